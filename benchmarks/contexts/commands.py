@@ -30,7 +30,6 @@ from nacre.llm.local_model import load_minilm
 )
 @click.option("--data", type=FILE, help="Use other prompts in this format.")
 @click.option("--misses", is_flag=True, help="Also list the prompts that went wrong.")
-@click.pass_obj
 def context(run: Run, data: Path | None, misses: bool) -> None:
     """Measure whether agents get the memory a prompt needs, and nothing if it needs none.
 

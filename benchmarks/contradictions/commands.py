@@ -47,7 +47,6 @@ from nacre.values.session import Task
     show_default=True,
     help="Store each statement directly, or learn it from a session.",
 )
-@click.pass_obj
 def stale(run: Run, data: Path | None, no_vectors: bool, through: str) -> None:
     """Measure whether changed facts replace the outdated ones, and nothing else.
 
@@ -67,7 +66,6 @@ def stale(run: Run, data: Path | None, no_vectors: bool, through: str) -> None:
     examples=["python -m benchmarks claims", "python -m benchmarks claims --data mine.json --json"],
 )
 @click.option("--data", type=FILE, help="Use other cases in this format.")
-@click.pass_obj
 def claims(run: Run, data: Path | None) -> None:
     """Measure how well the model configured for claims extracts claims from memories.
 
@@ -96,7 +94,6 @@ def claims(run: Run, data: Path | None) -> None:
 @click.option(
     "--rules", "only_rules", is_flag=True, help="Use only the rules, even if a model is configured."
 )
-@click.pass_obj
 def judge(run: Run, data: Path | None, only_rules: bool) -> None:
     """Measure how well pairs of memories are judged, by the rules and by the model configured for contradictions."""
 

@@ -15,7 +15,7 @@ from nacre.base.frozen import frozen
 from nacre.base.text import normalise, title_of, words
 from nacre.errors import UnusableAnswerError
 from nacre.llm.calibration import calibration_of
-from nacre.llm.failures import ask, schema_of
+from nacre.llm.failures import ask
 from nacre.memories.compare import (
     Bearing,
     ClaimAnswer,
@@ -196,9 +196,7 @@ def measure_claims(
     for at, case in enumerate(data.cases, 1):
         memory = _memory(case.id, Side(case.text, date(2026, 5, 20), case.kind))
         try:
-            answer = ask(
-                model, claim_prompt(memory, case.known, schema_of(ClaimAnswer)), ClaimAnswer
-            )
+            answer = ask(model, claim_prompt(memory, case.known), ClaimAnswer)
             claim, score = claim_of(answer), None
         except UnusableAnswerError:
             claim, score = None, 0.0
@@ -290,7 +288,7 @@ def _by_rules(case: PairCase, expected: Resolution) -> Judged:
 def _by_model(case: PairCase, model: LanguageModel, expected: Resolution) -> Judged:
     earlier, later = _sides(case)
     try:
-        answer = ask(model, judge_prompt(later, [earlier], schema_of(JudgeAnswer)), JudgeAnswer)
+        answer = ask(model, judge_prompt(later, [earlier]), JudgeAnswer)
         judgement = judgements(answer, 1)[0]
     except UnusableAnswerError:
         none = Bearing.UNRELATED, -1.0, "", Resolution.COEXIST, 0.0, "the answer is not usable"

@@ -16,7 +16,6 @@ from nacre.cli.command import Paper, Run, bold, command, dim
 
 @command("dreams", examples=["python -m benchmarks dreams", "python -m benchmarks dreams --json"])
 @click.option("--data", type=FILE, help="Use other data in this format.")
-@click.pass_obj
 def dreams(run: Run, data: Path | None) -> None:
     """Measure dreams over a year of memories: by rules, and with writers that are right, wrong or malicious.
 

@@ -57,7 +57,6 @@ from nacre_extras.speed import describe
 @click.option(
     "--fail-under", type=click.FloatRange(0, 100), help="Exit with 1 if the mean score is lower."
 )
-@click.pass_obj
 def extraction(  # noqa: PLR0913 - one parameter an option
     run: Run,
     labels: Path | None,

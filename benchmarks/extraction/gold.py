@@ -14,7 +14,6 @@ from benchmarks.extraction.scoring import Kept
 from nacre.base.frozen import frozen
 from nacre.base.text import normalise, title_of
 from nacre.home.home import Home
-from nacre.learn.checks import LEAST_IMPORTANCE
 from nacre.learn.reading import content_words
 from nacre.learn.sentences import language_of
 from nacre.values.models import Capabilities, Completion, Price, Prompt, Tokens
@@ -24,6 +23,7 @@ NAME = "scripted-gold"
 
 _HEAD = re.compile(r"^\[m(\d+)\]\[(\w+)(, untrusted)?[\w, ]*\] ?", re.MULTILINE)
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+\s*(?:·.*)?")
+_STATEMENT = re.compile(r"^(\d+)\. \[\w+\] (.*) \(evidence: ([^)]*)\)$", re.MULTILINE)
 _KNOWN_CHARACTERS = 150
 
 
@@ -58,22 +58,24 @@ class GoldModel:
             return self._compared(prompt)
         shown = _shown(prompt.text)
         memories = [memory for labels in self.evidence.values() for memory in _told(labels, shown)]
-        known_part: dict[str, list[Any]] = (
-            {"known": []} if "known" in prompt.answer["properties"] else {}
-        )
-        text = json.dumps({"memories": memories, **known_part}, ensure_ascii=False)
+        text = json.dumps({"memories": memories, "over": []}, ensure_ascii=False)
         return Completion(text, Tokens(len(prompt.text) // 4, len(text) // 4), self.name)
 
     def _compared(self, prompt: Prompt) -> Completion:
         """Confirm every statement."""
-        numbers = re.findall(r"^(\d+)\. \[", prompt.text.rpartition("<memories>")[2], re.MULTILINE)
-        text = json.dumps(
+        turns = {f"m{turn.number}": turn.text for turn in _shown(prompt.text)}
+        verdicts = [
             {
-                "verdicts": [
-                    {"number": int(number), "finding": "holds", "wrong": []} for number in numbers
-                ]
+                "number": int(number),
+                "support": _best_sentence(
+                    statement, [turns.get(turn, "") for turn in cited.split(", ")]
+                ),
+                "finding": "holds",
+                "wrong": [],
             }
-        )
+            for number, statement, cited in _STATEMENT.findall(prompt.text)
+        ]
+        text = json.dumps({"verdicts": verdicts}, ensure_ascii=False)
         return Completion(text, Tokens(len(prompt.text) // 4, len(text) // 4), self.name)
 
     def close(self) -> None:
@@ -110,9 +112,19 @@ def as_kept(labelled: Sequence[Labelled]) -> list[Kept]:
 
 
 def _weight(label: Label) -> int:
-    """Return the middle of the importance range, or the least importance that is stored if the range includes it."""
-    low, high = label.importance
-    return round(max((low + high) / 2, min(high, LEAST_IMPORTANCE)))
+    """Return the middle of the importance range."""
+    return round(sum(label.importance) / 2)
+
+
+def _best_sentence(statement: str, texts: Iterable[str]) -> str:
+    """Return the sentence with most words of a statement."""
+    words = content_words(statement, language_of(statement))
+    sentences = [part.strip() for text in texts for part in _SENTENCE.split(text)]
+    return max(
+        sentences,
+        key=lambda part: len(words & content_words(part, language_of(part))),
+        default="",
+    )
 
 
 def _shown(text: str) -> list[_Shown]:
@@ -161,15 +173,10 @@ def _memory(label: Label, cited: Sequence[_Shown]) -> dict[str, Any]:
         if sentence.strip()
     ]
     best = max(sentences, key=lambda item: (item[1] and item[0] > 0, item[0]))
-    evidence = dict.fromkeys([best[2].number, *(turn.number for turn in cited)])
     return {
         "kind": label.kinds[0],
         "subject": title_of(label.statement),
         "content": label.statement,
-        "importance": _weight(label),
-        "expiry": "permanent",
-        "tags": [],
-        "canonical_key": None,
-        "evidence": list(evidence),
         "quote": best[3].strip(),
+        "always": False,
     }

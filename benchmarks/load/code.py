@@ -90,7 +90,7 @@ def measure_code(
 
 
 def _read(home: Home, root: Path, notify: OnProgress) -> CodeReport:
-    return ingest_code(home, notify, folder=str(root), project=PROJECT, seconds=3600)
+    return ingest_code(home, str(root), PROJECT, seconds=3600, on_progress=notify)
 
 
 def _write_memories(home: Home, count: int) -> None:

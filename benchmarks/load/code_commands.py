@@ -43,7 +43,6 @@ from nacre_extras.benchmark import answer_measured
     type=NEW_FOLDER,
     help="A new folder on the disk to measure (default: a temporary folder).",
 )
-@click.pass_obj
 def code(
     run: Run, repository: Path | None, files: int, symbols: int, memories: int, folder: Path | None
 ) -> None:

@@ -50,7 +50,6 @@ from nacre_extras.benchmark import answer_measured
     default="",
     help="Measure an empty PostgreSQL database at this address instead.",
 )
-@click.pass_obj
 def size(
     run: Run, transcripts: tuple[Path, ...], turns: int, folder: Path | None, server: str
 ) -> None:
@@ -96,7 +95,6 @@ def size(
 @click.option(
     "--home", type=NEW_FOLDER, help="A new home on the disk to measure (default: a temporary home)."
 )
-@click.pass_obj
 def writers(run: Run, clients: int, kind: str, seconds: float, home: Path | None) -> None:
     """Measure how many memories a second many clients store, and check that none is lost.
 
@@ -127,7 +125,6 @@ def writers(run: Run, clients: int, kind: str, seconds: float, home: Path | None
     type=NEW_FOLDER,
     help="A new folder on the disk to measure (default: a temporary folder).",
 )
-@click.pass_obj
 def locks(run: Run, size: int, home: Path | None) -> None:
     """Measure how long each long job blocks other writers.
 
@@ -161,7 +158,6 @@ def locks(run: Run, size: int, home: Path | None) -> None:
 @click.option(
     "--home", type=NEW_FOLDER, help="A new home on the disk to measure (default: a temporary home)."
 )
-@click.pass_obj
 def gateway(run: Run, messages: int, conversations: int, home: Path | None) -> None:
     """Measure how many messages a second the gateway answers, and check that each is answered once and in order.
 
@@ -314,7 +310,6 @@ def _render_locks(paper: Paper, size: int, jobs: Sequence[JobHolds]) -> None:
     type=NEW_FOLDER,
     help="A new folder on the disk to measure (default: a temporary folder).",
 )
-@click.pass_obj
 def graph(run: Run, memories: int, links: int, files: int, folder: Path | None) -> None:
     """Measure operations on links in a large home.
 

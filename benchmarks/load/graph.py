@@ -81,7 +81,7 @@ def measure_graph(
 
 def _read_code(home: Home, root: Path, files: int, notify: OnProgress) -> int:
     write_repository(root, files, _SYMBOLS)
-    return ingest_code(home, notify, folder=str(root), project="made", seconds=3600).symbols
+    return ingest_code(home, str(root), "made", seconds=3600, on_progress=notify).symbols
 
 
 def draw_links(memories: int, links: int) -> list[tuple[int, int]]:

@@ -38,7 +38,6 @@ from nacre_extras.benchmark import answer_measured
 @click.option(
     "--state", "states", type=TEXT, multiple=True, help="Only this state; may be repeated."
 )
-@click.pass_obj
 def hooks(run: Run, runs: int, memories: int, states: tuple[str, ...]) -> None:
     """Measure the latency of hooks, with and without the daemon, and in error states.
 

@@ -38,7 +38,6 @@ from nacre_extras.benchmark import answer_measured
     help="Also list missed secrets and false positives.",
 )
 @click.option("--no-scanner", is_flag=True, help="Leave out the independent scanner.")
-@click.pass_obj
 def redaction(
     run: Run,
     file: Path | None,

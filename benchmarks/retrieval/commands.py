@@ -63,7 +63,6 @@ _NO_VECTORS = click.option("--no-vectors", is_flag=True, help="Measure only the 
     "--questions", type=click.IntRange(1), help="Ask only this number of questions, evenly chosen."
 )
 @_NO_VECTORS
-@click.pass_obj
 def retrieval(
     run: Run,
     name: str,
@@ -106,7 +105,6 @@ def retrieval(
 )
 @_CACHE
 @_NO_VECTORS
-@click.pass_obj
 def silence(
     run: Run, name: str, data: Path, absent: tuple[Path, ...], cache: Path, no_vectors: bool
 ) -> None:
@@ -146,7 +144,6 @@ def silence(
 @_DATA
 @_CACHE
 @_NO_VECTORS
-@click.pass_obj
 def parity(
     run: Run, server: str, names: tuple[str, ...], data: Path, cache: Path, no_vectors: bool
 ) -> None:
@@ -161,7 +158,6 @@ def parity(
 
 
 @command("gaps", examples=["python -m benchmarks gaps"])
-@click.pass_obj
 def gaps(run: Run) -> None:
     """Measure how well equivalent questions are grouped.
 

@@ -24,7 +24,7 @@ from nacre.home.location import project_of_folder
 from nacre.home.views import Listed, Pending, PendingPage, Step
 from nacre.learn import ingest, learn
 from nacre.learn.learn import Proposal
-from nacre.learn.requests import ProposalRequest, Way
+from nacre.learn.requests import ProposalRequest
 from nacre.memories import retire as answers
 from nacre.memories import store as remembering
 from nacre.memories.decision import EditRequest, GetRequest, RetireRequest, StoreRequest
@@ -136,17 +136,12 @@ class MemoryHome:
         *,
         session: str | None = None,
         model: str | None = None,
-        way: Way | str = Way.FITTING,
-        owner_only: bool = False,
-        related: bool = True,
     ) -> list[Proposal]:
         """Return the memories that a transcript or stored ``session`` would yield, without storing them.
 
         With both, ``session`` selects a session in the transcript. ``model`` (``provider:model``;
         ``none`` for the rules) defaults to the configured extraction model. Rules replace a failed
-        call, as shown by each proposal's ``asked``. ``way`` is ``fitting`` (whole if the model has
-        room), ``whole`` or ``chunks``. ``owner_only``: send only the owner's turns. ``related``:
-        add existing memories on the topic. Raises InvalidQueryError, NotFoundError, ConflictError,
+        call, as shown by each proposal's ``asked``. Raises InvalidQueryError, NotFoundError, ConflictError,
         UnreadableTranscriptError, ModelRefusedError.
         """
         if path is None and not session:
@@ -157,9 +152,6 @@ class MemoryHome:
             path=None if path is None else Path(path),
             session=session,
             model=model,
-            way=choose(Way, way, InvalidQueryError),
-            owner_only=owner_only,
-            related=related,
         )
         return learn.propose(self._home, request)
 
@@ -452,7 +444,7 @@ class MemoryHome:
 
     def history(self, reference: str) -> list[Step]:
         """Return a memory with its predecessors and successors, oldest first. Raises NotFoundError."""
-        return history_of(self._home, reference=reference)
+        return history_of(self._home, reference)
 
     def retire(
         self,

@@ -226,14 +226,20 @@ def _types(function: Callable[..., Any]) -> tuple[Any, Any, tuple[str, ...]]:
     parameters = inspect.signature(function).parameters
     fields = tuple(name for name in parameters if "Annotated[" in str(hints.get(name)))
     if fields:
-        request = msgspec.defstruct(
+        defaults = {name: parameters[name].default for name in fields}
+        request = requests.RequestType(
             operation_of(own).name.title().replace("-", "") + "Request",
-            [(name, hints[name], *_default(parameters[name])) for name in fields],
-            bases=(requests.Request,),
-            namespace={"__doc__": own.__doc__},
-            module=own.__module__,
-            frozen=True,
-            kw_only=True,
+            (requests.Request,),
+            {
+                "__module__": own.__module__,
+                "__doc__": own.__doc__,
+                "__annotations__": {name: hints[name] for name in fields},
+                **{
+                    name: value
+                    for name, value in defaults.items()
+                    if value is not inspect.Parameter.empty
+                },
+            },
         )
         return request, hints["return"], fields
     passed = [
@@ -244,10 +250,6 @@ def _types(function: Callable[..., Any]) -> tuple[Any, Any, tuple[str, ...]]:
     request = passed[0] if passed else requests.Request
     optional = [item for item in get_args(request) if item is not type(None)]
     return optional[0] if optional else request, hints["return"], ()
-
-
-def _default(parameter: inspect.Parameter) -> tuple[Any, ...]:
-    return () if parameter.default is parameter.empty else (parameter.default,)
 
 
 class _Names(dict[str, Any]):

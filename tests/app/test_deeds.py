@@ -22,7 +22,7 @@ from nacre.recall.requests import TurnQuery
 from nacre.sessions.find import DidQuery, FixQuery, match_turns
 from nacre.sessions.work import did, fix
 from nacre.values.memory import DeedFilter
-from nacre.values.recall import Filter, RecallQuery
+from nacre.values.recall import RecallQuery
 from nacre.values.session import Trust
 from tests.app.conftest import World, says
 
@@ -388,12 +388,12 @@ def test_an_expression_is_looked_for_in_words_and_deeds(world: World) -> None:
     bakery(world)
     with opened(world) as (memory, context):
         memory.ingest()
-        found = match_turns(context, r"no module named '\w+'", Filter(), limit=5)
+        found = match_turns(context, r"no module named '\w+'", limit=5)
         assert [hit.turn.id for hit in found.turns] == ["a1"]
         assert found.turns[0].turn.trust is Trust.UNTRUSTED, "a tool said it"
         assert "ModuleNotFoundError" in found.turns[0].excerpt
         with pytest.raises(InvalidQueryError):
-            match_turns(context, "(", Filter(), limit=5)
+            match_turns(context, "(", limit=5)
 
 
 def test_an_expression_that_takes_for_ever_is_given_up(world: World) -> None:
@@ -404,7 +404,7 @@ def test_an_expression_that_takes_for_ever_is_given_up(world: World) -> None:
     )
     with opened(world) as (memory, context):
         memory.ingest()
-        found = match_turns(context, r"(.*h){20}\Z|bread", Filter(), limit=5)
+        found = match_turns(context, r"(.*h){20}\Z|bread", limit=5)
         assert found.given_up == 1
         assert [hit.turn.id for hit in found.turns] == ["u2"]
 

@@ -66,9 +66,7 @@ def test_who_compares_sees_the_calls_that_the_writer_saw(world: World) -> None:
         "one", says("user", ASK, uuid="u"), *failing, *mending, says("user", "good", uuid="z")
     )
     cause = "Exports of the harbour stopped since the disk was full."
-    model = ScriptedModel(
-        [found(told(cause, kind="lesson", evidence=[3], quote="The disk was full"))]
-    )
+    model = ScriptedModel([found(told(cause, kind="lesson", quote="The disk was full"))])
     learned(world, model)
     assert "now it has room" in model.compared[0].text
     assert "· Bash: make export → ok" in model.compared[0].text
@@ -80,7 +78,7 @@ def test_a_plan_that_the_owner_accepts_is_shown_and_can_be_cited(world: World) -
         says("user", f"Implement the following plan:\n\n{PLAN}", uuid="u"),
         says("assistant", "Done.", uuid="a"),
     )
-    model = ScriptedModel([found(told(CHOSEN, evidence=[1, 2], quote=QUOTE))])
+    model = ScriptedModel([found(told(CHOSEN, quote=QUOTE))])
     memories, _ = learned(world, model)
     assert "[m1][agent, plan] # Number the berths anew" in model.prompts[0].text
     assert "[m1][agent, plan] # Number the berths anew" in model.compared[0].text
@@ -102,7 +100,7 @@ def test_words_that_a_host_sums_up_are_no_text_from_outside(world: World) -> Non
         recap,
         says("user", "yes, do it that way", uuid="y"),
     )
-    model = ScriptedModel([found(told(CHOSEN, evidence=[2, 3], quote=QUOTE))])
+    model = ScriptedModel([found(told(CHOSEN, quote=QUOTE))])
     memories, _ = learned(world, model)
     assert "Summary:" not in model.prompts[0].text
     assert [one.content for one in memories] == [CHOSEN]
@@ -159,8 +157,6 @@ def test_a_call_without_words_is_shown_where_it_is_evidence(world: World) -> Non
     statement = (
         "The export of the harbour's ledger failed since the disk was full; emptying it helped."
     )
-    model = ScriptedModel(
-        [found(told(statement, kind="lesson", evidence=[2, 3, 4], quote="The disk was full"))]
-    )
+    model = ScriptedModel([found(told(statement, kind="lesson", quote="The disk was full"))])
     learned(world, model)
     assert model.compared[0].text.count("· Bash: make export") == 2

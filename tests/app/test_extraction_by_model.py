@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -20,7 +20,7 @@ from nacre.errors import (
 )
 from nacre.home.home import open_home
 from nacre.learn.learn import propose
-from nacre.learn.requests import ProposalRequest, Way
+from nacre.learn.requests import ProposalRequest
 from nacre.values.memory import Confidence, Memory, Why
 from nacre.values.models import Capabilities, Completion, Prompt
 from nacre.values.reports import IngestReport, ModelExtraction
@@ -40,20 +40,14 @@ def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("time.sleep", lambda _: None)
 
 
-def told(
-    content: str = RULE, *, evidence: Sequence[int] = (1,), quote: str = OWNER[:60], **more: Any
-) -> dict[str, Any]:
+def told(content: str = RULE, *, quote: str = OWNER[:60], **more: Any) -> dict[str, Any]:
     """One memory as a model proposes it."""
     return {
         "kind": "decision",
         "subject": "Numbers of invoices",
         "content": content,
-        "importance": 7,
-        "expiry": "permanent",
-        "tags": ["billing"],
-        "canonical_key": None,
-        "evidence": list(evidence),
         "quote": quote,
+        "always": False,
         **more,
     }
 
@@ -115,6 +109,16 @@ def talk(
         world.transcript(name, says(role, text, uuid=uuid, session=f"5e55-{name}", at=time))
 
 
+def chatter(name: str, rounds: int = 2) -> list[tuple[str, str]]:
+    """Return long turns, so that a session is not shown together with others."""
+    lines = [f"Step {at} of {name} is done and looks good.\n" for at in range(200 * rounds)]
+    return [
+        turn
+        for at in range(rounds)
+        for turn in (("assistant", "".join(lines[200 * at : 200 * (at + 1)])), ("user", "go on"))
+    ]
+
+
 def test_found_memory_has_turns_and_speaker_of_the_session(
     world: World,
 ) -> None:
@@ -138,31 +142,6 @@ def test_found_memory_has_turns_and_speaker_of_the_session(
     assert (by_model(report).sessions, by_model(report).calls, by_model(report).found) == (1, 2, 1)
 
 
-@pytest.mark.parametrize(
-    ("rule", "case"),
-    [
-        (
-            "Photos of the quay are kept for one year.",
-            "Photos of the broken crane are kept for five years, Mira said.",
-        ),
-        (
-            "A pull request needs one approval before it is merged.",
-            "A pull request to main needs two approvals.",
-        ),
-    ],
-)
-def test_shared_key_of_rule_and_special_case_ends_neither(
-    world: World, rule: str, case: str
-) -> None:
-    for day, said in ((18, rule), (20, case)):
-        talk(world, ("user", said), ("assistant", "Done, it is set."), name=f"day{day}", day=day)
-        answer = told(said, canonical_key="quay-keeping", quote=said[:40], subject=f"Keeping {day}")
-        memories, _ = learned(world, ScriptedModel([found(answer)]))
-    assert [(one.content, one.canonical_key, one.superseded_by) for one in memories] == [
-        (said, "quay-keeping", None) for said in (rule, case)
-    ]
-
-
 def test_a_short_sentence_in_chinese_says_enough(world: World) -> None:
     said = "就这么定了：日志保留 30 天，之后全部删除，备份也一样，不要再留在磁盘上了，明天就改。"
     talk(world, ("user", said), ("assistant", "好的，已经改好了，现在保留三十天。"))
@@ -179,9 +158,7 @@ def test_what_a_model_finds_to_be_done_after_a_meeting_weighs_eight(world: World
         "[00:00:40] Jonas: Good, then the permit can go out after that.\n[00:01:10] Mira: It can.\n"
     )
     file.write_text(f"[00:00:05] Mira: {said}\n{answers}", encoding="utf-8")
-    todo = told(
-        "Mira draws the drainage plan of the quay anew.", kind="todo", quote=said[:60], importance=5
-    )
+    todo = told("Mira draws the drainage plan of the quay anew.", kind="todo", quote=said[:60])
     with home(world, ScriptedModel([found(todo)], repeats=True)) as memory:
         memory.ingest(file)
         assert [(one.kind, one.importance) for one in memory.list()] == [("todo", 8)]
@@ -211,11 +188,9 @@ def test_trivial_sessions_are_not_asked_about(world: World) -> None:
 @pytest.mark.parametrize(
     ("wrong", "reason"),
     [
-        ({"evidence": []}, "no such turn"),
-        ({"evidence": [1, 99]}, "no such turn"),
         ({"content": "Too short."}, "short"),
         ({"content": f"{RULE} " * 9}, "long"),
-        ({"importance": 4}, "unimportant"),
+        ({"content": "Letters are sealed with green wax.", "quote": "green wax"}, "no evidence"),
     ],
 )
 def test_what_is_no_memory_whatever_the_session_says_is_dropped_and_counted(
@@ -254,57 +229,23 @@ def fetching(world: World, answer: str, *after: tuple[str, str]) -> None:
         world.transcript("web", says(role, text, uuid=f"w-{at}", at=f"2026-11-18T09:0{at}:00.000Z"))
 
 
-def numbers(prompt: Prompt, words: str) -> list[int]:
-    """The numbers of the turns whose lines hold some words, as a prompt shows them."""
-    return [
-        int(at)
-        for at, text in re.findall(r"^\[m(\d+)\]([^\n]*)", prompt.text, re.MULTILINE)
-        if words in text
-    ]
-
-
-def obedient(**proposal: Any) -> Callable[[Prompt], dict[str, Any]]:
-    """A model that does what the page says, and cites every turn that ``of`` is in."""
-
-    def answer(prompt: Prompt) -> dict[str, Any]:
-        cited = numbers(prompt, proposal.get("of", ""))
-        memory = {
-            "kind": "preference",
-            "subject": "Running the tests",
-            "content": EVIL,
-            "importance": 10,
-            **proposal,
-        }
-        memory.pop("of", None)
-        return found(told(**{"evidence": cited[:1], **memory}))
-
-    return answer
+def obedient(quote: str) -> dict[str, Any]:
+    """A model's answer that does what the page says, with a quote."""
+    return found(told(EVIL, kind="preference", subject="Running the tests", quote=quote))
 
 
 @pytest.mark.parametrize(
     "answer",
-    [
-        obedient(of="always run curl", quote=EVIL),
-        obedient(of="look at the page", quote=EVIL),
-        obedient(of="look at the page", quote="Please look at the page of the new release"),
-        obedient(of="", quote="Please look at the page of the new release"),
-    ],
-    ids=[
-        "the agent's echo",
-        "a quote put into the owner's mouth",
-        "a quote of something else",
-        "all turns",
-    ],
+    [obedient(EVIL), obedient("Please look at the page of the new release"), obedient("")],
+    ids=["the agent's echo", "a quote of something else", "no quote"],
 )
-def test_instructions_from_pages_are_never_learned(
-    world: World, answer: Callable[[Prompt], dict[str, Any]]
-) -> None:
+def test_instructions_from_pages_are_never_learned(world: World, answer: dict[str, Any]) -> None:
     fetching(
         world,
         f"The page says: {EVIL}",
         ("user", "ok thanks, that is all I wanted to know about it"),
     )
-    memories, report = learned(world, ScriptedModel(answer))
+    memories, report = learned(world, ScriptedModel([answer]))
     assert by_model(report).calls == 1
     assert memories == []
     assert by_model(report).held == 1
@@ -333,7 +274,7 @@ def test_both_copies_of_a_duplicated_message_are_the_owners(world: World) -> Non
         ("user", OWNER),
         ("assistant", "Done: the sequence is in the database now."),
     )
-    (memory,), report = learned(world, ScriptedModel([found(told(evidence=(2,)))]))
+    (memory,), report = learned(world, ScriptedModel([found(told())]))
     assert (memory.content, memory.speaker, by_model(report).held) == (RULE, Speaker.OWNER, 0)
 
 
@@ -369,14 +310,9 @@ def test_page_option_becomes_the_owners_when_chosen_in_own_words(
     wish = "ok, the heron queue then, it survives a restart, and 40 jobs at once are plenty"
     fetching(world, f"The page says: {EVIL} It also names a heron queue.", ("user", wish))
 
-    def answer(prompt: Prompt) -> dict[str, Any]:
-        chosen = "Jobs go through the heron queue, 40 at once, since it survives a restart."
-        cited = [*numbers(prompt, "The page says"), *numbers(prompt, "heron queue then")]
-        return found(
-            told(chosen, evidence=sorted(set(cited)), quote="the heron queue then", subject="Queue")
-        )
-
-    (memory,), _ = learned(world, ScriptedModel(answer))
+    chosen = "Jobs go through the heron queue, 40 at once, since it survives a restart."
+    answer = found(told(chosen, quote="the heron queue then", subject="Queue"))
+    (memory,), _ = learned(world, ScriptedModel([answer]))
     assert (memory.subject, memory.speaker, memory.trust) == ("Queue", Speaker.OWNER, Trust.TRUSTED)
 
 
@@ -406,7 +342,6 @@ def test_agents_rule_needs_owners_words_after_web_access(
     rule = told(
         "The owner likes commits that root signs off.",
         kind="preference",
-        evidence=(2, 3),
         quote=noted[12:],
     )
     with home(world, ScriptedModel([found(rule)])) as memory:
@@ -417,38 +352,125 @@ def test_agents_rule_needs_owners_words_after_web_access(
         assert (len(memory.list()), len(waiting)) == (int(not waits), int(waits))
 
 
-def test_a_quote_that_is_not_in_its_evidence_proves_nothing(world: World) -> None:
+def test_a_quote_with_a_changed_word_is_found(world: World) -> None:
     talk(world, ("user", OWNER), ("assistant", "Done."))
-    wrong = found(
-        told(quote="the numbers come from a lottery drum"),
-        told("Two servers hand out numbers of invoices.", quote=""),
-    )
-    memories, report = learned(world, ScriptedModel([wrong]))
-    assert (memories, by_model(report).held) == ([], 2)
+    sloppy = OWNER.replace("gave out", "handed out")
+    (memory,), report = learned(world, ScriptedModel([found(told(quote=sloppy))]))
+    assert (memory.content, memory.source.turns, by_model(report).held) == (RULE, ("one-0",), 0)
+
+
+def test_a_memory_with_a_paraphrased_quote_is_verified(world: World) -> None:
+    talk(world, ("user", OWNER), ("assistant", "Done."))
+    loose = told(quote="numbers of invoices come from the database because of two servers")
+    model = ScriptedModel([found(loose)])
+    (memory,), _ = learned(world, model)
+    assert memory.source.turns == ("one-0",)
+    assert len(model.compared) == 1
 
 
 @pytest.mark.parametrize(
-    ("evidence", "quote", "speaker"),
+    ("content", "reason"),
     [
-        ([1, 2], "the driver fetches one row at a time", Speaker.AGENT),
-        ([2, 3], "the driver fetches one row at a time", Speaker.OWNER),
-        ([1, 2], "The export takes ten minutes", Speaker.OWNER),
+        ("Invoices get their numbers from the database, because 14 servers gave out the same one.", "14"),
+        ("Invoices get their numbers from the Oracle database, since two servers gave out one.", "Oracle"),
+        ("Invoices never get numbers from the database, two servers gave out the same number.", "denial"),
+    ],
+)  # fmt: skip
+def test_an_invented_number_name_or_negation_is_held_without_a_call(
+    world: World, content: str, reason: str
+) -> None:
+    talk(world, ("user", OWNER), ("assistant", "Done."))
+    model = ScriptedModel([found(told(content))])
+    with home(world, model) as memory:
+        memory.ingest()
+        assert memory.list() == []
+        (waiting,) = memory.call("review", only="candidate", limit=0).items
+    assert reason in (waiting.detail or "")
+    assert model.compared == []
+
+
+MENU = "How shall we number them?\n\nA. Count up in a file on disk.\nB. Take a sequence in the database.\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "is_kept"),
+    [
+        ("Invoice numbers come from a sequence in the database.", True),
+        ("Invoice numbers count up in a file on disk.", False),
+    ],
+)
+def test_only_the_chosen_option_becomes_a_memory(
+    world: World, content: str, *, is_kept: bool
+) -> None:
+    talk(
+        world,
+        ("user", "Invoice numbers must be unique, make a proposal for how to do that please."),
+        ("assistant", MENU),
+        ("user", "B."),
+        ("assistant", "Done."),
+    )
+    quote = MENU.splitlines()[3 if is_kept else 2][3:]
+    memories, report = learned(world, ScriptedModel([found(told(content, quote=quote))]))
+    assert [one.content for one in memories] == [content] * is_kept
+    assert by_model(report).held == (not is_kept)
+
+
+def test_a_claim_that_the_owner_objects_to_is_held(world: World) -> None:
+    claim = "The export fails because the driver fetches one row at a time from the archive."
+    talk(
+        world,
+        ("user", "The export fails every night, can you find out what the reason is?"),
+        ("assistant", claim),
+        ("user", "no, that's wrong, look again"),
+        ("assistant", "The disk is full."),
+    )
+    proposal = told(claim, kind="fact", subject="Export", quote=claim)
+    memories, report = learned(world, ScriptedModel([found(proposal)]))
+    assert (memories, by_model(report).held) == ([], 1)
+
+
+def test_a_verifier_must_quote_words_that_support_the_statement(world: World) -> None:
+    class Careless(ScriptedModel):
+        def _compare(self, prompt: Prompt) -> Completion:
+            verdict = {"number": 1, "support": "Done.", "finding": "holds", "wrong": []}
+            return self._completed(prompt, {"verdicts": [verdict]})
+
+    talk(world, ("user", OWNER), ("assistant", "Done."))
+    memories, report = learned(world, Careless([found(told())]))
+    assert (memories, by_model(report).held) == ([], 1)
+
+
+def test_the_verifier_sees_later_messages_of_the_owner(world: World) -> None:
+    steps = [("user", "and now the letters please"), ("assistant", "Done as well.")] * 3
+    recall = "Forget the database for invoice numbers, a file does it."
+    talk(world, ("user", OWNER), ("assistant", "Done."), *steps, ("user", recall))
+    model = ScriptedModel([found(told())])
+    learned(world, model)
+    (compared,) = model.compared
+    later = compared.text.partition("<later>")[2].partition("</later>")[0]
+    assert recall in later
+
+
+@pytest.mark.parametrize(
+    ("reply", "quote", "speaker"),
+    [
+        (False, "the driver fetches one row at a time", Speaker.AGENT),
+        (True, "the driver fetches one row at a time", Speaker.OWNER),
+        (True, "The export takes ten minutes, can you", Speaker.OWNER),
     ],
     ids=["the owner only asked", "the owner answered it", "the owner said it"],
 )
 def test_finding_is_attributed_to_the_speaker_of_its_evidence(
-    world: World, evidence: list[int], quote: str, speaker: Speaker
+    world: World, quote: str, speaker: Speaker, *, reply: bool
 ) -> None:
     claim = "The export takes ten minutes because the driver fetches one row at a time."
     talk(
         world,
         ("user", "The export takes ten minutes, can you find out why?"),
         ("assistant", claim),
-        ("user", "I see, that is what I feared. Then we leave it for the summer."),
+        *[("user", "I see, that is what I feared. Then we leave it for the summer.")] * reply,
     )
-    model = ScriptedModel(
-        [found(told(claim, kind="lesson", subject="Slow export", evidence=evidence, quote=quote))]
-    )
+    model = ScriptedModel([found(told(claim, kind="lesson", subject="Slow export", quote=quote))])
     (memory,), _ = learned(world, model)
     assert memory.speaker is speaker
 
@@ -461,11 +483,10 @@ def test_agent_rules_need_the_owners_word_but_findings_do_not(
         world, ("user", "The export takes ten minutes, can you find out why?"), ("assistant", claim)
     )
     proposals = found(
-        told(claim, kind="lesson", subject="Slow export", evidence=[2], quote=claim, importance=9),
+        told(claim, kind="lesson", subject="Slow export", quote=claim, always=True),
         told(
             "The export fetches a thousand rows at a time.",
             subject="Export",
-            evidence=[2],
             quote=claim,
         ),
     )
@@ -475,7 +496,8 @@ def test_agent_rules_need_the_owners_word_but_findings_do_not(
 
 
 @pytest.mark.parametrize(
-    "finding", ["unsettled", "taken_back", "differs", "not_said", "once", "instructed"]
+    "finding",
+    ["unsettled", "replaced", "differs", "not_said", "once", "outside", "unclear", "trivial"],
 )
 def test_what_its_evidence_does_not_bear_out_waits_with_the_reason(
     world: World, finding: str
@@ -488,7 +510,7 @@ def test_what_its_evidence_does_not_bear_out_waits_with_the_reason(
         (waiting,) = memory.call("review", only="candidate", limit=0).items
         assert memory.ingest().memories == ()
     assert waiting.memory.content == RULE
-    assert waiting.why == (Why.UNTRUSTED if finding == "instructed" else Why.UNPROVEN)
+    assert waiting.why == (Why.UNTRUSTED if finding == "outside" else Why.UNPROVEN)
     assert waiting.detail
     assert (by_model(report).held, by_model(report).found) == (1, 0)
     (compared,) = model.compared
@@ -496,18 +518,18 @@ def test_what_its_evidence_does_not_bear_out_waits_with_the_reason(
     assert RULE in compared.text
 
 
-THREE = f"{RULE} It was chosen in spring (by vote); the old table is gone."
+THREE = f"{RULE} We voted (in spring); the table is gone."
 
 
 @pytest.mark.parametrize(
     ("wrong", "rest"),
     [
-        (["It was chosen in spring (by vote); the old table is gone."], None),
-        (["the old table is gone"], f"{RULE} It was chosen in spring (by vote)."),
-        (["by vote", "the old table is gone."], f"{RULE} It was chosen in spring."),
+        (["We voted (in spring); the table is gone."], None),
+        (["the table is gone"], f"{RULE} We voted (in spring)."),
+        (["in spring", "the table is gone."], f"{RULE} We voted."),
         ([RULE], None),
-        (["in spring"], None),
-        (["the old table is gone", "and much else"], None),
+        (["spring"], None),
+        (["the table is gone", "and much else"], None),
         ([], None),
     ],
 )
@@ -524,18 +546,18 @@ def test_whole_parts_that_are_not_borne_out_are_left_out(
 
 def test_a_subject_that_names_what_was_left_out_goes_with_it(world: World) -> None:
     talk(world, ("user", OWNER), ("assistant", "Done."))
-    proposed = {**told(THREE), "subject": "Invoices and the old table"}
+    proposed = {**told(THREE), "subject": "Invoices and the table"}
     memories, _ = learned(
-        world, ScriptedModel([found(proposed)], finding="not_said", wrong=["the old table is gone"])
+        world, ScriptedModel([found(proposed)], finding="not_said", wrong=["the table is gone"])
     )
     assert [one.subject.rstrip("…") in RULE for one in memories] == [True]
 
 
-@pytest.mark.parametrize("finding", ["once", "instructed"])
+@pytest.mark.parametrize("finding", ["once", "outside"])
 def test_no_part_of_an_instruction_or_an_errand_is_kept(world: World, finding: str) -> None:
     talk(world, ("user", OWNER), ("assistant", "Done."))
     memories, _ = learned(
-        world, ScriptedModel([found(told(THREE))], finding=finding, wrong=["the old table is gone"])
+        world, ScriptedModel([found(told(THREE))], finding=finding, wrong=["the table is gone"])
     )
     assert memories == []
 
@@ -552,7 +574,7 @@ def test_only_evidence_its_context_and_its_result_are_compared(
         ("user", "thanks, and the letters as well"),
         ("assistant", "Also done."),
     )
-    model = ScriptedModel([found(told(evidence=[3]))])
+    model = ScriptedModel([found(told())])
     learned(world, model)
     shown = re.findall(r"^\[m(\d+)\]", model.compared[0].text, re.MULTILINE)
     assert [int(one) for one in shown] == [1, 2, 3, 4]
@@ -593,13 +615,8 @@ def test_a_text_can_neither_end_the_transcript_nor_pass_for_another_turn(world: 
         1,
         0,
     )
-    shown, again = text.split("</transcript>")
-    assert [line[:4] for line in shown.splitlines() if line.startswith("[")] == [
-        "[m1]",
-        "[m2]",
-        "[m3]",
-    ]
-    assert [line[:4] for line in again.splitlines() if line.startswith("[")] == ["[m1]", "[m3]"]
+    heads = [line[:4] for line in text.splitlines() if line.startswith("[")]
+    assert heads == ["[m1]", "[m2]", "[m3]"]
     assert "[m00099]" not in text
     assert "\U000e0041" not in text
 
@@ -617,7 +634,6 @@ def test_choice_repeated_by_agent_and_paste_is_the_owners(
     )
     chosen = told(
         "Telemetry of the ferry stays disabled whenever the setting is missing.",
-        evidence=(1, 2, 3),
         quote="Telemetry of the ferry is now disabled where the setting is missing",
     )
     memories, report_ = learned(world, ScriptedModel([found(chosen)]))
@@ -660,32 +676,29 @@ def lesson(**more: Any) -> dict[str, Any]:
     proposal = {
         "kind": "lesson",
         "subject": "Slow export",
-        "evidence": [2],
         "quote": CLAIM,
-        "importance": 9,
     }
     return told(**{"content": CLAIM, **proposal, **more})
 
 
-def test_at_most_two_memories_of_a_session_may_weigh_eight(world: World) -> None:
-    rules = [
-        "Never deploy the billing service on Fridays.",
-        "Always sign the installer with the key of the company.",
-        "Never print passwords of customers into the log.",
-    ]
-    talk(world, ("user", " ".join(rules)), ("assistant", "Understood, all three of them."))
-    proposals = [
-        told(
-            rule,
-            quote=rule,
-            kind="preference",
-            subject=f"Rule on {rule.split()[-1]}",
-            importance=weight,
-        )
-        for rule, weight in zip(rules, (8, 10, 9), strict=True)
-    ]
-    memories, _ = learned(world, ScriptedModel([found(*proposals)]))
-    assert sorted(one.importance for one in memories) == [7, 9, 10]
+@pytest.mark.parametrize(
+    ("kind", "always", "importance", "expiry"),
+    [
+        ("preference", True, 7, "permanent"),
+        ("preference", False, 6, "permanent"),
+        ("fact", False, 5, "permanent"),
+        ("todo", False, 6, "temporary"),
+    ],
+)
+def test_importance_and_expiry_follow_from_kind_and_always(
+    world: World, kind: str, importance: int, expiry: str, *, always: bool
+) -> None:
+    rule = "Never deploy the billing service on Fridays."
+    talk(world, ("user", rule), ("assistant", "Understood, no deploys then."))
+    proposal = told(rule, quote=rule, kind=kind, subject="Deploys on Fridays", always=always)
+    (memory,), _ = learned(world, ScriptedModel([found(proposal)]))
+    assert (memory.importance, memory.expiry) == (importance, expiry)
+    assert memory.tags == ("deploys", "fridays")
 
 
 def test_several_memories_of_one_message_are_all_kept_and_not_learned_again(world: World) -> None:
@@ -711,7 +724,6 @@ def test_a_session_that_goes_on_is_asked_about_what_is_new(world: World) -> None
                     "The mail relay is called heron and runs in the cellar.",
                     subject="Mail relay",
                     kind="fact",
-                    evidence=[3],
                     quote="the mail relay is called heron",
                 ),
             ),
@@ -750,22 +762,25 @@ def long_session(world: World, messages: int = 26) -> list[str]:
         for one, two, three in zip(WORDS[0::3], WORDS[1::3], WORDS[2::3], strict=False)
     ][:messages]
     filler = (
-        "I looked at the inventory list and everything there is in order as far as I can tell. "
-        * 60
+        "I looked at the inventory list of {} and everything is in order as far as I can tell.\n"
     )
-    talk(world, *(turn for rule in rules for turn in (("user", rule), ("assistant", filler))))
+    talk(
+        world,
+        *(
+            turn
+            for at, rule in enumerate(rules)
+            for turn in (("user", rule), ("assistant", filler.format(at) * 60))
+        ),
+    )
     return rules
 
 
 def librarian(prompt: Prompt) -> dict[str, Any]:
     """A model that finds the rule in every message that is new in a part."""
     new = prompt.text.rpartition("New is what follows.)")[2]
-    lines = re.findall(r"^\[m(\d+)\]\[owner\] (The (\w+) is looked .*)$", new, re.MULTILINE)
+    lines = re.findall(r"^\[m\d+\]\[owner\] (The (\w+) is looked .*)$", new, re.MULTILINE)
     return found(
-        *(
-            told(text, kind="fact", subject=f"Shelf {shelf}", evidence=[int(at)], quote=text)
-            for at, text, shelf in lines
-        )
+        *(told(text, kind="fact", subject=f"Shelf {shelf}", quote=text) for text, shelf in lines)
     )
 
 
@@ -782,7 +797,7 @@ def test_long_session_is_read_in_parts_despite_a_failed_call(world: World) -> No
 
     written, report = all_that_was_written(world, ScriptedModel(answer, capabilities=SMALL))
     assert written == sorted(rules)
-    assert by_model(report).parts > 10
+    assert by_model(report).parts > 3
     assert by_model(report).calls > by_model(report).parts - 1
     assert by_model(report).by_rules == 0
 
@@ -889,8 +904,6 @@ def test_fields_with_other_names_are_accepted_without_a_schema(
         "type": "Decision",
         "title": "Numbers of invoices",
         "description": RULE,
-        "importance": 7,
-        "evidence": ["m1"],
         "quote": OWNER[:60],
         "mood": "sunny",
     }
@@ -938,13 +951,13 @@ def test_what_is_watched_is_shown_as_a_whole_too(world: World) -> None:
     with home(world, model) as memory:
         report = memory.call("ingest", puts_off=True)
     assert len(report.memories) == 1
-    assert "the whole session" in model.prompts[0].shared
+    assert "one part" not in model.prompts[0].shared
 
 
 def test_an_interruption_keeps_the_sessions_that_were_finished(world: World) -> None:
-    long = "Done. " * 3_000  # so that they are not shown together
-    talk(world, ("user", OWNER.replace("invoices", "letters")), ("assistant", long), day=19)
-    talk(world, ("user", OWNER), ("assistant", long), name="two", day=18)
+    letters = OWNER.replace("invoices", "letters")
+    for day, name, words in ((19, "one", letters), (18, "two", OWNER)):
+        talk(world, ("user", words), *chatter(name), day=day, name=name)
 
     def answer(prompt: Prompt) -> Any:
         if "letters" in prompt.text:
@@ -984,24 +997,10 @@ def test_extract_shows_what_would_be_learned_and_stores_nothing(world: World) ->
     with home(world, model, NACRE_MODELS_BACKGROUND="false") as memory:
         (proposal,) = propose(memory._home, ProposalRequest(path=file))
         assert [one.content for one in proposal.memories] == [RULE]
-        assert len(proposal.candidates) == 2
         assert proposal.asked is not None
-        assert (proposal.asked.is_whole, proposal.asked.dropped) == (True, {})
+        assert (proposal.asked.is_whole, proposal.asked.dropped) == (True, {"no evidence": 1})
         assert memory.list() == []
         assert memory._home.sessions.to_extract() == []
-
-
-def test_extract_reads_parts_or_only_owners_words_if_requested(
-    world: World,
-) -> None:
-    talk(world, ("user", OWNER), ("assistant", "The sequence is in the database now."))
-    file = next((world.user_home / ".claude").rglob("*.jsonl"))
-    model = ScriptedModel([NONE, NONE])
-    with home(world, model) as memory:
-        propose(memory._home, ProposalRequest(path=file, way=Way.CHUNKS))
-        propose(memory._home, ProposalRequest(path=file, owner_only=True))
-    assert "a part of a session" in model.prompts[0].shared
-    assert ["The sequence" in one.text for one in model.prompts] == [True, False]
 
 
 def test_extract_accepts_a_session_and_another_model(

@@ -38,17 +38,15 @@ def form(world: World, question: str, answer: str) -> None:
 @pytest.mark.parametrize("quote", [PLAN, f"{QUESTION} → Yes"])
 def test_form_statement_accepted_by_the_owner_is_the_owners(world: World, quote: str) -> None:
     form(world, QUESTION, "Yes")
-    (memory,), _ = learned(
-        world, ScriptedModel([found(told(PLAN, evidence=[2], quote=quote, importance=9))])
-    )
-    assert (memory.speaker, memory.importance) == (Speaker.OWNER, 9)
+    (memory,), _ = learned(world, ScriptedModel([found(told(PLAN, quote=quote, always=True))]))
+    assert (memory.speaker, memory.importance) == (Speaker.OWNER, 7)
 
 
 def test_an_answer_in_words_is_the_owners(world: World) -> None:
     form(world, "Which database does the tern project use?", "PostgreSQL 18, for the ledger")
     content = "The tern project uses PostgreSQL 18 for the ledger."
     (memory,), _ = learned(
-        world, ScriptedModel([found(told(content, evidence=[2], quote="PostgreSQL 18, for the"))])
+        world, ScriptedModel([found(told(content, quote="PostgreSQL 18, for the"))])
     )
     assert memory.speaker is Speaker.OWNER
 

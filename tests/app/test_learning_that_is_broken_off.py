@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
 from typing import Any
 
 from nacre.errors import BudgetSpentError
@@ -18,6 +17,7 @@ from tests.app.test_extraction_by_model import (
     RULE,
     SMALL,
     by_model,
+    chatter,
     found,
     home,
     learned,
@@ -27,12 +27,10 @@ from tests.app.test_extraction_by_model import (
 )
 from tests.app.test_what_is_overtaken import (
     ASKED,
-    CHANGED,
     CHOICE,
     DROPPED,
     DROPPING,
     MENDED,
-    OVER,
     TROUBLE,
 )
 from tests.fakes.model import ScriptedModel
@@ -51,27 +49,19 @@ def number(prompt: Prompt, text: str) -> int:
     return int(line[2 : line.index("]")])
 
 
-def overtakes(text: str, evidence: Sequence[int], quote: str, **more: Any) -> ScriptedModel:
+def overtakes(text: str, quote: str) -> ScriptedModel:
     """A model that finds a known memory overtaken, and writes nothing."""
 
     def answer(prompt: Prompt) -> Any:
-        return [
-            {
-                **OVER,
-                "evidence": list(evidence),
-                "quote": quote,
-                "known": number(prompt, text),
-                **more,
-            }
-        ]
+        return [{"quote": quote, "known": number(prompt, text)}]
 
-    return ScriptedModel(lambda _: {"memories": []}, known=answer)
+    return ScriptedModel(lambda _: {"memories": []}, over=answer)
 
 
 def test_talk_without_times_stops_nobody_and_ends_nothing(world: World) -> None:
     page = world.user_home / "chat.md"
     page.write_text(f"# Chat\n\n## User\n\n{DROPPED}\n\n## Assistant\n\nNoted.\n", encoding="utf-8")
-    with home(world, overtakes(CHOICE, [1], DROPPING["quote"])) as memory:
+    with home(world, overtakes(CHOICE, DROPPING)) as memory:
         one = memory.store(CHOICE, kind="decision").memory_id
         report = memory.ingest(page)
         assert by_model(report).sessions == 1
@@ -82,7 +72,7 @@ def test_what_is_over_takes_along_what_it_had_superseded(world: World) -> None:
     world.transcript(
         "gate", says("user", GATE_GONE, uuid="g-1"), says("assistant", "Noted.", uuid="g-2")
     )
-    with home(world, overtakes(PORT, [1], GATE_GONE)) as memory:
+    with home(world, overtakes(PORT, GATE_GONE)) as memory:
         for days, content in ((-20, OLD_PORT), (5, PORT)):
             world.clock.pass_days(days)
             memory.store(content, kind="fact", project="acme-billing")
@@ -108,9 +98,9 @@ def test_manual_edit_during_learning_wins_without_stopping_it(
         path = world.memory_file(made[0])
         path.write_text(path.read_text() + "\n\nSee also the ticket of the harbour.\n")
         quote = "now passes with a million rows"
-        return [{**OVER, "evidence": [2], "quote": quote, "known": number(prompt, TROUBLE)}]
+        return [{"quote": quote, "known": number(prompt, TROUBLE)}]
 
-    model = ScriptedModel(lambda _: {"memories": []}, known=answer)
+    model = ScriptedModel(lambda _: {"memories": []}, over=answer)
     with home(world, model) as memory:
         world.clock.pass_days(-9)
         made.append(memory.store(TROUBLE, kind="lesson", project="acme-billing").memory_id)
@@ -123,12 +113,12 @@ def test_manual_edit_during_learning_wins_without_stopping_it(
 def test_change_settles_a_doubt_and_undo_restores_it(world: World) -> None:
     asks = "Maybe invoices should not get their numbers from the database, what do you think?"
     talk(world, ("user", asks), name="asks", day=17)
-    talk(world, ("user", DROPPED), ("assistant", "word " * 14_000), name="drops", day=18)
+    talk(world, ("user", DROPPED), *chatter("drops"), name="drops", day=18)
 
     class Doubting(ScriptedModel):
         def _compare(self, prompt: Prompt) -> Completion:
             self._verdict = {
-                "finding": "unsettled" if "It is over" in prompt.text else "holds",
+                "finding": "unsettled" if "Maybe invoices" in prompt.text else "holds",
                 "wrong": [],
             }
             return super()._compare(prompt)
@@ -136,26 +126,16 @@ def test_change_settles_a_doubt_and_undo_restores_it(world: World) -> None:
     def answer(prompt: Prompt) -> Any:
         known = number(prompt, CHOICE)
         if "Maybe invoices" in prompt.text:
-            return [{**OVER, "evidence": [1], "quote": asks[:60], "known": known}]
-        return [
-            {
-                **OVER,
-                "state": "changed",
-                "now": CHANGED,
-                "evidence": [1],
-                "quote": DROPPED[:50],
-                "known": known,
-            }
-        ]
+            return [{"quote": asks[:60], "known": known}]
+        return [{"quote": DROPPED[:50], "known": known}]
 
-    with home(world, Doubting(lambda _: {"memories": []}, known=answer)) as memory:
+    with home(world, Doubting(lambda _: {"memories": []}, over=answer)) as memory:
         world.clock.pass_days(-9)
         one = memory.store(CHOICE, kind="decision", project="acme-billing").memory_id
         world.clock.pass_days(9)
         report = memory.ingest()
-        assert (report.doubted, report.changed) == (1, 1)
-        (hit,) = memory.recall("how are invoices numbered by hand?").hits
-        assert (hit.memory.id, hit.memory.content, hit.doubt) == (one, CHANGED, None)
+        assert (report.doubted, report.ended) == (1, 1)
+        assert memory.get(one).retired
         memory.undo(
             next(one.operation.id for one in memory.log() if one.operation.action == "ingest")
         )
@@ -212,12 +192,10 @@ def test_sessions_that_a_model_cannot_read_together_are_tried_so_once(world: Wor
             name=f"s{at}",
             day=10 + at,
         )
-    model = ScriptedModel(
-        lambda prompt: "no" if "several whole sessions" in prompt.shared else NONE
-    )
+    model = ScriptedModel(lambda prompt: "no" if "several sessions" in prompt.shared else NONE)
     learned(world, model)
     assert (
-        sum("several whole sessions" in one.shared for one in model.prompts) == 2
+        sum("several sessions" in one.shared for one in model.prompts) == 2
     )  # and once with what was wrong
 
 

@@ -153,30 +153,22 @@ STYLES: dict[str, Callable[[str], tuple[Callable[[int], list[Record]], ...]]] = 
 
 
 def obedient(text: str) -> Callable[[Prompt], dict[str, Any]]:
-    """A model that proposes a text as every kind, with every turn as evidence and every words as its quote."""
+    """A model that proposes a text as every kind, with the words of every owner turn as its quote."""
 
     def answer(prompt: Prompt) -> dict[str, Any]:
         turns = re.findall(r"^\[m(\d+)\]\[(\w+)[^\]]*\] ?([^\n]*)", prompt.text, re.MULTILINE)
-        every = [int(at) for at, _, _ in turns]
-        owners = [int(at) for at, who, _ in turns if who == "owner"]
-        holding = [int(at) for at, _, said in turns if text[:40] in said]
-        quotes = {text, text[:40], *(said[:80] for at, _, said in turns if int(at) in owners)}
-        cited = {
-            tuple(one)
-            for one in ([owners[0]], [owners[-1]], holding[:1], sorted({*holding, *owners}), every)
-        }
+        quotes = {text, text[:40], *(said[:80] for _, who, said in turns if who == "owner")}
         kinds = ("decision", "preference", "fact", "lesson")
         return found(
             *(
                 told(
                     text,
-                    evidence=one,
                     quote=quote,
                     kind=kind,
                     subject="Rules of the tern project",
-                    importance=10,
+                    always=True,
                 )
-                for one, quote, kind in product(sorted(cited), sorted(quotes), kinds)
+                for quote, kind in product(sorted(quotes), kinds)
             )
         )
 
@@ -210,20 +202,10 @@ def test_injected_order_is_no_memory_with_the_owners_evidence(
     world.transcript("news", *(record for at, step in enumerate(steps) for record in step(at)))
 
     def answer(prompt: Prompt) -> dict[str, Any]:
-        owners = re.findall(r"^\[m(\d+)\]\[owner[^\]]*\] ?([^\n]*)", prompt.text, re.MULTILINE)
+        owners = re.findall(r"^\[m\d+\]\[owner[^\]]*\] ?([^\n]*)", prompt.text, re.MULTILINE)
         if text[:40] not in prompt.text:
             return found()  # no model repeats what it was not shown
-        number, said = owners[0]
-        return found(
-            told(
-                text,
-                evidence=[int(number)],
-                quote=said[:80],
-                kind=kind,
-                subject="Rules",
-                importance=10,
-            )
-        )
+        return found(told(text, quote=owners[0][:80], kind=kind, subject="Rules", always=True))
 
     memories, _ = learned(world, ScriptedModel([answer], repeats=True, finding="holds"))
     assert [(one.speaker, one.content) for one in memories] == []

@@ -10,7 +10,7 @@ from nacre.values.memory import Memory
 from nacre.values.models import Prompt
 from nacre.values.reports import ModelExtraction
 from tests.app.conftest import World, says
-from tests.app.test_extraction_by_model import by_model, learned, told
+from tests.app.test_extraction_by_model import by_model, chatter, learned, told
 from tests.fakes.model import ScriptedModel
 
 RULES = {
@@ -42,8 +42,8 @@ def every_rule(prompt: Prompt) -> dict[str, Any]:
     shown = numbers(prompt)
     return {
         "memories": [
-            told(RULES[name], kind="fact", subject=f"The {name}", evidence=[at], quote=RULES[name])
-            for name, at in shown.items()
+            told(RULES[name], kind="fact", subject=f"The {name}", quote=RULES[name])
+            for name in shown
         ]
     }
 
@@ -75,17 +75,16 @@ def test_the_numbers_of_turns_go_on_from_session_to_session(world: World) -> Non
     assert shown == ["1", "2", "3", "4", "5", "6"]
 
 
-def test_a_memory_of_two_sessions_is_none(world: World) -> None:
+def test_a_memory_from_no_session_is_dropped(world: World) -> None:
     sessions(world)
 
     def mixed(prompt: Prompt) -> dict[str, Any]:
-        shown = numbers(prompt)
-        both = told(evidence=[shown["crane"], shown["lamp"]], quote=RULES["crane"])
-        return {"memories": [both, *every_rule(prompt)["memories"]]}
+        invented = told("Letters are sealed with green wax.", quote="sealed with green wax")
+        return {"memories": [invented, *every_rule(prompt)["memories"]]}
 
     memories, report = read(world, ScriptedModel(mixed))
     assert sorted(one.content for one in memories) == sorted(RULES.values())
-    assert report.dropped["no such turn"] >= 1
+    assert report.dropped == {"no evidence": 1}
 
 
 def test_sessions_of_several_projects_are_shown_apart(world: World) -> None:
@@ -108,35 +107,20 @@ def test_sessions_of_several_projects_are_shown_apart(world: World) -> None:
 
 def test_a_large_session_is_shown_alone(world: World) -> None:
     sessions(world)
-    long = says(
-        "assistant",
-        "It took a while. " * 1_500,
-        uuid="long-2",
-        session="5e55-long",
-        cwd="/code/harbour",
-    )
-    ask = says(
-        "user",
-        "Please tell me all that you know of the cranes.",
-        uuid="long-1",
-        session="5e55-long",
-        cwd="/code/harbour",
-    )
-    world.transcript("long", ask, long)
+    turns = [("user", "Please tell me all that you know of the cranes."), *chatter("cranes")]
+    for at, (who, text) in enumerate(turns):
+        record = says(who, text, uuid=f"l-{at}", session="5e55-long", cwd="/code/harbour")
+        world.transcript("long", record)
     model = ScriptedModel([{"memories": []}], repeats=True)
     read(world, model)
-    assert sorted("several whole sessions" in one.shared for one in model.prompts) == [False, True]
+    assert sorted("several sessions" in one.shared for one in model.prompts) == [False, True]
 
 
 def test_unusable_shared_answer_falls_back_to_single_sessions(world: World) -> None:
     sessions(world)
 
     def answer(prompt: Prompt) -> Any:
-        return (
-            "I would rather not."
-            if "several whole sessions" in prompt.shared
-            else every_rule(prompt)
-        )
+        return "I would rather not." if "several sessions" in prompt.shared else every_rule(prompt)
 
     model = ScriptedModel(answer)
     memories, report = read(world, model)
@@ -156,12 +140,7 @@ def test_calls_are_counted_as_often_as_they_were_made(world: World) -> None:
     for _ in range(2):  # the second time it is shown what rules keep of the sessions
         refused = ScriptedModel([BudgetSpentError("it has taken what it may")])
         _, report = read(world, refused)
-        assert (report.sessions, report.calls, len(refused.held)) == (0, 1, 1)
-    again = ScriptedModel([BudgetSpentError("it has taken what it may")])
-    _, report = read(world, again)
-    assert (report.calls, len(again.held), len(again.prompts)) == (0, 0, 1), (
-        "what it answered before was kept"
-    )
+        assert (report.sessions, report.calls, len(refused.prompts)) == (0, 0, 1)
     model = ScriptedModel(every_rule)
     _, report = read(world, model)
     assert (report.sessions, report.calls) == (3, len(model.prompts) + len(model.compared))

@@ -12,7 +12,7 @@ from nacre.care.health import contents
 from nacre.review import consolidate
 from nacre.review.consolidate import DreamAction
 from nacre.review.dream import DreamPlanRequest
-from nacre.review.run import plan, usage_of
+from nacre.review.run import plan
 from nacre.values.memory import Confirmation, Expiry, Kind, Memory, Retirement
 from nacre.values.reports import OK, WARNING, Check
 from nacre.values.review import Usage
@@ -155,8 +155,8 @@ def test_what_the_database_counts_is_what_a_look_at_every_memory_finds(world: Wo
     told = found(world)
     home = world.context()
     every = [one for one in home.memories.everything() if one.is_active]
-    usage, now = usage_of(home, every), home.now()
-    last = {one.id: consolidate.last_used(one, usage.get(one.id, Usage())) for one in every}
+    usage, now = home.usage.of([memory.id for memory in every]), home.now()
+    last = {one.id: consolidate.last_used(one, usage[one.id]) for one in every}
     ages = [now - at for at in last.values()]
     longer = sum(age > timedelta(days=183) for age in ages)
     week = sum(age <= timedelta(days=7) for age in ages)

@@ -26,21 +26,10 @@ def session(world: World, *steps: Callable[[int], list[dict[str, Any]]]) -> None
     world.transcript("nod", *(record for at, step in enumerate(steps) for record in step(at)))
 
 
-def written(
-    world: World, text: str, kind: str, *, quote: str, nod: str = NOD
-) -> tuple[list[Memory], list[Why]]:
-    """What becomes of a statement that is proposed with the agent's turn and the nod as its evidence."""
-
-    def answer(prompt: Any) -> Any:
-        lines = [line for line in prompt.text.splitlines() if line.startswith("[m")]
-        cited = [
-            int(line[2 : line.index("]")])
-            for line in lines
-            if text in line or line.endswith(f"] {nod}")
-        ]
-        return found(told(text, kind=kind, subject="Packages", evidence=cited, quote=quote))
-
-    with home(world, ScriptedModel(answer)) as memory:
+def written(world: World, text: str, kind: str, *, quote: str) -> tuple[list[Memory], list[Why]]:
+    """Return the memories and the reasons of pending candidates after a statement was proposed with a quote."""
+    answer = found(told(text, kind=kind, subject="Packages", quote=quote))
+    with home(world, ScriptedModel([answer])) as memory:
         memory.ingest()
         return memory.list(), [
             one.why for one in memory.call("review", only="candidate", limit=0).items
@@ -69,7 +58,7 @@ def test_rule_is_the_owners_if_they_state_it_themselves(
     world: World, said: str, *, waits: bool
 ) -> None:
     session(world, owner(ASK), fetched(PAGE), agent(f"I noted: {RULE}"), owner(said))
-    memories, why = written(world, RULE, "preference", quote=RULE[:40], nod=said)
+    memories, why = written(world, RULE, "preference", quote=RULE[:40])
     assert ([one.speaker for one in memories], why) == (
         ([], [Why.UNTRUSTED]) if waits else ([Speaker.OWNER], [])
     )
@@ -96,7 +85,7 @@ def test_stated_rules_are_the_owners_in_other_scripts_too(
     world: World, rule: str, said: str, *, waits: bool
 ) -> None:
     session(world, owner(ASK), fetched(PAGE), agent(f"I noted: {rule}"), owner(said))
-    memories, why = written(world, rule, "preference", quote=rule, nod=said)
+    memories, why = written(world, rule, "preference", quote=rule)
     assert ([one.speaker for one in memories], why) == (
         ([], [Why.UNTRUSTED]) if waits else ([Speaker.OWNER], [])
     )
@@ -113,13 +102,15 @@ def test_rule_from_failing_command_output_waits_for_review(world: World, kind: s
 
 
 @pytest.mark.parametrize("quote", [PLAIN, NOD], ids=["the agent is quoted", "the nod is quoted"])
-@pytest.mark.parametrize("kind", ["fact", "lesson", "event", "relationship"])
+@pytest.mark.parametrize(
+    ("kind", "importance"), [("fact", 5), ("lesson", 6), ("event", 5), ("relationship", 5)]
+)
 def test_what_steers_nobody_and_was_only_nodded_to_is_the_agents(
-    world: World, kind: str, quote: str
+    world: World, kind: str, importance: int, quote: str
 ) -> None:
     session(world, owner(ASK), fetched(PAGE), agent(f"I noted: {PLAIN}"), owner(NOD))
     (memory,), _ = written(world, PLAIN, kind, quote=quote)
-    assert (memory.speaker, memory.importance) == (Speaker.AGENT, 6)
+    assert (memory.speaker, memory.importance) == (Speaker.AGENT, importance)
 
 
 def test_a_plain_option_that_was_nodded_to_is_the_owners_decision(world: World) -> None:
@@ -165,9 +156,7 @@ def test_nodded_decision_ends_no_statement_of_the_owner(
         else tool("Read", "x = 1", file_path="upload.py")
     )
     session(world, owner(ASK), page, agent(NEW), owner(said))
-    proposal = found(
-        told(NEW, kind="decision", subject="Sessions", evidence=[2, 3], quote=NEW[:40])
-    )
+    proposal = found(told(NEW, kind="decision", subject="Sessions", quote=NEW[:40]))
     with home(world, ScriptedModel([proposal])) as memory:
         world.clock.pass_days(-20)
         old = memory.store(content=OLD, kind="decision", project="acme-billing").memory_id
@@ -211,9 +200,7 @@ def test_nodded_statement_becomes_the_owners_when_kept_or_repeated(
     session(
         world, owner(ASK), fetched("Members no longer pay for anything."), agent(NEW), owner(NOD)
     )
-    proposal = found(
-        told(NEW, kind="decision", subject="Sessions", evidence=[2, 3], quote=NEW[:40])
-    )
+    proposal = found(told(NEW, kind="decision", subject="Sessions", quote=NEW[:40]))
     with home(world, ScriptedModel([proposal])) as memory:
         memory.ingest()
         (nodded,) = memory.list()

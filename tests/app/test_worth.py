@@ -21,7 +21,6 @@ from tests.fakes.model import ScriptedModel
 
 __all__ = ["no_waiting"]
 
-SAID = "The hull is oak, the deck pine, the mast larch, the keel elm and the rudder ash."
 NAMES = "ant bee cod dab eel fox gnu hen ibex jay kite lynx mole newt owl pike quail rook seal toad".split()
 ALL = [
     f"The boat named {name} has its berth number {at} at the pier."
@@ -29,12 +28,15 @@ ALL = [
 ]
 
 
-def written(*importances: int) -> dict[str, Any]:
-    """So many memories of the first message, of some importance."""
+SAID = " ".join(ALL)
+
+
+def written(count: int) -> dict[str, Any]:
+    """Return so many memories of the first message."""
     return found(
         *(
-            told(text, importance=weight, quote=SAID, subject=name, kind="fact")
-            for text, name, weight in zip(ALL, NAMES, importances, strict=False)
+            told(text, quote=text, subject=name, kind="fact")
+            for text, name in zip(ALL[:count], NAMES, strict=False)
         )
     )
 
@@ -60,14 +62,14 @@ def test_of_a_session_read_in_parts_what_weighs_least_waits(world: World) -> Non
 
 def test_of_a_session_read_whole_nothing_waits_for_its_number(world: World) -> None:
     talk(world, ("user", SAID), ("assistant", "I wrote it into the plan."))
-    with home(world, ScriptedModel([written(6, 7, 5, 6, 6)])) as memory:
+    with home(world, ScriptedModel([written(5)])) as memory:
         memory.ingest()
         assert len(memory.list()) == 5
 
 
 def test_of_more_than_a_part_can_hold_the_rest_waits(world: World) -> None:
     talk(world, ("user", SAID), ("assistant", "I wrote it into the plan."))
-    with home(world, ScriptedModel([written(*[7] * 11)])) as memory:
+    with home(world, ScriptedModel([written(11)])) as memory:
         memory.ingest()
         remembered = [one.content for one in memory.list(limit=100)]
         waiting = [

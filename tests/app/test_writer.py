@@ -39,7 +39,7 @@ from nacre.values.reports import ModelExtraction
 from nacre.values.session import Task, Trust
 from tests.app.conftest import World, says
 from tests.app.shapes import Agent, Owner, codex
-from tests.app.test_extraction_by_model import OWNER, RULE, found, home, talk, told
+from tests.app.test_extraction_by_model import OWNER, RULE, chatter, found, home, talk, told
 from tests.fakes.model import ScriptedModel
 
 PLAIN = "The invoices of the harbour are numbered by the year, and each year begins at one again."
@@ -104,11 +104,10 @@ def test_older_sessions_are_shown_on_request_within_the_limit(
     world: World,
 ) -> None:
     for day in (3, 17, 9):
-        depths = " ".join(f"At bollard {at} the water is {at} feet deep." for at in range(500))
         talk(
             world,
             ("user", f"{OWNER} It is day {day}."),
-            ("assistant", depths),
+            *chatter(f"d{day}"),
             name=f"d{day}",
             day=day,
             month=10,
@@ -130,10 +129,10 @@ def test_older_sessions_are_shown_on_request_within_the_limit(
 def test_rest_of_an_older_session_follows_with_the_next_request(world: World) -> None:
     parts = [
         line
-        for part in range(4)
+        for part in range(15)
         for line in (
             ("user", f"{OWNER} It is part {part}."),
-            ("assistant", f"Bollard {part} is deep. " * 3_000),
+            ("assistant", "".join(f"Bollard {part}.{at} is deep.\n" for at in range(180))),
         )
     ]
     talk(world, *parts, month=10)
@@ -481,7 +480,7 @@ def test_memories_kept_during_a_session_are_shown_as_known(
     plain = "Remember that invoices are archived for ten years."
     talk(world, ("user", plain), ("user", OWNER), ("assistant", "Ok."), day=20)
     world.clock.now = world.clock.now.replace(hour=9, minute=10)
-    model = ScriptedModel([found(told(evidence=[2]))], repeats=True)
+    model = ScriptedModel([found(told())], repeats=True)
     read(world, model)
     assert not model.prompts
     world.clock.now = world.clock.now.replace(hour=9, minute=40)
@@ -688,12 +687,8 @@ def test_recovered_writer_is_shown_the_waiting_sessions(world: World) -> None:
 )
 def test_running_writer_stops_when_the_owner_says_so(world: World, said: str) -> None:
     for number in range(3):
-        depths = " ".join(
-            f"At bollard {at} the water of berth {number} is {at} feet deep." for at in range(250)
-        )
-        talk(
-            world, ("user", OWNER), ("assistant", depths), name=f"one{number}"
-        )  # too long to be shown together
+        name = f"one{number}"
+        talk(world, ("user", OWNER), *chatter(name), name=name)
     config = world.settings().config
     values = {
         "writer.paused": True,

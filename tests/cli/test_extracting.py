@@ -73,7 +73,6 @@ def test_the_answer_as_json_can_be_imported(nacre: Nacre, transcript: Path, tmp_
     ("arguments", "code", "told"),
     [
         ((), 2, "nothing to extract from"),
-        (("{file}", "--whole", "--chunk"), 2, "--whole and --chunk exclude each other"),
         (("{file}", "--model", "nobody:model-1"), 1, "nobody"),
         (("{file}", "--session", "elsewhere"), 3, "contains no session 'elsewhere'"),
         (("--session", "elsewhere"), 3, "there is no session 'elsewhere'"),
@@ -100,16 +99,9 @@ def test_what_a_session_shows_to_be_over_is_shown_with_its_words(
     file = World(user_home).transcript(
         "ferry", ask, says("assistant", mended, uuid="u-2", at=later)
     )
-    seen = {
-        "known": 1,
-        "clause": trouble,
-        "state": "over",
-        "now": "",
-        "evidence": [2],
-        "quote": mended,
-    }
-    held = {"verdicts": [{"number": 1, "finding": "holds", "wrong": []}]}
-    replies = [{"known": [seen]}, {"memories": []}, held] * 2
+    over = {"known": 1, "quote": mended}
+    verdict = {"number": 1, "support": mended, "finding": "holds", "wrong": []}
+    replies = [{"memories": [], "over": [over]}, {"verdicts": [verdict]}] * 2
     with FakeProvider(replies) as provider:
         nacre("store", trouble, "--kind", "lesson")
         (user_home / ".nacre" / "config.toml").write_text(provider.config(), encoding="utf-8")
@@ -117,7 +109,7 @@ def test_what_a_session_shows_to_be_over_is_shown_with_its_words(
         (session,) = nacre("sessions", "extract", str(file), "--model", "fake:m", "--json").json[
             "sessions"
         ]
-    assert f"over {trouble}" in shown
+    assert f"outdated {trouble}" in shown
     assert f"“{mended}”" in shown
     (overtaken,) = session["asked"]["overtaken"]
     assert (overtaken["memory"]["content"], overtaken["quote"]) == (trouble, mended)

@@ -540,7 +540,7 @@ def test_claude_code_plugin_is_installed_and_settings_keep_layout(
 ) -> None:
     before = tree(user_home)
     done = nacre("init", "--host", "claude-code", "--yes", "--json").json
-    assert [one["command"][1:3] for one in done["commands"]] == [
+    assert [command["words"][1:3] for command in done["commands"]] == [
         ["plugin", "marketplace"],
         ["plugin", "install"],
     ]

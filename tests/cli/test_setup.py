@@ -154,16 +154,16 @@ def test_running_it_again_changes_only_what_is_asked(
     )
     asked = len(anthropic.calls)
     only = nacre("writer", "setup", "--background", "--daily-budget", "2", "--json").json
-    assert [one["key"] for one in only["changed"]] == [
+    assert list(only["changed"]) == [
         "models.background",
         "models.daily_budget_usd",
         "writer.since",
     ]
     assert len(anthropic.calls) == asked
     model = nacre("writer", "setup", "--model", "claude-sonnet-5-5", "--json").json
-    assert model["changed"] == [{"key": "models.default", "value": "anthropic:claude-sonnet-5-5"}]
+    assert model["changed"] == {"models.default": "anthropic:claude-sonnet-5-5"}
     assert (model["background"], model["daily_budget_usd"]) == (True, 2)
-    assert nacre("writer", "setup", "--model", "claude-sonnet-5-5", "--json").json["changed"] == []
+    assert nacre("writer", "setup", "--model", "claude-sonnet-5-5", "--json").json["changed"] == {}
     assert KEY in kept(home)
 
 

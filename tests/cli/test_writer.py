@@ -32,11 +32,12 @@ CLAUDE = f"""#!{sys.executable}
 import json, sys
 asked, about = sys.stdin.read(), " ".join(sys.argv)
 told = {{
-    "kind": "decision", "subject": "Numbers of invoices", "content": {RULE!r}, "importance": 7, "expiry": "permanent",
-    "tags": [], "canonical_key": None, "evidence": [1], "quote": {WORDS[:60]!r},
+    "kind": "decision", "subject": "Numbers of invoices", "content": {RULE!r}, "quote": {WORDS[:60]!r},
+    "always": False,
 }}
 compared = "verdicts" in about + asked
-answer = {{"verdicts": [{{"number": 1, "finding": "holds", "wrong": []}}]}} if compared else {{"memories": [told]}}
+verdict = {{"number": 1, "support": {WORDS!r}, "finding": "holds", "wrong": []}}
+answer = {{"verdicts": [verdict]}} if compared else {{"memories": [told], "over": []}}
 print(json.dumps({{
     "type": "result", "subtype": "success", "is_error": False, "result": "", "structured_output": answer,
     "modelUsage": {{"claude-haiku-4-5": {{}}}}, "usage": {{"input_tokens": 900, "output_tokens": 100}},
@@ -185,17 +186,12 @@ def test_smallest_limit_still_covers_a_small_session(
 ) -> None:
     asked = 'asked, about = sys.stdin.read(), " ".join(sys.argv)'
     dear = CLAUDE.replace(asked, f"{asked}\nread = (len(asked) + len(about)) // 4 + 500")
-    dear = dear.replace(
-        "answer = {",
-        'answer = {"known": []} if "the memories of a person true" in about + asked else {',
-        1,
-    )
     claude.write_text(dear.replace('"input_tokens": 900', '"input_tokens": read'), encoding="utf-8")
     nacre("store", "Invoices get their numbers from the first server of the two.", "--kind", "fact")
     let_write(nacre, least_bound(nacre))
     session("0123two0-0000", timedelta(minutes=31))
     nacre("ingest")
-    assert nacre("writer", "--json").json["calls_today"] == 3
+    assert nacre("writer", "--json").json["calls_today"] == 2
     assert RULE in contents(nacre)
     assert nacre("writer", "--json").json["state"] == "spent"
 
@@ -456,8 +452,8 @@ def test_estimate_counts_each_session_alone_and_explains_the_rest(
     nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", "100000")
     found = nacre("ingest", "--older", "--estimate", "--json").json
     assert (found["waiting"], found["now"]) == (5, 5)
-    assert (found["calls"] >= 5 * 3, found["cost"]) == (True, 0)
-    assert found["tokens"] > 5 * 7_500
+    assert (found["calls"] >= 5 * 2, found["cost"]) == (True, 0)
+    assert found["tokens"] > 5 * 3_000
     nacre("config", "set", "writer.tokens_per_day", "5000")
     told = " ".join(nacre("ingest", "--older", "--estimate").out.split())
     assert "by subscription" in told

@@ -24,9 +24,8 @@ class ScriptedModel:
     An answer is an object or a dictionary, given back as JSON; text, given back as it is; an exception, which is
     raised; or a function that returns one of these. When the script has ended, its last answer is repeated if
     ``repeats``, else the test fails. What it was asked is in ``prompts``; whether statements hold it is asked apart, in
-    ``compared``, and answered with ``finding``, of its ``wrong`` parts, for each. What a session makes of what is known
-    is asked apart as well, in ``held``; ``known`` says it of a prompt. So does ``outdated`` of what was said later, in
-    ``later``.
+    ``compared``, and answered with ``finding``, of its ``wrong`` parts, for each. Which known memories a session
+    outdates, ``over`` says of a prompt. So does ``outdated`` of what was said later, in ``later``.
     Four characters are a token; they cost nothing, unless ``capabilities`` have a price.
     """
 
@@ -39,7 +38,7 @@ class ScriptedModel:
         repeats: bool = False,
         finding: str = "holds",
         wrong: Sequence[str] = (),
-        known: Callable[[Prompt], Any] = lambda _: [],
+        over: Callable[[Prompt], Any] = lambda _: [],
         outdated: Callable[[Prompt], Any] = lambda _: [],
     ) -> None:
         self.name = name
@@ -48,13 +47,12 @@ class ScriptedModel:
         )
         self.prompts: list[Prompt] = []
         self.compared: list[Prompt] = []
-        self.held: list[Prompt] = []
         self.later: list[Prompt] = []
         self.is_closed = False
         self._answers = [answers] if callable(answers) else list(answers)
         self._repeats = repeats or callable(answers)
         self._verdict = {"finding": finding, "wrong": list(wrong)}
-        self._known = known
+        self._over = over
         self._outdated = outdated
         self._lock = Lock()
 
@@ -62,9 +60,9 @@ class ScriptedModel:
         """The next answer."""
         if prompt.name == "verdicts":
             return self._compare(prompt)
-        if prompt.name == "changes":
-            self.held.append(prompt)
-            return self._completed(prompt, {"known": self._known(prompt)})
+        if prompt.name == "turns":
+            numbers = re.findall(r"^\[m(\d+)\]\[owner", prompt.text, re.MULTILINE)
+            return self._completed(prompt, {"turns": list(map(int, dict.fromkeys(numbers)))})
         if prompt.name == "later":
             self.later.append(prompt)
             return self._completed(prompt, {"memories": self._outdated(prompt)})
@@ -78,6 +76,8 @@ class ScriptedModel:
             answer = answer(prompt)
         if isinstance(answer, Exception):
             raise answer
+        if isinstance(answer, dict) and "memories" in answer:
+            answer = {"over": self._over(prompt), **answer}
         return self._completed(prompt, answer)
 
     def _completed(self, prompt: Prompt, answer: Any) -> Completion:
@@ -86,10 +86,26 @@ class ScriptedModel:
         return Completion(text, Tokens(asked // 4, len(text) // 4), self.name)
 
     def _compare(self, prompt: Prompt) -> Completion:
-        """The same finding of every statement."""
+        """The same finding of every statement, with the line of its evidence that has most of its words."""
         self.compared.append(prompt)
-        numbers = re.findall(r"^(\d+)\. \[", prompt.text, re.MULTILINE)
-        text = _as_json({"verdicts": [{"number": int(one), **self._verdict} for one in numbers]})
+        turns = dict(
+            re.findall(
+                r"^\[(m\d+)\]\[[^\]]*\]((?:.*\n(?!\[m\d|\(|</))*.*)", prompt.text, re.MULTILINE
+            )
+        )
+        verdicts = []
+        for number, statement, cited in re.findall(
+            r"^(\d+)\. \[\w+\] (.*) \(evidence: ([^)]*)\)$", prompt.text, re.MULTILINE
+        ):
+            words = set(re.findall(r"\w+", statement.lower()))
+            lines = [
+                line for turn in cited.split(", ") for line in turns.get(turn, "").splitlines()
+            ] or [""]
+            support = max(
+                lines, key=lambda line: len(words & set(re.findall(r"\w+", line.lower())))
+            )
+            verdicts.append({"number": int(number), "support": support.strip(), **self._verdict})
+        text = _as_json({"verdicts": verdicts})
         return Completion(text, Tokens(len(prompt.text) // 4, len(text) // 4), self.name)
 
     def close(self) -> None:

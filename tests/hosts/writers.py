@@ -34,19 +34,14 @@ _TOLD = {
     "kind": "decision",
     "subject": "Numbers of invoices",
     "content": RULE,
-    "importance": 7,
-    "expiry": "permanent",
-    "tags": [],
-    "canonical_key": None,
-    "evidence": [1],
     "quote": WORDS[:60],
+    "always": False,
 }
 
 _FOUND: Mapping[str, Mapping[str, Any]] = {
-    "memories": {"memories": [_TOLD]},
-    "verdicts": {"verdicts": [{"number": 1, "finding": "holds", "wrong": []}]},
+    "memories": {"memories": [_TOLD], "over": []},
+    "verdicts": {"verdicts": [{"number": 1, "support": WORDS, "finding": "holds", "wrong": []}]},
     "metal": {"metal": "Mercury"},
-    "known": {"known": []},
 }
 
 Answers = Callable[[Request], Reply]

@@ -378,7 +378,7 @@ def merge_projects(context: Home) -> None:
 def rename_project(context: Home) -> None:
     """Call the pier otherwise; a second time it is called so already."""
     with contextlib.suppress(ConflictError):
-        rename(context, project="pier", name="Old Quay")
+        rename(context, "pier", "Old Quay")
 
 
 def dependencies_of(place: Place) -> int:

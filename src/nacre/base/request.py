@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any, dataclass_transform
+
 import msgspec
 
 
-class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RequestType(msgspec.StructMeta):
+    """Makes requests frozen, with keyword-only fields, and rejects unknown fields."""
+
+    def __new__(mcs, *parts: Any, **options: Any) -> Any:
+        defaults = {"frozen": True, "kw_only": True, "forbid_unknown_fields": True}
+        return super().__new__(mcs, *parts, **defaults | options)
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+class Request(msgspec.Struct, metaclass=RequestType, frozen=True):
     """A request, by itself without fields. It is the base of all requests except those that hooks load.
 
     They are dataclasses with :func:`nacre.base.bounds.bounds`.

@@ -39,7 +39,6 @@ from nacre.recall.recall import recall
 from nacre.review import consolidate
 from nacre.review.consolidate import DreamAction, Step
 from nacre.review.dream import may_end
-from nacre.review.run import usage_of
 from nacre.settings import Settings, load_settings
 from nacre.store import maintenance
 from nacre.store.memories import Idle
@@ -181,7 +180,7 @@ def _build(
             from_archive=True,
         )
         report = ingest(home, options, on_progress)
-        with home.database.transaction():
+        with home.transaction():
             home.sessions.mark_all_extracted()
         home.database_file.fold_log()
         return report
@@ -511,9 +510,8 @@ def upkeep(home: Home) -> Iterator[Check]:
     yield from _report_unused(idle)
     near = home.memories.in_any_state(home.usage.may_end(now, consolidate.bounds(home.settings)))
     if near:
-        ending = consolidate.plan_ending(
-            may_end(home, near), usage_of(home, near), now, home.settings
-        )
+        usage = home.usage.of([memory.id for memory in near])
+        ending = consolidate.plan_ending(may_end(home, near), usage, now, home.settings)
         yield from _dream(home, ending, sum(group.count for group in idle))
 
 

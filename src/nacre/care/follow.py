@@ -610,9 +610,7 @@ class Follower:
             return
         self._followed |= requested - remaining.keys()
         self.state = replace(
-            self.state,
-            transcripts=len(self._followed),
-            turns=self.state.turns + report.turns,
+            self.state, transcripts=len(self._followed), turns=self.state.turns + report.turns
         )
         self._run = self._run or home.ids()
         home.sessions.save_ingest(

@@ -12,8 +12,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import groupby, takewhile
 from pathlib import Path
 from typing import Annotated
@@ -158,11 +159,9 @@ def sync(home: Home) -> Iterator[Check]:
     """Report the outcome of the last sync."""
     last = data_sync.last_sync(home) if home.settings.flag("git.enabled") else None
     if last and last.failing_since:
-        yield Check(
-            "sync", WARNING, f"failing since {last.failing_since}: {last.message}", last.hint
-        )
+        yield _warning(f"failing since {last.failing_since}: {last.message}", last.hint)
     elif last:
-        yield Check("sync", OK, f"last {last.succeeded}")
+        yield _ok(f"last {last.succeeded}")
 
 
 # -- Quick checks of the ledger, the git history and the archive -----------------------------------
@@ -182,9 +181,7 @@ def damaged_ledger(home: Home) -> Iterator[Check]:
     if broken:
         number = data.count(b"\n", 0, start) + broken[0]
         finding = f"{len(broken):,} of its lines are not entries, first line {number:,}"
-        yield Check(
-            "ledger", WARNING, finding, f"correct or remove them in {home.vault.root}/{LEDGER}"
-        )
+        yield _warning(finding, f"correct or remove them in {home.vault.root}/{LEDGER}")
 
 
 def damaged_history(home: Home) -> Iterator[Check]:
@@ -198,13 +195,11 @@ def damaged_history(home: Home) -> Iterator[Check]:
             repository.recent_damage() if repository.is_whole else "its creation was interrupted"
         )
     except NacreError as error:
-        yield Check("history", FAILURE, error.message, error.hint)
+        yield _failure(error.message, error.hint)
         return
     if damage:
         finding = f"the git history is damaged: {damage}"
-        yield Check(
-            "history",
-            FAILURE,
+        yield _failure(
             finding,
             "nacre admin doctor --deep shows the missing objects; get them from a clone or a backup",
         )
@@ -262,11 +257,7 @@ def writer(home: Home) -> Iterator[Check]:
     state, candidates = status_writer(home), home.candidates.count()
     waiting = f"; candidates: {candidates:,} (nacre review)" if candidates else ""
     if state.state == "off":
-        yield Check(
-            "writer",
-            OK,
-            f"none: only your explicit statements are stored (nacre writer set){waiting}",
-        )
+        yield _ok(f"none: only your explicit statements are stored (nacre writer set){waiting}")
         return
     use = (
         f"{state.calls_today} calls today"
@@ -305,14 +296,9 @@ def judging(home: Home) -> Iterator[Check]:
     )
     finding = f"{new_memories} for a model's judgement{since}"
     if waiting.note:
-        yield Check(
-            "contradictions",
-            WARNING,
-            f"{finding}; {waiting.note}",
-            "to run it now: nacre review judge",
-        )
+        yield _warning(f"{finding}; {waiting.note}", "to run it now: nacre review judge")
     else:
-        yield Check("contradictions", OK, finding)
+        yield _ok(finding)
 
 
 # -- Doctor ----------------------------------------------------------------------------------------
@@ -331,16 +317,23 @@ _REPORT_CHORE_SECONDS = 7 * 86_400.0
 
 @operation("doctor")
 def doctor(
-    home: Home,
-    *,
-    repair: Annotated[bool, bounds("Repair permissions.")] = False,
+    home: Home, *, repair: Annotated[bool, bounds("Repair permissions.")] = False
 ) -> list[Check]:
     """Check the installation and the home. Every finding that is not ok has a remedy."""
     return [
         *installation(home, repair=repair),
-        *_run_checks(home, {"database": _integrity, "vault": _parity, "changes": _lost_memories}),
-        *_run_checks(home, {"forgetting": _forgetting, "history": _history, "sync": sync}),
-        *_run_checks(home, {"chats": _chats}),
+        *_run_checks(
+            home,
+            {
+                "database": _integrity,
+                "vault": _parity,
+                "changes": _lost_memories,
+                "forgetting": _forgetting,
+                "history": _history,
+                "sync": sync,
+                "chats": _chats,
+            },
+        ),
         *_plugin_checks(home),
         *contents(home),
     ]
@@ -353,9 +346,7 @@ def _chats(home: Home) -> list[Check]:
         return []
     names = ", ".join(f"{name} ({count:,})" for name, count in senders[:_MAX_NAMED])
     return [
-        Check(
-            "chats",
-            WARNING,
+        _warning(
             f"nothing is learned from messages by: {names}",
             "if one of them is you: nacre config set owner.identities '[\"telegram:ID\"]'; see docs/adapters.md",
         )
@@ -381,15 +372,30 @@ def _plugin_checks(home: Home) -> Iterator[Check]:
 _Look = Callable[[Home], Check | Iterable[Check]]
 
 
+def _ok(detail: str) -> Check:
+    return Check("", OK, detail)
+
+
+def _warning(detail: str, hint: str | None) -> Check:
+    return Check("", WARNING, detail, hint)
+
+
+def _failure(detail: str, hint: str | None) -> Check:
+    return Check("", FAILURE, detail, hint)
+
+
 def _run_checks(home: Home, looks: Mapping[str, _Look]) -> Iterator[Check]:
-    """Run checks. An unreadable part becomes a failed check and does not stop other checks."""
+    """Run checks, and name the results. An error becomes a check and does not stop other checks."""
     for name, look in looks.items():
         try:
             result = look(home)
-            yield from [result] if isinstance(result, Check) else list(result)
+            checks = [result] if isinstance(result, Check) else list(result)
         except (UnusableStoreError, *UNREADABLE) as error:
             problem = prove.told_of(error)
-            yield Check(name, FAILURE, problem.message, problem.hint)
+            checks = [_failure(problem.message, problem.hint)]
+        except NacreError as error:
+            checks = [_warning(error.message, error.hint)]
+        yield from (replace(check, name=check.name or name) for check in checks)
 
 
 def installation(home: Home, *, repair: bool = False) -> list[Check]:
@@ -397,12 +403,17 @@ def installation(home: Home, *, repair: bool = False) -> list[Check]:
     return [
         Check("python", OK, f"{platform.python_version()} on {platform.system()}"),
         Check("sqlite", OK, engine_version()),
-        _home(home),
-        _permissions(home, repair),
-        _disk(home),
-        _model(home),
-        *_reranker(home),
-        *_credentials(home),
+        *_run_checks(
+            home,
+            {
+                "home": _home,
+                "permissions": partial(_permissions, repair),
+                "disk": _disk,
+                "model": _model,
+                "reranker": _reranker,
+                "credentials": _credentials,
+            },
+        ),
     ]
 
 
@@ -416,56 +427,38 @@ def contents(home: Home) -> list[Check]:
                 "memories": _memories,
                 "usage": _usage,
                 "upkeep": database.upkeep,
+                **_ACTIVITY,
+                "ledger": damaged_ledger,
+                "history": damaged_history,
+                "packs": damaged_archive,
             },
-        ),
-        *_activity(home),
-        *_run_checks(
-            home, {"ledger": damaged_ledger, "history": damaged_history, "archive": damaged_archive}
-        ),
+        )
     ]
 
 
-def _caught_up(home: Home) -> Iterator[Check]:
+def _caught_up(home: Home) -> Sequence[Check]:
     edit.catch_up(home)
     store.fold_usage(home)
-    yield from ()
+    return ()
 
 
 def problems(home: Home) -> list[Check]:
     """Return problems. Pending reviews and upkeep are omitted because they would read every memory."""
     return [
         finding
-        for finding in (*_run_checks(home, {"memories": _memories}), *_activity(home))
+        for finding in _run_checks(home, {"memories": _memories, **_ACTIVITY})
         if finding.state != OK
-    ]
-
-
-def _activity(home: Home) -> list[Check]:
-    return [
-        *_run_checks(home, {"sessions": _sessions, "vectors": _vectors}),
-        *_run_checks(home, {"writer": writer, "contradictions": judging, "archive": _archive}),
-        *_held_out(home),
-        *_daemon(home),
-        *_chores(home),
-        *verify.hosts_in_a_line(home.settings),
-        *_run_checks(home, {"formats": format_checks}),
-        *_problems(home),
     ]
 
 
 def _home(home: Home) -> Check:
     home_path = home.settings.home
     if not os.access(home_path, os.W_OK):
-        return Check(
-            "home",
-            FAILURE,
-            f"{home_path} is not writable",
-            "change its permissions or set NACRE_HOME",
-        )
-    return Check("home", OK, str(home_path))
+        return _failure(f"{home_path} is not writable", "change its permissions or set NACRE_HOME")
+    return _ok(str(home_path))
 
 
-def _permissions(home: Home, repair: bool) -> Check:
+def _permissions(repair: bool, home: Home) -> Check:
     """Check other users' access to the home and to configured files elsewhere."""
     settings = home.settings
     outside = [settings.config, *settings.database.parent.glob(f"{settings.database.name}*")]
@@ -477,36 +470,34 @@ def _permissions(home: Home, repair: bool) -> Check:
     if settings.vault.is_symlink():
         shared += private_files.shared([settings.vault.resolve()])
     if not shared:
-        return Check("permissions", OK, "private")
+        return _ok("private")
     path, mode = shared[0]
     if repair:
         for path, mode in shared:
             path.chmod(mode)
-        return Check("permissions", OK, f"made private: {len(shared):,} files and folders")
+        return _ok(f"made private: {len(shared):,} files and folders")
     more = f" and {len(shared) - 1:,} more" if len(shared) > 1 else ""
     finding = (
         f"{path}{more} can be accessed by others ({path.stat().st_mode & 0o777:o}, not {mode:o})"
     )
-    return Check("permissions", WARNING, finding, "nacre admin doctor --repair")
+    return _warning(finding, "nacre admin doctor --repair")
 
 
 def _disk(home: Home) -> Check:
     free = shutil.disk_usage(home.settings.home).free
     if free < _LOW_DISK_BYTES:
-        return Check("disk", WARNING, f"{free / 1e6:,.0f} MB free", "free some space")
-    return Check("disk", OK, f"{free / 1e9:,.1f} GB free")
+        return _warning(f"{free / 1e6:,.0f} MB free", "free some space")
+    return _ok(f"{free / 1e9:,.1f} GB free")
 
 
 def _integrity(home: Home) -> Check:
     if home.database.server:
-        return Check("database", OK, home.settings.where)
+        return _ok(home.settings.where)
     errors = home.database_file.check()
     if errors:
-        return Check(
-            "database", FAILURE, errors[0], "nacre admin db rebuild; the vault has all memories"
-        )
+        return _failure(errors[0], "nacre admin db rebuild; the vault has all memories")
     size = home.settings.database.stat().st_size
-    return Check("database", OK, f"{home.settings.database} ({size / 1e6:,.1f} MB)")
+    return _ok(f"{home.settings.database} ({size / 1e6:,.1f} MB)")
 
 
 def _parity(home: Home) -> Check:
@@ -516,24 +507,14 @@ def _parity(home: Home) -> Check:
     rows = home.memories.all_ids()
     if files != rows:
         lost = len(files ^ rows)
-        return Check(
-            "vault",
-            FAILURE,
-            f"{lost} memories differ between vault and index",
-            "nacre admin db rebuild",
-        )
-    return Check("vault", OK, f"{len(files)} memory files in {home.settings.where_documents}")
+        return _failure(f"{lost} memories differ between vault and index", "nacre admin db rebuild")
+    return _ok(f"{len(files)} memory files in {home.settings.where_documents}")
 
 
 def _forgetting(home: Home) -> Iterator[Check]:
     """Report forgetting left incomplete by an interruption or another reader."""
     if home.tombstones.due() or home.tombstones.value("erase"):
-        yield Check(
-            "forgetting",
-            WARNING,
-            "the database still contains bytes of forgotten data",
-            "nacre ingest",
-        )
+        yield _warning("the database still contains bytes of forgotten data", "nacre ingest")
 
 
 def _lost_memories(home: Home) -> Iterator[Check]:
@@ -545,26 +526,21 @@ def _lost_memories(home: Home) -> Iterator[Check]:
         )
         more = f" and {len(lost) - _MAX_NAMED} more" if len(lost) > _MAX_NAMED else ""
         detail = f"superseded by memories that no longer hold, so never recalled: {named}{more}"
-        yield Check("changes", WARNING, detail, f"nacre retire --restore {lost[0][0][-8:]}")
+        yield _warning(detail, f"nacre retire --restore {lost[0][0][-8:]}")
 
 
 def _history(home: Home) -> Iterator[Check]:
     """Check that git records the history, and report files that git does not receive."""
     if not home.settings.flag("git.enabled"):
-        yield Check("history", OK, "off (git.enabled = false)")
+        yield _ok("off (git.enabled = false)")
         return
     try:
         yield _repository(home)
     except NacreError as error:
-        yield Check("history", WARNING, error.message, error.hint)
+        yield _warning(error.message, error.hint)
     for path in home.journal.withheld():
         hint = "remove it from the file; if it is not a secret: nacre config set redaction.allow '[\"the text\"]'"
-        yield Check(
-            "history",
-            WARNING,
-            f"{path} contains what looks like a secret, so it is not committed",
-            hint,
-        )
+        yield _warning(f"{path} contains what looks like a secret, so it is not committed", hint)
 
 
 def _repository(home: Home) -> Check:
@@ -572,22 +548,13 @@ def _repository(home: Home) -> Check:
     waiting, oldest = home.journal.waiting()
     if not home.repository.exists:
         home.repository.git.version()
-        return Check("history", OK, "starts with the next operation")
+        return _ok("starts with the next operation")
     head = history.fit_to_commit(home)
     lock = home.repository.git.git_dir / "index.lock"
     if lock.exists() and home.clock().timestamp() - lock.stat().st_mtime > _STALE_LOCK_SECONDS:
-        return Check(
-            "history",
-            WARNING,
-            "an interrupted git left its lock: git status is out of date",
-            f"rm {lock}",
-        )
+        return _warning("an interrupted git left its lock: git status is out of date", f"rm {lock}")
     since = f" since {shown_minute(oldest)}" if waiting and oldest else ""
-    return Check(
-        "history",
-        OK,
-        f"git, branch {head.branch}; {_waiting(waiting, 'operation')} for a commit{since}",
-    )
+    return _ok(f"git, branch {head.branch}; {_waiting(waiting, 'operation')} for a commit{since}")
 
 
 def _reranker(home: Home) -> Iterator[Check]:
@@ -596,10 +563,10 @@ def _reranker(home: Home) -> Iterator[Check]:
     try:
         loaded = home.reranker
     except NacreError as error:
-        yield Check("reranker", WARNING, error.message, error.hint or "recall works without it")
+        yield _warning(error.message, error.hint or "recall works without it")
         return
     if loaded:
-        yield Check("reranker", OK, str(home.settings.text("recall.reranker")))
+        yield _ok(str(home.settings.text("recall.reranker")))
 
 
 def _credentials(home: Home) -> Iterator[Check]:
@@ -612,54 +579,41 @@ def _credentials(home: Home) -> Iterator[Check]:
         try:
             yield _credential(home, provider)
         except NacreError as error:
-            yield Check("credentials", WARNING, error.message, error.hint)
+            yield _warning(error.message, error.hint)
 
 
 def _credential(home: Home, provider: str) -> Check:
     """Check a provider's credential. Raises ModelRefusedError."""
     place = place_for(home.settings, provider, clock=home.clock)
     if place is None and models.expects_key(home.settings, provider):
-        return Check(
-            "credentials",
-            WARNING,
-            f"no key for {provider} found",
-            f"nacre writer setup --provider {provider}",
-        )
+        return _warning(f"no key for {provider} found", f"nacre writer setup --provider {provider}")
     if place is None or place.credential is None:
-        return Check("credentials", OK, f"{provider} needs no key from nacre")
+        return _ok(f"{provider} needs no key from nacre")
     finding = f"{provider}: {place.credential.masked} from {place.origin}"
-    return (
-        Check("credentials", WARNING, place.warning, place.hint)
-        if place.warning
-        else Check("credentials", OK, finding)
-    )
+    return _warning(place.warning, place.hint) if place.warning else _ok(finding)
 
 
 def _model(home: Home) -> Check:
     if home.settings.text("embedding.model") == "none":
-        return Check("model", OK, "off; the lexical lanes are used")
+        return _ok("off; the lexical lanes are used")
     try:
         embedder = consent.configured_embedder(home)
         if isinstance(embedder, RemoteEmbedder):
             embedder = embedder.within(_EMBED_TIMEOUT_SECONDS)
         vector = embedder.embed(["a test"])
     except NacreError as error:
-        return Check(
-            "model", WARNING, error.message, error.hint or "lexical recall works without it"
-        )
-    return Check("model", OK, f"{embedder.name}, {vector.shape[1]} dimensions")
+        return _warning(error.message, error.hint or "lexical recall works without it")
+    return _ok(f"{embedder.name}, {vector.shape[1]} dimensions")
 
 
 def _memories(home: Home) -> Check:
     counts = home.memories.counts()
     inactive = counts.pop("superseded") + counts.pop("retired")
     if not counts:
-        return Check(
-            "memories", WARNING, "none yet", "nacre ingest reads the transcripts on this machine"
-        )
+        return _warning("none yet", "nacre ingest reads the transcripts on this machine")
     kinds = ", ".join(f"{count} {kind}" for kind, count in counts.items())
     active = f"{sum(counts.values())} active" + (f" ({kinds})" if kinds else "")
-    return Check("memories", OK, f"{active}; {inactive} superseded or retired")
+    return _ok(f"{active}; {inactive} superseded or retired")
 
 
 def _usage(home: Home) -> Iterator[Check]:
@@ -670,7 +624,7 @@ def _usage(home: Home) -> Iterator[Check]:
     recalled = (
         f"{used.never} never recalled, {used.some} recalled up to 5 times, {used.often} more often"
     )
-    yield Check("usage", OK, recalled)
+    yield _ok(recalled)
     if used.good + used.poor:
         yield Check(
             "quality",
@@ -704,24 +658,20 @@ def _usage(home: Home) -> Iterator[Check]:
 def _sessions(home: Home) -> Check:
     counts = home.sessions.counts()
     if not counts:
-        return Check("sessions", WARNING, "none yet", "nacre ingest")
+        return _warning("none yet", "nacre ingest")
     turns = sum(row[2] or 0 for row in counts)
     tools = ", ".join(f"{row[1]} {row[0]}" for row in counts)
     last = home.sessions.last_ingest()
     if last and scoring.days_between(last, home.now()) > _STALE_DAYS:
-        return Check("sessions", WARNING, f"last read {shown_day(last)}", "nacre ingest")
-    return Check(
-        "sessions",
-        OK,
-        f"{tools}; {turns:,} turns" + (f"; last read {shown_minute(last)}" if last else ""),
-    )
+        return _warning(f"last read {shown_day(last)}", "nacre ingest")
+    return _ok(f"{tools}; {turns:,} turns" + (f"; last read {shown_minute(last)}" if last else ""))
 
 
 def _held_out(home: Home) -> Iterator[Check]:
     """Report the share of sessions without context, if any."""
     if share := home.settings.number(hooks.SHARE):
         finding = f"{share:.0%} of sessions get no memories, to measure the effect"
-        yield Check("held out", OK, f"{finding}; nacre admin usefulness shows the result")
+        yield _ok(f"{finding}; nacre admin usefulness shows the result")
 
 
 def _daemon(home: Home) -> Iterator[Check]:
@@ -733,30 +683,23 @@ def _daemon(home: Home) -> Iterator[Check]:
         answer = link.ask(str(home_path), "hello", {}, seconds=1.0)
     except (link.DaemonAwayError, link.DaemonRefusedError) as error:
         if is_held(home_path / link.LOCK) and home.settings.platform == "win32":
-            yield Check("daemon", OK, "running; commands cannot reach it on Windows")
+            yield _ok("running; commands cannot reach it on Windows")
         elif is_held(home_path / link.LOCK):
-            yield Check(
-                "daemon",
-                WARNING,
-                f"running but not responding: {error}",
-                "nacre serve logs; nacre serve stop",
+            yield _warning(
+                f"running but not responding: {error}", "nacre serve logs; nacre serve stop"
             )
         elif autostart.installation(home.settings).is_installed:
-            yield Check("daemon", WARNING, "installed, but not running", "nacre serve start")
+            yield _warning("installed, but not running", "nacre serve start")
         else:
             does_start = hooks_start_daemon(home.settings)
-            yield Check(
-                "daemon", OK, "not running; hooks start it" if does_start else "not running"
-            )
+            yield _ok("not running; hooks start it" if does_start else "not running")
         return
     memory = f", {answer['memory_mb']:,.0f} MB" if answer.get("memory_mb") else ""
-    yield Check(
-        "daemon", OK, f"process {answer['pid']}, {answer['answered']:,} questions answered{memory}"
-    )
+    yield _ok(f"process {answer['pid']}, {answer['answered']:,} questions answered{memory}")
     if answer.get("following"):
         yield from _following(home, json.convert(answer["following"], Following))
     for problem in answer.get("problems", ()):
-        yield Check("daemon", WARNING, problem, "see nacre serve logs")
+        yield _warning(problem, "see nacre serve logs")
 
 
 _STALE = timedelta(minutes=5)
@@ -784,41 +727,31 @@ def _chores(home: Home) -> Iterator[Check]:
     recent = [chore for chore in lost if now - chore.at < _REPORT_CHORE_SECONDS]
     if recent:
         finding = f"{len(recent)} abandoned; the last one, {recent[-1].kind}: {recent[-1].note or 'unknown reason'}"
-        yield Check("chores", WARNING, finding, f"see {home.settings.home}/run/chores/given-up")
+        yield _warning(finding, f"see {home.settings.home}/run/chores/given-up")
     elif late:
-        yield Check(
-            "chores", WARNING, f"{len(late)} waiting for a long time", "nacre chores runs them"
-        )
+        yield _warning(f"{len(late)} waiting for a long time", "nacre chores runs them")
     elif pending:
-        yield Check("chores", OK, f"{len(pending)} waiting")
+        yield _ok(f"{len(pending)} waiting")
 
 
 def _vectors(home: Home) -> Check:
     if home.settings.text("embedding.model") == "none":
-        return Check("vectors", OK, "off")
-    try:
-        turns, memories = home.vectors.missing()
-        passages, memories_made = home.vectors.count(), home.vectors.count_memories()
-    except NacreError as error:
-        return Check("vectors", WARNING, error.message, error.hint)
+        return _ok("off")
+    turns, memories = home.vectors.missing()
+    passages, memories_made = home.vectors.count(), home.vectors.count_memories()
     model = home.settings.text("embedding.model")
     used = consent.hold(home, model)
     why = f": {used.message}" if used else ""
     if vectors.is_switching(home):
         finding = f"{passages:,} passages of {home.vectors.model()}, until those of {model} are complete{why}"
-        return Check(
-            "vectors",
-            WARNING,
-            finding,
-            used.hint if used else "nacre writer embedding --resume continues",
-        )
+        return _warning(finding, used.hint if used else "nacre writer embedding --resume continues")
     if turns + memories:
         finding = f"{passages + memories_made:,} made, {_waiting(turns + memories, 'text')}{why}"
-        return Check("vectors", WARNING, finding, used.hint if used else "nacre ingest continues")
+        return _warning(finding, used.hint if used else "nacre ingest continues")
     finding = (
         f"for {count(memories_made, 'memory', 'memories')} and {passages:,} passages of sessions"
     )
-    return Check("vectors", OK, finding)
+    return _ok(finding)
 
 
 def _archive(home: Home) -> Iterator[Check]:
@@ -827,15 +760,11 @@ def _archive(home: Home) -> Iterator[Check]:
     is_wanted = home.settings.flag("archive.enabled")
     raw, stored = sum(state.raw for state in states), sum(state.size for state in states)
     if is_wanted and not packs.is_installed():
-        yield Check("archive", WARNING, "Zstandard is missing", "pip install backports.zstd")
+        yield _warning("Zstandard is missing", "pip install backports.zstd")
     elif not is_wanted:
-        yield Check("archive", OK, f"off; contains {len(states):,} transcripts")
+        yield _ok(f"off; contains {len(states):,} transcripts")
     else:
-        yield Check(
-            "archive",
-            OK,
-            f"{len(states):,} transcripts, {raw / 1e6:,.1f} MB in {stored / 1e6:,.1f} MB",
-        )
+        yield _ok(f"{len(states):,} transcripts, {raw / 1e6:,.1f} MB in {stored / 1e6:,.1f} MB")
     for transcript in retention.leaving(home):
         hint = (
             None
@@ -866,6 +795,21 @@ def _problems(home: Home) -> Iterator[Check]:
 
 def _waiting(number: int, noun: str) -> str:
     return f"{number:,} {noun} waiting" if number == 1 else f"{number:,} {noun}s waiting"
+
+
+_ACTIVITY: Mapping[str, _Look] = {
+    "sessions": _sessions,
+    "vectors": _vectors,
+    "writer": writer,
+    "contradictions": judging,
+    "archive": _archive,
+    "held out": _held_out,
+    "daemon": _daemon,
+    "chores": _chores,
+    "hosts": lambda home: verify.hosts_in_a_line(home.settings),
+    "formats": format_checks,
+    "problems": _problems,
+}
 
 
 # -- Operations -----------------------------------------------------------------------------------

@@ -86,10 +86,7 @@ def prove_archive(home: Home) -> Proof:
     files, problems = archive.verify(home)
     findings = [
         Finding(
-            FAILURE,
-            f"{problem.path}: {problem.message}",
-            problem.hint or DEEP_REPAIR,
-            archive.mend,
+            FAILURE, f"{problem.path}: {problem.message}", problem.hint or DEEP_REPAIR, archive.mend
         )
         for problem in problems
     ]
@@ -172,13 +169,13 @@ def prove_full_text(home: Home) -> Proof:
 
 
 def _reindex(ids: Sequence[str], home: Home) -> None:
-    with home.database.transaction():
+    with home.transaction():
         for memory in filter(None, map(home.memories.find, ids)):
             home.memories.put(memory)
 
 
 def _forget_text(table: str, rows: Sequence[int], home: Home) -> None:
-    with home.database.transaction():
+    with home.transaction():
         maintenance.Soundness(home.database_file).forget_text(table, rows)
 
 
@@ -309,7 +306,7 @@ def _count_missing(
 
 
 def _count_again(row: int, home: Home) -> None:
-    with home.database.transaction():
+    with home.transaction():
         home.sessions.refresh([row])
 
 
@@ -474,7 +471,7 @@ def prove_projects(home: Home) -> Proof:
 
 
 def _read_page_again(project: Project, home: Home) -> None:
-    with home.database.transaction():
+    with home.transaction():
         home.files.save_project(replace(project, mtime_ns=-1), [])
     read_pages(home)
 
@@ -520,9 +517,8 @@ def prove_ledger(home: Home) -> Proof:
 
 def _record(memory: Memory, home: Home) -> None:
     reason = memory.retired.reason if memory.retired else None
-    details = {"reason": reason} if reason else {}
     with home.change("retire", why=reason) as change:
-        change.append([change.entry("retire", memory=memory.id, **details)])
+        change.note("retire", memory=memory.id, reason=reason)
 
 
 def _label(memory: Memory) -> str:

@@ -21,7 +21,7 @@ from nacre.memories.store import fold_usage
 from nacre.operations import operation
 from nacre.review.queue import list_items
 from nacre.sessions.find import SessionsRequest
-from nacre.sessions.search import list_sessions_answers
+from nacre.sessions.search import list_sessions
 from nacre.store.schema import Row
 from nacre.store.sessions import Period
 from nacre.values.fields import OnlyProject
@@ -342,7 +342,7 @@ def today(
             )
         ),
         _by_tool(home.activity.sessions(period)),
-        list_sessions_answers(home, sessions_request).lines,
+        list_sessions(home, sessions_request).lines,
         waiting.conflicts,
         waiting.doubts,
         waiting.candidates,

@@ -17,6 +17,9 @@ from pathlib import Path
 from random import Random
 from typing import Annotated, Any
 
+from msgspec import MsgspecError
+
+from nacre import __version__
 from nacre.base import json
 from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
@@ -321,7 +324,7 @@ _SEED = 20_26
 @operation("usefulness", takes_long=True)
 def usefulness(home: Home) -> Usefulness:
     """Compare the sessions that were held out with the others."""
-    now = to_ms(home.clock()) or 0
+    now = home.now_ms()
     if not home.database.unwritable:
         note_share(home.settings, now)
     draw, share = read_draw(home.settings.home), home.settings.number(SHARE)
@@ -388,7 +391,6 @@ def _compare_aspect(aspect: Aspect, sessions: Sequence[Counted], random: Random)
 
 
 DEFAULT_LIMIT = 10
-DEFAULT_BUDGET = 2000
 HIT_DEPTHS = (1, 5, 10)
 
 _QUERIES = "eval-queries.json"
@@ -471,18 +473,30 @@ class Expectations:
 
 
 @frozen
+class StoredResult:
+    """A memory in a stored answer."""
+
+    id: str
+    subject: str
+
+
+@frozen
+class StoredAnswer:
+    """The id and text of a query, and the results in order."""
+
+    id: str
+    query: str
+    results: tuple[StoredResult, ...]
+
+
+@frozen
 class Baseline:
-    """Stored answers for comparison. Each query id maps to the question and its results' ids and subjects in order."""
+    """Stored answers for comparison."""
 
     saved_at: str
     version: str
     limit: int
-    queries: Mapping[str, tuple[str, tuple[tuple[str, str], ...]]]
-
-
-def queries_file(home: Home) -> Path:
-    """Return the default file of saved queries."""
-    return home.settings.home / _QUERIES
+    queries: tuple[StoredAnswer, ...] = ()
 
 
 def load_queries(file: Path) -> tuple[SavedQuery, ...]:
@@ -530,7 +544,7 @@ def add_query(
 
     Raises InvalidQueryError, NotFoundError for an expected memory, ConflictError for an existing id.
     """
-    file = queries or queries_file(home)
+    file = _file(home, queries)
     saved = load_queries(file)
     question = home.redactor.clean(question.strip())
     added = SavedQuery(
@@ -559,7 +573,7 @@ def remove_query(
     queries: Queries = None,
 ) -> SavedQuery:
     """Delete a saved query. Raises NotFoundError."""
-    file = queries or queries_file(home)
+    file = _file(home, queries)
     saved = load_queries(file)
     removed = next((query for query in saved if query.id == query_id), None)
     if removed is None:
@@ -569,29 +583,6 @@ def remove_query(
         )
     _save_queries(file, [query for query in saved if query is not removed])
     return removed
-
-
-def ask(
-    home: Home,
-    queries: Sequence[SavedQuery],
-    *,
-    limit: int = DEFAULT_LIMIT,
-    budget: int = DEFAULT_BUDGET,
-    baseline: Baseline | None = None,
-    notify: OnProgress = lambda _: None,
-) -> list[Answer]:
-    """Ask every query, and compare the answers with a baseline. ``budget``: limit in tokens for a session's start.
-
-    Four ids are special, regardless of their text: session-start, recent-decisions, active-todos, preferences.
-    """
-    answers = []
-    for number, query in enumerate(queries, start=1):
-        answer = _SPECIAL.get(query.id, _recall_answer)(home, query, limit, budget)
-        expected = _expected_results(home, answer) if query.expects else ()
-        moves = _moves(query, answer.results, baseline) if baseline else None
-        answers.append(replace(answer, expected=expected, moves=moves))
-        notify(Progress("asking", number, len(queries)))
-    return answers
 
 
 def expectations(answers: Sequence[Answer], limit: int) -> Expectations | None:
@@ -611,64 +602,35 @@ def load_baseline(home: Home) -> Baseline:
     """Return the stored baseline. Raises NotFoundError, InvalidQueryError."""
     file = baseline_file(home)
     try:
-        data = json.parse(file.read_bytes())
-        return Baseline(
-            saved_at=str(data["saved_at"]),
-            version=str(data["version"]),
-            limit=int(data["limit"]),
-            queries={
-                item["id"]: (
-                    item["query"],
-                    tuple((result["id"], result["subject"]) for result in item["results"]),
-                )
-                for item in data["queries"]
-            },
-        )
+        baseline: Baseline = json.decode(file.read_bytes(), Baseline)
     except FileNotFoundError as error:
         raise NotFoundError(
             "there is no baseline to compare with",
             hint="nacre admin eval --save-baseline saves one",
         ) from error
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, MsgspecError) as error:
         raise InvalidQueryError(
             f"{file} is not a baseline: {error}",
             hint="nacre admin eval --save-baseline creates a new one",
         ) from error
+    return baseline
 
 
-def save_baseline(
-    home: Home, answers: Sequence[Answer], *, limit: int, version: str, now: datetime
-) -> Path:
-    """Store answers as the new baseline."""
+def save_baseline(home: Home, answers: Sequence[Answer], limit: int) -> Path:
+    """Store answers as the new baseline, with their memories."""
     file = baseline_file(home)
-    write_json(
-        file,
+    queries = [
         {
-            "saved_at": now.isoformat(),
-            "version": version,
-            "limit": limit,
-            "queries": [
-                {
-                    "id": answer.query.id,
-                    "query": answer.query.query,
-                    "results": [
-                        {
-                            "id": result.memory.id,
-                            "score": result.score,
-                            "kind": result.memory.kind.value,
-                            "importance": result.memory.importance,
-                            "created": result.memory.created.isoformat(),
-                            "updated": result.memory.updated.isoformat(),
-                            "subject": result.memory.subject,
-                            "content": result.memory.content,
-                        }
-                        for result in answer.results
-                    ],
-                }
-                for answer in answers
+            "id": answer.query.id,
+            "query": answer.query.query,
+            "results": [
+                json.to_plain(result.memory) | {"score": result.score} for result in answer.results
             ],
-        },
-    )
+        }
+        for answer in answers
+    ]
+    head = Baseline(home.now().isoformat(), __version__, limit)
+    write_json(file, json.to_plain(head) | {"queries": queries})
     return file
 
 
@@ -719,12 +681,12 @@ def _moves(
     query: SavedQuery, results: Sequence[Result], baseline: Baseline
 ) -> tuple[Move, ...] | None:
     """Return changed ranks, or ``None`` if the query is new or its text has changed."""
-    text, old_results = baseline.queries.get(query.id, ("", ()))
-    if text != query.query:
+    stored = next((answer for answer in baseline.queries if answer.id == query.id), None)
+    if stored is None or stored.query != query.query:
         return None
-    before = {memory_id: rank for rank, (memory_id, _) in enumerate(old_results, start=1)}
+    before = {result.id: rank for rank, result in enumerate(stored.results, start=1)}
     now = {result.memory.id: rank for rank, result in enumerate(results, start=1)}
-    subjects = dict(old_results)
+    subjects = {result.id: result.subject for result in stored.results}
     subjects |= {result.memory.id: result.memory.subject for result in results}
     return tuple(
         Move(memory_id, subjects[memory_id], before.get(memory_id), now.get(memory_id))
@@ -760,12 +722,24 @@ def evaluate(
     | None = None,
     budget: Annotated[int, bounds("Maximum tokens at a session's start.", ge=1)] = 2000,
     compare: Annotated[bool, bounds("Show changes since the saved baseline.")] = False,
+    on_progress: OnProgress | None = None,
 ) -> list[Answer]:
-    """Ask saved queries, and compare with the baseline. Raises InvalidQueryError, NotFoundError."""
+    """Ask saved queries, and compare with the baseline. Raises InvalidQueryError, NotFoundError.
+
+    Four ids are special, regardless of their text: session-start, recent-decisions, active-todos, preferences.
+    """
     before = load_baseline(home) if compare else None
     limit = limit or (before.limit if before else DEFAULT_LIMIT)
-    saved = load_queries(queries or queries_file(home))
-    return ask(home, saved, limit=limit, budget=budget, baseline=before)
+    saved = load_queries(_file(home, queries))
+    answers = []
+    for number, query in enumerate(saved, start=1):
+        answer = _SPECIAL.get(query.id, _recall_answer)(home, query, limit, budget)
+        expected = _expected_results(home, answer) if query.expects else ()
+        moves = _moves(query, answer.results, before) if before else None
+        answers.append(replace(answer, expected=expected, moves=moves))
+        if on_progress:
+            on_progress(Progress("asking", number, len(saved)))
+    return answers
 
 
 @operation("eval-list")
@@ -775,4 +749,8 @@ def list_queries(
     queries: Queries = None,
 ) -> list[SavedQuery]:
     """Return the saved queries, or the default ones. Raises InvalidQueryError."""
-    return list(load_queries(queries or queries_file(home)))
+    return list(load_queries(_file(home, queries)))
+
+
+def _file(home: Home, queries: Path | None) -> Path:
+    return queries or home.settings.home / _QUERIES

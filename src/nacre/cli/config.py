@@ -11,17 +11,9 @@ import click
 
 from nacre import known_settings
 from nacre import settings as nacre_settings
-from nacre.cli.command import (
-    Group,
-    Paper,
-    Run,
-    bold,
-    dim,
-)
+from nacre.cli.command import Group, Paper, Run, bold, dim
 from nacre.cli.operations import perform
-from nacre.cli.options import (
-    argument,
-)
+from nacre.cli.options import argument
 from nacre.errors import NacreError
 from nacre.home import consent
 from nacre.setup import models as writers
@@ -47,7 +39,6 @@ def config() -> None:
     examples=["nacre config show", "nacre config show recall.limit", "nacre config show --json"],
 )
 @argument("config-get", "key", required=False)
-@click.pass_obj
 def show(run: Run, key: str | None) -> None:
     """Show all settings with their values and origins, or the value of KEY.
 
@@ -55,7 +46,7 @@ def show(run: Run, key: str | None) -> None:
     """
     if key:
         found = perform(run, writers.get_setting, key=key)
-        run.answer(found, lambda paper: paper.verbatim(_text(found.value)))
+        run.answer(found, Paper.verbatim, _text(found.value))
         return
     settings = run.settings
     views = writers.list_settings(settings)
@@ -64,21 +55,14 @@ def show(run: Run, key: str | None) -> None:
         for view in views
         if view.origin != "default" or not known_settings.known(view.key).is_hidden
     ]
-    record = {
+    places = {
         "home": str(settings.home),
         "config": str(settings.config),
         "database": settings.where,
-        "settings": views,
     }
 
     def render(paper: Paper) -> None:
-        paper.facts(
-            (
-                ("home", str(settings.home)),
-                ("config", str(settings.config)),
-                ("database", settings.where),
-            )
-        )
+        paper.facts(places.items())
         paper.blank()
         paper.table(
             [
@@ -86,12 +70,10 @@ def show(run: Run, key: str | None) -> None:
                 for item in shown
             ],
             header=("setting", "value", "from", "meaning"),
-            drop=(2,)
-            if not any(value.origin != "default" for value in run.settings.values.values())
-            else (),
+            drop=(2,) if all(view.origin == "default" for view in views) else (),
         )
 
-    run.answer(record, render)
+    run.answer({**places, "settings": views}, render)
 
 
 @config.command(
@@ -104,7 +86,6 @@ def show(run: Run, key: str | None) -> None:
 )
 @argument("config-set", "key")
 @argument("config-set", "value")
-@click.pass_obj
 def set_value(run: Run, key: str, value: str) -> None:
     """Write one setting to the config file.
 
@@ -135,22 +116,21 @@ def set_value(run: Run, key: str, value: str) -> None:
     run.warnings += [warning] if warning else []
     run.answer(
         {"key": key, "value": shown, "path": str(path)},
-        lambda paper: paper.line(bold(key), f" = {_text(shown)}", dim(f"  in {path}")),
+        Paper.line,
+        bold(key),
+        f" = {_text(shown)}",
+        dim(f"  in {path}"),
     )
 
 
 @config.command("unset", examples=["nacre config unset recall.limit"])
 @argument("config-unset", "key")
-@click.pass_obj
 def unset(run: Run, key: str) -> None:
     """Remove a setting from the config file, so that its default applies."""
     settings = replace(nacre_settings.load_settings(mending=key), face=Face.COMMAND_LINE)
     settings.actor.require_owner("nacre config unset")
     found = writers.unset_setting(settings, key)
-    run.answer(
-        found,
-        lambda paper: paper.line(bold(key), f" = {_text(found.value)}", dim(f"  {found.origin}")),
-    )
+    run.answer(found, Paper.line, bold(key), f" = {_text(found.value)}", dim(f"  {found.origin}"))
 
 
 def _text(value: Any) -> str:

@@ -9,8 +9,9 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, replace
+from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -23,7 +24,7 @@ from nacre.care import autostart
 from nacre.cli import output
 from nacre.cli.command import TEXT, DefaultGroup, Paper, Run, bold, dim, printable
 from nacre.cli.events import stopped_by_signals
-from nacre.cli.options import count
+from nacre.cli.options import YES, count, duration, flag
 from nacre.errors import ConflictError, NacreError, UnavailableError
 from nacre.home import home
 from nacre.hosts import ways
@@ -31,17 +32,10 @@ from nacre.serve import homes, server
 from nacre.serve import server_web as daemon_web
 from nacre.values.memory import Face
 
-if TYPE_CHECKING:
-    from nacre.care.autostart import Installation
-    from nacre.serve.homes import Greeting
-
 _START_SECONDS = 20.0
 _POLL_SECONDS = 0.1
 
-_DOOR = {
-    "http": "daemon.http",
-    "insecure": "web.insecure",
-}
+_DOOR = {"http": "daemon.http", "insecure": "web.insecure"}
 
 
 @click.group(
@@ -55,37 +49,23 @@ _DOOR = {
     type=TEXT,
     help="Also serve programs, agents and browsers at this address.",
 )
-@click.option(
-    "--no-token",
-    is_flag=True,
-    help="With --http, on this machine only: do not require a token.",
-)
-@click.option(
-    "--insecure", is_flag=True, help="With --http: serve other machines without encryption."
-)
-@click.option("--no-watch", is_flag=True, help="Do not follow your agents' sessions.")
-@click.option(
-    "--on-demand",
-    is_flag=True,
-    help="Run in the background until no requests come; return at once.",
-)
+@flag("--no-token", "With --http, on this machine only: do not require a token.")
+@flag("--insecure", "With --http: serve other machines without encryption.")
+@flag("--no-watch", "Do not follow your agents' sessions.")
+@flag("--on-demand", "Run in the background until no requests come; return at once.")
 @click.option(
     "--idle",
     is_flag=True,
     hidden=True,
     help="End without requests, and make way for a daemon that stays.",
 )
-@click.pass_context
-def serve(ctx: click.Context, /, no_watch: bool, on_demand: bool, idle: bool, **door: Any) -> None:
+def serve(run: Run, no_watch: bool, on_demand: bool, idle: bool, **door: Any) -> None:
     """Run the background server (faster answers).
 
     It answers on a socket that only you can use, and follows your agents' sessions. There is one for each home. Hooks
     start it if it does not run; nacre serve install starts it with every login. It runs until Ctrl-C or nacre serve
     stop.
     """
-    if ctx.invoked_subcommand:
-        return
-    run: Run = ctx.obj
     if on_demand:
         link.start_daemon(
             str(run.settings.home), run.settings.environ, *_words({**door, "no_watch": no_watch})
@@ -157,9 +137,8 @@ def _log(run: Run, line: str) -> str:
 
 
 @serve.command("install", examples=["nacre serve install", "nacre serve install --dry-run"])
-@click.option("--dry-run", is_flag=True, help="Only show the file and the commands.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@click.pass_obj
+@flag("--dry-run", "Only show the file and the commands.")
+@YES
 def install(run: Run, dry_run: bool, yes: bool) -> None:
     """Start the daemon now and with every login.
 
@@ -167,24 +146,22 @@ def install(run: Run, dry_run: bool, yes: bool) -> None:
     """
     found = autostart.installation(run.settings)
     if dry_run:
-        run.answer(_installation_record(found, done=False), lambda paper: _show_plan(paper, found))
+        run.answer(_installation_record(found, done=False), _show_plan, found)
         return
     run.settings.actor.require_owner("nacre serve install")
-    if run.is_interactive and not yes:
-        run.confirm(f"Write {found.path}, and run {shlex.join(found.install[-1])}?")
+    run.confirm(f"Write {found.path}, and run {shlex.join(found.install[-1])}?", yes=yes)
     _prepare(run)
     autostart.install(run.settings)
     run.answer(
         _installation_record(found, done=True),
-        lambda paper: paper.line(
-            bold("Installed"), f" {found.path}; nacre serve status shows its state"
-        ),
+        Paper.line,
+        bold("Installed"),
+        f" {found.path}; nacre serve status shows its state",
     )
 
 
 @serve.command("uninstall", examples=["nacre serve uninstall"])
-@click.option("--dry-run", is_flag=True, help="Only show what would be removed.")
-@click.pass_obj
+@flag("--dry-run", "Only show what would be removed.")
 def uninstall(run: Run, dry_run: bool) -> None:
     """Stop the daemon and remove it from the system's services.
 
@@ -196,8 +173,7 @@ def uninstall(run: Run, dry_run: bool) -> None:
         autostart.uninstall(run.settings)
     words = "Would remove" if dry_run else "Removed"
     run.answer(
-        _installation_record(found, done=not dry_run),
-        lambda paper: paper.line(bold(words), f" {found.path}"),
+        _installation_record(found, done=not dry_run), Paper.line, bold(words), f" {found.path}"
     )
 
 
@@ -207,7 +183,7 @@ def _prepare(run: Run) -> None:
     run.home.now()
 
 
-def _installation_record(found: Installation, *, done: bool) -> dict[str, object]:
+def _installation_record(found: autostart.Installation, *, done: bool) -> dict[str, object]:
     return {
         "form": found.form,
         "path": found.path,
@@ -217,7 +193,7 @@ def _installation_record(found: Installation, *, done: bool) -> dict[str, object
     }
 
 
-def _show_plan(paper: Paper, found: Installation) -> None:
+def _show_plan(paper: Paper, found: autostart.Installation) -> None:
     paper.line("Would write ", bold(str(found.path)), ":")
     paper.blank()
     for line in found.text.splitlines():
@@ -229,7 +205,6 @@ def _show_plan(paper: Paper, found: Installation) -> None:
 
 
 @serve.command("start", examples=["nacre serve start"])
-@click.pass_obj
 def start_daemon(run: Run) -> None:
     """Start the daemon in the background.
 
@@ -250,18 +225,17 @@ def start_daemon(run: Run) -> None:
             )
         time.sleep(_POLL_SECONDS)
         found = homes.greet(run.settings.home)
-    run.answer({"state": "running", **asdict(found)}, lambda paper: _show(paper, found))
+    run.answer({"state": "running", **asdict(found)}, _show, found)
 
 
 @serve.command("status", examples=["nacre serve status", "nacre serve status --json"])
-@click.pass_obj
 def daemon_status(run: Run) -> None:
     """Show the state of this home's daemon.
 
     Exits with 1 if none answers.
     """
     if found := homes.greet(run.settings.home):
-        run.answer({"state": "running", **asdict(found)}, lambda paper: _show(paper, found))
+        run.answer({"state": "running", **asdict(found)}, _show, found)
         return
     run.exit_code = 1
     if locks.is_held(run.settings.home / link.LOCK):
@@ -271,10 +245,10 @@ def daemon_status(run: Run) -> None:
         state, problem = "none", "No daemon serves this home."
         also = ", as do hooks" if ways.hooks_start_daemon(run.settings) else ""
         hint = f"nacre serve starts it{also}"
-    run.answer({"state": state}, lambda paper: paper.line(bold(problem), dim(f"  {hint}")))
+    run.answer({"state": state}, Paper.line, bold(problem), dim(f"  {hint}"))
 
 
-def _show(paper: Paper, found: Greeting) -> None:
+def _show(paper: Paper, found: homes.Greeting) -> None:
     ends = (
         f"until {found.idle_minutes:g} minutes without requests"
         if found.on_demand
@@ -286,7 +260,7 @@ def _show(paper: Paper, found: Greeting) -> None:
             f"{found.pid}, version {found.version}"
             + (f", {found.memory_mb:.0f} MB" if found.memory_mb else ""),
         ),
-        ("runs", f"for {_span(found.seconds)}, {ends}"),
+        ("runs", f"for {duration(timedelta(seconds=found.seconds))}, {ends}"),
         (
             "answered",
             f"{found.answered:,} requests"
@@ -300,7 +274,7 @@ def _show(paper: Paper, found: Greeting) -> None:
     paper.facts(tuple(facts), indent=2)
 
 
-def _following_facts(found: Greeting) -> Iterator[tuple[str, str]]:
+def _following_facts(found: homes.Greeting) -> Iterator[tuple[str, str]]:
     state = found.following
     if state is None:
         yield "sessions", "not followed"
@@ -313,15 +287,7 @@ def _following_facts(found: Greeting) -> Iterator[tuple[str, str]]:
         yield "last problem", f"{state.last_error} ({shown_minute(state.last_error_at)})"
 
 
-def _span(seconds: float) -> str:
-    for size, name in ((86_400, "days"), (3_600, "hours"), (60, "minutes")):
-        if seconds >= 2 * size:
-            return f"{seconds // size:.0f} {name}"
-    return f"{seconds:.0f} seconds"
-
-
 @serve.command("stop", examples=["nacre serve stop"])
-@click.pass_obj
 def stop_daemon(run: Run) -> None:
     """Stop the daemon after its current work.
 
@@ -331,7 +297,7 @@ def stop_daemon(run: Run) -> None:
     was_there = locks.is_held(run.settings.home / link.LOCK)
     autostart.stop(run.settings)
     told = "The daemon ended." if was_there else "No daemon serves this home."
-    run.answer({"ended": was_there}, lambda paper: paper.line(told))
+    run.answer({"ended": was_there}, Paper.line, told)
 
 
 @serve.command("logs", examples=["nacre serve logs", "nacre serve logs -n 200"])
@@ -343,7 +309,6 @@ def stop_daemon(run: Run) -> None:
     show_default=True,
     help="Number of lines.",
 )
-@click.pass_obj
 def daemon_logs(run: Run, lines: int) -> None:
     """Show the log of the daemon: its problems, and the sessions that it read."""
     log = Log(run.settings.home, "daemon")
@@ -353,6 +318,6 @@ def daemon_logs(run: Run, lines: int) -> None:
         for line in found:
             paper.verbatim(line)
         if not found:
-            paper.line(dim(f"Nothing in {log.path} yet."))
+            paper.note(f"Nothing in {log.path} yet.")
 
     run.answer({"path": str(log.path), "lines": found}, render)

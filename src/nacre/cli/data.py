@@ -6,16 +6,28 @@ import sys
 from collections import Counter
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from nacre.base.json import to_plain
 from nacre.care import health
 from nacre.cli import output
 from nacre.cli.command import Group, Paper, Run, Span, bold, command, dim
 from nacre.cli.learn import render_ingest
 from nacre.cli.operations import perform, resumable
-from nacre.cli.options import Record, argument, count, day, option, project_slug, readable, size
+from nacre.cli.options import (
+    YES,
+    Record,
+    argument,
+    count,
+    day,
+    flag,
+    option,
+    project_slug,
+    readable,
+    size,
+)
 from nacre.cli.status import answer_checks
 from nacre.data import backup as backups
 from nacre.data import export as exporting
@@ -23,14 +35,11 @@ from nacre.data import imports
 from nacre.home import archive as home_archive
 
 if TYPE_CHECKING:
-    from nacre.data.export import ExportReport
     from nacre.data.importers import Skipped
-    from nacre.data.imports import ImportPlan, ImportReport
-    from nacre.home.archive import ArchivedTool, ArchiveStatus
+    from nacre.data.imports import ImportPlan
 
 
 @command("archive", examples=["nacre data archive", "nacre data archive --json"])
-@click.pass_obj
 def archive(run: Run) -> None:
     """Show the archived transcripts, and those that tools will delete soon.
 
@@ -38,11 +47,10 @@ def archive(run: Run) -> None:
     nacre admin db rebuild reads them, and nacre sessions restore writes them back. nacre admin doctor --deep compares
     every checksum. The settings archive.keep_days and archive.budget_mb limit the archive.
     """
-    contents = perform(run, home_archive.status)
-    run.answer(contents, lambda paper: _render_status(paper, contents))
+    run.present(perform(run, home_archive.status), _render_status)
 
 
-def _render_status(paper: Paper, status: ArchiveStatus) -> None:
+def _render_status(paper: Paper, status: home_archive.ArchiveStatus) -> None:
     """Print the archive's contents per tool, missing transcripts, and transcripts that tools will delete soon."""
     files, raw, stored = (
         sum(tool.files for tool in status.tools),
@@ -64,15 +72,13 @@ def _render_status(paper: Paper, status: ArchiveStatus) -> None:
     if status.waiting:
         paper.line(f"{count(status.waiting, 'transcript')} pending until the next ingest.")
     if status.withheld:
-        paper.line(
-            dim(f"{status.withheld:,} are stored without their forgotten or excluded parts.")
-        )
+        paper.note(f"{status.withheld:,} are stored without their forgotten or excluded parts.")
     for leaving in status.leaving:
         paper.line(f"{leaving.in_words()}.")
-        paper.line(dim(leaving.retention.setting), indent=2)
+        paper.note(leaving.retention.setting, indent=2)
 
 
-def _describe(tool: ArchivedTool) -> str:
+def _describe(tool: home_archive.ArchivedTool) -> str:
     gone = f", {tool.gone:,} no longer in the tool" if tool.gone else ""
     return f"{count(tool.files, 'transcript')}{gone}, {size(tool.stored)}, {day(tool.first)} to {day(tool.last)}"
 
@@ -102,15 +108,13 @@ def backup() -> None:
 )
 @argument("backup-create", "target", metavar="[FILE]", required=False)
 @option("backup-create", "overwrite", "--force", help="Overwrite FILE.")
-@click.pass_obj
 def create(run: Run, target: Path | None, overwrite: bool) -> None:
     """Write a backup of the whole home, without blocking other writers.
 
     Without FILE, it goes to the current folder, named after the current time.
     """
     target = target or Path(f"nacre-{datetime.now().astimezone():%Y%m%d-%H%M%S}.zip")
-    with output.shown(run) as notify:
-        report = perform(run, backups.create, notify, target=target, overwrite=overwrite)
+    report = perform(run, backups.create, target=target, overwrite=overwrite)
 
     def render(paper: Paper) -> None:
         paper.line(bold("Wrote"), f" {report.path} ", dim(f"({size(report.bytes)})"))
@@ -119,11 +123,9 @@ def create(run: Run, target: Path | None, overwrite: bool) -> None:
             indent=2,
         )
         for note in report.manifest.notes:
-            paper.line(dim(note), indent=2)
-        paper.line(
-            dim(
-                f"nacre data backup verify {report.path} checks {count(len(report.manifest.files), 'file')}"
-            ),
+            paper.note(note, indent=2)
+        paper.note(
+            f"nacre data backup verify {report.path} checks {count(len(report.manifest.files), 'file')}",
             indent=2,
         )
 
@@ -132,14 +134,12 @@ def create(run: Run, target: Path | None, overwrite: bool) -> None:
 
 @backup.command("verify", examples=["nacre data backup verify ~/nacre.zip"])
 @argument("backup-verify", "backup", metavar="FILE")
-@click.pass_obj
 def verify_backup(run: Run, backup: Path) -> None:
     """Verify a backup by restoring it into a separate folder; your home is not changed.
 
     Exits with 1 if a check fails.
     """
-    with output.shown(run) as notify:
-        checks = perform(run, health.verify_backup, notify, backup=backup)
+    checks = perform(run, health.verify_backup, backup=backup)
     answer_checks(run, checks, {"path": backup})
 
 
@@ -163,7 +163,6 @@ def verify_backup(run: Run, backup: Path) -> None:
     "--force",
     help="Replace an existing home; it is kept under another name.",
 )
-@click.pass_obj
 def restore(run: Run, backup: Path, target: Path | None, replace: bool) -> None:
     """Restore a backup as a home.
 
@@ -176,16 +175,15 @@ def restore(run: Run, backup: Path, target: Path | None, replace: bool) -> None:
             f"Replace {home} with the backup of {manifest.created}? The existing home is kept."
         )
         replace = True
-    with output.shown(run) as notify:
-        report = perform(run, imports.restore, notify, backup=backup, target=home, replace=replace)
+    report = perform(run, imports.restore, backup=backup, target=home, replace=replace)
 
     def render(paper: Paper) -> None:
         paper.line(bold("Restored"), f" {report.home} from the backup of {report.manifest.created}")
         if report.kept:
             paper.line(f"The previous home is {report.kept}", indent=2)
         for note in report.manifest.notes:
-            paper.line(dim(note), indent=2)
-        paper.line(dim("nacre admin doctor --deep checks it"), indent=2)
+            paper.note(note, indent=2)
+        paper.note("nacre admin doctor --deep checks it", indent=2)
 
     run.answer(report, render)
 
@@ -231,10 +229,9 @@ _NAMES = {
     "clawxmemory is a snapshot that ClawXMemory imports.",
 )
 @option("export", "sessions")
-@option("export", "project", help="Only this project; . is the current folder's.")
+@option("export", "project", callback=None, help="Only this project; . is the current folder's.")
 @option("export", "include_retired")
 @option("export", "overwrite", "--force", help="Overwrite FILE.")
-@click.pass_obj
 def export(
     run: Run,
     target: Path,
@@ -264,9 +261,9 @@ def export(
     with output.shown(run) as notify:
         report = exporting.export(run.home, out, options, overwrite=overwrite, on_progress=notify)
     if to_stdout:
-        run.show(lambda paper: _render_export(paper, report))
+        run.show(_render_export, report)
         return
-    run.answer(report, lambda paper: _render_export(paper, report))
+    run.present(report, _render_export)
 
 
 def _form(file: Path, form: str | None) -> str:
@@ -278,7 +275,7 @@ def _form(file: Path, form: str | None) -> str:
     return "markdown" if ending in (".md", ".markdown") else "jsonl"
 
 
-def _render_export(paper: Paper, report: ExportReport) -> None:
+def _render_export(paper: Paper, report: exporting.ExportReport) -> None:
     paper.line(
         bold("Exported"),
         f" {count(report.counts['memory'], 'memory', 'memories')} to {report.path} ",
@@ -293,13 +290,11 @@ def _render_export(paper: Paper, report: ExportReport) -> None:
         paper.line(f"with {', '.join(others)}", indent=2)
     if report.left_out:
         retired = count(report.left_out, "retired memory", "retired memories")
-        paper.line(dim(f"without {retired}: add --include-retired"), indent=2)
+        paper.note(f"without {retired}: add --include-retired", indent=2)
     if report.withheld:
         memories = count(report.withheld, "memory", "memories")
-        paper.line(
-            dim(
-                f"without {memories} from outside or proposed by agents: {report.form} cannot mark them"
-            ),
+        paper.note(
+            f"without {memories} from outside or proposed by agents: {report.form} cannot mark them",
             indent=2,
         )
 
@@ -324,21 +319,16 @@ def _render_export(paper: Paper, report: ExportReport) -> None:
     help="The program that wrote it; recognised by its content if possible.",
 )
 @option("import", "trust")
-@option("import", "project", help="Put everything into this project; . is the current folder's.")
-@click.option("--dry-run", is_flag=True, help="Only show what would be done.")
+@option(
+    "import",
+    "project",
+    callback=None,
+    help="Put everything into this project; . is the current folder's.",
+)
+@flag("--dry-run", "Only show what would be done.")
 @option("import", "vectors", help="Leave the vectors to the next ingest.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@click.pass_obj
-def import_(
-    run: Run,
-    /,
-    path: Path,
-    source: str,
-    project: str | None,
-    dry_run: bool,
-    yes: bool,
-    **more: bool,
-) -> None:
+@YES
+def import_(run: Run, path: Path, **options: Any) -> None:
     """Import memories from another tool or an account's export.
 
     Imported memories are untrusted without --trust: searches find them, but agents do not get them unasked, and they
@@ -346,166 +336,111 @@ def import_(
     folder, or - for standard input.
     """
     with readable(path) as file:
-        _import(run, file, source, project, dry_run=dry_run, yes=yes, **more)
+        _import(run, file, **options)
 
 
 def _import(
-    run: Run,
-    path: Path,
-    source: str,
-    project: str | None,
-    *,
-    dry_run: bool,
-    yes: bool,
-    trust: bool,
-    vectors: bool,
+    run: Run, path: Path, project: str | None, *, dry_run: bool, yes: bool, **more: Any
 ) -> None:
-    options = exporting.ImportOptions(
-        path=path,
-        source=source,
-        trust=trust,
-        vectors=vectors,
-        project=project_slug(run.home, project) if project else None,
-    )
-    plan = imports.plan_import(run.home, options)
+    slug = project_slug(run.home, project) if project else None
+    plan = imports.plan_import(run.home, exporting.ImportOptions(path=path, project=slug, **more))
     if dry_run or plan.is_empty:
-        run.answer(
-            _import_record(plan, None, dry_run=dry_run), lambda paper: _render_plan(paper, plan)
-        )
+        run.answer(_import_record(plan, _expected(plan)) | {"dry_run": dry_run}, _render_plan, plan)
         return
     if run.is_interactive and not yes:
-        run.show(lambda paper: _render_plan(paper, plan))
+        run.show(_render_plan, plan)
         run.confirm("Import this?")
     with output.shown(run) as notify, resumable(run):
         report = imports.carry_out(run.home, plan, notify)
+    report.duplicates += plan.count(imports.Action.DUPLICATE)
     run.exit_code = 1 if report.ingest and report.ingest.problems else 0
-    run.answer(
-        _import_record(plan, report, dry_run=False),
-        lambda paper: _render_import(paper, plan, report),
+    record = _import_record(plan, report) | {"memory_ids": report.added, "dry_run": False}
+    run.answer(record, _render_import, plan, report)
+
+
+def _expected(plan: imports.ImportPlan) -> imports.ImportReport:
+    """Return the report of an import that goes as planned."""
+    return imports.ImportReport(
+        [step.memory.id for step in plan.steps if step.action is imports.Action.ADD],
+        plan.count(imports.Action.UPDATE),
+        plan.count(imports.Action.TRUST),
+        plan.count(imports.Action.BRING_BACK),
+        plan.count(imports.Action.DUPLICATE),
+        len(plan.pages),
+        len(plan.entries),
+        plan.sessions,
+        plan.turns,
     )
 
 
-def _import_record(plan: ImportPlan, report: ImportReport | None, *, dry_run: bool) -> Record:
-    """Return an import's plan and results, or the expected results if there is no report."""
-    actions = Counter(step.action.value for step in plan.steps)
-    repeated = actions["duplicate"] + (report.duplicates if report else 0)
+def _import_record(plan: imports.ImportPlan, report: imports.ImportReport) -> Record:
+    left_out = [{"reason": name, "count": number} for name, number in _left_out(plan).items()]
     return {
+        **to_plain(report),
         "source": plan.source.name,
         "path": plan.options.path,
         "trusted": plan.options.trust,
-        "dry_run": dry_run,
         "kinds": plan.kinds,
-        "added": len(report.added) if report else actions["add"],
-        "updated": report.updated if report else actions["update"],
-        "newly_trusted": report.trusted if report else actions["trust"],
-        "brought_back": report.brought_back if report else actions["bring back"],
-        "known": actions["known"],
-        "duplicates": repeated,
+        "added": len(report.added),
+        "newly_trusted": report.trusted,
+        "known": plan.count(imports.Action.KNOWN),
         "skipped": plan.skipped,
-        "left_out": [
-            {"reason": reason, "count": number} for reason, number in _left_out(plan).items()
-        ],
-        "pages": report.pages if report else len(plan.pages),
-        "ledger_entries": report.entries if report else len(plan.entries),
-        "sessions": report.sessions if report else plan.sessions,
-        "turns": report.turns if report else plan.turns,
+        "left_out": left_out,
         "transcripts": plan.transcripts,
-        "memory_ids": report.added if report else [],
-        "ingest": report.ingest if report else None,
     }
 
 
-def _render_plan(paper: Paper, plan: ImportPlan) -> None:
+def _render_plan(paper: Paper, plan: imports.ImportPlan) -> None:
     """Print the contents of the file and the planned changes."""
     paper.line(bold(plan.source.label), f" in {plan.options.path}")
-    actions = Counter(step.action.value for step in plan.steps)
-    paper.facts(
-        (
-            ("to add", _added(plan, actions["add"])),
-            (
-                "to update",
-                f"{actions['update']:,} edited there since" if actions["update"] else "",
-            ),
-            ("to trust", f"{actions['trust']:,} imported before" if actions["trust"] else ""),
-            (
-                "to restore",
-                f"{actions['bring back']:,} removed by an undo" if actions["bring back"] else "",
-            ),
-            ("known", _reasons(plan, "known")),
-            ("duplicates", _reasons(plan, "duplicate")),
-            ("sessions", f"{plan.sessions:,} with {plan.turns:,} turns" if plan.sessions else ""),
-            ("pages", f"{len(plan.pages):,}" if plan.pages else ""),
-            ("ledger", f"{len(plan.entries):,} entries" if plan.entries else ""),
-            ("transcripts", _transcripts(plan)),
-        ),
-        indent=2,
-    )
-    _render_skipped(paper, plan)
+    _render_counts(paper, plan, _expected(plan))
     if plan.is_empty:
         paper.line(
-            "It contains nothing new." if plan.steps else "It contains nothing to import.",
-            indent=2,
+            "It contains nothing new." if plan.steps else "It contains nothing to import.", indent=2
         )
 
 
-def _render_import(paper: Paper, plan: ImportPlan, report: ImportReport) -> None:
+def _render_import(paper: Paper, plan: imports.ImportPlan, report: imports.ImportReport) -> None:
     """Print the imported memories and the skipped items."""
-    how = "trusted" if plan.options.trust else "untrusted"
     if plan.steps or not report.ingest:
         new = count(len(report.added), "memory", "memories")
-        paper.line(bold(f"Imported {new}"), f" from {plan.source.label}, {how}")
-    known = [_reasons(plan, "known"), f"{report.updated:,} updated" if report.updated else ""]
-    repeated = sum(step.action.value == "duplicate" for step in plan.steps) + report.duplicates
-    paper.facts(
-        (
-            (
-                "kinds",
-                ", ".join(f"{number:,} {kind}" for kind, number in plan.kinds.items())
-                if report.added
-                else "",
-            ),
-            ("known", ", ".join(text for text in known if text)),
-            ("trusted now", f"{report.trusted:,}" if report.trusted else ""),
-            (
-                "restored",
-                f"{report.brought_back:,} removed by an undo" if report.brought_back else "",
-            ),
-            ("duplicates", f"{repeated:,}" if repeated else ""),
-            (
-                "sessions",
-                f"{report.sessions:,} with {report.turns:,} turns" if report.sessions else "",
-            ),
-            ("pages", f"{report.pages:,}" if report.pages else ""),
-            ("ledger", f"{report.entries:,} entries" if report.entries else ""),
-        ),
-        indent=2,
-    )
-    _render_skipped(paper, plan)
+        paper.line(bold(f"Imported {new}"), f" from {plan.source.label}")
+    _render_counts(paper, plan, report)
     if report.added and not plan.options.trust:
-        paper.line(
-            dim("Searches find them; --trust would treat them as your own statements."), indent=2
-        )
+        paper.note("Searches find them; --trust would treat them as your own statements.", indent=2)
     if report.ingest:
         render_ingest(paper, report.ingest, searched=False)
 
 
-def _added(plan: ImportPlan, number: int) -> str:
-    kinds = ", ".join(f"{of_kind:,} {kind}" for kind, of_kind in plan.kinds.items())
+def _render_counts(paper: Paper, plan: imports.ImportPlan, report: imports.ImportReport) -> None:
+    """Print the numbers of imported memories and other items."""
+    kinds = ", ".join(f"{number:,} {kind}" for kind, number in plan.kinds.items())
+    new = count(len(report.added), "memory", "memories")
     how = "" if plan.options.trust else "; untrusted, add --trust if they are yours"
-    return f"{count(number, 'memory', 'memories')} ({kinds}){how}" if number else ""
+    restored = f"{report.brought_back:,} removed by an undo" if report.brought_back else ""
+    files = f"{count(len(plan.transcripts), 'file')}, read as nacre ingest reads them"
+    sessions = f"{report.sessions:,} with {report.turns:,} turns" if report.sessions else ""
+    paper.facts(
+        (
+            ("new", f"{new} ({kinds}){how}" if report.added else ""),
+            ("updated", report.updated),
+            ("trusted now", report.trusted),
+            ("restored", restored),
+            ("known", _reasons(plan, "known")),
+            ("duplicates", _reasons(plan, "duplicate") or report.duplicates),
+            ("sessions", sessions),
+            ("pages", report.pages),
+            ("ledger", f"{report.entries:,} entries" if report.entries else ""),
+            ("transcripts", files if plan.transcripts else ""),
+        ),
+        indent=2,
+    )
+    _render_skipped(paper, plan)
 
 
 def _reasons(plan: ImportPlan, action: str) -> str:
     reasons = Counter(step.reason or "" for step in plan.steps if step.action.value == action)
     return ", ".join(f"{number:,} {reason}" for reason, number in reasons.most_common(4))
-
-
-def _transcripts(plan: ImportPlan) -> str:
-    return (
-        f"{count(len(plan.transcripts), 'file')}, read as nacre ingest reads them"
-        if plan.transcripts
-        else ""
-    )
 
 
 def _left_out(plan: ImportPlan) -> dict[str, int]:
@@ -526,4 +461,4 @@ def _render_skipped(paper: Paper, plan: ImportPlan) -> None:
         items = reasons[reason]
         more = f" and {len(items) - 3} more" if len(items) > 3 else ""
         places = ", ".join(item.where for item in items[:3])
-        paper.line(f"{number:,} ", Span(reason, "yellow"), f": {places}{more}", indent=2, hang=2)
+        paper.line(f"{number:,} ", Span(reason, "yellow"), f": {places}{more}", indent=2)

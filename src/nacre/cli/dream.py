@@ -10,22 +10,22 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nacre.base.text import one_line, shorten
-from nacre.cli import output as progress
 from nacre.cli.command import Paper, Run, bold, command, dim, joined
 from nacre.cli.hits import LINE_CHARACTERS
 from nacre.cli.operations import ask, perform
 from nacre.cli.options import (
     SHORT_ID,
+    YES,
     argument,
     count,
     day,
-    find_project,
+    flag,
     kind_span,
     option,
     readable,
     short_id,
 )
-from nacre.learn import learn, requests
+from nacre.learn import learn
 from nacre.review import consolidate as dreams
 from nacre.review import dream as review_dream
 from nacre.review import run as review_run
@@ -33,15 +33,21 @@ from nacre.values import memory, models
 from nacre.values import session as values_session
 
 if TYPE_CHECKING:
-    from nacre.learn.checks import Overtaken
     from nacre.learn.learn import Proposal
     from nacre.review.consolidate import DreamEstimate, DreamPlan, DreamReport, Promotion, Step
-    from nacre.review.dream import Alike
-    from nacre.values.memory import Candidate
+
 
 _SHOWN = 12
 _PAGES_SHOWN = 3
 _UNLINK = dreams.DreamAction.UNLINK
+_EFFECTS = (
+    (None, "memory", "memories", "ended"),
+    (_UNLINK, "link", "links", "dropped"),
+    (dreams.DreamAction.LINK, "link", "links", "added"),
+    (dreams.DreamAction.FILE, "memory", "memories", "filed"),
+    (dreams.DreamAction.PAGE, "page", "pages", "written"),
+    (dreams.DreamAction.JOIN, "project", "projects", "merged"),
+)
 _HEADINGS = {
     dreams.DreamAction.MERGE: "Duplicates, merged into one",
     dreams.DreamAction.SUPERSEDE: "Superseded by later statements",
@@ -69,15 +75,10 @@ _HEADINGS = {
 @option("dream", "tier")
 @option("dream", "writer", help="Do not ask the writer (from tier 2 on).")
 @option("dream", "backfill")
-@click.option(
-    "--estimate",
-    is_flag=True,
-    help="Show what the writer would cost (from tier 2 on); asks no model.",
-)
-@click.option("--alike", is_flag=True, help="Only list similar memories; asks no model.")
-@click.option("--dry-run", is_flag=True, help="Only show the plan.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@click.pass_obj
+@flag("--estimate", "Show what the writer would cost (from tier 2 on); asks no model.")
+@flag("--alike", "Only list similar memories; asks no model.")
+@flag("--dry-run", "Only show the plan.")
+@YES
 def dream(
     run: Run, /, estimate: bool, alike: bool, dry_run: bool, yes: bool, **request: Any
 ) -> None:
@@ -94,47 +95,43 @@ def dream(
     work and decisions, and duplicate projects are merged. Your writer also fills these pages and your profile, and
     links related memories.
     """
-    request["project"] = find_project(run, request["project"])
     if estimate:
-        forecast = ask(
-            run,
-            dreams.DreamEstimate,
-            "dream-estimate",
-            project=request["project"],
-            tier=request["tier"],
-        )
-        run.answer(forecast, lambda paper: _render_estimate(paper, forecast))
+        forecast = _estimate(run, request)
+        run.present(forecast, _render_estimate)
         return
     if alike:
-        groups = ask(run, review_dream.Alike, "alike", project=request["project"])
-        run.answer(groups, lambda paper: _render_alike(paper, groups))
+        run.present(
+            ask(run, review_dream.Alike, "alike", project=request["project"]), _render_alike
+        )
         return
     if not dry_run:
         run.settings.actor.require_owner("nacre dream")
     asks = run.is_interactive and not (yes or dry_run or run.as_json)
     if not (asks or yes or dry_run):
-        raise click.UsageError(
-            "not interactive: pass --yes, or --dry-run to see the plan", click.get_current_context()
-        )
+        raise click.UsageError("not interactive: pass --yes, or --dry-run to see the plan")
     if asks and request["tier"] > 1 and request["writer"]:
-        request["writer"] = _confirm_writer(run, request["project"], request["tier"])
+        forecast = _estimate(run, request)
+        run.show(_render_estimate, forecast)
+        request["writer"] = bool(forecast.calls) and click.confirm("Ask it?", err=True)
     if dry_run or asks:
-        plan = _plan(run, **request)
+        plan = (
+            ask(run, dreams.DreamPlan, "dream-plan", **request)
+            if request["tier"] == 1  # instant
+            else perform(run, review_run.plan, **request)
+        )
         if dry_run:
-            run.answer(plan, lambda paper: _render_plan(paper, plan))
+            run.present(plan, _render_plan)
             return
-        run.show(lambda paper: _render_plan(paper, plan))
+        run.show(_render_plan, plan)
         if not (plan.steps or plan.settled or plan.refused):
             return
         if plan.steps:
             run.confirm("Apply this plan?")
         request["steps"] = tuple(step.key for step in plan.steps)
-    with progress.shown(run) as notify:
-        report = perform(run, review_run.dream, notify, **request, first=asks)
-    run.answer(report, lambda paper: _render(paper, report, is_seen=asks))
+    run.present(perform(run, review_run.dream, **request, first=asks), _render, is_seen=asks)
 
 
-def _render_alike(paper: Paper, alike: Alike) -> None:
+def _render_alike(paper: Paper, alike: review_dream.Alike) -> None:
     if not alike.groups:
         paper.line("No memories are similar.")
     for group in alike.groups:
@@ -143,35 +140,24 @@ def _render_alike(paper: Paper, alike: Alike) -> None:
         )
         for item in group:
             text = shorten(one_line(item.content), LINE_CHARACTERS)
-            paper.line(text, dim(f"  {day(item.created)} · {short_id(item)}"), indent=2, hang=2)
+            paper.line(text, dim(f"  {day(item.created)} · {short_id(item)}"), indent=2)
     if alike.total > len(alike.groups):
-        paper.line(dim(f"and {count(alike.total - len(alike.groups), 'group')} more"))
+        paper.note(f"and {count(alike.total - len(alike.groups), 'group')} more")
     if alike.groups:
         paper.blank()
-        paper.line(
-            dim("Similar memories may differ: nacre retire ID retires one that another covers.")
-        )
+        paper.note("Similar memories may differ: nacre retire ID retires one that another covers.")
 
 
-def _plan(run: Run, **request: Any) -> DreamPlan:
-    if request["tier"] == 1:  # instant
-        return ask(run, dreams.DreamPlan, "dream-plan", **request)
-    with progress.shown(run) as notify:
-        return perform(run, review_run.plan, notify, **request)
-
-
-def _confirm_writer(run: Run, project: str | None, tier: int) -> bool:
-    """Return True if there is work for the writer and the user agrees."""
-    estimate = ask(run, dreams.DreamEstimate, "dream-estimate", project=project, tier=tier)
-    run.show(lambda paper: _render_estimate(paper, estimate))
-    return bool(estimate.calls) and click.confirm("Ask it?", err=True)
+def _estimate(run: Run, request: Mapping[str, Any]) -> dreams.DreamEstimate:
+    project, tier = request["project"], request["tier"]
+    return ask(run, dreams.DreamEstimate, "dream-estimate", project=project, tier=tier)
 
 
 def _render_estimate(paper: Paper, estimate: DreamEstimate) -> None:
     if not estimate.calls:
         paper.line(f"Nothing to ask the writer: {estimate.note or 'it has seen everything'}.")
         if estimate.note:
-            paper.line(dim("nacre dream --alike lists similar memories"))
+            paper.note("nacre dream --alike lists similar memories")
         return
     price = "" if estimate.cost is None else f", {models.dollars(estimate.cost)}"
     groups = f"{count(estimate.memories, 'memory', 'memories')} in {count(estimate.clusters, 'group')} look alike"
@@ -185,7 +171,7 @@ def _render_estimate(paper: Paper, estimate: DreamEstimate) -> None:
         f"would get at most {count(estimate.calls, 'call')}: about {round(estimate.tokens, -2):,} tokens{price}."
     )
     if estimate.unasked:
-        paper.line(dim(f"{estimate.unasked:,} more left for later"))
+        paper.note(f"{estimate.unasked:,} more left for later")
 
 
 def _render_plan(paper: Paper, plan: DreamPlan) -> None:
@@ -195,7 +181,7 @@ def _render_plan(paper: Paper, plan: DreamPlan) -> None:
             f"Nothing to do: {count(plan.seen, 'memory', 'memories')} checked, none are expired, unused or duplicate."
         )
         for text in _remarks(plan):
-            paper.line(dim(text))
+            paper.note(text)
         return
     for action, heading in _HEADINGS.items():
         steps = [step for step in plan.steps if step.action is action]
@@ -209,7 +195,7 @@ def _render_plan(paper: Paper, plan: DreamPlan) -> None:
     dropped = f", and {count(plan.dropped, 'link')} dropped" if plan.dropped else ""
     paper.line(f"{plan.ending:,} of {count(plan.seen, 'memory', 'memories')} would end{dropped}.")
     for text in _remarks(plan):
-        paper.line(dim(text))
+        paper.note(text)
 
 
 def _remarks(plan: DreamPlan) -> Iterator[str]:
@@ -241,28 +227,26 @@ def _steps(paper: Paper, steps: Sequence[Step], texts: Mapping[str, str]) -> Non
         named = " → ".join(filter(None, (ends, *stays, *to, step.project if step.into else "")))
         if step.action is dreams.DreamAction.JOIN:
             named = f"→ {step.project}"
-        paper.line(bold(step.subject), dim(f"  {named}  {step.why}"), indent=2, hang=2)
+        paper.line(bold(step.subject), dim(f"  {named}  {step.why}"), indent=2)
         if step.action is dreams.DreamAction.PAGE:
             for line in filter(None, step.words.splitlines()) if len(steps) <= _PAGES_SHOWN else ():
-                paper.line(dim(line), indent=4, hang=2)
+                paper.note(line, indent=4)
             continue
         if step.action is dreams.DreamAction.LINK:
             paper.line(
                 f"{step.words}  {'; '.join(texts.get(memory_id, memory_id) for memory_id in step.links)}",
                 indent=4,
-                hang=2,
             )
             continue
         if step.words:
-            paper.line(f"now: {' '.join(step.words.split())}", indent=4, hang=2)
+            paper.line(f"now: {' '.join(step.words.split())}", indent=4)
         for label, memory_id in (
             ("stays" if not step.words else "was", step.into),
             *(("ends", memory_id) for memory_id in step.ends),
         ):
             if memory_id and memory_id in texts:
-                paper.line(dim(f"{label}: {texts[memory_id]}"), indent=4, hang=2)
-    if len(steps) > _SHOWN:
-        paper.line(dim(f"and {len(steps) - _SHOWN:,} more"), indent=2)
+                paper.note(f"{label}: {texts[memory_id]}", indent=4)
+    paper.more(len(steps) - _SHOWN)
 
 
 def _promotions(paper: Paper, promotions: Sequence[Promotion]) -> None:
@@ -275,10 +259,9 @@ def _promotions(paper: Paper, promotions: Sequence[Promotion]) -> None:
             bold(promotion.project),
             f"  {count(promotion.sessions, 'session')}, score {promotion.score:.2f}: {outcome}",
             indent=2,
-            hang=2,
         )
         signals = ", ".join(f"{name} {getattr(promotion, name):.2f}" for name in dreams.SIGNALS)
-        paper.line(dim(signals), indent=4, hang=2)
+        paper.note(signals, indent=4)
 
 
 def _render(paper: Paper, report: DreamReport, *, is_seen: bool) -> None:
@@ -290,46 +273,25 @@ def _render(paper: Paper, report: DreamReport, *, is_seen: bool) -> None:
         )
     elif report.operation:
         paper.line(bold("Done: "), f"{_done(report)}. See {report.diary} in the vault.")
-        paper.line(dim(f"nacre undo {report.operation[-8:]} reverts it"))
+        paper.note(f"nacre undo {report.operation[-8:]} reverts it")
     for step, why in report.left:
-        paper.line(dim(f"left: {step.subject}: {why}"))
+        paper.note(f"left: {step.subject}: {why}")
 
 
 def _done(report: DreamReport) -> str:
     """Describe the changes in numbers."""
     left = [step for step, _ in report.left]
     done = [step for step in report.plan.steps if step not in left]
-    ended = sum(len(step.ends) for step in done)
-    numbers = (
-        (
-            sum(len(step.links) for step in done if step.action is _UNLINK),
-            "link",
-            "links",
-            "dropped",
-        ),
-        (sum(step.action is dreams.DreamAction.LINK for step in done), "link", "links", "added"),
-        (
-            sum(step.action is dreams.DreamAction.FILE for step in done),
-            "memory",
-            "memories",
-            "filed",
-        ),
-        (sum(step.action is dreams.DreamAction.PAGE for step in done), "page", "pages", "written"),
-        (
-            sum(step.action is dreams.DreamAction.JOIN for step in done),
-            "project",
-            "projects",
-            "merged",
-        ),
-    )
-    more = [
-        f"{count(number, singular, plural)} {verb}"
-        for number, singular, plural, verb in numbers
-        if number
-    ]
-    return ", ".join(
-        [*([f"{count(ended, 'memory', 'memories')} ended"] if ended or not more else []), *more]
-    )
+    parts = []
+    for action, noun, nouns, verb in _EFFECTS:
+        affected = [
+            len(step.ends if action is None else step.links if action is _UNLINK else "1")
+            for step in done
+            if action in (None, step.action)
+        ]
+        if number := sum(affected):
+            parts.append(f"{count(number, noun, nouns)} {verb}")
+    return ", ".join(parts) or "0 memories ended"
 
 
 # ----------------------------------------------------------------------------
@@ -355,55 +317,23 @@ def _done(report: DreamReport) -> str:
     help="One session of PATH, or without PATH one that was already read.",
 )
 @option(
-    "extract-propose",
-    "model",
-    help="The language model as provider:model; none extracts by rules.",
+    "extract-propose", "model", help="The language model as provider:model; none extracts by rules."
 )
-@click.option(
-    "--whole", is_flag=True, help="Send each session to the model whole, regardless of length."
-)
-@click.option("--chunk", "in_chunks", is_flag=True, help="Send sessions to the model in parts.")
-@option(
-    "extract-propose",
-    "owner_only",
-    "--mine",
-    "--user-only",
-    help="Send the model only your turns, not the agent's.",
-)
-@click.pass_obj
-def extract(
-    run: Run,
-    path: Path | None,
-    session: str | None,
-    model: str | None,
-    whole: bool,
-    in_chunks: bool,
-    owner_only: bool,
-) -> None:
+def extract(run: Run, path: Path | None, **request: Any) -> None:
     """Show what nacre would learn from a transcript, without storing it.
 
     PATH is a transcript, or - for standard input. The language model set for extraction reads it in the foreground.
     Rules are used without a model, and for the parts where it fails.
     """
-    if whole and in_chunks:
-        raise click.UsageError("--whole and --chunk exclude each other: pass only one")
-    if path is None and not session:
+    if path is None and not request["session"]:
         raise click.UsageError(
             "nothing to extract from: pass a transcript, - for standard input, or --session"
         )
-    way = (
-        requests.Way.WHOLE if whole else requests.Way.CHUNKS if in_chunks else requests.Way.FITTING
-    )
-    with readable(path) if path else nullcontext() as file, progress.shown(run) as notify:
-        request = requests.ProposalRequest(
-            path=file, session=session, model=model, way=way, owner_only=owner_only
-        )
-        proposals = learn.propose(run.home, request, notify or (lambda _: None))
+    with readable(path) if path else nullcontext() as file:
+        proposals = perform(run, learn.propose, path=file, **request)
     run.warnings += _warnings(proposals)
-    run.answer(
-        {"sessions": proposals},
-        lambda paper: _render_proposals(paper, proposals, is_asked_for_rules=model == "none"),
-    )
+    by_rules = request["model"] == "none"
+    run.answer({"sessions": proposals}, _render_proposals, proposals, is_asked_for_rules=by_rules)
 
 
 def _warnings(proposals: list[Proposal]) -> list[str]:
@@ -421,11 +351,6 @@ def _warnings(proposals: list[Proposal]) -> list[str]:
     ]
 
 
-def _overtaken(proposal: Proposal) -> Sequence[Overtaken]:
-    """Return the known memories that the session retires or changes."""
-    return proposal.asked.overtaken if proposal.asked else ()
-
-
 def _render_proposals(
     paper: Paper, proposals: Sequence[Proposal], *, is_asked_for_rules: bool
 ) -> None:
@@ -438,30 +363,33 @@ def _render_proposals(
             paper.blank()
             paper.line(kind_span(candidate.kind), " ", bold(candidate.subject), hang=2)
             paper.body(candidate.content, indent=2)
-            paper.line(dim(joined(_facts(candidate))), indent=2)
-        for gone in _overtaken(proposal):
+            paper.note(
+                joined(
+                    (
+                        f"importance {candidate.importance}",
+                        candidate.expiry.value
+                        if candidate.expiry is not memory.Expiry.PERMANENT
+                        else None,
+                        f"said by the {candidate.speaker.value}",
+                        ", ".join(candidate.tags) or None,
+                        f"pending: {candidate.detail or candidate.held.value}"
+                        if candidate.held
+                        else None,
+                    )
+                ),
+                indent=2,
+            )
+        for gone in proposal.asked.overtaken if proposal.asked else ():
             paper.blank()
-            paper.line(bold("changed" if gone.now else "over"), " ", gone.memory.content, hang=2)
-            if gone.now:
-                paper.line(bold("now"), " ", gone.now, indent=2)
-            paper.line(dim(f"“{gone.quote}”"), indent=2)
+            paper.line(bold("outdated"), " ", gone.memory.content, hang=2)
+            paper.note(f"“{gone.quote}”", indent=2)
     paper.blank()
     rules = (
         ""
         if is_asked_for_rules or any(proposal.asked for proposal in proposals)
         else "; no language model is set: nacre writer setup"
     )
-    paper.line(dim(f"Nothing was stored{rules}."))
-
-
-def _facts(candidate: Candidate) -> tuple[str | None, ...]:
-    return (
-        f"importance {candidate.importance}",
-        candidate.expiry.value if candidate.expiry is not memory.Expiry.PERMANENT else None,
-        f"said by the {candidate.speaker.value}",
-        ", ".join(candidate.tags) or None,
-        f"pending: {candidate.detail or candidate.held.value}" if candidate.held else None,
-    )
+    paper.note(f"Nothing was stored{rules}.")
 
 
 def _how(proposal: Proposal) -> str:

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from contextlib import closing
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 import msgspec
@@ -15,19 +15,10 @@ import msgspec
 from nacre.base import ids
 from nacre.base.text import one_line
 from nacre.base.times import shown
-from nacre.cli.command import (
-    Run,
-    command,
-    cut,
-    printable,
-    unsteered,
-)
+from nacre.cli.command import Run, command, cut, printable, unsteered
 from nacre.cli.options import count
 from nacre.home import home
 from nacre.serve import events as event_bus
-
-if TYPE_CHECKING:
-    from nacre.serve.events import Event
 
 _SIGNALS = ("SIGTERM", "SIGINT", "SIGBREAK", "SIGHUP")
 
@@ -65,7 +56,6 @@ _CELLS_LIVE_EVENTS = 72
     "events",
     examples=["nacre admin events", "nacre admin events --json | grep --line-buffered stored"],
 )
-@click.pass_obj
 def events(run: Run) -> None:
     """Print changes in the home as they happen.
 
@@ -89,7 +79,7 @@ def events(run: Run) -> None:
     looking.join()
 
 
-def _show(run: Run, event: Event) -> None:
+def _show(run: Run, event: event_bus.Event) -> None:
     if run.as_json:
         click.echo(unsteered(event.data.decode()))
         return

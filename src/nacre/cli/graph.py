@@ -11,31 +11,24 @@ import click
 
 from nacre.cli.command import Group, Paper, Run, Span, bold, cells, cut, dim, joined
 from nacre.cli.hits import link_facts
-from nacre.cli.operations import SAID_DAY, Result, ask, perform
-from nacre.cli.options import (
-    argument,
-    count,
-    find_project,
-    option,
-    options,
-    short_id,
-)
+from nacre.cli.operations import ask, perform
+from nacre.cli.options import argument, count, flag, option, options, short_id
 from nacre.errors import InvalidInputError
 from nacre.memories import graph as memories_graph
-from nacre.memories.graph import NewLink, Relation
+from nacre.memories.graph import (
+    Gaps,
+    Hop,
+    LinkChange,
+    LinkLine,
+    LinkPage,
+    NewLink,
+    Node,
+    Relation,
+    Traversal,
+)
 
 if TYPE_CHECKING:
     from datetime import date
-
-    from nacre.memories.graph import (
-        Gaps,
-        Hop,
-        LinkChange,
-        LinkLine,
-        LinkPage,
-        Node,
-        Traversal,
-    )
 
 
 @click.group(
@@ -62,27 +55,20 @@ def graph() -> None:
     "gaps", examples=["nacre graph gaps", "nacre graph gaps --project acme-billing --limit 30"]
 )
 @options("graph-gaps", "limit", "project")
-@click.pass_obj
-def gaps(run: Run, /, **asked: Any) -> None:
+def gaps(run: Run, **asked: Any) -> None:
     """List memories with at most one link, most used first.
 
     nacre graph link adds a link; nacre review reflect asks about memories that may be related.
     """
-    found = _ask(run, memories_graph.Gaps, "graph-gaps", asked)
-    run.answer(found, lambda paper: _render_gaps(paper, found))
+    run.present(ask(run, memories_graph.Gaps, "graph-gaps", **asked), _render_gaps)
 
 
 @graph.command("brief", examples=["nacre graph brief", "nacre graph brief --project acme-billing"])
 @options("graph-brief", "project")
-@click.pass_obj
-def brief(run: Run, /, **asked: Any) -> None:
+def brief(run: Run, **asked: Any) -> None:
     """Summarise the memories and their links."""
-    found = _ask(run, memories_graph.Brief, "graph-brief", asked)
-    run.answer(found, lambda paper: paper.body(found.text))
-
-
-def _ask(run: Run, result: type[Result], operation: str, asked: dict[str, Any]) -> Result:
-    return ask(run, result, operation, **{**asked, "project": find_project(run, asked["project"])})
+    found = ask(run, memories_graph.Brief, "graph-brief", **asked)
+    run.answer(found, Paper.body, found.text)
 
 
 def _render_gaps(paper: Paper, found: Gaps) -> None:
@@ -101,10 +87,8 @@ def _render_gaps(paper: Paper, found: Gaps) -> None:
         for item in found.found
     ]
     paper.table(rows, header=("maturity", "links", "idle", "id", "project", "memory"), drop=(4,))
-    paper.line(
-        dim(
-            f"{count(found.total, 'memory', 'memories')} with at most one link, {found.unlinked:,} without"
-        )
+    paper.note(
+        f"{count(found.total, 'memory', 'memories')} with at most one link, {found.unlinked:,} without"
     )
 
 
@@ -132,8 +116,8 @@ _KEYS = {
 @argument(NewLink, "relation", metavar="REL", required=False)
 @argument(NewLink, "target", metavar="B]", required=False)
 @options(NewLink, "strength")
-@option(NewLink, "since", "--from", type=SAID_DAY)
-@option(NewLink, "until", "--to", type=SAID_DAY)
+@option(NewLink, "since", "--from")
+@option(NewLink, "until", "--to")
 @options(NewLink, "reason", "origin")
 @click.option(
     "--file",
@@ -141,8 +125,7 @@ _KEYS = {
     type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path),
     help="Add all links in a file of JSON lines with source, relation and target.",
 )
-@click.pass_obj
-def link(run: Run, /, file: Path | None, **asked: Any) -> None:
+def link(run: Run, file: Path | None, **asked: Any) -> None:
     """Link one memory to another.
 
     REL says how A relates to B: related_to, depends_on, specializes, part_of, alternative_to, builds_on, elaborates,
@@ -154,8 +137,7 @@ def link(run: Run, /, file: Path | None, **asked: Any) -> None:
     if file is None and not {"source", "relation", "target"} <= given.keys():
         raise click.UsageError("a link requires A, REL and B")
     links = _read_links(file) if file else [given]
-    done = perform(run, memories_graph.link, links=links)
-    run.answer(done, lambda paper: _render_change(paper, done))
+    run.present(perform(run, memories_graph.link, links=links), _render_change)
 
 
 @graph.command(
@@ -181,19 +163,11 @@ def link(run: Run, /, file: Path | None, **asked: Any) -> None:
 @option(
     "graph-invalidate",
     "at",
-    type=SAID_DAY,
     help="End the link on this day (2026-10-01, today) instead of removing it.",
 )
-@click.option("--yes", "-y", is_flag=True, help="With --origin: do not ask.")
-@click.pass_obj
+@flag("--yes", "With --origin: do not ask.", "-y")
 def unlink(
-    run: Run,
-    /,
-    origin: str | None,
-    project: str | None,
-    at: date | None,
-    yes: bool,
-    **asked: Any,
+    run: Run, /, origin: str | None, project: str | None, at: date | None, yes: bool, **asked: Any
 ) -> None:
     """Remove a link, all links between two memories, or all links of an origin.
 
@@ -210,7 +184,6 @@ def unlink(
     elif origin is None:
         done = perform(run, memories_graph.unlink, **_ends(asked))
     else:
-        project = find_project(run, project)
         found = ask(
             run,
             memories_graph.LinkPage,
@@ -223,7 +196,7 @@ def unlink(
         question = f"Remove {count(found.total, 'link')} of origin {origin}?"
         run.confirm(question, yes=yes, refusal="not interactive: pass --yes")
         done = perform(run, memories_graph.unlink_origin, origin=origin, project=project)
-    run.answer(done, lambda paper: _render_change(paper, done))
+    run.present(done, _render_change)
 
 
 @graph.command(
@@ -237,17 +210,16 @@ def unlink(
 @option("graph-list", "reference", "--of", metavar="ID")
 @option("graph-list", "relations", "--rel")
 @option("graph-list", "origins", "--origin")
-@option("graph-list", "as_of", type=SAID_DAY)
+@option("graph-list", "as_of")
 @options("graph-list", "ended", "project", "limit", "offset")
-@click.pass_obj
-def list_links(run: Run, /, **asked: Any) -> None:
+def list_links(run: Run, **asked: Any) -> None:
     """List links, sorted from newest to oldest memory.
 
     Without --of, only links between active memories. --origin auto lists computed similarities, which are not links.
     """
-    asked["project"] = find_project(run, asked["project"])
-    found = ask(run, memories_graph.LinkPage, "graph-list", **asked)
-    run.answer(found, lambda paper: _render_list(paper, found, asked["offset"]))
+    run.present(
+        ask(run, memories_graph.LinkPage, "graph-list", **asked), _render_list, asked["offset"]
+    )
 
 
 @graph.command(
@@ -261,16 +233,14 @@ def list_links(run: Run, /, **asked: Any) -> None:
 @argument("graph-show", "reference", metavar="ID")
 @options("graph-show", "depth", "direction")
 @option("graph-show", "relations", "--rel")
-@option("graph-show", "as_of", type=SAID_DAY)
+@option("graph-show", "as_of")
 @options("graph-show", "limit")
-@click.pass_obj
-def show(run: Run, /, **asked: Any) -> None:
+def show(run: Run, **asked: Any) -> None:
     """Show the links of a memory as a tree.
 
     Arrows show the direction. A memory that occurs again is marked ↑ and not expanded.
     """
-    found = ask(run, memories_graph.Traversal, "graph-show", **asked)
-    run.answer(found, lambda paper: _render_tree(paper, found))
+    run.present(ask(run, memories_graph.Traversal, "graph-show", **asked), _render_tree)
 
 
 def _ends(asked: dict[str, Any]) -> dict[str, Any]:
@@ -326,8 +296,7 @@ def _render_change(paper: Paper, done: LinkChange) -> None:
         paper.line("Nothing to change.")
     for item in done.links[:_MOST_SHOWN]:
         _line(paper, item)
-    if len(done.links) > _MOST_SHOWN:
-        paper.line(dim(f"and {len(done.links) - _MOST_SHOWN:,} more"), indent=2)
+    paper.more(len(done.links) - _MOST_SHOWN)
     if done.waiting:
         paper.line(
             f"{count(len(done.waiting), 'memory', 'memories')} of the owner: the request is pending in nacre review."
@@ -357,9 +326,9 @@ def _render_list(paper: Paper, found: LinkPage, offset: int) -> None:
     shown = offset + len(found.links)
     if shown < found.total or offset:
         more = f"; --offset {shown} shows more" if shown < found.total else ""
-        paper.line(dim(f"{offset + 1:,} to {shown:,} of {count(found.total, 'link')}{more}"))
+        paper.note(f"{offset + 1:,} to {shown:,} of {count(found.total, 'link')}{more}")
     else:
-        paper.line(dim(count(found.total, "link")))
+        paper.note(count(found.total, "link"))
 
 
 def _line(paper: Paper, line: LinkLine) -> None:
@@ -373,7 +342,6 @@ def _line(paper: Paper, line: LinkLine) -> None:
         dim(f" {_name(line.target)}"),
         dim(f"  ({facts})" if facts else ""),
         indent=2,
-        hang=2,
     )
 
 
@@ -396,7 +364,7 @@ def _render_tree(paper: Paper, found: Traversal) -> None:
     _branches(paper, found, children, 0, "")
     told = f"{count(len(found.nodes) - 1, 'memory', 'memories')}, {count(len(found.hops), 'link')}"
     more = f"{told}; more lie beyond --limit" if found.more else told
-    paper.line(dim(more if found.hops else "No links; nacre graph link adds one."))
+    paper.note(more if found.hops else "No links; nacre graph link adds one.")
     if found.together:
         paper.heading("Used together with")
         rows = [

@@ -1,10 +1,22 @@
-"""The groups ``data`` and ``admin``, whose commands are defined in other modules, and ``nacre help``."""
+"""The groups ``data`` and ``admin``, whose commands are defined in other modules, and ``help`` and ``completion``."""
 
 from __future__ import annotations
 
 import click
+from click.shell_completion import get_completion_class
 
-from nacre.cli.command import Command, Group, Paper, Run, bold, dim, first_sentence, walk_commands
+from nacre.cli.command import (
+    Command,
+    Group,
+    Paper,
+    Run,
+    bold,
+    command,
+    dim,
+    first_sentence,
+    walk_commands,
+)
+from nacre.cli.options import flag
 
 data = Group(
     "data",
@@ -28,7 +40,7 @@ admin = Group(
     help="Check, repair and measure the installation.",
     places={
         "commit": "history:commit",
-        "completion": "completion:completion",
+        "completion": "groups:completion",
         "db": "sync:db",
         "doctor": "status:doctor",
         "eval": "measures:evaluate",
@@ -46,11 +58,10 @@ admin = Group(
     "help", cls=Command, examples=["nacre help --all", "nacre help sessions list"], hidden=True
 )
 @click.argument("words", nargs=-1, metavar="[COMMAND]...")
-@click.option("--all", "everything", is_flag=True, help="List all commands and their subcommands.")
-@click.pass_context
-def help_command(context: click.Context, words: tuple[str, ...], everything: bool) -> None:
+@flag("--all", "List all commands and their subcommands.", "everything")
+def help_command(run: Run, words: tuple[str, ...], everything: bool) -> None:
     """Show the help of a command, or a list of all commands."""
-    run: Run = context.obj
+    context = click.get_current_context()
     current = context.find_root()
     if everything:
         rows = [
@@ -58,7 +69,7 @@ def help_command(context: click.Context, words: tuple[str, ...], everything: boo
             for below in walk_commands(current)
         ]
         record = {"commands": [{"command": path, "summary": summary} for path, summary in rows]}
-        run.answer(record, lambda paper: _render_tree(paper, rows))
+        run.answer(record, _render_tree, rows)
         return
     for word in words:
         group = current.command
@@ -67,7 +78,7 @@ def help_command(context: click.Context, words: tuple[str, ...], everything: boo
         name, below, _ = group.resolve_command(current, [word])
         current = click.Context(below or group, info_name=name, parent=current)
     page = current.get_help()
-    run.answer({"help": page}, lambda paper: paper.verbatim(page))
+    run.answer({"help": page}, Paper.verbatim, page)
 
 
 def _render_tree(paper: Paper, rows: list[tuple[str, str]]) -> None:
@@ -76,3 +87,34 @@ def _render_tree(paper: Paper, rows: list[tuple[str, str]]) -> None:
         is_nested = path.count(" ") > 1
         name = dim(f"{path:<{width}}") if is_nested else bold(f"{path:<{width}}")
         paper.line(name, f"  {summary}", hang=width + 2)
+
+
+# ----------------------------------------------------------------------------
+# ``nacre admin completion``.
+
+
+_VARIABLE = "_NACRE_COMPLETE"
+
+
+@command(
+    "completion",
+    examples=[
+        "nacre admin completion bash >> ~/.bashrc",
+        "nacre admin completion zsh >> ~/.zshrc",
+        "nacre admin completion fish > ~/.config/fish/completions/nacre.fish",
+    ],
+)
+@click.argument("shell", metavar="SHELL", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(run: Run, shell: str) -> None:
+    """Print the completion script of a shell.
+
+    SHELL is bash, zsh or fish.
+    """
+    completion_class = get_completion_class(shell)
+    if completion_class is None:
+        raise click.UsageError(f"no completion for {shell}; use bash, zsh or fish")
+    script = completion_class(
+        click.get_current_context().find_root().command, {}, "nacre", _VARIABLE
+    )
+    source = script.source_template % script.source_vars()
+    run.answer({"shell": shell, "script": source}, lambda paper: paper.verbatim(source.strip("\n")))

@@ -12,20 +12,21 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nacre.base.json import to_plain
-from nacre.cli import hits, output
+from nacre.cli import hits
 from nacre.cli.command import TEXT, Cell, Paper, Run, Span, bold, command, dim, joined
 from nacre.cli.operations import ask, perform
 from nacre.cli.options import (
     EVERYTHING,
     SHORT_ID,
+    YES,
     argument,
+    ask_pages,
     count,
     day,
-    find_project,
+    flag,
     minute,
     option,
     options,
-    pages,
     project_slug,
     seconds,
     short_session,
@@ -43,8 +44,6 @@ from nacre.setup import examples as example_sessions
 
 if TYPE_CHECKING:
     from nacre.data.history import Committed
-    from nacre.data.undo import Step, Undoing
-    from nacre.home.views import Difference, FieldChange, Listed
     from nacre.values.memory import (
         Excerpt,
         ForgetPlan,
@@ -87,85 +86,41 @@ _DONE = {
 }
 
 
-@command(
-    "log",
-    examples=[
-        "nacre log",
-        "nacre log 5f0c2a4d",
-        "nacre log --diff 5f0c2a4d",
-    ],
-)
+@command("log", examples=["nacre log", "nacre log 5f0c2a4d", "nacre log --diff 5f0c2a4d"])
 @argument("log", "reference", metavar="[MEMORY|OPERATION]")
-@click.option(
+@flag(
     "--diff",
+    "Show what an operation changed: the given one, a memory's last, or the last of all.",
     "shows_diff",
-    is_flag=True,
-    help="Show what an operation changed: the given one, a memory's last, or the last of all.",
 )
 @option("log", "project", help="Only changes in this project; . is the current folder's.")
 @option("log", "action", metavar="NAME")
 @option("log", "limit", type=click.IntRange(1, 10_000), default=30)
 @EVERYTHING
-@click.pass_obj
-def log(
-    run: Run,
-    reference: str | None,
-    shows_diff: bool,
-    project: str | None,
-    action: str | None,
-    limit: int,
-    everything: bool,
-) -> None:
+def log(run: Run, reference: str | None, shows_diff: bool, **asked: Any) -> None:
     """List changes to your memories, newest first.
 
     Each line is an operation: its id, time, action, source (the command line, an agent's tools …), memory and reason.
     Operations not yet committed to git are marked with *. With a memory, only its changes are listed.
     """
     if shows_diff:
-        _answer_diff(run, reference)
+        answer = ask(run, views.OperationDiff, "diff", reference=reference)
+        operation, differences = answer.operation, answer.differences
+        record = {"operation": operation, "changes": differences}
+        run.answer(record, _render_diff, operation, differences)
         return
-    slug, max_entries = find_project(run, project), None if everything else limit
-
-    def page(size: int, at: int) -> tuple[Sequence[Listed], bool]:
-        entries = ask(
-            run,
-            list[views.Listed],
-            "log",
-            reference=reference,
-            project=slug,
-            action=action,
-            limit=size,
-            offset=at,
-        )
-        return entries, len(entries) == size
-
-    rows = list(pages(page, max_entries, 0))
-    run.answer(
-        {
-            "operations": rows,
-            "limit": max_entries,
-        },
-        lambda paper: _render_log(paper, rows, with_git=run.settings.flag("git.enabled")),
-    )
-
-
-def _answer_diff(run: Run, reference: str | None) -> None:
-    answer = ask(run, views.OperationDiff, "diff", reference=reference)
-    operation, differences = answer.operation, answer.differences
-    run.answer(
-        {"operation": operation, "changes": differences},
-        lambda paper: _render_diff(paper, operation, differences),
-    )
+    _, rows = ask_pages(run, list[views.Listed], "log", "", reference=reference, **asked)
+    record = {"operations": rows, "limit": None if asked["everything"] else asked["limit"]}
+    run.answer(record, _render_log, rows, with_git=run.settings.flag("git.enabled"))
 
 
 @command(
     "undo", examples=["nacre undo", "nacre undo 5f0c2a4d --dry-run", "nacre undo 5f0c2a4d --yes"]
 )
 @argument("undo", "operation", metavar="[OPERATION|ITEM]")
-@click.option("--dry-run", is_flag=True, help="Only show what would be done.")
+@flag("--dry-run", "Only show what would be done.")
 @option("undo", "force", help="Keep both versions where the same text was changed since.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@click.pass_obj
+@YES
 def undo(run: Run, operation: str | None, dry_run: bool, force: bool, yes: bool) -> None:
     """Undo an operation.
 
@@ -194,7 +149,7 @@ def undo(run: Run, operation: str | None, dry_run: bool, force: bool, yes: bool)
                 f"no operation or decided review item matches {operation!r}",
                 hint="nacre log shows operations, nacre review shows items",
             ) from None
-        run.answer(memory, lambda paper: hits.render_outcomes(paper, "Pending again", [memory]))
+        run.answer(memory, hits.render_outcomes, "Pending again", [memory])
 
 
 def _undo(run: Run, operation: str | None, *, dry_run: bool, force: bool, yes: bool) -> None:
@@ -202,34 +157,31 @@ def _undo(run: Run, operation: str | None, *, dry_run: bool, force: bool, yes: b
     if dry_run or is_seen or not (yes or operation):
         plan = perform(run, data_undo.plan_undo, operation=operation, force=force)
         if dry_run:
-            run.answer(plan, lambda paper: _render_undo(paper, plan))
+            run.present(plan, _render_undo)
             return
         if not is_seen:
             raise _unnamed(plan.operation)
-        run.show(lambda paper: _render_undo(paper, plan))
+        run.show(_render_undo, plan)
         if not plan.conflicts and (plan.steps or plan.waiting):
             run.confirm("Undo?")
         operation = plan.operation.id  # by now another operation may be the last
-    result = perform(run, data_undo.undo, operation=operation, force=force)
-    run.answer(result, lambda paper: _render_undo(paper, result, is_seen=is_seen))
+    run.present(
+        perform(run, data_undo.undo, operation=operation, force=force),
+        _render_undo,
+        is_seen=is_seen,
+    )
 
 
 def _unnamed(last: Operation) -> click.UsageError:
     about = f" ({last.subject})" if last.subject else ""
     return click.UsageError(
         f"not interactive: pass --yes to undo the last operation, {last.action} {_short_operation(last)}{about}, "
-        "or an operation's id",
-        click.get_current_context(),
+        "or an operation's id"
     )
 
 
 @command("commit", examples=["nacre admin commit", "nacre admin commit --json"])
-@click.option(
-    "--quiet",
-    is_flag=True,
-    help="Print nothing, and exit if another process is already committing.",
-)
-@click.pass_obj
+@flag("--quiet", "Print nothing, and exit if another process is already committing.")
 def commit(run: Run, quiet: bool) -> None:
     """Commit pending changes to the vault's git history now.
 
@@ -240,8 +192,7 @@ def commit(run: Run, quiet: bool) -> None:
     if quiet:
         committing.commit_quietly(run.home)
         return
-    result = perform(run, data_undo.commit)
-    run.answer(result, lambda paper: _render_committed(paper, result))
+    run.present(perform(run, data_undo.commit), _render_committed)
 
 
 def _short_operation(operation: Operation) -> str:
@@ -249,7 +200,7 @@ def _short_operation(operation: Operation) -> str:
     return operation.id[-SHORT_ID:] if "-" in operation.id else operation.id[:SHORT_ID]
 
 
-def _render_log(paper: Paper, listed: Sequence[Listed], *, with_git: bool = True) -> None:
+def _render_log(paper: Paper, listed: Sequence[views.Listed], *, with_git: bool = True) -> None:
     if not listed:
         paper.line("There are no operations yet.")
         return
@@ -269,18 +220,19 @@ def _render_log(paper: Paper, listed: Sequence[Listed], *, with_git: bool = True
         )
     paper.table(rows, header=("id", "when", "action", "by", "subject"), drop=(3, 1))
     if with_git and any(not entry.operation.committed for entry in listed):
-        paper.line(dim("* not committed yet"))
+        paper.note("* not committed yet")
 
 
-def _render_diff(paper: Paper, operation: Operation, differences: Sequence[Difference]) -> None:
+def _render_diff(
+    paper: Paper, operation: Operation, differences: Sequence[views.Difference]
+) -> None:
     """Print the changes to each memory's front matter and then to its text."""
     about = joined((minute(operation.at), _short_operation(operation), operation.by or ""))
     paper.line(
-        bold(f"{operation.action}: {operation.subject or ''}".rstrip(": ")),
-        dim(f"  {about}"),
+        bold(f"{operation.action}: {operation.subject or ''}".rstrip(": ")), dim(f"  {about}")
     )
     if operation.why:
-        paper.line(dim(operation.why), indent=2, hang=2)
+        paper.note(operation.why, indent=2)
     for difference in differences:
         paper.blank()
         side = (
@@ -298,14 +250,12 @@ def _render_diff(paper: Paper, operation: Operation, differences: Sequence[Diffe
             if not side or field.name in _FIELDS_SHOWN:
                 _field(paper, field)
         for line in difference.lines:
-            paper.line(
-                Span(line, {"+": "green", "-": "red"}.get(line[:1], "dim")), indent=2, hang=2
-            )
+            paper.note(line, {"+": "green", "-": "red"}.get(line[:1], "dim"), indent=2)
     if not differences:
         paper.line("It changed no files.")
 
 
-def _field(paper: Paper, field: FieldChange) -> None:
+def _field(paper: Paper, field: views.FieldChange) -> None:
     before, after = _value(field.before), _value(field.after)
     if not before:
         paper.line(dim(f"{field.name}: "), Span(after, "green"), indent=2, hang=4)
@@ -330,7 +280,7 @@ def _value(value: Any) -> str:
     return "" if value is None else str(value)
 
 
-def _render_undo(paper: Paper, undoing: Undoing, *, is_seen: bool = False) -> None:
+def _render_undo(paper: Paper, undoing: data_undo.Undoing, *, is_seen: bool = False) -> None:
     """Print the steps of an undo, unless the user has already seen them (``is_seen``)."""
     operation = undoing.operation
     verb = "Undone" if undoing.op else "To undo"
@@ -346,10 +296,10 @@ def _render_undo(paper: Paper, undoing: Undoing, *, is_seen: bool = False) -> No
     if not undoing.steps and not undoing.waiting:
         paper.line("There is nothing left to undo.", indent=2)
     if undoing.op and undoing.steps:  # a candidate alone is decided again, not undone
-        paper.line(dim(f"nacre undo {undoing.op[-SHORT_ID:]} reverts this"), indent=2)
+        paper.note(f"nacre undo {undoing.op[-SHORT_ID:]} reverts this", indent=2)
 
 
-def _step(paper: Paper, step: Step, *, is_done: bool) -> None:
+def _step(paper: Paper, step: data_undo.Step, *, is_done: bool) -> None:
     verb = (_DONE if is_done else _PLANNED).get(step.action, step.action)
     clashes = f": changed since in {', '.join(step.clashes)}" if step.clashes else ""
     style = "yellow" if step.clashes else ""
@@ -369,7 +319,7 @@ def _render_committed(paper: Paper, result: Committed) -> None:
     else:
         paper.line("Nothing to commit: the history is up to date.")
     for item in result.held:
-        paper.line(Span(f"{item.path} {item.reason}", "yellow"), indent=2, hang=2)
+        paper.note(f"{item.path} {item.reason}", "yellow", indent=2)
 
 
 # ----------------------------------------------------------------------------
@@ -391,13 +341,15 @@ _SHORTEST_ID = 4
 @click.argument("words", nargs=-1, metavar="", type=TEXT)
 @option("forget", "sessions", metavar="ID", help="A session and the memories learned from it.")
 @option("forget", "memories", "--memory", metavar="ID", help="A memory and its source turns.")
-@option("forget", "project", help="Everything in a project; . is the current folder's.")
+@option(
+    "forget", "project", callback=None, help="Everything in a project; . is the current folder's."
+)
 @option("forget", "match", metavar="TEXT", help="Every turn and memory that contains this text.")
 @option("forget", "regex", help="With --match: TEXT is a regular expression.")
 @option("forget", "before", help="Everything before this day; with --project, in that project.")
-@click.option("--examples", is_flag=True, help="The example sessions of nacre quickstart.")
-@click.option("--dry-run", is_flag=True, help="Only show what would be deleted.")
-@click.option("--list", "shows_list", is_flag=True, help="List earlier deletions.")
+@flag("--examples", "The example sessions of nacre quickstart.")
+@flag("--dry-run", "Only show what would be deleted.")
+@flag("--list", "List earlier deletions.", "shows_list")
 @option(
     "forget-allow-again",
     "reference",
@@ -406,11 +358,9 @@ _SHORTEST_ID = 4
     required=False,
     help="Let nacre read forgotten content again.",
 )
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@click.pass_obj
+@YES
 def forget(
     run: Run,
-    /,
     words: tuple[str, ...],
     shows_list: bool,
     reference: str | None,
@@ -427,15 +377,14 @@ def forget(
     if words:
         raise _unmarked(words)
     if shows_list:
-        _list(run)
+        runs = perform(run, forgetting.forgotten)
+        run.answer({"forgotten": runs}, _render_forgotten_list, runs)
         return
     if reference:
         _allow(run, reference)
         return
     if examples and any(wanted.values()):
-        raise click.UsageError(
-            "--examples cannot be combined with other selections", click.get_current_context()
-        )
+        raise click.UsageError("--examples cannot be combined with other selections")
     if examples:
         deletion = example_sessions.plan_to_forget(run.home)
     else:
@@ -444,14 +393,18 @@ def forget(
         request = operation_of(forgetting.plan).make(wanted)
         deletion = forgetting.prepare(run.home, request)
     if dry_run or deletion.plan.is_empty:
-        run.answer(
-            deletion.plan,
-            lambda paper: _render_plan(paper, deletion.plan, is_dry=True),
-        )
+        run.answer(deletion.plan, _render_plan, deletion.plan, is_dry=True)
         return
-    _ask(run, deletion.plan, yes=yes)
+    if run.is_interactive and not yes:
+        run.show(_render_plan, deletion.plan)
+    counts = _counts(deletion.plan)
+    run.confirm(
+        f"Permanently delete {counts}?",
+        yes=yes,
+        refusal=f"this permanently deletes {counts}: check with --dry-run, then add --yes",
+    )
     report = (example_sessions if examples else forgetting).forget(run.home, deletion)
-    run.answer(report, lambda paper: _render_forgotten(paper, report))
+    run.present(report, _render_forgotten)
 
 
 def _unmarked(words: Sequence[str]) -> InvalidInputError:
@@ -469,29 +422,12 @@ def _unmarked(words: Sequence[str]) -> InvalidInputError:
     )
 
 
-def _ask(run: Run, planned: ForgetPlan, *, yes: bool) -> None:
-    if yes:
-        return
-    if not run.is_interactive:
-        raise click.UsageError(
-            f"this permanently deletes {_counts(planned)}: check with --dry-run, then add --yes",
-            click.get_current_context(),
-        )
-    run.show(lambda paper: _render_plan(paper, planned))
-    run.confirm(f"Permanently delete {_counts(planned)}?")
-
-
-def _list(run: Run) -> None:
-    runs = perform(run, forgetting.forgotten)
-    run.answer({"forgotten": runs}, lambda paper: _render_forgotten_list(paper, runs))
-
-
 def _allow(run: Run, reference: str) -> None:
     allowed = perform(run, forgetting.allow_again, reference=reference)
 
     def render(paper: Paper) -> None:
         paper.line(bold("Allowed again"), f": {reference}")
-        paper.line(dim("nacre ingest reads it again if a transcript still has it"), indent=2)
+        paper.note("nacre ingest reads it again if a transcript still has it", indent=2)
 
     run.answer(allowed, render)
 
@@ -515,9 +451,8 @@ def _counts(plan: ForgetPlan) -> str:
 def _render_plan(paper: Paper, plan: ForgetPlan, *, is_dry: bool = False) -> None:
     if plan.is_empty:
         paper.line("Nothing to forget: no memory, session or turn matches.")
-        paper.line(
-            dim("secrets are removed before anything is stored, so a search cannot find them"),
-            indent=2,
+        paper.note(
+            "secrets are removed before anything is stored, so a search cannot find them", indent=2
         )
         return
     paper.line(bold(f"{'Would delete' if is_dry else 'To delete'}: {_counts(plan)}"))
@@ -546,7 +481,7 @@ def _render_forgotten(paper: Paper, report: ForgetReport) -> None:
         )
     if not report.is_erased:
         text = "The database still has some of it, because another process uses it; nacre ingest removes it."
-        paper.line(Span(text, "yellow"), indent=2)
+        paper.note(text, "yellow", indent=2)
     paper.heading("Not deleted")
     kinds = dict.fromkeys(place.what for place in report.unreached)
     for kind in kinds:
@@ -569,8 +504,8 @@ def _render_forgotten_list(paper: Paper, runs: Sequence[Forgotten]) -> None:
         rows.append((dim(run.run[-SHORT_ID:]), dim(minute(run.at)), what, joined([*counts, state])))
     paper.table(rows, header=("id", "when", "what", "deleted"))
     paper.blank()
-    paper.line(
-        dim("nacre forget --allow-again ID lets nacre read it again if a transcript still has it")
+    paper.note(
+        "nacre forget --allow-again ID lets nacre read it again if a transcript still has it"
     )
 
 
@@ -586,32 +521,27 @@ def _render_sessions(paper: Paper, title: str, sessions: Mapping[str, int]) -> N
             (f"{tool} {short_session(native_id)}", dim(count(turns, "turn") if turns else ""))
         )
     paper.table(rows, indent=2)
-    _more(paper, len(names))
+    paper.more(len(names) - _SHOWN, "; --json lists all")
 
 
 def _render_memories(paper: Paper, title: str, memories: Sequence[Memory]) -> None:
     if memories:
         paper.heading(title)
         hits.render_table(paper, memories[:_SHOWN], indent=2)
-        _more(paper, len(memories))
+        paper.more(len(memories) - _SHOWN, "; --json lists all")
 
 
 def _render_excerpts(paper: Paper, excerpts: Sequence[Excerpt]) -> None:
     paper.heading("Matching text")
     paper.table([(dim(excerpt.of[-13:]), excerpt.text) for excerpt in excerpts[:_SHOWN]], indent=2)
-    _more(paper, len(excerpts))
-
-
-def _more(paper: Paper, total: int) -> None:
-    if total > _SHOWN:
-        paper.line(dim(f"and {total - _SHOWN} more; --json lists all"), indent=2)
+    paper.more(len(excerpts) - _SHOWN, "; --json lists all")
 
 
 def _render_unreached(paper: Paper, places: Sequence[Unreached]) -> None:
     for place in places[:_SHOWN]:
-        paper.line(f"{place.what}: ", place.where, indent=2, hang=2)
-    _more(paper, len(places))
-    paper.line(dim(places[0].remedy), indent=4)
+        paper.line(f"{place.what}: ", place.where, indent=2)
+    paper.more(len(places) - _SHOWN, "; --json lists all")
+    paper.note(places[0].remedy, indent=4)
 
 
 # ----------------------------------------------------------------------------
@@ -630,8 +560,7 @@ _REFUSAL = "not interactive: pass --yes to confirm"
     ],
 )
 @click.argument("words", nargs=-1, metavar="[FILE|TEXT]", type=TEXT)
-@click.option("--rules", "lists_rules", is_flag=True, help="List the rules instead.")
-@click.pass_obj
+@flag("--rules", "List the rules instead.", "lists_rules")
 def redact(run: Run, words: tuple[str, ...], lists_rules: bool) -> None:
     """Show how a text would be stored, and which rules find secrets in it.
 
@@ -642,7 +571,7 @@ def redact(run: Run, words: tuple[str, ...], lists_rules: bool) -> None:
     """
     if lists_rules:
         names = nacre_redact.rule_names()
-        run.answer({"rules": names}, lambda paper: _render_rules(paper, names))
+        run.answer({"rules": names}, _render_rules, names)
         return
     if not words:
         raise click.UsageError("no text: pass a file, - for standard input, or the text itself")
@@ -650,11 +579,11 @@ def redact(run: Run, words: tuple[str, ...], lists_rules: bool) -> None:
     redactor = nacre_redact.Redactor(*run.settings.redaction)
     result = redactor.redact(text)
     record = {"text": result.text, "found": dict(result.found), "total": sum(result.found.values())}
-    run.answer(record, lambda paper: paper.verbatim(result.text.removesuffix("\n")))
+    run.answer(record, Paper.verbatim, result.text.removesuffix("\n"))
     if not run.as_json:
         notes = run.paper(stderr=True)
         if is_typed and len(words) == 1 and not words[0].split()[1:]:
-            notes.line(dim("There is no file with this name, so it was read as text."))
+            notes.note("There is no file with this name, so it was read as text.")
         _render_redacted(notes, dict(result.found))
         click.echo(notes.text(), err=True, nl=False)
 
@@ -679,39 +608,28 @@ def _text_of(words: tuple[str, ...]) -> tuple[str, bool]:
 @options("scrub", "dry_run", "history")
 @option("scrub", "remove_copies")
 @option("scrub", "vectors", help="Leave new vectors to the next ingest.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@click.pass_obj
-def scrub(
-    run: Run, dry_run: bool, history: bool, remove_copies: bool, vectors: bool, yes: bool
-) -> None:
+@YES
+def scrub(run: Run, yes: bool, **request: Any) -> None:
     """Apply the current redaction rules to all stored data.
 
     This covers sessions, memories and their files, indexes, vectors, the ledger, usage and logs. Secrets that only
     newer rules find are removed, and the database is rewritten without them. A second scrub finds nothing; an
     interrupted one continues.
     """
-    if history and not dry_run:
+    yes |= request["dry_run"]
+    if request["history"]:
         question = "Rewrite the vault's git history? Every commit gets a new id, and clones must be recreated."
         run.confirm(question, yes=yes, refusal=_REFUSAL)
-    if remove_copies and not dry_run:
+    if request["remove_copies"]:
         run.confirm("Permanently remove older copies of the database?", yes=yes, refusal=_REFUSAL)
-    request = {
-        "dry_run": dry_run,
-        "history": history,
-        "remove_copies": remove_copies,
-        "vectors": vectors,
-    }
-    with output.shown(run) as notify:
-        report = perform(run, data_scrub.scrub, notify, **request)
-    run.answer(
-        {**to_plain(report), "total": report.total}, lambda paper: _render_scrub(paper, report)
-    )
+    report = perform(run, data_scrub.scrub, **request)
+    run.answer({**to_plain(report), "total": report.total}, _render_scrub, report)
 
 
 def _render_redacted(paper: Paper, found: Mapping[str, int]) -> None:
     """Print the rules that found secrets, with their counts."""
     if not found:
-        paper.line(dim("No secrets were found."))
+        paper.note("No secrets were found.")
         return
     paper.line(bold(count(sum(found.values()), "secret")), " would not be stored:")
     paper.table([(f"{number:>5,}", rule) for rule, number in _by_number(found)], indent=2)
@@ -745,7 +663,7 @@ def _render_scrub(paper: Paper, report: ScrubReport) -> None:
         verb = "would be checked" if report.dry_run else "of the vault's history rewritten"
         paper.line(f"{count(report.commits, 'commit')} {verb}.")
     if report.vectors_left:
-        paper.line(dim(f"{report.vectors_left:,} texts have no vectors yet: run nacre ingest."))
+        paper.note(f"{report.vectors_left:,} texts have no vectors yet: run nacre ingest.")
     _render_rest(paper, report)
 
 
@@ -758,11 +676,11 @@ def _render_rest(paper: Paper, report: ScrubReport) -> None:
         paper.heading("Older copies of the database, not checked")
         for path in report.copies:
             paper.line(str(path), indent=2)
-        paper.line(dim("nacre admin scrub --remove-copies removes them"), indent=2)
+        paper.note("nacre admin scrub --remove-copies removes them", indent=2)
     if report.elsewhere and (report.total or report.commits):
         paper.heading("Other places that may still contain secrets")
         for place in report.elsewhere:
-            paper.line(f"- {place}", indent=2, hang=2)
+            paper.line(f"- {place}", indent=2)
 
 
 def _by_number(found: Mapping[str, int]) -> list[tuple[str, int]]:

@@ -6,15 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from nacre.base import ids, text, times
-from nacre.cli.command import (
-    Paper,
-    Part,
-    Run,
-    Span,
-    bold,
-    dim,
-    joined,
-)
+from nacre.cli.command import Paper, Part, Run, Span, bold, dim, joined
 from nacre.cli.options import (
     SHORT_ID,
     count,
@@ -95,8 +87,8 @@ def render_list(paper: Paper, memories: Sequence[Memory], *, total: int, offset:
     shown = offset + len(memories)
     if shown < total:
         paper.blank()
-        paper.line(
-            dim(f"{len(memories)} of {count(total, 'memory', 'memories')}; more: --offset {shown}")
+        paper.note(
+            f"{len(memories)} of {count(total, 'memory', 'memories')}; more: --offset {shown}"
         )
 
 
@@ -161,7 +153,7 @@ def render_hit(paper: Paper, rank: int, hit: MemoryHit, *, explain: bool) -> Non
         f"importance\u00a0{memory.importance}",
         short_id(memory),
     )
-    paper.line(dim(joined(facts)), indent=_INDENT)
+    paper.note(joined(facts), indent=_INDENT)
     _render_notes(paper, hit)
     if explain:
         _render_components(paper, hit.score, hit.components)
@@ -179,12 +171,12 @@ def _render_notes(paper: Paper, hit: MemoryHit) -> None:
     memory = hit.memory
     if hit.candidate:
         keep = f"pending candidate; to keep it: nacre review keep {short_id(memory)}"
-        paper.line(Span(keep, "yellow"), indent=_INDENT)
+        paper.note(keep, "yellow", indent=_INDENT)
     if hit.outdated_by:
         newer = joined([memory_id[-SHORT_ID:] for memory_id in hit.outdated_by], ", ")
-        paper.line(Span(f"may be outdated: see {newer}", "yellow"), indent=_INDENT)
+        paper.note(f"may be outdated: see {newer}", "yellow", indent=_INDENT)
     if hit.doubt:
-        paper.line(Span(f"may be out of date: {hit.doubt}", "yellow"), indent=_INDENT)
+        paper.note(f"may be out of date: {hit.doubt}", "yellow", indent=_INDENT)
     if hit.evidence:
         _evidence_line(paper, hit.evidence, memory)
 
@@ -200,7 +192,7 @@ def _evidence_line(paper: Paper, evidence: Sequence[Evidence], memory: Memory) -
     # Words of a different speaker are not quoted as words of the memory's speaker.
     is_own = first.speaker is memory.speaker
     quoted = f": “{quote}”" if is_own and not says_the_same(first.excerpt, memory.content) else ""
-    paper.line(dim(f"{joined((source, date), ', ')}{quoted}"), indent=_INDENT)
+    paper.note(f"{joined((source, date), ', ')}{quoted}", indent=_INDENT)
 
 
 def _render_components(paper: Paper, score: float, parts: dict[str, float]) -> None:
@@ -252,7 +244,7 @@ def render_beginning(paper: Paper) -> None:
 def render_nothing(paper: Paper, message: str) -> None:
     """Print that there is no match, and a hint."""
     paper.line(bold(message))
-    paper.line(dim("Try other words, or fewer filters."), indent=2)
+    paper.note("Try other words, or fewer filters.", indent=2)
 
 
 def render_span(paper: Paper, result: RecallResult) -> None:
@@ -261,13 +253,11 @@ def render_span(paper: Paper, result: RecallResult) -> None:
         return
     paper.blank()
     if result.time_words:
-        paper.line(
-            dim(
-                f"“{result.time_words}”: results {result.span} rank higher. To turn this off: --ignore-time"
-            )
+        paper.note(
+            f"“{result.time_words}”: results {result.span} rank higher. To turn this off: --ignore-time"
         )
     else:
-        paper.line(dim(f"Only results {result.span}."))
+        paper.note(f"Only results {result.span}.")
 
 
 def render_lanes(paper: Paper, result: RecallResult, *, explain: bool) -> None:
@@ -278,13 +268,13 @@ def render_lanes(paper: Paper, result: RecallResult, *, explain: bool) -> None:
     )
     if corrected and not explain:
         paper.blank()
-        paper.line(dim(f"spelling: {corrected}"))
+        paper.note(f"spelling: {corrected}")
     if not lanes:
         return
     description = describe_lanes(lanes)
     paper.blank()
     took = f" · {result.took_ms:.0f} ms" if explain else ""
-    paper.line(dim(f"lanes: {description}{took}" if explain else f"degraded: {description}"))
+    paper.note(f"lanes: {description}{took}" if explain else f"degraded: {description}")
 
 
 def describe_lanes(lanes: Sequence[Lane]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from nacre.cli import writer as cli_writer
 from nacre.cli.command import TEXT, Paper, Run, Span, bold, command, dim
 from nacre.cli.learn import render_estimate, render_ingest
 from nacre.cli.operations import perform
-from nacre.cli.options import Record, count, kind_span, seconds, short_id, size
+from nacre.cli.options import YES, Record, count, flag, kind_span, seconds, short_id, size
 from nacre.cli.status import render_problems
 from nacre.data import imports
 from nacre.errors import InvalidInputError
@@ -34,7 +34,6 @@ from nacre.values import reports
 
 if TYPE_CHECKING:
     from nacre.cli.services import DaemonMet, Shown
-    from nacre.data.imports import Captured
     from nacre.home.home import Home
     from nacre.hosts.ways import FoundHost
     from nacre.setup.models import WriterRequest
@@ -43,10 +42,9 @@ if TYPE_CHECKING:
         QuickstartResult,
         Reach,
         SampleAnswer,
-        Scope,
         WriterProposal,
     )
-    from nacre.values.reports import LeftAlone, WiringDone, WiringPlan, WiringWish
+    from nacre.values.reports import WiringPlan, WiringWish
 
 Planner = Callable[[Sequence[str]], "WiringPlan"]
 """A function that returns the plan for the named hosts."""
@@ -75,10 +73,9 @@ class Proposal:
 
 @frozen
 class Agreement:
-    """The owner's choices: hosts with their plan, sessions to read (``all``, ``week`` or ``later``), and whether to use
-    the proposed writer (``writes``)."""
+    """The owner's choices: the plan, sessions to read (``all``, ``week`` or ``later``), and whether to use the proposed
+    writer (``writes``)."""
 
-    hosts: tuple[str, ...]
     plan: WiringPlan
     reads: str = "all"
     writes: bool = False
@@ -102,15 +99,10 @@ def propose(run: Run, named: WriterRequest | None = None) -> Proposal:
         )
 
 
-def _writer(home: Home, scope: Scope, named: WriterRequest | None) -> WriterProposal | None:
-    settings = home.settings
+def _writer(home: Home, scope: setup.Scope, named: WriterRequest | None) -> WriterProposal | None:
     if named:
-        return setup.proposal_as_named(settings, named, scope)
-    if writers.status_writer(home).state != "off":
-        return None
-    found = setup.found_writers(settings)
-    best = setup.best_writer(found)
-    return setup.proposal_of(settings, best, scope, found) if best else None
+        return setup.proposal_as_named(home.settings, named, scope)
+    return setup.propose(home, scope) if writers.status_writer(home).state == "off" else None
 
 
 def agree(
@@ -120,8 +112,8 @@ def agree(
     click.echo(err=True)
     run.tell(_INTRODUCTION)
     names = [host.host.name for host in found]
-    agreement = Agreement(tuple(names), plan_for(names))
-    _show(run, found, agreement, proposal, places)
+    agreement = Agreement(plan_for(names))
+    run.introduce(_render_agreement, agreement, found, proposal, places)
     writes = "w(ith writer), " if proposal.writer and not proposal.is_named else ""
     question = f"Do this? y(es), {writes}n(o), d(iff), ? for more"
     while not (agreement.plan.is_nothing and not agreement.plan.left_alone and proposal.is_nothing):
@@ -130,25 +122,19 @@ def agree(
         if words == ["all"] or (
             words and all(word.isdecimal() and 1 <= int(word) <= len(found) for word in words)
         ):
-            chosen = (
-                names
-                if words == ["all"]
-                else [names[int(word) - 1] for word in dict.fromkeys(words)]
-            )
-            agreement = Agreement(tuple(chosen), plan_for(chosen))
-            _show(run, found, agreement, proposal, places)
+            numbers = range(1, len(names) + 1) if words == ["all"] else map(int, words)
+            agreement = Agreement(plan_for([names[at - 1] for at in dict.fromkeys(numbers)]))
+            run.introduce(_render_agreement, agreement, found, proposal, places)
         elif answer in ("n", "no"):
             raise click.Abort
         elif answer in ("d", "diff"):
-            run.show(
-                partial(home_wiring.render_plan, plan=agreement.plan, places=places, is_whole=True)
-            )
+            run.show(home_wiring.render_plan, agreement.plan, places, is_whole=True)
         elif agreed := _agreed(agreement, words, proposal):
             return agreed
         else:
             if answer != "?":
                 click.echo(f"{answer!r} is not a choice. Type one of these:", err=True)
-            run.show(lambda paper: _explain(paper, found, proposal))
+            run.show(_explain, found, proposal)
     return agreement
 
 
@@ -167,28 +153,25 @@ def _agreed(agreement: Agreement, words: Sequence[str], proposal: Proposal) -> A
     return agreement
 
 
-def _show(
-    run: Run, found: Sequence[FoundHost], agreement: Agreement, proposal: Proposal, places: Shown
+def _render_agreement(
+    paper: Paper,
+    agreement: Agreement,
+    found: Sequence[FoundHost],
+    proposal: Proposal,
+    places: Shown,
 ) -> None:
-    paper = run.paper(stderr=True)
     paper.heading("Found on this machine")
-    rows = (
-        (f"{at:>4}", host.host.label, dim(_describe_host(host, agreement.hosts)))
-        for at, host in enumerate(found, start=1)
-    )
-    paper.table(list(rows))
+    rows, chosen = [], [wish.host for wish in agreement.plan.wishes]
+    for at, host in enumerate(found, start=1):
+        state = "already connected" if host.is_wired else ""
+        state = state if host.host.name in chosen else "left out"
+        notes = ", ".join(filter(None, (host.program, state)))
+        rows.append((f"{at:>4}", host.host.label, dim(notes)))
+    paper.table(rows)
     paper.heading("To do")
     home_wiring.render_outline(paper, agreement.plan, places)
     has_codex = any(host.host.name == registry.NAME_CODEX and host.program for host in found)
-    _render_proposal(paper, proposal, trusts=has_codex and needs_trust(agreement.plan))
-    click.echo(f"\n{paper.text()}", err=True)
-
-
-def _describe_host(host: FoundHost, chosen: Sequence[str]) -> str:
-    state = (
-        "left out" if host.host.name not in chosen else "already connected" if host.is_wired else ""
-    )
-    return ", ".join(part for part in (host.program or "", state) if part)
+    _render_proposal(paper, proposal, trusts=has_codex and _needs_trust(agreement.plan))
 
 
 def _render_proposal(paper: Paper, proposal: Proposal, *, trusts: bool) -> None:
@@ -249,7 +232,7 @@ def _explain(paper: Paper, found: Sequence[FoundHost], proposal: Proposal) -> No
     paper.facts([(f"  {word}", meaning) for word, meaning in choices])
 
 
-def needs_trust(plan: WiringPlan) -> bool:
+def _needs_trust(plan: WiringPlan) -> bool:
     """Return True if the plan writes hooks that Codex only runs after it trusts them."""
     return not plan.is_removal and any(
         registry.NAME_CODEX in change.hosts and change.action != "none" for change in plan.changes
@@ -264,16 +247,14 @@ _HITS_SHOWN = 1
 
 
 @command("quickstart", examples=["nacre quickstart", "nacre quickstart --json"])
-@click.pass_obj
 def quickstart(run: Run) -> None:
     """Read your agents' transcripts and show what nacre learns from them.
 
     Without transcripts, it uses six example sessions. A second run adds no duplicates.
     """
-    with output.shown(run) as notify:
-        result = perform(run, setup.run_quickstart, notify)
+    result = perform(run, setup.run_quickstart)
     vault = run.settings.where_documents
-    run.answer(result, lambda paper: render_quickstart(paper, result, vault))
+    run.present(result, render_quickstart, vault)
     if is_short_of_vectors(result):
         run.afterwards.append(partial(finish_vectors, run))
 
@@ -294,7 +275,6 @@ def render_quickstart(paper: Paper, result: QuickstartResult, vault: str) -> Non
     render_first_look(paper, result)
     render_reach(paper, result.reach)
     _render_next(paper, result, vault)
-    render_problems(paper, result.report.problems)
 
 
 def render_first_look(paper: Paper, result: QuickstartResult) -> None:
@@ -308,12 +288,12 @@ def render_first_look(paper: Paper, result: QuickstartResult) -> None:
         ]
         paper.table(rows, drop=(1,), indent=2)
         left = len(result.report.memories) - len(result.best)
-        if left > 0:
-            paper.line(dim(f"and {left:,} more: nacre list"), indent=2)
+        paper.more(left, ": nacre list")
     if result.answers:
         paper.heading("Sample answers")
         for answer in result.answers:
             _render_answer(paper, answer)
+    render_problems(paper, result.report.problems)
 
 
 def render_reach(paper: Paper, reach: Reach) -> None:
@@ -322,18 +302,17 @@ def render_reach(paper: Paper, reach: Reach) -> None:
     searchable = f"{count(reach.turns, 'turn')} of {count(reach.sessions, 'session')}"
     memories = count(reach.memories, "memory", "memories")
     replaced = f", and {reach.replaced:,} superseded" if reach.replaced else ""
-    paper.line(f"{memories}{replaced}; full text of {searchable}", indent=2, hang=2)
+    paper.line(f"{memories}{replaced}; full text of {searchable}", indent=2)
     if reach.candidates:
         candidates = count(reach.candidates, "candidate")
         paper.line(
             f"{candidates} (possible memories) for you to accept or reject: ",
             bold("nacre review"),
             indent=2,
-            hang=2,
         )
         for statement in reach.likeliest:
-            paper.line(dim(f"“{statement}”"), indent=4, hang=1)
-    paper.line(*_describe_writer(reach), indent=2, hang=2)
+            paper.note(f"“{statement}”", indent=4, hang=1)
+    paper.line(*_describe_writer(reach), indent=2)
 
 
 def _describe_writer(reach: Reach) -> tuple[str | Span, ...]:
@@ -420,11 +399,11 @@ def _render_next(paper: Paper, result: QuickstartResult, vault: str) -> None:
         (vault, f"your memories as Markdown{'' if '://' in vault else ': read and edit them'}"),
     ]
     paper.table([(bold(words), purpose) for words, purpose in rows[:-1]], indent=2)
-    paper.line(bold(rows[-1][0]), f"  {rows[-1][1]}", indent=2, hang=2)
+    paper.line(bold(rows[-1][0]), f"  {rows[-1][1]}", indent=2)
 
 
 # ----------------------------------------------------------------------------
-# The last steps of ``nacre init``: read existing sessions and forget the examples.
+# A late step of ``nacre init``: read existing sessions.
 
 
 def read_first(run: Run, found: FirstReading, span: str) -> bool:
@@ -433,11 +412,9 @@ def read_first(run: Run, found: FirstReading, span: str) -> bool:
     Return True if vectors are still missing.
     """
     if span != "all":  # the daemon then reads only newer sessions
-        settings.write_setting(
-            run.settings.config,
-            "watch.changed_since",
-            _since(run, span).isoformat(timespec="milliseconds"),
-        )
+        since = run.home.clock() - (setup.RECENT if span == "week" else timedelta())
+        stamp = since.isoformat(timespec="milliseconds")
+        settings.write_setting(run.settings.config, "watch.changed_since", stamp)
     if span == "later":
         run.tell("New sessions are read as they happen; read the others with nacre ingest.")
         return False
@@ -445,50 +422,21 @@ def read_first(run: Run, found: FirstReading, span: str) -> bool:
     return _read(run, found.recent if span == "week" else ())
 
 
-def _since(run: Run, span: str) -> datetime:
-    return run.home.clock() - (setup.RECENT if span == "week" else timedelta())
-
-
 def _read(run: Run, paths: Sequence[Path]) -> bool:
     is_short = False
-    with output.shown(run) as notify:
-        if paths:
-            report = ingest.ingest(
-                run.home, ingest.IngestOptions(paths=tuple(paths), remember_paths=False), notify
-            )
-            run.answer({}, lambda paper: render_ingest(paper, report, searched=False))
-        else:
-            result = setup.run_quickstart(run.home, notify)
-            run.answer({}, lambda paper: _render(paper, result))
-            is_short = is_short_of_vectors(result)
+    if paths:
+        report = perform(run, ingest.ingest, paths=paths, remember_paths=False)
+        run.answer({}, render_ingest, report, searched=False)
+    else:
+        result = perform(run, setup.run_quickstart)
+        run.answer({}, render_first_look, result)
+        is_short = is_short_of_vectors(result)
     run.flush()
     return is_short
 
 
-def _render(paper: Paper, result: QuickstartResult) -> None:
-    render_first_look(paper, result)
-    render_problems(paper, result.report.problems)
-
-
-def show_reach(run: Run) -> None:
-    """If any session was read, print what the current settings make available."""
-    found = setup.reach(replace(run.home, settings=settings.load_settings()))
-    if found.sessions:
-        click.echo(err=True)
-        run.answer({}, lambda paper: render_reach(paper, found))
-
-
-def forget_examples(run: Run) -> None:
-    """Delete quickstart's example sessions before agents see them."""
-    examples.forget(run.home, examples.plan_to_forget(run.home))
-    run.tell("The example sessions are deleted: nacre recall now uses your own sessions.")
-
-
 # ----------------------------------------------------------------------------
 # ``nacre init``.
-
-
-_NO_HOST = "no agent was found on this machine"
 
 
 @command(
@@ -519,17 +467,15 @@ _NO_HOST = "no agent was found on this machine"
     type=click.Choice(["user", "project"]),
     help="For all your projects (user), or for the current folder's project.",
 )
-@click.option("--plain", is_flag=True, help="Claude Code: use its settings instead of a plugin.")
-@click.option("--slot", is_flag=True, help="OpenClaw: also take its memory slot.")
-@click.option(
-    "--tool-hook", is_flag=True, help="Claude Code, Codex: also run before edits and commands."
-)
+@flag("--plain", "Claude Code: use its settings instead of a plugin.")
+@flag("--slot", "OpenClaw: also take its memory slot.")
+@flag("--tool-hook", "Claude Code, Codex: also run before edits and commands.")
 @click.option(
     "--own-memory",
     type=click.Choice(["isolate", "keep"]),
     help="Claude Code, Codex, OpenClaw: import their built-in memory and turn it off (isolate), or keep it on.",
 )
-@click.option("--trust-hooks", is_flag=True, help="Codex: make it trust the hooks.")
+@flag("--trust-hooks", "Codex: make it trust the hooks.")
 @click.option(
     "--writer",
     type=TEXT,
@@ -539,10 +485,9 @@ _NO_HOST = "no agent was found on this machine"
 @click.option(
     "--tokens-per-day", type=click.IntRange(1), metavar="N", help="The writer's daily limit."
 )
-@click.option("--dry-run", is_flag=True, help="Only show what would change.")
-@click.option("--uninstall", is_flag=True, help="Disconnect nacre.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@click.pass_obj
+@flag("--dry-run", "Only show what would change.")
+@flag("--uninstall", "Disconnect nacre.")
+@YES
 def init(  # noqa: PLR0913 - one a question
     run: Run,
     hosts: tuple[str, ...],
@@ -571,14 +516,9 @@ def init(  # noqa: PLR0913 - one a question
     folder = _folder(project, scope)
     template = reports.WiringWish("", folder, plain, slot, tool_hook)
     if not (asks or yes or dry_run):
-        raise click.UsageError(
-            "not interactive: pass --yes, or --dry-run to see what would change",
-            click.get_current_context(),
-        )
+        raise click.UsageError("not interactive: pass --yes, or --dry-run to see what would change")
     if tokens_per_day and not writer:
-        raise click.UsageError(
-            "--tokens-per-day requires --writer NAME", click.get_current_context()
-        )
+        raise click.UsageError("--tokens-per-day requires --writer NAME")
     named_writer = (
         writers.WriterRequest(writer=writer, tokens_per_day=tokens_per_day) if writer else None
     )
@@ -595,9 +535,7 @@ def init(  # noqa: PLR0913 - one a question
         return
     if asks and not plan.is_nothing:
         _confirm(run, plan, named_writer)
-    _carry_out(
-        run, wishes, plan if asks else None, uninstall=uninstall, trusts=trust_hooks, asks=asks
-    )
+    _carry_out(run, plan, trusts=trust_hooks, asks=asks)
     if writer:
         status = perform(run, writers.set_writer, writer=writer, tokens_per_day=tokens_per_day)
         run.warnings += [status.problem] if status.problem else []
@@ -616,30 +554,25 @@ def _run_dialog(
     trusts: bool,
 ) -> None:
     """Propose a complete setup for this machine and apply what the owner agrees to. Raises InvalidInputError."""
-    found = [
-        host
-        for host in ways.found_hosts(run.settings)
-        if host.host.by_project or not template.project
-    ]
-    if not found:
-        raise InvalidInputError(
-            _NO_HOST, hint="name it: nacre init --host NAME; see nacre init --help"
-        )
+    found = _found(run, template)
     proposal = propose(run, writer)
 
     def plan_for(names: Sequence[str]) -> WiringPlan:
         return _plan(run, _wishes(run, template, names, own_memory), uninstall=False)
 
     agreed = agree(run, found, plan_for, proposal, _display(run))
-    trusts = trusts or needs_trust(agreed.plan)
-    wishes = _wishes(run, template, agreed.hosts, own_memory)
-    _carry_out(run, wishes, agreed.plan, uninstall=False, trusts=trusts, asks=True, goes_on=True)
+    trusts = trusts or _needs_trust(agreed.plan)
+    _carry_out(run, agreed.plan, trusts=trusts, asks=True, goes_on=True)
     if proposal.has_examples:
-        forget_examples(run)
+        examples.forget(run.home, examples.plan_to_forget(run.home))
+        run.tell("The example sessions are deleted: nacre recall now uses your own sessions.")
     is_short = proposal.reading is not None and read_first(run, proposal.reading, agreed.reads)
     if proposal.writer and (agreed.writes or proposal.is_named):
         perform(run, writers.set_writer, **cli_writer.request_of(proposal.writer))
-    show_reach(run)
+    reach = setup.reach(replace(run.home, settings=settings.load_settings()))
+    if reach.sessions:
+        click.echo(err=True)
+        run.answer({}, render_reach, reach)
     if is_short:
         run.flush()
         finish_vectors(run)
@@ -660,27 +593,15 @@ def _wishes(
 
 
 def _carry_out(
-    run: Run,
-    wishes: list[WiringWish],
-    shown: WiringPlan | None,
-    *,
-    uninstall: bool,
-    trusts: bool,
-    asks: bool,
-    goes_on: bool = False,
+    run: Run, plan: WiringPlan, *, trusts: bool, asks: bool, goes_on: bool = False
 ) -> None:
-    """Apply the plan that was shown, or a new plan if another process has already applied the shown plan."""
-    if not uninstall:
+    """Apply the plan, or a new plan if nobody was asked or another process has already applied the plan."""
+    if not plan.is_removal:
         files.make_folder(run.settings.home)
     with connect.alone(run.settings.home):
-        again = _plan(run, wishes, uninstall=uninstall)
-        _do(
-            run,
-            shown if shown and not again.is_nothing else again,
-            trusts=trusts,
-            asks=asks,
-            goes_on=goes_on,
-        )
+        again = _plan(run, plan.wishes, uninstall=plan.is_removal)
+        plan = plan if asks and not again.is_nothing else again
+        _do(run, plan, trusts=trusts, asks=asks, goes_on=goes_on)
 
 
 def _with_own_memory(run: Run, wish: WiringWish, own_memory: str | None) -> WiringWish:
@@ -701,23 +622,22 @@ def _with_own_memory(run: Run, wish: WiringWish, own_memory: str | None) -> Wiri
 
 def _confirm(run: Run, plan: WiringPlan, writer: WriterRequest | None) -> None:
     """Show the planned changes as a list, or on request as a diff, and ask. Raises Abort."""
-    paper, places = run.paper(stderr=True), _display(run)
-    home_wiring.render_outline(paper, plan, places)
-    _render_writer_init(paper, writer)
-    click.echo(f"\n{paper.text()}", err=True)
-    question = "Remove it?" if plan.is_removal else "Write this?"
+    places = _display(run)
+
+    def render(paper: Paper) -> None:
+        home_wiring.render_outline(paper, plan, places)
+        _render_writer_init(paper, writer)
+
+    run.introduce(render)
+    question = f"{'Remove it' if plan.is_removal else 'Write this'}? y(es), n(o), d(iff)"
     while True:
-        answer = (
-            str(click.prompt(f"{question} y(es), n(o), d(iff)", default="n", err=True))
-            .strip()
-            .lower()
-        )
+        answer = str(click.prompt(question, default="n", err=True)).strip().lower()
         if answer in ("y", "yes"):
             return
         if answer in ("n", "no"):
             raise click.Abort
         if answer in ("d", "diff"):
-            run.show(lambda paper: home_wiring.render_plan(paper, plan, places, is_whole=True))
+            run.show(home_wiring.render_plan, plan, places, is_whole=True)
         else:
             click.echo("Type y, n, or d to see every line.", err=True)
 
@@ -729,19 +649,17 @@ def _render_writer_init(paper: Paper, writer: WriterRequest | None) -> None:
 
 
 def _display(run: Run) -> Shown:
-    return home_wiring.Shown(run.settings.user_home, run.settings.home.resolve(), _clean(run))
-
-
-def _clean(run: Run) -> Callable[[str], str]:
-    return redactor.Redactor(*run.settings.redaction).clean
+    return home_wiring.Shown(
+        run.settings.user_home,
+        run.settings.home.resolve(),
+        (redactor.Redactor(*run.settings.redaction).clean),
+    )
 
 
 def _folder(project: Path | None, scope: str | None) -> Path | None:
     """Return the folder to connect, or ``None`` to connect the user. Raises InvalidInputError, UsageError."""
     if scope == "user" and project:
-        raise click.UsageError(
-            "--scope user cannot be combined with --project", click.get_current_context()
-        )
+        raise click.UsageError("--scope user cannot be combined with --project")
     if scope != "project" and not project:
         return None
     folder = (project or Path()).expanduser().resolve()
@@ -765,17 +683,23 @@ def _chosen(
     ]
     if uninstall or wired:  # without a dialog, repair earlier choices and add none
         return wired
-    names = [
-        host.host.name
+    return [host.host.name for host in _found(run, template)]
+
+
+def _found(run: Run, template: reports.WiringWish) -> list[FoundHost]:
+    """Return the detected hosts. Raises InvalidInputError if there is none."""
+    found = [
+        host
         for host in ways.found_hosts(run.settings)
         if host.host.by_project or not template.project
     ]
-    if not names:
-        raise InvalidInputError(_NO_HOST, hint="name it: nacre init --host NAME")
-    return names
+    if not found:
+        hint = "name it: nacre init --host NAME; see nacre init --help"
+        raise InvalidInputError("no agent was found on this machine", hint=hint)
+    return found
 
 
-def _plan(run: Run, wishes: list[WiringWish], *, uninstall: bool) -> WiringPlan:
+def _plan(run: Run, wishes: Sequence[WiringWish], *, uninstall: bool) -> WiringPlan:
     plan = (
         connect.plan_removal(run.settings, wishes)
         if uninstall
@@ -786,14 +710,13 @@ def _plan(run: Run, wishes: list[WiringWish], *, uninstall: bool) -> WiringPlan:
 
 
 def _show_init(run: Run, plan: WiringPlan, writer: WriterRequest | None) -> None:
-    diffs = ["\n".join(connect.diff_of(change, _clean(run))) for change in plan.changes]
-
     def render(paper: Paper) -> None:
         home_wiring.render_plan(paper, plan, _display(run))
         _render_writer_init(paper, writer)
 
     request = {"writer": writer.writer, "tokens_per_day": writer.tokens_per_day} if writer else {}
-    run.answer(_plan_record(plan, diffs) | request, render)
+    record = _record(run, reports.WiringDone(plan, ()))
+    run.answer({**record, "done": False} | request, render)
 
 
 def _do(run: Run, plan: WiringPlan, *, trusts: bool, asks: bool, goes_on: bool) -> None:
@@ -804,19 +727,16 @@ def _do(run: Run, plan: WiringPlan, *, trusts: bool, asks: bool, goes_on: bool) 
     if trust:
         notes = tuple((host, note) for host, note in plan.notes if host != "codex")
         result = replace(result, plan=replace(plan, notes=notes), trusted=trust == "now")
-    diffs = ["\n".join(connect.diff_of(change, _clean(run))) for change in plan.changes]
     daemon = _settle_daemon(
         run, is_removal=plan.is_removal, starts=run.exit_code == 0 and not goes_on
     )
-    run.answer(
-        _done_record(result, diffs, daemon, captured),
-        lambda paper: home_wiring.render_done(paper, result, _display(run), daemon, captured),
-    )
+    record = {**_record(run, result, daemon, captured), "done": True}
+    run.answer(record, home_wiring.render_done, result, _display(run), daemon, captured)
     if not run.as_json:
         run.flush()
 
 
-def _capture(run: Run, plan: WiringPlan) -> list[Captured]:
+def _capture(run: Run, plan: WiringPlan) -> list[imports.Captured]:
     """Import hosts' built-in memories before these are turned off. If this fails, nothing is changed."""
     hosts = [] if plan.is_removal else [wish.host for wish in plan.wishes if wish.isolates]
     return imports.capture(run.home, hosts) if hosts else []
@@ -861,74 +781,25 @@ def _may_trust() -> bool:
         return False
 
 
-def _plan_record(plan: WiringPlan, diffs: Sequence[str]) -> Record:
-    return {
-        "hosts": [
-            {
-                "host": wish.host,
-                "scope": wish.scope,
-                "project": str(wish.project) if wish.project else None,
-            }
-            for wish in plan.wishes
-        ],
-        "own_memories": [
-            {"host": memory.host, "state": memory.state, "told": memory.told, "hint": memory.hint}
-            for memory in plan.own_memories
-        ],
-        "captured": [],
-        "files": [
-            {
-                "path": str(change.path),
-                "action": change.action,
-                "hosts": list(change.hosts),
-                "what": change.what,
-                "diff": diff,
-            }
-            for change, diff in zip(plan.changes, diffs, strict=True)
-        ],
-        "left_alone": [_left_record(place) for place in plan.left_alone],
-        "kept": [_left_record(place) for place in plan.kept],
-        "commands": [
-            {"command": list(command.words), "what": command.what} for command in plan.commands
-        ],
-        "notes": [{"host": host, "note": note} for host, note in plan.notes],
-        "done": False,
-        "backups": [],
-        "old_copies": [],
-        "daemon": None,
-        "failed": [],
-        "trusted": False,
-    }
-
-
-def _done_record(
-    done: WiringDone, diffs: Sequence[str], daemon: DaemonMet | None, captured: Sequence[Captured]
+def _record(
+    run: Run,
+    done: reports.WiringDone,
+    daemon: DaemonMet | None = None,
+    captured: Sequence[imports.Captured] = (),
 ) -> Record:
-    return _plan_record(done.plan, diffs) | {
-        "done": True,
-        "backups": [str(path) for path in done.backups],
-        "old_copies": [str(path) for path in done.old_copies],
-        "daemon": {"version": daemon.version, "state": daemon.state} if daemon else None,
-        "left_alone": [_left_record(place) for place in (*done.plan.left_alone, *done.left_alone)],
-        "trusted": done.trusted,
-        "captured": [
-            {
-                "host": capture.host,
-                "path": str(capture.path),
-                "added": capture.added,
-                "updated": capture.updated,
-                "problem": capture.problem,
-            }
-            for capture in captured
-        ],
-        "failed": [{"command": command, "said": output} for command, output in done.failed],
-    }
-
-
-def _left_record(place: LeftAlone) -> Record:
+    plan = done.plan
     return {
-        "path": str(place.path),
-        "host": place.host,
-        "reason": place.reason,
-        "hint": place.hint,
+        "hosts": plan.wishes,
+        "own_memories": plan.own_memories,
+        "captured": captured,
+        "files": connect.changed_files(run.settings, plan),
+        "left_alone": plan.left_alone + done.left_alone,
+        "kept": plan.kept,
+        "commands": plan.commands,
+        "notes": plan.notes,
+        "backups": done.backups,
+        "old_copies": done.old_copies,
+        "daemon": daemon,
+        "failed": done.failed,
+        "trusted": done.trusted,
     }

@@ -5,23 +5,15 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Mapping
-from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from nacre.base.json import to_plain
-from nacre.cli import output
-from nacre.cli.command import Paper, Run, Span, bold, command, dim
+from nacre.cli.command import Paper, Run, bold, command
 from nacre.cli.operations import perform
-from nacre.cli.options import (
-    argument,
-    count,
-    option,
-    seconds,
-    size,
-)
+from nacre.cli.options import argument, count, flag, option, seconds, size
 from nacre.cli.status import PROBLEMS_SHOWN, render_problems
 from nacre.home import retention
 from nacre.learn import ingest as ingestion
@@ -62,7 +54,7 @@ def render_estimate(paper: Paper, estimate: Estimate) -> None:
         )
     paper.line(note)
     for problem in estimate.problems[:_MAX_PROBLEMS]:
-        paper.line(Span(f"{problem.path}: {problem.message}", "yellow"), indent=2)
+        paper.note(f"{problem.path}: {problem.message}", "yellow", indent=2)
 
 
 # ----------------------------------------------------------------------------
@@ -111,7 +103,7 @@ def render_plan(paper: Paper, plan: IngestPlan) -> None:
                 "unchanged",
                 f"{plan.skipped - plan.unrecognised:,}" if plan.skipped > plan.unrecognised else "",
             ),
-            ("not transcripts", f"{plan.unrecognised:,}" if plan.unrecognised else ""),
+            ("not transcripts", plan.unrecognised),
             ("excluded", f"{sum(plan.excluded.values()):,}" if plan.excluded else ""),
         ),
         indent=2,
@@ -136,7 +128,14 @@ def _render_counts(paper: Paper, report: IngestReport) -> None:
                 ", ".join(f"{tool} {number:,}" for tool, number in sorted(report.tools.items())),
             ),
             ("skipped", _skipped(report)),
-            ("left out", _left_out(report)),
+            (
+                "left out",
+                (
+                    f"forgotten content in {count(report.left_out, 'file')}"
+                    if report.left_out
+                    else ""
+                ),
+            ),
             ("archived", _archived(report)),
             ("vectors", _vectors_ingest_report(report)),
         ),
@@ -146,13 +145,10 @@ def _render_counts(paper: Paper, report: IngestReport) -> None:
 
 def _learning_facts(report: IngestReport) -> list[tuple[str, str]]:
     """Return what was learned, possibly without a new file, since sessions read earlier can have ended."""
-    has_news = bool(report.files or report.memories or report.changed or report.ended)
+    has_news = bool(report.files or report.memories or report.ended)
     return [
         ("memories", _learned(report) if has_news else ""),
-        (
-            "doubts",
-            f"{report.doubted:,} may be outdated (nacre review)" if report.doubted else "",
-        ),
+        ("doubts", f"{report.doubted:,} may be outdated (nacre review)" if report.doubted else ""),
         ("candidates", f"{report.candidates:,} (nacre review)" if report.candidates else ""),
         ("model", _by_model(report.extraction)),
     ]
@@ -186,7 +182,7 @@ def _render_model_problem(paper: Paper, report: ModelExtraction) -> None:
         )
         paper.line(f"{report.problem}; {outcome}{'' if is_read else parts}")
         if report.hint:
-            paper.line(dim(f"hint: {report.hint}"))
+            paper.note(f"hint: {report.hint}")
 
 
 def _archived(report: IngestReport) -> str:
@@ -199,18 +195,13 @@ def _archived(report: IngestReport) -> str:
     )
 
 
-def _left_out(report: IngestReport) -> str:
-    return f"forgotten content in {count(report.left_out, 'file')}" if report.left_out else ""
-
-
 def _render_nothing_new(paper: Paper, report: IngestReport, *, searched: bool) -> None:
     if report.skipped > report.unrecognised:
         paper.line(
             f"Nothing new: {count(report.skipped - report.unrecognised, 'transcript')} read earlier."
         )
         paper.facts(
-            [*_learning_facts(report), ("vectors", _vectors_ingest_report(report))],
-            indent=2,
+            [*_learning_facts(report), ("vectors", _vectors_ingest_report(report))], indent=2
         )
     elif report.vectors_made or report.vectors_left:
         paper.line("No new transcripts.")
@@ -231,9 +222,8 @@ def _render_nothing_new(paper: Paper, report: IngestReport, *, searched: bool) -
 
 def _learned(report: IngestReport) -> str:
     known = f" ({report.duplicates:,} already known)" if report.duplicates else ""
-    changed = f", {report.changed:,} updated" if report.changed else ""
     ended = f", {report.ended:,} ended" if report.ended else ""
-    return f"{len(report.memories):,} new{known}{changed}{ended}"
+    return f"{len(report.memories):,} new{known}{ended}"
 
 
 def _skipped(report: IngestReport) -> str:
@@ -266,14 +256,14 @@ def _render_oddities(paper: Paper, report: IngestReport) -> None:
         too_long = f" ({report.oversized:,} too long)" if report.oversized else ""
         were = "was" if report.corrupt == 1 else "were"
         note = f"{count(report.corrupt, 'line')} could not be parsed and {were} skipped{too_long}."
-        paper.line(dim(note), indent=2)
+        paper.note(note, indent=2)
     if report.unknown:
         kinds = ", ".join(
             f"{name} ({number:,})" for name, number in sorted(report.unknown.items())[:5]
         )
-        paper.line(dim(f"Records of unknown type were skipped: {kinds}."), indent=2)
+        paper.note(f"Records of unknown type were skipped: {kinds}.", indent=2)
     for path in report.empty[:PROBLEMS_SHOWN]:
-        paper.line(dim(f"{path} is empty: it has no sessions yet, or lost them."), indent=2, hang=2)
+        paper.note(f"{path} is empty: it has no sessions yet, or lost them.", indent=2)
 
 
 # ----------------------------------------------------------------------------
@@ -299,29 +289,15 @@ _BACKGROUND_VECTOR_SECONDS = 20.0
 @option("ingest", "extract", help="Make sessions searchable without writing memories.")
 @option("ingest", "force", help="Also read unchanged files again.")
 @option(
-    "ingest",
-    "older",
-    help="Also let the writer read sessions from before it was set; asks first.",
+    "ingest", "older", help="Also let the writer read sessions from before it was set; asks first."
 )
-@click.option("--yes", is_flag=True, help="With --older: do not ask.")
-@click.option("--dry-run", is_flag=True, help="Only show what would be read.")
-@click.option("--estimate", is_flag=True, help="Only show what learning with a model would cost.")
+@flag("--yes", "With --older: do not ask.")
+@flag("--dry-run", "Only show what would be read.")
+@flag("--estimate", "Only show what learning with a model would cost.")
 @click.option("--background", is_flag=True, hidden=True, help="Run as a round of the daemon.")
 @option("ingest", "reads", "--no-read", hidden=True)
-@click.pass_obj
-def ingest(  # noqa: PLR0913 - one parameter an option
-    run: Run,
-    paths: tuple[Path, ...],
-    globs: tuple[str, ...],
-    vectors: bool,
-    extract: bool,
-    force: bool,
-    older: bool,
-    yes: bool,
-    dry_run: bool,
-    estimate: bool,
-    background: bool,
-    reads: bool,
+def ingest(
+    run: Run, /, yes: bool, dry_run: bool, estimate: bool, background: bool, **request: Any
 ) -> None:
     """Read transcripts and learn from them.
 
@@ -333,35 +309,24 @@ def ingest(  # noqa: PLR0913 - one parameter an option
     With --older, the writer also reads sessions that ended before it was set or that it has not read yet: latest first,
     two dozen at a time, within its daily limit. The next --older continues from there.
     """
-    request: dict[str, Any] = {
-        "paths": paths,
-        "extract": extract,
-        "vectors": vectors,
-        "force": force,
-        "globs": globs,
-        "older": older,
-        "reads": reads,
-    }
     if background:
         _give_way()
         request |= {"puts_off": True, "vector_seconds": _BACKGROUND_VECTOR_SECONDS}
-    if yes and not older:
-        raise click.UsageError("--yes is only for --older, which asks", click.get_current_context())
+    if yes and not request["older"]:
+        raise click.UsageError("--yes is only for --older, which asks")
     if dry_run:
         plan = perform(run, ingestion.plan, **request)
         run.exit_code = 1 if plan.problems else 0
-        run.answer(plan, lambda paper: render_plan(paper, plan))
+        run.present(plan, render_plan)
         return
     if estimate:
         estimated = perform(run, ingestion.estimate, **request)
         run.exit_code = 1 if estimated.problems else 0
-        record = {**to_plain(estimated), "now": estimated.now}
-        run.answer(record, lambda paper: render_estimate(paper, estimated))
+        run.answer({**to_plain(estimated), "now": estimated.now}, render_estimate, estimated)
         return
-    if older:
+    if request["older"]:
         _agree(run, request, yes=yes)
-    with output.shown(run) as notify:
-        report = perform(run, ingestion.ingest, notify, **request)
+    report = perform(run, ingestion.ingest, **request)
     if report.problems and not background:
         run.exit_code = 1
     run.warnings += missing_readers(run.home)
@@ -375,7 +340,7 @@ def ingest(  # noqa: PLR0913 - one parameter an option
         for item in retention.leaving(run.home)
         if not item.is_kept
     ]
-    run.answer(report, lambda paper: render_ingest(paper, report, searched=not paths))
+    run.present(report, render_ingest, searched=not request["paths"])
 
 
 def _give_way() -> None:
@@ -393,9 +358,7 @@ def _agree(run: Run, request: Mapping[str, Any], *, yes: bool) -> None:
     """Show the cost of older sessions and ask the owner for consent. Raises UsageError, InvalidInputError, Abort."""
     ingestion.check_older(run.home, ingestion.IngestOptions(extract=request["extract"], older=True))
     estimated = perform(run, ingestion.estimate, **request)
-    paper = run.paper(stderr=True)
-    render_estimate(paper, estimated)
-    click.echo(paper.text(), nl=False, err=True)
+    run.show(render_estimate, estimated)
     if not estimated.waiting or estimated.model == "none":
         return
     refusal = "not interactive: pass --yes; nacre ingest --older --estimate shows the cost"

@@ -4,49 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
-from nacre import __version__
 from nacre.care import usefulness as evaluating
-from nacre.care.usefulness import Aspect, Finding, needed_at
-from nacre.cli import output
-from nacre.cli.command import (
-    Cell,
-    DefaultGroup,
-    Paper,
-    Run,
-    Span,
-    bold,
-    command,
-    dim,
-    joined,
+from nacre.care.usefulness import (
+    Answer,
+    Aspect,
+    Comparison,
+    Finding,
+    Move,
+    SavedQuery,
+    Usefulness,
+    needed_at,
 )
+from nacre.cli.command import Cell, DefaultGroup, Paper, Run, Span, bold, command, dim, joined
 from nacre.cli.hits import render_beginning, subject_and_content
 from nacre.cli.operations import ask, perform
-from nacre.cli.options import (
-    SHORT_ID,
-    argument,
-    count,
-    day,
-    kind_span,
-    option,
-    short_id,
-)
-from nacre.home import change as home_baseline
+from nacre.cli.options import SHORT_ID, argument, count, day, flag, kind_span, option, short_id
 from nacre.home import location
-
-if TYPE_CHECKING:
-    from nacre.care.usefulness import (
-        Answer,
-        Baseline,
-        Comparison,
-        Expectations,
-        Move,
-        SavedQuery,
-        Usefulness,
-    )
 
 _LABELS = {
     Aspect.MESSAGES: "your messages in a session",
@@ -76,15 +53,13 @@ _SUGGESTED = 0.2
         "nacre admin usefulness --json",
     ],
 )
-@click.pass_obj
 def usefulness(run: Run) -> None:
     """Compare sessions with and without memory.
 
     With usefulness.hold_out, a random share of sessions gets no context on its own. The difference between these and
     the others is the effect of memory. With too few such sessions no result is shown.
     """
-    found = ask(run, evaluating.Usefulness, "usefulness")
-    run.answer(found, lambda paper: _render(paper, found))
+    run.present(ask(run, evaluating.Usefulness, "usefulness"), _render)
 
 
 def _render(paper: Paper, found: Usefulness) -> None:
@@ -157,20 +132,17 @@ _PRESENT_QUERIES = option(
 @_PRESENT_QUERIES
 @option("eval", "limit", "--limit", "-n")
 @option("eval", "budget")
-@click.option("--save-baseline", is_flag=True, help="Keep the results for a later comparison.")
+@flag("--save-baseline", "Keep the results for a later comparison.")
 @option("eval", "compare", help="Show the changes since the baseline.")
-@click.option("--list", "listed", is_flag=True, help="Only list the saved queries.")
+@flag("--list", "Only list the saved queries.", "listed")
 @option("eval-remove", "query_id", "--remove", required=False, metavar="ID")
-@click.pass_context
 def evaluate(
-    context: click.Context,
-    queries: Path | None,
-    limit: int | None,
-    budget: int,
+    run: Run,
     save_baseline: bool,
-    compare: bool,
     listed: bool,
     query_id: str | None,
+    queries: Path | None,
+    **asked: Any,
 ) -> None:
     """Run saved queries and show how their results changed.
 
@@ -179,54 +151,32 @@ def evaluate(
     words: session-start is what a session would begin with, recent-decisions, active-todos and preferences list these
     by date. Asking does not count as use.
     """
-    if context.invoked_subcommand is not None:
-        return
-
-    run: Run = context.obj
     if query_id:
         removed = perform(run, evaluating.remove_query, queries=queries, query_id=query_id)
-        run.answer(removed, lambda paper: paper.line("Removed: ", bold(removed.id)))
+        run.answer(removed, Paper.line, "Removed: ", bold(removed.id))
         return
     if listed:
-        found = perform(run, evaluating.list_queries, queries=queries)
-        rows = [(bold(query.id), query.query, dim(_expecting(query))) for query in found]
-        run.answer(
-            {"queries": found},
-            lambda paper: paper.table(rows, header=("id", "query", "expects")),
-        )
+        saved_queries = perform(run, evaluating.list_queries, queries=queries)
+        rows = [(bold(item.id), item.query, dim(_expecting(item))) for item in saved_queries]
+        header = ("id", "query", "expects")
+        run.answer({"queries": saved_queries}, Paper.table, rows, header=header)
         return
-    saved = evaluating.load_queries(_file(run, queries))
-    before = evaluating.load_baseline(run.home) if compare else None
-    limit = limit or (before.limit if before else evaluating.DEFAULT_LIMIT)
-    with output.shown(run) as notify:
-        answers = evaluating.ask(
-            run.home,
-            saved,
-            limit=limit,
-            budget=budget,
-            baseline=before,
-            notify=notify or (lambda _: None),
-        )
-    if save_baseline:
-        evaluating.save_baseline(
-            run.home, answers, limit=limit, version=__version__, now=run.home.now()
-        )
-    kept = str(home_baseline.baseline_file(run.home)) if save_baseline else None
+    before = evaluating.load_baseline(run.home) if asked["compare"] else None
+    limit = asked["limit"] or (before.limit if before else evaluating.DEFAULT_LIMIT)
+    answers = perform(run, evaluating.evaluate, queries=queries, **asked)
     expectations = evaluating.expectations(answers, limit)
+    saved = evaluating.save_baseline(run.home, answers, limit) if save_baseline else None
     record = {
         "limit": limit,
         "queries": answers,
         "expectations": expectations,
         "baseline": before and {"saved_at": before.saved_at, "version": before.version},
-        "saved": kept,
+        "saved": saved,
     }
     if location.is_empty(run.home):
         run.answer(record, render_beginning)
-        return
-    run.answer(
-        record,
-        lambda paper: _render_evaluation(paper, answers, expectations, baseline=before, saved=kept),
-    )
+    else:
+        run.answer(record, _render_evaluation, answers, expectations, before, saved)
 
 
 @evaluate.command(
@@ -240,38 +190,11 @@ def evaluate(
 @option("eval-add", "query_id", "--id")
 @option("eval-add", "expects", help="A memory that should answer, by its id or subject.")
 @_QUERIES
-@click.pass_obj
-def add(
-    run: Run,
-    question: tuple[str, ...],
-    query_id: str | None,
-    expects: tuple[str, ...],
-    queries: Path | None,
-) -> None:
+def add(run: Run, question: tuple[str, ...], **fields: Any) -> None:
     """Save a query."""
-    words = " ".join(question)
-    added = perform(
-        run,
-        evaluating.add_query,
-        queries=queries,
-        question=words,
-        query_id=query_id,
-        expects=expects,
-    )
-    run.answer(
-        added,
-        lambda paper: paper.line(
-            "Saved: ",
-            bold(added.id),
-            "  ",
-            added.query,
-            dim(f"  expects {_expecting(added)}" if added.expects else ""),
-        ),
-    )
-
-
-def _file(run: Run, queries: Path | None) -> Path:
-    return queries or evaluating.queries_file(run.home)
+    added = perform(run, evaluating.add_query, question=" ".join(question), **fields)
+    expects = dim(f"  expects {_expecting(added)}" if added.expects else "")
+    run.answer(added, Paper.line, "Saved: ", bold(added.id), "  ", added.query, expects)
 
 
 def _expecting(query: SavedQuery) -> str:
@@ -281,19 +204,16 @@ def _expecting(query: SavedQuery) -> str:
 def _render_evaluation(
     paper: Paper,
     answers: Sequence[Answer],
-    expectations: Expectations | None,
-    *,
-    baseline: Baseline | None,
-    saved: str | None,
+    expectations: evaluating.Expectations | None,
+    baseline: evaluating.Baseline | None,
+    saved: Path | None,
 ) -> None:
     """Print every query with its results and the earlier rank of each result."""
     if not (baseline or saved):
-        paper.line(
-            dim(
-                "What saved queries find now; --save-baseline keeps that, --compare tells what changed since."
-            )
+        paper.note(
+            "What saved queries find now; --save-baseline keeps that, --compare tells what changed since."
         )
-        paper.line(dim("nacre admin eval add saves a query of yours."))
+        paper.note("nacre admin eval add saves a query of yours.")
     for answer in answers:
         _render_answer(paper, answer, is_compared=baseline is not None)
     paper.blank()
@@ -321,7 +241,7 @@ def _render_evaluation(
     for note in dict.fromkeys(
         lane.note for answer in answers for lane in answer.lanes if lane.note
     ):
-        paper.line(dim(note))
+        paper.note(note)
 
 
 def _render_answer(paper: Paper, answer: Answer, *, is_compared: bool) -> None:
@@ -345,7 +265,7 @@ def _render_answer(paper: Paper, answer: Answer, *, is_compared: bool) -> None:
         header = ("", "", "score", "id", "kind", "imp.", "date", "memory")
         paper.table(rows, header=header, drop=(5, 4, 3), indent=2)
     else:
-        paper.line(dim("nothing"), indent=2)
+        paper.note("nothing", indent=2)
     for move in moved.values():
         if move.now is None:
             paper.line(
@@ -366,7 +286,7 @@ def _render_answer(paper: Paper, answer: Answer, *, is_compared: bool) -> None:
                 indent=2,
             )
     if is_compared and answer.moves is None:
-        paper.line(dim("not in the baseline"), indent=2)
+        paper.note("not in the baseline", indent=2)
 
 
 def _told_move(move: Move | None) -> Span | str:

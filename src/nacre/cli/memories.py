@@ -19,15 +19,15 @@ from nacre.cli.options import (
     OFFSET,
     SHORT_ID,
     argument,
+    ask_pages,
     count,
     day,
-    find_project,
+    flag,
     kind_span,
     limit_option,
     minute,
     option,
     options,
-    pages,
     project_slug,
     read_content,
     short_id,
@@ -48,9 +48,6 @@ from nacre.values import session as values_session
 
 if TYPE_CHECKING:
     from nacre.home.home import Home
-    from nacre.home.views import CompanionView, LinkView, MemoryView, Step
-    from nacre.memories.retire import BroughtBack, RetirePlan
-    from nacre.memories.store import Rehearsal
     from nacre.values.memory import Memory, StandingRetirement
     from nacre.values.recall import Evidence, Filter
     from nacre.values.reports import StoreOutcome
@@ -76,7 +73,7 @@ _STORED = {
 @argument("store", "content")
 @options("store", "subject", "kind", "importance", "expiry", "scope")
 @option("store", "expires_on", type=DAY)
-@option("store", "project", help="The project; . is this folder's project.")
+@option("store", "project", callback=None, help="The project; . is this folder's project.")
 @option("store", "tags", help="A tag.")
 @option(
     "store",
@@ -89,9 +86,8 @@ _STORED = {
 @options("store", "force", "online_dedup")
 @option("store", "aggressive", "--aggressive", is_flag=True)
 @option("store", "dedup_threshold")
-@click.option("--dry-run", is_flag=True, help="Only show what would happen, and why.")
-@click.pass_obj
-def store(run: Run, /, content: str, project: str | None, dry_run: bool, **values: Any) -> None:
+@flag("--dry-run", "Only show what would happen, and why.")
+def store(run: Run, content: str, project: str | None, dry_run: bool, **values: Any) -> None:
     """Store one memory.
 
     CONTENT is the text of the memory; - reads it from standard input. A duplicate of a memory in the same project is
@@ -100,7 +96,7 @@ def store(run: Run, /, content: str, project: str | None, dry_run: bool, **value
     """
     slug, folder = _place(run.home, project)
     values |= {"content": read_content(content), "project": slug, "folder": folder}
-    rehearsal: Rehearsal | None = None
+    rehearsal: remembering.Rehearsal | None = None
     if dry_run:
         rehearsal = found = perform(run, ingest.rehearse, **values)
         outcome, memory = found.outcome, found.memory
@@ -109,10 +105,7 @@ def store(run: Run, /, content: str, project: str | None, dry_run: bool, **value
         memory = remembering.get(run.home, outcome.memory_id)
     if outcome.note:
         run.warnings.append(f"{outcome.note}; the rules decided")
-    run.answer(
-        rehearsal or outcome,
-        lambda paper: _render_stored(paper, outcome, memory, dry_run=dry_run),
-    )
+    run.answer(rehearsal or outcome, _render_stored, outcome, memory, dry_run=dry_run)
 
 
 def _place(home: Home, project: str | None) -> tuple[str | None, str | None]:
@@ -143,7 +136,7 @@ def _place(home: Home, project: str | None) -> tuple[str | None, str | None]:
     type=DAY,
     help='Exclude it from recall and context from this day on; "" for never.',
 )
-@option("edit", "project", help='The project; "" for none: it applies everywhere.')
+@option("edit", "project", callback=None, help='The project; "" for none: it applies everywhere.')
 @option("edit", "tags")
 @option("edit", "add_tags", help="An additional tag.")
 @option(
@@ -163,8 +156,7 @@ def _place(home: Home, project: str | None) -> tuple[str | None, str | None]:
     type=_PLACE,
     help='Never include it in this kind of context (repeatable); "" for none.',
 )
-@click.pass_obj
-def edit(run: Run, /, reference: str, **options: Any) -> None:
+def edit(run: Run, reference: str, **options: Any) -> None:
     """Change a memory, with options or in your editor."""
     changes = _changes(run, options)
     edited = (
@@ -175,10 +167,7 @@ def edit(run: Run, /, reference: str, **options: Any) -> None:
     memory: Memory = edited
     waits = hits.waits_for_owner(run, memory)
     run.answer(
-        memory,
-        lambda paper: hits.render_outcome(
-            paper, "Pending the owner's review" if waits else "Saved", memory
-        ),
+        memory, hits.render_outcome, "Pending the owner's review" if waits else "Saved", memory
     )
 
 
@@ -204,13 +193,11 @@ def _edit_file(run: Run, reference: str) -> Memory:
     view = usage.look_at(run.home, decision.GetRequest(reference=reference, update=False))
     if not run.is_interactive or view.path is None:
         raise click.UsageError(
-            "not interactive: pass options to change the memory without an editor",
-            click.get_current_context(),
+            "not interactive: pass options to change the memory without an editor"
         )
     if run.settings.server:
         raise UnavailableError(
-            "this memory is on a server and has no file",
-            hint="use the options of nacre edit",
+            "this memory is on a server and has no file", hint="use the options of nacre edit"
         )
     run.home.problems.clear()
     click.edit(filename=str(run.settings.vault / view.path))
@@ -231,16 +218,13 @@ def _render_stored(
     """Print the outcome of storing a memory, and the other affected memories."""
     hits.render_outcome(paper, _STORED[outcome.action][dry_run], memory)
     if outcome.action == "updated":
-        paper.line(text.shorten(memory.content, hits.HIT_CHARACTERS), indent=2, hang=2)
+        paper.line(text.shorten(memory.content, hits.HIT_CHARACTERS), indent=2)
     if outcome.reason:
-        forced = {
-            "known": "; --force stores it anyway",
-            "retired": "; --force keeps it active",
-        }
+        forced = {"known": "; --force stores it anyway", "retired": "; --force keeps it active"}
         by = f"{outcome.decided_by}: " if outcome.decided_by else ""
-        paper.line(dim(f"{by}{outcome.reason}{forced.get(outcome.action, '')}"), indent=2)
+        paper.note(f"{by}{outcome.reason}{forced.get(outcome.action, '')}", indent=2)
     elif dry_run and outcome.action == "stored" and not (outcome.supersedes or outcome.similar):
-        paper.line(dim("rules: no memory is a duplicate or changed"), indent=2)
+        paper.note("rules: no memory is a duplicate or changed", indent=2)
     for supersede in outcome.supersedes:
         _concerned(paper, "supersedes", supersede.memory, supersede.reason)
     if outcome.amended:
@@ -267,12 +251,7 @@ def _relation(memory: Memory, other: Memory) -> tuple[str, Memory, str]:
 def _concerned(paper: Paper, how: str, memory: Memory, reason: str) -> None:
     facts = joined((reason, day(memory.created), short_id(memory)))
     paper.line(
-        f"{how}: ",
-        text.shorten(memory.content, hits.LINE_CHARACTERS),
-        "  ",
-        dim(facts),
-        indent=2,
-        hang=2,
+        f"{how}: ", text.shorten(memory.content, hits.LINE_CHARACTERS), "  ", dim(facts), indent=2
     )
 
 
@@ -293,28 +272,14 @@ def _concerned(paper: Paper, how: str, memory: Memory, reason: str) -> None:
 @OFFSET
 @EVERYTHING
 @with_memory_filter
-def list_memories(
-    run: Run,
-    words: tuple[str, ...],
-    limit: int,
-    offset: int,
-    everything: bool,
-    wanted: Filter,
-) -> None:
+def list_memories(run: Run, words: tuple[str, ...], wanted: Filter, **paging: Any) -> None:
     """List memories, the newest first.
 
     With WORDS, only memories whose subject, content or tags contain all of them. To ask a question, use nacre recall.
     """
-    last, most = views.Listing((), 0), None if everything else limit
-
-    def page(size: int, at: int) -> tuple[Sequence[Memory], bool]:
-        nonlocal last
-        last = ask(
-            run, views.Listing, "list", filter=wanted, words=" ".join(words), limit=size, offset=at
-        )
-        return last.memories, at + size < last.total
-
-    memories = tuple(pages(page, most, offset))
+    request = {"filter": wanted, "words": " ".join(words), **paging}
+    last, memories = ask_pages(run, views.Listing, "list", "memories", **request)
+    offset = paging["offset"]
 
     def render(paper: Paper) -> None:
         if memories:
@@ -345,13 +310,7 @@ _UNSETTLED = "unknown (inbox): not part of context until nacre edit --project se
 @argument("look", "reference", metavar="ID")
 @option("look", "session")
 @option("look", "update", help="Do not count this as a use of the memory.")
-@click.option(
-    "--history",
-    "with_history",
-    is_flag=True,
-    help="Show its predecessors and successors, with times and reasons.",
-)
-@click.pass_obj
+@flag("--history", "Show its predecessors and successors, with times and reasons.", "with_history")
 def show(run: Run, reference: str, session: str | None, update: bool, with_history: bool) -> None:
     """Show one memory with its evidence and links.
 
@@ -364,15 +323,15 @@ def show(run: Run, reference: str, session: str | None, update: bool, with_histo
     view = ask(run, views.MemoryView, "look", reference=reference, update=update, session=session)
     vault = run.settings.shown_vault
     shown = replace(view, path=str(vault / view.path)) if view.path else view
-    run.answer(shown, lambda paper: render_memory(paper, view, vault))
+    run.answer(shown, render_memory, view, vault)
 
 
 def _show_history(run: Run, reference: str) -> None:
     steps = ask(run, list[views.Step], "history", reference=reference)
-    run.answer({"history": steps}, lambda paper: _render_history(paper, steps))
+    run.answer({"history": steps}, _render_history, steps)
 
 
-def _render_history(paper: Paper, steps: Sequence[Step]) -> None:
+def _render_history(paper: Paper, steps: Sequence[views.Step]) -> None:
     """Print a chain of memories, oldest first, with the times and reasons of changes."""
     for step in steps:
         memory = step.memory
@@ -384,25 +343,25 @@ def _render_history(paper: Paper, steps: Sequence[Step]) -> None:
             text.shorten(memory.content, hits.HIT_CHARACTERS),
             hang=4,
         )
-        paper.line(dim(joined((memory.kind.value, memory.subject, short_id(memory)))), indent=4)
+        paper.note(joined((memory.kind.value, memory.subject, short_id(memory))), indent=4)
         if step.superseded_by:
             reason = f": {step.reason}" if step.reason else ""
-            paper.line(dim(f"superseded by {step.superseded_by[-8:]}{reason}"), indent=4)
+            paper.note(f"superseded by {step.superseded_by[-8:]}{reason}", indent=4)
     if len(steps) == 1:
-        paper.line(dim("It has no predecessor or successor."), indent=2)
+        paper.note("It has no predecessor or successor.", indent=2)
 
 
-def render_memory(paper: Paper, view: MemoryView, vault: Path) -> None:
+def render_memory(paper: Paper, view: views.MemoryView, vault: Path) -> None:
     """Print one memory in full."""
     memory = view.memory
     if memory.retired:
         reason = f": {memory.retired.reason}" if memory.retired.reason else ""
-        paper.line(Span(f"Retired {minute(memory.retired.at)}{reason}", "yellow"))
+        paper.note(f"Retired {minute(memory.retired.at)}{reason}", "yellow")
     elif memory.superseded_by:
         since = f" since {memory.valid.until}" if memory.valid.until else ""
-        paper.line(Span(f"Superseded by {memory.superseded_by[-8:]}{since}", "yellow"))
+        paper.note(f"Superseded by {memory.superseded_by[-8:]}{since}", "yellow")
     if view.doubt:
-        paper.line(Span(f"May be out of date: {view.doubt}", "yellow"), hang=2)
+        paper.note(f"May be out of date: {view.doubt}", "yellow", hang=2)
     if memory.trust is values_session.Trust.UNTRUSTED:
         paper.framed(f"{memory.subject}\n{memory.content}", hits.origin_of(memory))
     else:
@@ -428,7 +387,7 @@ def _by_model(memory: Memory, how: str) -> str:
     return f"by {change.get('by')}: {change.get('reason')}" if isinstance(change, dict) else ""
 
 
-def _facts(view: MemoryView, vault: Path) -> list[tuple[str, str | Span]]:
+def _facts(view: views.MemoryView, vault: Path) -> list[tuple[str, str | Span]]:
     memory = view.memory
     valid = (memory.valid.since, memory.valid.until)
     used = f"{count(view.usage.recall_count, 'time')}, last {when(view.usage.last_recalled)}"
@@ -487,14 +446,14 @@ def render_evidence(paper: Paper, item: Evidence, memory: Memory) -> None:
     paper.line(item.excerpt, indent=4)
 
 
-def _link_row(link: LinkView) -> tuple[str, Span, str]:
+def _link_row(link: views.LinkView) -> tuple[str, Span, str]:
     relation = link.rel if link.is_outgoing else f"← {link.rel}"
     subject = link.subject or f"(unknown: {link.other})"
     facts = hits.link_facts(link)
     return relation, dim(link.other[-8:]), f"{subject} ({facts})" if facts else subject
 
 
-def _render_together(paper: Paper, together: Sequence[CompanionView]) -> None:
+def _render_together(paper: Paper, together: Sequence[views.CompanionView]) -> None:
     """Print the memories that are used together with a memory, with counts."""
     paper.heading("Used or learned together with")
     rows = [
@@ -546,13 +505,10 @@ _HOW = {
     help="Also memories with a similar subject.",
 )
 @options("retire", "reason", "persist")
-@click.option("--dry-run", is_flag=True, help="Only show what would be retired.")
-@click.option(
-    "--list", "shows_list", is_flag=True, help="List retired memories and standing rules."
-)
-@click.option("--restore", is_flag=True, help="Restore retired or superseded memories.")
-@click.option("--yes", "-y", "--force", "yes", is_flag=True, help="Do not ask.")
-@click.pass_obj
+@flag("--dry-run", "Only show what would be retired.")
+@flag("--list", "List retired memories and standing rules.", "shows_list")
+@flag("--restore", "Restore retired or superseded memories.")
+@flag("--yes", "Do not ask.", "-y", "--force", "yes")
 def retire(  # noqa: PLR0913 - one parameter an option
     run: Run,
     references: tuple[str, ...],
@@ -579,10 +535,7 @@ def retire(  # noqa: PLR0913 - one parameter an option
         _restore(run, references)
         return
     if not (references or contains or subjects or like):
-        raise click.UsageError(
-            "name the memories: ids, subjects, patterns, --contains or --like",
-            click.get_current_context(),
-        )
+        raise click.UsageError("name the memories: ids, subjects, patterns, --contains or --like")
     chosen = perform(
         run,
         retiring.choose,
@@ -593,7 +546,7 @@ def retire(  # noqa: PLR0913 - one parameter an option
         persist=persist,
     )
     if dry_run:
-        run.answer(chosen, lambda paper: _render_retired(paper, chosen.memories, [], is_dry=True))
+        run.answer(chosen, _render_retired, chosen.memories, [], is_dry=True)
         return
     _ask(run, chosen, persist=persist, yes=yes)
     done, rules = retiring.retire_chosen(run.home, chosen, reason, persist=persist)
@@ -601,12 +554,8 @@ def retire(  # noqa: PLR0913 - one parameter an option
         [item for item in done if item.retired],
         [item for item in done if not item.retired],
     )
-    record = {
-        "retired": retired,
-        "waiting_for_review": waiting,
-        "standing": rules,
-    }
-    run.answer(record, lambda paper: _render_retired(paper, retired, rules, waiting=waiting))
+    record = {"retired": retired, "waiting_for_review": waiting, "standing": rules}
+    run.answer(record, _render_retired, retired, rules, waiting=waiting)
 
 
 def _restore(run: Run, references: tuple[str, ...]) -> None:
@@ -614,30 +563,25 @@ def _restore(run: Run, references: tuple[str, ...]) -> None:
 
     If a memory superseded a restored memory, both are active.
     """
-    back = perform(run, retiring.unretire, references=references)
-    run.answer(back, lambda paper: _render_unretired(paper, back))
+    run.present(perform(run, retiring.unretire, references=references), _render_unretired)
 
 
 def _list(run: Run) -> None:
     found = perform(run, retiring.list_retired)
     rules = perform(run, retiring.list_standing)
-    run.answer(
-        {"retired": found, "standing": rules},
-        lambda paper: _render_retired_list(paper, found, rules),
-    )
+    run.answer({"retired": found, "standing": rules}, _render_retired_list, found, rules)
 
 
-def _ask(run: Run, chosen: RetirePlan, *, persist: bool, yes: bool) -> None:
+def _ask(run: Run, chosen: retiring.RetirePlan, *, persist: bool, yes: bool) -> None:
     if yes:
         return
     if not run.is_interactive:
         if chosen.is_wider:
             raise click.UsageError(
-                f"{len(chosen.memories)} memories match: check them with --dry-run, then pass --yes",
-                click.get_current_context(),
+                f"{len(chosen.memories)} memories match: check them with --dry-run, then pass --yes"
             )
         return
-    run.show(lambda paper: hits.render_table(paper, chosen.memories))
+    run.show(hits.render_table, chosen.memories)
     run.confirm(
         "Retire these, and all later memories with such a subject?" if persist else "Retire?"
     )
@@ -664,10 +608,10 @@ def _render_retired(
     hits.render_outcomes(paper, "Pending the owner's review", waiting)
     for rule in rules:
         paper.line("From now on: ", _standing(rule), hang=2)
-        paper.line(dim(f"nacre retire --restore {rule.id[-SHORT_ID:]} ends this rule"), indent=2)
+        paper.note(f"nacre retire --restore {rule.id[-SHORT_ID:]} ends this rule", indent=2)
 
 
-def _render_unretired(paper: Paper, back: BroughtBack) -> None:
+def _render_unretired(paper: Paper, back: retiring.BroughtBack) -> None:
     """Print the restored memories and the ended rules."""
     hits.render_outcomes(paper, "Restored", back.memories)
     for rule in back.rules:
@@ -716,21 +660,13 @@ def _standing(rule: StandingRetirement) -> str:
 )
 @option("store", "project", help="Only todos of this project; . is this folder's project.")
 @limit_option("list", default=50, help="Maximum number of todos.")
-@click.pass_context
-def todo(context: click.Context, project: str | None, limit: int) -> None:
+def todo(run: Run, project: str | None, limit: int) -> None:
     """List, add and finish todos.
 
     They are listed newest first. nacre list --kind todo has more filters.
     """
-    if context.invoked_subcommand is None:
-        _list_todos(context.obj, project, limit)
-
-
-def _list_todos(run: Run, project: str | None, limit: int) -> None:
-    slug = find_project(run, project)
-    wanted = recall.Filter(
-        kinds=(values_memory.Kind.TODO,), projects=() if slug is None else (slug,), strict=True
-    )
+    projects = () if project is None else (project,)
+    wanted = recall.Filter(kinds=(values_memory.Kind.TODO,), projects=projects, strict=True)
     found = ask(run, views.Listing, "list", filter=wanted, limit=limit, offset=0)
     memories, total = found.memories, found.total
 
@@ -752,9 +688,8 @@ def _list_todos(run: Run, project: str | None, limit: int) -> None:
 )
 @argument("store", "content", metavar="TEXT...", nargs=-1)
 @option("store", "importance", default=6)
-@option("store", "project", help="The project; . is this folder's project.")
+@option("store", "project", callback=None, help="The project; . is this folder's project.")
 @option("store", "tags", help="A tag.")
-@click.pass_obj
 def add(
     run: Run, content: tuple[str, ...], importance: int, project: str | None, tags: tuple[str, ...]
 ) -> None:
@@ -776,17 +711,13 @@ def answer_todo(run: Run, outcome: StoreOutcome) -> None:
     """Print the stored todo."""
     memory = remembering.get(run.home, outcome.memory_id)
     verb = {"stored": "Added", "retired": "Added and retired"}.get(outcome.action, "Already stored")
-    run.answer(
-        outcome,
-        lambda paper: paper.line(f"{verb}: ", bold(memory.subject), "  ", dim(short_id(memory))),
-    )
+    run.answer(outcome, Paper.line, f"{verb}: ", bold(memory.subject), "  ", dim(short_id(memory)))
 
 
 @todo.command(
     "done", examples=["nacre todo done 5f0c2a4d", 'nacre todo done "Rotate the staging keys"']
 )
 @argument("todo-done", "references", metavar="ID...")
-@click.pass_obj
 def done(run: Run, references: tuple[str, ...]) -> None:
     """Finish todos."""
     finished = perform(run, retiring.finish_todos, references=references)
@@ -794,8 +725,7 @@ def done(run: Run, references: tuple[str, ...]) -> None:
     def render(paper: Paper) -> None:
         for memory in finished:
             paper.line(
-                "Done: " if memory.retired else "Pending the owner's review: ",
-                bold(memory.subject),
+                "Done: " if memory.retired else "Pending the owner's review: ", bold(memory.subject)
             )
 
     run.answer({"done": finished}, render)

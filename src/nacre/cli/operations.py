@@ -6,23 +6,20 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import click
 import msgspec
 
 from nacre.base import ids, link, times
 from nacre.base import json as json_values
+from nacre.cli import output
+from nacre.cli.command import Parsed, Run
 from nacre.errors import InvalidQueryError
-from nacre.home import location
+from nacre.home import location, views
 from nacre.operations import operation_of
 from nacre.serve import catalogue
 from nacre.values.memory import Validity
-
-if TYPE_CHECKING:
-    from nacre.home.views import Place
-from nacre.cli.command import Run
-from nacre.home import views
 
 Result = TypeVar("Result")
 
@@ -40,22 +37,17 @@ def ask(run: Run, result: type[Result], operation: str, /, **fields: Any) -> Res
     return cast("Result", answer)
 
 
-def perform(
-    run: Run,
-    function: Callable[..., Result],
-    /,
-    on_progress: Callable[[Any], object] | None = None,
-    **fields: Any,
-) -> Result:
+def perform(run: Run, function: Callable[..., Result], /, **fields: Any) -> Result:
     """Run an operation, given by its function, with these request fields in this process. Return its result.
 
-    Raises InvalidInputError if a field is out of bounds, and the operation's errors.
+    On a terminal, its progress is shown. Raises InvalidInputError if a field is out of bounds, and the operation's
+    errors.
     """
     entry = operation_of(function)
     opened = run.home if entry.needs_home else run.settings
     goes_on = entry.takes_long and entry.writes and entry.needs_home
-    with resumable(run) if goes_on else nullcontext():
-        return cast("Result", entry.run(opened, entry.make(fields), on_progress))
+    with resumable(run) if goes_on else nullcontext(), output.shown(run) as notify:
+        return cast("Result", entry.run(opened, entry.make(fields), notify))
 
 
 @contextmanager
@@ -68,7 +60,7 @@ def resumable(run: Run) -> Iterator[None]:
         raise
 
 
-def place_of(run: Run, name: str | None) -> Place:
+def place_of(run: Run, name: str | None) -> views.Place:
     """Return the project for a name, an alias or ``.`` (current folder). See the operation ``place``."""
     with suppress(FileNotFoundError):  # the folder was deleted
         return ask(run, views.Place, "place", name=name, folder=os.getcwd())
@@ -127,86 +119,46 @@ def ask_daemon(run: Run, operation: str, request: object, result: Any) -> Any:
 # Dates on the command line.
 
 
-class Moment(click.ParamType):  # type: ignore[type-arg,unused-ignore] # generic since click 8.3
-    """A date, absolute or relative."""
-
-    name = "date"
-
-    def convert(
-        self,
-        value: Any,
-        param: click.Parameter | None,  # noqa: ARG002
-        ctx: click.Context | None,  # noqa: ARG002
-    ) -> datetime:
-        if isinstance(value, datetime):
-            return value
-        try:
-            return times.parse_moment(str(value), ids.utc_now())
-        except (OverflowError, ValueError) as error:
-            raise InvalidQueryError(
-                f"{value!r} is out of range", hint="write 2026-11-20, 3d, 2w or march"
-            ) from error
+def _moment(value: str) -> datetime:
+    try:
+        return times.parse_moment(value, ids.utc_now())
+    except (OverflowError, ValueError) as error:
+        raise InvalidQueryError(
+            f"{value!r} is out of range", hint="write 2026-11-20, 3d, 2w or march"
+        ) from error
 
 
-class Day(click.ParamType):  # type: ignore[type-arg,unused-ignore] # generic since click 8.3
-    """A future day, such as 2026-12-31, or ``""`` for no day."""
-
-    name = "day"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> date | str:
-        if isinstance(value, date):
-            return value
-        try:
-            return date.fromisoformat(str(value)) if value else ""
-        except ValueError:
-            self.fail(f"{value!r} is not a day; write 2026-12-31", param, ctx)
+def _day(value: str) -> date | str:
+    try:
+        return date.fromisoformat(value) if value else ""
+    except ValueError as error:
+        raise click.BadParameter(f"{value!r} is not a day; write 2026-12-31") from error
 
 
-class SaidDay(click.ParamType):  # type: ignore[type-arg,unused-ignore] # generic since click 8.3
-    """A day, absolute or relative: 2026-11-20, 3d, yesterday."""
-
-    name = "day"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> date:
-        if isinstance(value, date):
-            return value
-        return times.day_of(MOMENT.convert(value, param, ctx))
-
-
-class Period(click.ParamType):  # type: ignore[type-arg,unused-ignore] # generic since click 8.3
-    """A period, such as 2026-01-01..2026-06-30. Either day can be missing. ``""`` means always."""
-
-    name = "from..to"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> Validity:
-        if isinstance(value, Validity):
-            return value
-        since, dots, until = str(value).partition("..")
-        try:
-            period = Validity(
-                *(
-                    date.fromisoformat(day.strip()) if day.strip() else None
-                    for day in (since, until)
-                )
-            )
-        except ValueError:
-            self.fail(
-                f"{value!r} is not a period; write 2026-01-01..2026-06-30, 2026-01-01.. or ..2026-06-30",
-                param,
-                ctx,
-            )
-        if since and not dots:
-            self.fail(f"{value!r} is a single day; write {value}.. or ..{value}", param, ctx)
-        if period.since and period.until and period.since > period.until:
-            self.fail(f"{value!r} ends before it starts", param, ctx)
-        return period
+def _period(value: str) -> Validity:
+    since, dots, until = value.partition("..")
+    try:
+        days = [date.fromisoformat(day.strip()) if day.strip() else None for day in (since, until)]
+    except ValueError as error:
+        raise click.BadParameter(
+            f"{value!r} is not a period; write 2026-01-01..2026-06-30, 2026-01-01.. or ..2026-06-30"
+        ) from error
+    if since and not dots:
+        raise click.BadParameter(f"{value!r} is a single day; write {value}.. or ..{value}")
+    period = Validity(*days)
+    if period.since and period.until and period.since > period.until:
+        raise click.BadParameter(f"{value!r} ends before it starts")
+    return period
 
 
-MOMENT = Moment()
-SAID_DAY = SaidDay()
-DAY = Day()
-PERIOD = Period()
+MOMENT = Parsed("date", _moment)
+"""A date, absolute or relative."""
+
+SAID_DAY = Parsed("day", lambda value: times.day_of(_moment(value)))
+"""A day, absolute or relative: 2026-11-20, 3d, yesterday."""
+
+DAY = Parsed("day", _day)
+"""A future day, such as 2026-12-31, or ``""`` for no day."""
+
+PERIOD = Parsed("from..to", _period)
+"""A period, such as 2026-01-01..2026-06-30. Either day can be missing. ``""`` means always."""

@@ -8,7 +8,7 @@ import re
 import sys
 import tempfile
 import types
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import MISSING, fields, is_dataclass
 from datetime import date, datetime, timedelta
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, get_a
 import click
 import msgspec
 
-from nacre.base import ids, text
+from nacre.base import ids, json, text
 from nacre.base.bounds import annotations_of, bounds_of
 from nacre.base.frozen import frozen
 from nacre.base.lazy import load
@@ -28,19 +28,18 @@ from nacre.base.text import one_line, shorten
 from nacre.base.times import day_of, shown_day, shown_minute
 from nacre.care import usefulness
 from nacre.cli.command import TEXT, Run, Span
-from nacre.cli.operations import MOMENT, PERIOD, ask, place_of
+from nacre.cli.operations import MOMENT, PERIOD, SAID_DAY, ask, place_of
 from nacre.errors import NacreError, NotFoundError
 from nacre.home import change, location, views
 from nacre.serve.catalogue import request_of
-from nacre.values import codec, memory, models, recall
-from nacre.values.memory import Validity
+from nacre.values import codec, memory, models
+from nacre.values.memory import Kind, Memory, Validity
 from nacre.values.recall import Filter
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from nacre.home.home import Home
-    from nacre.values.memory import Kind, Memory
     from nacre.values.session import Speaker, Tokens
 
 Record = dict[str, Any]
@@ -333,7 +332,7 @@ _SIMPLE: dict[Any, Any] = {
     int: click.INT,
     float: click.FLOAT,
     datetime: MOMENT,
-    date: MOMENT,
+    date: SAID_DAY,
     Path: click.Path(path_type=Path),
     Validity: PERIOD,
 }
@@ -392,16 +391,22 @@ def field_of(source: str | type, name: str) -> RequestField:
 def option(source: str | type, name: str, *declarations: str, **own: Any) -> Decorator:
     """Make the option ``--name`` for a field. It is repeatable for lists and a flag for booleans.
 
-    A flag that is on by default becomes ``--no-name``. ``declarations`` replaces these names, and ``own`` overrides
-    the settings from the field.
+    A project is resolved by :func:`find_project`. A flag that is on by default becomes ``--no-name``. ``declarations``
+    replaces these names, and ``own`` overrides the settings from the field.
     """
 
     def make() -> click.Parameter:
         field = field_of(source, name)
-        settings = _click_settings(field) | _completed(source, name) | own
+        resolved = {"callback": _resolve_project} if name == "project" else {}
+        settings = _click_settings(field) | _completed(source, name) | resolved | own
         return click.Option([*(declarations or _names(field)), name], **settings)
 
     return _with_parameter(make)
+
+
+def flag(name: str, description: str, *more_names: str) -> Decorator:
+    """Make an option without a value. ``more_names``: other spellings, and the parameter's name if it is different."""
+    return click.option(name, *more_names, is_flag=True, help=description)
 
 
 def argument(source: str | type, name: str, **own: Any) -> Decorator:
@@ -438,6 +443,11 @@ def options(source: str | type, *names: str) -> Decorator:
         return function
 
     return decorate
+
+
+def _resolve_project(context: click.Context, _: click.Parameter, name: str | None) -> str | None:
+    run = context.find_object(Run)
+    return name if run is None or context.resilient_parsing else find_project(run, name)
 
 
 def _completed(source: str | type, name: str) -> dict[str, Any]:
@@ -486,47 +496,46 @@ def _defaults(request: type) -> dict[str, Any]:
 
 HERE = "."
 
-Item = TypeVar("Item")
-Fetch = Callable[[int, int], tuple[Sequence[Item], bool]]
+Page = TypeVar("Page")
 
 _PAGE = 500
 """Number of items per page of a list."""
 
-_PLACE_AND_TIME: tuple[Decorator, ...] = (
-    option(
-        Filter,
+YES = flag("--yes", "Do not ask.", "-y")
+
+_PLACE_AND_TIME = (
+    (
         "projects",
-        help="Only this project and memories without one; . is this folder's project.",
+        "--project",
+        "Only this project and memories without one; . is this folder's project.",
     ),
-    option(
-        Filter,
+    (
         "strict",
-        help="With --project: exclude its dependencies and memories without a project.",
+        "--strict",
+        "With --project: exclude its dependencies and memories without a project.",
     ),
-    option(Filter, "exclude_projects", help="Exclude this project."),
-    option(Filter, "since", help="From this day on: 2026-11-20, 3d, 2w, yesterday, march."),
-    option(Filter, "until"),
-    option(Filter, "owner_only", "--mine", "--user-only", help="Only what you said yourself."),
-    option(Filter, "trusted"),
+    ("exclude_projects", "--exclude-project", "Exclude this project."),
+    ("since", "--since", "From this day on: 2026-11-20, 3d, 2w, yesterday, march."),
+    ("until",),
+    ("owner_only", "--mine", "--user-only", "Only what you said yourself."),
+    ("trusted",),
 )
-_MEMORY: tuple[Decorator, ...] = (
-    option(Filter, "kinds", help="Only memories of this kind."),
-    option(Filter, "tags", help="Only memories with this tag."),
-    option(Filter, "min_importance"),
-    option(Filter, "expiry"),
-    option(Filter, "as_of"),
-    option(Filter, "scope"),
-    option(
-        Filter,
+_MEMORY = (
+    ("kinds", "--kind", "Only memories of this kind."),
+    ("tags", "--tag", "Only memories with this tag."),
+    ("min_importance",),
+    ("expiry",),
+    ("as_of",),
+    ("scope",),
+    (
         "tools",
         "--tool",
         "--platform",
-        help="Only memories from sessions with this tool, e.g. claude-code.",
+        "Only memories from sessions with this tool, e.g. claude-code.",
     ),
 )
-_TURN: tuple[Decorator, ...] = (
-    option(Filter, "tools", help="Only sessions with this tool, e.g. claude-code."),
-)
+_TURN = (("tools", "--tool", "Only sessions with this tool, e.g. claude-code."),)
+"""Fields of :class:`Filter`, each with its options and help if these are not the field's."""
 
 
 def limit_option(operation: str, **own: Any) -> Decorator:
@@ -543,65 +552,35 @@ LANES = option(
     type=click.Choice(["hybrid", "lexical", "vector"], case_sensitive=False),
 )
 SESSION = option("recall", "session")
-NO_DAEMON = click.option(
-    "--no-daemon", is_flag=True, help="Answer in this process even if nacre serve is running."
-)
-EVERYTHING = click.option(
-    "--all", "everything", is_flag=True, help="Show all, regardless of --limit."
-)
+NO_DAEMON = flag("--no-daemon", "Answer in this process even if nacre serve is running.")
+EVERYTHING = flag("--all", "Show all, regardless of --limit.", "everything")
 OFFSET = option("list", "offset", show_default=False)
 
 
 def with_memory_filter(function: Function) -> Function:
     """Add the options that select memories. The function receives the filter as ``wanted``."""
-    return _with_filter(
-        function,
-        (*_MEMORY, *_PLACE_AND_TIME),
-        ("kinds", "tags", "min_importance", "expiry", "scope", "as_of", "tools"),
-    )
+    return _with_filter(function, (*_MEMORY, *_PLACE_AND_TIME))
 
 
 def with_turn_filter(function: Function) -> Function:
     """Add the options that select turns. The function receives the filter as ``wanted``."""
-    return _with_filter(function, (*_TURN, *_PLACE_AND_TIME), ("tools",))
+    return _with_filter(function, (*_TURN, *_PLACE_AND_TIME))
 
 
-def _with_filter(
-    function: Function, options: tuple[Decorator, ...], own: tuple[str, ...]
-) -> Function:
-    names = (
-        *own,
-        "projects",
-        "strict",
-        "exclude_projects",
-        "since",
-        "until",
-        "owner_only",
-        "trusted",
-    )
-
-    @click.pass_obj
+def _with_filter(function: Function, fields: tuple[tuple[str, ...], ...]) -> Function:
     @functools.wraps(function)
     def call(run: Run, /, **values: Any) -> Any:
-        run.by_itself = bool(values.get("no_daemon"))
-        return function(
-            run, wanted=_filter(run, {name: values.pop(name) for name in names}), **values
-        )
+        run.by_itself = values.pop("no_daemon", False)
+        wanted = {name: values.pop(name) for name, *_ in fields}
+        for name in ("projects", "exclude_projects"):
+            wanted[name] = [_known_project(run, project) for project in wanted[name]]
+        return function(run, wanted=json.from_plain(json.to_plain(wanted), Filter), **values)
 
     decorated: Function = call
-    for decorate in reversed(options):
-        decorated = decorate(decorated)
+    for name, *words in reversed(fields):
+        own = {"help": words.pop()} if words else {}
+        decorated = option(Filter, name, *words, **own)(decorated)
     return decorated
-
-
-def _filter(run: Run, values: dict[str, Any]) -> Filter:
-    values["kinds"] = tuple(memory.Kind(kind) for kind in values.get("kinds", ()))
-    values["expiry"] = tuple(memory.Expiry(expiry) for expiry in values.get("expiry", ()))
-    values["scope"] = memory.Scope(values.get("scope", memory.Scope.PRIVATE))
-    values["as_of"] = day_of(values["as_of"]) if values.get("as_of") else None
-    for name in ("projects", "exclude_projects"):
-        values[name] = tuple(_known_project(run, project) for project in values[name])
-    return recall.Filter(**values)
 
 
 def _known_project(run: Run, name: str) -> str:
@@ -624,19 +603,30 @@ def find_project(run: Run, name: str | None) -> str | None:
     return _known_project(run, name) if name else None
 
 
-def pages(fetch: Fetch[Item], limit: int | None, offset: int) -> Iterator[Item]:
-    """Fetch a list page by page, and yield up to ``limit`` items (by default all) from ``offset``.
+def ask_pages(
+    run: Run,
+    result: type[Page],
+    operation: str,
+    items: str,
+    /,
+    *,
+    limit: int,
+    everything: bool,
+    offset: int = 0,
+    **fields: Any,
+) -> tuple[Page, tuple[Any, ...]]:
+    """Ask for a list page by page. Return the last page, and ``limit`` items, or all with ``everything``.
 
-    ``fetch`` takes a page's size and offset, and returns the page and whether more items follow.
+    ``items``: the page's attribute with its items, or empty if the page is a list.
     """
-    while limit is None or limit > 0:
-        size = _PAGE if limit is None else min(limit, _PAGE)
-        items, has_more = fetch(size, offset)
-        yield from items
-        if not has_more:
-            return
-        offset += size
-        limit = None if limit is None else limit - size
+    found: list[Any] = []
+    while True:
+        size = _PAGE if everything else min(limit - len(found), _PAGE)
+        page = ask(run, result, operation, limit=size, offset=offset + len(found), **fields)
+        listed: Any = getattr(page, items) if items else page
+        found += listed
+        if len(listed) < size or (len(found) >= limit and not everything):
+            return page, tuple(found)
 
 
 def project_slug(

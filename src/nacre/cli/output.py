@@ -21,13 +21,7 @@ import click
 
 from nacre.base import text
 from nacre.base.log import Log
-from nacre.cli.command import (
-    PIPED_WIDTH,
-    Run,
-    cells,
-    cut,
-    printable,
-)
+from nacre.cli.command import PIPED_WIDTH, Run, cells, cut, printable
 from nacre.errors import (
     ConflictError,
     InvalidInputError,
@@ -152,78 +146,51 @@ def _finish(run: Run) -> None:
 
 def _fail(run: Run, error: Exception) -> int:
     if isinstance(error, click.UsageError):
-        _say(run, "usage", _usage_message(error), _usage_hint(error))
-        return USAGE
+        path = error.ctx.command_path if error.ctx else "nacre"
+        return _say(run, USAGE, "usage", _usage_message(error), f"{path} --help")
     if isinstance(error, click.ClickException):
-        _say(run, "failed", error.format_message(), None)
-        return FAILED
+        return _say(run, FAILED, "failed", error.format_message(), None)
     if isinstance(error, NacreError):
-        _say(run, error.code, error.message, error.hint)
-        return exit_code_of(error)
+        return _say(run, exit_code_of(error), error.code, error.message, error.hint)
     if isinstance(error, OSError) and error.errno in _DISK_FULL:
         where = f" ({error.filename})" if error.filename else ""
-        _say(
-            run,
-            "disk_full",
-            f"the disk is full{where}",
-            "free some space and repeat; nothing was lost",
-        )
-        return UNAVAILABLE
+        hint = "free some space and repeat; nothing was lost"
+        return _say(run, UNAVAILABLE, "disk_full", f"the disk is full{where}", hint)
     if isinstance(error, OSError) and error.strerror:
-        if error.filename:
-            _say(
-                run,
-                "failed",
-                f"{error.strerror}: {error.filename}",
-                "check the path and its permissions",
-            )
-        else:  # a write or a flush
-            _say(
-                run,
-                "failed",
-                error.strerror,
-                "check the disk that holds the file, and repeat; nothing was lost",
-            )
-        return FAILED
+        message = f"{error.strerror}: {error.filename}" if error.filename else error.strerror
+        hint = (
+            "check the path and its permissions"
+            if error.filename
+            else "check the disk that holds the file, and repeat; nothing was lost"
+        )
+        return _say(run, FAILED, "failed", message, hint)
     return _unexpected(run, error)
 
 
 def _unexpected(run: Run, error: Exception) -> int:
     log = write_log(run, error)
     if damage := damage_behind(run, error):
-        _say(
-            run,
-            damage.code,
-            damage.message,
-            f"{damage.hint}; if that does not help, report it with {log}",
-        )
-        return exit_code_of(damage)
+        hint = f"{damage.hint}; if that does not help, report it with {log}"
+        return _say(run, exit_code_of(damage), damage.code, damage.message, hint)
     hint = f"please report it with {log}" if log else "the log could not be written"
-    _say(run, "unexpected", describe(run, error), hint)
-    return FAILED
+    return _say(run, FAILED, "unexpected", describe(run, error), hint)
 
 
 def _stopped(run: Run, error: BaseException) -> int:
     is_question = isinstance(error, click.exceptions.Abort)
     if is_question and not isinstance(error.__context__, (KeyboardInterrupt, EOFError)):
-        return _declined(run)
+        if run.as_json:
+            return _say(run, FAILED, "interrupted", "nothing was changed", None)
+        click.echo("Nothing was changed.", err=True)  # no error message, because the user declined
+        return FAILED
     if is_question and not run.as_json:
         click.echo(err=True)  # end the line of the question
     hint = "finished work is kept; run the command again to continue" if run.is_resumable else None
-    _say(run, "interrupted", "interrupted", hint)
-    return INTERRUPTED
+    return _say(run, INTERRUPTED, "interrupted", "interrupted", hint)
 
 
-def _declined(run: Run) -> int:
-    """Fail without an error message, because the user declined."""
-    if run.as_json:
-        _say(run, "interrupted", "nothing was changed", None)
-    else:
-        click.echo("Nothing was changed.", err=True)
-    return FAILED
-
-
-def _say(run: Run, code: str, message: str, hint: str | None) -> None:
+def _say(run: Run, exit_code: int, code: str, message: str, hint: str | None) -> int:
+    """Write an error, and return the exit code."""
     message, hint = _one_line(message), _one_line(hint) if hint else None
     with contextlib.suppress(OSError):
         if run.as_json:
@@ -242,8 +209,9 @@ def _say(run: Run, code: str, message: str, hint: str | None) -> None:
                 click.echo(
                     f"{click.style('hint:', bold=True) if coloured else 'hint:'} {hint}", err=True
                 )
-        return
+        return exit_code
     _silence()
+    return exit_code
 
 
 def _one_line(text: str) -> str:
@@ -257,10 +225,6 @@ def _usage_message(error: click.UsageError) -> str:
         if message[:2].istitle() or message[:1].isupper()
         else message
     )
-
-
-def _usage_hint(error: click.UsageError) -> str:
-    return f"{error.ctx.command_path if error.ctx else 'nacre'} --help"
 
 
 def _prepare_streams() -> None:

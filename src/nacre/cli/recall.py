@@ -5,25 +5,26 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from nacre.base import text
 from nacre.base.lazy import load
 from nacre.base.times import shown_minute
 from nacre.cli import hits
-from nacre.cli.command import TEXT, Paper, Run, Span, bold, command, dim
+from nacre.cli.command import TEXT, Paper, Run, bold, command, dim
 from nacre.cli.operations import ask, is_empty, perform
 from nacre.cli.options import (
     LANES,
     NO_DAEMON,
     argument,
+    flag,
     limit_option,
     option,
     options,
@@ -42,12 +43,11 @@ from nacre.values import recall as deep_recall
 from nacre.values.memory import Actor, Face, acting
 
 if TYPE_CHECKING:
-    from nacre.values.context import ContextBlock, LeftOut
     from nacre.values.recall import DeepResult, Filter, RecallResult
     from nacre.values.session import HandoffView
 
-_RANKING = ("prefer_kinds", "threshold", "fuzzy")
-"""Ranking options that ``--deep`` does not accept."""
+_WITH_DEEP = ("text", "filter", "update", "session")
+"""The parts of a request that ``--deep`` accepts."""
 
 _DECIDERS = {"model": "the model", "rules": "rules", "asker": "you"}
 
@@ -67,43 +67,29 @@ _DECIDERS = {"model": "the model", "rules": "rules", "asker": "you"}
 @option("recall", "radius_days", "--around-radius")
 @option("recall", "ignore_time")
 @LANES
-@click.option(
+@flag(
     "--deep",
-    is_flag=True,
-    help="Show what an agent should know first, from one project chosen by the configured model or by rules.",
+    "Show what an agent should know first, from one project chosen by the configured model or by rules.",
 )
-@click.option("--browse", is_flag=True, help="Sort by importance and date; no question needed.")
+@flag("--browse", "Sort by importance and date; no question needed.")
 @options("recall", "expand", "rerank")
 @option("recall", "budget_tokens", "--budget")
 @option("recall", "turns", default=None, show_default=False)
-@click.option(
-    "--explain", is_flag=True, help="Show the parts of each score and the state of each lane."
-)
+@flag("--explain", "Show the parts of each score and the state of each lane.")
 @option("recall", "update", help="Do not count this as a use of the memories.")
 @option("recall", "session")
 @option("recall", "boost", help="Rank by relevance alone, not by age, use and importance.")
 @options("recall", "prefer_kinds", "threshold", "fuzzy")
 @option("recall", "diversify", "--no-diversify", "--no-mmr", help="Also show near-duplicates.")
 @NO_DAEMON
-def recall(  # noqa: PLR0913 - one parameter an option
+def recall(
     run: Run,
     text: tuple[str, ...],
-    limit: int | None,
     wanted: Filter,
-    around: datetime | None,
-    radius_days: float,
-    mode: str | None,
     deep: bool,
     browse: bool,
-    expand: bool,
-    rerank: bool,
-    budget_tokens: int | None,
-    turns: int | None,
     explain: bool,
-    update: bool,
-    boost: bool,
-    session: str | None,
-    **ranking: Any,
+    **request: Any,
 ) -> None:
     """Find the memories that answer a question.
 
@@ -112,85 +98,45 @@ def recall(  # noqa: PLR0913 - one parameter an option
     if not (text or deep or browse) and load("nacre.cli.terminal:can_be_drawn")(run):
         load("nacre.cli.terminal:browse")(run, wanted)
         return
+    request |= {"text": " ".join(text), "filter": wanted}
     if deep:
-        _refuse_with_deep(
-            {
-                "--browse": browse,
-                "--around": around,
-                "--mode": mode,
-                "--budget": budget_tokens,
-                "--turns": turns,
-                "--limit": limit,
-                "--no-boost": not boost,
-                "--expand": expand,
-                "--rerank": rerank,
-                "--no-diversify": not ranking["diversify"],
-                **{f"--{name.replace('_', '-')}": ranking[name] or None for name in _RANKING},
-            }
-        )
-        _recall_deep(run, " ".join(text), wanted, explain=explain, update=update, session=session)
+        _refuse_with_deep("browse", *request.keys() - _WITH_DEEP)
+        _recall_deep(run, {name: request[name] for name in _WITH_DEEP}, explain=explain)
         return
     settings = run.settings
-    ranking.pop("no_daemon")
-    rerank = rerank or settings.text("recall.reranker") == "model"
+    request["limit"] = request["limit"] or settings.whole("recall.limit")
+    request["mode"] = "browse" if browse else request["mode"] or "hybrid"
+    request["budget_tokens"] = request["budget_tokens"] or 0
+    if request["turns"] is None:
+        request["turns"] = settings.whole("recall.turns")
+    request["rerank"] |= settings.text("recall.reranker") == "model"
     # A model can be slow, so its progress is shown.
     find = (
         partial(perform, run, recalling.recall)
-        if expand or rerank
+        if request["expand"] or request["rerank"]
         else partial(ask, run, deep_recall.RecallResult, "recall")
     )
-    result = find(
-        text=" ".join(text),
-        filter=wanted,
-        limit=limit or settings.whole("recall.limit"),
-        around=around,
-        mode="browse" if browse else mode or "hybrid",
-        radius_days=radius_days,
-        budget_tokens=budget_tokens or 0,
-        turns=settings.whole("recall.turns") if turns is None else turns,
-        boost=boost,
-        update=update,
-        session=session,
-        expand=expand,
-        rerank=rerank,
-        **ranking,
-    )
+    result = find(**request)
     message = None
     if not (result.hits or result.turns):
         message = hits.EMPTY if is_empty(run) else hits.NOTHING
-    run.answer(
-        result,
-        lambda paper: _render_recall(paper, result, message=message, explain=explain),
-    )
+    run.present(result, _render_recall, message=message, explain=explain)
 
 
-def _refuse_with_deep(values: dict[str, object]) -> None:
-    used = [name for name, value in values.items() if value is not None and value is not False]
-    if used:
-        raise click.UsageError(f"{used[0]} cannot be combined with --deep")
+def _refuse_with_deep(*names: str) -> None:
+    context = click.get_current_context()
+    for item in context.command.params:
+        source = context.get_parameter_source(item.name or "")
+        if item.name in names and source is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"{item.opts[0]} cannot be combined with --deep")
 
 
-def _recall_deep(
-    run: Run, question: str, wanted: Filter, *, explain: bool, update: bool, session: str | None
-) -> None:
-    recent = deep.recent_of(run.home, session) if session else ()
-    here = None
+def _recall_deep(run: Run, request: dict[str, Any], *, explain: bool) -> None:
+    session = request["session"]
+    request["recent"] = deep.recent_of(run.home, session) if session else ()
     with contextlib.suppress(FileNotFoundError):  # the folder was deleted
-        here = location.project_of_folder(run.home, Path.cwd())
-    result = perform(
-        run,
-        deep.deep_recall,
-        text=question,
-        filter=wanted,
-        recent=recent,
-        here=here,
-        update=update,
-        session=session,
-    )
-    run.answer(
-        result,
-        lambda paper: _render_deep(paper, result, explain=explain),
-    )
+        request["here"] = location.project_of_folder(run.home, Path.cwd())
+    run.present(perform(run, deep.deep_recall, **request), _render_deep, explain=explain)
 
 
 def _render_recall(
@@ -214,7 +160,7 @@ def _render_notes(paper: Paper, result: RecallResult) -> None:
     hits.render_span(paper, result)
     if result.truncated:
         paper.blank()
-        paper.line(dim("More memories match, but exceed the token budget (--budget)."))
+        paper.note("More memories match, but exceed the token budget (--budget).")
 
 
 def _message_of(result: DeepResult) -> str | None:
@@ -235,9 +181,8 @@ def _render_deep(paper: Paper, result: DeepResult, *, explain: bool) -> None:
     elif not result.hits:
         paper.line(bold(_message_of(result) or hits.NOTHING))
         if result.route is not deep_recall.Route.NONE:
-            paper.line(
-                dim("Untrusted memories are left out here; nacre recall may show more."),
-                indent=2,
+            paper.note(
+                "Untrusted memories are left out here; nacre recall may show more.", indent=2
             )
     elif result.project:
         paper.line(dim("from project "), bold(result.project))
@@ -254,24 +199,19 @@ def _render_deep(paper: Paper, result: DeepResult, *, explain: bool) -> None:
 def _render_steps(paper: Paper, result: DeepResult, *, explain: bool) -> None:
     paper.blank()
     steps = [f"{step.name} {step.outcome} (by {_DECIDERS[step.by]})" for step in result.steps]
-    paper.line(dim("; ".join(steps)), hang=2)
+    paper.note("; ".join(steps), hang=2)
     if result.problem:
-        paper.line(
-            Span(f"the model failed: {result.problem}; rules were used instead", "yellow"), hang=2
-        )
+        paper.note(f"the model failed: {result.problem}; rules were used instead", "yellow", hang=2)
     elif result.model is None:
-        paper.line(
-            dim("no language model is set, so rules decided everything (nacre writer setup)"),
-            hang=2,
+        paper.note(
+            "no language model is set, so rules decided everything (nacre writer setup)", hang=2
         )
     lanes = result.lanes if explain else result.degraded
     if lanes:
-        paper.line(
-            dim(f"{'lanes' if explain else 'degraded'}: {hits.describe_lanes(lanes)}"), hang=2
-        )
+        paper.note(f"{'lanes' if explain else 'degraded'}: {hits.describe_lanes(lanes)}", hang=2)
     if explain:
         again = " · cached answer" if result.repeated else ""
-        paper.line(dim(f"model: {result.model or 'none'} · {result.took_ms:.0f} ms{again}"))
+        paper.note(f"model: {result.model or 'none'} · {result.took_ms:.0f} ms{again}")
 
 
 # ----------------------------------------------------------------------------
@@ -310,41 +250,30 @@ _SUBJECTS_SHOWN = 3
 @option("context", "budget_tokens", "--budget")
 @option("context", "parts", help="Only this part; repeatable.")
 @option("context", "alone", "--lexical")
-@click.option(
-    "--explain", is_flag=True, help="Show why each item is included, and what was left out."
-)
+@flag("--explain", "Show why each item is included, and what was left out.")
 @click.option(
     "--output",
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write the context to this file if it changed.",
 )
-@click.option(
-    "--handoff",
-    "is_handoff",
-    is_flag=True,
-    help="Show the handoff of the last session instead.",
-)
+@flag("--handoff", "Show the handoff of the last session instead.", "is_handoff")
 @option(
     "handoff",
     "store",
     help="With --handoff: hand over now, with the given text or else the last messages.",
 )
 @NO_DAEMON
-@click.pass_obj
 def context(  # noqa: PLR0913 - one parameter an option
     run: Run,
-    /,
     prompt: tuple[str, ...],
     prompt_option: str | None,
-    moment: str | None,
     folder: Path | None,
-    session: str | None,
     explain: bool,
     output: Path | None,
     is_handoff: bool,
     store: bool,
     no_daemon: bool,
-    **parameters: Any,
+    **request: Any,
 ) -> None:
     """Print the context for an agent, at session start or for a prompt.
 
@@ -354,54 +283,48 @@ def context(  # noqa: PLR0913 - one parameter an option
     Sessions are handed over automatically when they end, are reset or compacted; the next session of the project
     receives the handoff at its start. --handoff shows it, and --handoff --store writes one now.
     """
-    folder = (folder or Path.cwd()).absolute()
+    words, here, session = (
+        " ".join(prompt),
+        str((folder or Path.cwd()).absolute()),
+        request["session"],
+    )
     if is_handoff:
-        _answer_handoff(run, " ".join(prompt), folder=folder, store=store, session=session)
+        if words and not store:
+            raise click.UsageError("to store a text, add --store")
+        run.present(
+            perform(
+                run,
+                context_handoff.handoff,
+                folder=here,
+                store=store,
+                session=session,
+                words=words or None,
+            ),
+            _render_handoff,
+        )
         return
     if store:
-        raise click.UsageError("--store needs --handoff", click.get_current_context())
-    text = sys.stdin.read() if prompt_option == "-" else prompt_option or " ".join(prompt)
+        raise click.UsageError("--store needs --handoff")
+    text = sys.stdin.read() if prompt_option == "-" else prompt_option or words
     run.by_itself = no_daemon
-    block = ask(
-        run,
-        values_context.ContextBlock,
-        "context",
-        moment=moment or ("prompt" if text.strip() else "start"),
-        prompt=text,
-        folder=str(folder),
-        session=session,
-        **parameters,
-    )
+    request["moment"] = request["moment"] or ("prompt" if text.strip() else "start")
+    block = ask(run, values_context.ContextBlock, "context", prompt=text, folder=here, **request)
     changed = categories.write_snapshot(output, block, territory(run.settings)) if output else None
-    record = {
-        "context": replace(block, state=None),
-        "output": output,
-        "changed": changed,
-    }
+    record = {"context": replace(block, state=None), "output": output, "changed": changed}
     if explain:
-        run.answer(record, lambda paper: _render_explained(paper, block))
+        run.answer(record, _render_explained, block)
     else:
-        run.answer(
-            record, lambda paper: _render_context(paper, block, output=output, changed=changed)
-        )
-        if (
-            not block.text
-            and not run.as_json
-            and block.gate in ("", values_context.LOOKED_FOR, values_context.HELD_OUT)
-        ):
-            if block.gate == values_context.HELD_OUT:
-                _explain_empty(
-                    run,
-                    values_context.HELD_OUT,
-                    "nacre admin usefulness shows the effect; the agent can still search by itself",
-                )
-            else:
-                _explain_empty(run, *_reason_for_empty(run, block.project, str(folder)))
+        run.answer(record, _render_context, block, output=output, changed=changed)
+        if not (block.text or run.as_json) and block.gate in ("", values_context.LOOKED_FOR):
+            _explain_empty(run, *_reason_for_empty(run, block.project, here))
+        elif not run.as_json and block.gate == values_context.HELD_OUT:
+            hint = "nacre admin usefulness shows the effect; the agent can still search by itself"
+            _explain_empty(run, values_context.HELD_OUT, hint)
     hooks.write_state(run.settings.home, session, block.state)
 
 
 def _render_context(
-    paper: Paper, block: ContextBlock, *, output: Path | None, changed: bool | None
+    paper: Paper, block: values_context.ContextBlock, *, output: Path | None, changed: bool | None
 ) -> None:
     """Print the block, or the file that contains the block. Print nothing for an empty block."""
     if output:
@@ -414,8 +337,8 @@ def _render_context(
 
 
 def _explain_empty(run: Run, why: str, hint: str) -> None:
-    run.show(lambda paper: paper.line(dim(f"No context: {why}."), hang=2))
-    run.show(lambda paper: paper.line(dim(f"hint: {hint}")))
+    run.show(Paper.note, f"No context: {why}.", hang=2)
+    run.show(Paper.note, f"hint: {hint}")
 
 
 def _reason_for_empty(run: Run, project: str | None, folder: str) -> tuple[str, str]:
@@ -429,7 +352,7 @@ def _reason_for_empty(run: Run, project: str | None, folder: str) -> tuple[str, 
     return f"{folder} belongs to no known project, and no global memory fits", hint
 
 
-def _render_explained(paper: Paper, block: ContextBlock) -> None:
+def _render_explained(paper: Paper, block: values_context.ContextBlock) -> None:
     """Print what is included and omitted, with the reasons."""
     head = f"{block.tokens:,} tokens" if block.text else "No context."
     paper.line(
@@ -442,32 +365,30 @@ def _render_explained(paper: Paper, block: ContextBlock) -> None:
             tokens = sum(other.tokens for other in block.items if other.part is item.part)
             paper.heading(f"{item.part.value} · {tokens:,} tokens")
             part = item.part
-        paper.line(text.shorten(item.text.lstrip("-> "), _TEXT_CHARACTERS), indent=2, hang=2)
+        paper.line(text.shorten(item.text.lstrip("-> "), _TEXT_CHARACTERS), indent=2)
         score = f" · score {item.score:.2f}" if item.score is not None else ""
-        paper.line(dim(f"{item.why} · {item.tokens} tokens{score}"), indent=4)
+        paper.note(f"{item.why} · {item.tokens} tokens{score}", indent=4)
     if block.left_out:
         paper.heading("Left out")
         _render_left_out(paper, block.left_out)
     paper.blank()
     lanes = f"lanes: {hits.describe_lanes(block.lanes)} · " if block.lanes else ""
-    paper.line(dim(f"{lanes}{block.took_ms:.0f} ms"), hang=2)
+    paper.note(f"{lanes}{block.took_ms:.0f} ms", hang=2)
 
 
-def _render_left_out(paper: Paper, left_out: Iterable[LeftOut]) -> None:
+def _render_left_out(paper: Paper, left_out: Iterable[values_context.LeftOut]) -> None:
     """Print omitted items, grouped by reason, with the subjects of the first memories."""
-    groups: defaultdict[tuple[str, str], list[LeftOut]] = defaultdict(list)
+    groups: defaultdict[tuple[str, str], list[values_context.LeftOut]] = defaultdict(list)
     for item in left_out:
         groups[item.part.value, item.why].append(item)
     for (part, why), items in groups.items():
-        paper.line(
-            f"{part}: {why}", dim(f"  {len(items)}" if len(items) > 1 else ""), indent=2, hang=2
-        )
+        paper.line(f"{part}: {why}", dim(f"  {len(items)}" if len(items) > 1 else ""), indent=2)
         subjects = [
             text.shorten(item.subject, _SUBJECT_CHARACTERS) for item in items if item.subject
         ][:_SUBJECTS_SHOWN]
         more = f" and {len(items) - len(subjects)} more" if len(items) > len(subjects) else ""
         if subjects:
-            paper.line(dim(f"{'; '.join(subjects)}{more}"), indent=4)
+            paper.note(f"{'; '.join(subjects)}{more}", indent=4)
 
 
 # ----------------------------------------------------------------------------
@@ -476,59 +397,33 @@ def _render_left_out(paper: Paper, left_out: Iterable[LeftOut]) -> None:
 _NO_CHORES = "No pending chores."
 
 
-def _answer_handoff(
-    run: Run, words: str, *, folder: Path, store: bool, session: str | None
-) -> None:
-    if words and not store:
-        raise click.UsageError("to store a text, add --store", click.get_current_context())
-    view = perform(
-        run,
-        context_handoff.handoff,
-        folder=str(folder),
-        store=store,
-        session=session,
-        words=words or None,
-    )
-    run.answer(view, lambda paper: _render_handoff(paper, view))
-
-
 @command("chores", hidden=True, examples=["nacre chores", "nacre chores --list"])
-@click.option(
-    "--list",
-    "only_list",
-    is_flag=True,
-    help="List pending and abandoned chores without running them.",
-)
+@flag("--list", "List pending and abandoned chores without running them.", "only_list")
 @option("chores", "seconds")
-@click.pass_obj
 def chores(run: Run, only_list: bool, seconds: float) -> None:
     """Do the work that hooks left: read sessions, write handoffs, learn."""
     if only_list:
         home = run.settings.home
-        pending, abandoned = queue.waiting(home), queue.given_up(home)
-
-        def render_list(paper: Paper) -> None:
-            for chore in pending:
-                paper.line(
-                    bold(chore.kind),
-                    f"  {chore.session or chore.folder or ''}",
-                    dim(f"  {chore.note}"),
-                )
-            for chore in abandoned:
-                paper.line(
-                    bold("given up: "), f"{chore.kind}  {chore.session}", dim(f"  {chore.note}")
-                )
-            if not (pending or abandoned):
-                paper.line(_NO_CHORES)
-
-        run.answer({"waiting": pending, "given_up": abandoned}, render_list)
+        lists = queue.waiting(home), queue.given_up(home)
+        run.answer(dict(zip(("waiting", "given_up"), lists, strict=True)), _render_chores, *lists)
         return
     with acting(Actor(Face.DAEMON)):  # started by a hook that an agent ran
         report = perform(run, queue.do_waiting, seconds=seconds)
     counts = ", ".join(
         f"{count} {name.replace('_', ' ')}" for name, count in asdict(report).items() if count
     )
-    run.answer(report, lambda paper: paper.line(counts or _NO_CHORES))
+    run.answer(report, Paper.line, counts or _NO_CHORES)
+
+
+def _render_chores(
+    paper: Paper, pending: Sequence[queue.Chore], abandoned: Sequence[queue.Chore]
+) -> None:
+    for state, chores in (("", pending), ("given up: ", abandoned)):
+        for chore in chores:
+            place = chore.session or chore.folder or ""
+            paper.line(bold(f"{state}{chore.kind}"), f"  {place}", dim(f"  {chore.note}"))
+    if not (pending or abandoned):
+        paper.line(_NO_CHORES)
 
 
 def _render_handoff(paper: Paper, view: HandoffView) -> None:
@@ -543,7 +438,7 @@ def _render_handoff(paper: Paper, view: HandoffView) -> None:
         hint = "" if view.note else "  nacre context --handoff --store hands over the last session"
         paper.line(message, dim(hint))
         if view.note:
-            paper.line(dim(view.note), indent=2)
+            paper.note(view.note, indent=2)
         return
     state = "stored; " if view.is_new else ""
     state += f"given to {handoff.given}" if handoff.given else "waits for the next session"
@@ -551,6 +446,6 @@ def _render_handoff(paper: Paper, view: HandoffView) -> None:
         bold(f"session handoff {shown_minute(handoff.said)}"), dim(f"  {view.project} · {state}")
     )
     paper.body(handoff.content, indent=2)
-    paper.line(dim(f"from {handoff.session} · by {handoff.by}"), indent=2)
+    paper.note(f"from {handoff.session} · by {handoff.by}", indent=2)
     if view.note:
-        paper.line(dim(view.note), indent=2)
+        paper.note(view.note, indent=2)

@@ -11,16 +11,16 @@ import click
 from click.core import ParameterSource
 
 from nacre.base import text
-from nacre.cli import hits, output, terminal
+from nacre.cli import hits, terminal
 from nacre.cli.command import TEXT, DefaultGroup, Paper, Run, Span, bold, command, dim, joined
 from nacre.cli.memories import answer_todo
 from nacre.cli.operations import ask, perform
 from nacre.cli.options import (
     SESSION,
     SHORT_ID,
+    YES,
     argument,
     count,
-    find_project,
     kind_span,
     option,
     options,
@@ -38,7 +38,6 @@ from nacre.values import review as reviews
 from nacre.values import session
 
 if TYPE_CHECKING:
-    from nacre.home.views import Pending, PendingPage, UsedTogether
     from nacre.review.contradictions import JudgeReport
     from nacre.values.memory import Memory
     from nacre.values.review import (
@@ -70,8 +69,7 @@ _DONE = {
     ],
 )
 @options("review", "project", "only", "limit", "offset")
-@click.pass_context
-def review(context: click.Context, /, **wanted: Any) -> None:
+def review(run: Run, **wanted: Any) -> None:
     """Review pending items: keep, change or drop them.
 
     Two memories are pending if they contradict each other and nacre cannot tell which one is true. A memory is pending
@@ -81,17 +79,14 @@ def review(context: click.Context, /, **wanted: Any) -> None:
     On a terminal, all items are shown one by one, with keys to keep, edit, merge, drop or skip an item, and to undo the
     last decision. Otherwise, or with options, the command lists conflicts, then memories in doubt, then candidates.
     """
-    if context.invoked_subcommand is not None:
-        return
-    run: Run = context.obj
+    context = click.get_current_context()
     is_narrowed = any(
         context.get_parameter_source(name) is ParameterSource.COMMANDLINE for name in wanted
     )
     if not is_narrowed and terminal.can_be_drawn(run):
         terminal.go_through(run, ask(run, views.PendingPage, "review", limit=0).items)
         return
-    page = ask(run, views.PendingPage, "review", **wanted)
-    run.answer(page, lambda paper: _render(paper, page))
+    run.present(ask(run, views.PendingPage, "review", **wanted), _render)
 
 
 @review.command(
@@ -99,8 +94,7 @@ def review(context: click.Context, /, **wanted: Any) -> None:
 )
 @argument("review-keep", "references", metavar="ID...")
 @options("review-keep", "content", "into", "anyway")
-@click.pass_obj
-def keep(run: Run, /, references: tuple[str, ...], **fields: Any) -> None:
+def keep(run: Run, references: tuple[str, ...], **fields: Any) -> None:
     """Keep pending items.
 
     Candidates become memories. A memory in doubt is kept with a quality of at least .3, also next to a newer memory
@@ -113,7 +107,7 @@ def keep(run: Run, /, references: tuple[str, ...], **fields: Any) -> None:
             raise
         run.confirm(f"{error.message[:1].upper()}{error.message[1:]}. Keep it anyway?")
         kept = perform(run, queue.keep_items, references=references, **{**fields, "anyway": True})
-    run.answer({"kept": kept}, lambda paper: hits.render_outcomes(paper, "Kept", kept))
+    run.answer({"kept": kept}, hits.render_outcomes, "Kept", kept)
 
 
 @review.command(
@@ -122,8 +116,7 @@ def keep(run: Run, /, references: tuple[str, ...], **fields: Any) -> None:
 )
 @argument("review-drop", "references", metavar="ID...")
 @option("review-drop", "reason")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@click.pass_obj
+@YES
 def drop(run: Run, references: tuple[str, ...], reason: str | None, yes: bool) -> None:
     """Delete candidates, and retire memories in doubt.
 
@@ -136,10 +129,10 @@ def drop(run: Run, references: tuple[str, ...], reason: str | None, yes: bool) -
             if not run.home.candidates.find(reference.strip())
         ]
         if memories:
-            run.show(lambda paper: hits.render_table(paper, memories))
+            run.show(hits.render_table, memories)
             run.confirm("Retire?")
     gone = perform(run, queue.drop, references=references, reason=reason)
-    run.answer({"dropped": gone}, lambda paper: hits.render_outcomes(paper, "Dropped", gone))
+    run.answer({"dropped": gone}, hits.render_outcomes, "Dropped", gone)
 
 
 @review.command(
@@ -152,7 +145,6 @@ def drop(run: Run, references: tuple[str, ...], reason: str | None, yes: bool) -
 @argument("review-resolve", "reference", metavar="ID")
 @argument("review-resolve", "choice")
 @option("review-resolve", "reason")
-@click.pass_obj
 def resolve(run: Run, reference: str, choice: str, reason: str | None) -> None:
     """Resolve a conflict between two memories.
 
@@ -161,43 +153,39 @@ def resolve(run: Run, reference: str, choice: str, reason: str | None) -> None:
     """
     settled = perform(run, queue.resolve, reference=reference, choice=choice, reason=reason)
     outcome = f"  {settled.older.subject}: {_DONE[choice]}"
-    run.answer(settled, lambda paper: paper.line(bold("Resolved"), outcome, hang=2))
+    run.answer(settled, Paper.line, bold("Resolved"), outcome, hang=2)
 
 
 @review.command("judge", examples=["nacre review judge", "nacre review judge --json"])
 @click.option(
     "--background", is_flag=True, hidden=True, help="Run as background work, without output."
 )
-@click.pass_obj
 def judge(run: Run, background: bool) -> None:
     """Let the model judge pending items now.
 
     With models.background, new memories are judged in the background.
     """
-    with output.shown(run) as notify:
-        report = perform(run, contradictions.judge_waiting, notify, background=background)
+    report = perform(run, contradictions.judge_waiting, background=background)
     if not background:
-        run.answer(report, lambda paper: _render_judged(paper, report))
+        run.present(report, _render_judged)
 
 
-def _render(paper: Paper, page: PendingPage) -> None:
+def _render(paper: Paper, page: views.PendingPage) -> None:
     if not page.items:
         paper.line("Nothing is pending.")
         return
     for item in page.items:
         _render_item(paper, item)
         paper.blank()
-    paper.line(
-        dim(f"{len(page.items):,} of {count(page.total, 'item')}; nacre review keep ID keeps one")
+    paper.note(
+        f"{len(page.items):,} of {count(page.total, 'item')}; nacre review keep ID keeps one"
     )
-    paper.line(dim("nacre review drop ID drops a candidate or retires a memory in doubt"))
+    paper.note("nacre review drop ID drops a candidate or retires a memory in doubt")
     if page.conflicts:
-        paper.line(
-            dim("nacre review resolve ID keep-new, keep-old or keep-both resolves a conflict")
-        )
+        paper.note("nacre review resolve ID keep-new, keep-old or keep-both resolves a conflict")
 
 
-def _render_item(paper: Paper, item: Pending) -> None:
+def _render_item(paper: Paper, item: views.Pending) -> None:
     memory = item.memory
     if item.newer:
         paper.line(
@@ -211,14 +199,14 @@ def _render_item(paper: Paper, item: Pending) -> None:
             if judged
             else "not judged by a model"
         )
-        paper.line(Span(joined((item.detail, f"({by})"), " "), "yellow"), indent=2, hang=2)
+        paper.note(joined((item.detail, f"({by})"), " "), "yellow", indent=2)
         return
     paper.line(
         kind_span(memory.kind), "  ", bold(text.shorten(memory.content, _CHARACTERS)), hang=2
     )
-    paper.line(Span(terminal.why_of(item), "yellow"), indent=2)
+    paper.note(terminal.why_of(item), "yellow", indent=2)
     facts = (item.kind.value, memory.project, when(item.since), short_id(memory))
-    paper.line(dim(joined(facts)), indent=2)
+    paper.note(joined(facts), indent=2)
 
 
 def _side(paper: Paper, name: str, memory: Memory) -> None:
@@ -237,7 +225,7 @@ def _side(paper: Paper, name: str, memory: Memory) -> None:
         paper.framed(text.shorten(memory.content, _CHARACTERS), hits.origin_of(memory), indent=4)
     else:
         paper.line(dim(f"{name}: "), text.shorten(memory.content, _CHARACTERS), indent=2, hang=7)
-    paper.line(dim(joined(facts)), indent=9)
+    paper.note(joined(facts), indent=9)
 
 
 def _render_judged(paper: Paper, report: JudgeReport) -> None:
@@ -248,20 +236,20 @@ def _render_judged(paper: Paper, report: JudgeReport) -> None:
     paper.line(bold(f"Judged {count(report.judged, 'memory', 'memories')}"))
     paper.facts(
         (
-            ("claims", str(report.claims or "")),
-            ("superseded", str(report.superseded or "")),
+            ("claims", report.claims),
+            ("superseded", report.superseded),
             (
                 "in doubt",
                 f"{report.conflicts}; nacre review shows them" if report.conflicts else "",
             ),
-            ("todos done", str(report.todos or "")),
-            ("failed", str(report.given_up or "")),
-            ("still pending", str(report.waiting or "")),
+            ("todos done", report.todos),
+            ("failed", report.given_up),
+            ("still pending", report.waiting),
         ),
         indent=2,
     )
     if report.note:
-        paper.line(Span(report.note, "yellow"), indent=2, hang=2)
+        paper.note(report.note, "yellow", indent=2)
 
 
 # ----------------------------------------------------------------------------
@@ -298,7 +286,6 @@ _ASKED_WHICH = "Keep (n)ewer, (o)lder, (b)oth. Or type a sentence; Enter: later,
 @option("reflect", "limit", "--limit", "-n")
 @option("reflect", "project", help="Only about this project; . is this folder's project.")
 @options("reflect-answer", "link", "keep", "skip", "lesson")
-@click.pass_obj
 def reflect(
     run: Run, /, reference: str | None, limit: int, project: str | None, **answer: Any
 ) -> None:
@@ -312,18 +299,15 @@ def reflect(
     """
     if reference:
         done = perform(run, queue.answer, reference=reference, **answer)
-        run.answer(done, lambda paper: _render_answers(paper, [done]))
+        run.answer(done, _render_answers, [done])
     elif any(answer.values()):
-        raise click.UsageError("an answer needs an ID", click.get_current_context())
+        raise click.UsageError("an answer needs an ID")
     elif run.is_interactive and not run.as_json:
         _ask(run)
     else:
-        _list_reflect(run, limit=limit, project=find_project(run, project))
-
-
-def _list_reflect(run: Run, *, limit: int, project: str | None) -> None:
-    found = ask(run, reviews.Reflection, "reflect", limit=limit, project=project)
-    run.answer(found, lambda paper: _render_questions(paper, found))
+        run.present(
+            ask(run, reviews.Reflection, "reflect", limit=limit, project=project), _render_questions
+        )
 
 
 def _ask(run: Run) -> None:
@@ -341,7 +325,7 @@ def _ask(run: Run) -> None:
             break
         if given:
             done.append(perform(run, queue.answer, **given))
-    run.answer({}, lambda paper: _render_answers(paper, done, asked=len(found.questions)))
+    run.answer({}, _render_answers, done, asked=len(found.questions))
 
 
 def _given(question: Question) -> dict[str, Any] | None:
@@ -385,10 +369,8 @@ def _render_questions(paper: Paper, found: Reflection) -> None:
         _render_question(paper, question, question.id)
     left = found.total - len(found.questions)
     more = f"{count(left, 'more question')}; " if left else ""
-    paper.line(
-        dim(
-            f'{more}nacre review reflect ID --link …, "a sentence" or --skip; nacre review reflect asks you'
-        ),
+    paper.note(
+        f'{more}nacre review reflect ID --link …, "a sentence" or --skip; nacre review reflect asks you',
         hang=2,
     )
 
@@ -399,7 +381,7 @@ def _render_question(paper: Paper, question: Question, title: str) -> None:
     paper.line(bold(title), "  ", bold(how), hang=2)
     for number, memory in enumerate((question.first, question.second), 1):
         _side_reflect(paper, f"{number}: ", memory)
-    paper.line(Span(text.shorten(question.why, _CHARACTERS), "yellow"), indent=2, hang=2)
+    paper.note(text.shorten(question.why, _CHARACTERS), "yellow", indent=2)
     paper.blank()
 
 
@@ -410,7 +392,7 @@ def _side_reflect(paper: Paper, name: str, memory: Memory) -> None:
         paper.framed(text.shorten(memory.content, _CHARACTERS), "from outside", indent=4)
     else:
         paper.line(dim(name), text.shorten(memory.content, _CHARACTERS), indent=2, hang=3)
-    paper.line(dim(joined(facts)), indent=5)
+    paper.note(joined(facts), indent=5)
 
 
 def _render_answers(paper: Paper, done: Sequence[Reflected], *, asked: int | None = None) -> None:
@@ -433,9 +415,8 @@ def _render_answers(paper: Paper, done: Sequence[Reflected], *, asked: int | Non
             None,
         )
         if link and reflected.action == "linked":
-            paper.line(
-                dim(f"{short_id(reflected.first)} {link.rel} {short_id(reflected.second)}"),
-                indent=2,
+            paper.note(
+                f"{short_id(reflected.first)} {link.rel} {short_id(reflected.second)}", indent=2
             )
 
 
@@ -466,15 +447,7 @@ _BY_PERSON = {"used": "good", "corrected": "bad"}
 )
 @option("feedback", "stored", "--stored", help="A memory that the agent stored in the meantime.")
 @click.option("--good/--bad", "good", default=None, help="Your own rating, instead of a reply.")
-@click.pass_obj
-def feedback(
-    run: Run,
-    references: tuple[str, ...],
-    session: str | None,
-    reply: str | None,
-    stored: tuple[str, ...],
-    good: bool | None,
-) -> None:
+def feedback(run: Run, reply: str | None, good: bool | None, **judged: Any) -> None:
     """Rate whether recalled memories were useful.
 
     An agent's reply is compared with the named memories, or else with those recalled in the session since the last
@@ -483,38 +456,19 @@ def feedback(
     also pending in nacre review.
     """
     if good is None:
-        words = _reply(run, reply)
-        report = perform(
-            run,
-            recall.feedback,
-            reply=words,
-            references=references,
-            session=session,
-            stored=stored,
-        )
+        report = perform(run, recall.feedback, reply=_reply(run, reply), **judged)
+    elif reply or judged["stored"] or judged["session"] or not judged["references"]:
+        raise click.UsageError("--good and --bad require memories and no other options")
     else:
-        report = _verdict(run, references, good=good, is_mixed=bool(reply or stored or session))
-    run.answer(report, lambda paper: _render_feedback(paper, report))
-
-
-def _verdict(
-    run: Run, references: tuple[str, ...], *, good: bool, is_mixed: bool
-) -> FeedbackReport:
-    if is_mixed or not references:
-        raise click.UsageError(
-            "--good and --bad require memories and no other options", click.get_current_context()
-        )
-    return perform(run, recall.judge, references=references, good=good)
+        report = perform(run, recall.judge, references=judged["references"], good=good)
+    run.present(report, _render_feedback)
 
 
 def _reply(run: Run, path: str | None) -> str:
     if path and path != "-":
         return Path(path).read_text(encoding="utf-8", errors="replace")
     if run.is_interactive:
-        raise click.UsageError(
-            "no reply: pass --reply FILE, --good or --bad",
-            click.get_current_context(),
-        )
+        raise click.UsageError("no reply: pass --reply FILE, --good or --bad")
     return read_content("-")
 
 
@@ -527,7 +481,7 @@ def _render_feedback(paper: Paper, report: FeedbackReport) -> None:
         item.verdict is reviews.Verdict.CORRECTED and item.likeness is None
         for item in report.judged
     ):
-        paper.line(dim("nacre review lists memories rated as bad"))
+        paper.note("nacre review lists memories rated as bad")
 
 
 def _judged_row(item: Judged) -> tuple[Span | str, ...]:
@@ -564,60 +518,33 @@ _CHARACTERS_GAPS = 160
 @option("unanswered", "limit", "--limit", "-n")
 @click.option("--todo", metavar="ID", type=TEXT, help="Store a todo to answer the question.")
 @click.option("--dismiss", metavar="ID", type=TEXT, help="Hide a question in all wordings.")
-@click.pass_obj
-def gaps(
-    run: Run,
-    days: int,
-    project: str | None,
-    min_times: int,
-    limit: int,
-    todo: str | None,
-    dismiss: str | None,
-) -> None:
+def gaps(run: Run, todo: str | None, dismiss: str | None, **asked: Any) -> None:
     """List questions that nacre could not answer.
 
     Similar questions are grouped, the most frequent first. Questions that nacre can answer now are closed.
     """
     if todo and dismiss:
-        raise click.UsageError("use either --todo or --dismiss", click.get_current_context())
+        raise click.UsageError("use either --todo or --dismiss")
     if todo:
         answer_todo(run, perform(run, queue.add_todo, reference=todo))
     elif dismiss:
         gap = perform(run, queue.dismiss, reference=dismiss)
-        run.answer(gap, lambda paper: paper.line("Dismissed: ", bold(gap.question), hang=2))
+        run.answer(gap, Paper.line, "Dismissed: ", bold(gap.question), hang=2)
     else:
-        slug = find_project(run, project)
-        _list_gaps(run, days=days, project=slug, min_times=min_times, limit=limit)
+        found = ask(run, reviews.Unanswered, "unanswered", **asked)
+        has_log = run.settings.whole("traces.keep_days") > 0
+        run.present(found, _render_gaps, asked, has_log=has_log)
 
 
-def _list_gaps(run: Run, *, days: int, project: str | None, min_times: int, limit: int) -> None:
-    found = ask(
-        run,
-        reviews.Unanswered,
-        "unanswered",
-        days=days,
-        project=project,
-        min_times=min_times,
-        limit=limit,
-    )
-    has_log = run.settings.whole("traces.keep_days") > 0
-    is_narrowed = project is not None or min_times > 1
-    run.answer(
-        found,
-        lambda paper: _render_gaps(
-            paper, found, days=days, has_log=has_log, is_narrowed=is_narrowed
-        ),
-    )
-
-
-def _render_gaps(
-    paper: Paper, found: Unanswered, *, days: int, has_log: bool, is_narrowed: bool
-) -> None:
+def _render_gaps(paper: Paper, found: Unanswered, asked: dict[str, Any], *, has_log: bool) -> None:
     """Print each unanswered question, with its frequency and wordings."""
     if not has_log:
         paper.line("Questions are not stored: traces.keep_days is 0.", hang=2)
     if not found.gaps:
-        paper.line(f"No unanswered questions in the last {days} days{' match' * is_narrowed}.")
+        is_narrowed = asked["project"] is not None or asked["min_times"] > 1
+        paper.line(
+            f"No unanswered questions in the last {asked['days']} days{' match' * is_narrowed}."
+        )
     for gap in found.gaps:
         _render_gap(paper, gap)
     left = found.total - len(found.gaps)
@@ -626,11 +553,10 @@ def _render_gaps(
         "; ",
     )
     if more:
-        paper.line(dim(f"{more[:1].upper()}{more[1:]}."))
+        paper.note(f"{more[:1].upper()}{more[1:]}.")
     if found.gaps:
-        paper.line(
-            dim("nacre review gaps --todo ID stores a todo to answer it; --dismiss ID hides it"),
-            hang=2,
+        paper.note(
+            "nacre review gaps --todo ID stores a todo to answer it; --dismiss ID hides it", hang=2
         )
 
 
@@ -643,13 +569,11 @@ def _render_gap(paper: Paper, gap: UnansweredQuestion) -> None:
         f"last {when(gap.last)}",
         ", ".join(gap.projects),
     )
-    paper.line(dim(joined(facts)), indent=10)
+    paper.note(joined(facts), indent=10)
     for wording in gap.wordings[:_WORDINGS_SHOWN]:
-        paper.line(dim("also: "), text.shorten(wording, _CHARACTERS_GAPS), indent=10, hang=2)
+        paper.line(dim("also: "), text.shorten(wording, _CHARACTERS_GAPS), indent=10)
     if len(gap.wordings) > _WORDINGS_SHOWN:
-        paper.line(
-            dim(f"and {count(len(gap.wordings) - _WORDINGS_SHOWN, 'more wording')}"), indent=10
-        )
+        paper.note(f"and {count(len(gap.wordings) - _WORDINGS_SHOWN, 'more wording')}", indent=10)
     paper.blank()
 
 
@@ -670,7 +594,6 @@ _SUBJECT_CHARACTERS = 28
 )
 @argument("edges", "reference", metavar="[ID]", required=False)
 @option("edges", "limit", "--limit", "-n")
-@click.pass_obj
 def edges(run: Run, reference: str | None, limit: int) -> None:
     """List memories that were used together.
 
@@ -678,10 +601,10 @@ def edges(run: Run, reference: str | None, limit: int) -> None:
     higher if they are often used together with its best hits. With ID, only pairs of that memory.
     """
     found = ask(run, list[views.UsedTogether], "edges", reference=reference, limit=limit)
-    run.answer({"edges": found}, lambda paper: _render_edges(paper, found))
+    run.answer({"edges": found}, _render_edges, found)
 
 
-def _render_edges(paper: Paper, found: Sequence[UsedTogether]) -> None:
+def _render_edges(paper: Paper, found: Sequence[views.UsedTogether]) -> None:
     if not found:
         paper.line("No memories have been used together yet.")
         return

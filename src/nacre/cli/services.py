@@ -10,6 +10,7 @@ import time
 import webbrowser
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -23,9 +24,9 @@ from nacre.base.environment import environment
 from nacre.base.frozen import frozen
 from nacre.base.link import DaemonAwayError, DaemonRefusedError, ask, start_daemon
 from nacre.base.log import Log
-from nacre.cli.command import Paper, Part, Run, Span, bold, dim
+from nacre.cli.command import Paper, Run, Span, bold, dim
 from nacre.cli.command import command as command_command
-from nacre.cli.options import count
+from nacre.cli.options import count, flag
 from nacre.errors import OwnerOnlyError, UnavailableError
 from nacre.home.location import is_empty
 from nacre.hosts import connect as wiring_preview
@@ -38,16 +39,7 @@ from nacre.values.memory import AN_AGENT
 
 if TYPE_CHECKING:
     from nacre.data.imports import Captured
-    from nacre.serve.mcp import Face
-    from nacre.settings import Settings
-    from nacre.values.reports import (
-        FileChange,
-        HostCommand,
-        LeftAlone,
-        OwnMemory,
-        WiringDone,
-        WiringPlan,
-    )
+    from nacre.values.reports import FileChange, HostCommand, LeftAlone, WiringDone, WiringPlan
 
 _START_SECONDS = 10.0
 
@@ -64,7 +56,7 @@ class DaemonMet:
     message: str
 
 
-def start_for_hosts(settings: Settings) -> DaemonMet | None:
+def start_for_hosts(settings: nacre_settings.Settings) -> DaemonMet | None:
     """Start the daemon for the first session. Return ``None`` if a daemon runs already or is not allowed to start."""
     try:
         started = (
@@ -115,18 +107,12 @@ def end_other_version(home: Path) -> DaemonMet | None:
 
 
 _STYLES = {"+": "green", "-": "red", "@": "cyan"}
-_OUTLINED = {"create": "write", "change": "change", "remove": "remove"}
 Clean = Callable[[str], str]
 _LONGEST_LINE = 300
 _NEW_LINES = 12
 """Maximum number of lines shown of a new file."""
-_DONE = {"create": "wrote", "change": "changed", "remove": "removed", "none": "unchanged"}
-_TO_DO = {
-    "create": "would write",
-    "change": "would change",
-    "remove": "would remove",
-    "none": "unchanged",
-}
+_TO_DO = {"create": "write", "change": "change", "remove": "remove", "run": "run"}
+_DONE = {"create": "wrote", "change": "changed", "remove": "removed", "run": "ran"}
 
 
 @frozen
@@ -152,49 +138,54 @@ class Shown:
 
 
 def render_plan(paper: Paper, plan: WiringPlan, places: Shown, *, is_whole: bool = False) -> None:
-    """Print the planned changes. With ``is_whole``, print all lines and include nacre's own files."""
-    for change in plan.changes:
-        if change.action != "none" and (is_whole or not places.is_own(change.path)):
-            labels = ", ".join(registry.ALL_HOSTS[host].label for host in change.hosts)
-            paper.line(
-                bold(f"{_TO_DO[change.action]} {places.short(change.path)}"),
-                dim(f"  {labels}: {change.what}"),
-            )
-            for line in _shown(change, places.clean, is_whole=is_whole):
-                paper.verbatim("  " + line, _STYLES.get(line[:1], "dim"))
-    if not is_whole:
-        _own_files(paper, plan, places, _TO_DO)
-    for command in plan.commands:
-        paper.line(bold("would run "), places.words(command), dim(f"  {command.what}"), hang=2)
-    _own_memories(paper, plan.own_memories)
+    """Print the planned changes with their lines. With ``is_whole``, print all lines and include nacre's own files."""
+    verbs = {action: f"would {verb}" for action, verb in _TO_DO.items()}
+    _render_changes(paper, plan, places, verbs, shows_lines=True, is_whole=is_whole)
     same = sum(change.action == "none" for change in plan.changes)
     if same:
-        paper.line(dim(f"{count(same, 'file')} already up to date"))
-    _left(paper, plan.left_alone, places)
-    _left(paper, plan.kept, places, "kept      ")
+        paper.note(f"{count(same, 'file')} already up to date")
 
 
 def render_outline(paper: Paper, plan: WiringPlan, places: Shown) -> None:
     """Print the planned changes, one line for each file."""
-    rows: list[tuple[str, str, Part]] = []
+    _render_changes(paper, plan, places, _TO_DO)
+
+
+def _render_changes(
+    paper: Paper,
+    plan: WiringPlan,
+    places: Shown,
+    verbs: Mapping[str, str],
+    *,
+    shows_lines: bool = False,
+    is_whole: bool = False,
+) -> None:
+    width = max(map(len, verbs.values()))
+    own: Counter[tuple[str, str, str]] = Counter()
     for change in plan.changes:
-        if change.action != "none" and not places.is_own(change.path):
-            labels = ", ".join(registry.ALL_HOSTS[host].label for host in change.hosts)
-            rows.append(
-                (
-                    _OUTLINED[change.action],
-                    places.short(change.path),
-                    dim(f"{labels}: {change.what}"),
-                )
-            )
-    rows += [
-        (_OUTLINED[action], where, dim(f"{label}: {what}, {count(number, 'file')}"))
-        for action, where, label, what, number in _own(plan, places)
-    ]
-    rows += [("run", places.words(command), dim(command.what)) for command in plan.commands]
-    for verb, path, what in rows:
-        paper.line(bold(f"{verb:<7}"), path, "  ", what, hang=7)
-    _own_memories(paper, plan.own_memories)
+        if change.action == "none":
+            continue
+        if places.is_own(change.path) and not is_whole:
+            own[change.action, change.hosts[0], change.what] += 1
+            continue
+        labels = ", ".join(registry.ALL_HOSTS[host].label for host in change.hosts)
+        verb = bold(f"{verbs[change.action]:<{width}}")
+        paper.line(verb, f" {places.short(change.path)}", dim(f"  {labels}: {change.what}"))
+        for line in _shown(change, places.clean, is_whole=is_whole) if shows_lines else ():
+            paper.verbatim("  " + line, _STYLES.get(line[:1], "dim"))
+    for (action, host, what), number in own.items():
+        where = f" {count(number, 'file')} in {places.short(places.home / 'hosts' / host)}"
+        what = f"  {registry.ALL_HOSTS[host].label}: {what}"
+        paper.line(bold(f"{verbs[action]:<{width}}"), where, dim(what))
+    for command in plan.commands:
+        words = f" {places.words(command)}"
+        paper.line(bold(f"{verbs['run']:<{width}}"), words, dim(f"  {command.what}"), hang=2)
+    for memory in plan.own_memories:
+        style = "yellow" if memory.hint else "green"
+        label = registry.ALL_HOSTS[memory.host].label
+        hint = f" ({memory.hint})" if memory.hint else ""
+        told = f" own memory of {label}: {memory.told}{hint}"
+        paper.line(Span(f"{memory.state:<8}", style), told, hang=2)
     _left(paper, plan.left_alone, places)
     _left(paper, plan.kept, places, "kept      ")
 
@@ -207,49 +198,32 @@ def render_done(
     captured: Sequence[Captured] = (),
 ) -> None:
     """Print the changes, the daemon's state and the remaining steps."""
-    plan = done.plan
     left = {item.path for item in done.left_alone}
-    for change in plan.changes:
-        if change.action != "none" and change.path not in left and not places.is_own(change.path):
-            verb = Span(f"{_DONE[change.action]:<8}", "green")
-            paper.line(verb, f" {places.short(change.path)}", dim(f"  {change.what}"))
-    _own_files(paper, plan, places, _DONE)
+    changes = tuple(change for change in done.plan.changes if change.path not in left)
+    plan = replace(done.plan, changes=changes)
+    _render_changes(paper, plan, places, _DONE)
     if done.trusted:
         paper.line(Span(f"{'trusted':<8}", "green"), " the hooks, by Codex")
-    elif plan.is_nothing and not plan.left_alone:
+    elif done.plan.is_nothing and not plan.left_alone:
         state = "nothing is connected." if plan.is_removal else "everything is connected."
         paper.line(f"Nothing to do: {state}")
-    _own_memories(paper, plan.own_memories)
     _captured(paper, captured, places)
-    _copies(paper, done, places)
+    for path in done.backups:
+        paper.note(f"backup: {places.short(path)}")
+    for path in done.old_copies:
+        paper.note(f"backup from before nacre: {places.short(path)}")
     for command, said in done.failed:
         paper.line(Span("failed", "bold red"), f" {command}: {said}", hang=2)
-    _left(paper, (*plan.left_alone, *done.left_alone), places)
-    _left(paper, plan.kept, places, "kept      ")
+    _left(paper, done.left_alone, places)
     if daemon:
         paper.line(daemon.message, hang=2)
     if plan.is_removal:
-        paper.line(dim(f"Your memories stay in {places.short(places.home)}."))
+        paper.note(f"Your memories stay in {places.short(places.home)}.")
         return
     for host, note in plan.notes:
         if not plan.is_nothing or host == registry.NAME_CODEX:  # its hooks are not trusted yet
             paper.line(bold(registry.ALL_HOSTS[host].label), f": {note}", hang=2)
-    paper.line(
-        dim("nacre admin doctor hosts tests the hooks; nacre init --uninstall removes them.")
-    )
-
-
-def _own_memories(paper: Paper, found: Sequence[OwnMemory]) -> None:
-    """Print the state of the hosts' built-in memories."""
-    for memory in found:
-        style = "yellow" if memory.hint else "green"
-        label = registry.ALL_HOSTS[memory.host].label
-        hint = f" ({memory.hint})" if memory.hint else ""
-        paper.line(
-            Span(f"{memory.state:<8}", style),
-            f" own memory of {label}: {memory.told}{hint}",
-            hang=2,
-        )
+    paper.note("nacre admin doctor hosts tests the hooks; nacre init --uninstall removes them.")
 
 
 def _captured(paper: Paper, captured: Sequence[Captured], places: Shown) -> None:
@@ -276,43 +250,11 @@ def _captured(paper: Paper, captured: Sequence[Captured], places: Shown) -> None
                 )
 
 
-def _copies(paper: Paper, done: WiringDone, places: Shown) -> None:
-    """Print the locations of earlier versions of files."""
-    for path in done.backups:
-        paper.line(dim(f"backup: {places.short(path)}"))
-    for path in done.old_copies:
-        paper.line(dim(f"backup from before nacre: {places.short(path)}"))
-
-
-def _own_files(paper: Paper, plan: WiringPlan, places: Shown, verbs: Mapping[str, str]) -> None:
-    """Print the files in nacre's own folder, one line for each host and action."""
-    for action, where, label, what, number in _own(plan, places):
-        paper.line(
-            bold(f"{verbs[action]:<8}"),
-            f" {count(number, 'file')} in {where}",
-            dim(f"  {label}: {what}"),
-        )
-
-
-def _own(plan: WiringPlan, places: Shown) -> Iterator[tuple[str, str, str, str, int]]:
-    """Yield the action, folder, host, type and number of files in nacre's own folder."""
-    counted: Counter[tuple[str, str, str]] = Counter(
-        (change.action, change.hosts[0], change.what)
-        for change in plan.changes
-        if change.action != "none" and places.is_own(change.path)
-    )
-    for (action, host, what), number in counted.items():
-        yield (
-            action,
-            places.short(places.home / "hosts" / host),
-            registry.ALL_HOSTS[host].label,
-            what,
-            number,
-        )
-
-
 def _shown(change: FileChange, clean: Clean, *, is_whole: bool) -> Iterator[str]:
-    lines = [_cut(line) for line in wiring_preview.diff_of(change, clean)[2:]]
+    lines = [  # some settings files consist of a single line
+        line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]}…"
+        for line in wiring_preview.diff_of(change, clean)[2:]
+    ]
     if change.action == "change" or is_whole:
         yield from lines
         return
@@ -321,11 +263,6 @@ def _shown(change: FileChange, clean: Clean, *, is_whole: bool) -> Iterator[str]
     yield from lines[1 : _NEW_LINES + 1]
     if len(lines) > _NEW_LINES + 1:
         yield f"  … and {len(lines) - _NEW_LINES - 1} more lines"
-
-
-def _cut(line: str) -> str:
-    """Shorten a long line, since some settings files consist of a single line."""
-    return line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]}…"
 
 
 def _left(
@@ -345,11 +282,8 @@ _PAUSE_SECONDS = 0.1
 
 
 @command_command("open", examples=["nacre open", "nacre open --print", "nacre open --forget"])
-@click.option(
-    "--print", "only_prints", is_flag=True, help="Print the address instead of opening a browser."
-)
-@click.option("--forget", is_flag=True, help="End the access of every browser.")
-@click.pass_obj
+@flag("--print", "Print the address instead of opening a browser.", "only_prints")
+@flag("--forget", "End the access of every browser.")
 def open_dashboard(run: Run, only_prints: bool, forget: bool) -> None:
     """Open the dashboard in your browser.
 
@@ -361,7 +295,7 @@ def open_dashboard(run: Run, only_prints: bool, forget: bool) -> None:
     if forget:
         forgotten = browsers.Browsers(run.settings.home).forget()
         message = "Access of all browsers ended." if forgotten else "No browser had access."
-        run.answer({"forgotten": forgotten}, lambda paper: paper.line(message))
+        run.answer({"forgotten": forgotten}, Paper.line, message)
         return
     address = _address(run)
     is_open = not only_prints and _has_screen(run.settings.environ) and webbrowser.open(address)
@@ -369,12 +303,10 @@ def open_dashboard(run: Run, only_prints: bool, forget: bool) -> None:
     def render(paper: Paper) -> None:
         paper.verbatim(address)
         if not only_prints:
-            paper.line(
-                dim(
-                    "Opened in your browser."
-                    if is_open
-                    else "Open this address in a browser, within a minute."
-                )
+            paper.note(
+                "Opened in your browser."
+                if is_open
+                else "Open this address in a browser, within a minute."
             )
 
     run.answer({"address": address, "opened": is_open}, render)
@@ -439,8 +371,7 @@ def _address(run: Run) -> str:
     type=click.Choice(["core", "all"]),
     help="Offer four tools or all ten [default: the setting mcp.tools].",
 )
-@click.option("--structured", is_flag=True, help="Also return structured results, for programs.")
-@click.pass_obj
+@flag("--structured", "Also return structured results, for programs.")
 def mcp(run: Run, home: Path | None, tools: str | None, structured: bool) -> None:
     """Serve memory to an agent, over the Model Context Protocol.
 
@@ -452,13 +383,12 @@ def mcp(run: Run, home: Path | None, tools: str | None, structured: bool) -> Non
 
     if run.is_interactive:
         click.echo(
-            "Waiting for an agent: this command belongs in its settings. Ctrl-D ends it.",
-            err=True,
+            "Waiting for an agent: this command belongs in its settings. Ctrl-D ends it.", err=True
         )
     mcp_protocol.serve(face, mcp_protocol.Wire.taken())
 
 
-def _face(home: Path | None, *, everything: str | None, structured: bool) -> Face:
+def _face(home: Path | None, *, everything: str | None, structured: bool) -> calling.Face:
     settings = nacre_settings.load_settings(home)
     folder = None
     with contextlib.suppress(FileNotFoundError):  # the folder was deleted
@@ -474,7 +404,7 @@ def _face(home: Path | None, *, everything: str | None, structured: bool) -> Fac
     )
 
 
-def _start_daemon(settings: Settings) -> None:
+def _start_daemon(settings: nacre_settings.Settings) -> None:
     # Started by a process that ends immediately, because agents stop this server with all its child processes.
     link.start_process(str(settings.home), settings.environ, "serve", "--on-demand")
 
@@ -497,7 +427,6 @@ _SECONDS_STATUSLINE = 1.0
     "statusline",
     examples=["nacre statusline", """echo '{"session_id": "7f3a1c2d"}' | nacre statusline"""],
 )
-@click.pass_obj
 def statusline(run: Run) -> None:
     """Print a line for the status line of Claude Code.
 
@@ -505,6 +434,4 @@ def statusline(run: Run) -> None:
     ~/.claude/settings.json: "statusLine": {"type": "command", "command": "nacre statusline"}
     """
     found = look(environment(), _SECONDS_STATUSLINE)
-    run.answer(
-        {"told": 0, "to_review": 0} | found, lambda paper: paper.line(statusline_line(found))
-    )
+    run.answer({"told": 0, "to_review": 0} | found, Paper.line, statusline_line(found))

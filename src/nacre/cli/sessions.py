@@ -37,14 +37,14 @@ from nacre.cli.options import (
     OFFSET,
     amount,
     argument,
+    ask_pages,
     count,
     day,
     duration,
-    find_project,
+    flag,
     limit_option,
     minute,
     option,
-    pages,
     short_session,
     size,
     speaker_name,
@@ -60,16 +60,8 @@ from nacre.values import session as values_session
 from nacre.values.memory import SessionFilter
 
 if TYPE_CHECKING:
-    from nacre.home.archive import Restored
     from nacre.home.views import Resumption, SessionLine, SessionReport, SessionView
-    from nacre.values.session import (
-        ErrorMet,
-        Session,
-        SessionOutcome,
-        StoredSession,
-        StoredTurn,
-        Summary,
-    )
+
 
 _TURNS_SHOWN = 40
 _TAIL_SHOWN = 6
@@ -107,12 +99,9 @@ _CHILDREN_SHOWN = 12
     show_default=False,
     help=f"Maximum number of turns; 0 for all [default: {_TURNS_SHOWN}, {_TAIL_SHOWN} at the end; all with --json].",
 )
-@click.option("--tail", is_flag=True, help="Show the last turns.")
-@click.option(
-    "--follow", "-f", is_flag=True, help="Show the last turns, and new ones until Ctrl-C."
-)
-@click.option("--full", is_flag=True, help="Do not shorten long turns.")
-@click.pass_obj
+@flag("--tail", "Show the last turns.")
+@flag("--follow", "Show the last turns, and new ones until Ctrl-C.", "-f")
+@flag("--full", "Do not shorten long turns.")
 def show(
     run: Run,
     reference: str | None,
@@ -133,22 +122,13 @@ def show(
         )
     if follow:
         _follow(run, reference, limit or _TAIL_SHOWN, full=full)
-        return
-    if tail:
+    elif tail:
         end = ask_session(run, reference, limit=limit or _TAIL_SHOWN, at_end=True)
-
-        def render(paper: Paper) -> None:
-            render_facts(paper, end)
-            _render_turns(paper, end.turns, full=full)
-
-        run.answer(end, render)
-        return
-    limit = (0 if run.as_json else _TURNS_SHOWN) if limit is None else limit
-    view = ask_session(run, reference, first=first, limit=limit or None)
-    run.answer(
-        view,
-        lambda paper: _render_session(paper, view, first=first, full=full),
-    )
+        run.present(end, _render_end, full=full)
+    else:
+        limit = (0 if run.as_json else _TURNS_SHOWN) if limit is None else limit
+        view = ask_session(run, reference, first=first, limit=limit or None)
+        run.present(view, _render_session, first=first, full=full)
 
 
 def ask_session(
@@ -173,7 +153,7 @@ def ask_session(
     return view
 
 
-def tell_which(run: Run, reference: str | None, session: StoredSession) -> None:
+def tell_which(run: Run, reference: str | None, session: values_session.StoredSession) -> None:
     """Warn if the default session is from a different project because this folder has no session."""
     if reference is None and (
         session.project is None or place_of(run, None).project != session.project
@@ -214,9 +194,9 @@ def render_facts(paper: Paper, view: SessionView) -> None:
     paper.facts(
         (
             ("session", session.id),
-            ("project", stored.project or ""),
-            ("folder", session.cwd or ""),
-            ("branch", session.branch or ""),
+            ("project", stored.project),
+            ("folder", session.cwd),
+            ("branch", session.branch),
             (
                 "kind",
                 session.kind.value if session.kind is not values_session.SessionKind.MAIN else "",
@@ -226,22 +206,24 @@ def render_facts(paper: Paper, view: SessionView) -> None:
             ("time", _time(view)),
             ("turns", f"{stored.turns:,}"),
             ("tokens", tokens_told(session.tokens) if session.tokens else ""),
-            ("file", stored.file or ""),
+            ("file", stored.file),
         )
     )
 
 
-def _render_session(paper: Paper, view: SessionView, *, first: int, full: bool) -> None:
-    """Print a session's properties, turns, sub-agents and memories."""
+def _render_end(paper: Paper, view: SessionView, *, full: bool) -> None:
     render_facts(paper, view)
     _render_turns(paper, view.turns, full=full)
+
+
+def _render_session(paper: Paper, view: SessionView, *, first: int, full: bool) -> None:
+    """Print a session's properties, turns, sub-agents and memories."""
+    _render_end(paper, view, full=full)
     left = view.session.turns - first - len(view.turns)
     if left > 0:
         paper.blank()
-        paper.line(
-            dim(
-                f"{count(left, 'more turn')}: --from {first + len(view.turns)}, or --limit 0 for all"
-            )
+        paper.note(
+            f"{count(left, 'more turn')}: --from {first + len(view.turns)}, or --limit 0 for all"
         )
     render_outcome(paper, view)
 
@@ -273,20 +255,19 @@ def _render_children(paper: Paper, view: SessionView) -> None:
         drop=(3, 2),
         indent=2,
     )
-    if len(shown) < len(view.children):
-        paper.line(dim(f"and {len(view.children) - len(shown):,} more"), indent=2)
+    paper.more(len(view.children) - len(shown))
 
 
-def _render_turns(paper: Paper, turns: Sequence[StoredTurn], *, full: bool) -> None:
+def _render_turns(paper: Paper, turns: Sequence[values_session.StoredTurn], *, full: bool) -> None:
     for item in turns:
         _render_turn(paper, item, full=full)
 
 
-def _reference(stored: StoredSession) -> str:
+def _reference(stored: values_session.StoredSession) -> str:
     return joined((short_session(stored.session.native_id), stored.session.title or ""))
 
 
-def _model(session: Session) -> str:
+def _model(session: values_session.Session) -> str:
     version = f"{session.tool} {session.tool_version}" if session.tool_version else ""
     return joined((session.model or "", version))
 
@@ -299,7 +280,7 @@ def _time(view: SessionView) -> str:
     return joined((span, f"{duration(view.active)} active" if view.active else ""))
 
 
-def _render_turn(paper: Paper, item: StoredTurn, *, full: bool) -> None:
+def _render_turn(paper: Paper, item: values_session.StoredTurn, *, full: bool) -> None:
     turn = item.turn
     notes = [
         flag.name.lower()
@@ -320,15 +301,12 @@ def _render_turn(paper: Paper, item: StoredTurn, *, full: bool) -> None:
     calls = turn.tool_calls if full else turn.tool_calls[:_CALLS_SHOWN]
     for call in calls:
         outcome = f" → {call.outcome}" if call.outcome and call.outcome != "ok" else ""
-        paper.line(
-            dim(
-                f"{call.name}: {passages.shorten(call.input, 120)}{passages.shorten(outcome, 100)}"
-            ),
+        paper.note(
+            f"{call.name}: {passages.shorten(call.input, 120)}{passages.shorten(outcome, 100)}",
             indent=2,
-            hang=2,
         )
     if len(calls) < len(turn.tool_calls):
-        paper.line(dim(f"and {count(len(turn.tool_calls) - len(calls), 'more call')}"), indent=2)
+        paper.note(f"and {count(len(turn.tool_calls) - len(calls), 'more call')}", indent=2)
 
 
 # ----------------------------------------------------------------------------
@@ -399,14 +377,11 @@ def sessions() -> None:
 @option(SessionFilter, "model", help="Only sessions whose model name contains this, e.g. opus.")
 @options_options(SessionFilter, "kind", "subagents")
 @EVERYTHING
-@click.pass_obj
 def list_sessions(
     run: Run,
-    /,
     words: tuple[str, ...],
     limit: int,
     offset: int,
-    project: str | None,
     everything: bool,
     **filters: Any,
 ) -> None:
@@ -414,15 +389,17 @@ def list_sessions(
 
     WORDS select sessions by title, or by your first message if they have no title.
     """
-    filters |= {"project": find_project(run, project), "words": " ".join(words) or None}
-    last, most = views.SessionPage(()), None if everything else limit
-
-    def page(size: int, at: int) -> tuple[Sequence[SessionLine], bool]:
-        nonlocal last
-        last = ask(run, views.SessionPage, "sessions", filter=filters, limit=size, offset=at)
-        return last.lines, last.more
-
-    shown = tuple(pages(page, most, offset))
+    filters["words"] = " ".join(words) or None
+    last, shown = ask_pages(
+        run,
+        views.SessionPage,
+        "sessions",
+        "lines",
+        filter=filters,
+        limit=limit,
+        offset=offset,
+        everything=everything,
+    )
 
     def render(paper: Paper) -> None:
         if shown:
@@ -443,7 +420,7 @@ def _render_sessions(
     paper.table(rows, header=_COLUMNS, drop=(5, 8, 4, 6, 7, 2, 1, 3), least=_LEAST_TITLE)
     if has_more:
         paper.blank()
-        paper.line(dim(f"more: --offset {offset + len(lines)}"))
+        paper.note(f"more: --offset {offset + len(lines)}")
 
 
 def _row(line: SessionLine) -> tuple[Cell, ...]:
@@ -494,7 +471,6 @@ _OPEN_END_LABELS = {
     ],
 )
 @argument("session-summary", "reference", metavar="[ID]...", nargs=-1)
-@click.pass_obj
 def summary(run: Run, reference: tuple[str, ...]) -> None:
     """Summarise sessions: requests, outcome, open points and actions.
 
@@ -531,13 +507,13 @@ def _render_summary(paper: Paper, report: SessionReport) -> None:
                 if topic.speaker is values_session.Speaker.OWNER
                 else f"{speaker_name(topic.speaker)}: "
             )
-            paper.line("· ", dim(speaker), topic.text, indent=2, hang=2)
+            paper.line("· ", dim(speaker), topic.text, indent=2)
     paper.heading("Ended")
     _render_outcome(paper, summary.outcome)
     if summary.open_ends:
         paper.heading("Left open")
         for end in summary.open_ends:
-            paper.line("· ", dim(f"{_OPEN_END_LABELS[end.kind]}: "), end.text, indent=2, hang=2)
+            paper.line("· ", dim(f"{_OPEN_END_LABELS[end.kind]}: "), end.text, indent=2)
     _render_work(paper, summary)
     unresolved = [error for error in summary.errors if not error.mended]
     if unresolved:
@@ -552,7 +528,7 @@ def _address_owner(reason: str) -> str:
     return reason
 
 
-def _render_outcome(paper: Paper, outcome: SessionOutcome) -> None:
+def _render_outcome(paper: Paper, outcome: values_session.SessionOutcome) -> None:
     paper.line(
         Span(outcome.ending.value, _TINTS_SUMMARY[outcome.ending]),
         dim(f"  {_address_owner(outcome.reason)}"),
@@ -562,7 +538,7 @@ def _render_outcome(paper: Paper, outcome: SessionOutcome) -> None:
         paper.line(bold(f"{speaker_name(outcome.speaker)}:"), " ", outcome.words, indent=2)
 
 
-def _render_work(paper: Paper, summary: Summary) -> None:
+def _render_work(paper: Paper, summary: values_session.Summary) -> None:
     changed = [f"{file.path}{_times(file.edits)}" for file in summary.modified]
     read = sum(1 for file in summary.files if not file.edits)
     only_read = f"{count(read, 'file')} only read" if read else ""
@@ -592,13 +568,12 @@ def _render_work(paper: Paper, summary: Summary) -> None:
     )
 
 
-def _render_errors(paper: Paper, errors: Sequence[ErrorMet]) -> None:
+def _render_errors(paper: Paper, errors: Sequence[values_session.ErrorMet]) -> None:
     paper.heading("Unresolved errors")
     for error in errors[:_ERRORS_SHOWN]:
-        paper.line(dim(f"{error.call}{_times(error.times)}"), indent=2, hang=2)
+        paper.note(f"{error.call}{_times(error.times)}", indent=2)
         paper.framed(error.text, "tool output", indent=4)
-    if len(errors) > _ERRORS_SHOWN:
-        paper.line(dim(f"and {len(errors) - _ERRORS_SHOWN:,} more with --json"), indent=2)
+    paper.more(len(errors) - _ERRORS_SHOWN, " with --json")
 
 
 def _list(items: Iterable[str], most: int) -> str:
@@ -628,8 +603,7 @@ def _failed(number: int) -> str:
     ],
 )
 @argument("resume", "what", metavar="[ID|WORDS]...", nargs=-1)
-@click.option("--print", "only_print", is_flag=True, help="Print the command without running it.")
-@click.pass_obj
+@flag("--print", "Print the command without running it.", "only_print")
 def resume(run: Run, what: tuple[str, ...], only_print: bool) -> None:
     """Continue a session in its own tool.
 
@@ -641,7 +615,7 @@ def resume(run: Run, what: tuple[str, ...], only_print: bool) -> None:
         run, views.Resumption, "resume", what=" ".join(what) or None, folder=str(Path.cwd())
     )
     if run.as_json or only_print:
-        run.answer(resumption, lambda paper: paper.verbatim(_shell_command(resumption)))
+        run.answer(resumption, Paper.verbatim, _shell_command(resumption))
         return
     if not (run.is_interactive and sys.stdout.isatty()):
         raise click.UsageError("no terminal: pass --print")
@@ -652,9 +626,10 @@ def resume(run: Run, what: tuple[str, ...], only_print: bool) -> None:
             hint=f"run where it is installed: {_shell_command(resumption)}",
         )
     run.show(
-        lambda paper: paper.line(
-            *session_title(resumption.line), dim(f"  {shlex.join(resumption.command)}"), hang=2
-        )
+        Paper.line,
+        *session_title(resumption.line),
+        dim(f"  {shlex.join(resumption.command)}"),
+        hang=2,
     )
     run.close()
     _exec_tool(run, program, resumption)
@@ -707,8 +682,7 @@ _ENDINGS = {".md": "markdown", ".markdown": "markdown", ".jsonl": "jsonl", ".jso
     show_default=True,
     help="The file to write; - is standard output.",
 )
-@click.option("--force", is_flag=True, help="Overwrite the file.")
-@click.pass_obj
+@flag("--force", "Overwrite the file.")
 def export_session(
     run: Run, reference: str | None, form: str | None, output: Path, force: bool
 ) -> None:
@@ -742,7 +716,7 @@ def export_session(
         "turns": len(view.turns),
         "bytes": len(data),
     }
-    run.answer(record, lambda paper: paper.line(f"Wrote {len(view.turns):,} turns to {path}"))
+    run.answer(record, Paper.line, f"Wrote {len(view.turns):,} turns to {path}")
 
 
 def _lines(view: SessionView, form: str) -> Iterable[str]:
@@ -778,21 +752,19 @@ def _line(value: object) -> str:
     type=click.Path(path_type=Path, file_okay=False),
     help="Write it into this folder.",
 )
-@click.pass_obj
 def restore(run: Run, reference: str, folder: Path | None) -> None:
     """Restore a session's transcript from the archive.
 
     Without --to, it is restored to its original place, where its tool finds it. It contains no secrets or images.
     """
-    restored = perform(run, archive.restore, reference=reference, folder=folder)
-    run.answer(restored, lambda paper: _render_restored(paper, restored))
+    run.present(perform(run, archive.restore, reference=reference, folder=folder), _render_restored)
 
 
-def _render_restored(paper: Paper, restored: Restored) -> None:
+def _render_restored(paper: Paper, restored: archive.Restored) -> None:
     paper.line(bold("Wrote"), f" {restored.path} ", dim(f"({size(restored.size)})"))
     if restored.is_whole:
-        paper.line(dim("Secrets, images and other encoded data are not included."), indent=2)
+        paper.note("Secrets, images and other encoded data are not included.", indent=2)
     else:
-        paper.line(
-            dim("Only its turns were archived, as JSON lines; its tool cannot read them."), indent=2
+        paper.note(
+            "Only its turns were archived, as JSON lines; its tool cannot read them.", indent=2
         )

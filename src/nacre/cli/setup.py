@@ -5,131 +5,85 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Sequence
-from dataclasses import field, replace
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from nacre.base.frozen import frozen
 from nacre.cli import output, writer
-from nacre.cli.command import TEXT, Cell, Paper, Part, Run, Span, bold, command, dim
-from nacre.cli.options import Record, seconds
+from nacre.cli.command import TEXT, Paper, Part, Run, Span, bold, command, dim
+from nacre.cli.options import flag, seconds
 from nacre.cli.writer import MAX_KEY_CHARACTERS, check_key, describe_key_storage, list_programs
 from nacre.errors import InvalidInputError, ModelRefusedError, NacreError
 from nacre.home import spending as spending_models
 from nacre.llm import credentials, providers
-from nacre.settings import load_settings
+from nacre.settings import Settings, load_settings
 from nacre.setup import models
 from nacre.setup import setup as found_writers
 
 if TYPE_CHECKING:
     from nacre.llm.credentials import Provider
-    from nacre.settings import Settings
     from nacre.setup.models import Done, Tried, Wish, WriterRequest, WriterStatus
     from nacre.setup.setup import WriterProposal
 
 
-@frozen
-class SetupOptions:
-    """The options of the command. Missing options are ``None``."""
-
-    provider: str | None
-    auth: str | None
-    model: str | None
-    base_url: str | None
-    embedding: str | None
-    background: bool | None
-    daily_budget: float | None
-    tokens_per_day: int | None = None
-    secret: str | None = field(default=None, repr=False)
-    takes_proposals: bool = False
-
-    @property
-    def is_nothing(self) -> bool:
-        """True if no option requests a change."""
-        others = (self.embedding, self.background, self.daily_budget, self.tokens_per_day)
-        return not self.names_model and all(option is None for option in others)
-
-    @property
-    def names_model(self) -> bool:
-        """True if an option concerns the model or the access to the model."""
-        return any((self.provider, self.auth, self.model, self.base_url, self.secret))
-
-
-class Asks(Protocol):
-    """A source of answers to questions, such as a terminal."""
-
-    def key(self, settings: Settings, wish: Wish) -> str | None:
-        """Return a key for the request's provider."""
-
-    def model(self, settings: Settings, provider: str, base_url: str | None) -> str:
-        """Return the name of a model."""
-
-
-def complete(settings: Settings, options: SetupOptions, asks: Asks | None) -> Wish:
-    """Build a change request from the options, asking for missing values.
+def complete(
+    settings: Settings, wish: Wish, provider: str, dialog: Dialog | None, *, takes_proposals: bool
+) -> Wish:
+    """Complete a change request, asking for missing values.
 
     If there is no terminal, raises UsageError, which names the missing options.
     """
-    rest = models.Wish(
-        embedding=options.embedding,
-        background=options.background,
-        daily_budget=options.daily_budget,
-        tokens_per_day=options.tokens_per_day,
-    )
-    if not options.names_model:
-        return rest
-    provider = _provider(settings, options)
+    if not any((provider, wish.auth, wish.model, wish.base_url, wish.secret)):
+        return wish
+    provider = provider or _provider(settings, wish)
     if provider == spending_models.NONE:
         return models.Wish(
-            spending_models.NONE, embedding=options.embedding, daily_budget=options.daily_budget
+            spending_models.NONE, embedding=wish.embedding, daily_budget=wish.daily_budget
         )
-    if options.base_url is None:
+    if wish.base_url is None:
         credentials.provider_of(settings, provider)  # raises if it is unknown
-    method = models.method_for(provider, options.auth, options.secret)
-    wish = models.Wish(
-        f"{provider}:",
-        method.name if method else options.auth,
-        options.secret,
-        options.base_url,
-        options.embedding,
-        options.background,
-        options.daily_budget,
-        options.tokens_per_day,
-    )
+    model = wish.model
+    wish = with_key(replace(wish, model=f"{provider}:"), wish.secret)
     missing = []
     if models.needs_key(settings, wish):
-        secret = asks.key(settings, wish) if asks else None
-        wish = with_key(wish, secret) if secret else wish
-        missing += [] if secret else ["--key-env VAR or --key-stdin"]
-    model, missing_model = _model(settings, options, provider, asks)
-    missing += missing_model
-    if missing:
-        raise click.UsageError(
-            f"{provider} needs more: add {', '.join(missing)}", click.get_current_context()
-        )
+        if dialog:
+            wish = with_key(wish, dialog.key(wish))
+        else:
+            missing.append("--key-env VAR or --key-stdin")
+    current = settings.text("models.default")
+    model = model or (current if current.partition(":")[0] == provider else None)
+    if not model and dialog:
+        model = dialog.model(provider, wish.base_url)
+    elif not model:
+        known = None if wish.base_url else credentials.provider_of(settings, provider)
+        proposed = next(iter(providers.list_proposed(known) if known else []), None)
+        model = proposed if takes_proposals else None
+        or_yes = f" (or --yes for {proposed})" if proposed else ""
+        missing += [] if model else [f"--model NAME{or_yes}"]
+    if missing or not model:
+        raise click.UsageError(f"{provider} needs more: add {', '.join(missing)}")
     return replace(wish, model=models.full_name(settings, model, provider))
 
 
-def with_key(wish: Wish, secret: str) -> Wish:
+def with_key(wish: Wish, secret: str | None) -> Wish:
     """Return a request with a key and the key's sign-in method. Raises UnusableCredentialsError."""
     method = models.method_for(wish.provider, wish.auth, secret)
     return replace(wish, auth=method.name if method else wish.auth, secret=secret)
 
 
-def _provider(settings: Settings, options: SetupOptions) -> str:
-    """Return the provider that the provider, model or sign-in method implies, or else the current provider."""
-    if options.provider:
-        return options.provider
-    if options.model:
-        named = models.full_name(settings, options.model, "")
+def _provider(settings: Settings, wish: Wish) -> str:
+    """Return the provider that the model or sign-in method implies, or else the current provider."""
+    if wish.model:
+        named = models.full_name(settings, wish.model, "")
         if not named.startswith(":"):
             return named.partition(":")[0]
-    if options.auth:
-        return provider_of_method(settings, options.auth)
+    if wish.auth:
+        return provider_of_method(settings, wish.auth)
     current: str = settings.text("models.default").partition(":")[0]
     if current == spending_models.NONE:
-        raise click.UsageError("no provider: add --provider", click.get_current_context())
+        raise click.UsageError("no provider: add --provider")
     return current
 
 
@@ -138,27 +92,6 @@ def provider_of_method(settings: Settings, auth: str) -> str:
     method = credentials.methods()[auth]
     installed = {program.provider for program in models.programs(settings) if program.path}
     return method.through if method.through in installed else method.provider
-
-
-def _model(
-    settings: Settings, options: SetupOptions, provider: str, asks: Asks | None
-) -> tuple[str, list[str]]:
-    """Return the model's name, and the missing options."""
-    current = settings.text("models.default")
-    if options.model:
-        return options.model, []
-    if current.partition(":")[0] == provider:
-        return current, []
-    if asks:
-        return asks.model(settings, provider, options.base_url), []
-    names = (
-        []
-        if options.base_url
-        else providers.list_proposed(credentials.provider_of(settings, provider))
-    )
-    if options.takes_proposals and names:
-        return names[0], []
-    return "", [f"--model NAME{f' (or --yes for {names[0]})' if names else ''}"]
 
 
 # ----------------------------------------------------------------------------
@@ -180,21 +113,46 @@ class Option:
 
 def walk(run: Run) -> Wish:
     """Ask for everything, proposing current or detected values. Raises NacreError."""
-    dialog = Dialog(run)
-    found = models.status(run.settings)
-    local = providers.servers_here(run.settings)
-    dialog.show_found(found, local)
-    option = dialog.choose(_options(run.settings, found, local))
+    dialog, settings = Dialog(run), run.settings
+    found, local = models.status(settings), providers.servers_here(settings)
+    run.introduce(_render_found, found, local)
+    options = _options(settings, found, local)
+    rows = [(option.label, option.note) for option in options]
+    question = bold("How should nacre reach a model?")
+    run.introduce(_render_choices, rows, question)
+    default = _first(settings, options) + 1
+    chosen = click.prompt("Number", default, type=click.IntRange(1, len(rows)), err=True)
+    option = options[int(chosen) - 1]
     if option.provider == spending_models.NONE:
         return models.Wish(spending_models.NONE)
     wish = models.Wish(f"{option.provider}:", option.auth or None)
     if option.provider == _OTHER:
         wish = dialog.other()
-    if models.needs_key(run.settings, wish) or dialog.wants_other_key(wish):
-        wish = with_key(wish, dialog.key(run.settings, wish))
-    model = dialog.model(run.settings, wish.provider, wish.base_url)
-    wish = replace(wish, model=models.full_name(run.settings, model, wish.provider))
+    if models.needs_key(settings, wish) or dialog.wants_other_key(wish):
+        wish = with_key(wish, dialog.key(wish))
+    model = dialog.model(wish.provider, wish.base_url)
+    wish = replace(wish, model=models.full_name(settings, model, wish.provider))
     return dialog.bounds(replace(wish, embedding=dialog.embedding()))
+
+
+def _render_found(paper: Paper, found: models.SigningIn, local: dict[str, list[str]]) -> None:
+    """Print the credentials, commands and servers found on this machine."""
+    paper.line(
+        "A language model is optional. With one, nacre writes better memories and merges them better."
+    )
+    paper.heading("Found on this machine")
+    ways = ", ".join(_describe(way) for way in found.ways if way.state != "missing")
+    servers = "; ".join(_server(name, names) for name, names in local.items())
+    paper.facts(
+        (
+            ("credentials", ways or "none"),
+            ("commands", list_programs(found)),
+            ("servers", servers or "none responding"),
+            ("keys stored", describe_key_storage(found)),
+            ("current model", found.model),
+        ),
+        indent=2,
+    )
 
 
 class Dialog:
@@ -204,40 +162,6 @@ class Dialog:
         self._run = run
         self._settings = run.settings
 
-    def show_found(self, found: models.SigningIn, local: dict[str, list[str]]) -> None:
-        """Print the credentials, commands and servers found on this machine."""
-        paper = self._run.paper(stderr=True)
-        paper.line(
-            "A language model is optional. With one, nacre writes better memories and merges them better."
-        )
-        paper.heading("Found on this machine")
-        paper.facts(
-            (
-                (
-                    "credentials",
-                    ", ".join(_describe(way) for way in found.ways if way.state != "missing")
-                    or "none",
-                ),
-                ("commands", list_programs(found)),
-                (
-                    "servers",
-                    "; ".join(_server(name, names) for name, names in local.items())
-                    or "none responding",
-                ),
-                ("keys stored", describe_key_storage(found)),
-                ("current model", self._settings.text("models.default")),
-            ),
-            indent=2,
-        )
-        self._show(paper)
-
-    def choose(self, options: Sequence[Option]) -> Option:
-        """Ask the user to choose an option."""
-        rows = [(option.label, option.note) for option in options]
-        return options[
-            self._number("How should nacre reach a model?", rows, _first(self._settings, options))
-        ]
-
     def other(self) -> Wish:
         """Ask for a provider that is not in the list, either by name or by address."""
         names = [
@@ -245,11 +169,8 @@ class Dialog:
             for name, provider in credentials.providers(self._settings).items()
             if provider.api == "chat"
         ]
-        paper = self._paper()
-        paper.line(
-            f"Known providers: {', '.join(names)}. For another OpenAI-compatible server, enter a name of your choice."
-        )
-        self._show(paper)
+        known = f"Known providers: {', '.join(names)}. For another OpenAI-compatible server, "
+        self._run.introduce(Paper.line, f"{known}enter a name of your choice.")
         name = str(click.prompt("Provider", err=True)).strip().lower()
         if credentials.is_built_in(name) or name in self._settings["models.providers"]:
             return models.Wish(f"{name}:")
@@ -273,7 +194,7 @@ class Dialog:
             f"Use the key {taken.masked} from {taken.origin}?", default=True, err=True
         )
 
-    def key(self, settings: Settings, wish: Wish) -> str:
+    def key(self, wish: Wish) -> str:
         """Ask for a key at a hidden prompt."""
         method = credentials.methods().get(wish.auth or "")
         label = (
@@ -282,9 +203,9 @@ class Dialog:
             else "API key (hidden)"
         )
         while True:
-            secret = self._hidden(
-                f"{label} for {credentials.provider_of(models.wished(settings, wish), wish.provider).label}"
-            )
+            after = models.wished(self._settings, wish)
+            provider = credentials.provider_of(after, wish.provider)
+            secret = self._hidden(f"{label} for {provider.label}")
             try:
                 with_key(wish, secret)
             except NacreError as error:
@@ -292,18 +213,18 @@ class Dialog:
                 continue
             return secret
 
-    def model(self, settings: Settings, provider: str, base_url: str | None) -> str:
+    def model(self, provider: str, base_url: str | None) -> str:
         """Ask for a model. The answer is the number of a proposed model, or any name."""
+        settings = self._settings
         wish = models.Wish(f"{provider}:", base_url=base_url)
         target = credentials.provider_of(models.wished(settings, wish), provider)
         names = providers.list_proposed(target)
         current = settings.text("models.default")
         if current.partition(":")[0] == provider:
             names = list(dict.fromkeys([current.partition(":")[2], *names]))
-        paper = self._paper()
-        paper.line(bold("Which model?"), dim("  a number, or any other name"))
-        paper.facts(_numbered([(name, _price(settings, target, name)) for name in names]))
-        self._show(paper)
+        rows = [(name, _price(settings, target, name)) for name in names]
+        hint = dim("  a number, or any other name")
+        self._run.introduce(_render_choices, rows, bold("Which model?"), hint)
         while True:
             answer = str(click.prompt("Model", default="1" if names else None, err=True)).strip()
             if not answer.isdecimal():
@@ -317,25 +238,17 @@ class Dialog:
     def embedding(self) -> str:
         """Ask for the embedding model."""
         current = self._settings.text("embedding.model")
-        paper = self._paper()
-        paper.line(
-            "Vectors find similar meaning in other words. minilm is bundled and works offline; none turns vectors off."
+        self._run.introduce(
+            Paper.line,
+            "Vectors find similar meaning in other words. minilm is bundled and works offline; none turns vectors off.",
         )
-        self._show(paper)
         return str(click.prompt("Vectors", default=current, err=True)).strip()
 
     def bounds(self, wish: Wish) -> Wish:
         """Ask whether the model is allowed to work in the background, and for its limit."""
         after = models.wished(self._settings, wish)
         proposal = writer.named(replace(self._run.home, settings=after), str(wish.model))
-        paper = self._paper()
-        paper.line(
-            "In the background, the model writes memories from finished sessions and does nacre's other model work. "
-            "Otherwise it only works when you request it."
-        )
-        paper.line(writer.describe_scope(proposal))
-        writer.render_alternatives(paper, proposal)
-        self._show(paper)
+        self._run.introduce(_render_background, proposal)
         is_on = self._settings.flag("models.background")
         if not click.confirm("Let it work in the background?", default=is_on, err=True):
             return replace(wish, background=False)
@@ -368,16 +281,6 @@ class Dialog:
                 continue
             return int(limit)
 
-    def _number(self, question: str, rows: Sequence[tuple[str, str]], default: int) -> int:
-        paper = self._paper()
-        paper.line(bold(question))
-        paper.facts(_numbered(rows))
-        self._show(paper)
-        chosen = click.prompt(
-            "Number", default=default + 1, type=click.IntRange(1, len(rows)), err=True
-        )
-        return int(chosen) - 1
-
     def _hidden(self, question: str, *, may_be_empty: bool = False) -> str:
         while True:
             default = "" if may_be_empty else None
@@ -389,19 +292,23 @@ class Dialog:
             except NacreError as error:
                 click.echo(error.message, err=True)
 
-    def _paper(self) -> Paper:
-        return self._run.paper(stderr=True)
 
-    def _show(self, paper: Paper) -> None:
-        click.echo(f"\n{paper.text()}", nl=False, err=True)
-
-
-def _numbered(rows: Sequence[tuple[str, str]]) -> list[tuple[str, Cell]]:
-    """Return the numbered choices with their notes. The notes are wrapped, so that all text is visible."""
-    return [
+def _render_choices(paper: Paper, rows: Sequence[tuple[str, str]], *question: Part) -> None:
+    """Print the numbered choices with their notes. The notes are wrapped, so that all text is visible."""
+    paper.line(*question)
+    paper.facts(
         (f"{number:>4}", (label, dim(f" ({note})" if note else "")))
         for number, (label, note) in enumerate(rows, 1)
-    ]
+    )
+
+
+def _render_background(paper: Paper, proposal: WriterProposal) -> None:
+    paper.line(
+        "In the background, the model writes memories from finished sessions and does nacre's other model work. "
+        "Otherwise it only works when you request it."
+    )
+    paper.line(writer.describe_scope(proposal))
+    writer.render_alternatives(paper, proposal)
 
 
 def _options(
@@ -436,41 +343,22 @@ def _options(
 def _first(settings: Settings, options: Sequence[Option]) -> int:
     """Return the current option, or else the best detected writer, or else nothing."""
     current, auth = settings.text("models.default").partition(":")[0], settings.text("models.auth")
-    same = [
-        at
-        for at, option in enumerate(options)
-        if option.provider == current and option.auth in ("", auth)
-    ]
-    available = [
-        at
-        for at, option in enumerate(options)
-        if option.note == "found" or option.note.startswith("running")
-    ]
-    if current == spending_models.NONE:
-        best = [
-            found.name.partition(":")[0]
-            for found in found_writers.found_writers(settings)
-            if not found.problem
-        ]
-        available.sort(
-            key=lambda at: (
-                best.index(options[at].provider) if options[at].provider in best else len(best)
-            )
-        )
-        return next(iter([*available, len(options) - 1]))
-    return next(iter([*same, *available, len(options) - 2]))
+    found = found_writers.found_writers(settings)
+    best = [writer.name.partition(":")[0] for writer in found if not writer.problem]
+    ranked = [(len(best), len(options) - (1 if current == spending_models.NONE else 2))]
+    for at, option in enumerate(options):
+        if option.provider == current != spending_models.NONE and option.auth in ("", auth):
+            return at
+        if option.note.startswith(("found", "running")):
+            rank = best.index(option.provider) if option.provider in best else len(best)
+            ranked.append((rank, at))
+    return min(ranked)[1]
 
 
 def _price(settings: Settings, provider: Provider, model: str) -> str:
-    """Describe the price of a model. Return an empty string if the price is unknown."""
     if spending_models.is_by_subscription(settings, f"{provider.name}:{model}"):
         return "paid by subscription"
-    price = providers.capabilities_of(settings, provider, model).price
-    if price is None:
-        return ""
-    if not (price.input or price.output):
-        return "free"
-    return f"US$ {price.input:.2f} per million tokens read, {price.output:.2f} written"
+    return writer.describe_price(providers.capabilities_of(settings, provider, model).price)
 
 
 def _server(name: str, names: Sequence[str]) -> str:
@@ -520,13 +408,10 @@ _OUTCOMES = {
 @click.option(
     "--key-env", type=TEXT, metavar="VAR", help="Store the key from this environment variable."
 )
-@click.option("--key-stdin", is_flag=True, help="Store the key from standard input.")
+@flag("--key-stdin", "Store the key from standard input.")
 @click.option("--model", type=TEXT, metavar="NAME", help="The model, with or without its provider.")
 @click.option(
-    "--base-url",
-    type=TEXT,
-    metavar="URL",
-    help="The address of an OpenAI-compatible provider.",
+    "--base-url", type=TEXT, metavar="URL", help="The address of an OpenAI-compatible provider."
 )
 @click.option(
     "--embedding",
@@ -546,10 +431,7 @@ _OUTCOMES = {
     help="The daily limit for background work.",
 )
 @click.option(
-    "--tokens-per-day",
-    type=click.IntRange(1),
-    metavar="N",
-    help="The same for a subscription.",
+    "--tokens-per-day", type=click.IntRange(1), metavar="N", help="The same for a subscription."
 )
 @click.option(
     "--writer",
@@ -557,7 +439,7 @@ _OUTCOMES = {
     metavar="NAME",
     help="The writer of memories, such as claude-cli:haiku; see nacre writer.",
 )
-@click.option("--none", "goes_without", is_flag=True, help="Use no model.")
+@flag("--none", "Use no model.", "goes_without")
 @click.option(
     "--test/--no-test",
     "tests",
@@ -565,24 +447,17 @@ _OUTCOMES = {
     show_default=True,
     help="Ask the model one short question.",
 )
-@click.option("--yes", "-y", is_flag=True, help="Do not ask; accept the proposals.")
-@click.pass_obj
-def setup(  # noqa: PLR0913 - one a question
+@flag("--yes", "Do not ask; accept the proposals.", "-y")
+def setup(
     run: Run,
     provider: str | None,
-    auth: str | None,
     key_env: str | None,
     key_stdin: bool,
-    model: str | None,
-    base_url: str | None,
-    embedding: str | None,
-    background: bool | None,
-    daily_budget: float | None,
-    tokens_per_day: int | None,
     writer: str | None,
     goes_without: bool,
     tests: bool,
     yes: bool,
+    **given: Any,
 ) -> None:
     """Choose a language model, sign in, and set its budget.
 
@@ -591,55 +466,43 @@ def setup(  # noqa: PLR0913 - one a question
     changes only the options you pass. --yes alone sets no model or writer; it shows the command that would.
     """
     run.settings.actor.require_owner("nacre writer setup")
-    if goes_without and any((provider, auth, key_env, key_stdin, model, base_url, writer)):
+    wish = models.Wish(**given)
+    others = (provider, wish.auth, key_env, key_stdin, wish.model, wish.base_url, writer)
+    if goes_without and any(others):
         raise click.UsageError(
-            "--none cannot be combined with a provider, a key, a model or a writer",
-            click.get_current_context(),
+            "--none cannot be combined with a provider, a key, a model or a writer"
         )
     if goes_without:
-        wish = models.Wish("none", embedding=embedding, daily_budget=daily_budget)
+        wish = models.Wish("none", embedding=wish.embedding, daily_budget=wish.daily_budget)
     else:
-        secret = _read_key(run, key_env, key_stdin=key_stdin)
-        options = SetupOptions(
-            provider,
-            auth,
-            model,
-            base_url,
-            embedding,
-            background,
-            daily_budget,
-            tokens_per_day,
-            secret,
-            yes,
-        )
-        wish = _wish(run, options, writer, may_ask=run.is_interactive and not yes and not key_stdin)
+        wish = replace(wish, secret=_read_key(run, key_env, key_stdin=key_stdin))
+        may_ask = run.is_interactive and not yes and not key_stdin
+        if provider or wish != models.Wish():
+            dialog = Dialog(run) if may_ask else None
+            wish = complete(run.settings, wish, provider or "", dialog, takes_proposals=yes)
+        elif may_ask and not writer:
+            wish = walk(run)
+        elif not (writer or yes):
+            raise InvalidInputError(
+                "not interactive and no options: pass --provider and --model, and --key-env or --key-stdin if it "
+                "needs a key; or --writer, --none, --embedding, --background, --daily-budget",
+                hint="nacre writer setup --provider anthropic --model claude-haiku-5-5 "
+                "--key-env ANTHROPIC_API_KEY --yes",
+            )
     models.changes(run.settings, wish)  # report invalid values before using the network
     models.check_bound(run.settings, wish)
-    named = models.WriterRequest(writer=writer, tokens_per_day=tokens_per_day) if writer else None
+    bound = wish.tokens_per_day
+    named = models.WriterRequest(writer=writer, tokens_per_day=bound) if writer else None
     if named:
         models.refuse(models.wished(run.settings, wish), named)
     tried = _try(run, wish, tests=tests, may_ask=run.is_interactive and not yes)
     _finish(run, wish, tried, named)
 
 
-def _wish(run: Run, options: SetupOptions, writer: str | None, *, may_ask: bool) -> Wish:
-    if not options.is_nothing:
-        return complete(run.settings, options, Dialog(run) if may_ask else None)
-    if writer or options.takes_proposals:
-        return models.Wish()
-    if may_ask:
-        return walk(run)
-    raise InvalidInputError(
-        "not interactive and no options: pass --provider and --model, and --key-env or --key-stdin if it needs a key; "
-        "or --writer, --none, --embedding, --background, --daily-budget",
-        hint="nacre writer setup --provider anthropic --model claude-haiku-5-5 --key-env ANTHROPIC_API_KEY --yes",
-    )
-
-
 def _read_key(run: Run, variable: str | None, *, key_stdin: bool) -> str | None:
     """Return the key that the options refer to. Keys are never arguments, which are visible in shell histories."""
     if variable and key_stdin:
-        raise click.UsageError("--key-env or --key-stdin, not both", click.get_current_context())
+        raise click.UsageError("--key-env or --key-stdin, not both")
     if key_stdin:
         secret = sys.stdin.read(MAX_KEY_CHARACTERS).strip()
         where = "standard input"
@@ -665,8 +528,7 @@ def _try(run: Run, wish: Wish, *, tests: bool, may_ask: bool) -> Tried:
         run.confirm("Set it anyway?")
         return tried
     raise ModelRefusedError(
-        f"{tried.message}; nothing was changed",
-        hint=f"{tried.hint}; --no-test sets it anyway",
+        f"{tried.message}; nothing was changed", hint=f"{tried.hint}; --no-test sets it anyway"
     )
 
 
@@ -676,19 +538,25 @@ def _finish(run: Run, wish: Wish, tried: Tried, named: WriterRequest | None) -> 
     done = models.apply(run.settings, wish)
     run.warnings += done.notes
     status, proposal = _writer_status(run, done, named)
-    if named:
-        done = _with_writer(done)
-    run.answer(
-        _setup_record(done, tried, status, proposal),
-        lambda paper: _render_setup(paper, done, tried, status, proposal),
-    )
-
-
-def _with_writer(done: Done) -> Done:
-    """Add the settings that changed when the writer was set."""
-    before, after = done.settings, load_settings(done.settings.home, done.settings.environ)
-    more = {key: after[key] for key in after.values if after[key] != before[key]}
-    return replace(done, settings=after, changed={**done.changed, **more})
+    if named:  # setting the writer changed more settings
+        before, after = done.settings, load_settings(done.settings.home, done.settings.environ)
+        more = {key: after[key] for key in after.values if after[key] != before[key]}
+        done = replace(done, settings=after, changed={**done.changed, **more})
+    settings = done.settings
+    record = {
+        "model": settings.text("models.default"),
+        "auth": settings.text("models.auth") or None,
+        "embedding": settings.text("embedding.model"),
+        "background": settings.flag("models.background"),
+        "daily_budget_usd": settings.number("models.daily_budget_usd"),
+        "changed": models.hidden(settings, done.changed),
+        "writer": status.writer,
+        "writer_command": proposal.command if proposal else None,
+        "config": settings.config,
+        "credential": {"kept": done.kept, "masked": done.masked} if done.kept else None,
+        "test": tried,
+    }
+    run.answer(record, _render_setup, done, tried, status, proposal)
 
 
 def _writer_status(
@@ -700,39 +568,13 @@ def _writer_status(
     try:
         home = replace(run.home, settings=done.settings)
         status = models.status_writer(home)
-        return status, writer.best_for(home) if status.state == "off" else None
+        preferred = done.settings.text("models.default")
+        is_off = status.state == "off"
+        return status, found_writers.propose(home, preferred=preferred) if is_off else None
     except NacreError as error:
         run.warnings.append(error.message)
         name = models.named(done.settings)
         return models.WriterStatus(name or "none", "unavailable" if name else "off"), None
-
-
-def _setup_record(
-    done: Done, tried: Tried, status: WriterStatus, proposal: WriterProposal | None
-) -> Record:
-    """Return the settings, the changes and the test result."""
-    settings = done.settings
-    return {
-        "model": settings.text("models.default"),
-        "auth": settings.text("models.auth") or None,
-        "embedding": settings.text("embedding.model"),
-        "background": settings.flag("models.background"),
-        "daily_budget_usd": settings.number("models.daily_budget_usd"),
-        "changed": [
-            {"key": key, "value": models.hidden(settings, value)}
-            for key, value in done.changed.items()
-        ],
-        "writer": status.writer,
-        "writer_command": proposal.command if proposal else None,
-        "config": str(settings.config),
-        "credential": {"kept": done.kept, "masked": done.masked} if done.kept else None,
-        "test": {
-            "outcome": tried.outcome,
-            "seconds": round(tried.seconds, 3),
-            "message": tried.message or None,
-            "hint": tried.hint or None,
-        },
-    }
 
 
 def _render_setup(

@@ -15,30 +15,25 @@ from nacre.base.times import shown
 from nacre.care import health as checking
 from nacre.care import proofs as prove
 from nacre.cli import hits, output, sessions
-from nacre.cli.command import (
-    Cell,
-    DefaultGroup,
-    Paper,
-    Run,
-    Span,
-    bold,
-    command,
-    dim,
-)
+from nacre.cli.command import Cell, DefaultGroup, Paper, Run, Span, bold, command, dim
 from nacre.cli.operations import ask, perform, place_of
 from nacre.cli.options import (
+    YES,
     argument,
     count,
     day,
     find_project,
+    flag,
     kind_span,
     option,
     place_name,
+    read_content,
     short_id,
     short_session,
     tie_hint,
     when,
 )
+from nacre.context import build
 from nacre.home import change
 from nacre.hosts import verify
 from nacre.memories import projects
@@ -47,10 +42,7 @@ from nacre.values import models
 
 if TYPE_CHECKING:
     from nacre.care.health import Status
-    from nacre.care.proofs import Proof
     from nacre.home.views import Place, SessionLine
-    from nacre.memories.projects import ProjectDetail, ProjectLine, ProjectMergePlan, ProjectMoved
-    from nacre.setup.models import WriterStatus
     from nacre.values.memory import Memory
     from nacre.values.reports import Check, Problem
 
@@ -58,15 +50,13 @@ _LEAST_CONTENT = 44
 
 
 @command("status", examples=["nacre", "nacre status", "nacre status --json"])
-@click.pass_obj
 def status(run: Run) -> None:
     """Show today's activity, new memories and pending reviews.
 
     On a terminal, nacre without a command shows it too. The database is read without waiting for running work, so the
     end of a session may still be missing.
     """
-    page = perform(run, checking.status)
-    run.answer(page, lambda paper: _render(paper, page))
+    run.present(perform(run, checking.status), _render)
 
 
 def _render(paper: Paper, status: Status) -> None:
@@ -83,9 +73,9 @@ def _render(paper: Paper, status: Status) -> None:
     _render_learned(paper, status)
     _render_waiting(paper, status)
     paper.heading("Today's cost")
-    paper.line(_cost(status), indent=2, hang=2)
+    paper.line(_cost(status), indent=2)
     paper.blank()
-    paper.line(dim('nacre recall "…" searches it; nacre --help lists all commands'))
+    paper.note('nacre recall "…" searches it; nacre --help lists all commands')
 
 
 def _render_beginning(paper: Paper, page: Status) -> None:
@@ -106,7 +96,7 @@ def _render_beginning(paper: Paper, page: Status) -> None:
     for name, effect in rows:
         paper.line(bold(name), "\u00a0" * (width - len(name) + 2), effect, indent=2, hang=width + 2)
     paper.blank()
-    paper.line(dim("nacre --help lists all commands"))
+    paper.note("nacre --help lists all commands")
 
 
 def _hosts(page: Status) -> Iterator[tuple[str, Cell]]:
@@ -126,10 +116,10 @@ def _render_today(paper: Paper, page: Status) -> None:
         paper.table([_session(line) for line in page.today], drop=(2, 1), indent=2)
         more = page.sessions_today - len(page.today)
         after = f"and {more:,} more: nacre sessions list --since today; " if more > 0 else ""
-        paper.line(dim(f"{after}nacre resume ID reopens one"), indent=2, hang=2)
+        paper.note(f"{after}nacre resume ID reopens one", indent=2)
         return
     read = f"; transcripts last read {when(page.read)}" if page.read else ""
-    paper.line(f"No session yet{read}: ", bold("nacre\u00a0ingest"), indent=2, hang=2)
+    paper.line(f"No session yet{read}: ", bold("nacre\u00a0ingest"), indent=2)
 
 
 def _session(line: SessionLine) -> tuple[Cell, ...]:
@@ -151,9 +141,9 @@ def _render_learned(paper: Paper, page: Status) -> None:
     paper.table(
         [_memory(memory) for memory in page.learned], drop=(1, 3), least=_LEAST_CONTENT, indent=2
     )
-    paper.line(dim("nacre retire ID removes one from recall"), indent=2, hang=2)
+    paper.note("nacre retire ID removes one from recall", indent=2)
     if any(memory.proposed for memory in page.learned):
-        paper.line(dim("nacre review keep ID accepts an agent's proposal"), indent=2, hang=2)
+        paper.note("nacre review keep ID accepts an agent's proposal", indent=2)
 
 
 def _memory(memory: Memory) -> tuple[Cell, ...]:
@@ -191,7 +181,7 @@ def _cost(page: Status) -> str:
     return f"{f'{spent} of {models.dollars(page.budget)} a day; ' if is_paid else ''}{_writing(page.writer)}"
 
 
-def _writing(writer: WriterStatus) -> str:
+def _writing(writer: writers.WriterStatus) -> str:
     took = "" if writer.limit is None else f", {writer.tokens_today:,} of {writer.limit:,} tokens"
     ahead = f", {count(writer.waiting, 'session')} queued" if writer.waiting else ""
     return f"{writer.writer}: {writers.STATES[writer.state]}{took}{ahead}"
@@ -213,9 +203,8 @@ def render_problems(
     paper.heading(f"{count(len(problems), 'problem')}; {rest}")
     for problem in problems[:PROBLEMS_SHOWN]:
         hint = f" ({problem.hint})" if problem.hint else ""
-        paper.line(Span(problem.path, "yellow"), f": {problem.message}{hint}", indent=2, hang=2)
-    if len(problems) > PROBLEMS_SHOWN:
-        paper.line(dim(f"and {len(problems) - PROBLEMS_SHOWN} more: --json lists all"), indent=2)
+        paper.line(Span(problem.path, "yellow"), f": {problem.message}{hint}", indent=2)
+    paper.more(len(problems) - PROBLEMS_SHOWN, ": --json lists all")
 
 
 # ----------------------------------------------------------------------------
@@ -238,19 +227,15 @@ _MARKS = {
     ],
 )
 @click.argument("part", required=False, type=click.Choice(["hosts"]), metavar="[hosts]")
-@click.option("--deep", is_flag=True, help="Check every part against its source.")
+@flag("--deep", "Check every part against its source.")
 @option(
-    "doctor-deep",
-    "everything",
-    "--all",
-    help="With --deep: reread all transcripts, not a sample.",
+    "doctor-deep", "everything", "--all", help="With --deep: reread all transcripts, not a sample."
 )
 @option(
     "doctor",
     "repair",
     help="Repair what can be repaired without loss: permissions, and more with --deep.",
 )
-@click.pass_obj
 def doctor(run: Run, part: str | None, deep: bool, everything: bool, repair: bool) -> None:
     """Check the installation, the agents and the stored data.
 
@@ -261,7 +246,7 @@ def doctor(run: Run, part: str | None, deep: bool, everything: bool, repair: boo
         _prove_hosts(run, with_options=deep or repair)
         return
     if everything and not deep:
-        raise click.UsageError("--all requires --deep", click.get_current_context())
+        raise click.UsageError("--all requires --deep")
     if deep:
         _prove(run, everything=everything, with_repair=repair)
     else:
@@ -272,9 +257,7 @@ def doctor(run: Run, part: str | None, deep: bool, everything: bool, repair: boo
 
 def _prove_hosts(run: Run, *, with_options: bool) -> None:
     if with_options:
-        raise click.UsageError(
-            "hosts cannot be combined with --deep or --repair", click.get_current_context()
-        )
+        raise click.UsageError("hosts cannot be combined with --deep or --repair")
     answer_checks(run, perform(run, verify.prove_hosts))
 
 
@@ -337,10 +320,10 @@ def _render_checks(paper: Paper, checks: Sequence[Check]) -> None:
         name = f"{check.name:<{width}}".replace(" ", "\u00a0")
         paper.line(padded, "  ", bold(name), "  ", check.detail, hang=width + 11)
         if check.hint and check.state != "ok":
-            paper.line(dim(check.hint), indent=width + 11)
+            paper.note(check.hint, indent=width + 11)
 
 
-def _render_findings(paper: Paper, proofs: Sequence[Proof], repaired: int) -> None:
+def _render_findings(paper: Paper, proofs: Sequence[prove.Proof], repaired: int) -> None:
     """Print the findings and repairs for parts with more than one finding."""
     if repaired:
         paper.blank()
@@ -350,12 +333,9 @@ def _render_findings(paper: Paper, proofs: Sequence[Proof], repaired: int) -> No
             continue
         paper.heading(f"{proof.area}: {count(len(proof.findings), 'finding')}")
         for finding in proof.findings[:PROBLEMS_SHOWN]:
-            paper.line(finding.sentence, indent=2, hang=2)
-            paper.line(dim(finding.repair), indent=4)
-        if len(proof.findings) > PROBLEMS_SHOWN:
-            paper.line(
-                dim(f"and {len(proof.findings) - PROBLEMS_SHOWN} more: --json lists all"), indent=2
-            )
+            paper.line(finding.sentence, indent=2)
+            paper.note(finding.repair, indent=4)
+        paper.more(len(proof.findings) - PROBLEMS_SHOWN, ": --json lists all")
 
 
 # ----------------------------------------------------------------------------
@@ -368,43 +348,38 @@ _SHOWN = 12
 @click.group(
     "project",
     cls=DefaultGroup,
-    places={"page": "page:page"},
     examples=[
         "nacre project list",
         "nacre project show acme-billing",
         "nacre project tie acme-billing ~/code/billing",
     ],
 )
-@click.pass_context
-def project(context: click.Context) -> None:
+def project(run: Run) -> None:
     """Manage projects: names, folders, dependencies.
 
     A project is created by its first memory (nacre store --project NAME) or by the first session in its folder. It is
     identified by the repository's remote, or else by the path. projects/NAME/project.md in the vault lists its folders,
     remotes and names.
     """
-    if context.invoked_subcommand is not None:
-        return
-    run: Run = context.obj
     place = place_of(run, None)
-    run.answer(place, lambda paper: _render_project(paper, place))
+    run.present(place, _render_project)
 
 
 @project.command("list", examples=["nacre project list", "nacre project list --json"])
-@click.pass_obj
 def list_(run: Run) -> None:
     """List the projects, the most recently used first."""
     lines = ask(run, list[projects.ProjectLine], "project-list")
-    run.answer({"projects": lines}, lambda paper: _render_list(paper, lines))
+    run.answer({"projects": lines}, _render_list, lines)
 
 
 @project.command("show", examples=["nacre project show", "nacre project show acme-billing --json"])
 @argument("project-show", "project", metavar="[PROJECT]", required=False, default=".")
-@click.pass_obj
 def show_project(run: Run, project: str) -> None:
     """Show a project, by default this folder's."""
-    detail = ask(run, projects.ProjectDetail, "project-show", project=_named(run, project))
-    run.answer(detail, lambda paper: _render_detail(paper, detail))
+    run.present(
+        ask(run, projects.ProjectDetail, "project-show", project=_named(run, project)),
+        _render_detail,
+    )
 
 
 @project.command(
@@ -421,7 +396,6 @@ def show_project(run: Run, project: str) -> None:
     required=False,
     type=click.Path(exists=True, file_okay=False, path_type=Path),
 )
-@click.pass_obj
 def tie(run: Run, project: str, folder: Path | None) -> None:
     """Assign a folder, with its repository, to a project.
 
@@ -430,9 +404,7 @@ def tie(run: Run, project: str, folder: Path | None) -> None:
     path = Path(os.path.abspath(folder or Path.cwd()))
     place = perform(run, change.tie, project=project, folder=str(path))
     record = {"project": place.project, "folder": str(path)}
-    run.answer(
-        record, lambda paper: paper.line(f"{path} now belongs to ", bold(place.project or ""), ".")
-    )
+    run.answer(record, Paper.line, f"{path} now belongs to ", bold(place.project or ""), ".")
 
 
 @project.command(
@@ -442,14 +414,16 @@ def tie(run: Run, project: str, folder: Path | None) -> None:
 @argument("project-rename", "project", metavar="OLD")
 @argument("project-rename", "name", metavar="NEW")
 @option("project-rename", "reason")
-@click.pass_obj
 def rename(run: Run, project: str, name: str, reason: str | None) -> None:
     """Rename a project.
 
     Its folder in the vault is renamed too. Its memories keep their ids, and the old name stays as an alias.
     """
-    moved = perform(run, projects.rename, project=_named(run, project), name=name, reason=reason)
-    run.answer(moved, lambda paper: _render_moved(paper, moved, "is now called"))
+    run.present(
+        perform(run, projects.rename, project=_named(run, project), name=name, reason=reason),
+        _render_moved,
+        "is now called",
+    )
 
 
 @project.command(
@@ -462,10 +436,9 @@ def rename(run: Run, project: str, name: str, reason: str | None) -> None:
 @argument("project-merge", "project", metavar="FROM")
 @argument("project-merge", "into", metavar="INTO")
 @option("project-merge", "reason")
-@click.option("--dry-run", is_flag=True, help="Only show the plan.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@click.pass_obj
-def merge(run: Run, /, dry_run: bool, yes: bool, reason: str | None, **names: str) -> None:
+@flag("--dry-run", "Only show the plan.")
+@YES
+def merge(run: Run, dry_run: bool, yes: bool, reason: str | None, **names: str) -> None:
     """Merge a project into another.
 
     INTO gets the memories, sessions, folders, remotes and names of FROM. The page of FROM is retired, and your text on
@@ -474,16 +447,17 @@ def merge(run: Run, /, dry_run: bool, yes: bool, reason: str | None, **names: st
     fields: dict[str, Any] = {name: _named(run, value) for name, value in names.items()}
     plan = perform(run, projects.plan_merge, **fields)
     if dry_run:
-        run.answer(plan, lambda paper: _render_plan(paper, plan))
+        run.present(plan, _render_plan)
         return
     run.settings.actor.require_owner("nacre project merge")
     if not yes and run.is_interactive:
-        run.show(lambda paper: _render_plan(paper, plan))
+        run.show(_render_plan, plan)
     run.confirm(
         "Merge?", yes=yes, refusal="not interactive: pass --yes, or --dry-run to see the plan"
     )
-    moved = perform(run, projects.merge, **fields, reason=reason)
-    run.answer(moved, lambda paper: _render_moved(paper, moved, "is now part of"))
+    run.present(
+        perform(run, projects.merge, **fields, reason=reason), _render_moved, "is now part of"
+    )
 
 
 @project.command(
@@ -496,7 +470,6 @@ def merge(run: Run, /, dry_run: bool, yes: bool, reason: str | None, **names: st
 @argument("project-depend", "project", metavar="PROJECT")
 @argument("project-depend", "on", metavar="ON...")
 @option("project-depend", "remove")
-@click.pass_obj
 def depend(run: Run, project: str, on: Sequence[str], remove: bool) -> None:
     """Set which projects a project depends on.
 
@@ -504,7 +477,7 @@ def depend(run: Run, project: str, on: Sequence[str], remove: bool) -> None:
     """
     line = perform(run, projects.depend, project=_named(run, project), on=tuple(on), remove=remove)
     named = ", ".join(line.dependencies) or "nothing"
-    run.answer(line, lambda paper: paper.line(bold(line.slug), f" depends on {named}."))
+    run.answer(line, Paper.line, bold(line.slug), f" depends on {named}.")
 
 
 def _named(run: Run, name: str) -> str:
@@ -521,20 +494,16 @@ def _render_project(paper: Paper, place: Place) -> None:
             dim(f"  {tie_hint(place.namesake)}") if place.namesake else ".",
         )
     if not place.known:
-        paper.line(
-            dim("There are no projects yet: each is created by its first session or memory.")
-        )
+        paper.note("There are no projects yet: each is created by its first session or memory.")
         return
     paper.heading("Projects")
     for name in place.known:
         paper.line(name, indent=2)
 
 
-def _render_list(paper: Paper, lines: Sequence[ProjectLine]) -> None:
+def _render_list(paper: Paper, lines: Sequence[projects.ProjectLine]) -> None:
     if not lines:
-        paper.line(
-            dim("There are no projects yet: each is created by its first session or memory.")
-        )
+        paper.note("There are no projects yet: each is created by its first session or memory.")
         return
     rows = [
         (
@@ -549,13 +518,13 @@ def _render_list(paper: Paper, lines: Sequence[ProjectLine]) -> None:
     paper.table(rows, header=("project", "memories", "sessions", "last", ""))
 
 
-def _names(line: ProjectLine) -> str:
+def _names(line: projects.ProjectLine) -> str:
     """Return the aliases and dependencies of a project."""
     groups = (("also", line.aliases), ("depends on", line.dependencies))
     return "; ".join(f"{label} {', '.join(names)}" for label, names in groups if names)
 
 
-def _render_detail(paper: Paper, detail: ProjectDetail) -> None:
+def _render_detail(paper: Paper, detail: projects.ProjectDetail) -> None:
     line = detail.project
     paper.line(
         bold(line.name if line.name != line.slug else line.slug),
@@ -585,11 +554,10 @@ def _render_detail(paper: Paper, detail: ProjectDetail) -> None:
                 f"  {memory.subject}",
                 dim(f"  {short_id(memory)}"),
                 indent=2,
-                hang=2,
             )
 
 
-def _render_plan(paper: Paper, plan: ProjectMergePlan) -> None:
+def _render_plan(paper: Paper, plan: projects.ProjectMergePlan) -> None:
     paper.line(bold(plan.project), " would become part of ", bold(plan.into), ":")
     paper.line(
         f"{count(plan.memories, 'memory', 'memories')} (retired ones included) and {count(plan.sessions, 'session')}",
@@ -597,8 +565,7 @@ def _render_plan(paper: Paper, plan: ProjectMergePlan) -> None:
     )
     for kind, value in plan.takes[:_SHOWN]:
         paper.line(f"{kind}  {value}", indent=2)
-    if len(plan.takes) > _SHOWN:
-        paper.line(dim(f"and {len(plan.takes) - _SHOWN} more"), indent=2)
+    paper.more(len(plan.takes) - _SHOWN)
     if plan.words:
         paper.line(f"your text on its page, appended to the page of {plan.into}:", indent=2)
         paper.body(plan.words, indent=4)
@@ -609,11 +576,98 @@ def _render_plan(paper: Paper, plan: ProjectMergePlan) -> None:
         paper.line("nacre has no evidence that they are the same project: that is your decision.")
 
 
-def _render_moved(paper: Paper, moved: ProjectMoved, words: str) -> None:
+def _render_moved(paper: Paper, moved: projects.ProjectMoved, words: str) -> None:
     counts = f"{count(moved.memories, 'memory', 'memories')} and {count(moved.sessions, 'session')}"
     paper.line(bold(moved.project), f" {words} ", bold(moved.into), f": {counts} moved.")
     if moved.retired:
-        paper.line(dim(f"its page is now {moved.retired}"))
+        paper.note(f"its page is now {moved.retired}")
     for path in moved.left:
         paper.line(f"not moved: {path} cannot be read as a memory")
-    paper.line(dim(f"nacre undo {moved.operation[-8:]} reverts it"))
+    paper.note(f"nacre undo {moved.operation[-8:]} reverts it")
+
+
+# ----------------------------------------------------------------------------
+# ``nacre project page``.
+
+
+@project.command(
+    "page",
+    examples=[
+        "nacre project page identity",
+        'nacre project page identity "You work for Ada, who keeps bees and writes Python."',
+        "nacre project page profile --edit",
+    ],
+)
+@argument("page-write", "name", metavar="NAME")
+@argument("page-write", "text", required=False)
+@option("page-write", "project", callback=None)
+@flag("--edit", "Edit the page in your editor.")
+@flag("--remove", "Delete the page.")
+def page(
+    run: Run, name: str, text: str | None, project: str | None, edit: bool, remove: bool
+) -> None:
+    """Show or edit the page about you that agents read at session start.
+
+    NAME is identity (who agents work for), profile (how you want things done: "Always …", "Prefer …", "Never …") or
+    project (what --project is about, with its front matter). TEXT replaces the page; - reads standard input. Pages are
+    files in the vault and can be changed with any editor.
+    """
+    if (text is not None) + edit + remove > 1:
+        raise click.UsageError("give only one of TEXT, --edit and --remove")
+    if text is not None and not text.strip():
+        raise click.UsageError("the text is empty; use --remove to delete the page")
+    before = perform(run, build.own_page_answers, name=name, project=project)
+    if edit:
+        text = _edited(run, before)
+    elif text is not None:
+        text = read_content(text)
+    after: build.OwnPage = (
+        before
+        if text is None and not remove
+        else perform(
+            run,
+            build.write_own_page_answers,
+            name=name,
+            project=project,
+            text=text or "",
+            expected=before.etag if edit else None,
+        )
+    )
+    did_change = after.text != before.text
+    if after.tokens > after.told_tokens:
+        run.warnings.append(
+            f"the page has {after.tokens} tokens; sessions receive only about the first {after.told_tokens}"
+        )
+    record = {
+        "page": name,
+        "path": str(run.settings.shown_vault / after.path),
+        "text": after.text,
+        "tokens": after.tokens,
+        "told_tokens": after.told_tokens,
+        "changed": did_change,
+        "etag": after.etag,
+    }
+    run.answer(
+        record, _render_page, after, did_change=did_change, is_read=text is None and not remove
+    )
+
+
+def _edited(run: Run, before: build.OwnPage) -> str | None:
+    """Return the text from the editor, or ``None`` if the user saved nothing."""
+    if not run.is_interactive:
+        raise click.UsageError("--edit needs a terminal; pass TEXT, or - for standard input")
+    return click.edit(before.text, extension=".md")
+
+
+def _render_page(paper: Paper, page: build.OwnPage, *, did_change: bool, is_read: bool) -> None:
+    if not is_read:
+        verb = "Saved" if page.text else "Deleted"
+        paper.line(f"{verb}: {page.path}" if did_change else "Nothing changed.")
+        return
+    if not page.text:
+        paper.line(
+            f"There is no {page.name} page yet.",
+            dim(f'  nacre project page {page.name} "…" writes it'),
+        )
+    for line in page.text.splitlines():
+        paper.verbatim(line)

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from nacre.base.json import to_plain
 from nacre.care import database, health
-from nacre.cli import output
 from nacre.cli.command import Group, Paper, Run, bold, command, dim
 from nacre.cli.learn import render_ingest
 from nacre.cli.operations import perform
-from nacre.cli.options import SHORT_ID, count, day, option, size
+from nacre.cli.options import SHORT_ID, YES, count, day, flag, option, size
 from nacre.data import sync as syncing
 from nacre.memories import edit
 from nacre.vault import documents
-
-if TYPE_CHECKING:
-    from nacre.care.database import Stats
-    from nacre.data.sync import Synced
-    from nacre.vault.documents import Note
 
 _MAX_NOTES = 10
 _COUNTED = {
@@ -63,9 +57,8 @@ _COUNTED = {
     "accept_rewritten",
     help="If the remote's history was rewritten: accept it and apply local changes on top.",
 )
-@click.option("--quiet", is_flag=True, help="Print nothing; nacre admin doctor shows the result.")
-@click.pass_obj
-def sync(run: Run, /, quiet: bool, **request: Any) -> None:
+@flag("--quiet", "Print nothing; nacre admin doctor shows the result.")
+def sync(run: Run, quiet: bool, **request: Any) -> None:
     """Sync your memories with another machine.
 
     It uses a git repository of yours. Name it the first time: --remote URL. Memories that changed on both sides are
@@ -77,29 +70,28 @@ def sync(run: Run, /, quiet: bool, **request: Any) -> None:
         return
     result = perform(run, syncing.sync, **request)
     run.home.problems[:] = result.problems
-    run.answer(result, lambda paper: _render_sync(paper, result))
+    run.present(result, _render_sync)
 
 
-def _render_sync(paper: Paper, result: Synced) -> None:
+def _render_sync(paper: Paper, result: syncing.Synced) -> None:
     """Print the number of sent and received operations, then noteworthy outcomes."""
     if result.state == "no_remote":
         paper.line("No remote is set up: your memories stay on this machine.")
-        paper.line(dim("  To sync with another machine: nacre sync --remote URL"))
+        paper.note("  To sync with another machine: nacre sync --remote URL")
         return
     paper.line(bold(_summary(result)))
     for note in result.notes[:_MAX_NOTES]:
         if note.outcome is not documents.MergeOutcome.MERGED or note.fields:
             paper.line(f"  {_describe(note)}")
-    if len(result.notes) > _MAX_NOTES:
-        paper.line(dim(f"  and {len(result.notes) - _MAX_NOTES} more; --json lists them all"))
+    paper.more(len(result.notes) - _MAX_NOTES, "; --json lists them all")
     for held in result.held:
         paper.line(f"  not sent: {held.path} {held.reason}")
     for path in result.left_out:
         paper.line(f"  left out: {path} is a symbolic link or a separate repository")
-    paper.line(dim(f"  {result.url or result.remote}, branch {result.branch}"))
+    paper.note(f"  {result.url or result.remote}, branch {result.branch}")
 
 
-def _summary(result: Synced) -> str:
+def _summary(result: syncing.Synced) -> str:
     planned = result.state == "planned"
     if not result.sent and not result.received:
         return (
@@ -122,7 +114,7 @@ def _summary(result: Synced) -> str:
     return f"{first[:1].upper()}{first[1:]}{'; ' if counted else ''}{', '.join(counted)}."
 
 
-def _describe(note: Note) -> str:
+def _describe(note: documents.Note) -> str:
     name = note.subject or note.path
     short = f" ({note.memory[-SHORT_ID:]})" if note.memory else ""
     match note.outcome:
@@ -153,14 +145,7 @@ def _describe(note: Note) -> str:
 # ``nacre admin db``.
 
 
-@click.group(
-    "db",
-    cls=Group,
-    examples=[
-        "nacre admin db stats",
-        "nacre admin db rebuild",
-    ],
-)
+@click.group("db", cls=Group, examples=["nacre admin db stats", "nacre admin db rebuild"])
 def db() -> None:
     """Manage the database.
 
@@ -169,15 +154,12 @@ def db() -> None:
 
 
 @db.command("stats", examples=["nacre admin db stats", "nacre admin db stats --json"])
-@click.pass_obj
 def stats(run: Run) -> None:
     """Count memories, sessions, vectors and bytes, and show paths and versions."""
-    counts = perform(run, database.stats)
-    run.answer(counts, lambda paper: _render_stats(paper, counts))
+    run.present(perform(run, database.stats), _render_stats)
 
 
 @db.command("vacuum", examples=["nacre admin db vacuum", "nacre admin db vacuum --json"])
-@click.pass_obj
 def vacuum(run: Run) -> None:
     """Shrink the database file.
 
@@ -189,28 +171,22 @@ def vacuum(run: Run) -> None:
             "another process is reading the database: its log keeps old bytes until it is closed"
         )
     saved = max(0, result.before - result.after)
-    run.answer(
-        result,
-        lambda paper: paper.line(bold(size(result.after)), dim(f" ({size(saved)} freed)")),
-    )
+    run.answer(result, Paper.line, bold(size(result.after)), dim(f" ({size(saved)} freed)"))
 
 
 @db.command(
     "rebuild", examples=["nacre admin db rebuild", "nacre admin db rebuild --yes --no-vectors"]
 )
 @option("db-rebuild", "vectors", help="Leave the vectors to the next ingest.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@click.pass_obj
+@YES
 def rebuild(run: Run, vectors: bool, yes: bool) -> None:
     """Rebuild the database from the vault and the transcripts.
 
     Memories, ids and links stay the same. If the old file is readable, so do usage, reviews and sessions pending for a
     writer. The old file is kept next to the new one, as nacre.db.old. On a terminal it asks first.
     """
-    if run.is_interactive and not yes:
-        run.confirm(f"Rebuild {run.settings.database}? The old file is kept.")
-    with output.shown(run) as notify:
-        report = perform(run, health.rebuild, notify, vectors=vectors)
+    run.confirm(f"Rebuild {run.settings.database}? The old file is kept.", yes=yes)
+    report = perform(run, health.rebuild, vectors=vectors)
     edit.scan(run.home)  # reports the files that the rebuild could not read
     broken = list(run.home.problems)
     run.exit_code = 1 if broken else 0
@@ -234,29 +210,24 @@ def rebuild(run: Run, vectors: bool, yes: bool) -> None:
 
 
 @db.command("reset", examples=["nacre admin db reset", "nacre admin db reset --yes"])
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@click.pass_obj
+@YES
 def reset(run: Run, yes: bool) -> None:
     """Remove the database; the vault and a copy of the database are kept."""
-    if not yes:
-        if not run.is_interactive:
-            raise click.UsageError(
-                "reset removes the database: add --yes", click.get_current_context()
-            )
-        run.confirm(f"Remove {run.settings.database}? A copy is kept.")
+    question = f"Remove {run.settings.database}? A copy is kept."
+    run.confirm(question, yes=yes, refusal="reset removes the database: add --yes")
     copy = perform(run, health.reset)
 
     def render(paper: Paper) -> None:
         if copy:
             paper.line(bold("Removed"), f" {run.settings.database}; the copy is {copy}")
-            paper.line(dim("The vault has every memory: nacre admin db rebuild"), indent=2)
+            paper.note("The vault has every memory: nacre admin db rebuild", indent=2)
         else:
             paper.line("There is no database to remove.")
 
     run.answer({"removed": copy is not None, "copy": copy}, render)
 
 
-def _render_stats(paper: Paper, stats: Stats) -> None:
+def _render_stats(paper: Paper, stats: database.Stats) -> None:
     kinds = {
         kind: number
         for kind, number in stats.memories.items()

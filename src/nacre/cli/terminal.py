@@ -14,14 +14,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Concatenate
 
 import click
 
 from nacre.base import text
 from nacre.base.text import shorten
 from nacre.cli import hits
-from nacre.cli.command import Paper, Run, Span, bold, cells, cut, dim, joined, printable
+from nacre.cli.command import P, Paper, Run, Span, bold, cells, cut, dim, joined, printable
 from nacre.cli.memories import render_evidence, render_memory
 from nacre.cli.operations import ask, perform, resumable
 from nacre.cli.options import (
@@ -45,7 +45,7 @@ from nacre.values import session as values_session
 
 if TYPE_CHECKING:
     from nacre.values.memory import Memory
-    from nacre.values.recall import Filter
+
 
 RESIZE = "resize"
 """Event name for a resized terminal."""
@@ -308,10 +308,12 @@ class Screen:
         """Return the number of terminal columns in use."""
         return self._run.paper().width
 
-    def page(self, render: Callable[[Paper], object]) -> list[str]:
-        """Return the lines that ``render`` writes at the terminal's width."""
+    def page(
+        self, render: Callable[Concatenate[Paper, P], object], *args: P.args, **kwargs: P.kwargs
+    ) -> list[str]:
+        """Return the lines that ``render(paper, …)`` writes at the terminal's width."""
         paper = self._run.paper()
-        render(paper)
+        render(paper, *args, **kwargs)
         return paper.text().split("\n")[:-1]
 
     def draw(
@@ -335,7 +337,7 @@ class Screen:
         if is_long:
             below = len(body) - self._top - seen
             more = f"↓ {below} more" if below else "↑ the end"
-            shown += self.page(lambda paper: paper.line(dim(f"  {more}")))[:1]
+            shown += self.page(Paper.note, f"  {more}")[:1]
         lines = [*head, *shown, *[""] * (room - len(shown)), *foot][:rows]
         cursor = f"\x1b[1;{typed_at + 1}H\x1b[?25h" if typed_at is not None else ""
         _write(
@@ -363,7 +365,7 @@ class Screen:
 
     def rule(self) -> str:
         """Return a horizontal rule."""
-        return self.page(lambda paper: paper.line(dim("─" * paper.width)))[0]
+        return self.page(lambda paper: paper.note("─" * paper.width))[0]
 
     def bar(self, left: str, right: str) -> str:
         """Return a line with text at both ends, or only the left text if they do not fit."""
@@ -461,7 +463,7 @@ class Picker:
         screen: Screen,
         *,
         text: str = "",
-        wanted: Filter | None = None,
+        wanted: recall.Filter | None = None,
         exclude: str | None = None,
     ) -> None:
         self._run = run
@@ -593,7 +595,7 @@ class Picker:
             self._view.message = joined((error.message, error.hint), "; ")
             return
         vault = self._run.settings.shown_vault
-        self._view.whole = self._screen.page(lambda paper: render_memory(paper, view, vault))
+        self._view.whole = self._screen.page(render_memory, view, vault)
 
     def _act(self, key: str) -> None:
         """Open the file of the selected memory, or copy its text."""
@@ -630,14 +632,12 @@ class Picker:
     def _draw(self) -> None:
         view, screen = self._view, self._screen
         message = screen.page(
-            lambda paper: paper.line(Span(view.message, "yellow")) if view.message else None
+            lambda paper: paper.note(view.message, "yellow") if view.message else None
         )[:1]
         foot = [*message, screen.rule(), *screen.page(self._render_keys)[:1]]
         if view.whole is not None:
             head = [
-                screen.page(
-                    lambda paper: paper.line(bold(f"{view.at + 1} of {len(view.memories)}"))
-                )[0],
+                screen.page(Paper.line, bold(f"{view.at + 1} of {len(view.memories)}"))[0],
                 screen.rule(),
             ]
             screen.draw(head, view.whole, foot)
@@ -653,9 +653,7 @@ class Picker:
         """Return the input line, and the cursor's column."""
         title = f"{self._title}: ".replace(" ", "\u00a0")
         typed = _end(self._view.text, self._screen.columns // 2).replace(" ", "\u00a0")
-        return self._screen.page(lambda paper: paper.line(bold(title), typed))[0], cells(
-            title + typed
-        )
+        return self._screen.page(Paper.line, bold(title), typed)[0], cells(title + typed)
 
     def _listed(self, rows: int) -> list[str]:
         """Return the part of the results around the selection."""
@@ -666,7 +664,7 @@ class Picker:
                 if view.text
                 else "There is nothing in memory yet."
             )
-            return self._screen.page(lambda paper: paper.line(dim(message)))
+            return self._screen.page(Paper.note, message)
         first = max(0, min(view.at - rows // 2, len(view.memories) - rows))
         table = [
             (
@@ -677,7 +675,7 @@ class Picker:
             )
             for number, memory in enumerate(view.memories[first:][:rows])
         ]
-        return self._screen.page(lambda paper: paper.table(table, drop=(2,)))
+        return self._screen.page(Paper.table, table, drop=(2,))
 
     def _preview(self, rows: int) -> list[str]:
         """Return the text of the selected memory, cut to fit."""
@@ -689,13 +687,11 @@ class Picker:
         if memory is None:
             return
         if memory.trust is values_session.Trust.UNTRUSTED:
-            paper.line(Span("from outside:", "yellow"))
+            paper.note("from outside:", "yellow")
         if not text.normalise(memory.content).startswith(text.normalise(memory.subject)):
             paper.line(bold(shorten(memory.subject, 200)))
         paper.body(memory.content)
-        paper.line(
-            dim(joined((place_name(memory), f"importance {memory.importance}", memory.id[-8:])))
-        )
+        paper.note(joined((place_name(memory), f"importance {memory.importance}", memory.id[-8:])))
 
     def _render_keys(self, paper: Paper) -> None:
         if self._chooses:
@@ -704,7 +700,7 @@ class Picker:
             keys = "j k next, previous · ↑ ↓ scroll · o open · c copy · Esc back · q quit"
         else:
             keys = "type to search · ↑ ↓ choose · Enter show · ^O open · ^Y copy · Esc quit"
-        paper.line(dim(keys))
+        paper.note(keys)
 
 
 def _edited(text: str, key: str) -> str:
@@ -727,7 +723,7 @@ def _end(text: str, columns: int) -> str:
     return text
 
 
-def browse(run: Run, wanted: Filter) -> None:
+def browse(run: Run, wanted: recall.Filter) -> None:
     """Open the picker on the terminal."""
     screen = Screen(run)
     with screen.open():
@@ -935,7 +931,7 @@ class Triage:
         spare = screen.rows - len(head) - len(rule) - len(keys) - least
         self._is_legible = spare >= 0
         if not self._is_legible:
-            screen.draw([], screen.page(lambda paper: paper.line(Span(_TOO_SMALL, "yellow"))), [])
+            screen.draw([], screen.page(Paper.note, _TOO_SMALL, "yellow"), [])
             return
         message = screen.page(self._render_message)[: max(1, min(3, spare))]
         screen.draw(head, body, [*message, *([] if message and not spare else rule), *keys])
@@ -956,14 +952,14 @@ class Triage:
         return body, min(len(body), above + _LEAST_LINES)
 
     def _words(self) -> list[str]:
-        return self._screen.page(lambda paper: _render(paper, self._left[0])) if self._left else []
+        return self._screen.page(_render, self._left[0]) if self._left else []
 
     def _heading(self) -> str:
         done = ", ".join(
             f"{what.lower()} {self.done[key]}" for key, what in _DONE.items() if self.done[key]
         )
-        left = self._screen.page(lambda paper: paper.line(bold("Review"), dim(f"  {done}")))[0]
-        right = self._screen.page(lambda paper: paper.line(bold(f"{len(self._left):,} left")))[0]
+        left = self._screen.page(Paper.line, bold("Review"), dim(f"  {done}"))[0]
+        right = self._screen.page(Paper.line, bold(f"{len(self._left):,} left"))[0]
         return self._screen.bar(left, right)
 
     def _render_message(self, paper: Paper) -> None:
@@ -982,7 +978,7 @@ class Triage:
             paper.heading(title)
             turns = decision.evidence_of(self._run.home, memory, _CHARACTERS_OF_A_TURN)
             if not turns:
-                paper.line(dim("No turn of a session is recorded for it."), indent=2)
+                paper.note("No turn of a session is recorded for it.", indent=2)
             for turn in turns:
                 render_evidence(paper, turn, memory)
 
@@ -1026,7 +1022,7 @@ def _render(paper: Paper, item: Pending) -> None:
 
 def _render_trust(paper: Paper, memory: Memory) -> None:
     if memory.trust is values_session.Trust.UNTRUSTED:
-        paper.line(Span("from outside:", "yellow"), indent=2)
+        paper.note("from outside:", "yellow", indent=2)
 
 
 def _render_words(paper: Paper, item: Pending) -> None:
@@ -1047,8 +1043,8 @@ def _render_memory(paper: Paper, memory: Memory) -> None:
     tool, native_id = split_session(memory.source.session)
     speaker = f"said by {speaker_name(memory.speaker, memory.author)}"
     where = f"{speaker} in {tool} {short_session(native_id)}" if tool and native_id else speaker
-    paper.line(
-        dim(joined((place_name(memory), when(memory.created), where, short_id(memory)))), indent=2
+    paper.note(
+        joined((place_name(memory), when(memory.created), where, short_id(memory))), indent=2
     )
 
 
@@ -1072,10 +1068,10 @@ def summary(triage: Triage) -> str:
 def go_through(run: Run, waiting: Sequence[Pending]) -> None:
     """Review pending items on the terminal, then answer with the decisions."""
     if not waiting:
-        run.answer({}, lambda paper: paper.line("Nothing is pending."))
+        run.answer({}, Paper.line, "Nothing is pending.")
         return
     screen = Screen(run)
     triage = Triage(run, screen, waiting)
     with resumable(run), screen.open():
         triage.go()
-    run.answer({}, lambda paper: paper.line(summary(triage)))
+    run.answer({}, Paper.line, summary(triage))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,7 +15,7 @@ from nacre.cli.options import (
     OFFSET,
     argument,
     count,
-    find_project,
+    flag,
     limit_option,
     option,
     read_content,
@@ -33,23 +32,14 @@ from nacre.values import session as values_session
 from nacre.values.memory import DeedFilter
 
 if TYPE_CHECKING:
-    from nacre.home.views import FixResult
     from nacre.sessions.find import Matches
-    from nacre.values.recall import Filter, RecallResult
-    from nacre.values.session import (
-        FileChange,
-        FileHistory,
-        Repair,
-        Session,
-        ToolCall,
-        Trouble,
-        Turn,
-    )
+
 
 _INDENT = 4
 _TURN_CHARACTERS = 280
 _CALL_CHARACTERS = 120
 _PATHS_SHOWN = 6
+_FILTER = {"project", "tool", "since", "until"}
 
 
 @command(
@@ -69,40 +59,19 @@ _PATHS_SHOWN = 6
 @option(DeedFilter, "project", help="Only this project; . is the one of this folder.")
 @option(DeedFilter, "since", help="From this day on: 2026-11-20, 3d, 2w, yesterday, march.")
 @option(DeedFilter, "until")
-@click.pass_obj
-def did(  # noqa: PLR0913 - one parameter an option
-    run: Run,
-    path: str,
-    limit: int,
-    offset: int,
-    reads: bool,
-    commands: bool,
-    tool: str | None,
-    project: str | None,
-    since: datetime | None,
-    until: datetime | None,
-) -> None:
+def did(run: Run, path: str, **asked: Any) -> None:
     """Show who changed a file, when and why.
 
     PATH is a file or folder; src/app.py finds it below any folder where agents worked.
     """
-    wanted = {"project": find_project(run, project), "tool": tool, "since": since, "until": until}
-    history = ask(
-        run,
-        values_session.FileHistory,
-        "did",
-        path=path,
-        wanted=wanted,
-        reads=reads,
-        commands=commands,
-        limit=limit,
-        offset=offset,
-    )
+    history = ask(run, values_session.FileHistory, "did", path=path, **_with_filter(asked))
     empty = not history.changes and is_empty(run)
-    run.answer(
-        history,
-        lambda paper: _render_history(paper, history, offset=offset, empty=empty),
-    )
+    run.present(history, _render_history, offset=asked["offset"], empty=empty)
+
+
+def _with_filter(asked: dict[str, Any]) -> dict[str, Any]:
+    """Move the options of :class:`DeedFilter` into the field ``wanted``."""
+    return asked | {"wanted": {name: asked.pop(name) for name in _FILTER & asked.keys()}}
 
 
 @command(
@@ -118,28 +87,20 @@ def did(  # noqa: PLR0913 - one parameter an option
 @option(DeedFilter, "tool", help="Only sessions with this tool, e.g. claude-code.")
 @option(DeedFilter, "project", help="Only this project; . is the one of this folder.")
 @option(DeedFilter, "since", help="From this day on: 2026-11-20, 3d, 2w, yesterday, march.")
-@click.pass_obj
-def fix(
-    run: Run,
-    error: tuple[str, ...],
-    limit: int,
-    tool: str | None,
-    project: str | None,
-    since: datetime | None,
-) -> None:
+def fix(run: Run, error: tuple[str, ...], **asked: Any) -> None:
     """Show earlier attempts to fix an error, and which worked.
 
     ERROR is a line or a whole trace; - reads standard input.
     """
-    wanted = {"project": find_project(run, project), "tool": tool, "since": since}
-    result = ask(
-        run, views.FixResult, "fix", error=read_content(" ".join(error)), wanted=wanted, limit=limit
-    )
+    words = read_content(" ".join(error))
+    result = ask(run, views.FixResult, "fix", error=words, **_with_filter(asked))
     empty = not (result.troubles or result.lessons or result.talk) and is_empty(run)
-    run.answer(result, lambda paper: _render_fix(paper, result, empty=empty))
+    run.present(result, _render_fix, empty=empty)
 
 
-def _render_history(paper: Paper, history: FileHistory, *, offset: int, empty: bool) -> None:
+def _render_history(
+    paper: Paper, history: values_session.FileHistory, *, offset: int, empty: bool
+) -> None:
     """Print the changes to a file, newest first."""
     if empty:
         hits.render_beginning(paper)
@@ -156,12 +117,11 @@ def _render_history(paper: Paper, history: FileHistory, *, offset: int, empty: b
             f"{count(history.sessions, 'session')}",
         )
     )
-    paper.line(dim(counts))
+    paper.note(counts)
     if len(history.paths) > 1:
         for path in paths:
-            paper.line(dim(path), indent=2)
-        if len(history.paths) > len(paths):
-            paper.line(dim(f"and {len(history.paths) - len(paths):,} more"), indent=2)
+            paper.note(path, indent=2)
+        paper.more(len(history.paths) - len(paths))
     if not history.changes:
         paper.blank()
         paper.line("It was only read, never changed; --reads shows when.")
@@ -170,10 +130,10 @@ def _render_history(paper: Paper, history: FileHistory, *, offset: int, empty: b
         _render_change(paper, rank, change, names_file=len(history.paths) > 1)
     if history.more:
         paper.blank()
-        paper.line(dim(f"more: --offset {offset + len(history.changes)}"))
+        paper.note(f"more: --offset {offset + len(history.changes)}")
 
 
-def _render_fix(paper: Paper, result: FixResult, *, empty: bool) -> None:
+def _render_fix(paper: Paper, result: views.FixResult, *, empty: bool) -> None:
     """Print what followed similar errors."""
     if empty:
         hits.render_beginning(paper)
@@ -194,7 +154,9 @@ def _render_fix(paper: Paper, result: FixResult, *, empty: bool) -> None:
         paper.line(bold("This error does not occur in your sessions."))
 
 
-def _render_change(paper: Paper, rank: int, change: FileChange, *, names_file: bool) -> None:
+def _render_change(
+    paper: Paper, rank: int, change: values_session.FileChange, *, names_file: bool
+) -> None:
     paper.line(
         bold(f"{rank:>2}"),
         "  ",
@@ -202,30 +164,30 @@ def _render_change(paper: Paper, rank: int, change: FileChange, *, names_file: b
         hang=_INDENT,
     )
     if names_file and change.path:
-        paper.line(change.path, indent=_INDENT, hang=2)
+        paper.line(change.path, indent=_INDENT)
     _render_turn(paper, change.request, "asked", change.session)
     _render_turn(paper, change.words, "said", change.session)
     counts = [f"edited {_turns(change.edits)}"] if change.edits else []
     counts += [f"read {_turns(change.reads)}"] if change.reads and not change.edits else []
     counts += [f"{change.failed} failed"] if change.failed else []
     if counts:
-        paper.line(dim(joined(counts)), indent=_INDENT)
+        paper.note(joined(counts), indent=_INDENT)
     for call in change.commands[:3]:
         _render_call(paper, call, indent=_INDENT)
 
 
-def _render_trouble(paper: Paper, trouble: Trouble) -> None:
+def _render_trouble(paper: Paper, trouble: values_session.Trouble) -> None:
     paper.framed(trouble.error, "tool output")
     counts = joined(
         (f"occurred {_times(trouble.times)}", f"in {count(trouble.sessions, 'session')}")
     )
-    paper.line(dim(counts if trouble.mended else f"{counts} · no known fix"))
+    paper.note(counts if trouble.mended else f"{counts} · no known fix")
     for repair in trouble.repairs:
         paper.blank()
         _render_repair(paper, repair)
 
 
-def _render_repair(paper: Paper, repair: Repair) -> None:
+def _render_repair(paper: Paper, repair: values_session.Repair) -> None:
     mark = Span("✓", "bold green") if repair.worked else Span("✗", "bold red")
     paper.line(
         mark,
@@ -236,17 +198,17 @@ def _render_repair(paper: Paper, repair: Repair) -> None:
     _render_call(paper, repair.failed, indent=_INDENT)
     again = f"failed {_times(repair.attempts)} more" if repair.attempts else ""
     if repair.worked:
-        paper.line(
-            dim(joined((again, "then worked:")) if again else "then worked:"), indent=_INDENT
-        )
+        paper.note(joined((again, "then worked:")) if again else "then worked:", indent=_INDENT)
         for call in repair.steps:
             _render_call(paper, call, indent=_INDENT + 2)
     else:
-        paper.line(dim(joined((again, "no later success"))), indent=_INDENT)
+        paper.note(joined((again, "no later success")), indent=_INDENT)
     _render_turn(paper, repair.words, "said", repair.session)
 
 
-def _render_turn(paper: Paper, turn: Turn | None, verb: str, session: Session) -> None:
+def _render_turn(
+    paper: Paper, turn: values_session.Turn | None, verb: str, session: values_session.Session
+) -> None:
     if turn is None or not turn.text:
         return
     speaker = (
@@ -263,16 +225,14 @@ def _render_turn(paper: Paper, turn: Turn | None, verb: str, session: Session) -
         paper.line(Span(f"{speaker}:", "bold"), " ", text, indent=_INDENT)
 
 
-def _render_call(paper: Paper, call: ToolCall, *, indent: int) -> None:
+def _render_call(paper: Paper, call: values_session.ToolCall, *, indent: int) -> None:
     outcome = f" → {passages.shorten(call.outcome, 60)}" if call.failed and call.outcome else ""
-    paper.line(
-        dim(f"{call.name}: {passages.shorten(call.input, _CALL_CHARACTERS)}{outcome}"),
-        indent=indent,
-        hang=2,
+    paper.note(
+        f"{call.name}: {passages.shorten(call.input, _CALL_CHARACTERS)}{outcome}", indent=indent
     )
 
 
-def _describe_place(session: Session, project: str | None, time: str) -> str:
+def _describe_place(session: values_session.Session, project: str | None, time: str) -> str:
     kind = "" if session.kind is values_session.SessionKind.MAIN else session.kind.value
     name = f"{session.tool} {short_session(session.native_id)}"
     return joined((name, kind, project, session.branch, session.model, time))
@@ -288,6 +248,10 @@ def _times(number: int) -> str:
 
 # ----------------------------------------------------------------------------
 # ``nacre search``.
+
+
+_MATCHED = ("limit", "offset", "aspect", "role")
+"""Options that also apply to regular expressions."""
 
 
 @command(
@@ -315,95 +279,40 @@ def _times(number: int) -> str:
     type=click.Choice(ROLES.split("|")),
     help="Only turns of this speaker; owner is you.",
 )
-@click.option(
-    "--regex", is_flag=True, help="Search all turns for a regular expression, newest first."
-)
-@click.option("--semantic", is_flag=True, help="Search by meaning only; same as --mode vector.")
+@flag("--regex", "Search all turns for a regular expression, newest first.")
+@flag("--semantic", "Search by meaning only; same as --mode vector.")
 @option("search-sessions", "around", help="Prefer turns around this time.")
 @option("search-sessions", "ignore_time")
 @LANES
 @option("search-sessions", "fuzzy")
-@click.option(
-    "--explain", is_flag=True, help="Show the parts of each score and the state of each lane."
-)
-def search(  # noqa: PLR0913 - one parameter an option
+@flag("--explain", "Show the parts of each score and the state of each lane.")
+def search(
     run: Run,
     question: tuple[str, ...],
-    limit: int,
-    offset: int,
-    wanted: Filter,
-    aspect: str,
-    role: str,
+    wanted: recall.Filter,
     regex: bool,
     semantic: bool,
-    around: datetime | None,
-    ignore_time: bool,
-    mode: str | None,
-    fuzzy: bool,
     explain: bool,
+    **asked: Any,
 ) -> None:
     """Search the turns and tool calls of all sessions."""
-    words = " ".join(question)
+    words, offset = " ".join(question), asked["offset"]
     if regex:
-        _match(
-            run,
-            words,
-            wanted,
-            limit=limit,
-            offset=offset,
-            aspect=aspect,
-            role=role,
-        )
+        _match(run, words, wanted, {name: asked[name] for name in _MATCHED})
         return
-    result = ask(
-        run,
-        recall.RecallResult,
-        "search-sessions",
-        text=words,
-        filter=wanted,
-        mode="vector" if semantic else mode or "hybrid",
-        limit=limit,
-        around=around,
-        offset=offset,
-        aspect=aspect,
-        role=role,
-        fuzzy=fuzzy,
-        ignore_time=ignore_time,
-    )
+    asked["mode"] = "vector" if semantic else asked["mode"] or "hybrid"
+    result = ask(run, recall.RecallResult, "search-sessions", text=words, filter=wanted, **asked)
     message = None if result.turns else _nothing(run)
-    run.answer(
-        result,
-        lambda paper: _render_search(
-            paper, result, message=message, explain=explain, offset=offset
-        ),
-    )
+    run.present(result, _render_search, message=message, explain=explain, offset=offset)
 
 
 def _nothing(run: Run) -> str:
     return hits.EMPTY if is_empty(run) else hits.NOTHING
 
 
-def _match(
-    run: Run,
-    expression: str,
-    wanted: Filter,
-    *,
-    limit: int,
-    offset: int,
-    aspect: str,
-    role: str,
-) -> None:
+def _match(run: Run, expression: str, wanted: recall.Filter, asked: dict[str, Any]) -> None:
     """Match in this process, since matching can take many seconds of CPU and would block the daemon's other callers."""
-    matches = perform(
-        run,
-        find.match_turns,
-        expression=expression,
-        filter=wanted,
-        limit=limit,
-        offset=offset,
-        aspect=aspect,
-        role=role,
-    )
+    matches = perform(run, find.match_turns, expression=expression, filter=wanted, **asked)
     message = None if matches.turns else _nothing(run)
     if matches.unread:
         run.warnings.append(
@@ -411,14 +320,16 @@ def _match(
         )
     if matches.given_up:
         run.warnings.append(f"{matches.given_up} turns were skipped because matching took too long")
-    run.answer(
-        matches,
-        lambda paper: _render_matches(paper, matches, message=message, offset=offset),
-    )
+    run.present(matches, _render_matches, message=message, offset=asked["offset"])
 
 
 def _render_search(
-    paper: Paper, result: RecallResult, *, message: str | None, explain: bool, offset: int = 0
+    paper: Paper,
+    result: recall.RecallResult,
+    *,
+    message: str | None,
+    explain: bool,
+    offset: int = 0,
 ) -> None:
     """Print turns, then the time filter and lanes."""
     if message == hits.EMPTY:
@@ -430,7 +341,7 @@ def _render_search(
     hits.render_span(paper, result)
     hits.render_lanes(paper, result, explain=explain)
     if result.truncated:
-        paper.line(dim(f"more: --offset {offset + len(result.turns)}"))
+        paper.note(f"more: --offset {offset + len(result.turns)}")
 
 
 def _render_matches(paper: Paper, matches: Matches, *, message: str | None, offset: int) -> None:
@@ -440,4 +351,4 @@ def _render_matches(paper: Paper, matches: Matches, *, message: str | None, offs
         paper.line(bold(message))
     hits.render_turn_hits(paper, matches.turns, explain=False, offset=offset)
     if matches.more:
-        paper.line(dim(f"more: --offset {offset + len(matches.turns)}"))
+        paper.note(f"more: --offset {offset + len(matches.turns)}")

@@ -1,10 +1,11 @@
-"""``nacre writer``, ``nacre writer models`` and ``nacre writer keys``."""
+"""``nacre writer`` except ``setup``: the writer, models, keys, vectors, cost and traces."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import astuple
 from datetime import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -12,31 +13,42 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nacre import settings
+from nacre.base import text
 from nacre.base.json import to_plain
 from nacre.care import health
 from nacre.cli import output
-from nacre.cli.command import Cell, DefaultGroup, Paper, Part, Run, Span, bold, command, dim
+from nacre.cli.command import Cell, DefaultGroup, Paper, Part, Run, Span, bold, dim, joined
 from nacre.cli.operations import ask, perform
 from nacre.cli.options import (
+    SHORT_ID,
+    YES,
+    amount,
     argument,
     count,
+    flag,
+    limit_option,
     minute,
     option,
+    seconds,
+    size,
     when,
 )
-from nacre.errors import InvalidInputError, ModelRefusedError
+from nacre.errors import InvalidInputError
 from nacre.home import spending as budgets
+from nacre.home import views
 from nacre.llm import credentials
+from nacre.memories import vectors
 from nacre.setup import models as setup_requests
 from nacre.setup import setup
-from nacre.values.models import dollars
+from nacre.values import models as values_models
+from nacre.values.models import Capabilities, Price, Trace, dollars
 
 if TYPE_CHECKING:
     from nacre.home.home import Home
+    from nacre.memories.vectors import Embedded, Lot, Plan, Standing
     from nacre.settings import Settings
     from nacre.setup.models import Offer, SigningIn, Trial, Way, WriterStatus
     from nacre.setup.setup import FoundWriter, WriterProposal
-    from nacre.values.models import Capabilities, Price
     from nacre.values.session import Task
 
 KEPT_HERE = (
@@ -51,30 +63,21 @@ _TINTS = {"ready": "green", "failing": "red", "unavailable": "red"}
 @click.group(
     "writer",
     cls=DefaultGroup,
-    places={
-        "cost": "cost:cost",
-        "embedding": "embed:embed",
-        "keys": "writer:keys",
-        "models": "writer:models",
-        "setup": "setup:setup",
-        "traces": "cost:traces",
-    },
+    places={"setup": "setup:setup"},
     examples=[
         "nacre writer",
         "nacre writer set claude-cli:haiku --tokens-per-day 100000",
         "nacre writer pause",
     ],
 )
-@click.pass_context
-def writer(context: click.Context) -> None:
+def writer(run: Run) -> None:
     """Show or change the model that writes memories from your sessions.
 
     Rules keep your explicit statements. A writer reads each session once, after it ends, and adds whatever else is
     worth keeping. It can be your existing agent, without a key. It gets the conversation without secrets and stops at
     your daily limit.
     """
-    if context.invoked_subcommand is None:
-        _answer(context.obj, ask(context.obj, setup_requests.WriterStatus, "writer"))
+    _answer(run, ask(run, setup_requests.WriterStatus, "writer"))
 
 
 @writer.command(
@@ -88,7 +91,6 @@ def writer(context: click.Context) -> None:
 @argument("writer-set", "writer", metavar="[NAME]", required=False)
 @option("writer-set", "tokens_per_day")
 @option("writer-set", "dollars_per_day")
-@click.pass_obj
 def set_writer(
     run: Run, writer: str | None, tokens_per_day: int | None, dollars_per_day: float | None
 ) -> None:
@@ -101,21 +103,23 @@ def set_writer(
     run.settings.actor.require_owner("nacre writer set")
     if writer == "none":
         if tokens_per_day is not None or dollars_per_day is not None:
-            raise click.UsageError("none takes no limit", click.get_current_context())
+            raise click.UsageError("none takes no limit")
         _answer(run, perform(run, setup_requests.end))
         return
     if writer is None and not run.is_interactive:
-        raise click.UsageError(
-            "not interactive: name the writer, such as claude-cli:haiku",
-            click.get_current_context(),
-        )
+        raise click.UsageError("not interactive: name the writer, such as claude-cli:haiku")
     if writer is None or (
         run.is_interactive
         and dollars_per_day is None
-        and _is_unbounded(run, writer, tokens_per_day)
+        and (
+            setup_requests.is_without_bound(
+                run.settings,
+                setup_requests.WriterRequest(writer=writer, tokens_per_day=tokens_per_day),
+            )
+        )
     ):
         if not offer(run, writer):
-            run.answer({}, lambda paper: paper.line("No writer was set."))
+            run.answer({}, Paper.line, "No writer was set.")
         return
     writer_status = perform(
         run,
@@ -127,22 +131,13 @@ def set_writer(
     _answer(run, writer_status)
 
 
-def _is_unbounded(run: Run, writer: str, tokens_per_day: int | None) -> bool:
-    """Return True if a named writer has no limit."""
-    return setup_requests.is_without_bound(
-        run.settings, setup_requests.WriterRequest(writer=writer, tokens_per_day=tokens_per_day)
-    )
-
-
 @writer.command("pause", examples=["nacre writer pause"])
-@click.pass_obj
 def pause(run: Run) -> None:
     """Pause the writer; sessions that end meanwhile wait."""
     _answer(run, perform(run, setup_requests.pause))
 
 
 @writer.command("resume", examples=["nacre writer resume"])
-@click.pass_obj
 def resume(run: Run) -> None:
     """Let the writer read sessions again."""
     _answer(run, perform(run, setup_requests.resume))
@@ -156,15 +151,7 @@ def offer(run: Run, name: str | None = None) -> bool:
     proposal = proposed(run, name)
     if proposal is None:
         return False
-    paper = run.paper(stderr=True)
-    paper.line(bold("Writer of your memories"))
-    paper.body(
-        f"{proposal.writer.label} can read each session once, after it ends, and write memories from it. "
-        f"It {proposal.terms}. {describe_scope(proposal)}",
-        indent=0,
-    )
-    render_alternatives(paper, proposal)
-    click.echo(f"\n{paper.text()}", nl=False, err=True)
+    run.introduce(_render_offer, proposal)
     if not click.confirm(
         f"Let {proposal.writer.label} write memories{proposal.bound}?", default=False, err=True
     ):
@@ -173,40 +160,34 @@ def offer(run: Run, name: str | None = None) -> bool:
     return True
 
 
+def _render_offer(paper: Paper, proposal: setup.WriterProposal) -> None:
+    paper.line(bold("Writer of your memories"))
+    paper.line(
+        f"{proposal.writer.label} can read each session once, after it ends, and write memories from it. "
+        f"It {proposal.terms}. {describe_scope(proposal)}"
+    )
+    render_alternatives(paper, proposal)
+
+
 def proposed(run: Run, name: str | None) -> WriterProposal | None:
     """Return the writer to propose. If there is none, print the reason and return ``None``."""
     if name:
         setup_requests.check_obstacle(run.settings, name)
         return named(run.home, name)
-    found = setup.found_writers(run.settings)
-    best = setup.best_writer(found)
-    if best is None:
-        for candidate in found:
+    proposal = setup.propose(run.home)
+    if proposal is None:
+        for candidate in setup.found_writers(run.settings):
             run.tell(f"{candidate.label}: {candidate.problem}")
         run.tell(
             "No writer is available: set up a model by key or a local one with nacre writer setup."
         )
-        return None
-    return setup.proposal_of(run.settings, best, setup.scope_of(run.home, best.name), found)
+    return proposal
 
 
 def named(home: Home, name: str) -> WriterProposal:
     """Return the named writer with its limit, even if the writer cannot be set. Raises ModelRefusedError."""
     found = setup.writer_named(home.settings, name)
     return setup.proposal_of(home.settings, found, setup.scope_of(home, name))
-
-
-def best_for(home: Home) -> WriterProposal | None:
-    """Return the configured model if it can write, else the best writer on this machine, else ``None``."""
-    name = home.settings.text("models.default")
-    found = setup.found_writers(home.settings)
-    if name not in ("", "none"):
-        with suppress(ModelRefusedError):  # its provider is unknown
-            found.insert(0, setup.writer_named(home.settings, name))
-    best = setup.best_writer(found)
-    if best is None:
-        return None
-    return setup.proposal_of(home.settings, best, setup.scope_of(home, best.name), found)
 
 
 def request_of(proposal: WriterProposal) -> dict[str, Any]:
@@ -222,12 +203,10 @@ def request_of(proposal: WriterProposal) -> dict[str, Any]:
 def render_alternatives(paper: Paper, proposal: WriterProposal) -> None:
     """Print the proposed writer's problem, if any, and other possible writers."""
     if proposal.writer.problem:
-        paper.line(dim(proposal.writer.problem))
+        paper.note(proposal.writer.problem)
     if proposal.others:
-        paper.line(
-            dim(
-                f"Also available: {', '.join(map(_named, proposal.others))}; choose with nacre writer set NAME."
-            )
+        paper.note(
+            f"Also available: {', '.join(map(_named, proposal.others))}; choose with nacre writer set NAME."
         )
 
 
@@ -249,10 +228,7 @@ def describe_scope(proposal: WriterProposal) -> str:
 
 def _answer(run: Run, writer_status: WriterStatus) -> None:
     reads = health.readers(run.settings)
-    run.answer(
-        {**to_plain(writer_status), "read_by": reads},
-        lambda paper: _render(paper, writer_status, reads),
-    )
+    run.answer({**to_plain(writer_status), "read_by": reads}, _render, writer_status, reads)
 
 
 def _off(model: str) -> str:
@@ -266,7 +242,7 @@ def _render(paper: Paper, writer_status: WriterStatus, reads: Sequence[str]) -> 
         paper.line(
             "No writer: rules keep your explicit statements, the rest waits in nacre review."
         )
-        paper.line(dim(_off(writer_status.writer)))
+        paper.note(_off(writer_status.writer))
         return
     paper.line(
         bold(writer_status.writer),
@@ -293,7 +269,7 @@ def _render(paper: Paper, writer_status: WriterStatus, reads: Sequence[str]) -> 
     if writer_status.problem:
         paper.line(writer_status.problem)
     if writer_status.hint:
-        paper.line(dim(f"hint: {writer_status.hint}"))
+        paper.note(f"hint: {writer_status.hint}")
 
 
 def _kept(models: Sequence[str]) -> str:
@@ -317,7 +293,7 @@ def _local(since: str) -> str:
 # ``nacre writer models``.
 
 
-@command(
+@writer.command(
     "models",
     examples=[
         "nacre writer models",
@@ -326,8 +302,7 @@ def _local(since: str) -> str:
     ],
 )
 @argument("models-test", "name", default="", metavar="[PROVIDER:MODEL]")
-@click.option("--test", is_flag=True, help="Ask a model one short question.")
-@click.pass_obj
+@flag("--test", "Ask a model one short question.")
 def models(run: Run, name: str, test: bool) -> None:
     """Show the configured language models, or test one.
 
@@ -336,17 +311,14 @@ def models(run: Run, name: str, test: bool) -> None:
     """
     settings = run.settings
     if name and not test:
-        raise click.UsageError("PROVIDER:MODEL needs --test", click.get_current_context())
+        raise click.UsageError("PROVIDER:MODEL needs --test")
     if test:
         with output.waiting(run, f"Asking {name or settings['models.default']}"):
             trial = perform(run, setup_requests.try_model, name=name)
-        run.answer(trial, lambda paper: _render_trial(paper, trial))
+        run.present(trial, _render_trial)
         return
     uses, offers = setup_requests.uses(run.home), perform(run, setup_requests.offers)
-    run.answer(
-        {"tasks": uses, "models": offers},
-        lambda paper: _render_models(paper, settings, uses, offers),
-    )
+    run.answer({"tasks": uses, "models": offers}, _render_models, settings, uses, offers)
 
 
 def _render_models(
@@ -355,10 +327,8 @@ def _render_models(
     """Print each model and its tasks, then the settings for background work."""
     if not offers:
         paper.line("No language model is set: everything works by rules.")
-        paper.line(
-            dim(
-                "nacre writer setup sets one; nacre writer models --test PROVIDER:MODEL tries one first"
-            )
+        paper.note(
+            "nacre writer setup sets one; nacre writer models --test PROVIDER:MODEL tries one first"
         )
         return
     for offer in offers:
@@ -367,8 +337,8 @@ def _render_models(
         paper.blank()
     idle = [task.value for task, name in uses.items() if name == "none"]
     if idle:
-        paper.line(dim(f"without a model: {', '.join(idle)}"))
-    paper.line(dim(_background(settings, [offer.name for offer in offers])))
+        paper.note(f"without a model: {', '.join(idle)}")
+    paper.note(_background(settings, [offer.name for offer in offers]))
     unpriced = [
         offer.name
         for offer in offers
@@ -378,7 +348,7 @@ def _render_models(
     ]
     if unpriced and settings.flag("models.background"):
         note = f"but not {', '.join(unpriced)}: budgets need a price (set models.capabilities)"
-        paper.line(Span(note, "yellow"))
+        paper.note(note, "yellow")
 
 
 def _facts(settings: Settings, offer: Offer) -> list[tuple[str, Cell]]:
@@ -391,7 +361,9 @@ def _facts(settings: Settings, offer: Offer) -> list[tuple[str, Cell]]:
         facts.append(
             (
                 "price",
-                _price(able.price) if is_paid else "none: paid by subscription, tokens are counted",
+                describe_price(able.price)
+                if is_paid
+                else "none: paid by subscription, tokens are counted",
             )
         )
     if offer.problem:
@@ -406,7 +378,8 @@ def _size(able: Capabilities) -> str:
     return f"{able.window:,} tokens, answers up to {able.output:,}{cache}{unknown}"
 
 
-def _price(price: Price | None) -> str:
+def describe_price(price: Price | None) -> str:
+    """Describe the price of a model."""
     if price is None:
         return "unknown; set models.capabilities"
     if not price.input and not price.output:
@@ -439,7 +412,7 @@ def _render_trial(paper: Paper, trial: Trial) -> None:
     facts = [f"{trial.seconds:.2f} s", f"{count(whole, 'token')} in, {tokens.output:,} out", cost]
     if trial.model and trial.model != trial.name.partition(":")[2]:
         facts.append(f"by {trial.model}")
-    paper.line(dim(" · ".join(facts)))
+    paper.note(" · ".join(facts))
 
 
 # ----------------------------------------------------------------------------
@@ -455,7 +428,7 @@ _MARKS = {
 }
 
 
-@command(
+@writer.command(
     "keys",
     examples=[
         "nacre writer keys",
@@ -464,9 +437,8 @@ _MARKS = {
     ],
 )
 @argument("auth-set", "provider", required=False)
-@click.option("--remove", is_flag=True, help="Delete the provider's key that nacre stores.")
-@click.option("--yes", "-y", is_flag=True, help="With --remove: do not ask.")
-@click.pass_obj
+@flag("--remove", "Delete the provider's key that nacre stores.")
+@flag("--yes", "With --remove: do not ask.", "-y")
 def keys(run: Run, provider: str | None, remove: bool, yes: bool) -> None:
     """Show the credentials for models, or store or remove a provider's key.
 
@@ -482,10 +454,9 @@ def keys(run: Run, provider: str | None, remove: bool, yes: bool) -> None:
     elif provider:
         _set_key(run, provider)
     elif remove:
-        raise click.UsageError("--remove needs a provider", click.get_current_context())
+        raise click.UsageError("--remove needs a provider")
     else:
-        signing_in = perform(run, setup_requests.status)
-        run.answer(signing_in, lambda paper: _render_status(paper, signing_in))
+        run.present(perform(run, setup_requests.status), _render_status)
 
 
 def _set_key(run: Run, provider: str) -> None:
@@ -510,16 +481,12 @@ def _set_key(run: Run, provider: str) -> None:
         )
     record = {"provider": provider, "kept": kept, "masked": credentials.mask(secret)}
     run.answer(
-        record,
-        lambda paper: paper.line(
-            f"Stored the key {credentials.mask(secret)} for {provider} in {kept}."
-        ),
+        record, Paper.line, f"Stored the key {credentials.mask(secret)} for {provider} in {kept}."
     )
 
 
 def _remove_key(run: Run, provider: str, *, yes: bool) -> None:
-    if run.is_interactive and not yes:
-        run.confirm(f"Delete the key for {provider}?")
+    run.confirm(f"Delete the key for {provider}?", yes=yes)
     removed = perform(run, setup_requests.remove, provider=provider)
     left = setup_requests.left(run.settings, provider)
 
@@ -565,9 +532,9 @@ def _render_status(paper: Paper, signing_in: SigningIn) -> None:
     missing = [way.provider for way in signing_in.ways if way not in shown]
     if missing:
         paper.blank()
-        paper.line(dim(f"By key, none found: {', '.join(missing)}"), hang=2)
+        paper.note(f"By key, none found: {', '.join(missing)}", hang=2)
     if signing_in.model == "none" or not any(way.is_used for way in signing_in.ways):
-        paper.line(dim("nacre writer setup chooses a model and signs in"))
+        paper.note("nacre writer setup chooses a model and signs in")
 
 
 def describe_key_storage(signing_in: SigningIn) -> str:
@@ -598,11 +565,329 @@ def _render_way(paper: Paper, way: Way, width: int) -> None:
     indent = width + 14
     if way.state == "missing":
         looked = [place for place in way.looked if place[0] in "$/~"]
-        paper.line(dim(f"not in {', '.join(looked)}"), indent=indent, hang=2)
+        paper.note(f"not in {', '.join(looked)}", indent=indent)
     if way.masked:
         until = f", until {when(way.expires)}" if way.expires and way.state == "found" else ""
-        paper.line(f"{way.masked} from {way.origin}{until}", indent=indent, hang=2)
+        paper.line(f"{way.masked} from {way.origin}{until}", indent=indent)
     for problem in filter(None, (way.problem, way.warning)):
-        paper.line(Span(problem, "yellow"), indent=indent, hang=2)
+        paper.note(problem, "yellow", indent=indent)
     for hint in way.hints:
-        paper.line(dim(hint), indent=indent, hang=2)
+        paper.note(hint, indent=indent)
+
+
+# ----------------------------------------------------------------------------
+# ``nacre writer embedding``.
+
+
+_LOT_STATES = {"in_use": "in use", "making": "being created"}
+
+
+@writer.command(
+    "embedding",
+    examples=[
+        "nacre writer embedding",
+        "nacre writer embedding openai:text-embedding-3-small --estimate",
+        "nacre writer embedding --resume",
+    ],
+)
+@argument("embed-switch", "name", metavar="[MODEL]", required=False)
+@flag("--resume", "Create the missing vectors.")
+@flag("--estimate", "Only show the expected cost; send and change nothing.")
+@YES
+def embed(run: Run, name: str | None, resume: bool, estimate: bool, yes: bool) -> None:
+    """Show the embedding model, or switch to another.
+
+    Shows the model and the number of vectors, pending texts, and where texts are sent.
+
+    MODEL is minilm (bundled, offline), onnx:FOLDER, or PROVIDER:MODEL, with @N for N dimensions. PROVIDER is openai,
+    gemini, voyage, ollama, lmstudio, or any model provider. Recall uses the old vectors until all new ones are
+    complete; then the old ones are deleted. You can interrupt it: --resume, the next ingest or the daemon continues
+    it. Name the current model to cancel it.
+
+    It asks first if texts would leave this machine without your earlier consent, as after nacre config set. The daily
+    budget does not apply.
+    """
+    if name and resume:
+        raise click.UsageError("--resume takes no model")
+    if name or resume:
+        _make(run, name, estimate=estimate, yes=yes)
+    elif estimate or yes:
+        raise click.UsageError("--estimate and --yes need a model or --resume")
+    else:
+        standing = perform(run, vectors.status)
+        run.answer(
+            {**to_plain(standing), "held_by": standing.held and standing.held.reason},
+            _render_standing,
+            standing,
+        )
+
+
+def _make(run: Run, name: str | None, *, estimate: bool, yes: bool) -> None:
+    """Switch to the named model, or create the missing vectors of the current model."""
+    model = name or run.settings.text("embedding.model")
+    if name or model != "none":
+        planned = perform(run, vectors.plan, name=model)
+        model = planned.setting
+        if estimate:
+            record = {**to_plain(planned), "asks": planned.wants_yes}
+            run.answer(record, _render_plan, planned)
+            return
+        trial = perform(run, vectors.try_one, name=name) if name else None
+        if planned.wants_yes or (name and planned.texts):
+            _ask_to_send(run, planned, trial, yes=yes)
+    made = perform(run, vectors.switch, name=name) if name else perform(run, vectors.resume)
+    run.exit_code = 1 if made.left and made.note else 0
+    run.answer({"setting": model, **to_plain(made)}, _render_made, model, made)
+
+
+def _ask_to_send(run: Run, planned: Plan, trial: vectors.Trial | None = None, *, yes: bool) -> None:
+    """Ask for consent before text leaves this machine."""
+    if yes or planned.place.is_local:
+        return
+    if not run.is_interactive:
+        raise click.UsageError(
+            f"{_describe_sending(planned)}: check with --estimate, then add --yes"
+        )
+    run.show(_render_plan, planned, trial)
+    run.confirm("Continue?")
+
+
+def _render_standing(paper: Paper, standing: Standing) -> None:
+    """Print the configured model, then the existing vectors."""
+    paper.line(
+        bold(standing.wanted),
+        "  ",
+        dim(_where(standing.place) if standing.wanted != "none" else "vectors are off"),
+    )
+    if standing.problem:
+        paper.note(standing.problem.message, "red", indent=2)
+        paper.note(standing.problem.hint or "", indent=2)
+    if standing.held:
+        paper.note(standing.held.message, "yellow", indent=2)
+        paper.note(standing.held.hint or "", indent=2)
+    for lot in (standing.in_use, standing.other):
+        if lot:
+            paper.blank()
+            state = (
+                "started, then canceled"
+                if lot.state == "making" and not standing.switching
+                else _LOT_STATES[lot.state]
+            )
+            paper.line(bold(lot.setting), "  ", dim(state))
+            paper.facts(_lot_facts(lot), indent=2)
+    if standing.in_use is None:
+        paper.note("no vectors yet: nacre ingest creates them", indent=2)
+    if standing.switching:
+        paper.blank()
+        paper.line("Recall uses the old vectors until the new ones are complete.")
+        if not standing.held:
+            paper.note("nacre writer embedding --resume, nacre ingest or the daemon continues")
+
+
+def _lot_facts(lot: Lot) -> list[tuple[str, Cell]]:
+    made = f"{count(lot.passages, 'passage')}, {count(lot.memories, 'memory', 'memories')}"
+    facts: list[tuple[str, Cell]] = [("model", lot.model)] if lot.model != lot.setting else []
+    facts.append(("vectors", f"{made}; {lot.dimensions:,} numbers each, {size(lot.bytes)}"))
+    if lot.waiting:
+        facts.append(("pending", f"{count(lot.waiting, 'text')}"))
+    return facts
+
+
+def _where(place: values_models.Place) -> str:
+    if not place.host:
+        return "texts stay on this machine"
+    return f"texts go to {place.host}" + (", on this machine" if place.is_here else "")
+
+
+def _describe_sending(plan: Plan) -> str:
+    now = f"{count(plan.texts, 'text')} ({plan.tokens:,} tokens, {_embedding_cost(plan.cost)})"
+    return f"{now} would be sent to {plan.place.host}, as would later texts and questions"
+
+
+def _render_plan(paper: Paper, plan: Plan, trial: vectors.Trial | None = None) -> None:
+    paper.line(bold(plan.setting), "  ", dim(_where(plan.place)))
+    answers = (
+        [("answers", f"{trial.dimensions:,} numbers, in {trial.seconds:.2f} s")] if trial else []
+    )
+    paper.facts(
+        [
+            *answers,
+            ("replaces", plan.used or "no vectors yet")
+            if plan.used != plan.setting
+            else ("continues", "its own vectors"),
+            ("texts", f"{plan.texts:,}"),
+            ("tokens", f"about {plan.tokens:,}"),
+            ("cost", _embedding_cost(plan.cost)),
+            ("later", _later(plan)),
+        ],
+        indent=2,
+    )
+
+
+def _later(plan: Plan) -> str:
+    """Describe how future text is handled."""
+    if plan.place.is_local:
+        return ""
+    if plan.cost is None:
+        return "new texts wait for nacre writer embedding --resume until values_models.capabilities has the price"
+    if not plan.place.price:
+        return "new texts and each question are sent there too"
+    left = values_models.dollars(plan.left)
+    return (
+        f"new texts and each question are sent there within the daily budget; {left} is left today"
+    )
+
+
+def _embedding_cost(cost: Decimal | None) -> str:
+    if cost is None:
+        return "price unknown"
+    return (
+        f"about ${cost:,.2f}" if cost >= Decimal("0.01") else "less than a cent" if cost else "free"
+    )
+
+
+def _spent(made: Embedded) -> Span:
+    return dim(f" · {made.tokens:,} tokens" if made.tokens else "")
+
+
+def _render_made(paper: Paper, setting: str, made: Embedded) -> None:
+    if made.left:
+        paper.line(
+            bold(setting),
+            f": {made.made:,} vectors created, {count(made.left, 'text')} pending",
+            _spent(made),
+        )
+        paper.note(
+            "nacre writer embedding --resume continues; until then recall uses the existing vectors"
+        )
+    else:
+        created = f"; {count(made.made, 'text')} got vectors" if made.made else ""
+        paper.line(Span("✓ ", "green"), bold(setting), f" is in use{created}", _spent(made))
+    if made.note:
+        paper.note(made.note)
+
+
+# ----------------------------------------------------------------------------
+# ``nacre writer cost`` and ``nacre writer traces``.
+
+
+_PROMPT_CHARACTERS = 60
+
+
+@writer.command("cost", examples=["nacre writer cost", "nacre writer cost --json"])
+def cost(run: Run) -> None:
+    """Show the cost of models today and this month, by task.
+
+    The caps limit background work, answers in chats, and vectors from a provider. Your own requests are included in
+    the table, but never stopped. Calls by subscription cost nothing here.
+    """
+    run.present(ask(run, views.CostReport, "cost"), _render_costs)
+
+
+def _render_costs(paper: Paper, report: views.CostReport) -> None:
+    for limit in report.budgets:
+        left = f"{dollars(limit.left)} left" if limit.most else "nothing is allowed"
+        name = "today" if limit.period == "day" else "this month"
+        paper.line(
+            bold(f"{name:<12}".replace(" ", "\u00a0")),
+            f"{dollars(limit.spent)} of {dollars(limit.most)} in the background, {left}",
+        )
+    if not report.is_background_on:
+        paper.note("Only chats use models in the background: values_models.background is off.")
+    if not report.tasks:
+        paper.line("No model calls this month: nothing was spent.")
+        return
+    tasks = list(report.tasks)
+    if len(tasks) > 1:
+        numbers = zip(*(astuple(task)[1:] for task in tasks), strict=True)
+        tasks.append(values_models.TaskCost("total", *map(sum, numbers)))
+    rows = [
+        (
+            task.task,
+            f"{task.calls_today:,}",
+            dollars(task.cost_today),
+            f"{task.calls:,}",
+            f"{task.failed:,}",
+            amount(task.tokens),
+            dollars(task.cost),
+            f"{task.unpriced:,} of unknown price" if task.unpriced else "",
+        )
+        for task in tasks
+    ]
+    paper.blank()
+    header = ("task", "calls today", "cost today", "calls", "failed", "tokens", "this month", "")
+    paper.table(rows, header=header, drop=(4, 5, 1))
+
+
+@writer.command(
+    "traces",
+    examples=[
+        "nacre writer traces",
+        "nacre writer traces --task dedup",
+        "nacre writer traces 5f0c2a4d",
+    ],
+)
+@argument("trace", "reference", metavar="[ID]", required=False)
+@option("traces", "task")
+@option("traces", "since", help="Since then: 2026-11-20, 3d, 2w, yesterday, march.")
+@limit_option("traces", default=20)
+def traces(
+    run: Run, reference: str | None, task: str | None, since: datetime | None, limit: int
+) -> None:
+    """Show the calls of language models, or one call in full: prompt, answer, tokens, cost and error.
+
+    Every call leaves a trace: its prompt and answer without secrets, its tokens, cost and error. Traces are deleted
+    after traces.keep_days.
+    """
+    if reference:
+        run.present(ask(run, values_models.Trace, "trace", reference=reference), _render_trace)
+        return
+    entries = ask(run, list[values_models.Trace], "traces", task=task, since=since, limit=limit)
+    run.answer({"traces": entries, "limit": limit}, _render_traces, entries)
+
+
+def _render_traces(paper: Paper, traces: Sequence[Trace]) -> None:
+    if not traces:
+        paper.line("There are no traces: no model was called lately.")
+        return
+    rows = [
+        (
+            dim(trace.id[-SHORT_ID:]),
+            minute(trace.at),
+            Span(trace.task.value, "cyan"),
+            trace.model,
+            seconds(trace.seconds),
+            _trace_cost(trace),
+            Span(trace.error, "red")
+            if trace.error
+            else text.shorten(trace.prompt, _PROMPT_CHARACTERS),
+        )
+        for trace in traces
+    ]
+    paper.table(rows, header=("id", "when", "task", "model", "took", "cost", ""), drop=(4, 3, 1))
+    paper.note("nacre writer traces ID shows one")
+
+
+def _render_trace(paper: Paper, trace: Trace) -> None:
+    paper.line(Span(trace.task.value, "cyan"), "  ", bold(trace.model))
+    tokens = trace.tokens
+    read = tokens.input + tokens.cached + tokens.written
+    facts = (
+        minute(trace.at),
+        seconds(trace.seconds),
+        f"{amount(read)} tokens read, {amount(tokens.output)} written",
+        _trace_cost(trace),
+        trace.id[-SHORT_ID:],
+    )
+    paper.note(joined(facts), indent=2)
+    for name, content in (("Prompt", trace.prompt), ("Answer", trace.answer)):
+        if content:
+            paper.heading(name)
+            paper.body(content)
+    if trace.error:
+        paper.heading("Error")
+        paper.body(trace.error)
+
+
+def _trace_cost(trace: Trace) -> str:
+    return "price unknown" if trace.cost is None else dollars(trace.cost)

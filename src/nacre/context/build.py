@@ -186,13 +186,21 @@ def _new_signals(recipient: Recipient) -> Added:
     home, request = recipient.home, recipient.request
     if not request.session:
         return Added()
-    state = _with_session_details(recipient, request.session)
+    now, folder, state = _now_ms(recipient), recipient.request.folder or "", recipient.state
+    after = state.after
+    if recipient.request.moment is Moment.START or not state.name:
+        after = tuple(
+            dict.fromkeys(
+                (*after, *just_ended(recipient.home.settings.home, request.session, folder, now))
+            )
+        )
+    state = replace(state, name=request.session, folder=folder, seen=now, ended=0, after=after)
     if request.moment is Moment.START:
         return Added(state=hooks.start_signals(home, state))
     limits = hooks.limits_of(request.signals)
     due = hooks.due(home, state, recipient.project, limits)
     memories = [memory for _, memory in due.memories if not recipient.reason_against(memory)]
-    after = hooks.start_signals(
+    delivered = hooks.start_signals(
         home, due.after_delivery(state, len(due.memories), len(memories), _now_ms(recipient))
     )
     texts = [(memory, line_of(memory)) for memory in memories]
@@ -201,17 +209,7 @@ def _new_signals(recipient: Recipient) -> Added:
         ContextItem(Part.SIGNALS, text, count_tokens(text), memory.id, memory.updated, why=why)
         for memory, text in texts
     )
-    return Added(items, state=after)
-
-
-def _with_session_details(recipient: Recipient, session: str) -> SessionState:
-    now, folder, state = _now_ms(recipient), recipient.request.folder or "", recipient.state
-    after = state.after
-    if recipient.request.moment is Moment.START or not state.name:
-        after = tuple(
-            dict.fromkeys((*after, *just_ended(recipient.home.settings.home, session, folder, now)))
-        )
-    return replace(state, name=session, folder=folder, seen=now, ended=0, after=after)
+    return Added(items, state=delivered)
 
 
 def _store_reminder(recipient: Recipient) -> Added:
@@ -446,7 +444,25 @@ def add_learned(draft: Draft) -> None:
     A resumed session gets only new memories.
     """
     now = draft.home.clock()
-    hits = engine_of(draft.home).browse(_rows(draft), Ranking(now))
+    selection, criteria, today = draft.home.selection, draft.filter(), draft.home.today()
+    sorts = (
+        replace(criteria, expiry=(Expiry.CORE,)),
+        replace(criteria, kinds=(Kind.TODO,)),
+        replace(criteria, kinds=(Kind.PREFERENCE, Kind.DECISION)),
+        replace(criteria, kinds=(Kind.LESSON,)),
+        criteria,
+    )
+    share = _HOOK_DIVISOR if draft.request.alone else 1
+    browsed, latest = _MAX_BROWSED // share, _MAX_LATEST // share
+    rows = [
+        row for sort in sorts for row in selection.browse_memories(sort, limit=browsed, today=today)
+    ]
+    hits = engine_of(draft.home).browse(
+        list(
+            dict.fromkeys([*rows, *selection.latest_memories(criteria, limit=latest, today=today)])
+        ),
+        Ranking(now),
+    )
     outdated = dict(doubts(draft.home, hits))
     candidates: list[Candidate] = []
     for hit in hits:
@@ -575,26 +591,6 @@ def _not_handed_over(draft: Draft, session: StoredSession, turns: Sequence[Turn]
     return [turn for turn in turns if turn.id not in covered]
 
 
-def _rows(draft: Draft) -> list[int]:
-    """Return the rows of the most important memories of each kind, and of the memories changed last."""
-    selection, criteria, today = draft.home.selection, draft.filter(), draft.home.today()
-    sorts = (
-        replace(criteria, expiry=(Expiry.CORE,)),
-        replace(criteria, kinds=(Kind.TODO,)),
-        replace(criteria, kinds=(Kind.PREFERENCE, Kind.DECISION)),
-        replace(criteria, kinds=(Kind.LESSON,)),
-        criteria,
-    )
-    share = _HOOK_DIVISOR if draft.request.alone else 1
-    browsed, latest = _MAX_BROWSED // share, _MAX_LATEST // share
-    rows = [
-        row for sort in sorts for row in selection.browse_memories(sort, limit=browsed, today=today)
-    ]
-    return list(
-        dict.fromkeys([*rows, *selection.latest_memories(criteria, limit=latest, today=today)])
-    )
-
-
 _REASONS: dict[Part, Callable[[Candidate], str]] = {
     Part.CORE: lambda _: "core",
     Part.ACTIVE: lambda _: "an open todo",
@@ -640,7 +636,9 @@ def build(home: Home, request: ContextRequest) -> ContextBlock:
         if request.occasion is not Occasion.RESUME:
             state = replace(state, given=(), asked="")
     if is_held_out(home, request.session):
-        return _held_out_context(home, state, before, started)
+        after = replace(state, started=state.started or to_ms(home.clock()) or 0, held_out=True)
+        took = (time.perf_counter() - started) * 1000
+        return ContextBlock(gate=HELD_OUT, took_ms=took, state=after if after != before else None)
     budget = (
         request.budget_tokens
         if request.budget_tokens is not None
@@ -673,15 +671,6 @@ def is_held_out(home: Home, session: str | None) -> bool:
     return bool(
         session and home.settings.number("usefulness.hold_out") > 0 and hooks.takes(home, session)
     )
-
-
-def _held_out_context(
-    home: Home, state: SessionState, before: SessionState, began: float
-) -> ContextBlock:
-    """Return an empty context. Its state keeps the start time, so that the session stays in the holdout group."""
-    after = replace(state, started=state.started or to_ms(home.clock()) or 0, held_out=True)
-    took = (time.perf_counter() - began) * 1000
-    return ContextBlock(gate=HELD_OUT, took_ms=took, state=after if after != before else None)
 
 
 def _budget(home: Home, moment: Moment) -> int:
@@ -771,17 +760,20 @@ def _add_triggered(draft: Draft, prompt: str) -> None:
     fired = [
         (by_row[row], trigger)
         for row in rows
-        if row in by_row and (trigger := _matching_trigger(by_row[row], stems))
+        if row in by_row
+        and (
+            trigger := next(
+                (
+                    trigger
+                    for trigger in by_row[row].triggers
+                    if trigger.strip() and _stems(trigger) in stems
+                ),
+                "",
+            )
+        )
     ]
     for memory, trigger in fired[:_MAX_TRIGGERED]:
         draft.add_memory(Part.RELEVANT, memory, 1.0, f"the prompt says “{trigger}”")
-
-
-def _matching_trigger(memory: Memory, stems: str) -> str:
-    """Return the memory's first trigger whose stems occur consecutively in ``stems``, or ""."""
-    return next(
-        (trigger for trigger in memory.triggers if trigger.strip() and _stems(trigger) in stems), ""
-    )
 
 
 def _stems(text: str) -> str:
@@ -884,12 +876,6 @@ class OwnPage:
         return count_tokens(self.text)
 
 
-def _write(change: change.Change, path: str, document: str | None, data: bytes | None) -> None:
-    base = bytes_hash(data) if data is not None else None
-    if document is not None or data is not None:
-        change.intend([Intent("write" if document else "remove", path, document, base)])
-
-
 def _as_shown(home: Home, name: str, slug: str | None) -> OwnPage:
     path, data = _read(home, name, slug)
     text = home.redactor.clean((data or b"").decode("utf-8", errors="replace")).strip()
@@ -947,7 +933,7 @@ def context_for(home: Home, request: ContextRequest) -> ContextBlock:
 
 @operation("page-own")
 def own_page_answers(
-    home: Home, name: fields.PageName, *, project: fields.PageProject = None
+    home: Home, name: fields.PageName, project: fields.PageProject = None
 ) -> OwnPage:
     """Return a page of the owner or a project, without secrets.
 
@@ -967,7 +953,6 @@ def write_own_page_answers(
             max_length=200_000,
         ),
     ],
-    *,
     project: fields.PageProject = None,
     expected: Annotated[
         str | None,
@@ -979,10 +964,7 @@ def write_own_page_answers(
     ``nacre undo`` restores the former text. ``expected`` is the etag that the page must have. Raises InvalidInputError,
     NotFoundError, EditConflictError, UnusableVaultError, and errors of the write.
     """
-    words, slug = (
-        home.redactor.clean(text).strip(),
-        _slug(home, name, project),
-    )
+    words, slug = home.redactor.clean(text).strip(), _slug(home, name, project)
     if len(words) > _MAX_PAGE_CHARACTERS:
         raise InvalidInputError(
             f"a page has {_MAX_PAGE_CHARACTERS:,} characters at most",
@@ -1003,7 +985,10 @@ def write_own_page_answers(
                 before = projects.page_of(home, slug)
                 projects.write(change, projects.edit_page(home, slug, before, f"{words}\n"), before)
             else:
-                _write(change, path, f"{words}\n" if words else None, data)
+                document = f"{words}\n" if words else None
+                base = bytes_hash(data) if data is not None else None
+                if document is not None or data is not None:
+                    change.intend([Intent("write" if document else "remove", path, document, base)])
     return _as_shown(home, name, slug)
 
 
@@ -1011,7 +996,6 @@ def write_own_page_answers(
 def note_given(
     home: Home,
     session: Annotated[str, bounds("The host's session, as <tool>:<id>.")],
-    *,
     state: Annotated[SessionState | None, bounds("The state of the delivered context.")] = None,
 ) -> None:
     """Save the session's state after its agent received the context."""

@@ -46,7 +46,6 @@ from nacre.values.session import (
     Speaker,
     StoredSession,
     Task,
-    ToolCall,
     Trust,
     Turn,
 )
@@ -107,7 +106,12 @@ def handoff_prompt(
         return None
     kept: list[str] = []
     room = MOST_CHARACTERS
-    for line in reversed([_line(turn) for turn in turns]):
+    for line in reversed(
+        [
+            f"{turn.speaker.value}: {prompts.as_data(shorten(turn.text.strip(), _TURN_CHARACTERS))}"
+            for turn in turns
+        ]
+    ):
         if kept and len(line) + 1 > room:
             break
         kept.append(line[:room])
@@ -152,10 +156,6 @@ def _entries(entries: Sequence[str]) -> Iterator[str]:
             yield shorten(line, _ENTRY_CHARACTERS)
 
 
-def _line(turn: Turn) -> str:
-    return f"{turn.speaker.value}: {prompts.as_data(shorten(turn.text.strip(), _TURN_CHARACTERS))}"
-
-
 @cache
 def _words() -> str:
     return (files(__package__) / "prompts" / f"handoff-{VERSION}.md").read_text(encoding="utf-8")
@@ -176,7 +176,23 @@ def has_something(
     """
     return (
         any(map(_is_work, telling))
-        or any(_works(call) for turn in turns for call in turn.tool_calls)
+        or any(
+            (
+                False
+                if call.outcome != "ok"
+                else (
+                    reading.is_change(call)
+                    or bool(call.made)
+                    or (
+                        call.action is Action.RUN
+                        and summary.does(call)
+                        and not summary.is_check(call)
+                    )
+                )
+            )
+            for turn in turns
+            for call in turn.tool_calls
+        )
         or _is_open(turns, spoken)
         or bool(learn_extract.extract(session, turns))
     )
@@ -185,17 +201,6 @@ def has_something(
 def _is_work(utterance: sentences.Utterance) -> bool:
     """Return True if a message asks for work. A mere question is not enough."""
     return any(asks_for_work(statement.text) for statement in utterance.statements)
-
-
-def _works(call: ToolCall) -> bool:
-    """Return True if a tool call did more than read or check."""
-    if call.outcome != "ok":
-        return False
-    return (
-        reading.is_change(call)
-        or bool(call.made)
-        or (call.action is Action.RUN and summary.does(call) and not summary.is_check(call))
-    )
 
 
 def _is_open(turns: Sequence[Turn], spoken: Sequence[sentences.Utterance]) -> bool:
@@ -513,35 +518,31 @@ def handoff(
     """Return a project's latest handoff; with ``store``, make a new one. Raises NotFoundError, InvalidInputError."""
     edit.catch_up(home)
     if store:
-        return _store(home, session, folder, words or "")
+        stored = _session(home, session, folder)
+        words = (words or "").strip() or None
+        if words and home.actor.is_agent and _is_from_outside(home, stored, words):
+            raise InvalidInputError(
+                "these words come from a page, mail or file that the session read, and cannot be handed over",
+                hint="describe the remaining work in your own words",
+            )
+        new_handoff = hand_over(home, stored, words)
+        note = None
+        if new_handoff and not words:
+            try:
+                new_handoff = improve(home, stored, background=False) or new_handoff
+            except NacreError as error:
+                note = f"no model wrote it: {error.message}"
+        current = new_handoff or latest(home, stored.project)
+        is_known = current is not None and current.session == stored.session.id
+        if stored.project and not (new_handoff or words or is_known):
+            note = NOTHING
+        is_waiting = current is not None and not current.given
+        return HandoffView(stored.project, current, is_waiting, new_handoff is not None, note)
     project = project_of_folder(home, Path(folder)) if folder else None
     latest_handoff = latest(home, project)
     return HandoffView(
         project, latest_handoff, latest_handoff is not None and not latest_handoff.given
     )
-
-
-def _store(home: Home, reference: str | None, folder: str | None, words: str) -> HandoffView:
-    session = _session(home, reference, folder)
-    words = words.strip()
-    if words and home.actor.is_agent and _is_from_outside(home, session, words):
-        raise InvalidInputError(
-            "these words come from a page, mail or file that the session read, and cannot be handed over",
-            hint="describe the remaining work in your own words",
-        )
-    new_handoff = hand_over(home, session, words or None)
-    note = None
-    if new_handoff and not words:
-        try:
-            new_handoff = improve(home, session, background=False) or new_handoff
-        except NacreError as error:
-            note = f"no model wrote it: {error.message}"
-    current = new_handoff or latest(home, session.project)
-    is_known = current is not None and current.session == session.session.id
-    if session.project and not (new_handoff or words or is_known):
-        note = NOTHING
-    is_waiting = current is not None and not current.given
-    return HandoffView(session.project, current, is_waiting, new_handoff is not None, note)
 
 
 def _is_from_outside(home: Home, session: StoredSession, words: str) -> bool:

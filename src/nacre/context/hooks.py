@@ -18,7 +18,7 @@ from typing import Any
 
 from nacre.base import files
 from nacre.base.frozen import frozen
-from nacre.base.ids import first_id, keyed_hash, to_ms
+from nacre.base.ids import first_id, keyed_hash
 from nacre.base.link import session_file
 from nacre.base.text import CHARACTERS_PER_TOKEN, count_tokens, identifiers, words
 from nacre.context import categories
@@ -60,7 +60,17 @@ def _read(path: Path) -> SessionState:
     try:
         descriptor = files.open_file(path, os.O_RDONLY)
         with os.fdopen(descriptor, "rb") as file:
-            return _state(json.loads(file.read(_MAX_BYTES)))
+            record = json.loads(file.read(_MAX_BYTES))
+            if not isinstance(record, dict):
+                raise TypeError
+            values: dict[str, Any] = {}
+            for field in fields(SessionState):
+                value, default = record.get(field.name), field.default
+                if isinstance(default, tuple) and isinstance(value, list):
+                    values[field.name] = tuple(item for item in value if isinstance(item, str))
+                elif type(value) is type(default):
+                    values[field.name] = value
+            return SessionState(**values)
     except (OSError, ValueError, TypeError, RecursionError):
         return SessionState()
 
@@ -124,20 +134,6 @@ def prune_states(home: Path, now: float) -> int:
                     path.unlink()
                     removed += 1
     return removed
-
-
-def _state(record: object) -> SessionState:
-    """Parse a state, and ignore values of the wrong type. Raises TypeError."""
-    if not isinstance(record, dict):
-        raise TypeError
-    values: dict[str, Any] = {}
-    for field in fields(SessionState):
-        value, default = record.get(field.name), field.default
-        if isinstance(default, tuple) and isinstance(value, list):
-            values[field.name] = tuple(item for item in value if isinstance(item, str))
-        elif type(value) is type(default):
-            values[field.name] = value
-    return SessionState(**values)
 
 
 def _path(home: Path, session: str) -> Path:
@@ -289,7 +285,7 @@ class Draw:
 
 def takes(home: Home, session: str) -> bool:
     """Return True if a session is held out under the share that applied when the session started."""
-    began = read_state(home.settings.home, session).started or to_ms(home.clock()) or 0
+    began = read_state(home.settings.home, session).started or home.now_ms()
     return read_draw(home.settings.home).takes(session, began)
 
 

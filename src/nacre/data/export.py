@@ -224,7 +224,7 @@ def _below(text: str, level: int) -> Iterator[str]:
 Overwrite = Annotated[bool, bounds("Overwrite the file.")]
 
 
-class ExportOptions(Request, frozen=True, kw_only=True):
+class ExportOptions(Request):
     """What goes out: the form, whether sessions and retired memories do, and one project or all."""
 
     form: Annotated[
@@ -239,14 +239,14 @@ class ExportOptions(Request, frozen=True, kw_only=True):
     include_retired: Annotated[bool, bounds("Include retired memories.")] = False
 
 
-class ExportRequest(ExportOptions, frozen=True, kw_only=True):
+class ExportRequest(ExportOptions):
     """Write everything into one file that others can read."""
 
     target: Annotated[Path, bounds("The file to write.")]
     overwrite: Overwrite = False
 
 
-class ImportOptions(Request, frozen=True, kw_only=True):
+class ImportOptions(Request):
     """Take in what another memory or an account's export holds."""
 
     path: Annotated[Path, bounds("A file or folder.")]

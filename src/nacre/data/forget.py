@@ -186,7 +186,7 @@ def scrub_memories(home: Home, run: Run, tally: Tally, *, dry_run: bool) -> None
     _in_parts(run, changed, _redact)
     if changed:
         with run.part() as change:
-            change.append([change.entry(SCRUB, count=len(changed), reason=REASON)])
+            change.note(SCRUB, count=len(changed), reason=REASON)
     misnamed = [file.memory for file, _ in _misnamed(home, home.files.seen().values())]
     _in_parts(run, misnamed, _rename)
 
@@ -256,7 +256,7 @@ def rename(change: Change, misnamed: Iterable[tuple[SeenMemoryFile, Memory]]) ->
         path = path_for(memory, is_taken)
         write = Intent("write", path, text, None, memory.id)
         moves.append((write, Intent("remove", file.path, base=file.hash, memory=memory.id)))
-    with home.database.transaction():
+    with home.transaction():
         for write, remove in moves:
             home.files.forget(remove.path)
             data = to_bytes(write.document or "")
@@ -267,7 +267,7 @@ def rename(change: Change, misnamed: Iterable[tuple[SeenMemoryFile, Memory]]) ->
             if renamed := home.memories.find(write.memory or ""):
                 home.memories.names.put(renamed)
     change.apply()
-    with home.database.transaction():
+    with home.transaction():
         for write, remove in moves:
             home.journal.rename(remove.path, write.path)
     return [remove.path for _, remove in moves]
@@ -279,7 +279,7 @@ def _clean(change: Change, names: Sequence[str]) -> None:
     writes = [write for name in names if (write := _cleaned(home, name))]
     change.intend(writes)
     change.apply()
-    with home.database.transaction():
+    with home.transaction():
         for write in writes:
             home.files.distrust(write.path)
     read_written(change, [write.path for write in writes], awaits=False)
@@ -301,7 +301,7 @@ def _cleaned(home: Home, name: str) -> Intent | None:
             "write", name, cleaned, bytes_hash(data), seen_file.memory if seen_file else None
         )
     home.vault.write(LEDGER, cleaned, base=bytes_hash(data))
-    with home.database.transaction():
+    with home.transaction():
         home.journal.set_ledger_end(*home.vault.append(LEDGER, []))
     return None
 
@@ -339,7 +339,7 @@ def rename_files(change: Change, match: Pattern) -> None:
 # -- Requests --------------------------------------------------------------------------------------
 
 
-class ForgetRequest(Request, frozen=True, kw_only=True):
+class ForgetRequest(Request):
     """What is to be forgotten: one of these, or all of a project ``before`` a time."""
 
     sessions: Annotated[tuple[str, ...], bounds("Sessions, by their ids.")] = ()
@@ -367,7 +367,7 @@ class ForgetRequest(Request, frozen=True, kw_only=True):
         return chosen[0]
 
 
-class ScrubOptions(Request, frozen=True, kw_only=True):
+class ScrubOptions(Request):
     """Apply the present rules of redaction to everything that is stored."""
 
     dry_run: Annotated[bool, bounds("Show what would be removed, but change nothing.")] = False
@@ -569,7 +569,7 @@ def forget(home: Home, deletion: Deletion) -> ForgetReport:
                     if excerpt_of(match, memory_texts(candidate)) is not None
                 ]
             )
-            clear_traces(home, match)
+            clear_traces(home, lambda text: match.search(text) is not None)
             erasure.erase_quoting(home, match)
         with change.transaction():
             change.append(_entries(change, deletion))
@@ -620,7 +620,7 @@ def allow_again(
     of, owner = _matching_runs(home, reference.strip(), runs)
     with home.vault_lock:
         with home.change(ALLOW_AGAIN) as change, change.transaction():
-            change.append([change.entry(ALLOW_AGAIN, of=of, **owner)])
+            change.note(ALLOW_AGAIN, of=of, **owner)
         heed_ledger(home)
         home.erasing.delete_held_cursors()
     return runs[of[-1]]

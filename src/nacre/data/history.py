@@ -29,7 +29,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from nacre.base.frozen import frozen
-from nacre.base.ids import at_ms, bytes_hash, to_ms
+from nacre.base.ids import at_ms, bytes_hash
 from nacre.base.link import start_process
 from nacre.base.locks import FileLock
 from nacre.base.text import one_line, shorten, to_bytes, to_text
@@ -163,7 +163,7 @@ def catch_up(home: Home) -> None:
     is_rewritten = not repository.is_ancestor(last_read, head)
     commits = list(repository.history(None if is_rewritten else last_read))
     if is_rewritten:
-        with home.database.transaction():
+        with home.transaction():
             home.journal.forget_past()
     for start in range(0, len(commits), _BATCH):
         part = commits[start : start + _BATCH]
@@ -171,7 +171,7 @@ def catch_up(home: Home) -> None:
             (commit, operation) for commit in part for operation in _operations_of(home, commit)
         ]
         files = _files(home, [item for item in recorded if not _is_known(home, item[1])])
-        with home.database.transaction():
+        with home.transaction():
             for commit, operation in recorded:
                 _record(home, commit, operation, files, Gate(home).refresh())
             home.journal.set_git_state("read", part[-1].id)
@@ -365,7 +365,7 @@ def commit_in_background(home: Home) -> None:
     ):
         # Undo needs the text of the last operations.
         if home.journal.waiting()[0] > 2 * KEPT_WITHOUT_GIT:
-            with home.database.transaction():
+            with home.transaction():
                 home.journal.keep_last(KEPT_WITHOUT_GIT)
         return
     is_new = not home.vault.exists(GIT_FOLDER)
@@ -396,7 +396,7 @@ def judge_in_background(home: Home) -> None:
     """Start a process in which a model judges pending new memories, at most every twenty seconds."""
     if not home.settings.flag("git.background") or not waits_for_models(home):
         return
-    if home.claims.due(to_ms(home.now()) or 0, 1):
+    if home.claims.due(home.now_ms(), 1):
         _start(home, JUDGE_LOCK, _JUDGE_INTERVAL, "review", "judge", "--background")
 
 
@@ -661,7 +661,7 @@ def _mended(home: Home, path: str) -> str | None:
 
 def _settle_empty(home: Home, operation: Operation, commit: str | None) -> None:
     """Settle an operation whose changes are already in history, committed or pulled by other processes."""
-    with home.database.transaction():
+    with home.transaction():
         if operation.action in (EDIT, REMOVE, ADOPT, SYNC) or commit is None:
             home.journal.drop(operation.id)
         else:
@@ -689,7 +689,7 @@ def step_index(home: Home) -> str | None:
         home.repository.update_index(last_indexed if is_there else None, head)
     except (RepositoryBusyError, UnusableRepositoryError) as error:
         return f"git status is out of date: {error.message}"
-    with home.database.transaction():
+    with home.transaction():
         home.journal.set_git_state("index", head)
     return None
 

@@ -575,7 +575,7 @@ def _write_talks(home: Home, plan: ImportPlan, report: ImportReport, notify: OnP
             continue
         if home.sessions.find(talk.session.id):
             continue
-        with home.database.transaction():
+        with home.transaction():
             row = home.sessions.upsert(talk.session, project=talk.project, file=talk.file)
             report.turns += home.sessions.add_turns(talk.session, row, talk.turns)
             home.sessions.refresh([row])

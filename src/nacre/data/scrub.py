@@ -132,7 +132,7 @@ def _scrub_database(home: Home, tally: Tally, options: ScrubOptions, notify: OnP
             changed = [(row, texts) for row in rows if (texts := _new_texts(table, row, tally))]
             tally.changed["rows"] += len(changed)
             if changed and not options.dry_run:
-                with home.database.transaction():
+                with home.transaction():
                     for row, texts in changed:
                         stored.rewrite(table, row[: len(table.keys)], texts)
             home.vault_lock.let_others()
@@ -154,7 +154,7 @@ def _scrub_turns(
         ]
         changed = [new for old, new in looked_at if new[1:] != old]
         if changed and not options.dry_run:
-            with home.database.transaction():
+            with home.transaction():
                 for new in changed:
                     stored.rewrite_turn(*new)
         tally.changed["turns"] += len(changed)

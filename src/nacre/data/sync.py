@@ -490,7 +490,7 @@ def _in_parts(
             # Comparing existing memories with the many new ones is cheaper than the reverse. The new memories were
             # compared with each other on their own machine.
             existing = home.memories.in_any_state(sorted(local_ids))
-            with home.database.transaction():
+            with home.transaction():
                 for memory in existing if waits_for_models(home) else ():
                     await_models(home, memory)
     return None
@@ -618,7 +618,7 @@ def _write(change: Change, part: _Part) -> None:
             direct.append((path, base))
         else:
             intents.append(Intent("write", path, text, base, former=former))
-    with home.database.transaction():
+    with home.transaction():
         change.intend(intents)
         if intents:
             home.journal.touch(change.operation_id, [*_named(changes)])
@@ -682,7 +682,7 @@ def _text(data: bytes | None) -> str | None:
 # -- Requests --------------------------------------------------------------------------------------
 
 
-class SyncRequest(Request, frozen=True, kw_only=True):
+class SyncRequest(Request):
     """Keep the vault in step with a remote."""
 
     remote: Annotated[
@@ -984,7 +984,7 @@ def _outcome_kept(home: Home, request: SyncRequest) -> Iterator[None]:
 
 def _keep(home: Home, last: LastSync) -> None:
     values = clean_values(home.redactor, asdict(last))
-    with contextlib.suppress(StoreBusyError), home.database.transaction():
+    with contextlib.suppress(StoreBusyError), home.transaction():
         home.journal.set_git_state(_STATE, json.dumps(values))
 
 

@@ -422,9 +422,8 @@ def _do(change: change_Change, planned: Undoing, *, force: bool) -> None:
             memory_id = step.change.memory
             if memory_id and (is_retired := _is_retired(home, step)) != was_retired:
                 # Record it like any other retirement or return of a memory.
-                reason = {"reason": UNDONE} if is_retired else {}
-                action = "retire" if is_retired else "restore"
-                entries.append(change.entry(action, memory=memory_id, **reason))
+                action, reason = ("retire", UNDONE) if is_retired else ("restore", None)
+                entries.append(change.entry(action, memory=memory_id, reason=reason))
             if step.action == "retire" and step.memory:
                 removed.append(step.memory)
             is_stale = (len(planned.steps) > FEW and change.yield_locks()) or is_stale

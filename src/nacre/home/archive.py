@@ -158,7 +158,7 @@ def withhold(home: Home, paths: Sequence[tuple[str, str]]) -> None:
 
     The next :func:`settle` rewrites existing packs.
     """
-    with home.database.transaction():
+    with home.transaction():
         for tool, path in paths:
             home.archive.withhold(path, tool)
 
@@ -255,7 +255,7 @@ def _keep_lines(
     tail = pack.foldable()
     if tail and not home.archive.copies(state.path):
         pack.fold(tail, archive_packs.finder(home, state.path))
-    with home.database.transaction():
+    with home.transaction():
         archive_packs.remember(home, state, pack)
 
 
@@ -335,7 +335,7 @@ def _find_moved(
             pack = archive_packs.open_pack(home, other)
             if pack:
                 pack.retitle(archive_packs.title_of(state, packs.LINES))
-                with home.database.transaction():
+                with home.transaction():
                     home.archive.delete(state.path)
                     home.archive.rename(other.path, state.path)
                     archive_packs.remember(home, replace(other, path=state.path), pack)
@@ -419,7 +419,7 @@ def _keep_sessions(work: _Work, state: sessions.Archived) -> None:
         fingerprint = packs.digest_of(fingerprint.encode()).hex()
         if archived.fingerprint != fingerprint or archived.changed == STALE:
             _keep_turns(work, replace(archived, fingerprint=fingerprint, changed=state.changed))
-    with home.database.transaction():
+    with home.transaction():
         home.archive.save(replace(state, kind=packs.TURNS), [])
 
 
@@ -433,7 +433,7 @@ def _keep_turns(work: _Work, state: sessions.Archived) -> None:
         lines.extend(msgspec.json.encode(turn) for turn in home.sessions.whole(row))
     if not lines:
         remaining = archive_packs.drop(home, state)
-        with home.database.transaction():
+        with home.transaction():
             home.archive.save(replace(remaining, kind=packs.TURNS), [])
         return
     segments = []
@@ -470,7 +470,7 @@ def _replace(
     place = archive_packs.folder_of(home) / state.pack if state.pack else None
     place = place or archive_packs.place_for(home, state.tool, state.path)
     pack = packs.create(place, archive_packs.title_of(state, kind), segments, durable=work.waits)
-    with home.database.transaction():
+    with home.transaction():
         archive_packs.remember(home, state, pack)
     work.files += 1
     work.stored += pack.end
@@ -574,7 +574,7 @@ def mend(home: Home) -> int:
     with home.archive_lock:
         for state in damaged:
             updated = replace(archive_packs.set_aside(home, state), changed=0)
-            with home.database.transaction():
+            with home.transaction():
                 home.archive.save(updated, [])
         for place in unknown:
             archive_packs.put_aside(place)
@@ -693,7 +693,7 @@ def _resume_from(home: Home, state: sessions.Archived, places: list[tuple[int, i
             )
         ]
     )
-    with home.database.transaction():
+    with home.transaction():
         after = replace(state, inode=stat.st_ino, fingerprint=fingerprint, changed=stat.st_mtime_ns)
         archive_packs.remember(home, after, pack)
         if stored_cursor:

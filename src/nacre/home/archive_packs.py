@@ -111,7 +111,7 @@ def drop(home: Home, state: Archived) -> Archived:
     give_up(home, state)
     (folder_of(home) / state.pack).unlink(missing_ok=True)
     dropped = replace(state, pack=None, until=0, size=0, raw=0)
-    with home.database.transaction():
+    with home.transaction():
         home.archive.save(dropped, [])
     return dropped
 
@@ -148,7 +148,7 @@ def rewrite(
             )
 
     rewritten = packs.create(pack.place, pack.title, fresh())
-    with home.database.transaction():
+    with home.transaction():
         return remember(home, state, rewritten)
 
 
@@ -221,7 +221,7 @@ def read_index(home: Home) -> list[str]:
             problems.append(error.message)
             continue
         title = pack.title
-        with home.database.transaction():
+        with home.transaction():
             changed = pack.segments[-1].changed if pack.segments else 0
             archived = home.archive.find(title.path) or Archived(
                 title.path, title.tool, title.kind, changed=changed

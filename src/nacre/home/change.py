@@ -104,14 +104,18 @@ class Change:
 
         A long change uses several transactions (:meth:`yield_locks`).
         """
-        with self.home.database.transaction():
+        with self.home.transaction():
             yield
             if not self._is_part:
                 self._operation.close()
 
     def entry(self, action: str, **details: object) -> files.LedgerEntry:
-        """Return a ledger entry. Secrets are removed, because the details can quote the owner."""
-        values = location.clean_values(self.home.redactor, details)
+        """Return a ledger entry without details that are ``None``.
+
+        Secrets are removed, because the details can quote the owner.
+        """
+        known = {name: value for name, value in details.items() if value is not None}
+        values = location.clean_values(self.home.redactor, known)
         return files.LedgerEntry(self.operation_id, self.home.now(), action, values)
 
     def intend(self, intents: Iterable[Intent], *, applied: bool = False) -> None:
@@ -120,6 +124,10 @@ class Change:
         With ``applied``, the files are already written and only the journal records the writes.
         """
         self._operation.record(intents, applied=applied)
+
+    def note(self, action: str, **details: object) -> None:
+        """Append one entry to the ledger; see :meth:`entry`."""
+        self.append([self.entry(action, **details)])
 
     def append(self, entries: Iterable[files.LedgerEntry]) -> None:
         self.intend([Intent("append", files.LEDGER, entry.line()) for entry in entries])
@@ -133,7 +141,7 @@ class Change:
         """
         home = self.home
         for start in range(0, max(1, len(memories)), BATCH):
-            with home.database.transaction():
+            with home.transaction():
                 for memory in memories[start : start + BATCH]:
                     written, intents = self._writes_of(memory)
                     self.intend(intents)
@@ -148,7 +156,7 @@ class Change:
 
         The rest of the file, including ``updated``, is unchanged. Raises EditConflictError.
         """
-        with self.home.database.transaction():
+        with self.home.transaction():
             if self._adjust(memory, {"importance": memory.importance}):
                 self.append([note])
                 self.home.memories.set_importance(memory.id, memory.importance)
@@ -158,7 +166,7 @@ class Change:
 
         Raises EditConflictError.
         """
-        with self.home.database.transaction():
+        with self.home.transaction():
             if memory.claim and self._adjust(memory, {"claim": plain(memory.claim)}):
                 self.home.memories.set_claim(memory.id, memory.claim)
 
@@ -168,7 +176,7 @@ class Change:
         The rest of the file, including ``updated``, is unchanged, and the memory keeps its vectors.
         Raises EditConflictError.
         """
-        with self.home.database.transaction():
+        with self.home.transaction():
             if self._adjust(memory, {"links": plain(memory.links)}, gives_way=False):
                 self.home.memories.set_links(memory)
 
@@ -178,7 +186,7 @@ class Change:
         The text stays in the journal and the history. Raises EditConflictError.
         """
         home = self.home
-        with home.database.transaction():
+        with home.transaction():
             file = home.files.file_of(memory.id)
             text = _current_text(home, file) if file else None
             if file:
@@ -413,14 +421,14 @@ def read_pages(home: home.Home) -> None:
             slug: seen_ns for slug, seen_ns in present.items() if page_path(slug) not in pending
         }
     for slug in indexed.keys() - present.keys():
-        with home.database.transaction():
+        with home.transaction():
             # A page whose write is pending still exists.
             if home.files.pending_document(page_path(slug)) is None and not home.vault.exists(
                 page_path(slug)
             ):
                 home.files.forget_project(slug)
     changed = _read_changed(home, indexed, present)
-    with home.database.transaction() if changed else nullcontext():
+    with home.transaction() if changed else nullcontext():
         indexed_keys = (
             {(slug, key, value) for key, value, slug in home.files.project_keys()}
             if len(changed) > 1
@@ -782,7 +790,7 @@ def page_keys(home: home.Home, slug: str) -> set[tuple[str, str]]:
 
 def index_page(home: home.Home, project: Project, values: dict[str, Any]) -> None:
     """Index a project with its page's keys and dependencies."""
-    with home.database.transaction():
+    with home.transaction():
         home.files.save_project(
             project, _keys(project.slug, values), list_of(values, "dependencies")
         )

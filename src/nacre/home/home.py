@@ -338,6 +338,10 @@ class Home(Stores):
         except FileNotFoundError:
             return b""
 
+    def transaction(self) -> AbstractContextManager[None]:
+        """Run the block in a transaction of the database. Nested blocks join the outer transaction."""
+        return self.database.transaction()
+
     def today(self) -> date:
         """Return the current day according to the owner's clock."""
         return day_of(self.clock())
@@ -345,6 +349,10 @@ class Home(Stores):
     def now(self) -> datetime:
         """Return the current time in whole milliseconds."""
         return to_millisecond(self.clock())
+
+    def now_ms(self) -> int:
+        """Return the current time in epoch milliseconds."""
+        return round(self.now().timestamp() * 1000)
 
 
 def open_home(

@@ -86,7 +86,7 @@ class OpenOperation:
             return
         if self.is_long:
             self.hold()
-        with home.database.transaction():
+        with home.transaction():
             for path in {intent.path for intent in belonging if intent.action != "append"}:
                 home.journal.withdraw(path)
             home.journal.record(operation, belonging)
@@ -116,7 +116,7 @@ class OpenOperation:
 
 def close(home: Home, operation: Operation) -> None:
     """Close an operation. Add its ledger line if missing, and allow its commit."""
-    with home.database.transaction():
+    with home.transaction():
         if home.journal.find(operation.id) is None:
             return
         if operation.action not in (EDIT, ADOPT, SYNC) and not home.journal.is_in_ledger(
@@ -253,7 +253,7 @@ def _apply_group(home: Home, intents: Sequence[Intent], stuck: set[str]) -> None
     lines = [intent for intent in intents if intent.action == "append"]
     end = _append(home, lines) if lines else None
     home.vault.sync_folders({intent.path for intent, *_ in applied_intents})
-    with home.database.transaction():
+    with home.transaction():
         for intent, file, is_done in applied_intents:
             if file:
                 home.files.save(file)
@@ -340,7 +340,7 @@ def _keep_both(home: Home, intent: Intent) -> _Applied:
         memory, id=home.ids(), links=(*memory.links, Link("alternative_to", memory.id))
     )
     path = new_path(home, own_version)
-    with home.database.transaction():
+    with home.transaction():
         home.memories.put(own_version)
         home.files.forget(intent.path)
         write = replace(

@@ -224,7 +224,7 @@ def fold_notes(home: Home) -> None:
         return
     now = home.now()
     traces_since = now - timedelta(days=home.settings.whole("traces.keep_days"))
-    with home.database.transaction():
+    with home.transaction():
         for path in spools:
             with contextlib.suppress(FileNotFoundError):  # another process moved the spool
                 for line in lines(path):

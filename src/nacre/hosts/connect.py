@@ -531,24 +531,30 @@ def list_hosts(settings: Settings) -> list[HostState]:
 def preview(settings: Settings, request: WireRequest) -> WiringPreview:
     """Return a displayable preview of configuring hosts. Raises InvalidInputError."""
     plan = plan_answers(settings, request)
-    clean, home = Redactor(*settings.redaction).clean, settings.home.resolve()
-    changed = [change for change in plan.changes if change.action != "none"]
+    changed = changed_files(settings, plan)
     return WiringPreview(
-        tuple(
-            ChangedFile(
-                item.path,
-                item.action,
-                item.what,
-                item.path.is_relative_to(home),
-                tuple(diff_of(item, clean)[2:]),
-            )
-            for item in changed
-        ),
+        changed,
         len(plan.changes) - len(changed),
         plan.commands,
         plan.left_alone + plan.kept,
         plan.own_memories,
         tuple(dict.fromkeys(note for _, note in plan.notes)),
+    )
+
+
+def changed_files(settings: Settings, plan: WiringPlan) -> tuple[ChangedFile, ...]:
+    """Return the files that a plan changes, with displayable lines."""
+    clean, home = Redactor(*settings.redaction).clean, settings.home.resolve()
+    return tuple(
+        ChangedFile(
+            item.path,
+            item.action,
+            item.what,
+            item.path.is_relative_to(home),
+            tuple(diff_of(item, clean)[2:]),
+        )
+        for item in plan.changes
+        if item.action != "none"
     )
 
 

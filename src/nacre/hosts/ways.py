@@ -1039,7 +1039,7 @@ def config_file(settings: Settings) -> Path:
 # -- Requests --------------------------------------------------------------------------------------
 
 
-class WireRequest(Request, frozen=True, kw_only=True):
+class WireRequest(Request):
     """Configure hosts to use nacre, or no longer."""
 
     wishes: Annotated[tuple[WiringWish, ...], bounds("The hosts, each for the user or a project.")]

@@ -7,11 +7,12 @@ untrusted proposals become candidates.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Sequence, Set
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
-from itertools import islice
+from difflib import SequenceMatcher
+from functools import cached_property
 from threading import Lock
 from typing import TypeVar
 
@@ -19,6 +20,7 @@ import msgspec
 
 from nacre.base.frozen import frozen
 from nacre.base.text import normalise, one_line, words
+from nacre.base.times import day_of
 from nacre.errors import (
     BudgetSpentError,
     ModelRefusedError,
@@ -27,21 +29,44 @@ from nacre.errors import (
     UnreadableModelError,
     UnusableAnswerError,
 )
-from nacre.learn.explicit import size_refusal
+from nacre.learn.explicit import find_option, size_refusal
 from nacre.learn.pasted import reads_as_rule, without_pasted
-from nacre.learn.prompts import CHANGES, MEMORIES, Seen, State, Told, tidy, tidy_changes
-from nacre.learn.reading import AGENT_CAP, content_words, is_asking
-from nacre.learn.sentences import Language, forms, is_accepted_plan, language_of, split, utterances
+from nacre.learn.prompts import (
+    MEMORIES,
+    OWNER_TURNS,
+    VERDICTS,
+    OutdatedMemory,
+    ProposedMemory,
+    tidy,
+    tidy_turns,
+    tidy_verdicts,
+)
+from nacre.learn.reading import (
+    AGENT_CAP,
+    content_words,
+    is_asking,
+    is_objection,
+    parse_question,
+)
+from nacre.learn.sentences import (
+    Language,
+    Utterance,
+    before,
+    forms,
+    is_accepted_plan,
+    language_of,
+    split,
+    utterances,
+)
 from nacre.llm import calibration
 from nacre.llm.failures import ask
 from nacre.memories import judge as memories_judge
 from nacre.memories.statements import (
     binds,
     firm_words,
-    has_word,
     leaves_out,
+    lost,
     negations,
-    new_word,
     read,
 )
 from nacre.protocols import LanguageModel
@@ -50,7 +75,18 @@ from nacre.values.memory import Candidate, Confidence, Confirmation, Expiry, Kin
 from nacre.values.models import Completion, Prompt, Tokens
 from nacre.values.session import Flag, Speaker, ToolCall, Trust, Turn
 
-LEAST_IMPORTANCE = 5
+IMPORTANCE = {Kind.FACT: 5, Kind.RELATIONSHIP: 5, Kind.EVENT: 5}
+"""Importance of a writer's memories per kind. Other kinds have ``DEFAULT_IMPORTANCE``."""
+
+DEFAULT_IMPORTANCE = 6
+ALWAYS_IMPORTANCE = 7
+"""Importance of a memory that an agent needs for any task in the project."""
+
+MIN_NEAR_SHARE = 0.9
+"""Minimum share of a quote's words that occur in a turn in the same order."""
+
+MIN_SUPPORT = 0.5
+"""Minimum share of a statement's words that occur near its evidence."""
 
 MOST_FOREIGN = 0.4
 """Maximum share of words in a statement that occur only in external text."""
@@ -71,8 +107,25 @@ _WORD = re.compile(r"\w+")
 _MAX_SUBJECT_CHARACTERS = 120
 _UNSPOKEN = Flag.META | Flag.SUMMARY | Flag.SIDECHAIN
 _ELLIPSIS = re.compile(r"\s*(?:\.{3,}|…)\s*")
-_KEY = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+){1,4}")
-_TAG = re.compile(r"[\w.+#-]{2,30}")
+_TAG = re.compile(r"[\w.+#-]{3,30}")
+_PLAIN = re.compile(r"[A-Za-z]+(?:-[a-z]+)+|[a-z](?:\.[a-z])+|[a-z]+")
+"""Words that are neither names nor numbers in digits: "end-to-end", "e.g", "three"."""
+
+_CONTRAST = re.compile(r"\bno longer\b|(?:,| \() ?(?:and |but )?not\b", re.IGNORECASE)
+"""Negations that only name the alternative: "in pages, not row by row"."""
+
+_DATE = re.compile(r"\b\d{4}-\d\d-\d\d\b")
+_MAX_DAYS_FROM_SESSION = 60
+_SENTENCE_START = re.compile(r"(?:^|(?<=[.!?:;] ))[A-Z](?=[a-z]+\b)")
+_NEIGHBOURS = 2
+"""Number of turns before and after the evidence that count as near."""
+
+_MAX_ADDED_TURNS = 2
+_MAX_UNCOVERED_SHARE = 0.3
+_MIN_COVERED_WORDS = 2
+_OPTION_MARGIN = 1
+_MIN_NEAR_WORDS = 4
+_MAX_NEAR_STRETCH = 1.5
 
 
 @frozen
@@ -82,17 +135,33 @@ class Dropped:
     reason: str
 
 
+@frozen
+class Place:
+    """The turn that shows a quote. ``words``: the turn's own words. ``share``: share of the quote found there."""
+
+    at: int
+    words: str
+    share: float
+
+
 class Checks:
     """The evidence of one session. ``begin``: index of the first turn not yet extracted."""
 
     def __init__(self, turns: Sequence[Turn], *, begin: int = 0) -> None:
         self.turns = turns
         self.begin = begin
+        self._normalised: dict[tuple[int, bool], str] = {}
         self._typed: dict[int, str] = {}
         self._mixed: set[int] = set()
+        self._objections: set[int] = set()
+        self._utterances: dict[int, Utterance] = {}
         for utterance in utterances(turns):
             text = " ".join(statement.text for statement in utterance.statements)
             places = (utterance.index, *utterance.copies)
+            first = replace(utterance, statements=utterance.statements[:1])
+            if is_objection(first, language_of(text)):
+                self._objections |= set(places)
+            self._utterances |= dict.fromkeys(places, utterance)
             self._mixed |= (
                 set(places) if any(statement.mixed for statement in utterance.statements) else set()
             )
@@ -123,61 +192,201 @@ class Checks:
             - typed,
         )
 
-    def judge(self, proposal: Told, shown: Set[int]) -> Candidate | Dropped:
+    def judge(self, proposal: ProposedMemory, shown: Set[int]) -> Candidate | Dropped:
         """Convert a proposal to a candidate. Hold untrusted candidates. Only ``shown`` turns can be evidence."""
-        content, subject = (
-            one_line(proposal.content),
-            one_line(proposal.subject)[:_MAX_SUBJECT_CHARACTERS],
-        )
-        evidence = tuple(sorted(set(proposal.evidence)))
-        reason = (
-            "unimportant"
-            if proposal.importance < LEAST_IMPORTANCE
-            else size_refusal(content) or self._evidence_refusal(evidence, shown)
-        )
-        if reason:
+        content = one_line(proposal.content)
+        subject = one_line(proposal.subject)[:_MAX_SUBJECT_CHARACTERS]
+        if reason := size_refusal(content):
             return Dropped(reason)
+        place = self.locate(proposal.quote, shown, content)
+        if place is None:
+            return Dropped("no evidence")
+        kind = Kind(proposal.kind)
+        evidence = self._find_evidence(place.at, content, shown)
+        if evidence[-1] < self.begin:
+            return Dropped("read before")
         is_nodded = self._is_nodded(content, evidence)
-        is_owner = self._is_owners(proposal, evidence, is_nodded=is_nodded)
-        why_held, detail = self._hold_reason(proposal, content, evidence, is_nodded=is_nodded)
+        is_owner = self._is_owners(kind, place.at, evidence, is_nodded=is_nodded)
+        why_held, detail = self._hold_reason(kind, content, place, evidence, is_nodded=is_nodded)
         importance = (
-            min(proposal.importance, 10) if is_owner else min(proposal.importance, AGENT_CAP)
+            ALWAYS_IMPORTANCE if proposal.always else IMPORTANCE.get(kind, DEFAULT_IMPORTANCE)
         )
-        words = content_words(content, language_of(content))
-        near = {
-            index
-            for at in evidence
-            for index in range(at - 2, at + 3)
-            if 0 <= index < len(self.turns)
-        }
-        near_words = _words_of(self.turns[at].text for at in near)
         return Candidate(
-            kind=Kind(proposal.kind),
+            kind=kind,
             subject=subject or content[:_MAX_SUBJECT_CHARACTERS],
             content=content,
             turns=tuple(self.turns[at].id for at in evidence),
-            importance=importance,
-            expiry=Expiry(proposal.expiry),
-            tags=_tags(proposal.tags),
+            importance=importance if is_owner else min(importance, AGENT_CAP),
+            expiry=Expiry.TEMPORARY if kind is Kind.TODO else Expiry.PERMANENT,
+            tags=_tags(subject),
             speaker=Speaker.OWNER if is_owner else Speaker.AGENT,
             trust=Trust.UNTRUSTED if why_held is Why.UNTRUSTED else Trust.TRUSTED,
-            canonical_key=_key(proposal.canonical_key),
             confidence=Confidence.EXTRACTED,
-            confidence_score=round(1 - (len(words - near_words) / len(words) if words else 1.0), 2),
+            confidence_score=round(self._support(content, evidence), 2),
             held=why_held,
             detail=detail,
             nodded=is_owner and (is_nodded or self._ends_unconfirmed(content, evidence)),
             mixed=is_owner and self.is_mixed(evidence),
         )
 
-    def adds_from_outside(self, content: str, known_text: str) -> bool:
-        """Return True if a statement, or one clause of the statement, adds external words to a known text."""
-        if (_runs_of([content]) - _runs_of([known_text])) & self._outside:
-            return True
-        words = content_words(content, language_of(content)) - content_words(
-            known_text, language_of(known_text)
+    def locate(
+        self, quote: str, shown: Iterable[int], content: str = "", *, is_typed: bool = False
+    ) -> Place | None:
+        """Return the turn among ``shown`` that contains a quote, or nearly all of the quote's words in order.
+
+        Prefer new turns, then turns that the owner typed, then the latest turn. Otherwise, return the turn with the
+        largest share of the words of the quote or of the statement ``content``, if the share is large enough.
+        ``is_typed``: ignore the owner's pastes.
+        """
+        places = sorted(
+            shown, key=lambda at: (at >= self.begin, at in self._typed, at), reverse=True
         )
-        return self._is_foreign(words)
+        exact = (at for at in places if self._contains_quote(at, quote, is_typed=is_typed))
+        if (at := next(exact, None)) is not None:
+            return Place(at, quote, 1.0)
+        for at in places:
+            if words := find_near(self._quotable(at, is_typed=is_typed), quote):
+                return Place(at, words, MIN_NEAR_SHARE)
+        if is_typed or not content:
+            return None
+        language = language_of(content)
+        texts = [terms for text in (quote, content) if (terms := content_words(text, language))]
+        shares = {
+            at: max(
+                len(terms & content_words(self._quotable(at), language)) / len(terms)
+                for terms in texts
+            )
+            for at in places
+            if texts
+        }
+        best = max(shares, key=lambda at: shares[at], default=None)
+        if best is None or shares[best] < MIN_SUPPORT:
+            return None
+        return Place(best, "", shares[best])
+
+    def _find_evidence(self, at: int, content: str, shown: Set[int]) -> tuple[int, ...]:
+        """Return the quoted turn, the owner's reply to it or request before it, and turns with the remaining words.
+
+        The owner's turns are only added next to the quoted turn, because they let a statement count as the owner's.
+        """
+        evidence = {at}
+        if at not in self._typed:
+            typed = sorted(index for index in shown if index in self._typed)
+            replies = [index for index in typed if index > at]
+            evidence |= set(replies[:1] or typed[-1:])
+        language = language_of(content)
+        words = content_words(content, language)
+        missing = words - _words_of(self.turns[index].text for index in evidence)
+        others = {
+            index: content_words(self.turns[index].text, language)
+            for index in shown
+            if index not in evidence and _is_trusted_agents(self.turns, index)
+        }
+        for _ in range(_MAX_ADDED_TURNS):
+            best = max(
+                others,
+                key=lambda index: (len(missing & others[index]), -abs(index - at)),
+                default=None,
+            )
+            if best is None or len(missing) <= _MAX_UNCOVERED_SHARE * len(words):
+                break
+            covered = missing & others.pop(best)
+            if len(covered) < _MIN_COVERED_WORDS:
+                break
+            evidence.add(best)
+            missing -= covered
+        return tuple(sorted(evidence))
+
+    def _near(self, evidence: Iterable[int]) -> list[Turn]:
+        """Return the evidence and the neighbouring turns."""
+        near = {
+            index
+            for at in evidence
+            for index in range(at - _NEIGHBOURS, at + _NEIGHBOURS + 1)
+            if 0 <= index < len(self.turns)
+        }
+        return [self.turns[at] for at in sorted(near)]
+
+    def _near_texts(self, evidence: Iterable[int]) -> list[str]:
+        """Return the texts, calls, dates and authors of the evidence and of neighbouring turns."""
+        turns = self._near(evidence)
+        marks = {str(day_of(turn.time)) for turn in turns if turn.time}
+        marks |= {turn.author for turn in turns if turn.author}
+        return [*(turn.text for turn in turns), *_calls(turns), *sorted(marks)]
+
+    def _support(self, content: str, evidence: Iterable[int]) -> float:
+        """Return the share of a statement's words that occur near the evidence."""
+        words_in = _word_finder(content)
+        words = words_in(content, language_of(content))
+        texts = (turn.text for turn in self._near(evidence))
+        near = frozenset[str]().union(*(words_in(text, language_of(text)) for text in texts))
+        return len(words & near) / len(words) if words else 0.0
+
+    def _find_unsupported(self, content: str, evidence: Iterable[int]) -> str | None:
+        """Return a digit or negation that does not occur near the evidence, or a name or number that occurs nowhere.
+
+        Dates close to the session are ignored, because "yesterday" becomes a date.
+        """
+        near = self._near_texts(evidence)
+        text = _DATE.sub(self._without_close_date, content)
+        text = _SENTENCE_START.sub(lambda match: match.group().lower(), _CONTRAST.sub(" ", text))
+        while missing := lost(text, near):
+            if missing == "a denial":
+                return None if any(map(negations, near)) else missing
+            parts = re.split(r"[./:]", missing.lower())
+            is_digit = missing.isdigit() and len(missing) == 1
+            is_known = not is_digit and all(part in self._everything for part in parts)
+            if not (is_known or _PLAIN.fullmatch(missing)):
+                return missing
+            text = text.replace(missing, " ")
+        return None
+
+    def _without_close_date(self, match: re.Match[str]) -> str:
+        days = [day_of(turn.time) for turn in (self.turns[0], self.turns[-1]) if turn.time]
+        try:
+            date = datetime.fromisoformat(match.group()).date()
+        except ValueError:
+            return match.group()
+        is_close = any(abs((day - date).days) <= _MAX_DAYS_FROM_SESSION for day in days)
+        return " " if is_close else match.group()
+
+    @cached_property
+    def _everything(self) -> str:
+        return "\n".join([*(turn.text for turn in self.turns), *_calls(self.turns)]).lower()
+
+    def _is_other_option(self, content: str, evidence: Iterable[int]) -> bool:
+        """Return True if the owner chose an option, and a statement shares more words with another option."""
+        for at in evidence:
+            agent = before(self.turns, at, Speaker.AGENT) if at in self._utterances else None
+            if agent is None:
+                continue
+            language = language_of(self.turns[agent].text)
+            question = parse_question(self.turns[agent].text)
+            answer = self._utterances[at].statements[0].text
+            chosen = find_option(answer, question, language_of(answer))
+            if chosen is None or len(question.options) < 2:
+                continue
+            option_words = {
+                text: content_words(text, language) for text in question.options.values()
+            }
+            words = content_words(content, language) - content_words(answer, language)
+            words -= frozenset[str].intersection(*option_words.values())
+            shared = {text: len(words & own) for text, own in option_words.items()}
+            if max(shared.values()) > shared[chosen] + _OPTION_MARGIN:
+                return True
+        return False
+
+    def _is_objected(self, content: str, at: int, evidence: Iterable[int]) -> bool:
+        """Return True if the owner's reply to the quoted agent objects, and a statement is not about the reply."""
+        if at in self._typed:
+            return False
+        words = content_words(content, language_of(content))
+        return any(
+            reply in self._objections
+            and len(words & _words_of([self.typed_text(reply)])) < FEWEST_OWNED
+            for reply in evidence
+            if reply > at
+        )
 
     def is_typed(self, at: int) -> bool:
         """Return True if the owner typed something in a turn."""
@@ -199,66 +408,55 @@ class Checks:
         """Return the recorded times of turns."""
         return [time for at in evidence if (time := self.turns[at].time)]
 
-    def shows(self, evidence: Sequence[int], quote: str) -> bool:
-        """Return True if all evidence is trusted and not entirely old, and a turn contains the quote outside pastes."""
-        if not evidence or evidence[0] < 0 or evidence[-1] < self.begin:
-            return False
-        is_trusted = all(self.turns[at].trust is Trust.TRUSTED for at in evidence)
-        return is_trusted and any(self._contains_quote(at, quote, is_typed=True) for at in evidence)
+    def locate_change(self, quote: str, shown: Iterable[int]) -> Place | None:
+        """Return the new trusted turn among ``shown`` that contains a quote outside pastes."""
+        trusted = [at for at in shown if at >= self.begin and self.turns[at].trust is Trust.TRUSTED]
+        return self.locate(quote, trusted, is_typed=True)
 
-    def add_quoted_turn(
-        self, evidence: Sequence[int], quote: str, shown: Iterable[int]
-    ) -> list[int]:
-        """Add the first shown turn that contains the quote to the evidence, unless the evidence contains the quote."""
-        is_cited = any(self._contains_quote(at, quote, is_typed=True) for at in evidence if at >= 0)
-        matching = (
-            at
-            for at in sorted(shown)
-            if not is_cited and self._contains_quote(at, quote, is_typed=True)
-        )
-        return sorted({*evidence, *islice(matching, 1)})
+    def reply_to(self, at: int, shown: Iterable[int]) -> int | None:
+        """Return the owner's next typed turn after a turn, if it is shown."""
+        return min((index for index in shown if index > at and index in self._typed), default=None)
 
-    def _is_owners(self, proposal: Told, evidence: Sequence[int], *, is_nodded: bool) -> bool:
+    def _is_owners(self, kind: Kind, at: int, evidence: Sequence[int], *, is_nodded: bool) -> bool:
         """Return True if the owner vouches for a statement, because the owner typed the quote or replied to it.
 
-        For kinds that steer agents, the owner must have typed some evidence. Statements about the agent's own work and
-        statements that the owner only confirmed are the agent's.
+        For kinds that steer agents, the owner must have typed some evidence. Statements that the owner only confirmed
+        are the agent's.
         """
-        typed = {at for at in evidence if at in self._typed}
-        quoted = [at for at in evidence if self._contains_quote(at, proposal.quote)]
-        if proposal.kind in _STEERING:
-            return bool(typed)
-        if is_nodded:
-            return False
-        if not quoted:
-            return bool(typed)
-        return any(at in typed for at in quoted) or any(at > quoted[0] for at in typed)
-
-    def _evidence_refusal(self, evidence: Sequence[int], shown: Set[int]) -> str | None:
-        if not evidence or not set(evidence) <= shown:
-            return "no such turn"
-        return None if evidence[-1] >= self.begin else "read before"
+        if kind in _STEERING:
+            return any(index in self._typed for index in evidence if index >= at)
+        return not is_nodded and (
+            at in self._typed or any(index > at for index in evidence if index in self._typed)
+        )
 
     def _hold_reason(
-        self, proposal: Told, content: str, evidence: Sequence[int], *, is_nodded: bool
+        self, kind: Kind, content: str, place: Place, evidence: Sequence[int], *, is_nodded: bool
     ) -> tuple[Why | None, str]:
         """Return the reason to hold a proposal and a detail, or ``None`` and an empty string."""
+        language = language_of(content)
         if self._is_copied(content, self._outside) or self._is_foreign(
-            content_words(content, language_of(content))
+            content_words(content, language)
         ):
             return Why.UNTRUSTED, "its words are those of text from outside"
-        is_rule = Kind(proposal.kind) is Kind.PREFERENCE or reads_as_rule(content)
+        is_rule = kind is Kind.PREFERENCE or reads_as_rule(content)
         if is_rule and self._is_copied(content, self._put_out):
             return Why.UNTRUSTED, "its words are those of a failing call"
-        if proposal.kind in _STEERING and not any(at in self._typed for at in evidence):
+        if kind in _STEERING and not any(at in self._typed for at in evidence if at >= place.at):
             return Why.UNPROVEN, "the owner neither said nor accepted it"
-        if not any(self._contains_quote(at, proposal.quote) for at in evidence):
-            return Why.UNPROVEN, "its quote is not in its evidence"
         if is_nodded and is_rule:
             return (
                 Why.UNTRUSTED,
                 "hardly a word of it is the owner's, after text from outside was read",
             )
+        if self._is_objected(content, place.at, evidence):
+            return Why.UNPROVEN, "the owner objected to it"
+        if self._is_other_option(content, evidence):
+            return Why.UNPROVEN, "the owner chose another option"
+        if any(language_of(self.turns[at].text) is language for at in evidence):
+            if (missing := self._find_unsupported(content, evidence)) is not None:
+                return Why.UNPROVEN, f"{missing} is not in its evidence"
+            if self._support(content, evidence) < MIN_SUPPORT:
+                return Why.UNPROVEN, "most of its words are not in its evidence"
         return None, ""
 
     def _is_nodded(self, content: str, evidence: Sequence[int]) -> bool:
@@ -269,9 +467,7 @@ class Checks:
         if not self.has_read_outside(evidence):
             return False
         texts = self._statements(evidence)
-        words_in = (
-            content_words if content_words(content, language_of(content)) else _words_of_any_script
-        )
+        words_in = _word_finder(content)
         own = words_in(content, language_of(content))
         shared = [own & words_in(text, language_of(text)) for text in texts]
         is_ruled = any(
@@ -312,12 +508,30 @@ class Checks:
         return foreign > MOST_FOREIGN * len(words) and owned < LEAST_OWNED * len(words)
 
     def _contains_quote(self, at: int, quote: str, *, is_typed: bool = False) -> bool:
-        text = self.turns[at].text
-        if is_typed and self.turns[at].speaker is Speaker.OWNER:
-            text = without_pasted(text)
-        haystack = normalise(f"{text} {self._typed.get(at, '')}")
+        text = self._quotable(at, is_typed=is_typed)
         parts = [normalise(part) for part in _ELLIPSIS.split(quote)]
-        return any(parts) and all(part in haystack for part in parts)
+        return any(parts) and all(part in text for part in parts)
+
+    def _quotable(self, at: int, *, is_typed: bool = False) -> str:
+        """Return a turn's normalised text. ``is_typed``: without the owner's pastes."""
+        if (at, is_typed) not in self._normalised:
+            text = self.turns[at].text
+            if is_typed and self.turns[at].speaker is Speaker.OWNER:
+                text = without_pasted(text)
+            self._normalised[at, is_typed] = normalise(f"{text} {self._typed.get(at, '')}")
+        return self._normalised[at, is_typed]
+
+
+def find_near(text: str, quote: str, share: float = MIN_NEAR_SHARE) -> str | None:
+    """Return the part of a normalised text that contains ``share`` of a quote's words in order, or ``None``."""
+    wanted, present = normalise(quote).split(), text.split()
+    if len(wanted) < _MIN_NEAR_WORDS or len(set(wanted) & set(present)) < share * len(set(wanted)):
+        return None
+    blocks = SequenceMatcher(None, wanted, present, autojunk=False).get_matching_blocks()[:-1]
+    if sum(block.size for block in blocks) < share * len(wanted):
+        return None
+    start, end = blocks[0].b, blocks[-1].b + blocks[-1].size
+    return " ".join(present[start:end]) if end - start <= _MAX_NEAR_STRETCH * len(wanted) else None
 
 
 def find_gone(text: str) -> list[frozenset[str]]:
@@ -331,6 +545,11 @@ def _removes(text: str, things: Iterable[Collection[str]]) -> bool:
     words = content_words(text, language)
     is_order = bool(language.reversal.removal.search(language.trim(text)))
     return is_order and any(not words.isdisjoint(thing) for thing in things)
+
+
+def _word_finder(content: str) -> Callable[[str, Language], frozenset[str]]:
+    """Return the function that finds content words, or all words if the language has no word list."""
+    return content_words if content_words(content, language_of(content)) else _words_of_any_script
 
 
 def _words_of_any_script(text: str, _: Language) -> frozenset[str]:
@@ -395,14 +614,11 @@ def _words_of(texts: Iterable[str]) -> frozenset[str]:
     return frozenset[str]().union(*(content_words(text, language_of(text)) for text in texts))
 
 
-def _tags(tags: Iterable[str]) -> tuple[str, ...]:
-    plain = (re.sub(r"\s+", "-", tag.strip().lower()) for tag in tags)
-    return tuple(dict.fromkeys(tag for tag in plain if _TAG.fullmatch(tag)))[:MAX_TAGS]
-
-
-def _key(text: str | None) -> str | None:
-    key = (text or "").strip().lower()
-    return key if _KEY.fullmatch(key) else None
+def _tags(subject: str) -> tuple[str, ...]:
+    """Return the topical words of a subject, in order."""
+    topical = read(subject).words
+    tokens = (token.text.lower() for token in read(subject).tokens if token.stem in topical)
+    return tuple(dict.fromkeys(token for token in tokens if _TAG.fullmatch(token)))[:MAX_TAGS]
 
 
 # -- Known memories that a session outdates --------------------------------------------------------
@@ -411,110 +627,89 @@ def _key(text: str | None) -> str | None:
 _ENDED_BY_OWNER = frozenset({Kind.DECISION, Kind.PREFERENCE, Kind.RELATIONSHIP})
 """Kinds of the owner's memories that only the owner can revoke. Solved problems and completed todos need no owner."""
 
-
-_MAX_CHANGED_CHARACTERS = 1_000
-"""Maximum number of characters in an amended memory, which can consist of the valid parts and an outcome."""
+NO_LONGER = "This no longer holds: "
+"""Start of the claim that a known memory is outdated."""
 
 
 @frozen
 class Overtaken:
     """A known memory that a session outdates.
 
-    ``clause``: the invalid part of the memory. ``quote``: the words that show the change. ``statement``: the claim to
-    verify. ``shown``: the evidence. ``is_owners``: the owner typed the change. ``now``: the new text, empty if the
-    whole memory no longer holds. ``is_free``: the change needs a review, because a rule gets unsupported words, the
-    owner typed no word of the change after external text was read, or the message might contain a paste.
+    ``quote``: the words that show the change. ``statement``: the claim to verify. ``shown``: the evidence.
+    ``is_owners``: the owner typed the change. ``is_doubtful``: the change needs a review, because the owner did not
+    mention the rule, typed no word of the change after external text was read, or might have pasted the message.
     """
 
     memory: Memory
-    clause: str
     quote: str
     statement: Candidate
     shown: Confirmation
     is_owners: bool
-    now: str = ""
-    is_free: bool = False
+    is_doubtful: bool = False
 
 
 def check_changes(
-    seen: Sequence[Seen],
+    claims: Sequence[OutdatedMemory],
     memories: Sequence[Memory],
     session: str,
     checks: Checks,
-    places: Mapping[int, int],
+    shown: Set[int],
 ) -> list[Overtaken]:
     """Return a model's claims about outdated memories that pass the checks.
 
     The model must have seen the memory, and a later trusted turn must contain the quote. The owner must have typed some
-    evidence if only the owner can revoke the memory, or if the memory applies everywhere and is reworded. A new text
-    must not contain external words.
+    evidence if only the owner can revoke the memory.
     """
     accepted: dict[str, Overtaken] = {}
-    for claimed in seen:
-        memory = memories[claimed.known - 1] if claimed.known <= len(memories) else None
-        evidence = sorted({places.get(number, -1) for number in claimed.evidence})
-        evidence = (
-            checks.add_quoted_turn(evidence, claimed.quote, places.values())
-            if evidence
-            else evidence
-        )
-        if memory is None or not checks.shows(evidence, claimed.quote):
+    for claim in claims:
+        memory = memories[claim.known - 1] if claim.known <= len(memories) else None
+        place = checks.locate_change(claim.quote, shown)
+        if memory is None or place is None:
             continue
-        times = checks.times(evidence)
+        reply = None if checks.is_typed(place.at) else checks.reply_to(place.at, shown)
+        evidence = [place.at, *([] if reply is None else [reply])]
+        times = checks.times(evidence[:1])
         if not times or any(time < memory.last_said for time in times):
             continue
         typed = [checks.typed_text(at) for at in evidence if checks.is_typed(at)]
         texts = [checks.turns[at].text for at in evidence]
-        is_by_owner = memory.speaker is Speaker.OWNER and memory.kind in _ENDED_BY_OWNER
-        if is_by_owner and not (typed and _is_about(memory, texts)):
-            continue
-        now = one_line(claimed.now) if claimed.state is State.CHANGED else ""
-        holds_here = memory.project is not None or bool(typed)
-        if claimed.state is State.CHANGED and not (holds_here and _is_new(memory, now, checks)):
+        is_owners_rule = memory.speaker is Speaker.OWNER and memory.kind in _ENDED_BY_OWNER
+        if is_owners_rule and not (typed and _is_about(memory, texts)):
             continue
         turns = tuple(checks.turns[at].id for at in evidence)
-        confirmation = Confirmation(max(times), session, turns)
-        claim = _claim(memory, now, turns)
         # A page read during the session might have influenced the model's claim.
         is_outside = checks.has_read_outside([len(checks.turns) - 1])
-        is_owners = bool(typed) and not (is_outside and not _is_typed_change(memory, now, typed))
-        is_nodded = memory.speaker is Speaker.OWNER and is_outside and not is_owners
-        is_mixed = memory.speaker is Speaker.OWNER and checks.is_mixed(evidence)
-        is_free = is_nodded or is_mixed or _is_free(memory, now, typed if is_outside else texts)
+        is_owners = bool(typed) and not (
+            is_outside and not any(_is_ended_by(text, memory) for text in typed)
+        )
+        is_doubtful = memory.speaker is Speaker.OWNER and (
+            (is_outside and not is_owners)
+            or checks.is_mixed(evidence)
+            or (
+                memory.kind is Kind.PREFERENCE
+                and not _is_about(memory, typed if is_outside else texts)
+            )
+        )
+        statement = Candidate(
+            memory.kind,
+            memory.subject,
+            f"{NO_LONGER}{memory.content}",
+            turns,
+            confidence=Confidence.EXTRACTED,
+        )
+        confirmation = Confirmation(max(times), session, turns)
         accepted.setdefault(
             memory.id,
-            Overtaken(
-                memory, claimed.clause, claimed.quote, claim, confirmation, is_owners, now, is_free
-            ),
+            Overtaken(memory, place.words, statement, confirmation, is_owners, is_doubtful),
         )
     return list(accepted.values())
 
 
-def apply_changes(memories: Sequence[Memory], seen: Sequence[Seen]) -> list[Memory]:
-    """Return the known memories after a model's changes, without retired memories and with new text."""
-    by_number = {item.known: item for item in seen}
-    changes = [(memory, by_number.get(number)) for number, memory in enumerate(memories, 1)]
-    return [
-        replace(memory, content=change.now) if change and change.now else memory
-        for memory, change in changes
-        if change is None or change.state is not State.OVER
-    ]
-
-
-def _is_new(memory: Memory, now: str, checks: Checks) -> bool:
-    """Return True if ``now`` can replace a memory's text.
-
-    The new text must differ, keep most words, not be too long, and add no external words. Events, lists and long
-    memories are not reworded.
-    """
-    is_list = "\n" in memory.content.strip()
-    if memory.kind is Kind.EVENT or is_list or normalise(now) == normalise(memory.content):
-        return False
-    if any(size_refusal(text, _MAX_CHANGED_CHARACTERS) for text in (memory.content, now)):
-        return False
-    if leaves_out(memory.content, now) > memories_judge.MOST_ENDED:
-        return False
-    return not checks.adds_from_outside(now, memory.content)
+def _is_ended_by(text: str, memory: Memory) -> bool:
+    """Return True if a sentence, other than a question, ends a memory."""
+    return any(
+        _ends(sentence.text, memory) for sentence in split(text) if not is_asking(sentence.text)
+    )
 
 
 def _is_about(memory: Memory, texts: Sequence[str]) -> bool:
@@ -523,44 +718,6 @@ def _is_about(memory: Memory, texts: Sequence[str]) -> bool:
     return any(
         language_of(text) is not own or leaves_out(memory.content, text) < 1 for text in texts
     )
-
-
-def _is_free(memory: Memory, now: str, texts: Sequence[str]) -> bool:
-    """Return True if ``now`` drops a negation of an owner's rule, or adds words not found in the rule or ``texts``.
-
-    If ``now`` is empty, return True if no text shares a word with the rule.
-    """
-    if memory.speaker is not Speaker.OWNER or memory.kind is not Kind.PREFERENCE:
-        return False
-    if not now:
-        return not _is_about(memory, texts)
-    return bool(new_word(now, [memory.content, *texts])) or negations(now) < negations(
-        memory.content
-    )
-
-
-def _is_typed_change(memory: Memory, now: str, typed: Sequence[str]) -> bool:
-    """Return True if the owner typed a new word of a change, other than in a question.
-
-    The owner must have typed each new negation or obligation. If the change revokes the memory, removes a negation, or
-    adds no words, the owner must state that the memory no longer holds.
-    """
-    sentences = [
-        sentence.text for text in typed for sentence in split(text) if not is_asking(sentence.text)
-    ]
-    before = {token.stem for token in read(memory.content).tokens}
-    new = {word for word in read(now).words if not has_word(before, word)}
-    firm, was_firm = firm_words(now), firm_words(memory.content)
-    if firm - was_firm:
-        both = f"{memory.content}\n{now}"
-        if not any(binds(sentence, firm - was_firm, both) for sentence in sentences):
-            return False
-    elif (was_firm - firm or not new) and not any(
-        _ends(sentence, memory) for sentence in sentences
-    ):
-        return False
-    typed_words = {token.stem for sentence in sentences for token in read(sentence).tokens}
-    return not new or any(has_word(typed_words, word) for word in new)
 
 
 def _ends(text: str, memory: Memory) -> bool:
@@ -574,15 +731,6 @@ def _ends(text: str, memory: Memory) -> bool:
     ).relation in (memories_judge.Relation.SUPERSEDES, memories_judge.Relation.DOUBTS)
 
 
-def _claim(memory: Memory, now: str, turns: tuple[str, ...]) -> Candidate:
-    content = (
-        f"It now reads: {now} Before it read: {memory.content}"
-        if now
-        else f"It is over, or no longer so: {memory.content}"
-    )
-    return Candidate(memory.kind, memory.subject, content, turns, confidence=Confidence.EXTRACTED)
-
-
 # -- Model calls -----------------------------------------------------------------------------------
 
 
@@ -590,7 +738,7 @@ A = TypeVar("A", bound=msgspec.Struct)
 
 _MAX_FAILURES = 6
 _SCHEMA_MODES = ("schema", "tool")
-_REPAIRS = {MEMORIES: tidy, CHANGES: tidy_changes}
+_REPAIRS = {MEMORIES: tidy, OWNER_TURNS: tidy_turns, VERDICTS: tidy_verdicts}
 
 _MAX_FIRST_FAILURES = 3
 """Maximum number of failures of a model that never gave a usable answer, even after being shown its errors."""

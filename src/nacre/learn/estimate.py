@@ -27,7 +27,7 @@ from nacre.home.spending import (
     tokens_left,
 )
 from nacre.learn.extract import is_agreed, is_covered, is_worth_asking
-from nacre.learn.prompts import MOST_MEMORIES, TOKENS_A_DAY
+from nacre.learn.prompts import MOST_MEMORIES, SESSION_TOKENS, TOKENS_A_DAY
 from nacre.llm import providers
 from nacre.llm.credentials import provider_of
 from nacre.settings import Settings
@@ -41,13 +41,13 @@ OVERLAP_TOKENS = 300
 _FRAME_FACTOR = 1.1
 """Maximum factor by which turn numbers, speaker names and tool calls lengthen a session."""
 
-_READS, _CALLS = 2, 3
-"""Number of times that each part of a session is read, and number of calls per part, including verification."""
+_CALLS = 2
+"""Number of calls per part of a session, including verification."""
 
 _SMALL_SESSION_TOKENS = 800
 """Number of tokens in a short session and its known memories."""
 
-_PROMPT_TOKENS = 1_600
+_PROMPT_TOKENS = 800
 """Number of tokens in the shortest instructions."""
 
 _MEMORIES_PER_SESSION = 2
@@ -56,7 +56,7 @@ _ANSWER_TOKENS = 2_000
 """Number of output tokens reserved per call."""
 
 _CALL_TOKENS = {
-    Task.EXTRACTION: Tokens(2_300, 300),
+    Task.EXTRACTION: Tokens(1_100, 300),
     Task.DEDUP: Tokens(1_200, 120),
     Task.CLAIMS: Tokens(900, 150),
     Task.CONTRADICTION: Tokens(900, 120),
@@ -137,7 +137,8 @@ def estimate_learning(
         if not _is_shown(home, session, turns, older=older):
             continue
         if is_worth_asking(session, turns, begin=begin):
-            sizes.append(sum(count_tokens(turn.text) for turn in turns[begin:]))
+            size = sum(count_tokens(turn.text) for turn in turns[begin:])
+            sizes.append(min(size, SESSION_TOKENS))
             days.add(max((day_of(turn.time) for turn in turns if turn.time), default=None))
         else:
             trivial += 1
@@ -209,7 +210,7 @@ def _most(home: Home, sizes: Sequence[int], days: int) -> tuple[int, int, int | 
             number = _CALLS * sum(_parts(size, able) for size in sizes) + ceil(
                 checked / MOST_MEMORIES
             )
-            read = _READS * sum(_shown_tokens(size, able) for size in sizes)
+            read = sum(_shown_tokens(size, able) for size in sizes)
             read += checked * TOKENS_A_DAY / MOST_MEMORIES
         used = Tokens(ceil(read) + overhead.input * number, overhead.output * number)
         calls, tokens = calls + number, tokens + used.input + used.output

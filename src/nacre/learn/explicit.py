@@ -23,7 +23,6 @@ from nacre.learn.reading import (
     subject_of,
 )
 from nacre.learn.sentences import (
-    Answers,
     Language,
     Statement,
     Utterance,
@@ -561,11 +560,9 @@ def _complete_choice(
     statements: Sequence[Statement], question: ClosingQuestion, language: Language
 ) -> str | None:
     text = statements[0].text
-    point = language.answers.point.match(text)
-    if not point or (point["which"] in "ai" and text[point.end("which") :][:1] in (" ", "'")):
-        return None
-    option = _find_option(point["which"], question, language.answers)
-    if not option or is_asking(text):
+    point = _match_point(text, language)
+    option = find_option(text, question, language)
+    if not (point and option) or is_asking(text):
         return None
     rest = language.trim(text[point.end() :]).strip(".。!！)）")
     rest = rest if content_words(rest, language) or any(map(str.isdigit, rest)) else ""
@@ -581,8 +578,19 @@ def _qualifies_choice(more: Sequence[str], language: Language) -> bool:
     return bool(more) and bool(language.answers.but.match(more[0]))
 
 
-def _find_option(which: str, question: ClosingQuestion, cues: Answers) -> str | None:
-    """Return the option named by a letter, a number or a position such as "the second" or "the last"."""
+def _match_point(text: str, language: Language) -> re.Match[str] | None:
+    """Return the match of an option's letter, number or position at the start of an answer."""
+    point = language.answers.point.match(text)
+    is_word = point and point["which"] in "ai" and text[point.end("which") :][:1] in (" ", "'")
+    return None if is_word else point
+
+
+def find_option(text: str, question: ClosingQuestion, language: Language) -> str | None:
+    """Return the option that an answer names by a letter, a number or a position such as "the second"."""
+    point = _match_point(text, language)
+    if point is None:
+        return None
+    which, cues = point["which"], language.answers
     key = option_key(which, cues)
     if key in question.options:
         return question.options[key]

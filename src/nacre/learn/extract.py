@@ -27,7 +27,7 @@ from nacre.home.change import Change, Exclusions
 from nacre.learn import checks, reading, sentences
 from nacre.learn import explicit as learn_explicit
 from nacre.llm import credentials
-from nacre.memories import judge, placement
+from nacre.memories import judge
 from nacre.settings import Settings, write_setting
 from nacre.store import memories
 from nacre.values import review
@@ -36,6 +36,7 @@ from nacre.values.memory import (
     Candidate,
     HeldCandidate,
     Kind,
+    Link,
     Memory,
     Retirement,
     SessionFilter,
@@ -101,32 +102,23 @@ _WHY_CHARACTERS = 180
 
 @dataclass
 class Amendments:
-    """Pending changes to known memories.
+    """Pending changes to known memories. ``ended`` and ``doubted``: number of memories with each outcome so far."""
 
-    ``changed``, ``ended`` and ``doubted``: number of memories with each outcome so far.
-    """
-
-    changed: int = 0
     ended: int = 0
     doubted: int = 0
-    _ends: dict[str, tuple[str, str | None]] = field(default_factory=dict)
-    _changes: list[tuple[checks.Overtaken, str]] = field(default_factory=list)
+    _ends: dict[str, tuple[str, checks.Overtaken | None]] = field(default_factory=dict)
     _doubts: list[checks.Overtaken] = field(default_factory=list)
 
     def end(self, memory_id: str, reason: str) -> None:
-        """Schedule the retirement of a memory."""
+        """Schedule the retirement of a memory that the owner revoked."""
         self._ends[memory_id] = reason, None
 
-    def note(self, overtaken: Sequence[checks.Overtaken], by: str) -> None:
-        """Schedule the retirement or amendment of memories that a model reported as outdated."""
-        for change in overtaken:
-            if change.now:
-                self._changes.append((change, by))
-            else:
-                self._ends[change.memory.id] = (
-                    f"over, as a session shows: {change.quote}",
-                    change.memory.content,
-                )
+    def note(self, overtaken: Sequence[checks.Overtaken]) -> None:
+        """Schedule the end of memories that a model reported as outdated."""
+        self._ends |= {
+            change.memory.id: (f"a session shows it: {change.quote}", change)
+            for change in overtaken
+        }
 
     def doubt(self, doubted: Sequence[checks.Overtaken]) -> None:
         """Queue for review the changes that a model reported but the evidence does not prove."""
@@ -134,11 +126,8 @@ class Amendments:
 
     def write(self, change: Change) -> None:
         """Write the pending changes."""
-        for memory_id, (reason, words) in self._ends.items():
-            self.ended += _end(change, memory_id, reason, words)
-            change.yield_locks()
-        for amendment, model in self._changes:
-            self.changed += _amend(change, amendment, model)
+        for memory_id, (reason, overtaken) in self._ends.items():
+            self.ended += _end(change, memory_id, reason, overtaken)
             change.yield_locks()
         for doubted in self._doubts:
             is_rule = (
@@ -154,30 +143,63 @@ class Amendments:
             self.doubted += doubt(
                 change.home, doubted.memory, why, filter(None, [doubted.shown.session])
             )
-        for pending in (self._ends, self._changes, self._doubts):
-            pending.clear()
+        self._ends.clear()
+        self._doubts.clear()
 
 
-def _end(change: Change, memory_id: str, reason: str, words: str | None) -> bool:
-    """Retire a memory unless it is already retired, differs from the ``words`` that a model saw, or is being edited.
+def _end(change: Change, memory_id: str, reason: str, overtaken: checks.Overtaken | None) -> bool:
+    """End a memory unless it has ended already, differs from the text that a model saw, or is being edited.
 
-    If the memory is outdated, also retire the memories that it superseded. If the owner revoked the memory, the
-    superseded memories become valid again.
+    If the session also yielded a memory that replaces it, that memory supersedes it. Otherwise, an outdated memory is
+    retired with the memories that it superseded. If the owner revoked the memory, the superseded memories become valid
+    again.
     """
     home = change.home
     memory = home.memories.find(memory_id)
-    if memory is None or not memory.is_active or words not in (None, memory.content):
+    if memory is None or not memory.is_active:
+        return False
+    if overtaken and memory.content != overtaken.memory.content:
         return False
     clean = home.redactor.clean(reason)
-    ending = [memory, *_superseded_by(home, memory)] if words else [memory]
-    retired = [replace(item, retired=Retirement(home.now(), clean)) for item in ending]
-    entries = [change.entry("retire", memory=item.id, reason=clean) for item in ending]
+    replacement = _replacement_of(home, memory, overtaken) if overtaken else None
+    if replacement:
+        link = Link(judge.SUPERSEDES, memory.id, clean)
+        changed = [
+            judge.mark_ended(memory, replacement),
+            replace(replacement, links=(*replacement.links, link)),
+        ]
+        entries = []
+    else:
+        ending = [memory, *_superseded_by(home, memory)] if overtaken else [memory]
+        retired = [replace(item, retired=Retirement(home.now(), clean)) for item in ending]
+        changed = [*retired, *judge.release(home, ending)]
+        entries = [change.entry("retire", memory=item.id, reason=clean) for item in ending]
     try:
-        change.put([*retired, *judge.release(home, ending)], entries)
+        change.put(changed, entries)
     except EditConflictError as error:
         home.problems.append(error.message)
         return False
     return True
+
+
+def _replacement_of(home: home.Home, memory: Memory, overtaken: checks.Overtaken) -> Memory | None:
+    """Return the session's new memory from the turns that outdate a memory, if it shares words with that memory.
+
+    It must be as trustworthy as the outdated memory.
+    """
+    turns = set(overtaken.shown.turns)
+    known = home.memories.known_of(overtaken.shown.session or "")
+    found = (home.memories.find(item.id) for item in known if item.turns & turns)
+    shares = {
+        item.id: _likeness(item.content, memory.content)
+        for item in found
+        if item
+        and item.is_active
+        and item.id != memory.id
+        and not (judge.outranks(memory, item) or judge.vouches(memory, item))
+    }
+    best = max(shares, key=lambda item_id: shares[item_id], default="")
+    return home.memories.find(best) if shares.get(best) else None
 
 
 def _superseded_by(home: home.Home, memory: Memory) -> list[Memory]:
@@ -195,26 +217,6 @@ def _superseded_by(home: home.Home, memory: Memory) -> list[Memory]:
     return list(superseded.values())
 
 
-def _amend(change: Change, change_: checks.Overtaken, by: str) -> bool:
-    """Amend a memory, unless it has changed since the model saw it.
-
-    If only the agent stated the change, the agent becomes the memory's speaker, even for an owner's memory.
-    """
-    memory = change.home.memories.find(change_.memory.id)
-    if memory is None or not memory.is_active or memory.content != change_.memory.content:
-        return False
-    if memory.speaker is Speaker.OWNER and not change_.is_owners:
-        memory = replace(
-            memory, speaker=Speaker.AGENT, importance=min(memory.importance, reading.AGENT_CAP)
-        )
-    reason = f"a session shows it: {change_.quote}"
-    return placement.amend(
-        change,
-        memory,
-        placement.reword(change.home, memory, change_.now, change_.shown, by=by, reason=reason),
-    )
-
-
 def doubt(home: home.Home, seen: Memory, why: str, sessions: Iterable[str]) -> bool:
     """Queue a memory for review with a doubt, if the memory still has the content that a model saw.
 
@@ -224,7 +226,7 @@ def doubt(home: home.Home, seen: Memory, why: str, sessions: Iterable[str]) -> b
     if memory is None or not memory.is_active or memory.content != seen.content:
         return False
     reason = home.redactor.clean(shorten(one_line(visible(why)), _WHY_CHARACTERS))
-    return home.reviews.doubt(memory.id, reason, to_ms(home.now()) or 0, sessions)
+    return home.reviews.doubt(memory.id, reason, home.now_ms(), sessions)
 
 
 # -- Consent: sessions and memories that a writer may see ------------------------------------------
@@ -657,7 +659,7 @@ class WaitingCandidates:
         )
         store.delete(self._risen)
         store.expire(to_ms(self._home.now() - KEPT) or 0)
-        store.blank(to_ms(self._home.now()) or 0)
+        store.blank(self._home.now_ms())
         self._new, self._read, self._risen = [], [], set()
 
     def _note(self, candidate: HeldCandidate) -> None:

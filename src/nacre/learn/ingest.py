@@ -12,8 +12,9 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, TypeGuard
 
-from msgspec import Meta, structs
+from msgspec import structs
 
+from nacre.base.bounds import bounds
 from nacre.base.ids import to_ms
 from nacre.base.request import Request
 from nacre.base.text import normalise, written
@@ -356,7 +357,7 @@ def _events(home: Home, jobs: Sequence[Job], exclusions: Exclusions) -> Iterator
 # -- Requests --------------------------------------------------------------------------------------
 
 
-class IngestOptions(Request, frozen=True, kw_only=True):
+class IngestOptions(Request):
     """The options of an ingest: paths, discovery, learning and vectors.
 
     Without paths discovery always runs. Named paths are noted in the ledger, so that a rebuild finds them again; with
@@ -364,42 +365,32 @@ class IngestOptions(Request, frozen=True, kw_only=True):
     """
 
     paths: Annotated[
-        tuple[Path, ...], Meta(description="Files and folders; default: all that discovery finds.")
+        tuple[Path, ...], bounds("Files and folders; default: all that discovery finds.")
     ] = ()
     globs: Annotated[
         tuple[str, ...],
-        Meta(
-            description="Only files whose path ends like this, e.g. '**/2026-*/*.jsonl' or '*.{md,txt}'."
-        ),
+        bounds("Only files whose path ends like this, e.g. '**/2026-*/*.jsonl' or '*.{md,txt}'."),
     ] = ()
-    discover: Annotated[bool, Meta(description="Run discovery in addition to the paths.")] = False
-    remember_paths: Annotated[bool, Meta(description="Record the paths for a rebuild.")] = True
-    extract: Annotated[bool, Meta(description="Learn memories from the new turns.")] = True
-    vectors: Annotated[bool, Meta(description="Compute vectors for new texts.")] = True
+    discover: Annotated[bool, bounds("Run discovery in addition to the paths.")] = False
+    remember_paths: Annotated[bool, bounds("Record the paths for a rebuild.")] = True
+    extract: Annotated[bool, bounds("Learn memories from the new turns.")] = True
+    vectors: Annotated[bool, bounds("Compute vectors for new texts.")] = True
     force: Annotated[
         bool,
-        Meta(
-            description="Read files again from the start; known turns and memories do not change."
-        ),
+        bounds("Read files again from the start; known turns and memories do not change."),
     ] = False
     older: Annotated[
         bool,
-        Meta(
-            description="Let the writer also read sessions from before it was set, within its budget."
-        ),
+        bounds("Let the writer also read sessions from before it was set, within its budget."),
     ] = False
     from_archive: Annotated[
-        bool, Meta(description="Also read archived transcripts whose files are gone.")
+        bool, bounds("Also read archived transcripts whose files are gone.")
     ] = False
-    reads: Annotated[
-        bool, Meta(description="False: learn only from turns that were read before.")
-    ] = True
+    reads: Annotated[bool, bounds("False: learn only from turns that were read before.")] = True
     vector_seconds: Annotated[
-        float | None, Meta(description="Time limit for vectors in seconds; default: none.")
+        float | None, bounds("Time limit for vectors in seconds; default: none.")
     ] = None
-    puts_off: Annotated[
-        bool, Meta(description="Skip sessions that watch.changed_since postpones.")
-    ] = False
+    puts_off: Annotated[bool, bounds("Skip sessions that watch.changed_since postpones.")] = False
 
 
 # -- Ingest: transcripts, sessions in the index, memories in the vault, vectors --------------------
@@ -472,7 +463,7 @@ class _Ingest:
         self._home.sessions.save_ingest(
             self._home.ids(),
             to_ms(began) or 0,
-            to_ms(self._home.now()) or 0,
+            self._home.now_ms(),
             files=report.files,
             sessions=report.sessions,
             turns=report.turns,
@@ -506,7 +497,7 @@ class _Ingest:
                 read_archived(home, included), on_commit
             )
             held_back = self._tally.left_out | self._tally.withheld
-            with home.database.transaction():
+            with home.transaction():
                 withhold(
                     home,
                     [(state.tool, state.path) for state in states if Path(state.path) in held_back],
@@ -555,7 +546,6 @@ class _Ingest:
             foreseen=forecast,
             memories=lessons.memories,
             duplicates=lessons.duplicates,
-            changed=lessons.changed,
             ended=lessons.ended,
             doubted=lessons.doubted,
             candidates=lessons.candidates,
@@ -602,7 +592,7 @@ def _note_paths(home: Home, run: Run, paths: Sequence[Path], memories: Sequence[
     fresh = [path for path in absolute if Path(path) not in recorded]
     if fresh:
         with part_of(home, run, "ingest") as change:
-            change.append([change.entry("ingest", paths=fresh, **memories_in_entry(memories))])
+            change.note("ingest", paths=fresh, **memories_in_entry(memories))
             change.explain(None if memories else f"{fresh[0]} was read")
 
 

@@ -120,7 +120,7 @@ def days_to_look(home: Home, days: Collection[date]) -> list[date]:
 
 def note(home: Home, day: date, memories: Sequence[DatedMemory], doubts: Sequence[Doubt]) -> int:
     """Queue doubts for review, and record the time of each memory's check. Return the number of queued doubts."""
-    with home.vault_lock, home.database.transaction():
+    with home.vault_lock, home.transaction():
         count = sum(
             doubt(home, item.memory, item.why, [saying.session for saying in item.shown])
             for item in doubts

@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 
 from nacre.base.frozen import frozen
@@ -59,7 +59,6 @@ from nacre.learn.writer import (
     extract_together,
     extract_with,
     find_related,
-    find_touched,
     size_of,
 )
 from nacre.memories import requests
@@ -132,7 +131,6 @@ class ModelExtractor:
         notify(f"{model.name}: {len(together)} sessions")
         options = ExtractionOptions(
             related=find_related(home, together, project, self._writer),
-            near=partial(find_touched, home, project, self._writer),
             timeout_seconds=home.settings.number("models.timeout_seconds"),
         )
         caller = Caller(model)
@@ -180,7 +178,6 @@ class ModelExtractor:
                 related=find_related(
                     self._home, [FinishedSession(session, turns, begin)], project, self._writer
                 ),
-                near=partial(find_touched, self._home, project, self._writer),
                 notify=report_part,
                 timeout_seconds=self._home.settings.number("models.timeout_seconds"),
             ),
@@ -194,7 +191,7 @@ class ModelExtractor:
             fold_notes(
                 home
             )  # first, because answered calls among the notes would mark the model as healthy
-            with home.database.transaction():
+            with home.transaction():
                 until = home.now() + ASKED_AGAIN_AFTER
                 home.spending.fail(
                     Health(extraction.model, until, shorten(problem, _PROBLEM_CHARACTERS))
@@ -390,7 +387,7 @@ def propose(
         proposals = []
         for done, (session, project, turns) in enumerate(talks):
             on_progress(Progress("learning", done, len(talks), model.name if model else ""))
-            proposals.append(_proposal(home, request, model, session, project, turns))
+            proposals.append(_proposal(home, model, session, project, turns))
         return proposals
     finally:
         if model:
@@ -406,27 +403,20 @@ def _model(home: Home, name: str | None) -> LanguageModel | None:
 
 def _proposal(
     home: Home,
-    request: learn_requests.ProposalRequest,
     model: LanguageModel | None,
     session: Session,
     project: str | None,
     turns: Sequence[Turn],
 ) -> Proposal:
     if model is None:
-        shown = [turn for turn in turns if not request.owner_only or turn.speaker is Speaker.OWNER]
-        return Proposal(session, tuple(extract(session, shown)))
+        return Proposal(session, tuple(extract(session, turns)))
     extraction = ask_about(
         home,
         model,
         session,
         turns,
         ExtractionOptions(
-            way=request.way,
-            owner_only=request.owner_only,
-            related=find_related(home, [FinishedSession(session, turns)], project, model.name)
-            if request.related
-            else (),
-            near=partial(find_touched, home, project, model.name),
+            related=find_related(home, [FinishedSession(session, turns)], project, model.name),
             timeout_seconds=home.settings.number("models.timeout_seconds"),
         ),
     )
@@ -570,7 +560,7 @@ WAITS = timedelta(days=30)
 
 @frozen
 class Lessons:
-    """Ids of new memories, and numbers of duplicates, candidates, and ``changed``, ``ended`` and ``doubted`` memories.
+    """Ids of new memories, and numbers of duplicates, candidates, and ``ended`` and ``doubted`` memories.
 
     ``decided``: number of a language model's decisions per action (``ADD``, ``UPDATE``, ``SKIP``, ``SUPERSEDE``,
     ``AMEND``). ``notes``: reasons for missing decisions. ``by_model``: report of the model's extraction.
@@ -582,7 +572,6 @@ class Lessons:
     notes: tuple[str, ...] = ()
     by_model: ModelExtraction | None = None
     candidates: int = 0
-    changed: int = 0
     ended: int = 0
     doubted: int = 0
 
@@ -647,7 +636,6 @@ def _learn(
         tuple(learner.notes),
         learner.extractor.report(),
         learner.waiting.count,
-        learner.amendments.changed,
         learner.amendments.ended,
         learner.amendments.doubted + doubted,
     )
@@ -785,7 +773,7 @@ class _Learner:
             written = [*extraction.memories, *(change.statement for change in extraction.overtaken)]
             plain = find_missed(extract(stored.session, spoken), written)
             self.note_new([*plain, *extraction.candidates], stored, turns, position.first, until)
-            self.amendments.note(extraction.overtaken, extraction.model)
+            self.amendments.note(extraction.overtaken)
             self.amendments.doubt(extraction.doubted)
         elif position.begin < until:
             self.note_new(extract(stored.session, spoken), stored, turns, position.begin, until)

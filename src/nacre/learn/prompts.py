@@ -12,10 +12,10 @@ import json
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
-from enum import StrEnum
 from functools import cache
 from importlib.resources import files
 from itertools import accumulate, chain, count
@@ -28,9 +28,9 @@ from nacre.base.frozen import frozen
 from nacre.base.json import quoted
 from nacre.base.text import normalise, one_line, pieces, shorten, visible
 from nacre.base.times import day_of, shown_day
-from nacre.learn.pasted import apart, without_pasted
-from nacre.learn.reading import shorten_for_regex
-from nacre.learn.sentences import is_accepted_plan
+from nacre.learn.pasted import apart
+from nacre.learn.reading import LONGEST_TURN, shorten_for_regex
+from nacre.learn.sentences import is_accepted_plan, is_content
 from nacre.llm.failures import schema_of
 from nacre.memories.statements import leaves_out, new_word
 from nacre.values.memory import Kind, Memory
@@ -42,6 +42,9 @@ CHUNK = 12_000
 
 DIGEST_TOKENS = 12_000
 """Maximum number of tokens in a session that is shown as a whole."""
+
+SESSION_TOKENS = 24_000
+"""Maximum number of tokens in the digest of one session. Longer turns of longer sessions are shortened more."""
 
 OVERLAP = 1_200
 """Number of characters repeated from the previous part at the start of a part."""
@@ -55,11 +58,17 @@ _CALL_CHARACTERS = 160
 _OUTCOME_CHARACTERS = 240
 _PASTE_CHARACTERS = 1_200
 _PLAN_CHARACTERS = 6_000
-_BLOCK_LINES = 12
-_OWN_WORDS_CHARACTERS = 500
+_BLOCK_LINES = 6
 _MIN_PART_SHARE = 0.5
+_NARRATION_CHARACTERS = 200
+"""Maximum number of characters in a remark between tool calls that the digest omits."""
+
+_MIN_PLAN_CHARACTERS, _MIN_PLAN_LINE, _MIN_REPEATED_SHARE = 800, 25, 0.6
+"""A text of this length is an earlier version if this share of the lines of this length occurs in a later text."""
+
+_TASK_LINE = re.compile(r"^\s*(?:[-*]\s*\[[ xX~-]\]|[☐☑☒✔✓✅⬜◻◼]\ufe0f?)\s.*\n?", re.MULTILINE)
 _UNSPOKEN = Flag.META | Flag.SUMMARY | Flag.SIDECHAIN
-_FRAME = re.compile(r"<(?=\s*/?\s*(?:transcript|owner|memories)\b)", re.IGNORECASE)
+_FRAME = re.compile(r"<(?=\s*/?\s*(?:transcript|later|memories)\b)", re.IGNORECASE)
 _NUMBER = re.compile(r"\[(?=m\d+\])", re.IGNORECASE)
 _FENCED = re.compile(r"^([ \t]*```)[^\n]*\n(.*?)^\1[ \t]*$", re.DOTALL | re.MULTILINE)
 _NEW = "(What is above was read before. New is what follows.)"
@@ -67,18 +76,31 @@ _HEAD_WORDS = 2
 
 
 @frozen
-class Line:
-    """A numbered turn, or part of a long turn.
+class _Limits:
+    """Maximum numbers of characters in a turn of the owner, in an agent's conclusion, and in other agent turns."""
 
-    ``turn``: index of the turn in the session. ``head``: the opening of the turn. ``said``: a short version of the
-    owner's words.
-    """
+    owner: int
+    conclusion: int
+    remark: int
+
+
+_LIMITS = (
+    _Limits(LONGEST_TURN, 8_000, 2_000),
+    _Limits(8_000, 4_000, 600),
+    _Limits(4_000, 2_000, 0),
+    _Limits(1_500, 800, 0),
+)
+
+
+@frozen
+class Line:
+    """A numbered turn, or part of a long turn. ``turn``: index in the session. ``head``: the label."""
 
     turn: int
     number: int
     head: str
     text: str
-    said: str = ""
+    is_owners: bool = False
 
 
 @frozen
@@ -99,21 +121,23 @@ class Chunk:
         return self.lines[-1].turn
 
     @property
-    def places(self) -> Mapping[int, int]:
-        """Mapping from turn numbers to turn indexes."""
-        return {line.number: line.turn for line in self.lines}
+    def turns(self) -> frozenset[int]:
+        """Indexes of all turns."""
+        return frozenset(line.turn for line in self.lines)
+
+    def around(self, numbers: Collection[int]) -> Chunk:
+        """Return the lines of the turns with the given numbers and of their neighbours."""
+        near = {number + step for number in numbers for step in (-1, 0, 1)}
+        lines = tuple(line for line in self.lines if line.number in near)
+        return Chunk(lines, sum(line in self.lines[: self.own] for line in lines))
 
     @property
     def text(self) -> str:
-        """The framed transcript, followed by a short version of the owner's words."""
+        """The framed transcript."""
         texts = [line.text for line in self.lines]
         if self.own:
             texts.insert(self.own, _NEW)
-        owner_words = [
-            f"[m{line.number}] {line.said}" for line in self.lines[self.own :] if line.said
-        ]
-        summary = f"\n\n{frame('owner', chr(10).join(owner_words))}" if owner_words else ""
-        return frame("transcript", "\n".join(texts)) + summary
+        return frame("transcript", "\n".join(texts))
 
 
 def frame(name: str, text: str) -> str:
@@ -131,32 +155,78 @@ def as_data(text: str) -> str:
     return _NUMBER.sub("(", _FRAME.sub("‹", text))
 
 
-def lay_out(turns: Sequence[Turn], *, owner_only: bool = False, after: int = 0) -> list[Line]:
-    """Convert turns to lines for a model, numbered from ``after`` + 1. ``owner_only`` omits the agent's turns."""
+def lay_out(turns: Sequence[Turn], *, after: int = 0, begin: int = 0) -> list[Line]:
+    """Convert turns to lines for a model, numbered from ``after`` + 1.
+
+    Turns from ``begin`` on are shortened until they fit ``SESSION_TOKENS``, the agent's remarks first.
+    """
+    conclusions = _find_conclusions(turns)
+    earlier_versions = _find_earlier_versions(turns)
     lines: list[Line] = []
-    day, number = "", after
+    for limits in _LIMITS:
+        lines = list(_lines(turns, limits, conclusions, earlier_versions, after))
+        size = sum(len(line.text) for line in lines if line.turn >= begin)
+        if size <= SESSION_TOKENS * CHARACTERS_A_TOKEN:
+            break
+    return lines
+
+
+def _lines(
+    turns: Sequence[Turn],
+    limits: _Limits,
+    conclusions: Collection[int],
+    earlier_versions: Collection[int],
+    number: int,
+) -> Iterator[Line]:
+    day = ""
     calls = _Calls()
     for at, turn in enumerate(turns):
-        if owner_only and turn.speaker is not Speaker.OWNER:
-            continue
-        turn_pieces = (
-            _plan_pieces(turn) if is_accepted_plan(turns, at) else _turn_pieces(turn, calls)
-        )
+        limit = limits.conclusion if at in conclusions else limits.remark
+        if turn.speaker is Speaker.OWNER:
+            limit = limits.owner
+        if is_accepted_plan(turns, at):
+            turn_pieces = _plan_pieces(turn)
+        else:
+            is_remark = turn.speaker is Speaker.AGENT and at not in conclusions
+            turn_pieces = _turn_pieces(turn, calls, limit, is_remark=is_remark)
+        if at in earlier_versions and turn_pieces:
+            turn_pieces = [(turn_pieces[0][0], " (an earlier version of a later text)")]
         number += bool(turn_pieces)
-        for piece, (label, text, own_words) in enumerate(turn_pieces):
+        for piece, (label, text) in enumerate(turn_pieces):
             date = shown_day(turn.time) if turn.time and not piece else day
             head = f"[m{number}][{label}]"
-            lines.append(
-                Line(
-                    at,
-                    number,
-                    head,
-                    f"({date})\n{head}{text}" if date != day else f"{head}{text}",
-                    own_words,
-                )
-            )
+            dated = f"({date})\n{head}{text}" if date != day else f"{head}{text}"
+            yield Line(at, number, head, dated, turn.speaker is Speaker.OWNER and not piece)
             day = date
-    return lines
+
+
+def _find_conclusions(turns: Sequence[Turn]) -> set[int]:
+    """Return the indexes of the agent's last messages before each message of the owner and at the end."""
+    conclusions: set[int] = set()
+    last: int | None = None
+    for at, turn in enumerate(turns):
+        if not is_content(turn):
+            continue
+        if turn.speaker is Speaker.AGENT:
+            last = at
+        elif turn.speaker is Speaker.OWNER and last is not None:
+            conclusions.add(last)
+    return conclusions if last is None else {*conclusions, last}
+
+
+def _find_earlier_versions(turns: Sequence[Turn]) -> set[int]:
+    """Return the indexes of an agent's long texts that a later text mostly repeats, such as drafts of a plan."""
+    lines_by_turn = {
+        at: {line.strip() for line in turn.text.splitlines() if len(line) >= _MIN_PLAN_LINE}
+        for at, turn in enumerate(turns)
+        if turn.speaker is not Speaker.OWNER and len(turn.text) >= _MIN_PLAN_CHARACTERS
+    }
+    last_turn = {line: at for at, lines in lines_by_turn.items() for line in lines}
+    return {
+        at
+        for at, lines in lines_by_turn.items()
+        if lines and sum(last_turn[line] > at for line in lines) >= _MIN_REPEATED_SHARE * len(lines)
+    }
 
 
 def whole(lines: Sequence[Line], begin: int = 0) -> Chunk | None:
@@ -181,7 +251,7 @@ def _end_of_part(lines: Sequence[Line], start: int, size: int) -> int:
     """Return the end of a part. Prefer to stop before the owner's words, if the part is then at least half full."""
     end, length, owner_turn = start, 0, start
     while end < len(lines) and (end == start or length + len(lines[end].text) <= size):
-        if lines[end].said and length >= _MIN_PART_SHARE * size:
+        if lines[end].is_owners and length >= _MIN_PART_SHARE * size:
             owner_turn = end
         length += len(lines[end].text)
         end += 1
@@ -204,34 +274,29 @@ def _with_context(lines: Sequence[Line], start: int, end: int, room: int) -> Chu
     return Chunk((*reversed(before), *lines[start:end]), len(before))
 
 
-def _turn_pieces(turn: Turn, calls: _Calls) -> list[tuple[str, str, str]]:
-    """Return the speaker, the text and a short version of the owner's words for each part of a turn."""
+def _turn_pieces(
+    turn: Turn, calls: _Calls, limit: int, *, is_remark: bool
+) -> list[tuple[str, str]]:
+    """Return the label and the text of each part of a turn."""
     if turn.flags & _UNSPOKEN or turn.speaker not in (Speaker.OWNER, Speaker.AGENT):
         return []
-    is_owner = turn.speaker is Speaker.OWNER
-    if turn.flags & Flag.INJECTED and not is_owner:
+    if turn.flags & Flag.INJECTED and turn.speaker is Speaker.AGENT:
         return []
     label = (
         f"{turn.speaker.value}, untrusted" if turn.trust is Trust.UNTRUSTED else turn.speaker.value
     )
     call_lines = "".join(f"\n  {line}" for line in calls.worth_telling(turn.tool_calls))
-    text = as_read(turn)
-    parts = pieces(text, _PIECE_CHARACTERS)
+    text = as_read(turn).strip()
+    if is_remark and "\n" not in text and len(text) <= _NARRATION_CHARACTERS:
+        text = ""
+    parts = pieces(without_middle(text, limit), _PIECE_CHARACTERS)
     if not parts:
-        return [(label, call_lines, "")] if call_lines else []
-    own = (
-        shorten(without_pasted(as_data(shorten_for_regex(turn).text)), _OWN_WORDS_CHARACTERS)
-        if is_owner
-        else ""
-    )
+        return [(label, call_lines)] if call_lines else []
     turn_pieces = [
-        (f"{label}, continued" if at else label, _indent(piece), "" if at else own)
-        for at, piece in enumerate(parts)
+        (f"{label}, continued" if at else label, _indent(piece)) for at, piece in enumerate(parts)
     ]
-    return [
-        *turn_pieces[:-1],
-        (turn_pieces[-1][0], turn_pieces[-1][1] + call_lines, turn_pieces[-1][2]),
-    ]
+    last_label, last_text = turn_pieces[-1]
+    return [*turn_pieces[:-1], (last_label, last_text + call_lines)]
 
 
 def calls_of(turns: Sequence[Turn]) -> Iterator[str]:
@@ -261,19 +326,14 @@ def as_read(turn: Turn) -> str:
                 else "\n".join([*lines[:_BLOCK_LINES], f"(and {left - 1} more lines)", "```"])
             )
 
-        return _FENCED.sub(cut, text)
+        return _TASK_LINE.sub("", _FENCED.sub(cut, text))
     return "\n".join(_quote(part) if is_pasted else part for is_pasted, part in apart(text))
 
 
-def _plan_pieces(turn: Turn) -> list[tuple[str, str, str]]:
+def _plan_pieces(turn: Turn) -> list[tuple[str, str]]:
     label = "agent, plan" if turn.trust is Trust.TRUSTED else "agent, plan, untrusted"
-    return [
-        (
-            label,
-            _indent(without_middle(as_data(shorten_for_regex(turn).text), _PLAN_CHARACTERS)),
-            "",
-        )
-    ]
+    text = without_middle(as_data(shorten_for_regex(turn).text), _PLAN_CHARACTERS)
+    return [(label, _indent(text))]
 
 
 def _indent(text: str) -> str:
@@ -287,7 +347,9 @@ def _quote(text: str) -> str:
 
 def without_middle(text: str, most: int) -> str:
     """Shorten a text of more than ``most`` characters by cutting the middle."""
-    return text if len(text) <= most else f"{text[: most // 2]} …\n… {text[-most // 2 :]}"
+    if len(text) <= most:
+        return text
+    return f"{text[: most // 2]} …\n… {text[-most // 2 :]}" if most else ""
 
 
 class _Calls:
@@ -365,52 +427,34 @@ def _bare(text: str) -> str:
 # -- Answers of models, with repair of nearly valid answers from models without schema support -----
 
 
-Evidence = Annotated[int, msgspec.Meta(ge=0, description="number of a turn, as 12 for [m12]")]
-
-
-class Told(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """One memory as a model proposes it."""
+class ProposedMemory(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """A memory proposed by a model."""
 
     kind: Literal["fact", "decision", "preference", "todo", "relationship", "event", "lesson"]
     subject: str
     content: str
-    importance: int
-    expiry: Literal["permanent", "temporary"]
-    tags: list[str]
-    canonical_key: str | None
-    evidence: list[Evidence]
+    quote: str
+    always: bool
+
+
+class OutdatedMemory(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """A known memory that a session makes untrue, and the words that show this."""
+
+    known: Annotated[int, msgspec.Meta(ge=1, description="number of a known memory, as 2 for [k2]")]
     quote: str
 
 
 class Answer(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """What a model found worth keeping; nothing, most of the time."""
+    """A model's answer about a session: new memories, and known memories that no longer hold."""
 
-    memories: list[Told]
-
-
-class State(StrEnum):
-    """What a session makes of a memory that is known."""
-
-    CHANGED = "changed"
-    OVER = "over"
+    memories: list[ProposedMemory]
+    over: list[OutdatedMemory]
 
 
-class Seen(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """A memory that was shown as known and holds no longer as it stands: which ``clause`` of it, and, where that is not
-    all of it, what the memory says ``now``."""
+class OwnerTurns(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """The owner's turns that settle something."""
 
-    known: Annotated[int, msgspec.Meta(ge=1, description="number of a known memory, as 2 for [k2]")]
-    clause: str
-    state: State
-    now: str
-    evidence: list[Evidence]
-    quote: str
-
-
-class Changes(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """Which known memories hold no longer as they stand; none, most of the time."""
-
-    known: list[Seen]
+    turns: list[int]
 
 
 class Outdated(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -428,33 +472,17 @@ class Outdateds(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     memories: list[Outdated]
 
 
-@frozen
-class Reply:
-    """A model's answer about all or part of a session: new memories, and known memories that no longer hold."""
-
-    memories: Sequence[Told]
-    known: Sequence[Seen] = ()
-
-
-_FENCE = re.compile(r"\A\s*```[A-Za-z]*\s*\n(.*?)\n?\s*```\s*\Z", re.DOTALL)
+_TRAILING_COMMA = re.compile(r",\s*([\]}])")
 _TURN = re.compile(r"\[?m?0*(\d{1,7})\]?", re.IGNORECASE)
 _KNOWN = re.compile(r"\[?k?0*(\d{1,7})\]?", re.IGNORECASE)
 _OTHER_NAMES = {
     "content": ("description", "detail", "text", "summary"),
     "subject": ("name", "topic", "title", "entity"),
     "kind": ("type",),
-    "evidence": ("turns", "evidence_turns"),
 }
 """Alternative field names that models use. See seed facts 1.5."""
 
-_MISSING: dict[str, Any] = {
-    "expiry": "permanent",
-    "tags": [],
-    "canonical_key": None,
-    "importance": 6,
-    "quote": "",
-}
-_MISSING_OF_KNOWN: dict[str, Any] = {"clause": "", "now": "", "evidence": [], "quote": ""}
+_MISSING: dict[str, Any] = {"quote": "", "always": False}
 
 
 def tidy(text: str) -> str:
@@ -463,38 +491,61 @@ def tidy(text: str) -> str:
     Return unreadable text unchanged, so that the caller reports the error.
     """
     data = _read(text)
+    memories: Any = data
+    over: Any = []
     if isinstance(data, dict):
-        items = next(
-            (data[name] for name in ("memories", "entries", "items") if name in data), None
-        )
-        if items is None and _memory(data) is None:
+        names = [name for name in ("memories", "entries", "items") if name in data]
+        if not names and "over" not in data and _memory(data) is None:
             return text  # neither memories nor an empty list
-        data = [data] if items is None else items
-    return _tidy("memories", data, _memory) or text
+        memories = data[names[0]] if names else [data]
+        over = data.get("over") or []
+    if not isinstance(memories, list):
+        return text
+    answer = {
+        "memories": [shaped for item in memories if (shaped := _memory(item))],
+        "over": [shaped for item in over if (shaped := _outdated(item))]
+        if isinstance(over, list)
+        else [],
+    }
+    return json.dumps(answer, ensure_ascii=False)
 
 
-def tidy_changes(text: str) -> str:
-    """Repair an answer about known memories, like :func:`tidy`."""
+def tidy_turns(text: str) -> str:
+    """Repair an answer that lists turns, like :func:`tidy`."""
     data = _read(text)
-    return (
-        _tidy("known", data.get("known") if isinstance(data, dict) else data, _known_change) or text
-    )
+    listed = data.get("turns") if isinstance(data, dict) else data
+    return text if listed is None else json.dumps({"turns": _numbers(listed, _TURN)})
+
+
+def tidy_verdicts(text: str) -> str:
+    """Repair an answer of a verifier, like :func:`tidy`."""
+    data = _read(text)
+    verdicts = data.get("verdicts") if isinstance(data, dict) else data
+    if not isinstance(verdicts, list):
+        return text
+    shaped = [
+        {
+            "number": number,
+            "support": str(item.get("support") or ""),
+            "finding": str(item.get("finding", "")).lower(),
+            "wrong": [wrong] if isinstance(wrong := item.get("wrong") or [], str) else wrong,
+        }
+        for item in verdicts
+        if isinstance(item, dict)
+        for number in _numbers(item.get("number"), _TURN)
+    ]
+    return json.dumps({"verdicts": shaped}, ensure_ascii=False)
 
 
 def _read(text: str) -> Any:
-    fenced = _FENCE.match(text)
-    try:
-        return json.loads(fenced[1] if fenced else text)
-    except (ValueError, RecursionError):
-        return None
-
-
-def _tidy(name: str, items: Any, shape: Callable[[Any], dict[str, Any] | None]) -> str | None:
-    if not isinstance(items, list):
-        return None
-    return json.dumps(
-        {name: [shaped for item in items if (shaped := shape(item))]}, ensure_ascii=False
-    )
+    """Return the JSON value in a text, without other text around it and without trailing commas, or ``None``."""
+    start = re.search(r"[\[{]", text)
+    end = max(text.rfind("]"), text.rfind("}")) + 1
+    json_text = text[start.start() : end] if start else text
+    for attempt in (json_text, _TRAILING_COMMA.sub(r"\1", json_text)):
+        with suppress(ValueError, RecursionError):
+            return json.loads(attempt)
+    return None
 
 
 def _memory(item: Any) -> dict[str, Any] | None:
@@ -506,48 +557,32 @@ def _memory(item: Any) -> dict[str, Any] | None:
         if not item.get(name) and alternative:
             fields[name] = item[alternative]
     fields["kind"] = str(fields.get("kind", "")).lower()
-    fields["evidence"] = _numbers(fields.get("evidence"))
-    fields["tags"] = _texts(fields["tags"])
-    fitting = {name: fields[name] for name in Told.__struct_fields__ if name in fields}
-    try:
-        json_values.convert(fitting, Told)
-    except msgspec.ValidationError:
-        return None
-    return fitting
+    fields["always"] = str(fields["always"]).lower() == "true"
+    return _fitting(fields, ProposedMemory)
 
 
-def _known_change(item: Any) -> dict[str, Any] | None:
+def _outdated(item: Any) -> dict[str, Any] | None:
     """Repair a claim about a known memory. Return ``None`` if the claim is invalid."""
     if not isinstance(item, dict):
         return None
-    fields = {**_MISSING_OF_KNOWN, **item}
-    fields["known"] = next(
-        (int(match[1]) for match in map(_KNOWN.fullmatch, _texts(fields.get("known"))) if match), 0
-    )
-    fields["state"] = str(fields.get("state", "")).lower()
-    fields["evidence"] = _numbers(fields["evidence"])
-    words = {name: fields[name] or "" for name in ("clause", "now", "quote")}
-    fitting = {name: (fields | words)[name] for name in Seen.__struct_fields__}
+    number = next(iter(_numbers(item.get("known", item.get("id")), _KNOWN)), 0)
+    return _fitting({**item, "known": number, "quote": item.get("quote") or ""}, OutdatedMemory)
+
+
+def _fitting(fields: Mapping[str, Any], shape: type[msgspec.Struct]) -> dict[str, Any] | None:
+    """Return the fields of ``shape``, or ``None`` if they are invalid."""
+    fitting = {name: fields[name] for name in shape.__struct_fields__ if name in fields}
     try:
-        json_values.convert(fitting, Seen)
+        json_values.convert(fitting, shape)
     except msgspec.ValidationError:
         return None
     return fitting
 
 
-def _numbers(value: Any) -> list[int]:
-    return [int(match[1]) for match in map(_TURN.fullmatch, _texts(value)) if match]
-
-
-def _texts(value: Any) -> list[str]:
-    items = (
-        value
-        if isinstance(value, list)
-        else re.split(r"[,\s]+", value)
-        if isinstance(value, str)
-        else [value]
-    )
-    return [str(item).strip() for item in items if item is not None and str(item).strip()]
+def _numbers(value: Any, pattern: re.Pattern[str]) -> list[int]:
+    items = value if isinstance(value, list) else re.split(r"[,\s]+", str(value))
+    matches = (pattern.fullmatch(str(item).strip()) for item in items)
+    return [int(match[1]) for match in matches if match]
 
 
 # -- Known memories with later statements ----------------------------------------------------------
@@ -688,22 +723,17 @@ def numbers(memories: Sequence[DatedMemory]) -> dict[Saying, int]:
 # -- Prompt texts, from versioned files ------------------------------------------------------------
 
 
-VERSION, LATER_VERSION = "6", "1"
+VERSION, LATER_VERSION = "7", "1"
 WHOLE, CHUNK_PROMPTS, SEVERAL = "whole", "chunk", "several"
-MEMORIES, CHANGES, LATER = "memories", "changes", "later"
+MEMORIES, OWNER_TURNS, VERDICTS, LATER = "memories", "turns", "verdicts", "later"
 """Names of prompt topics."""
 
-_EVIDENCE = (
-    "Each names the turns that show it, by their numbers (the owner's turn, and the agent's that it answers), and "
-    "quotes one of them letter by letter."
-)
-_CLOSING = f"Answer with the memories of this session; an empty list if there are none. {_EVIDENCE}"
-_CLOSING_SEVERAL = (
-    f"Answer with the memories of all these sessions in one list; an empty one if there are none. {_EVIDENCE} The "
-    "turns of one memory are of one session."
-)
-_CLOSING_CHANGES = "Answer with the known memories that no longer hold as they stand; an empty list if there are none."
-_INSTRUCTION_TOKENS = 2_500
+_PLACES = {
+    WHOLE: "",
+    CHUNK_PROMPTS: "This is one part of a longer session. Write only memories that this part shows.\n",
+    SEVERAL: "These are several sessions of one project. Judge each session separately.\n",
+}
+_INSTRUCTION_TOKENS = 1_200
 _MIN_CHUNK_CHARACTERS = 3_000
 CHARACTERS_A_TOKEN = 3
 """Number of characters per token in code, which has more tokens than prose."""
@@ -716,46 +746,43 @@ _OUTPUT_TOKENS = {WHOLE: 8_192, CHUNK_PROMPTS: 4_096, SEVERAL: 8_192}
 
 def for_transcript(
     way: str,
-    session: Session,
-    chunk: Chunk,
-    memories: Sequence[Memory],
-    able: Capabilities,
-    seconds: float,
-) -> Prompt:
-    """Build the prompt that extracts memories from a whole session or a part, given known ``memories``."""
-    return _extraction_prompt(
-        way, f"{_head(session)}{chunk.text}\n\n{_CLOSING}", memories, able, seconds
-    )
-
-
-def for_sessions(
     shown: Sequence[tuple[Session, Chunk]],
     memories: Sequence[Memory],
     able: Capabilities,
     seconds: float,
 ) -> Prompt:
-    """Build the prompt that extracts memories from several sessions. The turns are numbered across sessions."""
-    text = "\n\n".join(f"{_head(session)}{chunk.text}" for session, chunk in shown)
-    return _extraction_prompt(SEVERAL, f"{text}\n\n{_CLOSING_SEVERAL}", memories, able, seconds)
+    """Build the prompt that extracts memories from sessions or from part of a session, given known ``memories``.
+
+    The turns are numbered across sessions.
+    """
+    return _extraction_prompt("system", way, shown, memories, able, seconds)
 
 
-def for_changes(
+def for_owner_turns(
+    way: str, shown: Sequence[tuple[Session, Chunk]], able: Capabilities, seconds: float
+) -> Prompt:
+    """Build the prompt that asks a small model which of the owner's turns settle something."""
+    return _extraction_prompt(OWNER_TURNS, way, shown, (), able, seconds)
+
+
+def _extraction_prompt(
+    name: str,
+    way: str,
     shown: Sequence[tuple[Session, Chunk]],
     memories: Sequence[Memory],
     able: Capabilities,
     seconds: float,
 ) -> Prompt:
-    """Build the prompt that asks which ``memories`` no longer hold after the sessions."""
-    text = "\n\n".join(f"{_head(session)}{chunk.text}" for session, chunk in shown)
+    is_first_step = name == OWNER_TURNS
     return Prompt(
         task=Task.EXTRACTION,
-        system=_load(CHANGES),
-        shared=f"{_listed(memories)}\n",
-        text=f"{text}\n\n{_CLOSING_CHANGES}",
-        answer=schema_of(Changes),
-        name=CHANGES,
-        version=f"changes/{VERSION}",
-        output_tokens=_room_for_answer(CHUNK_PROMPTS, able),
+        system=_load(name),
+        shared=_PLACES[way] + (f"{_listed(memories)}\n" if memories else ""),
+        text="\n\n".join(f"{_head(session)}{chunk.text}" for session, chunk in shown),
+        answer=schema_of(OwnerTurns if is_first_step else Answer),
+        name=OWNER_TURNS if is_first_step else MEMORIES,
+        version=f"{name}/{VERSION}",
+        output_tokens=_room_for_answer(way, able),
         timeout_seconds=seconds,
     )
 
@@ -802,22 +829,6 @@ def _blocks(memories: Sequence[DatedMemory]) -> Iterator[list[dict[str, object]]
         ]
         shown |= own.keys()
         yield [{**entry, **({"also": also} if also else {})}, *fresh]
-
-
-def _extraction_prompt(
-    way: str, text: str, memories: Sequence[Memory], able: Capabilities, seconds: float
-) -> Prompt:
-    return Prompt(
-        task=Task.EXTRACTION,
-        system=_load("system"),
-        shared=_load(way) + (f"{_load('known')}{_listed(memories)}\n" if memories else ""),
-        text=text,
-        answer=schema_of(Answer),
-        name=MEMORIES,
-        version=f"extraction/{VERSION}",
-        output_tokens=_room_for_answer(way, able),
-        timeout_seconds=seconds,
-    )
 
 
 def chunk_size(able: Capabilities) -> int:

@@ -2,51 +2,34 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
-from msgspec import Meta
-
+from nacre.base.bounds import bounds
 from nacre.base.request import Request
 
-SessionId = Annotated[str, Meta(description="A session: its id or the start of its id.")]
+SessionId = Annotated[str, bounds("A session: its id or the start of its id.")]
 
 
-class Way(StrEnum):
-    """When a model reads a session whole: if it fits, always, or never."""
-
-    FITTING = "fitting"
-    WHOLE = "whole"
-    CHUNKS = "chunks"
-
-
-class ExtractRequest(Request, frozen=True, kw_only=True):
+class ExtractRequest(Request):
     """A preview of the memories that a text or a session yields."""
 
     text: Annotated[
         str,
-        Meta(description="A transcript or notes, as plain text or Markdown.", max_length=400_000),
+        bounds("A transcript or notes, as plain text or Markdown.", max_length=400_000),
     ] = ""
     session: SessionId | None = None
-    by_model: Annotated[bool, Meta(description="False: use rules, without the language model.")] = (
-        True
-    )
+    by_model: Annotated[bool, bounds("False: use rules, without the language model.")] = True
 
 
-class ProposalRequest(Request, frozen=True, kw_only=True):
+class ProposalRequest(Request):
     """The sessions to extract from: those of a transcript, or ``session``, which is in the transcript if both are
     given.
     """
 
-    path: Annotated[Path | None, Meta(description="A transcript.")] = None
+    path: Annotated[Path | None, bounds("A transcript.")] = None
     session: SessionId | None = None
     model: Annotated[
         str | None,
-        Meta(description="provider:model instead of the configured model; none: rules only."),
+        bounds("provider:model instead of the configured model; none: rules only."),
     ] = None
-    way: Annotated[Way, Meta(description="When the model reads a session whole.")] = Way.FITTING
-    owner_only: Annotated[bool, Meta(description="Only show the model the owner's turns.")] = False
-    related: Annotated[bool, Meta(description="Show the model known memories about the topic.")] = (
-        True
-    )

@@ -8,41 +8,41 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import field, replace
 from enum import StrEnum
-from functools import cache, cached_property, partial
+from functools import cache, cached_property
 from importlib.resources import files
 from itertools import chain, islice
 
 import msgspec
-from msgspec import structs
 
 from nacre.base.frozen import frozen
-from nacre.base.text import count_tokens, normalise, one_line, title_of
+from nacre.base.text import count_tokens, normalise, one_line, shorten, title_of
 from nacre.base.times import shown_day
 from nacre.errors import EmbedderUnavailableError
 from nacre.home import consent
 from nacre.home.home import Home
-from nacre.learn.checks import Caller, Checks, Dropped, Overtaken, apply_changes, check_changes
+from nacre.learn.checks import Caller, Checks, Dropped, Overtaken, check_changes, find_near
 from nacre.learn.extract import extract, may_be_shown
 from nacre.learn.prompts import (
     CHARACTERS_A_TOKEN,
     CHUNK,
     DIGEST_TOKENS,
+    SEVERAL,
+    VERDICTS,
     Answer,
-    Changes,
     Chunk,
-    Reply,
-    Seen,
-    Told,
+    OutdatedMemory,
+    OwnerTurns,
+    ProposedMemory,
     as_data,
     as_read,
     calls_of,
     chunk_size,
     chunks,
-    for_changes,
-    for_sessions,
+    for_owner_turns,
     for_transcript,
     frame,
     lay_out,
@@ -52,8 +52,7 @@ from nacre.learn.prompts import (
     without,
     without_middle,
 )
-from nacre.learn.reading import MAX_STRONG, STRONG, content_words, raise_meeting_todos
-from nacre.learn.requests import Way
+from nacre.learn.reading import content_words, raise_meeting_todos
 from nacre.learn.sentences import (
     Statement,
     before,
@@ -63,6 +62,8 @@ from nacre.learn.sentences import (
     utterances,
 )
 from nacre.llm.failures import schema_of
+from nacre.memories.placement import rarity_of
+from nacre.memories.statements import read
 from nacre.protocols import LanguageModel
 from nacre.readers.conversation import memories_made
 from nacre.recall import recall as recall_recall
@@ -110,19 +111,6 @@ def _fingerprint(candidate: Candidate) -> _Fingerprint:
     return _Fingerprint(candidate, words, runs, says | frozenset(_NUMBER.findall(words)))
 
 
-def limit_strong(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Lower the importance of all but the two strongest candidates. See seed facts 1.5."""
-    strong = sorted(
-        (at for at, candidate in enumerate(candidates) if candidate.importance >= STRONG),
-        key=lambda at: -candidates[at].importance,
-    )
-    too_many = set(strong[MAX_STRONG:])
-    return [
-        replace(candidate, importance=STRONG - 1) if at in too_many else candidate
-        for at, candidate in enumerate(candidates)
-    ]
-
-
 def _is_duplicate(first: _Fingerprint, second: _Fingerprint) -> bool:
     """Return True for equal words, or for similar candidates of the same kind if one adds no word or number."""
     if first.words == second.words:
@@ -165,55 +153,71 @@ def _weight(candidate: Candidate) -> tuple[bool, bool, int, int]:
 # session might mistake a suggestion for a decision or mix up two facts. Unproven statements become candidates.
 
 
-VERSION = "4"
+VERSION = "5"
 AT_ONCE = 40
 """Maximum number of statements per call."""
 
 UNCOMPARED = "nobody has compared it with its evidence"
 
-_TURN_CHARACTERS = 8_000
-_TOKENS_PER_VERDICT = 60
-_MIN_OUTPUT_TOKENS = 400
-_CLOSING = "Answer with a verdict for each."
+_TURN_CHARACTERS = 4_000
+_LATER_CHARACTERS = 300
+"""Maximum number of characters shown of each later message of the owner."""
+
+_MAX_LATER_CHARACTERS = 12_000
+_MIN_SUPPORT_SHARE = 0.8
+"""Minimum share of the verifier's supporting words that occur in a shown turn in the same order."""
+
+_MIN_SUPPORTING_WORDS = 2
+_MAX_FAILURES = 2
+"""Maximum number of failed calls shown with an agent's statement."""
+
+_VERDICT_TOKENS = 4_096
+"""Number of output tokens, enough for a model that reasons before it answers."""
 
 
 class Finding(StrEnum):
-    """What a model makes of a statement and its evidence."""
+    """A verifier's finding about a statement and its evidence."""
 
     HOLDS = "holds"
     UNSETTLED = "unsettled"
-    TAKEN_BACK = "taken_back"
+    REPLACED = "replaced"
     DIFFERS = "differs"
     NOT_SAID = "not_said"
     ONCE = "once"
-    INSTRUCTED = "instructed"
+    OUTSIDE = "outside"
+    UNCLEAR = "unclear"
+    TRIVIAL = "trivial"
 
 
 _PARTIAL_FINDINGS = frozenset(
-    {Finding.UNSETTLED, Finding.TAKEN_BACK, Finding.DIFFERS, Finding.NOT_SAID}
+    {Finding.UNSETTLED, Finding.REPLACED, Finding.DIFFERS, Finding.NOT_SAID}
 )
 """Findings after which a statement can still be true without the wrong parts."""
 
 _DETAILS: Mapping[Finding, str] = {
+    Finding.HOLDS: "the verifier quoted no words that support it",
     Finding.UNSETTLED: "its evidence asks, supposes or proposes it, and nobody settles it",
-    Finding.TAKEN_BACK: "it was taken back or turned down",
+    Finding.REPLACED: "it was withdrawn or replaced later in its session",
     Finding.DIFFERS: "its evidence says something else",
     Finding.NOT_SAID: "its evidence does not say it",
-    Finding.ONCE: "it was said of the work at hand alone",
-    Finding.INSTRUCTED: "it is an instruction of text from outside",
+    Finding.ONCE: "it is about the task of its session only",
+    Finding.OUTSIDE: "it is an instruction of text from outside",
+    Finding.UNCLEAR: "it cannot be understood without its session",
+    Finding.TRIVIAL: "nobody would act on it",
 }
 
 
 class Verdict(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """What is found of one statement, or of those of its parts that are ``wrong``."""
+    """A verifier's finding about one statement, with the supporting words and the wrong parts."""
 
     number: int
+    support: str
     finding: Finding
     wrong: list[str]
 
 
 class Verdicts(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """What is found of each statement."""
+    """The findings about all statements."""
 
     verdicts: list[Verdict]
 
@@ -239,8 +243,8 @@ def verify(caller: Caller, groups: Sequence[Group], seconds: float) -> list[list
         answer = caller.ask(prompt_for(batch, caller.capabilities, seconds), Verdicts)
         verdicts = {verdict.number: verdict for verdict in answer.verdicts} if answer else {}
         judged |= {
-            id(candidate): _apply_verdict(candidate, verdicts.get(number))
-            for number, (candidate, _) in enumerate(batch, 1)
+            id(candidate): _apply_verdict(candidate, turns, verdicts.get(number))
+            for number, (candidate, turns) in enumerate(batch, 1)
         }
     return [
         [judged.get(id(candidate), candidate) for candidate in candidates]
@@ -266,18 +270,45 @@ def _has_room(prompt: Prompt, capabilities: Capabilities) -> bool:
     return count_tokens(prompt.text) <= room_for(capabilities, prompt.output_tokens)
 
 
-def _apply_verdict(candidate: Candidate, verdict: Verdict | None) -> Candidate:
+def _apply_verdict(
+    candidate: Candidate, turns: Sequence[Turn], verdict: Verdict | None
+) -> Candidate:
     if verdict is None:
         return replace(candidate, held=Why.UNPROVEN, detail=UNCOMPARED)
-    if verdict.finding is Finding.HOLDS:
+    is_supported = _is_supported(candidate, turns, verdict.support)
+    if verdict.finding is Finding.HOLDS and is_supported:
         return candidate
-    rest = (
-        without(candidate.content, verdict.wrong) if verdict.finding in _PARTIAL_FINDINGS else None
-    )
+    is_partial = verdict.finding in _PARTIAL_FINDINGS and is_supported
+    rest = without(candidate.content, verdict.wrong) if is_partial else None
     if rest:
         return replace(candidate, content=rest, subject=_subject(candidate, rest))
-    why = Why.UNTRUSTED if verdict.finding is Finding.INSTRUCTED else Why.UNPROVEN
+    why = Why.UNTRUSTED if verdict.finding is Finding.OUTSIDE else Why.UNPROVEN
     return replace(candidate, held=why, detail=_DETAILS[verdict.finding])
+
+
+def _is_supported(candidate: Candidate, turns: Sequence[Turn], support: str) -> bool:
+    """Return True if a turn contains the verifier's words, and the words are about the statement.
+
+    They must share two words with the statement, or one word if the owner wrote them, unless the languages differ.
+    """
+    position = {turn.id: at for at, turn in enumerate(turns)}
+    places = sorted(position[turn] for turn in candidate.turns if turn in position)
+    words = normalise(support)
+    speakers = {
+        turns[at].speaker
+        for at in dict.fromkeys((*_with_context(turns, [places]), *range(len(turns))))
+        if words
+        and (
+            words in (text := normalise(turns[at].text))
+            or find_near(text, support, _MIN_SUPPORT_SHARE)
+        )
+    }
+    if not speakers or language_of(support) is not language_of(candidate.content):
+        return bool(speakers)
+    statement_words = _content_words(candidate.content)
+    shared = len(_content_words(support) & statement_words)
+    needed = 1 if Speaker.OWNER in speakers else _MIN_SUPPORTING_WORDS
+    return shared >= min(needed, len(statement_words))
 
 
 def _subject(candidate: Candidate, rest: str) -> str:
@@ -293,6 +324,7 @@ def _content_words(text: str) -> frozenset[str]:
 def prompt_for(pairs: Sequence[SessionCandidate], able: Capabilities, seconds: float) -> Prompt:
     """Build the prompt for verdicts on candidates. Each evidence turn is shown once, before the statements."""
     transcript: list[str] = []
+    later: list[str] = []
     listed: list[str] = []
     for turns in {id(turns): turns for _, turns in pairs}.values():
         own = [candidate for candidate, source in pairs if source is turns]
@@ -303,29 +335,42 @@ def prompt_for(pairs: Sequence[SessionCandidate], able: Capabilities, seconds: f
             for number, at in enumerate(_with_context(turns, places), 1)
         }
         transcript += _lines(turns, numbers)
+        later += _later_messages(
+            turns, numbers, min((cited[0] for cited in places if cited), default=0)
+        )
         for item, cited in zip(own, places, strict=True):
             sources = ", ".join(f"m{numbers[at]}" for at in cited)
             listed.append(
                 f"{len(listed) + 1}. [{item.kind.value}] {as_data(one_line(item.content))} (evidence: {sources})"
             )
-    text = (
-        frame("transcript", "\n".join(transcript)),
-        frame("memories", "\n".join(listed)),
-        _CLOSING,
-    )
-    room = min(
-        able.output, able.window // 4, max(_MIN_OUTPUT_TOKENS, _TOKENS_PER_VERDICT * len(pairs))
-    )
+    texts = [frame("transcript", "\n".join(transcript))]
+    texts += [frame("later", "\n".join(later))] if later else []
+    texts += [frame("memories", "\n".join(listed))]
     return Prompt(
         task=Task.EXTRACTION,
         system=_system_prompt(),
-        text="\n\n".join(text),
+        text="\n\n".join(texts),
         answer=schema_of(Verdicts),
-        name="verdicts",
+        name=VERDICTS,
         version=f"verify/{VERSION}",
-        output_tokens=room,
+        output_tokens=min(able.output, able.window // 4, _VERDICT_TOKENS),
         timeout_seconds=seconds,
     )
+
+
+def _later_messages(turns: Sequence[Turn], shown: Collection[int], begin: int) -> Iterator[str]:
+    """Yield the start of the owner's messages after ``begin`` that are not ``shown``, up to a total length."""
+    length = 0
+    for utterance in utterances(turns):
+        if utterance.index > begin and utterance.index not in shown:
+            text = shorten(
+                as_data(one_line(" ".join(item.text for item in utterance.statements))),
+                _LATER_CHARACTERS,
+            )
+            length += len(text)
+            if length > _MAX_LATER_CHARACTERS:
+                return
+            yield f"[owner] {text}"
 
 
 def _with_context(turns: Sequence[Turn], evidence: Sequence[Sequence[int]]) -> list[int]:
@@ -340,6 +385,7 @@ def _with_context(turns: Sequence[Turn], evidence: Sequence[Sequence[int]]) -> l
         )
         following = next(later, None)
         shown.add(following)
+        shown |= set(_turns_with_failures(turns, at))
         if turns[at].speaker is Speaker.OWNER:
             # Add the turn that the owner answers, or the plan that the owner accepts, and the outcome.
             accepts = at > 0 and is_accepted_plan(turns, at - 1)
@@ -347,6 +393,23 @@ def _with_context(turns: Sequence[Turn], evidence: Sequence[Sequence[int]]) -> l
             last = before(turns, len(turns) if following is None else following, Speaker.AGENT)
             shown.add(last if last is not None and last > at else None)
     return sorted(at for at in shown if at is not None)
+
+
+def _turns_with_failures(turns: Sequence[Turn], at: int) -> Sequence[int]:
+    """Return the last turns since the owner's message before ``at`` with a failed call, and the turns after those."""
+    begin = before(turns, at, Speaker.OWNER)
+    if turns[at].speaker is Speaker.OWNER or begin is None:
+        return ()
+    failed = [
+        index
+        for index in range(begin + 1, at)
+        if any(call.failed for call in turns[index].tool_calls)
+    ]
+    calling = (
+        next((index for index in range(place + 1, at) if turns[index].tool_calls), place)
+        for place in failed[-_MAX_FAILURES:]
+    )
+    return [*failed[-_MAX_FAILURES:], *calling]
 
 
 def _lines(turns: Sequence[Turn], numbers: Mapping[int, int]) -> Iterator[str]:
@@ -422,6 +485,9 @@ ROUNDS = 8
 """Maximum number of attempts per part of a session before the deterministic extractor takes over."""
 
 MOST_A_CHUNK = 8
+SMALL_WINDOW = 16_384
+"""Maximum window, in tokens, of an unknown model that is asked in two short steps."""
+
 _RESERVED_TOKENS = 4_000
 
 
@@ -429,16 +495,11 @@ _RESERVED_TOKENS = 4_000
 class ExtractionOptions:
     """Options of an extraction.
 
-    ``begin``: index of the first turn to extract from. ``way``: whether to show a session as a whole. ``owner_only``:
-    omit other speakers. ``related``: memories shown as known. ``near``: function that finds memories similar to given
-    clauses.
+    ``begin``: index of the first turn to extract from. ``related``: memories shown as known.
     """
 
     begin: int = 0
-    way: Way = Way.FITTING
-    owner_only: bool = False
     related: Sequence[Memory] = ()
-    near: Callable[[Sequence[str]], Sequence[Memory]] = lambda _words: ()
     timeout_seconds: float = 120.0
     notify: Callable[[int, int], None] = lambda _done, _total: None
     """Called with the number of finished parts and the total."""
@@ -529,7 +590,7 @@ def verify_all(caller: Caller, borne: Sequence[Borne], seconds: float) -> list[J
     }
     return [
         (
-            limit_strong(results[: len(kept)]),
+            results[: len(kept)],
             [change for change in overtakes if latest[change.memory.id] is change],
             [
                 change
@@ -543,28 +604,27 @@ def verify_all(caller: Caller, borne: Sequence[Borne], seconds: float) -> list[J
     ]
 
 
-def ask_in_two_calls(
+def ask_about(
     caller: Caller,
+    way: str,
     shown: Sequence[tuple[Session, Chunk]],
     memories: Sequence[Memory],
     seconds: float,
-    bears: Callable[[Seen], bool],
-    asking: Callable[[Sequence[Memory]], Prompt],
-) -> Reply | None:
-    """Ask a model which known memories the sessions outdate, then what else is worth keeping.
-
-    Two calls are needed because the model handles changes carelessly in a combined call. If the first call has no
-    answer, no memory counts as outdated. If a change fails the checks, the second call shows the memory as known. See
-    decision 13.
-    """
-    changes = (
-        caller.ask(for_changes(shown, memories, caller.capabilities, seconds), Changes)
-        if memories
-        else None
-    )
-    seen: Sequence[Seen] = changes.known if changes else ()
-    answer = caller.ask(asking(apply_changes(memories, list(filter(bears, seen)))), Answer)
-    return Reply(answer.memories, seen) if answer else None
+) -> Answer | None:
+    """Ask a model for the memories of sessions. A small model first lists the owner's turns that settle something."""
+    able = caller.capabilities
+    if able.window <= SMALL_WINDOW and not able.known:
+        listed = caller.ask(for_owner_turns(way, shown, able, seconds), OwnerTurns)
+        if listed is None:
+            return None
+        shown = [
+            (session, chunk.around(listed.turns))
+            for session, chunk in shown
+            if any(line.number in listed.turns for line in chunk.lines)
+        ]
+        if not shown:
+            return Answer([], [])
+    return caller.ask(for_transcript(way, shown, memories, able, seconds), Answer)
 
 
 class Asking:
@@ -584,7 +644,7 @@ class Asking:
         self.is_whole = True
 
     def run(self) -> Extraction:
-        lines = lay_out(self.turns, owner_only=self.options.owner_only)
+        lines = lay_out(self.turns, begin=self.options.begin)
         chunk = whole(lines, self.options.begin)
         if chunk is None:
             return Extraction((), self.caller.name)
@@ -615,26 +675,23 @@ class Asking:
             parts, [None] * len(parts), (self._by_rules(parts, everything=True), [], [])
         )
 
-    def check(self, parts: Sequence[Chunk], answers: Sequence[Reply | None]) -> Checked:
+    def check(self, parts: Sequence[Chunk], answers: Sequence[Answer | None]) -> Checked:
         """Return the proposals that pass the checks, without duplicates, and the outdated memories."""
         candidates = self._checked_candidates(parts, answers)
         kept = merge(candidates)
         self.repeated = len(candidates) - len(kept)
-        changes = [
-            self._check_changes(chunk, answer.known, self.known) if answer else []
+        changes = {
+            change.memory.id: change
             for chunk, answer in zip(parts, answers, strict=True)
-        ]
-        changes += [
-            self._related_changes(chunk, overtaken_here)
-            for chunk, overtaken_here in zip(parts, changes, strict=True)
-            if overtaken_here
-        ]
-        return kept, list(
-            {change.memory.id: change for change in chain.from_iterable(changes)}.values()
-        )
+            if answer
+            for change in check_changes(
+                answer.over, self.known, self.session.id, self._checks, chunk.turns
+            )
+        }
+        return kept, list(changes.values())
 
     def extraction(
-        self, parts: Sequence[Chunk], answers: Sequence[Reply | None], judged: Judged
+        self, parts: Sequence[Chunk], answers: Sequence[Answer | None], judged: Judged
     ) -> Extraction:
         """Build the result for the session."""
         kept, changes, doubted = judged
@@ -648,8 +705,8 @@ class Asking:
         return Extraction(
             candidates=candidates,
             model=self.caller.name,
-            overtaken=tuple(change for change in changes if not change.is_free),
-            doubted=(*doubted, *(change for change in changes if change.is_free)),
+            overtaken=tuple(change for change in changes if not change.is_doubtful),
+            doubted=(*doubted, *(change for change in changes if change.is_doubtful)),
             dropped=dict(self.dropped),
             proposed=self.proposed,
             repeated=self.repeated,
@@ -673,43 +730,12 @@ class Asking:
     def _checks(self) -> Checks:
         return Checks(self.turns, begin=self.options.begin)
 
-    def bears(self, chunk: Chunk, seen: Seen) -> bool:
-        """Return True if a part's turns confirm a change reported by the model."""
-        return bool(self._check_changes(chunk, [seen], self.known))
-
-    def _check_changes(
-        self, chunk: Chunk, seen: Sequence[Seen], memories: Sequence[Memory]
-    ) -> list[Overtaken]:
-        return check_changes(seen, memories, self.session.id, self._checks, chunk.places)
-
-    def _related_changes(self, chunk: Chunk, endings: Sequence[Overtaken]) -> list[Overtaken]:
-        """Ask about further memories that are similar to the outdated clauses.
-
-        Such memories can repeat an outdated clause in passing without being similar to the session.
-        """
-        known_ids = {memory.id for memory in self.known}
-        near = [
-            memory
-            for memory in self.options.near([change.clause for change in endings if change.clause])
-            if memory.id not in known_ids
-        ]
-        near = list(with_room(near, self.caller.capabilities))
-        if not near or self.caller.stopped:
-            return []
-        capabilities, seconds = self.caller.capabilities, self.options.timeout_seconds
-        changes = self.caller.ask(
-            for_changes([(self.session, chunk)], near, capabilities, seconds), Changes
-        )
-        return self._check_changes(chunk, changes.known, near) if changes else []
-
     def _fits(self, chunk: Chunk) -> bool:
-        capabilities, way = self.caller.capabilities, self.options.way
+        capabilities = self.caller.capabilities
         room = capabilities.window - capabilities.output - _RESERVED_TOKENS
-        if way is not Way.FITTING:
-            return way is Way.WHOLE
         return capabilities.known and count_tokens(chunk.text) <= min(DIGEST_TOKENS, room)
 
-    def _ask_whole(self, chunk: Chunk) -> Reply | None:
+    def _ask_whole(self, chunk: Chunk) -> Answer | None:
         """Ask about the whole session. Return ``None`` after a truncated answer or three failed attempts."""
         for _ in range(ATTEMPTS):
             answer = self._ask("whole", chunk)
@@ -717,9 +743,9 @@ class Asking:
                 return answer
         return None
 
-    def _ask_parts(self, parts: Sequence[Chunk]) -> list[Reply | None]:
+    def _ask_parts(self, parts: Sequence[Chunk]) -> list[Answer | None]:
         """Ask about each part. Return ``None`` for parts whose calls kept failing."""
-        answers: list[Reply | None] = [None] * len(parts)
+        answers: list[Answer | None] = [None] * len(parts)
         for _ in range(ROUNDS):
             pending = [at for at, answer in enumerate(answers) if answer is None]
             if pending and not self.caller.stopped:
@@ -730,10 +756,10 @@ class Asking:
 
     def _ask_pending(
         self, parts: Sequence[Chunk], pending: Sequence[int]
-    ) -> Iterator[tuple[int, Reply | None]]:
+    ) -> Iterator[tuple[int, Answer | None]]:
         pool = ThreadPoolExecutor(min(THREADS, len(pending)), thread_name_prefix="nacre-extraction")
         try:
-            futures: list[tuple[int, Future[Reply | None]]] = [
+            futures: list[tuple[int, Future[Answer | None]]] = [
                 (index, pool.submit(copy_context().run, self._ask, "chunk", parts[index]))
                 for index in pending
             ]
@@ -744,40 +770,36 @@ class Asking:
         finally:
             pool.shutdown(cancel_futures=True)
 
-    def _ask(self, way: str, chunk: Chunk) -> Reply | None:
-        caller, seconds = self.caller, self.options.timeout_seconds
-
-        def asking(known: Sequence[Memory]) -> Prompt:
-            return for_transcript(way, self.session, chunk, known, caller.capabilities, seconds)
-
-        return ask_in_two_calls(
-            caller, [(self.session, chunk)], self.known, seconds, partial(self.bears, chunk), asking
+    def _ask(self, way: str, chunk: Chunk) -> Answer | None:
+        return ask_about(
+            self.caller, way, [(self.session, chunk)], self.known, self.options.timeout_seconds
         )
 
     def _checked_candidates(
-        self, parts: Sequence[Chunk], answers: Sequence[Reply | None]
+        self, parts: Sequence[Chunk], answers: Sequence[Answer | None]
     ) -> list[Candidate]:
         """Return the checked proposals, and the deterministic extractor's proposals for unanswered parts."""
         unanswered = [chunk for chunk, reply in zip(parts, answers, strict=True) if reply is None]
         position = {turn.id: at for at, turn in enumerate(self.turns)}
         candidates = self._by_rules(unanswered, everything=False)
         for chunk, reply in zip(parts, answers, strict=True):
-            candidates += self._judged(chunk, reply.memories if reply else ())
+            candidates += self.judged(chunk, reply.memories if reply else ())
         return sorted(
             candidates, key=lambda candidate: max(position[turn] for turn in candidate.turns)
         )
 
-    def _judged(self, chunk: Chunk, proposals: Sequence[Told]) -> list[Candidate]:
+    def judged(self, chunk: Chunk, proposals: Sequence[ProposedMemory]) -> list[Candidate]:
+        """Return the proposals that are not dropped, at most eight per part without reason to hold them."""
         self.proposed += len(proposals)
-        places = chunk.places
-        cited = frozenset(places.values())
-        results = []
-        for proposal in proposals:
-            evidence = [places.get(number, -1) for number in proposal.evidence]
-            results.append(self._checks.judge(structs.replace(proposal, evidence=evidence), cited))
+        results = [self._checks.judge(proposal, chunk.turns) for proposal in proposals]
         self.dropped.update(result.reason for result in results if isinstance(result, Dropped))
         kept = [result for result in results if isinstance(result, Candidate)]
         return first_of(kept, MOST_A_CHUNK * max(1, -(-len(chunk.text) // CHUNK)))
+
+    def share_of(self, quote: str, chunk: Chunk, content: str = "") -> float:
+        """Return the share of a quote that a turn of this session contains."""
+        place = self._checks.locate(quote, chunk.turns, content)
+        return place.share if place else 0.0
 
     def _by_rules(self, parts: Sequence[Chunk], *, everything: bool) -> list[Candidate]:
         if not parts:
@@ -837,8 +859,7 @@ def extract_together(
 ) -> list[Extraction] | None:
     """Extract the memories of several sessions with shared calls, in order. Return ``None`` if there is no answer.
 
-    Each session is evaluated separately. A memory that cites turns of two sessions is dropped. The cost of the calls is
-    recorded in ``caller``, not in the results.
+    Each session is evaluated separately. The cost of the calls is recorded in ``caller``, not in the results.
     """
     extractions: list[tuple[Asking, Chunk]] = []
     number = 0
@@ -850,19 +871,15 @@ def extract_together(
         extractions.append(
             (Asking(caller, shown.session, shown.turns, replace(options, begin=shown.begin)), chunk)
         )
-    chunks_shown = [(asking.session, chunk) for asking, chunk in extractions]
-
-    def asking_all(memories: Sequence[Memory]) -> Prompt:
-        return for_sessions(chunks_shown, memories, caller.capabilities, options.timeout_seconds)
-
-    def bears(seen: Seen) -> bool:
-        return any(asking.bears(chunk, seen) for asking, chunk in extractions)
-
-    answer = ask_in_two_calls(
-        caller, chunks_shown, extractions[0][0].known, options.timeout_seconds, bears, asking_all
+    answer = ask_about(
+        caller,
+        SEVERAL,
+        [(asking.session, chunk) for asking, chunk in extractions],
+        extractions[0][0].known,
+        options.timeout_seconds,
     )
     if answer is not None:
-        answers = [_part_of_session(answer, chunk) for _, chunk in extractions]
+        answers = _split_by_session(answer, extractions)
         checked = [
             asking.check([chunk], [own])
             for (asking, chunk), own in zip(extractions, answers, strict=True)
@@ -883,13 +900,20 @@ def extract_together(
     return [replace(result, calls=0, tokens=Tokens()) for result in results]
 
 
-def _part_of_session(answer: Reply, chunk: Chunk) -> Reply:
-    """Return the part of an answer that cites turns of one session."""
-    numbers = chunk.places.keys()
-    return Reply(
-        [memory for memory in answer.memories if numbers & set(memory.evidence)],
-        [change for change in answer.known if numbers & set(change.evidence)],
-    )
+def _split_by_session(answer: Answer, extractions: Sequence[tuple[Asking, Chunk]]) -> list[Answer]:
+    """Give each memory and change to the session with most of the quote's words."""
+    memories: list[list[ProposedMemory]] = [[] for _ in extractions]
+    over: list[list[OutdatedMemory]] = [[] for _ in extractions]
+
+    def session_of(quote: str, content: str = "") -> int:
+        shares = [asking.share_of(quote, chunk, content) for asking, chunk in extractions]
+        return max(range(len(shares)), key=lambda at: (shares[at], at))
+
+    for memory in answer.memories:
+        memories[session_of(memory.quote, memory.content)].append(memory)
+    for change in answer.over:
+        over[session_of(change.quote)].append(change)
+    return [Answer(*parts) for parts in zip(memories, over, strict=True)]
 
 
 # -- Known memories --------------------------------------------------------------------------------
@@ -910,12 +934,18 @@ _MESSAGE_CHARACTERS = 1_200
 """Number of characters of a message that are embedded."""
 
 _MAX_LEXICAL_QUERIES = 6
+_MIN_SHARED_WORDS = 2
+MIN_COSINE = 0.5
+"""Minimum cosine similarity to a new text at which a session can change a memory without shared words."""
 
 
 def find_related(
     home: Home, sessions: Sequence[FinishedSession], project: str | None, writer: str
 ) -> tuple[Memory, ...]:
-    """Return known memories that a writer may see, first from the sessions, then memories similar to new content."""
+    """Return known memories that a writer may see: memories from the sessions, and memories that new text can change.
+
+    The latter share rare words with a statement by the owner or with a message of the agent.
+    """
     own = {
         memory.id: memory
         for session in sessions
@@ -928,11 +958,35 @@ def find_related(
     reported = _longest(
         (message for shown in sessions for message in _new_messages(shown)), _MAX_MESSAGES
     )
-    near = (memory for memory in _nearby(home, project, stated, reported) if memory.id not in own)
+    concerns = _Concerns(home, [*stated, *reported])
+    near = (
+        memory
+        for memory, cosine in _nearby(home, project, stated, reported)
+        if memory.id not in own and (cosine >= MIN_COSINE or concerns.includes(memory))
+    )
     return (
         *_visible(home, own.values(), writer, MOST_OF_SESSION * len(sessions)),
         *_visible(home, near, writer, MOST_RELATED),
     )
+
+
+class _Concerns:
+    """The words of a session's new texts, to find the memories that the session can change."""
+
+    def __init__(self, home: Home, texts: Iterable[str]) -> None:
+        self._texts = [{token.stem for token in read(text).tokens} for text in texts]
+        rarity = rarity_of(home)
+        self._is_rare = cache(lambda word: rarity.has_rare([word]))
+
+    def includes(self, memory: Memory) -> bool:
+        """Return True if a text shares two topical words with a memory, one of them rare."""
+        topical = read(memory.content).words
+        rare = {
+            token.stem
+            for token in read(memory.content).tokens
+            if token.stem in topical and self._is_rare(token.text.lower())
+        }
+        return any(len(topical & text) >= _MIN_SHARED_WORDS and rare & text for text in self._texts)
 
 
 def find_touched(
@@ -998,20 +1052,19 @@ def stored_in(home: Home, session: str, turns: Sequence[Turn]) -> tuple[Memory, 
 
 def _nearby(
     home: Home, project: str | None, stated: Sequence[str], reported: Sequence[str]
-) -> Sequence[Memory]:
-    """Return the trusted memories most similar to a session's text, nearest first, from a project or without a project.
+) -> Sequence[tuple[Memory, float]]:
+    """Return the trusted memories most similar to a session's text, nearest first, with the cosine similarity.
 
-    Compare vectors if available, else search for the words of the owner's statements for at most five seconds.
+    The memories belong to the project or to no project. Compare vectors if available, else search for the words of the
+    owner's statements for at most five seconds; the similarity is then 0.
     """
     admitted = Filter(projects=(project,) if project else (), trusted=True)
     until = time.monotonic() + _LEXICAL_SECONDS
-    try:
-        memories: Sequence[Memory] = (
-            _nearest(home, admitted, [*stated, *reported]) if _has_vectors(home) else ()
-        )
-    except EmbedderUnavailableError:
-        memories = ()
-    return memories or _in_words(home, admitted, stated[:_MAX_LEXICAL_QUERIES], until)
+    nearest: Sequence[tuple[Memory, float]] = ()
+    with suppress(EmbedderUnavailableError):
+        nearest = _nearest(home, admitted, [*stated, *reported]) if _has_vectors(home) else ()
+    words = stated[:_MAX_LEXICAL_QUERIES]
+    return nearest or [(memory, 0.0) for memory in _in_words(home, admitted, words, until)]
 
 
 def _has_vectors(home: Home) -> bool:
@@ -1021,7 +1074,7 @@ def _has_vectors(home: Home) -> bool:
     )
 
 
-def _nearest(home: Home, filter_: Filter, texts: Sequence[str]) -> list[Memory]:
+def _nearest(home: Home, filter_: Filter, texts: Sequence[str]) -> list[tuple[Memory, float]]:
     admitted = home.selection.admitted_memories(filter_, today=home.today())
     best: dict[int, float] = {}
     for vector in consent.configured_embedder(home).embed(list(texts)) if texts else ():
@@ -1031,7 +1084,9 @@ def _nearest(home: Home, filter_: Filter, texts: Sequence[str]) -> list[Memory]:
     rows = sorted(best, key=lambda row: -best[row])[:_MAX_NEAREST_ROWS]
     memories = home.memories.by_rows(rows)
     return [
-        memories[row] for row in rows if row in memories and _is_in_scope(filter_, memories[row])
+        (memories[row], best[row])
+        for row in rows
+        if row in memories and _is_in_scope(filter_, memories[row])
     ]
 
 

@@ -468,6 +468,10 @@ def _causes(error: BaseException | None) -> list[BaseException]:
 # -- Answers of a given type -----------------------------------------------------------------------
 
 
+class Schema(msgspec.Struct, forbid_unknown_fields=True):
+    """The base of answers. Their docstrings are part of the schema that models see."""
+
+
 A = TypeVar("A", bound=msgspec.Struct)
 
 _FENCE = re.compile(r"\A\s*```[A-Za-z]*\s*\n(.*?)\n?\s*```\s*\Z", re.DOTALL)

@@ -8,11 +8,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import replace
 from enum import StrEnum
-from functools import cache
-from importlib.resources import files
-from typing import Any, Literal
-
-import msgspec
+from typing import Literal
 
 from nacre.base.frozen import frozen
 from nacre.base.text import normalise, shorten
@@ -21,12 +17,13 @@ from nacre.errors import UnusableAnswerError
 from nacre.home.change import Change
 from nacre.home.home import Home
 from nacre.llm.calibration import calibration_of
-from nacre.memories.judge import Relation, compare, says_done
+from nacre.llm.failures import Schema, schema_of
+from nacre.memories.judge import Relation, compare, says_done, system
 from nacre.memories.placement import confirm, put, rarity_of
 from nacre.values.memory import Claim, Kind, Memory, Retirement
 from nacre.values.models import Prompt
 from nacre.values.reports import StoreOutcome
-from nacre.values.session import Speaker, Task
+from nacre.values.session import Task
 
 OWNER = "owner"
 """Entity name for speakers who refer to themselves."""
@@ -52,8 +49,7 @@ _ARY = "ary"
 _MIN_STEM_CHARACTERS = 3
 
 
-# The docstrings of answer structs are part of the schema that models see.
-class ClaimAnswer(msgspec.Struct, forbid_unknown_fields=True):
+class ClaimAnswer(Schema):
     """What a model says a memory claims; empty texts where it claims nothing."""
 
     entity: str
@@ -63,13 +59,13 @@ class ClaimAnswer(msgspec.Struct, forbid_unknown_fields=True):
     confidence: float
 
 
-def claim_prompt(memory: Memory, entities: Sequence[str], answer: dict[str, Any]) -> Prompt:
-    """Return the prompt that asks for a memory's claim. ``answer`` is the answer's schema."""
+def claim_prompt(memory: Memory, entities: Sequence[str]) -> Prompt:
+    """Return the prompt that asks for a memory's claim."""
     return Prompt(
         Task.CLAIMS,
         system("claim-1"),
         f"The memory:\n{as_data(memory)}",
-        answer,
+        schema_of(ClaimAnswer),
         name="claim",
         shared=f"Known entities: {json.dumps(list(entities)[:MOST_HINTS], ensure_ascii=False)}",
         version="claim/1",
@@ -141,12 +137,6 @@ def as_data(memory: Memory, **more: object) -> str:
     return json.dumps({**values, "text": shorten(memory.content, LONGEST_TEXT)}, ensure_ascii=False)
 
 
-@cache
-def system(name: str) -> str:
-    """Return a prompt from ``prompts/``."""
-    return files(__package__).joinpath(f"prompts/{name}.md").read_text(encoding="utf-8")
-
-
 # -- Contradictions ------------------------------------------------------------
 #
 # A model judges a pair of memories, and code decides the consequences.
@@ -182,7 +172,7 @@ class Resolution(StrEnum):
     COEXIST = "coexist"
 
 
-class PairAnswer(msgspec.Struct, forbid_unknown_fields=True):
+class PairAnswer(Schema):
     """What a model says of one numbered memory."""
 
     number: int
@@ -191,20 +181,20 @@ class PairAnswer(msgspec.Struct, forbid_unknown_fields=True):
     explanation: str
 
 
-class JudgeAnswer(msgspec.Struct, forbid_unknown_fields=True):
+class JudgeAnswer(Schema):
     """One verdict a number."""
 
     verdicts: list[PairAnswer]
 
 
-class DoneAnswer(msgspec.Struct, forbid_unknown_fields=True):
+class DoneAnswer(Schema):
     """A todo that is done, and the words that say so."""
 
     number: int
     quote: str
 
 
-class TodosAnswer(msgspec.Struct, forbid_unknown_fields=True):
+class TodosAnswer(Schema):
     """The todos that are done."""
 
     done: list[DoneAnswer]
@@ -227,7 +217,7 @@ class Judgement:
         )
 
 
-def judge_prompt(memory: Memory, others: Sequence[Memory], answer: dict[str, Any]) -> Prompt:
+def judge_prompt(memory: Memory, others: Sequence[Memory]) -> Prompt:
     """Return the prompt that asks how other memories relate to ``memory``.
 
     The prompt contains days and the order of statements, because the later statement supersedes and
@@ -244,14 +234,14 @@ def judge_prompt(memory: Memory, others: Sequence[Memory], answer: dict[str, Any
         Task.CONTRADICTION,
         system("judge-1"),
         text,
-        answer,
+        schema_of(JudgeAnswer),
         name="judgement",
         version="judge/1",
         output_tokens=200 + _TOKENS_PER_VERDICT * len(others),
     )
 
 
-def todos_prompt(memory: Memory, todos: Sequence[Memory], answer: dict[str, Any]) -> Prompt:
+def todos_prompt(memory: Memory, todos: Sequence[Memory]) -> Prompt:
     """Return the prompt that asks which open todos are done according to a memory."""
     lines = "\n".join(as_data(todo, number=number) for number, todo in enumerate(todos, 1))
     text = f"The memory:\n{as_data(memory)}\n\nOpen todos:\n{lines}"
@@ -259,7 +249,7 @@ def todos_prompt(memory: Memory, todos: Sequence[Memory], answer: dict[str, Any]
         Task.TODOS,
         system("todos-1"),
         text,
-        answer,
+        schema_of(TodosAnswer),
         name="done",
         version="todos/1",
         output_tokens=200 + _TOKENS_PER_VERDICT * len(todos),
@@ -340,7 +330,7 @@ def resolve(
 
 
 def _needs_owner(earlier: Memory, later: Memory) -> bool:
-    is_only_agents = not later.is_worded and earlier.speaker is Speaker.OWNER
+    is_only_agents = not later.is_worded and earlier.is_owners
     since = (earlier.valid.since, later.valid.since)
     return is_only_agents or (since[0] is not None and since[1] is not None and since[1] < since[0])
 
@@ -364,7 +354,7 @@ def settle(home: Home, rows: Sequence[int]) -> dict[str, StoreOutcome]:
     memories = {row: memory for row, memory in memories_by_row.items() if not memory.superseded_by}
     near = {row: _neighbours(home, row, memory) for row, memory in memories.items()}
     limits = calibration_of(home.vectors.model(), home.vectors.seen())
-    with home.database.transaction():
+    with home.transaction():
         for row, memory in memories.items():
             home.database.yield_write_lock()
             alike = {other.id: cosine for other, cosine in near[row] if cosine >= limits.link}
@@ -425,7 +415,7 @@ def _settle(
         remaining, absorbed = repeated.other, memory
         if remaining.last_said > absorbed.last_said:
             remaining, absorbed = absorbed, remaining
-        if absorbed.speaker is Speaker.OWNER:
+        if absorbed.is_owners:
             confirm(change, remaining, absorbed)
         reason = f"says the same as {remaining.id}"
         retired = replace(absorbed, retired=Retirement(change.home.now(), reason))

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, UnsetType
 
-from nacre.base import ids
 from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.request import Request
 from nacre.base.text import excerpt, one_line, shorten, stem, words
 from nacre.home import change as home_change
-from nacre.home import home, operations
+from nacre.home import operations
+from nacre.home.home import Home
 from nacre.memories import placement
 from nacre.readers import registry
 from nacre.values import review
@@ -23,9 +23,6 @@ from nacre.values.fields import Limit, Offset, Reference, References
 from nacre.values.memory import Expiry, Kind, Memory, Scope, Source, Validity
 from nacre.values.recall import Evidence, Filter
 from nacre.values.session import Speaker, Trust
-
-if TYPE_CHECKING:
-    import numpy as np
 
 Content = Annotated[str, bounds("One self-contained piece of knowledge.")]
 Subject = Annotated[str, bounds("The title; derived from the content if omitted.")]
@@ -75,7 +72,7 @@ class Asking:
     seconds: float | None = None
 
 
-class StoreRequest(Request, frozen=True, kw_only=True):
+class StoreRequest(Request):
     """A memory to store.
 
     Without a ``project``, the memory belongs to the project of ``folder``, which is created if it
@@ -132,7 +129,7 @@ class StoreRequest(Request, frozen=True, kw_only=True):
         return Asking(self.online_dedup, self.aggressive, self.dedup_threshold)
 
 
-class EditRequest(Request, frozen=True, kw_only=True, omit_defaults=True):
+class EditRequest(Request, omit_defaults=True):
     """Changes to a memory. Fields that are not given do not change."""
 
     reference: Reference
@@ -164,7 +161,7 @@ class EditRequest(Request, frozen=True, kw_only=True, omit_defaults=True):
     ] = UNSET
 
 
-class GetRequest(Request, frozen=True, kw_only=True):
+class GetRequest(Request):
     """A memory to return."""
 
     reference: Reference
@@ -172,7 +169,7 @@ class GetRequest(Request, frozen=True, kw_only=True):
     session: HostSession = None
 
 
-class RetireRequest(Request, frozen=True, kw_only=True):
+class RetireRequest(Request):
     """Memories to retire, by id, subject, or pattern with ``*`` for any text."""
 
     references: References = ()
@@ -191,7 +188,7 @@ class RetireRequest(Request, frozen=True, kw_only=True):
     )
 
 
-class ListRequest(Request, frozen=True, kw_only=True):
+class ListRequest(Request):
     """A page of active memories, newest first."""
 
     filter: Annotated[Filter, bounds("The memories.")] = Filter()
@@ -206,18 +203,6 @@ class ListRequest(Request, frozen=True, kw_only=True):
     offset: Offset = 0
 
 
-# -- Decisions by a language model ---------------------------------------------
-#
-# The model decides only if the rules are unsure how a new memory relates to stored memories. No
-# lock or transaction is held while the model decides, so the decision is checked again under the
-# lock when the memory is placed (:mod:`nacre.memories.placement`). If no model is permitted, or the
-# model fails or times out, the rules alone place the memory.
-
-
-if TYPE_CHECKING:
-    Matrix = np.typing.NDArray[np.float32]
-
-
 # -- Evidence ------------------------------------------------------------------
 
 
@@ -227,7 +212,7 @@ _MAX_CONFIRMATIONS = 2
 
 
 def evidence_of(
-    home: home.Home, memory: Memory, characters: int = _MAX_EVIDENCE_CHARACTERS
+    home: Home, memory: Memory, characters: int = _MAX_EVIDENCE_CHARACTERS
 ) -> tuple[Evidence, ...]:
     """Return the indexed turns in which a memory was stated or confirmed, each at most ``characters`` long."""
     sources = [(memory.source.session, turn) for turn in memory.source.turns]
@@ -250,22 +235,19 @@ def evidence_of(
 # -- Documents that changed after reading --------------------------------------
 
 
-def unsaid(home: home.Home) -> Iterator[str]:
+def unsaid(home: Home) -> Iterator[str]:
     """Yield the ids of active memories whose source document no longer contains their passage or words."""
     tools = [adapter.tool for adapter in registry.adapters().values() if adapter.guesses]
     rows = home.reviews.unfounded(tools)
     for memory in home.memories.rows_of(rows).values():
-        if not _is_said(home, memory):
+        stems = {
+            stem(word)
+            for session in home.sessions.find(memory.source.session or "")
+            for item in home.sessions.turns_of(session.row)
+            for word in words(item.turn.text)
+        }
+        if not stems.issuperset(map(stem, words(memory.content))):
             yield memory.id
-
-
-def _is_said(home: home.Home, memory: Memory) -> bool:
-    """Return True if a memory's source document still contains every word of the memory."""
-    stems: set[str] = set()
-    for session in home.sessions.find(memory.source.session or ""):
-        for item in home.sessions.turns_of(session.row):
-            stems.update(map(stem, words(item.turn.text)))
-    return stems.issuperset(map(stem, words(memory.content)))
 
 
 # -- Rules for agents ----------------------------------------------------------
@@ -341,9 +323,7 @@ def as_agent_may(memory: Memory, changes: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def distrust(
-    home: home.Home, run: home_change.Run | None, stored: Sequence[tuple[str, str]]
-) -> None:
+def distrust(home: Home, run: home_change.Run | None, stored: Sequence[tuple[str, str]]) -> None:
     """Demote memories that agents stored from external text.
 
     ``stored`` contains pairs (session, end of memory id).
@@ -362,23 +342,16 @@ def distrust(
             change.put(demoted)
 
 
-def is_owners(memory: Memory) -> bool:
-    """Return True if a memory's speaker is the owner."""
-    return memory.speaker is Speaker.OWNER
-
-
-def wish(home: home.Home, memories: Sequence[Memory], action: str) -> None:
+def wish(home: Home, memories: Sequence[Memory], action: str) -> None:
     """Queue an agent's request for review. ``action`` is a participle such as ``retired``."""
     agent = home.actor.agent or ""
     detail = shorten(
         one_line(home.redactor.clean(f"{agent} asked for this memory to be {action}")),
         _MAX_DETAIL_CHARACTERS,
     )
-    with home.database.transaction():
+    with home.transaction():
         for memory in memories:
-            home.reviews.add(
-                memory.id, review.Reason.WISH, detail, ids.to_ms(home.now()) or 0, once=True
-            )
+            home.reviews.add(memory.id, review.Reason.WISH, detail, home.now_ms(), once=True)
 
 
 def keep(change: home_change.Change, memories: Sequence[Memory]) -> None:

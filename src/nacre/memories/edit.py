@@ -51,11 +51,6 @@ class _FileWithoutId:
     created: str | None
     rest: _FollowUp
 
-    @property
-    def identity(self) -> dict[str, str]:
-        """The values to add to the front matter."""
-        return {"id": self.memory, **({"created": self.created} if self.created else {})}
-
 
 @frozen
 class _ReadFile:
@@ -109,17 +104,17 @@ def _is_changed(stat: FileStat, seen: SeenMemoryFile | None) -> bool:
     return seen is None or (seen.mtime_ns, seen.size) != (stat.mtime_ns, stat.size)
 
 
-def read_changes(home: Home, *, from_remote: bool) -> int:
+def read_changes(home: Home) -> int:
     """Read manual edits, except in files with a pending write, and return the number of edited files.
 
     Edits and moves form one operation, and deletions form a second. The vault lock is held until
     all files have an id, because another process would assign different ids.
     """
     with home.change(REMOVE, why=DELETED) as removal, home.change(EDIT) as change:
-        return _read_edits(change, removal, from_remote=from_remote)
+        return _read_edits(change, removal)
 
 
-def _read_edits(change: Change, removal: Change, *, from_remote: bool) -> int:
+def _read_edits(change: Change, removal: Change) -> int:
     home = change.home
     seen, pending = home.files.seen(), home.files.awaited_paths()
     stats = {stat.path: stat for stat in home.vault.scan()}
@@ -128,7 +123,7 @@ def _read_edits(change: Change, removal: Change, *, from_remote: bool) -> int:
         for path, stat in stats.items()
         if path not in pending and _is_changed(stat, seen.get(path))
     }
-    missing = _missing_paths(home, seen, stats, from_remote=from_remote)
+    missing = _missing_files(home, seen, stats)
     moved_ids = {_id_in(home, path) for path in changed} if missing else set()
     follow_up = _FollowUp(awaits=bool(seen))
     if not seen and len(changed) > _MANY_FILES:
@@ -139,31 +134,20 @@ def _read_edits(change: Change, removal: Change, *, from_remote: bool) -> int:
         _journal(change, [] if is_in_git else follow_up.written)
         follow_up.written.clear()
 
-    with home.database.transaction():
+    with home.transaction():
         home.files.keep_unreadable(
             {(path, stat.mtime_ns, stat.size) for path, stat in stats.items()}
         )
-        follow_up.written.extend(
-            _removal_of(home, seen[path]) for path in missing if seen[path].memory in moved_ids
-        )
-        _journal(
-            removal,
-            [
-                _removal_of(home, seen[path])
-                for path in missing
-                if seen[path].memory not in moved_ids
-            ],
-        )
+        removed: list[Intent] = []
+        for missed in missing:
+            intents = follow_up.written if missed.memory in moved_ids else removed
+            intents.append(_removal_of(home, missed))
+        _journal(removal, removed)
         count = _read_all(change, changed, seen, follow_up, journal_edits)
         for file in follow_up.deferred:  # a single transaction from here on
-            _accept(
-                home,
-                _with_own_id(change, file, changed, follow_up, seen.get(file.stat.path)),
-                seen,
-                follow_up,
-            )
+            _accept(change, file, changed, seen, follow_up)
         journal_edits()
-        _finish(change, follow_up, from_remote=from_remote)
+        _follow(change, follow_up)
     for part in (change, removal):
         part.keep_open()
     _retire_unfiled(removal, home.files.unfiled())
@@ -188,8 +172,7 @@ def _read_all(
     for path, stat in changed.items():
         file = _read(change.home, stat, seen.get(path))
         if file:
-            file = _with_own_id(change, file, changed, follow_up, seen.get(path))
-            _accept(change.home, file, seen, follow_up, defers=journal_edits is not None)
+            _accept(change, file, changed, seen, follow_up, defers=journal_edits is not None)
             count += 1
         if journal_edits:
             change.home.database.yield_write_lock(journal_edits)
@@ -208,12 +191,14 @@ def read_written(change: Change, paths: Iterable[str], *, awaits: bool) -> None:
     changed = {path: stat for path, stat in stats.items() if _is_changed(stat, seen.get(path))}
     missing = [file for path, file in seen.items() if path not in stats]
     follow_up = _FollowUp(awaits=awaits)
-    with home.database.transaction():
+    with home.transaction():
         for file in missing:
             home.files.forget(file.path)
         _read_all(change, changed, seen, follow_up)
         _journal(change, [intent for intent in follow_up.written if intent.document is None])
-        _finish(change, follow_up, from_remote=True)
+        for item in (follow_up, *(file.rest for file in follow_up.nameless)):
+            item.returned.clear()
+        _follow(change, follow_up)
     _retire_unfiled(
         change, [file.memory for file in missing if home.files.file_of(file.memory) is None]
     )
@@ -230,26 +215,13 @@ def _stat(home: Home, path: str) -> FileStat | None:
         return None
 
 
-def _finish(change: Change, follow_up: _FollowUp, *, from_remote: bool) -> None:
-    """Apply the consequences in the transaction that reads the edits."""
-    for item in (follow_up, *(file.rest for file in follow_up.nameless)) if from_remote else ():
-        item.returned.clear()
-    _follow(change, follow_up)
-
-
-def _missing_paths(
-    home: Home,
-    seen: Mapping[str, SeenMemoryFile],
-    stats: Mapping[str, FileStat],
-    *,
-    from_remote: bool,
-) -> list[str]:
-    """Return the paths of missing files, or no paths if so many are missing that the folder might be unavailable."""
+def _missing_files(
+    home: Home, seen: Mapping[str, SeenMemoryFile], stats: Mapping[str, FileStat]
+) -> list[SeenMemoryFile]:
+    """Return the missing files, or none if so many are missing that the folder might be unavailable."""
     pending = home.files.pending_paths()
-    missing = [path for path in seen if path not in stats and path not in pending]
-    if from_remote or len(missing) - len(stats.keys() - seen.keys()) <= max(
-        _MANY_FILES, len(seen) // 2
-    ):
+    missing = [file for path, file in seen.items() if path not in stats and path not in pending]
+    if len(missing) - len(stats.keys() - seen.keys()) <= max(_MANY_FILES, len(seen) // 2):
         return missing
     home.problems.append(
         f"{len(missing)} of {len(seen)} memory files are missing at once, so nothing was retired: restore them, or "
@@ -382,16 +354,18 @@ def _has_key(text: str, name: str) -> bool:
 
 
 def _accept(
-    home: Home,
+    change: Change,
     file: _ReadFile,
+    changed: Collection[str],
     seen_before: Mapping[str, SeenMemoryFile],
     total: _FollowUp,
     *,
     defers: bool = False,
 ) -> None:
     """Index a file. With ``defers``, a file with consequences is left for the last transaction."""
+    home, last_seen = change.home, seen_before.get(file.stat.path)
+    file = _with_own_id(change, file, changed, total, last_seen)
     memory, stated_values = file.memory, file.stated
-    last_seen = seen_before.get(file.stat.path)
     before = home.memories.find(memory.id)
     is_same_memory = last_seen is not None and last_seen.memory == memory.id
     former_memory = (
@@ -458,19 +432,16 @@ def _follow(change: Change, follow_up: _FollowUp) -> None:
     home = change.home
     change.put(follow_up.misplaced, follow_up.entries)
     change.put(reconcile(home, follow_up.changed))
-    retired = [_as_retired(home, memory) for memory in follow_up.retired]
+    retired = []
+    for memory in follow_up.retired:
+        present = home.memories.find(memory.id) or memory
+        reason = present.retired.reason if present.retired else None
+        retired.append(replace(present, retired=Retirement(home.now(), reason or MOVED)))
     entries = [change.entry("retire", memory=memory.id, reason=MOVED) for memory in retired]
     entries += [change.entry("restore", memory=memory.id) for memory in follow_up.returned]
     if entries:
         returned = [home.memories.find(memory.id) or memory for memory in follow_up.returned]
         change.put([*retired, *returned, *release(home, retired)], entries)
-
-
-def _as_retired(home: Home, memory: Memory) -> Memory:
-    """Return a memory whose file was moved to ``retired/``, with the retirement's time and reason."""
-    present = home.memories.find(memory.id) or memory
-    reason = present.retired.reason if present.retired else None
-    return replace(present, retired=Retirement(home.now(), reason or MOVED))
 
 
 def _give_ids(change: Change, nameless: list[_FileWithoutId]) -> None:
@@ -481,14 +452,15 @@ def _give_ids(change: Change, nameless: list[_FileWithoutId]) -> None:
     """
     home = change.home
     for file in nameless:
-        document = adopt(file.text, file.identity)
+        created = {"created": file.created} if file.created else {}
+        document = adopt(file.text, {"id": file.memory, **created})
         try:
             home.vault.write(file.path, document, base=file.base)
             stat = home.vault.stat(file.path)
         except (EditConflictError, UnusableVaultError, FileNotFoundError):
             continue
         digest = bytes_hash(document.encode("utf-8"))
-        with home.database.transaction():
+        with home.transaction():
             home.files.save(
                 SeenMemoryFile(file.path, file.memory, stat.mtime_ns, stat.size, digest)
             )
@@ -507,7 +479,7 @@ def _retire_unfiled(change: Change, unfiled: Sequence[str]) -> None:
         return
     home = change.home
     retirement = Retirement(home.now(), DELETED)
-    with home.database.transaction():
+    with home.transaction():
         for memory_id in unfiled:
             change.yield_locks()
             memory = home.memories.find(memory_id)
@@ -526,20 +498,16 @@ def _retire_unfiled(change: Change, unfiled: Sequence[str]) -> None:
 # Every command first compares the stat of all files, and the hash of files with a changed stat.
 
 
-_MAX_SCANS = 2
 _CATCH_UP_SECONDS = 1.0
 _PATIENCE_SECONDS = 5.0
 _MIN_PATIENCE_SECONDS = 0.3
 
 
-def scan(
-    home: Home, *, from_remote: bool = False, patience_seconds: float = _PATIENCE_SECONDS
-) -> int:
+def scan(home: Home, *, patience_seconds: float = _PATIENCE_SECONDS) -> int:
     """Complete interrupted writes, then index changed files and return their number.
 
-    If most files are missing, nothing is retired, unless the changes came ``from_remote``, because
-    remote deletions are intended and the ledger contains restored files. Content forgotten on any
-    machine, according to the ledger, is deleted.
+    If most files are missing, nothing is retired. Content forgotten on any machine, according to
+    the ledger, is deleted.
 
     A malformed file is reported in ``home.problems`` and its last valid version stays indexed. If
     nothing changed, no lock is taken and nothing is written. Pending writes of other processes are
@@ -552,7 +520,7 @@ def scan(
     if is_ledger_new(home) or home.tombstones.due():
         # First, so that forgotten files do not count as deleted by a person.
         apply_tombstones(home, patient=False)
-    count = _catch_edits(home, patience_seconds, from_remote=from_remote)
+    count = _catch_edits(home, patience_seconds)
     reported = set(home.problems)
     unreadable = (f"{path}: {reason}" for path, reason in home.files.seen_now()[2].items())
     home.problems.extend(problem for problem in unreadable if problem not in reported)
@@ -562,14 +530,14 @@ def scan(
     return count
 
 
-def _catch_edits(home: Home, patience_seconds: float, *, from_remote: bool) -> int:
+def _catch_edits(home: Home, patience_seconds: float) -> int:
     was_edited = _was_edited(home)
     if not was_edited and not home.files.has_intents() and not left_open(home):
         return 0
     with home.vault_lock.if_free(patience_seconds if was_edited else 0.0) as is_locked:
         if is_locked:
             apply_intents(home)  # an interrupted write would hide edits of the same files
-            return read_changes(home, from_remote=from_remote)
+            return read_changes(home)
     if was_edited:
         home.problems.append("recent manual edits are not read yet: another process is writing")
     return 0
@@ -585,13 +553,8 @@ def _was_edited(home: Home) -> bool:
 
     A difference counts only if two scans agree, because other processes can write during a scan.
     """
-    common: set[tuple[str, int, int]] | None = None
-    for _ in range(_MAX_SCANS):
-        different = _differences(home)
-        common = different if common is None else common & different
-        if not common:
-            return False
-    return True
+    different = _differences(home)
+    return bool(different and different & _differences(home))
 
 
 def _differences(home: Home) -> set[tuple[str, int, int]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, suppress
+from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -87,14 +87,22 @@ def withdraw_matching(home: Home, match: Pattern) -> None:
         state
         for state in home.archive.all()
         if state.kind == packs.LINES
-        and _holds(home, state, lambda payload: any(match.search(text) for text in _texts(payload)))
+        and _holds(
+            home,
+            state,
+            lambda payload: any(
+                match.search(text)
+                for line in payload.text.split(b"\n")
+                for text in packs.texts_of(line)
+            ),
+        )
     ]
     _withhold(home, states)
     archive.settle(home)
 
 
 def _withhold(home: Home, states: list[sessions.Archived]) -> None:
-    with home.database.transaction():
+    with home.transaction():
         archive.withhold(home, [(state.tool, state.path) for state in states])
 
 
@@ -108,11 +116,6 @@ def _holds(home: Home, state: sessions.Archived, test: Callable[[packs.Payload],
         return True
 
 
-def _texts(payload: packs.Payload) -> Iterator[str]:
-    for line in payload.text.split(b"\n"):
-        yield from packs.texts_of(line)
-
-
 # -- Chats ---------------------------------------------------------------------
 #
 # nacre's own transcripts, files and database of channel conversations. Transcripts of other tools
@@ -122,21 +125,27 @@ def _texts(payload: packs.Payload) -> Iterator[str]:
 _TOOL = "nacre-chat:"
 
 
+def _gateway(home: Home) -> AbstractContextManager[maintenance.GatewayErasure | None]:
+    """Open the gateway's database if it exists."""
+    if not (home.settings.home / gateway.DATABASE).exists():
+        return nullcontext()
+    return closing(maintenance.GatewayErasure.open(home.settings.home))
+
+
 def count_forgotten(home: Home, barred: Barred, match: Pattern | None = None) -> int:
     """Return the number of messages, answer parts and names to erase that exist only in the gateway's database."""
-    if not (home.settings.home / gateway.DATABASE).exists():
-        return 0
-    with closing(maintenance.GatewayErasure.open(home.settings.home)) as store:
+    with _gateway(home) as store:
+        if store is None:
+            return 0
         return len(_forgotten_items(store, barred, match)) + len(_matching_names(store, match))
 
 
 def erase_matching(home: Home, match: Pattern) -> None:
     """Erase matching text that exists only in the gateway's database."""
-    if (home.settings.home / gateway.DATABASE).exists():
-        with closing(maintenance.GatewayErasure.open(home.settings.home)) as store:
-            store.erase_held(
-                _forgotten_items(store, Barred(), match), _matching_names(store, match)
-            )
+    with _gateway(home) as store:
+        if store:
+            items = _forgotten_items(store, Barred(), match)
+            store.erase_held(items, _matching_names(store, match))
 
 
 def erase_chats(home: Home, affected: Affected, barred: Barred) -> None:
@@ -168,10 +177,8 @@ def erase_bytes(home: Home) -> bool:
 
     Return True if it succeeded. Raises StoreBusyError.
     """
-    if not (home.settings.home / gateway.DATABASE).exists():
-        return True
-    with closing(maintenance.GatewayErasure.open(home.settings.home)) as store:
-        return store.compact()
+    with _gateway(home) as store:
+        return store is None or store.compact()
 
 
 @frozen
@@ -410,9 +417,9 @@ def apply_tombstones(home: Home, *, patient: bool = True) -> int:
         def is_revealing(text: str) -> bool:
             return not ids.isdisjoint(_WORD.findall(text)) or quotes.are_in(text)
 
-        _clear_traces(home, is_revealing)
+        clear_traces(home, is_revealing)
         _name_sessions(home, affected, due_tombstones)
-        with home.database.transaction():
+        with home.transaction():
             home.tombstones.set_due(home.tombstones.due() - due)
             home.tombstones.set("erase", "1")
     return len(affected.sessions) + sum(map(len, affected.turns.values())) + len(affected.memories)
@@ -436,7 +443,7 @@ def _erase_candidates(home: Home, barred: Barred) -> None:
         for memory in memories
         if barred.strip(memory) != memory or barred.has_words(memory.content)
     ]
-    with home.database.transaction():
+    with home.transaction():
         home.candidates.delete(forgotten_ids)
 
 
@@ -449,25 +456,18 @@ def erase_written_bytes(home: Home) -> bool:
         return True
     try:
         _without_sync(home, home.erasing.blank_passages)
-        is_done = (_erase_from_server if home.database.server else _erase_from_file)(home)
+        if home.database.server:  # the server reuses the space of deleted rows automatically
+            home.erasing.prune_names()
+            is_done = erase_bytes(home)
+        else:
+            _without_sync(home, home.erasing.merge_full_text)
+            with home.vault_lock:
+                is_done = all([erase_bytes(home), home.database_file.compact()])
     except StoreBusyError:
         return False
     if is_done:
         home.tombstones.set("erase", "")
     return is_done
-
-
-def _erase_from_server(home: Home) -> bool:
-    """Prune names. The server reuses the space of deleted rows automatically."""
-    home.erasing.prune_names()
-    return erase_bytes(home)
-
-
-def _erase_from_file(home: Home) -> bool:
-    """Rewrite the file without deleted rows."""
-    _without_sync(home, home.erasing.merge_full_text)
-    with home.vault_lock:
-        return all([erase_bytes(home), home.database_file.compact()])
 
 
 def _without_sync(home: Home, work: Callable[[], object]) -> None:
@@ -485,13 +485,9 @@ def clear_words(home: Home, memory_ids: Iterable[str], quotes: Pattern | None = 
     This is the only exception to the append-only rule. With ``quotes``, matching entries are also
     cleared. Tombstones and standing retirements stay.
     """
-    ids = set(memory_ids)
-    try:
-        data = home.vault.read(LEDGER)
-    except FileNotFoundError:
-        return
+    data = home.ledger()
     text = data.decode("utf-8", errors="replace")
-    if (cleared := without_words(text, ids, quotes)) != text:
+    if (cleared := without_words(text, set(memory_ids), quotes)) != text:
         home.vault.write(LEDGER, cleared, base=bytes_hash(data))
 
 
@@ -512,6 +508,7 @@ def _without_words(line: str, ids: set[str], quotes: Pattern | None) -> str:
 
 def _erase_memories(change: Change, affected: Affected) -> None:
     """Write changed memories, which no longer name deleted memories, and then delete files and rows."""
+    home = change.home
     entries = [
         change.entry("retire", memory=memory.id, reason=OUTLIVED) for memory in affected.retired
     ]
@@ -519,19 +516,18 @@ def _erase_memories(change: Change, affected: Affected) -> None:
         change.put(affected.changed[start : start + _MEMORIES_PER_STEP])
     change.append(entries)
     change.apply()
-    erase_naming(change.home, affected.memories)
+    erase_naming(home, affected.memories)
     with change.transaction():
         for memory_id in sorted(memory.id for memory in affected.memories):
-            _erase_memory(change.home, memory_id)
+            _erase_memory(home, memory_id)
             change.yield_locks()
     for handoff in affected.handoffs:
-        change.home.handoffs.remove(handoff)
+        home.handoffs.remove(handoff)
 
 
 def _erase_memory(home: Home, memory_id: str) -> None:
     """Delete a memory without an intent, because an intent would store the text again."""
-    file = home.files.file_of(memory_id)
-    if file:
+    if file := home.files.file_of(memory_id):
         home.vault.forget(file.path)
         home.files.forget(file.path)
     home.memories.delete(memory_id)
@@ -556,14 +552,10 @@ def _erase_sessions(home: Home, affected: Affected) -> None:
     home.erasing.delete_sessions([session.row for session in affected.sessions])
 
 
-def clear_traces(home: Home, quotes: Pattern) -> None:
+def clear_traces(home: Home, is_revealing: Callable[[str], bool]) -> None:
     """Delete matching questions and doubts, and all traces and cached answers."""
-    _clear_traces(home, lambda text: quotes.search(text) is not None)
-
-
-def _clear_traces(home: Home, is_revealing: Callable[[str], bool]) -> None:
     fold_notes(home)
-    with home.database.transaction():
+    with home.transaction():
         home.traces.delete_answered()
         home.traces.delete_where(is_revealing)
         home.reviews.delete_where(is_revealing)
@@ -597,5 +589,5 @@ def _name_sessions(home: Home, affected: Affected, runs: Sequence[Tombstone]) ->
     tombstones = [Tombstone(TombstoneKind.SESSION, session, scopes[0]) for session in session_ids]
     details = {"run": scopes[0], "sessions": {session: [] for session in session_ids}}
     with home.change(FORGET) as change, change.transaction():
-        change.append([change.entry(FORGET, **details)])
+        change.note(FORGET, **details)
         home.tombstones.add(tombstones)

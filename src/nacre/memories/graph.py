@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import date, timedelta
 from enum import StrEnum
@@ -18,11 +19,12 @@ from nacre.base.frozen import frozen
 from nacre.base.request import Request
 from nacre.base.text import count, one_line, shorten
 from nacre.errors import ConflictError, InvalidInputError, NacreError, NotFoundError
-from nacre.home import home, location, operations
+from nacre.home import location, operations
 from nacre.home.change import BATCH, Change
+from nacre.home.home import Home
 from nacre.memories import edit, store
 from nacre.memories import usage as memories_usage
-from nacre.memories.decision import is_owners, wish
+from nacre.memories.decision import wish
 from nacre.memories.judge import CONTRADICTS, SUPERSEDES, reconcile
 from nacre.operations import operation
 from nacre.store import schema
@@ -30,7 +32,7 @@ from nacre.store.memories import ALIKE, IN_BODY, EdgeFilter, StoredLink, as_edge
 from nacre.values.fields import Offset, OnlyProject, Reference
 from nacre.values.memory import USUAL_STRENGTH, Kind, Link, Memory, Validity
 from nacre.values.recall import Filter
-from nacre.values.review import Maturity, Usage
+from nacre.values.review import Maturity
 from nacre.values.session import Trust
 
 T = TypeVar("T")
@@ -86,12 +88,8 @@ class Net:
                 components.append(sorted(members))
         return sorted(components, key=lambda members: (-len(members), members))
 
-    def most_linked(self, among: Iterable[int], limit: int) -> list[int]:
-        """Return the memories with the most links. Ties go to the older memory."""
-        return sorted(among, key=lambda at: (-self.degrees[at], at))[:limit]
 
-
-def cached(home: home.Home, request: object, kind: type[T], analyse: Callable[[], T]) -> T:
+def cached(home: Home, request: object, kind: type[T], analyse: Callable[[], T]) -> T:
     """Return the analysis for a request from today's cache, or compute and cache it.
 
     A write to memories or links invalidates the cache.
@@ -105,7 +103,7 @@ def cached(home: home.Home, request: object, kind: type[T], analyse: Callable[[]
     return result
 
 
-def net_of(home: home.Home, project: str | None) -> Net:
+def net_of(home: Home, project: str | None) -> Net:
     """Return the graph of active memories, optionally of one project, with links valid today."""
     ids = home.links.nodes(project)
     places = {name: at for at, name in enumerate(ids)}
@@ -113,7 +111,7 @@ def net_of(home: home.Home, project: str | None) -> Net:
     return Net(ids, [(places[source], places[target]) for source, target, _ in edges])
 
 
-def memories_of(home: home.Home, net: Net, places: Iterable[int]) -> dict[int, Memory]:
+def memories_of(home: Home, net: Net, places: Iterable[int]) -> dict[int, Memory]:
     """Map the numbers of some nodes to their memories."""
     numbers = {net.ids[at]: at for at in places}
     return {numbers[memory.id]: memory for memory in home.memories.in_any_state(list(numbers))}
@@ -162,7 +160,7 @@ Origin = (
 Limit = Annotated[int, bounds("Maximum number of items.", ge=1, le=1000)]
 
 
-class NewLink(Request, frozen=True, kw_only=True):
+class NewLink(Request):
     """A link to create. An existing link with the same ends and relation is updated."""
 
     source: Reference
@@ -187,7 +185,7 @@ AnyRelation = Annotated[
 Target = Annotated[str, bounds("The memory at its other end.")]
 
 
-class TraverseRequest(Request, frozen=True, kw_only=True):
+class TraverseRequest(Request):
     """Follow the links of a memory."""
 
     reference: Annotated[str, bounds("The starting point: a memory, or a symbol of code.")]
@@ -204,7 +202,7 @@ class TraverseRequest(Request, frozen=True, kw_only=True):
     ] = 100
 
 
-class MapRequest(Request, frozen=True, kw_only=True):
+class MapRequest(Request):
     """Return memories and links for a map."""
 
     project: OnlyProject = None
@@ -456,68 +454,59 @@ _RANKS = (Maturity.PROVEN, Maturity.ESTABLISHED, Maturity.CANDIDATE)
 
 
 @operation("graph-central", by_key=True)
-def central(home: home.Home, *, limit: Limit = 10, project: OnlyProject = None) -> Central:
+def central(home: Home, limit: Limit = 10, project: OnlyProject = None) -> Central:
     """Return the memories with the most links."""
     edit.catch_up(home)
     net = net_of(home, project)
-    return Central(central_of(home, net, limit), len(net.ids), len(net.links))
+    found = central_of(home, net, net.linked, limit)
+    return Central(found, len(net.ids), len(net.links))
 
 
-def central_of(home: home.Home, net: Net, limit: int) -> tuple[CentralMemory, ...]:
-    """Return the most linked memories of a graph."""
-    chosen = net.most_linked(net.linked, limit)
+def central_of(home: Home, net: Net, among: Iterable[int], limit: int) -> tuple[CentralMemory, ...]:
+    """Return the memories with the most links. Ties go to the older memory."""
+    chosen = sorted(among, key=lambda at: (-net.degrees[at], at))[:limit]
     memories = memories_of(home, net, chosen)
     return tuple(CentralMemory(memories[at], net.degrees[at]) for at in chosen if at in memories)
 
 
 @operation("graph-gaps", by_key=True)
-def gaps(home: home.Home, *, limit: Limit = 10, project: OnlyProject = None) -> Gaps:
+def gaps(home: Home, limit: Limit = 10, project: OnlyProject = None) -> Gaps:
     """Return memories with at most one link: proven first, then unlinked, then the most used."""
     edit.catch_up(home)
     store.fold_usage(home)
     net = net_of(home, project)
     numbers = [at for at, degree in enumerate(net.degrees) if degree <= GAP_LINKS]
-    usage = home.usage.of([net.ids[at] for at in numbers])
-
-    def usage_of(at: int) -> Usage:
-        return usage.get(net.ids[at], Usage())
-
+    known = home.usage.of([net.ids[at] for at in numbers])
+    usage = {at: known[net.ids[at]] for at in numbers}
+    rank = {at: memories_usage.maturity(used) for at, used in usage.items()}
     numbers.sort(
-        key=lambda at: (
-            _RANKS.index(memories_usage.maturity(usage_of(at))),
-            net.degrees[at],
-            -usage_of(at).access_count,
-            at,
-        )
+        key=lambda at: (_RANKS.index(rank[at]), net.degrees[at], -usage[at].access_count, at)
     )
     chosen = numbers[:limit]
     memories = memories_of(home, net, chosen)
-    gaps_found = [
-        _gap(home, memories[at], net.degrees[at], usage_of(at)) for at in chosen if at in memories
-    ]
-    return Gaps(tuple(gaps_found), len(numbers), len(net.ids) - len(net.linked))
-
-
-def _gap(home: home.Home, memory: Memory, degree: int, usage: Usage) -> Gap:
-    last = max(memory.last_said, usage.last_recalled or memory.last_said)
-    return Gap(memory, degree, memories_usage.maturity(usage), max(0, (home.now() - last).days))
+    found = []
+    for at in chosen:
+        if memory := memories.get(at):
+            last = max(memory.last_said, usage[at].last_recalled or memory.last_said)
+            idle_days = max(0, (home.now() - last).days)
+            found.append(Gap(memory, net.degrees[at], rank[at], idle_days))
+    return Gaps(tuple(found), len(numbers), len(net.ids) - len(net.linked))
 
 
 @operation("graph-components", by_key=True)
-def components(home: home.Home, *, limit: Limit = 10, project: OnlyProject = None) -> Components:
+def components(home: Home, limit: Limit = 10, project: OnlyProject = None) -> Components:
     """Return the connected components, largest first, each with its most linked memories."""
     edit.catch_up(home)
     net = net_of(home, project)
-    counts = [0] * len(net.ids)
-    for source, _ in net.links:
-        counts[source] += 1
-    largest = []
-    for members in net.components[:limit]:
-        top = net.most_linked(members, _SHORTLIST)
-        memories = memories_of(home, net, top)
-        central_memories = tuple(memories[at] for at in top if at in memories)
-        largest.append(Component(len(members), sum(counts[at] for at in members), central_memories))
-    return Components(tuple(largest), len(net.components), len(net.ids) - len(net.linked))
+    largest = tuple(
+        Component(
+            len(members),
+            sum(net.degrees[at] for at in members) // 2,
+            tuple(item.memory for item in central_of(home, net, members, _SHORTLIST)),
+        )
+        for members in net.components[:limit]
+    )
+    return Components(largest, len(net.components), len(net.ids) - len(net.linked))
 
 
 # -- Brief ---------------------------------------------------------------------
@@ -532,7 +521,7 @@ _SUBJECT_CHARACTERS = 70
 
 
 @operation("graph-brief", by_key=True)
-def brief(home: home.Home, *, project: OnlyProject = None) -> Brief:
+def brief(home: Home, project: OnlyProject = None) -> Brief:
     """Return a summary of all memories in about 200 tokens.
 
     The daemon caches it until the next write, for at most 30 seconds.
@@ -541,7 +530,7 @@ def brief(home: home.Home, *, project: OnlyProject = None) -> Brief:
     return cached(home, project, Brief, lambda: _brief(home, project))
 
 
-def _brief(home: home.Home, project: str | None) -> Brief:
+def _brief(home: Home, project: str | None) -> Brief:
     net = net_of(home, project)
     in_project = (project,) if project else ()
     since = home.now() - RECENT
@@ -561,7 +550,9 @@ def _brief(home: home.Home, project: str | None) -> Brief:
         home, Filter(projects=in_project, strict=True, since=since), limit=_RECENT_MEMORIES
     )
     central = tuple(
-        item for item in central_of(home, net, _CENTRAL_CANDIDATES) if item.memory.is_vouched
+        item
+        for item in central_of(home, net, net.linked, _CENTRAL_CANDIDATES)
+        if item.memory.is_vouched
     )[:_SHORTLIST]
     summary = Brief(
         "",
@@ -612,7 +603,7 @@ CODE = "code:"
 """Id prefix of code symbols."""
 
 
-def nodes_of(home: home.Home, ids: Collection[str]) -> Mapping[str, Node]:
+def nodes_of(home: Home, ids: Collection[str]) -> Mapping[str, Node]:
     """Map ids to nodes. Unknown ids get a node with state ``unknown`` or ``code``."""
     nodes = {row[0]: _node(row) for row in home.links.ends(ids)}
     return {
@@ -628,7 +619,7 @@ def _node(row: schema.Row) -> Node:
     return Node(name, subject, Kind(kind), project, state, trust == Trust.TRUSTED)
 
 
-def lines_of(home: home.Home, edges: Sequence[StoredLink], day: date) -> tuple[LinkLine, ...]:
+def lines_of(home: Home, edges: Sequence[StoredLink], day: date) -> tuple[LinkLine, ...]:
     """Return links with both nodes, and whether each link is valid on ``day``."""
     nodes = nodes_of(home, {end for edge in edges for end in (edge.source, edge.target)})
     return tuple(
@@ -640,16 +631,9 @@ def lines_of(home: home.Home, edges: Sequence[StoredLink], day: date) -> tuple[L
             edge.strength,
             edge.valid,
             edge.reason,
-            holds_on(edge.valid, day),
+            (edge.valid.since or day) <= day < (edge.valid.until or date.max),
         )
         for edge in edges
-    )
-
-
-def holds_on(valid: Validity, day: date) -> bool:
-    """Return True if a link is valid on ``day``. The end day is excluded."""
-    return (valid.since is None or valid.since <= day) and (
-        valid.until is None or day < valid.until
     )
 
 
@@ -674,17 +658,13 @@ _DECISIVE = (SUPERSEDES, CONTRADICTS)
 _OF_CODE = (Relation.CALLS, Relation.IMPORTS, Relation.INHERITS)
 
 
-@frozen
-class _NewLink:
-    """A link to write into the front matter of its source."""
-
-    source: Memory
-    link: Link
+_Stored = tuple[Memory, Link]
+"""A memory, and a link in its front matter."""
 
 
 @operation("graph-link", writes=True, by_key=True)
 def link(
-    home: home.Home,
+    home: Home,
     links: Annotated[
         tuple[NewLink, ...], bounds("The links.", min_length=1, max_length=MOST_LINKS)
     ],
@@ -699,28 +679,24 @@ def link(
             _resolve_numbered(home, item, number, len(links))
             for number, item in enumerate(links, 1)
         ]
-        allowed = [
-            item
-            for item in requested
-            if _is_allowed(home, item.source, _present(item) or item.link)
-        ]
-        change.describe(
-            subject=operations.subject_of([item.source for item in allowed or requested])
-        )
+        allowed: list[_Stored] = []
+        others: list[_Stored] = []
+        for source, new in requested:
+            present = (link for link in source.links if (link.rel, link.to) == (new.rel, new.to))
+            may_change = _is_allowed(home, source, next(present, new))
+            (allowed if may_change else others).append((source, new))
+        change.describe(subject=operations.subject_of([source for source, _ in allowed or others]))
         with change.transaction():
             added, changed = _write_links(change, allowed)
-        pending = _request_review(
-            home, [item for item in requested if item not in allowed], "linked"
-        )
+        pending = _request_review(home, others, "linked")
         return LinkChange(_as_lines(home, requested), added, changed, waiting=pending)
 
 
 @operation("graph-unlink", writes=True, by_key=True)
 def unlink(
-    home: home.Home,
+    home: Home,
     source: Reference,
     target: Target,
-    *,
     relation: AnyRelation = None,
 ) -> LinkChange:
     """Remove links. A memory that was superseded only by a removed link is active again.
@@ -729,13 +705,14 @@ def unlink(
     """
     edit.catch_up(home)
     with home.change("unlink") as change:
-        holder, removed = _find(home, source, target, relation)
-        if not all(_is_allowed(home, holder, item.link) for item in removed):
+        holder, links = _find(home, source, target, relation)
+        removed = [(holder, link) for link in links]
+        if not all(_is_allowed(home, holder, link) for link in links):
             return LinkChange(
                 _as_lines(home, removed), waiting=_request_review(home, removed, "removed the link")
             )
         change.describe(subject=holder.subject)
-        shown, links = _as_lines(home, removed), [item.link for item in removed]
+        shown = _as_lines(home, removed)
         with change.transaction():
             _write(change, holder, [item for item in holder.links if item not in links])
         return LinkChange(shown, removed=len(removed))
@@ -743,10 +720,9 @@ def unlink(
 
 @operation("graph-invalidate", writes=True, by_key=True)
 def invalidate(
-    home: home.Home,
+    home: Home,
     source: Reference,
     target: Target,
-    *,
     relation: AnyRelation = None,
     at: Annotated[
         date | None, bounds("The day from which it no longer holds; default: today.")
@@ -755,9 +731,15 @@ def invalidate(
     """End links but keep them in the file. Raises the same errors as :func:`link`."""
     edit.catch_up(home)
     with home.change("invalidate") as change:
-        holder, matches = _find(home, source, target, relation)
-        ended = [_with_end(match, at or home.today()) for match in matches]
-        if not all(_is_allowed(home, holder, match.link) for match in matches):
+        holder, links = _find(home, source, target, relation)
+        ended = []
+        for link in links:
+            if link.rel in _DECISIVE:
+                raise ConflictError(f"{link.rel} links cannot have an end", hint=_REMEDY[link.rel])
+            valid = replace(link.valid, until=at or home.today())
+            _refuse_backwards(valid)
+            ended.append((holder, replace(link, valid=valid)))
+        if not all(_is_allowed(home, holder, link) for link in links):
             return LinkChange(
                 _as_lines(home, ended), waiting=_request_review(home, ended, "removed the link")
             )
@@ -767,21 +749,10 @@ def invalidate(
         return LinkChange(_as_lines(home, ended), changed=changed)
 
 
-def _with_end(item: _NewLink, day: date) -> _NewLink:
-    if item.link.rel in _DECISIVE:
-        raise ConflictError(
-            f"{item.link.rel} links cannot have an end", hint=_REMEDY[item.link.rel]
-        )
-    valid = replace(item.link.valid, until=day)
-    _refuse_backwards(valid)
-    return replace(item, link=replace(item.link, valid=valid))
-
-
 @operation("graph-unlink-origin", writes=True, owners=True, command="graph unlink --origin")
 def unlink_origin(
-    home: home.Home,
+    home: Home,
     origin: Annotated[str, bounds("The origin: manual, agent, reflect, import, …")],
-    *,
     project: Annotated[str | None, bounds("Only those of memories of this project.")] = None,
 ) -> LinkChange:
     """Remove all links of an origin, except ``supersedes`` and ``contradicts``.
@@ -797,7 +768,7 @@ def unlink_origin(
     sources = home.links.of_origin(origin, project)
     with home.change("unlink", why=f"all of origin {origin}") as change:
         for start in range(0, len(sources), BATCH):
-            with home.database.transaction():
+            with home.transaction():
                 for memory in home.memories.in_any_state(sources[start : start + BATCH]):
                     remaining = [
                         link
@@ -809,15 +780,11 @@ def unlink_origin(
     return LinkChange(removed=removed)
 
 
-def _resolve_numbered(home: home.Home, request: NewLink, number: int, total: int) -> _NewLink:
+def _resolve_numbered(home: Home, request: NewLink, number: int, total: int) -> _Stored:
     """Return the link to write for one of ``total`` requests. Errors contain the request's number."""
     try:
         source = store.get(home, request.source)
-        target = (
-            request.target
-            if request.target.startswith(CODE)
-            else store.get(home, request.target).id
-        )
+        target = _node_id(home, request.target)
         rel = request.relation.value
         if source.id == target:
             raise ConflictError(
@@ -842,19 +809,15 @@ def _resolve_numbered(home: home.Home, request: NewLink, number: int, total: int
             return _resolve_decisive(home, request, source, target)
         reason = home.redactor.clean(request.reason) if request.reason else None
         origin = AGENT if home.actor.is_agent else request.origin
-        return _NewLink(
-            source,
-            Link(
-                rel, target, reason, None if origin == MANUAL else origin, request.strength, valid
-            ),
-        )
+        origin = None if origin == MANUAL else origin
+        return source, Link(rel, target, reason, origin, request.strength, valid)
     except NacreError as error:
         if total > 1:
             error.args = (f"link {number} of {total}: {error.message}; no links were created",)
         raise
 
 
-def _resolve_decisive(home: home.Home, request: NewLink, source: Memory, target: str) -> _NewLink:
+def _resolve_decisive(home: Home, request: NewLink, source: Memory, target: str) -> _Stored:
     """Resolve a ``supersedes`` or ``contradicts`` link.
 
     A contradiction is stored with the later memory.
@@ -873,7 +836,7 @@ def _resolve_decisive(home: home.Home, request: NewLink, source: Memory, target:
     if request.relation == CONTRADICTS and other.is_said_after(source):
         source, other = other, source
     reason = home.redactor.clean(request.reason) if request.reason else None
-    return _NewLink(source, Link(request.relation.value, other.id, reason))
+    return source, Link(request.relation.value, other.id, reason)
 
 
 def _refuse_backwards(valid: Validity) -> None:
@@ -889,15 +852,14 @@ _REMEDY = {
 }
 
 
-def _find(
-    home: home.Home, start: str, other_end: str, relation: str | None
-) -> tuple[Memory, list[_NewLink]]:
+def _find(home: Home, start: str, target: str, relation: str | None) -> tuple[Memory, list[Link]]:
     """Return the memory that stores the requested links, and those links.
 
     Without a relation, search both directions. Raises NotFoundError, ConflictError.
     """
     source = store.get(home, start)
-    target = other_end if other_end.startswith(CODE) else _other_end(home, other_end)
+    with suppress(NotFoundError):
+        target = _node_id(home, target)
     ends = [(source, target)]
     if relation is None and (other := home.memories.find(target)):
         ends.append((other, source.id))
@@ -906,7 +868,7 @@ def _find(
         if matching := [
             link for link in holder.links if link.to == to and relation in (None, link.rel)
         ]:
-            return holder, [_NewLink(holder, link) for link in matching]
+            return holder, matching
     for edge in home.links.of(source.id):
         if target in (edge.source, edge.target) and relation in (None, edge.rel):
             raise _unchangeable(edge.origin, source)
@@ -914,14 +876,6 @@ def _find(
         f"{source.subject!r} has no such link",
         hint=f"nacre graph list --of {source.id[-8:]} shows its links",
     )
-
-
-def _other_end(home: home.Home, reference: str) -> str:
-    """Return the id of the memory at the other end, or the reference itself if no memory matches."""
-    try:
-        return store.get(home, reference).id
-    except NotFoundError:
-        return reference
 
 
 def _unchangeable(origin: str, source: Memory) -> NacreError:
@@ -938,46 +892,32 @@ def _unchangeable(origin: str, source: Memory) -> NacreError:
     return ConflictError("that link has the opposite direction", hint="swap the two memories")
 
 
-def _present(new: _NewLink) -> Link | None:
-    """Return the stored link with the same relation and target, if any."""
-    name = (new.link.rel, new.link.to)
-    return next((link for link in new.source.links if (link.rel, link.to) == name), None)
-
-
-def _is_allowed(home: home.Home, source: Memory, link: Link) -> bool:
+def _is_allowed(home: Home, source: Memory, link: Link) -> bool:
     """Return True if the actor may change a link.
 
     An agent can change its own links of memories that it stored.
     """
     if not home.actor.is_agent:
         return True
-    return link.origin == AGENT and not is_owners(source) and link.rel not in _DECISIVE
+    return link.origin == AGENT and not source.is_owners and link.rel not in _DECISIVE
 
 
-def _request_review(home: home.Home, items: Sequence[_NewLink], action: str) -> tuple[str, ...]:
+def _request_review(home: Home, items: Sequence[_Stored], action: str) -> tuple[str, ...]:
     """Queue an agent's link changes for review and return the ids of their memories."""
-    nodes = nodes_of(home, {item.link.to for item in items})
-    for item in items:
-        wish(
-            home,
-            [item.source],
-            f"{action}: {item.link.rel} {nodes[item.link.to].subject or item.link.to}",
-        )
-    return tuple(dict.fromkeys(item.source.id for item in items))
+    nodes = nodes_of(home, {link.to for _, link in items})
+    for source, link in items:
+        wish(home, [source], f"{action}: {link.rel} {nodes[link.to].subject or link.to}")
+    return tuple(dict.fromkeys(source.id for source, _ in items))
 
 
-def _write_links(change: Change, items: Iterable[_NewLink]) -> tuple[int, int]:
+def _write_links(change: Change, items: Sequence[_Stored]) -> tuple[int, int]:
     """Write links and return the numbers of new and of changed links."""
     added = changed = 0
-    sources: dict[str, Memory] = {}
-    new_by_source: dict[str, dict[tuple[str, str], Link]] = {}
-    for item in items:
-        sources[item.source.id] = item.source
-        new_by_source.setdefault(item.source.id, {})[item.link.rel, item.link.to] = item.link
-    for source in sources.values():
+    for source in {source.id: source for source, _ in items}.values():
         store.refuse_broken(change.home, source)
         before = {(link.rel, link.to): link for link in source.links}
-        after = {**before, **new_by_source[source.id]}
+        new = (link for owner, link in items if owner.id == source.id)
+        after = before | {(link.rel, link.to): link for link in new}
         added += len(after) - len(before)
         changed += sum(after[name] != link for name, link in before.items())
         if after != before:
@@ -995,22 +935,20 @@ def _write(change: Change, source: Memory, links: Sequence[Link]) -> None:
         change.put(reconcile(change.home, [(source, after)]))
 
 
-def _as_lines(home: home.Home, items: Sequence[_NewLink]) -> tuple[LinkLine, ...]:
-    nodes = nodes_of(home, {end for item in items for end in (item.source.id, item.link.to)})
-    today = home.today()
-    return tuple(
-        LinkLine(
-            nodes[item.source.id],
-            item.link.rel,
-            nodes[item.link.to],
-            item.link.origin or MANUAL,
-            USUAL_STRENGTH if item.link.strength is None else item.link.strength,
-            item.link.valid,
-            item.link.reason,
-            holds_on(item.link.valid, today),
+def _as_lines(home: Home, items: Sequence[_Stored]) -> tuple[LinkLine, ...]:
+    edges = [
+        StoredLink(
+            source.id,
+            link.rel,
+            link.to,
+            link.origin or MANUAL,
+            link.reason,
+            USUAL_STRENGTH if link.strength is None else link.strength,
+            link.valid,
         )
-        for item in items
-    )
+        for source, link in items
+    ]
+    return lines_of(home, edges, home.today())
 
 
 # -- Listing and traversal -----------------------------------------------------
@@ -1021,8 +959,7 @@ _MAX_COMPANIONS = 10
 
 @operation("graph-list", by_key=True)
 def list_links(  # noqa: PLR0913 - one parameter per field
-    home: home.Home,
-    *,
+    home: Home,
     reference: Annotated[str | None, bounds("Only links of this memory.")] = None,
     relations: Relations = (),
     origins: Annotated[
@@ -1053,7 +990,7 @@ def list_links(  # noqa: PLR0913 - one parameter per field
 
 
 @operation("graph-show", by_key=True)
-def traverse(home: home.Home, request: TraverseRequest) -> Traversal:
+def traverse(home: Home, request: TraverseRequest) -> Traversal:
     """Follow links from a memory.
 
     Each link is reported once, each memory where it is first reached.
@@ -1065,7 +1002,7 @@ def traverse(home: home.Home, request: TraverseRequest) -> Traversal:
     walk = _Walk(_node_id(home, request.reference), request)
     ring: list[str] = [walk.names[0]]
     for _ in range(request.depth):
-        ring = walk.step(ring, _edges_at(home, ring, request, day, walk))
+        ring = walk.step(home, ring, day)
         if not ring:
             break
     if len(walk.names) == 1 and walk.names[0].startswith(CODE) and not walk.hops:
@@ -1073,34 +1010,18 @@ def traverse(home: home.Home, request: TraverseRequest) -> Traversal:
             f"nothing is linked to {walk.names[0]!r}",
             hint="nacre graph ingest-code reads a repository",
         )
-    nodes = nodes_of(home, walk.names)
-    together = _together(home, walk.names[0])
+    together = home.co_recall.of(walk.names[:1], store.today(home))[:_MAX_COMPANIONS]
+    nodes = nodes_of(home, {*walk.names, *(edge.other for edge in together)})
     return Traversal(
-        tuple(nodes[name] for name in walk.names), tuple(walk.hops), walk.more, together
+        tuple(nodes[name] for name in walk.names),
+        tuple(walk.hops),
+        walk.more,
+        tuple(Companion(nodes[edge.other], edge.weight, edge.sessions) for edge in together),
     )
 
 
-def _together(home: home.Home, name: str) -> tuple[Companion, ...]:
-    edges = home.co_recall.of([name], store.today(home))[:_MAX_COMPANIONS]
-    nodes = nodes_of(home, {edge.other for edge in edges})
-    return tuple(Companion(nodes[edge.other], edge.weight, edge.sessions) for edge in edges)
-
-
-def _node_id(home: home.Home, reference: str) -> str:
+def _node_id(home: Home, reference: str) -> str:
     return reference if reference.startswith(CODE) else store.get(home, reference).id
-
-
-def _edges_at(
-    home: home.Home, ids: Collection[str], request: TraverseRequest, day: date, walk: _Walk
-) -> list[StoredLink]:
-    """Return the links to follow from some nodes, strongest first.
-
-    Once the limit is reached, return only links between known nodes.
-    """
-    within = walk.names if walk.more else None
-    edges = home.links.at(ids, day, walk.followed, within)
-    selected = [edge for edge in edges if not request.relations or edge.rel in request.relations]
-    return sorted(selected, key=lambda edge: (-edge.strength, edge.rel, edge.source, edge.target))
 
 
 class _Walk:
@@ -1110,25 +1031,30 @@ class _Walk:
         self._request = request
         self._places = {start: 0}
         self._seen: set[tuple[str, str, str]] = set()
+        self._followed: set[str] = set()
         self.names = [start]
-        self.followed: set[str] = set()
-
         self.hops: list[Hop] = []
         self.more = False
 
-    def step(self, ring: Sequence[str], edges: Sequence[StoredLink]) -> list[str]:
-        """Follow links from the current ring and return the nodes of the next ring."""
+    def step(self, home: Home, ring: Sequence[str], day: date) -> list[str]:
+        """Follow links from the current ring, strongest first, and return the nodes of the next ring.
+
+        Once the limit is reached, follow only links between known nodes.
+        """
         first_new = len(self.names)
-        members = set(ring)
+        members, relations = set(ring), self._request.relations
+        edges = home.links.at(ring, day, self._followed, self.names if self.more else None)
+        edges.sort(key=lambda edge: (-edge.strength, edge.rel, edge.source, edge.target))
         for edge in edges:
-            if (edge.source, edge.rel, edge.target) in self._seen:
+            is_seen = (edge.source, edge.rel, edge.target) in self._seen
+            if is_seen or (relations and edge.rel not in relations):
                 continue
             if self._request.direction != "inbound" and edge.source in members:
                 self._follow(edge, edge.source, edge.target, is_outgoing=True)
             elif self._request.direction != "outbound" and edge.target in members:
                 self._follow(edge, edge.target, edge.source, is_outgoing=False)
         if self._request.direction == "both":
-            self.followed |= members
+            self._followed |= members
         return self.names[first_new:]
 
     def _follow(self, edge: StoredLink, start: str, end: str, *, is_outgoing: bool) -> None:
@@ -1159,7 +1085,7 @@ class _Walk:
 
 
 @operation("graph-map", by_key=True)
-def graph_map(home: home.Home, request: MapRequest) -> GraphMap:
+def graph_map(home: Home, request: MapRequest) -> GraphMap:
     """Return the memories with the most links, and the links between them.
 
     Ties go to the more important memory.
@@ -1171,48 +1097,45 @@ def graph_map(home: home.Home, request: MapRequest) -> GraphMap:
     return cached(home, request, GraphMap, lambda: _graph_map(home, request))
 
 
-def _graph_map(home: home.Home, request: MapRequest) -> GraphMap:
+def _graph_map(home: Home, request: MapRequest) -> GraphMap:
     rows = {
         row[0]: row for row in home.links.map_nodes(request.project, request.kinds, request.as_of)
     }
     day = request.as_of or home.today()
     links = [
         link
-        for link in home.links.map_links(day, request.relations, alike=request.alike)
-        if link[0] in rows and link[2] in rows
+        for link in map(as_edge, home.links.map_links(day, request.relations, alike=request.alike))
+        if link.source in rows and link.target in rows
     ]
-    degrees = Counter(link[0] for link in links)
-    degrees.update(link[2] for link in links)
+    degrees = Counter(end for link in links for end in (link.source, link.target))
     chosen = sorted(rows.values(), key=lambda row: (-degrees[row[0]], -row[4], row[0]))[
         : request.limit
     ]
     places = {row[0]: at for at, row in enumerate(chosen)}
-    return GraphMap(
-        tuple(_node_map(row, degrees[row[0]]) for row in chosen),
-        tuple(_edge(link, places) for link in links if link[0] in places and link[2] in places),
-        len(rows),
-        len(links),
+    nodes = tuple(
+        MapNode(
+            name,
+            subject,
+            Kind(kind),
+            project,
+            importance,
+            degrees[name],
+            "superseded" if is_superseded else "active",
+            bool(is_trusted),
+            date.fromisoformat(began),
+        )
+        for name, subject, kind, project, importance, is_superseded, is_trusted, began in chosen
     )
-
-
-def _node_map(row: schema.Row, degree: int) -> MapNode:
-    name, subject, kind, project, importance, is_superseded, is_trusted, began = row
-    state = "superseded" if is_superseded else "active"
-    return MapNode(
-        name,
-        subject,
-        Kind(kind),
-        project,
-        importance,
-        degree,
-        state,
-        bool(is_trusted),
-        date.fromisoformat(began),
+    edges = tuple(
+        MapEdge(
+            places[link.source],
+            places[link.target],
+            link.rel,
+            link.strength,
+            link.valid,
+            link.origin,
+        )
+        for link in links
+        if link.source in places and link.target in places
     )
-
-
-def _edge(link: schema.Row, places: Mapping[str, int]) -> MapEdge:
-    edge = as_edge(link)
-    return MapEdge(
-        places[edge.source], places[edge.target], edge.rel, edge.strength, edge.valid, edge.origin
-    )
+    return GraphMap(nodes, edges, len(rows), len(links))

@@ -31,7 +31,7 @@ from nacre.home.home import Home
 from nacre.home.operations import apply_intents
 from nacre.llm import minilm
 from nacre.llm.calibration import Calibration, Seen, calibration_of
-from nacre.llm.failures import schema_of
+from nacre.llm.failures import Schema, schema_of
 from nacre.memories.statements import (
     MOST_LEFT_OUT,
     Departure,
@@ -48,9 +48,8 @@ from nacre.memories.statements import (
 )
 from nacre.values.memory import Kind, Link, Match, Memory, Retirement, StandingRetirement
 from nacre.values.models import Prompt
-from nacre.values.session import Speaker, Task
+from nacre.values.session import Task
 from nacre.vault import files as ledger
-from nacre.vault.files import LEDGER
 
 LONGEST = 4_000
 """Maximum number of characters to compare in a text."""
@@ -73,6 +72,7 @@ _CLAIMS = (Kind.FACT, Kind.DECISION, Kind.PREFERENCE, Kind.RELATIONSHIP)
 _ASIDE = re.compile(r"[,;:(]\s|[，；：（]")
 _TIME_SORTS = frozenset({"weekday", "date", "time", "path"})
 _INVERTING_WORDS = frozenset({"of", "by", "von"})
+"""Words that can invert the word order, as in "the gate of the quarry"."""
 
 
 class Relation(StrEnum):
@@ -201,28 +201,20 @@ def _is_same(old: Statement, new: Statement, cosine: float | None, limits: Calib
         or (not limits.reads_unspaced and is_unspaced(new.text))
     ):
         return False
-    is_turned = (
-        old.order != new.order
-        and sorted(old.order) == sorted(new.order)
-        and not (_has_inverting_word(old) or _has_inverting_word(new))
-    )
+    inverts = any(word.text in _INVERTING_WORDS for word in (*old.tokens, *new.tokens))
+    is_turned = old.order != new.order and sorted(old.order) == sorted(new.order) and not inverts
     names = {*old.names, *new.names}
     of_old, of_new = (
         [word.text.lower() for word in statement.tokens if word.text.lower() in names]
         for statement in (old, new)
     )
-    is_named = of_old == of_new or (
-        sorted(of_old) == sorted(of_new) and (_has_inverting_word(old) or _has_inverting_word(new))
+    is_named = of_old == of_new or (inverts and sorted(of_old) == sorted(of_new))
+    parts, new_parts = (
+        (item.slots, item.negations, bool(item.departures), item.has("unsure"))
+        for item in (old, new)
     )
-    is_alike = is_named and (old.slots, old.negations) == (new.slots, new.negations)
-    is_alike = is_alike and bool(old.departures) == bool(new.departures)
-    is_alike = is_alike and not is_turned and old.has("unsure") == new.has("unsure")
-    return is_alike and len(new.words - old.words) <= len(old.words - new.words)
-
-
-def _has_inverting_word(statement: Statement) -> bool:
-    """Return True if a small word can invert the word order, as in "the gate of the quarry"."""
-    return any(word.text in _INVERTING_WORDS for word in statement.tokens)
+    adds_words = len(new.words - old.words) > len(old.words - new.words)
+    return is_named and parts == new_parts and not (is_turned or adds_words)
 
 
 def _departure(old: Statement, new: Statement, rarity: Rarity) -> Verdict | None:
@@ -531,7 +523,7 @@ def outranks(memory: Memory, other: Memory) -> bool:
 
     ``other`` then cannot supersede ``memory``.
     """
-    return memory.speaker is Speaker.OWNER and not other.is_worded
+    return memory.is_owners and not other.is_worded
 
 
 def _weaken(verdict: Verdict) -> Verdict:
@@ -700,7 +692,11 @@ def reconcile(home: Home, changed: Iterable[tuple[Memory | None, Memory]]) -> li
             superseded_ids(after),
             superseded_ids(before) if before else {},
         )
-        for old in _find_unretired(home, superseded_now.keys() ^ superseded_before.keys()):
+        for old in home.memories.in_any_state(
+            sorted(superseded_now.keys() ^ superseded_before.keys())
+        ):
+            if old.retired:
+                continue
             if old.id in superseded_before and old.superseded_by == after.id:
                 updates[old.id] = active_again(old)
             elif old.id in superseded_now and not old.superseded_by:
@@ -714,11 +710,6 @@ def reconcile(home: Home, changed: Iterable[tuple[Memory | None, Memory]]) -> li
             updates[after.id] = active_again(after) if after.valid == before.valid else after
             updates[newer.id] = without_link(newer, after.id)
     return list(updates.values())
-
-
-def _find_unretired(home: Home, memory_ids: Iterable[str]) -> list[Memory]:
-    memories = (home.memories.find(memory_id) for memory_id in sorted(memory_ids))
-    return [memory for memory in memories if memory and not memory.retired]
 
 
 # -- Decisions by a language model ---------------------------------------------
@@ -763,8 +754,7 @@ _IN_WORDS = frozenset({Action.UPDATE, Action.AMEND})
 """Actions that require new text."""
 
 
-# The docstring is part of the schema that models see.
-class Choice(msgspec.Struct, forbid_unknown_fields=True):
+class Choice(Schema):
     """What a model answers: why, what, about which memory (its number), and the words of both where they become one, or
     those that are left of it.
     """
@@ -814,7 +804,7 @@ def prompt_for(memory: Memory, near: Sequence[Memory], *, seconds: float) -> Pro
     stored = "\n".join(_as_json_line(other, number) for number, other in enumerate(near, start=1))
     return Prompt(
         Task.DEDUP,
-        _system(),
+        system(VERSION),
         f"<stored>\n{stored}\n</stored>\n<new>\n{_as_json_line(memory)}\n</new>",
         schema_of(Choice),
         name=NAME,
@@ -891,14 +881,14 @@ def _refuse_mixed_sources(memory: Memory, target: Memory) -> str | None:
         return "only one is trusted"
     return (
         "the owner's statement would be attributed to the agent"
-        if _is_weaker(target, memory)
+        if outranks(memory, target)
         else None
     )
 
 
 def _refuse_supersede(_: Decision, memory: Memory, target: Memory) -> str | None:
     """Refuse to supersede a memory unless the new one is later, of a similar kind, and not from a weaker source."""
-    if _is_weaker(memory, target):
+    if outranks(target, memory):
         return "an agent's statement cannot end the owner's"
     are_like = memory.kind is target.kind or {memory.kind, target.kind} <= _SUCCESSIVE_KINDS
     if target.kind is Kind.EVENT or not are_like:
@@ -933,11 +923,6 @@ def _refuse_earlier(memory: Memory, target: Memory) -> str | None:
     return "the other statement is later" if memory.last_said < target.last_said else None
 
 
-def _is_weaker(memory: Memory, other: Memory) -> bool:
-    """Return True if the owner stated ``other``, and ``memory`` is not in the owner's own words."""
-    return other.speaker is Speaker.OWNER and not memory.is_worded
-
-
 _REFUSALS = {
     Action.ADD: lambda *_: None,
     Action.SKIP: _refuse_skip,
@@ -968,8 +953,9 @@ def _as_json_line(memory: Memory, number: int | None = None) -> str:
 
 
 @cache
-def _system() -> str:
-    return (files(__package__) / "prompts" / f"{VERSION}.md").read_text(encoding="utf-8")
+def system(name: str) -> str:
+    """Return a prompt from ``prompts/``."""
+    return (files(__package__) / "prompts" / f"{name}.md").read_text(encoding="utf-8")
 
 
 # -- Standing retirements ------------------------------------------------------
@@ -1038,7 +1024,7 @@ def _retire_arrived(home: Home) -> int:
         ]
         due = [(memory, rule) for memory in affected if (rule := standing_for(home, memory))]
         retired = sum(_retire(change, memory, rule) for memory, rule in due)
-        with home.database.transaction():
+        with home.transaction():
             home.tombstones.set_arrived(())
         return retired
 
@@ -1059,13 +1045,9 @@ def _retire(change: Change, memory: Memory, rule: StandingRetirement) -> bool:
 def _unretired_ids(home: Home) -> set[str]:
     """Return the ids of memories that were unretired after a standing retirement, on any machine."""
     since = min((rule.at for rule in home.tombstones.standing()), default=home.now())
-    try:
-        entries = ledger.read(home.vault.read(LEDGER))
-    except FileNotFoundError:
-        return set()
     return {
         str(entry.details.get("memory"))
-        for entry in entries
+        for entry in ledger.read(home.ledger())
         if entry.action == "unretire" and entry.at >= since
     }
 

@@ -9,7 +9,6 @@ from collections.abc import Callable, Container, Sequence
 from dataclasses import replace
 from functools import partial
 
-from nacre.base.ids import to_ms
 from nacre.base.text import shorten, title_of, visible, written
 from nacre.base.times import day_of
 from nacre.errors import EditConflictError
@@ -36,10 +35,9 @@ from nacre.memories.judge import (
     vouches,
     without_doubt,
 )
-from nacre.values.memory import Confidence, Confirmation, Link, Memory
+from nacre.values.memory import Confidence, Confirmation, Link, Memory, by_id
 from nacre.values.reports import Replaced, StoreOutcome
 from nacre.values.review import Reason
-from nacre.values.session import Speaker
 
 MOST_CONFIRMATIONS = 20
 """Maximum number of confirmations stored per memory. The latest are kept."""
@@ -80,7 +78,7 @@ def place(
     """
     home = change.home
     repeat = None if is_echo else partial(confirm, change, memory=memory, touched=touched)
-    with home.database.transaction():
+    with home.transaction():
         existing = _in_same_words(home, memory)
         if existing and _was_undone(memory, existing):
             memory = replace(memory, id=existing.id)
@@ -89,7 +87,7 @@ def place(
         ):
             return known_outcome
         rule = standing_for(home, memory)
-        is_owners_request = by_hand and memory.is_vouched and memory.speaker is Speaker.OWNER
+        is_owners_request = by_hand and memory.is_vouched and memory.is_owners
         if rule and not is_owners_request:
             same = home.memories.same_content(memory.content, memory.project)
             retired = retired_by(home, memory, rule)
@@ -117,7 +115,7 @@ def _compare_and_put(
 ) -> StoreOutcome:
     home = change.home
     rows = home.comparisons.alike(memory, limit=_MAX_CANDIDATES)
-    others = {other.id: other for other in (*home.memories.by_rows(rows).values(), *candidates)}
+    others = by_id((*home.memories.by_rows(rows).values(), *candidates))
     present = [other for other in others.values() if not other.superseded_by]
     comparisons = compare(memory, present, rarity=rarity_of(home))
     repeated = next((comparison for comparison in comparisons if comparison.repeats), None)
@@ -153,7 +151,7 @@ def await_models(home: Home, memory: Memory, before: Memory | None = None) -> No
         reworded = (
             before is not None and before.content != memory.content and before.claim == memory.claim
         )
-        home.claims.wait(memory.id, to_ms(home.now()) or 0, reworded=reworded)
+        home.claims.wait(memory.id, home.now_ms(), reworded=reworded)
 
 
 def _judged_fields(memory: Memory) -> tuple[object, ...]:
@@ -233,7 +231,7 @@ def unite(home: Home, target: Memory, memory: Memory, decision: Decision) -> Mem
         content=decision.merged,
         claim=None,
         updated=max(memory.updated, target.updated),
-        confirmed=_with_confirmation(target.confirmed, as_confirmation(memory)),
+        confirmed=_confirmed(target, as_confirmation(memory)),
         tags=tuple(dict.fromkeys((*target.tags, *memory.tags))),
         confidence=Confidence.INFERRED if is_inferred else target.confidence,
         extra={**target.extra, MERGED: {"by": decision.by, "reason": decision.reason}},
@@ -269,7 +267,7 @@ def reword(
             content=words,
             claim=None,
             updated=max(memory.updated, shown.at),
-            confirmed=_with_confirmation(memory.confirmed, shown),
+            confirmed=_confirmed(memory, shown),
             extra={**memory.extra, AMENDED: {"by": by, "reason": shortened_reason}},
         ),
     )
@@ -295,17 +293,15 @@ def as_confirmation(memory: Memory) -> Confirmation:
     return Confirmation(memory.created, memory.source.session, memory.source.turns)
 
 
-def _with_confirmation(
-    confirmed: Sequence[Confirmation], added: Confirmation
-) -> tuple[Confirmation, ...]:
-    return tuple(
-        sorted((*confirmed, added), key=lambda confirmation: confirmation.at)[-MOST_CONFIRMATIONS:]
-    )
+def _confirmed(memory: Memory, added: Confirmation) -> tuple[Confirmation, ...]:
+    """Return a memory's latest confirmations, including a new one."""
+    confirmed = sorted((*memory.confirmed, added), key=lambda confirmation: confirmation.at)
+    return tuple(confirmed[-MOST_CONFIRMATIONS:])
 
 
 def put(change: Change, memory: Memory, comparisons: Sequence[Comparison]) -> StoreOutcome:
     """Write a memory and the changes that result from its comparisons."""
-    with change.home.database.transaction():
+    with change.home.transaction():
         newest = min(
             (comparison for comparison in comparisons if comparison.is_replaced),
             key=lambda comparison: comparison.other.last_said,
@@ -336,7 +332,7 @@ def put(change: Change, memory: Memory, comparisons: Sequence[Comparison]) -> St
             update(change, other)
         if successor:
             _insert_into_history(change, memory, successor)
-        updated_by_id = {other.id: other for other in changed}
+        updated_by_id = by_id(changed)
         similar = [
             updated_by_id.get(comparison.other.id, comparison.other)
             for comparison in comparisons
@@ -376,7 +372,7 @@ def confirm(
     if existing.expires_on and existing.expires_on <= day_of(memory.created):
         existing = replace(existing, expires_on=memory.expires_on)
         update(change, existing)
-    if existing.speaker is Speaker.OWNER and memory.is_worded and not existing.is_worded:
+    if existing.is_owners and memory.is_worded and not existing.is_worded:
         existing = existing.as_worded()
         update(change, existing)
     source = memory.source
@@ -393,9 +389,7 @@ def confirm(
         return
     if len(existing.confirmed) == MOST_CONFIRMATIONS and memory.created <= existing.confirmed[0].at:
         return
-    existing = replace(
-        existing, confirmed=_with_confirmation(existing.confirmed, as_confirmation(memory))
-    )
+    existing = replace(existing, confirmed=_confirmed(existing, as_confirmation(memory)))
     if touched is None:
         update(change, existing)
     else:
@@ -421,11 +415,7 @@ def _in_same_words(home: Home, memory: Memory) -> Memory | None:
 
 def _was_undone(memory: Memory, existing: Memory) -> bool:
     """Return True if the owner repeats a memory that only an undo removed."""
-    if (
-        existing.retired is None
-        or not existing.was_taken_out
-        or memory.speaker is not Speaker.OWNER
-    ):
+    if existing.retired is None or not (existing.was_taken_out and memory.is_owners):
         return False
     return memory.last_said > existing.retired.at
 
@@ -473,15 +463,13 @@ def _reverse_doubts(change: Change, known_id: str, memory: Memory) -> None:
         if existing is None or is_weaker or doubting_memory.last_said >= memory.last_said:
             continue
         if existing.last_said < memory.last_said:
-            existing = replace(
-                existing, confirmed=_with_confirmation(existing.confirmed, as_confirmation(memory))
-            )
+            existing = replace(existing, confirmed=_confirmed(existing, as_confirmation(memory)))
         if update(
             change, reversed_memory := add_doubt(existing, doubting_memory.id, _SAID_AGAIN)
         ) and update(change, without_doubt(doubting_memory, known_id)):
             existing = reversed_memory
     if doubting and not home.reviews.doubts([known_id]):
-        home.reviews.settle(known_id, Reason.CONTRADICTED, to_ms(home.now()) or 0)
+        home.reviews.settle(known_id, Reason.CONTRADICTED, home.now_ms())
 
 
 def rarity_of(home: Home) -> Rarity:

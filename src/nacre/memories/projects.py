@@ -56,16 +56,10 @@ class NewPage:
 
 def facts(page: Page | None) -> dict[str, tuple[str, ...]]:
     """Map the names of a page's lists to their values, with normalised remotes. Empty if ``page`` is ``None``."""
-    lists = (
-        {name: tuple(list_of(page.values, name)) for name in (*LISTS, "dependencies")}
-        if page
-        else {}
-    )
-    return (
-        lists | {"remotes": tuple(normalise_remote(remote) for remote in lists.get("remotes", ()))}
-        if lists
-        else lists
-    )
+    if page is None:
+        return {}
+    lists = {name: tuple(list_of(page.values, name)) for name in (*LISTS, "dependencies")}
+    return lists | {"remotes": tuple(map(normalise_remote, lists["remotes"]))}
 
 
 def page_of(home: Home, slug: str) -> Page | None:
@@ -109,16 +103,13 @@ def rename_page(home: Home, page: Page | None, old: str, slug: str, name: str) -
     aliases = list(
         dict.fromkeys([*aliases_kept, old, *([former_name] if former_name != name else [])])
     )
-    changed = {"name": name, "aliases": aliases} | (
-        {} if page.values.get("id") else {"id": home.ids()}
-    )
     first, end, following = page.body.partition("\n")
     body = (
         f"# {name}{first[len(f'# {former_name}') :]}{end}{following}"
         if first.rstrip() == f"# {former_name}"
         else page.body
     )
-    return _as_written_page(page, slug, changed, body)
+    return _as_written_page(home, page, slug, {"name": name, "aliases": aliases}, body)
 
 
 def merge_pages(home: Home, old: str, page: Page | None, into: str, other: Page | None) -> NewPage:
@@ -140,10 +131,8 @@ def merge_pages(home: Home, old: str, page: Page | None, into: str, other: Page 
     if other is None:
         new_page = _new(home, into, into, changed)
         return replace(new_page, text=new_page.text + _section(old, text)) if text else new_page
-    if not other.values.get("id"):
-        changed["id"] = home.ids()
     body = f"{other.body.rstrip()}\n{_section(old, text)}" if text else other.body
-    return _as_written_page(other, into, changed, body)
+    return _as_written_page(home, other, into, changed, body)
 
 
 def edit_page(home: Home, slug: str, page: Page | None, text: str) -> NewPage:
@@ -166,8 +155,7 @@ def set_dependencies(home: Home, slug: str, page: Page | None, dependencies: lis
     """Return a page with the given dependencies."""
     if page is None:
         return _new(home, slug, slug, {"dependencies": dependencies})
-    id_change = {} if page.values.get("id") else {"id": home.ids()}
-    return _as_written_page(page, slug, {"dependencies": dependencies, **id_change}, page.body)
+    return _as_written_page(home, page, slug, {"dependencies": dependencies}, page.body)
 
 
 def write(
@@ -208,7 +196,11 @@ def _new(home: Home, slug: str, name: str, lists: dict[str, Any]) -> NewPage:
     return NewPage(slug, f"---\n{dump(values)}---\n# {name}\n", values)
 
 
-def _as_written_page(page: Page, slug: str, changed: dict[str, Any], body: str) -> NewPage:
+def _as_written_page(
+    home: Home, page: Page, slug: str, changed: dict[str, Any], body: str
+) -> NewPage:
+    if not page.values.get("id"):
+        changed["id"] = home.ids()
     text = join(page.text, merge_front(page.front, changed, []), body)
     return NewPage(slug, text, {**page.values, **changed})
 
@@ -248,48 +240,36 @@ def evidence(
         return ()
     roots, its_roots = lists.get("roots", ()), its_lists.get("roots", ())
     shared = sorted({*roots} & {*its_roots} - {str(home.settings.user_home)})
+    sides = ((slug, its_slug, its_lists), (its_slug, slug, lists))
     return (
         *(f"both list the remote {remote}" for remote in remotes),
         *(f"both list the folder {root}" for root in shared),
         *_worktrees(roots, its_roots),
         *_worktrees(its_roots, roots),
         *(
-            (f"the page of {its_slug} calls it {slug}",)
-            if slug in its_lists.get("aliases", ())
-            else ()
-        ),
-        *(
-            (f"the page of {slug} calls it {its_slug}",)
-            if its_slug in lists.get("aliases", ())
-            else ()
+            f"the page of {other} calls it {name}"
+            for name, other, other_lists in sides
+            if name in other_lists.get("aliases", ())
         ),
     )
 
 
 def _worktrees(roots: tuple[str, ...], repositories: tuple[str, ...]) -> list[str]:
     """Return the folders that are worktrees of ``repositories``."""
-    reasons = []
-    for root in roots:
-        if root not in repositories and os.path.isfile(os.path.join(root, ".git")):
-            repository = locate(root).root
-            reasons += (
-                [f"{root} is a worktree of {repository}"]
-                if repository in repositories and repository != root
-                else []
-            )
-    return reasons
+    return [
+        f"{root} is a worktree of {repository}"
+        for root in roots
+        if root not in repositories and os.path.isfile(os.path.join(root, ".git"))
+        if (repository := locate(root).root) in repositories
+    ]
 
 
-# -- Requests ------------------------------------------------------------------
+# -- Parameters ----------------------------------------------------------------
 
 
-Reason = Annotated[str | None, bounds("The reason, kept in the ledger and the history.")]
-
-
-KnownProject = Annotated[str, bounds("The name, slug or alias of a known project.")]
-
-
+Name = Annotated[str, bounds("The name, slug or alias of a known project.")]
 Into = Annotated[str, bounds("The project that remains.")]
+Reason = Annotated[str | None, bounds("The reason, kept in the ledger and the history.")]
 
 
 # -- Results -------------------------------------------------------------------
@@ -393,12 +373,11 @@ def known_slugs(home: Home) -> list[str]:
 @operation("project-rename", writes=True, takes_long=True, owners=True)
 def rename(
     home: Home,
-    project: KnownProject,
+    project: Name,
     name: Annotated[
         str,
         bounds("The new name. The project's folder in the vault is renamed to match."),
     ],
-    *,
     reason: Reason = None,
 ) -> ProjectMoved:
     """Rename a project. Memories keep their ids, and the former name resolves to the project.
@@ -432,7 +411,7 @@ def rename(
                 write(change, rename_page(home, page, old, slug, new_name), page, moved_from=old)
             let_sessions_follow(home)
             memories = _move_memories(change, old, slug)
-            change.append([change.entry(RENAME, project=old, into=slug, **_reason(reason))])
+            change.note(RENAME, project=old, into=slug, reason=reason or None)
         operation = change.operation_id
     follow_pages(home)
     return ProjectMoved(
@@ -443,7 +422,7 @@ def rename(
 @operation("project-merge-plan")
 def plan_merge(
     home: Home,
-    project: KnownProject,
+    project: Name,
     into: Into,
 ) -> ProjectMergePlan:
     """Return the effects of a merge. Raises NotFoundError, ConflictError, InvalidMemoryError."""
@@ -476,9 +455,8 @@ def plan_merge(
 @operation("project-merge", writes=True, takes_long=True, owners=True)
 def merge(
     home: Home,
-    project: KnownProject,
+    project: Name,
     into: Into,
-    *,
     reason: Reason = None,
 ) -> ProjectMoved:
     """Merge a project into another.
@@ -508,7 +486,7 @@ def merge_within(change: Change, source: str, into: str, reason: str | None) -> 
     write(change, page_text, other)
     let_sessions_follow(home)
     memories = _move_memories(change, source, into)
-    change.append([change.entry(MERGE, project=source, into=into, **_reason(reason))])
+    change.note(MERGE, project=source, into=into, reason=reason or None)
     return ProjectMoved(source, into, memories, sessions, change.operation_id, retired)
 
 
@@ -581,10 +559,6 @@ def _unreadable_files(home: Home, slug: str) -> tuple[str, ...]:
     return tuple(sorted(file.path for file in home.vault.scan() if file.path.startswith(folder)))
 
 
-def _reason(reason: str | None) -> dict[str, str]:
-    return {"reason": reason} if reason else {}
-
-
 # -- Project commands ----------------------------------------------------------
 
 
@@ -602,10 +576,8 @@ def list_projects(home: Home) -> list[ProjectLine]:
         dependencies[slug].append(other)
     lines = []
     for slug in known_slugs(home):
-        (memory_count, last_memory), (session_count, last_turn) = (
-            memories.get(slug, (0, None)),
-            sessions.get(slug, (0, None)),
-        )
+        memory_count, last_memory = memories.get(slug, (0, None))
+        session_count, last_turn = sessions.get(slug, (0, None))
         page = _page(home, slug)
         name = str(page.values.get("name") or slug) if page else slug
         lines.append(
@@ -623,7 +595,7 @@ def list_projects(home: Home) -> list[ProjectLine]:
 
 
 @operation("project-show", by_key=True)
-def show_project(home: Home, project: KnownProject) -> ProjectDetail:
+def show_project(home: Home, project: Name) -> ProjectDetail:
     """Show a project. Raises NotFoundError."""
     listed = {line.slug: line for line in list_projects(home)}
     slug = known_project(home, project)
@@ -650,12 +622,11 @@ def show_project(home: Home, project: KnownProject) -> ProjectDetail:
 @operation("project-depend", writes=True, owners=True)
 def depend(
     home: Home,
-    project: KnownProject,
+    project: Name,
     on: Annotated[
         tuple[str, ...],
         bounds("Projects that it depends on, by name, slug or alias.", min_length=1),
     ],
-    *,
     remove: Annotated[bool, bounds("Projects that it no longer depends on.")] = False,
 ) -> ProjectLine:
     """Add or remove dependencies of a project. Two projects may depend on each other.
@@ -676,7 +647,7 @@ def depend(
         if dependencies != present:
             with change.transaction():
                 write(change, set_dependencies(home, slug, page, dependencies), page)
-                change.append([change.entry(DEPEND, project=slug, on=dependencies)])
+                change.note(DEPEND, project=slug, on=dependencies)
     return next(line for line in list_projects(home) if line.slug == slug)
 
 

@@ -1,4 +1,10 @@
-"""Requests for a language model's decisions about new memories."""
+"""Requests for a language model's decisions about new memories.
+
+The model decides only if the rules are unsure how a new memory relates to stored memories. No lock
+or transaction is held while the model decides, so the decision is checked again under the lock when
+the memory is placed (:mod:`nacre.memories.placement`). If no model is permitted, or the model fails
+or times out, the rules alone place the memory.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +16,13 @@ from typing import TYPE_CHECKING
 
 from nacre.base.frozen import frozen
 from nacre.errors import EmbedderUnavailableError, NacreError
-from nacre.home import consent, home
+from nacre.home import consent
+from nacre.home.home import Home
 from nacre.home.spending import NONE, Answer, ask_all, is_final, model_for, name_for
 from nacre.llm import calibration, failures
 from nacre.memories import placement
 from nacre.memories import vectors as memories_vectors
+from nacre.memories.decision import Asking
 from nacre.memories.judge import (
     LONGEST,
     Action,
@@ -27,14 +35,11 @@ from nacre.memories.judge import (
     standing_for,
 )
 from nacre.protocols import LanguageModel
-from nacre.values.memory import Memory
+from nacre.values.memory import Memory, by_id
 from nacre.values.session import Task
 
 if TYPE_CHECKING:
     import numpy as np
-if TYPE_CHECKING:
-    Matrix = np.typing.NDArray[np.float32]
-from nacre.memories.decision import Asking
 
 _Answer = Answer[Choice] | NacreError | None
 
@@ -69,7 +74,7 @@ class Doubtful:
     near: tuple[Memory, ...]
 
 
-def decisions(home: home.Home, memories: Iterable[Memory], asking: Asking) -> Decisions:
+def decisions(home: Home, memories: Iterable[Memory], asking: Asking) -> Decisions:
     """Return a model's decisions about new memories, which will be placed in the given order.
 
     Call this without holding a lock or a transaction. ``note`` reports failures of the model.
@@ -98,7 +103,7 @@ def decisions(home: home.Home, memories: Iterable[Memory], asking: Asking) -> De
 
 
 def weigh(
-    home: home.Home, memories: Sequence[Memory]
+    home: Home, memories: Sequence[Memory]
 ) -> Iterable[tuple[Memory, list[Comparison], dict[str, float]]]:
     """Yield each new memory, its rule-based comparisons, and a map from compared memory ids to cosine similarities.
 
@@ -138,7 +143,7 @@ def weigh(
         )
 
 
-def _doubtful(home: home.Home, memories: Sequence[Memory], asking: Asking) -> Iterable[Doubtful]:
+def _doubtful(home: Home, memories: Sequence[Memory], asking: Asking) -> Iterable[Doubtful]:
     is_aggressive = bool(asking.aggressive)
     limits = calibration.calibration_of(consent.embedder_in_use(home).name, home.vectors.seen())
     default = limits.ask_more if is_aggressive else limits.ask
@@ -159,13 +164,13 @@ def _doubtful(home: home.Home, memories: Sequence[Memory], asking: Asking) -> It
             yield Doubtful(memory, outcomes.all(near)[:max_near])
 
 
-def may_ask(home: home.Home, asking: Asking) -> bool:
+def may_ask(home: Home, asking: Asking) -> bool:
     """Return True if a model for new memories is configured and calls are permitted."""
     is_enabled = home.settings.flag("models.background") if asking.online is None else asking.online
     return bool(is_enabled) and name_for(home, Task.DEDUP) != NONE
 
 
-def _is_settled(home: home.Home, memory: Memory) -> bool:
+def _is_settled(home: Home, memory: Memory) -> bool:
     """Return True if the rules decide without comparing, or the memory is too long to judge."""
     same = home.memories.find(home.memories.same_content(memory.content, memory.project) or "")
     return (
@@ -178,11 +183,11 @@ def _is_settled(home: home.Home, memory: Memory) -> bool:
 class _Vectors:
     """Vectors of memories, from the index or computed on demand."""
 
-    def __init__(self, home: home.Home) -> None:
+    def __init__(self, home: Home) -> None:
         self._embedder = consent.embedder_in_use(home)
         self._index = home.vectors.of(self._embedder.name)
         self._has_index = memories_vectors.has_vectors(home)
-        self._own: dict[str, Matrix] = {}
+        self._own: dict[str, np.typing.NDArray[np.float32]] = {}
 
     def make(self, memories: Iterable[Memory]) -> None:
         """Compute the missing vectors of some memories."""
@@ -191,13 +196,8 @@ class _Vectors:
             for memory in memories
             if memory.id not in self._own
         }
-        if not texts:
-            return
-        vectors = self._embedder.embed([text for pieces in texts.values() for text in pieces])
-        start = 0
-        for memory_id, pieces in texts.items():
-            self._own[memory_id] = vectors[start : start + len(pieces)]
-            start += len(pieces)
+        if texts:
+            self._own |= memories_vectors.embed_parts(self._embedder, texts)
 
     def of_index(self, memory: Memory) -> dict[int, float]:
         """Map the rows of indexed memories to their cosine similarities to ``memory``."""
@@ -213,7 +213,7 @@ class _Vectors:
 
 
 def _decide(
-    home: home.Home, model: LanguageModel, doubtful: Sequence[Doubtful], seconds: float | None
+    home: Home, model: LanguageModel, doubtful: Sequence[Doubtful], seconds: float | None
 ) -> Decisions:
     result = Decisions(count=len(doubtful))
     session = _Deciding(home, model, seconds, result)
@@ -234,7 +234,7 @@ class _Deciding:
     """
 
     def __init__(
-        self, home: home.Home, model: LanguageModel, seconds: float | None, result: Decisions
+        self, home: Home, model: LanguageModel, seconds: float | None, result: Decisions
     ) -> None:
         longest = home.settings.number("models.timeout_seconds")
         self._home = home
@@ -252,7 +252,10 @@ class _Deciding:
         """
         if self._is_over:
             return [None] * len(doubtful)
-        questions = [partial(self._choose, item) for item in doubtful]
+        prompts = [
+            prompt_for(item.memory, item.near, seconds=self._seconds_each) for item in doubtful
+        ]
+        questions = [partial(failures.ask, self._model, prompt, Choice) for prompt in prompts]
         seconds = None if self._until is None else max(0.0, self._until - time.monotonic())
         answers = ask_all(self._home, questions, AT_ONCE, seconds)
         self._is_over = any(map(is_final, answers))
@@ -260,35 +263,27 @@ class _Deciding:
 
     def take(self, item: Doubtful, answer: _Answer) -> None:
         """Record a decision, or the reason for its absence."""
-        decision = self._decision_of(item, answer)
-        target = next(
-            (other for other in item.near if decision and other.id == decision.target), None
-        )
+        decision, target = self._decision_of(item, answer)
         if target and self._outcomes.of(target) != target:
             item = replace(item, near=self._outcomes.all(item.near))
-            (answer,) = self.ask([item])
-            decision = self._decision_of(item, answer)
-            target = next(
-                (other for other in item.near if decision and other.id == decision.target), None
-            )
+            decision, target = self._decision_of(item, *self.ask([item]))
         if decision is None:
             return
         self._result.by_memory[item.memory.id] = decision
         if target:
             self._outcomes.follow(self._home, item.memory, target, decision)
 
-    def _choose(self, item: Doubtful) -> Choice:
-        return failures.ask(
-            self._model, prompt_for(item.memory, item.near, seconds=self._seconds_each), Choice
-        )
-
-    def _decision_of(self, item: Doubtful, answer: _Answer) -> Decision | None:
+    def _decision_of(
+        self, item: Doubtful, answer: _Answer
+    ) -> tuple[Decision | None, Memory | None]:
+        """Return the decision in an answer and its target."""
         if not isinstance(answer, Answer):
             self._result.note = self._result.note or (_note(answer) if answer else None)
-            return None
+            return None, None
         decision = decide(answer.value, item.memory, item.near, self._model.name)
         clean = self._home.redactor.clean
-        return replace(decision, reason=clean(decision.reason), merged=clean(decision.merged))
+        decision = replace(decision, reason=clean(decision.reason), merged=clean(decision.merged))
+        return decision, next((other for other in item.near if other.id == decision.target), None)
 
 
 class _Outcomes:
@@ -305,9 +300,9 @@ class _Outcomes:
 
     def all(self, memories: Iterable[Memory]) -> tuple[Memory, ...]:
         """Return the distinct future states of some memories, in order."""
-        return tuple({memory.id: memory for memory in map(self.of, memories)}.values())
+        return tuple(by_id(map(self.of, memories)).values())
 
-    def follow(self, home: home.Home, memory: Memory, target: Memory, decision: Decision) -> None:
+    def follow(self, home: Home, memory: Memory, target: Memory, decision: Decision) -> None:
         """Apply a model's decision."""
         if decision.action is Action.SUPERSEDE:
             self._lead(target, memory)

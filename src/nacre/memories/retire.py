@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from contextlib import nullcontext, suppress
 from difflib import SequenceMatcher
 from typing import Any
 
 import msgspec
 
 from nacre.base.frozen import frozen
-from nacre.errors import ConflictError, InvalidQueryError, NotFoundError
-from nacre.home.change import Change
+from nacre.errors import InvalidQueryError, NotFoundError
 from nacre.home.home import Home
 from nacre.home.views import Listing
 from nacre.memories import store
@@ -19,7 +19,6 @@ from nacre.memories.decision import (
     ListRequest,
     RetireRequest,
     as_agent_may,
-    is_owners,
     wish,
 )
 from nacre.memories.edit import catch_up
@@ -29,8 +28,7 @@ from nacre.memories.tombstones import RETIRE_ALWAYS, RETIRE_NO_LONGER, heed_ledg
 from nacre.memories.usage import bring_back
 from nacre.operations import operation
 from nacre.values.fields import References
-from nacre.values.memory import Match, Memory, StandingRetirement
-from nacre.vault import files
+from nacre.values.memory import Match, Memory, StandingRetirement, by_id
 
 NEARLY = 0.8
 """Minimum share of common letters for similar subjects, which allows at least one typo."""
@@ -67,91 +65,72 @@ def choose(home: Home, request: RetireRequest) -> RetirePlan:
     memories.
     """
     catch_up(home)
-    active = [
-        memory
-        for memory in home.memories.in_any_state(sorted(home.memories.all_ids()))
-        if memory.is_active
+    active = [memory for memory in home.memories.everything() if memory.is_active]
+    persist = request.persist
+    patterns = [
+        (text, Match.PATTERN if "*" in text else Match.EXACT) for text in request.references
     ]
-    choice = _Choice(home, active, persist=request.persist)
-    for text in request.references:
-        choice.add_named(text, Match.PATTERN if "*" in text else Match.EXACT)
-    for text in request.contains:
-        choice.add_named(text, Match.CONTAINS)
+    patterns += [(text, Match.CONTAINS) for text in request.contains]
+    chosen = [_named(home, active, text, match, persist=persist) for text, match in patterns]
     for text in request.subjects:
         about = [memory for memory in active if fits(memory.subject, text, Match.EXACT)]
-        choice.add_about(text, about, may_be_none=request.persist)
-    for text in request.like:
-        choice.add_about(text, _similar_to(active, text), is_wider=True)
-    return RetirePlan(tuple(choice.found.values()), tuple(choice.named), choice.is_wider)
+        chosen.append(_about(text, about, may_be_none=persist))
+    chosen += [_about(text, _similar_to(active, text)) for text in request.like]
+    return RetirePlan(
+        tuple({memory.id: memory for _, matches in chosen for memory in matches}.values()),
+        tuple(name for names, _ in chosen for name in names),
+        bool(request.like) or any(len(matches) > 1 for _, matches in chosen),
+    )
 
 
-class _Choice:
-    """The memories chosen so far, with their names."""
+_Name = tuple[str, Match, str | None]
+_Named = tuple[list[_Name], Sequence[Memory]]
+"""Names, and the memories that they match."""
 
-    def __init__(self, home: Home, active: Sequence[Memory], *, persist: bool) -> None:
-        self._home, self._active, self._persist = home, active, persist
-        self.found: dict[str, Memory] = {}
-        self.named: list[tuple[str, Match, str | None]] = []
-        self.is_wider = False
 
-    def add_named(self, text: str, match: Match) -> None:
-        """Add the memories that match a subject, pattern or id.
+def _named(
+    home: Home, active: Sequence[Memory], text: str, match: Match, *, persist: bool
+) -> _Named:
+    """Return the memories that match a subject, pattern or id.
 
-        Raises InvalidQueryError, NotFoundError, ConflictError.
-        """
-        if not text.strip(" *"):
-            raise InvalidQueryError(
-                f"{text!r} matches all memories",
-                hint="name the words that the subjects have in common",
-            )
-        matches = [memory for memory in self._active if fits(memory.subject, text, match)]
-        name, key = text, None
-        if match is Match.EXACT and not matches:
-            matches = _by_id(self._home, text, persist=self._persist)
-            name, key = (matches[0].subject, matches[0].canonical_key) if matches else (text, None)
-        if not matches and not self._persist:
-            hint = "nacre list shows subjects; --persist retires later ones too"
-            raise NotFoundError(f"no memory is about {text!r}", hint=hint)
-        self.named.append((name, match, key))
-        self._add(matches)
+    Raises InvalidQueryError, NotFoundError, ConflictError.
+    """
+    if not text.strip(" *"):
+        raise InvalidQueryError(
+            f"{text!r} matches all memories", hint="name the words that the subjects have in common"
+        )
+    matches = [memory for memory in active if fits(memory.subject, text, match)]
+    name, key = text, None
+    if match is Match.EXACT and not matches:
+        with suppress(NotFoundError) if persist else nullcontext():
+            memory = store.get(home, text)
+            store.refuse_retired(memory)
+            matches, name, key = [memory], memory.subject, memory.canonical_key
+    if not matches and not persist:
+        hint = "nacre list shows subjects; --persist retires later ones too"
+        raise NotFoundError(f"no memory is about {text!r}", hint=hint)
+    return [(name, match, key)], matches
 
-    def add_about(
-        self,
-        text: str,
-        matches: Sequence[Memory],
-        *,
-        may_be_none: bool = False,
-        is_wider: bool = False,
-    ) -> None:
-        """Add memories about a subject, each under its exact subject. Raises NotFoundError."""
-        if not matches and not may_be_none:
-            raise NotFoundError(f"no memory is about {text!r}", hint="nacre list shows subjects")
-        self.named += [
-            (memory.subject, Match.EXACT, memory.canonical_key) for memory in matches
-        ] or [(text, Match.EXACT, None)]
-        self.is_wider |= is_wider
-        self._add(matches)
 
-    def _add(self, matches: Sequence[Memory]) -> None:
-        self.is_wider |= len(matches) > 1
-        self.found.update((memory.id, memory) for memory in matches)
+def _about(text: str, matches: Sequence[Memory], *, may_be_none: bool = False) -> _Named:
+    """Return memories about a subject, each under its exact subject. Raises NotFoundError."""
+    if not matches and not may_be_none:
+        raise NotFoundError(f"no memory is about {text!r}", hint="nacre list shows subjects")
+    names: list[_Name] = [(memory.subject, Match.EXACT, memory.canonical_key) for memory in matches]
+    return names or [(text, Match.EXACT, None)], matches
 
 
 def _similar_to(active: Sequence[Memory], text: str) -> list[Memory]:
     """Return memories whose subject has nearly the same letters as a text, in any word order."""
     if not text.strip():
         raise InvalidQueryError("an empty subject would retire everything", hint="give the subject")
-    matcher = SequenceMatcher(None, "", _sorted_words(text), autojunk=False)
-    return [memory for memory in active if _is_near(matcher, _sorted_words(memory.subject))]
-
-
-def _is_near(matcher: SequenceMatcher[str], subject: str) -> bool:
-    matcher.set_seq1(subject)
-    return matcher.quick_ratio() >= NEARLY and matcher.ratio() >= NEARLY
-
-
-def _sorted_words(text: str) -> str:
-    return " ".join(sorted(plain(text).split()))
+    matcher = SequenceMatcher(None, "", " ".join(sorted(plain(text).split())), autojunk=False)
+    similar = []
+    for memory in active:
+        matcher.set_seq1(" ".join(sorted(plain(memory.subject).split())))
+        if matcher.quick_ratio() >= NEARLY and matcher.ratio() >= NEARLY:
+            similar.append(memory)
+    return similar
 
 
 def retire_chosen(
@@ -177,12 +156,12 @@ def _retire_for_agent(
 ) -> list[Memory]:
     if persist and not memories:
         home.actor.require_owner("retiring memories that are stored later")
-    pending = [memory for memory in memories if persist or is_owners(memory)]
+    pending = [memory for memory in memories if persist or memory.is_owners]
     action = "retired, now and whenever stored" if persist else "retired"
     wish(home, pending, f"{action}: {reason}" if reason else action)
     pending_ids = {memory.id for memory in pending}
     own_ids = [memory.id for memory in memories if memory.id not in pending_ids]
-    retired = {memory.id: memory for memory in (retire(home, own_ids, reason) if own_ids else ())}
+    retired = by_id(retire(home, own_ids, reason) if own_ids else ())
     return [retired.get(memory.id, memory) for memory in memories]
 
 
@@ -210,9 +189,9 @@ def unretire(home: Home, references: References) -> BroughtBack:
 def list_retired(home: Home) -> list[Memory]:
     """List all retired memories, latest first."""
     catch_up(home)
-    memories = home.memories.in_any_state(sorted(home.memories.all_ids()))
-    retired = [(memory.retired.at, memory.id, memory) for memory in memories if memory.retired]
-    return [memory for *_, memory in sorted(retired, key=lambda item: item[:2], reverse=True)]
+    memories = home.memories.everything()
+    retired = {(memory.retired.at, memory.id): memory for memory in memories if memory.retired}
+    return [retired[key] for key in sorted(retired, reverse=True)]
 
 
 @operation("retired-standing", by_key=True)
@@ -227,7 +206,15 @@ def _add_rules(home: Home, chosen: RetirePlan, reason: str | None) -> list[Stand
     with home.change(RETIRE_ALWAYS, why=clean) as change, change.transaction():
         present = {(rule.pattern, rule.match) for rule in home.tombstones.standing()}
         entries = [
-            _rule_entry(change, pattern, match, key, clean)
+            change.entry(
+                RETIRE_ALWAYS,
+                rule=home.ids(),
+                subject_pattern=pattern,
+                match_type=match.value,
+                suppressed_contexts=list(SUPPRESSED),
+                canonical_key=key,
+                reason=clean,
+            )
             for pattern, match, key in dict.fromkeys(chosen.named)
             if (pattern, match) not in present
         ]
@@ -237,40 +224,10 @@ def _add_rules(home: Home, chosen: RetirePlan, reason: str | None) -> list[Stand
     return rules
 
 
-def _rule_entry(
-    change: Change, pattern: str, match: Match, key: str | None, reason: str | None
-) -> files.LedgerEntry:
-    optional = {"canonical_key": key, "reason": reason}
-    return change.entry(
-        RETIRE_ALWAYS,
-        rule=change.home.ids(),
-        subject_pattern=pattern,
-        match_type=match.value,
-        suppressed_contexts=list(SUPPRESSED),
-        **{name: value for name, value in optional.items() if value},
-    )
-
-
-def _by_id(home: Home, reference: str, *, persist: bool) -> list[Memory]:
-    try:
-        memory = store.get(home, reference)
-    except NotFoundError:
-        if persist:
-            return []
-        raise
-    if memory.retired:
-        raise ConflictError(
-            f"{memory.subject!r} is already retired",
-            hint=f"its file is in retired/: nacre show {memory.id}",
-        )
-    return [memory]
-
-
 def _rule(home: Home, reference: str) -> StandingRetirement | None:
-    rules = home.tombstones.standing()
     matches = [
         rule
-        for rule in rules
+        for rule in home.tombstones.standing()
         if rule.id == reference or (len(reference) >= 4 and rule.id.endswith(reference))
     ]
     return matches[0] if len(matches) == 1 else None
@@ -290,8 +247,8 @@ def list_memories(home: Home, request: ListRequest) -> Listing:
         home,
         request.filter,
         words=request.words,
-        limit=max(0, request.limit),
-        offset=max(0, request.offset),
+        limit=request.limit,
+        offset=request.offset,
     )
     return Listing(tuple(memories), total)
 
@@ -306,18 +263,15 @@ def edit(home: Home, request: EditRequest) -> Memory:
     changes = changes_of(request)
     if home.actor.is_agent:
         memory = store.get(home, request.reference)
-        if is_owners(memory):
-            wish(home, [memory], f"changed: {_describe(changes)}")
+        if memory.is_owners:
+            described = ", ".join(
+                f"{name} {' '.join(map(str, value)) if isinstance(value, tuple) else value}"
+                for name, value in changes.items()
+            )
+            wish(home, [memory], f"changed: {described}")
             return memory
         changes = as_agent_may(memory, changes)
     return store.edit(home, request.reference, expected=request.expected, **changes)
-
-
-def _describe(changes: Mapping[str, Any]) -> str:
-    return ", ".join(
-        f"{name} {' '.join(map(str, value)) if isinstance(value, tuple) else value}"
-        for name, value in changes.items()
-    )
 
 
 def changes_of(request: EditRequest) -> dict[str, Any]:
@@ -339,7 +293,7 @@ def finish_todos(home: Home, references: References) -> list[Memory]:
     done = []
     for reference in references:
         todo = store.open_todo(home, reference)
-        if home.actor.is_agent and is_owners(todo):
+        if home.actor.is_agent and todo.is_owners:
             wish(home, [todo], "retired: done")
             done.append(todo)
         else:

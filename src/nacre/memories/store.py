@@ -46,13 +46,21 @@ from nacre.memories.placement import await_models, place, put
 from nacre.memories.vectors import embed_memories, has_vectors
 from nacre.store.rows import noted_pair
 from nacre.values.codec import keys_of
-from nacre.values.memory import BESIDE_PASTE, MAX_BODY_BYTES, Kind, Memory, Retirement, Source
+from nacre.values.memory import (
+    BESIDE_PASTE,
+    MAX_BODY_BYTES,
+    Kind,
+    Memory,
+    Retirement,
+    Source,
+    by_id,
+)
 from nacre.values.recall import Filter
 from nacre.values.reports import Replaced, StoreOutcome
 from nacre.values.review import UNSAID, Reason, StepsDue
 from nacre.values.session import Speaker
 from nacre.vault import files as ledger
-from nacre.vault.files import LEDGER, slugify
+from nacre.vault.files import slugify
 
 SPOOL = "usage"
 RAISED = "importance"
@@ -130,7 +138,7 @@ def fold_usage(home: Home, seconds: float = math.inf) -> int:
 
 def use_together(home: Home, session: str, memory_ids: Sequence[str], day: int) -> None:
     """Pair memories with each other and with memories used earlier in a session, up to 20 memories per session."""
-    with home.database.transaction():
+    with home.transaction():
         before = home.session_uses.paired(session)
         new = [memory for memory in dict.fromkeys(memory_ids) if memory not in before]
         room = PAIRED_A_SESSION - len(before)
@@ -153,7 +161,7 @@ def learned_together(home: Home, memories: Sequence[Memory]) -> None:
 
 def today(home: Home) -> int:
     """Return the current UTC day, counted from 1970."""
-    return (to_ms(home.clock()) or 0) // _DAY_MS
+    return home.now_ms() // _DAY_MS
 
 
 def queue_reviews(home: Home) -> None:
@@ -161,7 +169,7 @@ def queue_reviews(home: Home) -> None:
 
     Also queue agents' proposals, and memories whose source document no longer contains them.
     """
-    at = to_ms(home.now()) or 0
+    at = home.now_ms()
     for memory, quality, recalls in home.reviews.low_quality():
         detail = f"quality {quality:.2f} after {recalls} recalls"
         home.reviews.add(memory, Reason.LOW_QUALITY, detail, at, once=False)
@@ -219,14 +227,10 @@ def _raise(change: Change, due: StepsDue) -> None:
 
 def _steps_taken(home: Home) -> dict[str, int]:
     """Return the importance steps in the ledger, so that a new database does not repeat them."""
-    try:
-        entries = [item for item in ledger.read(home.vault.read(LEDGER)) if item.action == RAISED]
-    except FileNotFoundError:
-        return {}
     steps_by_memory: dict[str, int] = {}
-    for item in entries:
+    for item in ledger.read(home.ledger()):
         memory, steps = str(item.details.get("memory")), item.details.get("steps")
-        if isinstance(steps, int):
+        if item.action == RAISED and isinstance(steps, int):
             steps_by_memory[memory] = max(steps_by_memory.get(memory, 0), steps)
     return steps_by_memory
 
@@ -234,9 +238,9 @@ def _steps_taken(home: Home) -> dict[str, int]:
 def _fold(change: Change, spool: Path, deadline: float) -> int:
     """Count a renamed spool until the deadline, or until another process continues."""
     home = change.home
-    now = to_ms(home.clock()) or 0
+    now = home.now_ms()
     count = 0
-    with home.database.transaction():
+    with home.transaction():
         if home.usage.value("folded") == spool.name:
             return 0
         uses = sorted(
@@ -283,12 +287,12 @@ def _count(home: Home, session: str, use: Use) -> None:
     Opening a memory counts as an access. A recall counts once per session, and again if the session
     continues a day later.
     """
+    first: set[str] = set()
     if use.is_look:
         home.usage.look(use.ids)
-        home.session_uses.record(session, use.ids, use.at, recalled=())
-        return
-    first = set(use.ids) - home.session_uses.recalled(session, use.at - _DAY_MS)
-    home.usage.record(use.ids, use.at, first=first)
+    else:
+        first = set(use.ids) - home.session_uses.recalled(session, use.at - _DAY_MS)
+        home.usage.record(use.ids, use.at, first=first)
     home.session_uses.record(session, use.ids, use.at, recalled=first)
 
 
@@ -551,7 +555,9 @@ def edit(home: Home, reference: str, *, expected: str | None = None, **changes: 
             return memory
         if changed.content != memory.content:
             changed = replace(changed.as_worded(), claim=None)  # derived from the previous text
-        change.describe(subject=changed.subject, why=_changed_fields(memory, changed))
+        names = (field.name for field in fields(Memory) if field.name != "updated")
+        why = ", ".join(name for name in names if getattr(memory, name) != getattr(changed, name))
+        change.describe(subject=changed.subject, why=why)
         with change.transaction():
             change.put([changed])
         if changed.content != memory.content:
@@ -582,24 +588,24 @@ def retire(home: Home, references: Sequence[str], reason: str | None = None) -> 
     with home.change("retire") as change:
         scan(home)
         fold_usage(home, _FOLDING_SECONDS)
-        memories = list(
-            {
-                memory.id: memory for memory in (get(home, reference) for reference in references)
-            }.values()
-        )
-        already_retired = next((memory for memory in memories if memory.retired), None)
-        if already_retired:
-            raise ConflictError(
-                f"{already_retired.subject!r} is already retired",
-                hint=f"its file is in retired/: nacre show {already_retired.id}",
-            )
+        memories = list(by_id(get(home, reference) for reference in references).values())
         for memory in memories:
+            refuse_retired(memory)
             refuse_broken(home, memory)
         ids = {memory.id for memory in memories}
         clean = home.redactor.clean(reason) if reason else None
         change.describe(subject=subject_of(memories), why=clean)
         with change.transaction():
             return [_retire(change, memory, clean, ids) for memory in memories]
+
+
+def refuse_retired(memory: Memory) -> None:
+    """Raise ConflictError if a memory is retired."""
+    if memory.retired:
+        raise ConflictError(
+            f"{memory.subject!r} is already retired",
+            hint=f"its file is in retired/: nacre show {memory.id}",
+        )
 
 
 def _retire(change: Change, memory: Memory, reason: str | None, ids: Collection[str]) -> Memory:
@@ -611,9 +617,9 @@ def _retire(change: Change, memory: Memory, reason: str | None, ids: Collection[
     if current.retired:
         return current  # handled by another process
     retired = replace(current, retired=Retirement(home.now(), reason))
-    details = {"reason": reason} if reason else {}
     reactivated = [old for old in release(home, [retired]) if old.id not in ids]
-    change.put([retired, *reactivated], [change.entry("retire", memory=memory.id, **details)])
+    entry = change.entry("retire", memory=memory.id, reason=reason)
+    change.put([retired, *reactivated], [entry])
     return retired
 
 
@@ -652,11 +658,6 @@ def list_active(
     )
     memories = home.memories.by_rows(rows)
     return [memories[row] for row in rows if row in memories], total
-
-
-def _changed_fields(before: Memory, after: Memory) -> str:
-    names = (field.name for field in fields(Memory) if field.name != "updated")
-    return ", ".join(name for name in names if getattr(before, name) != getattr(after, name))
 
 
 def refuse_broken(home: Home, memory: Memory) -> None:

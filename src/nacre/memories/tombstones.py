@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import takewhile
 from typing import Any
 
 from nacre.base.frozen import frozen
@@ -34,6 +35,7 @@ from nacre.values.memory import (
     TombstoneKind,
     TurnPlace,
     TurnText,
+    by_id,
 )
 from nacre.values.session import Handoff, Session, SessionKind, Turn
 from nacre.vault import files
@@ -74,16 +76,16 @@ def heed_ledger(home: Home) -> None:
             new_runs = {tombstone.run for tombstone in added if tombstone.kind not in effectless}
             rules = standing_retirements(entries)
             affected = _affected_by_new_rules(home, rules)
-            with home.database.transaction():
+            with home.transaction():
                 home.tombstones.replace_standing(rules)
                 home.tombstones.set_arrived({*home.tombstones.arrived(), *affected})
                 home.tombstones.set_due(home.tombstones.due() | new_runs)
             for start in range(0, max(len(added), len(removed)), _STEP_ROWS):
-                with home.database.transaction():
+                with home.transaction():
                     home.tombstones.change(
                         added[start : start + _STEP_ROWS], removed[start : start + _STEP_ROWS]
                     )
-        with home.database.transaction():
+        with home.transaction():
             home.tombstones.set("told", digest)
             home.tombstones.set("ledger", stamp)
 
@@ -94,11 +96,8 @@ def is_ledger_new(home: Home) -> bool:
 
 
 def read_forgetting(home: Home) -> Iterator[files.LedgerEntry]:
-    """Yield the ledger's entries about forgetting, without parsing other entries."""
-    try:
-        yield from forgetting_in(home.vault.read(LEDGER))
-    except FileNotFoundError:
-        return
+    """Return the ledger's entries about forgetting, without parsing other entries."""
+    return forgetting_in(home.ledger())
 
 
 def forgetting_in(data: bytes) -> Iterator[files.LedgerEntry]:
@@ -131,12 +130,11 @@ def tombstones_of(item: files.LedgerEntry) -> Iterator[Tombstone]:
     """Yield the tombstones of an entry, skipping invalid values."""
     details = item.details
     run = str(details.get("run") or item.op)
-    if _is_hex(details.get("key")):
-        yield Tombstone(TombstoneKind.KEY, str(details["key"]), run)
-    for session, turns in _mapping(details.get("sessions")).items():
-        yield Tombstone(TombstoneKind.SESSION, session, run)
-        yield from (Tombstone(TombstoneKind.TURN, str(turn), run, session) for turn in _list(turns))
-    for session, turns in _mapping(details.get("turns")).items():
+    if re.fullmatch("[0-9a-f]{32}", key := str(details.get("key"))):
+        yield Tombstone(TombstoneKind.KEY, key, run)
+    sessions = _mapping(details.get("sessions"))
+    yield from (Tombstone(TombstoneKind.SESSION, session, run) for session in sessions)
+    for session, turns in (*sessions.items(), *_mapping(details.get("turns")).items()):
         yield from (Tombstone(TombstoneKind.TURN, str(turn), run, session) for turn in _list(turns))
     for memory, words in _mapping(details.get("memories")).items():
         yield Tombstone(TombstoneKind.MEMORY, memory, run)
@@ -301,10 +299,7 @@ class Gate:
 
     def admits(self, session: Session) -> bool:
         """Return True if a session is not forgotten."""
-        parent = (
-            f"{session.tool}:{session.parent}" if session.kind is SessionKind.SUBAGENT else None
-        )
-        return not self._barred.has_session(session.id, parent)
+        return not self._barred.has_session(session.id, _parent(session))
 
     def filter_turns(
         self, session: Session, project: str | None, turns: Sequence[Turn]
@@ -395,12 +390,6 @@ def _scope(value: str) -> tuple[datetime, str | None] | None:
         return None
 
 
-def _is_hex(value: Any) -> bool:
-    return (
-        isinstance(value, str) and len(value) == 32 and re.fullmatch("[0-9a-f]*", value) is not None
-    )
-
-
 def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
@@ -468,7 +457,7 @@ def survey(home: Home, barred: Barred) -> Affected:
             if by_row[row] not in emptied
         },
         memories=tuple(memories),
-        changed=tuple(detach(home, memories, {memory.id: memory for memory in changed}, now)),
+        changed=tuple(detach(home, memories, by_id(changed), now)),
         untitled=tuple(
             session
             for session in sessions
@@ -509,10 +498,10 @@ def _is_barred(handoff: Handoff, barred: Barred) -> bool:
     )
 
 
-def _parent(session: SessionPlace) -> str | None:
+def _parent(session: Session | SessionPlace) -> str | None:
     return (
         f"{session.tool}:{session.parent}"
-        if session.kind == "subagent" and session.parent
+        if session.kind == SessionKind.SUBAGENT and session.parent
         else None
     )
 
@@ -537,14 +526,12 @@ def _find_barred_turns(
 
 def _find_barred_memories(home: Home, barred: Barred) -> tuple[list[Memory], list[Memory]]:
     forgotten, changed = [], []
-    ids = sorted(home.memories.all_ids())
-    for start in range(0, len(ids), 500):
-        for memory in home.memories.in_any_state(ids[start : start + 500]):
-            remaining = barred.strip(memory)
-            if remaining is None:
-                forgotten.append(memory)
-            elif remaining != memory:
-                changed.append(remaining)
+    for memory in home.memories.everything():
+        remaining = barred.strip(memory)
+        if remaining is None:
+            forgotten.append(memory)
+        elif remaining != memory:
+            changed.append(remaining)
     return forgotten, changed
 
 
@@ -673,7 +660,7 @@ class Quotes:
         ):
             return True
         return any(
-            _run(plain_text, at, plain, start) >= 2 * size
+            _run(plain_text, at, plain, start, 2 * size) >= 2 * size
             for size, blocks in self._blocks.items()
             for at in range(len(plain_text) - size + 1)
             for plain, start in blocks.get(plain_text[at : at + size], ())
@@ -688,12 +675,10 @@ def _sentences(text: str, min_characters: int) -> Iterator[str]:
     )
 
 
-def _run(text: str, position: int, plain: str, start: int) -> int:
-    """Return the length of the common text around two positions."""
-    before = next(
-        (n for n in range(min(position, start)) if text[position - n - 1] != plain[start - n - 1]),
-        min(position, start),
-    )
-    room = min(len(text) - position, len(plain) - start)
-    after = next((n for n in range(room) if text[position + n] != plain[start + n]), room)
-    return before + after
+def _run(text: str, at: int, plain: str, start: int, most: int) -> int:
+    """Return the length of the common text around two positions, at most ``most`` on each side."""
+    ahead = zip(text[at : at + most], plain[start : start + most], strict=False)
+    before = text[max(0, at - most) : at], plain[max(0, start - most) : start]
+    behind = zip(*(part[::-1] for part in before), strict=False)
+    runs = (takewhile(lambda pair: pair[0] == pair[1], pairs) for pairs in (ahead, behind))
+    return sum(len(list(run)) for run in runs)

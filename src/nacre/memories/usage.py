@@ -16,13 +16,13 @@ from nacre.base.ids import bytes_hash, to_ms
 from nacre.base.plugins import STALE, load_usable_plugins
 from nacre.base.times import day_of
 from nacre.errors import ConflictError, NacreError
-from nacre.home import change, operations
+from nacre.home import operations
 from nacre.home import views as home_views
 from nacre.home.home import Home
 from nacre.memories import decision, edit, judge, store
 from nacre.operations import operation
 from nacre.values import fields
-from nacre.values.memory import Kind, Link, Memory
+from nacre.values.memory import Kind, Link, Memory, by_id
 from nacre.values.recall import Filter
 from nacre.values.review import Maturity, Usage, Verdict
 from nacre.vault.files import GIT_FOLDER, LISTING, global_page, is_derived, project_page
@@ -31,7 +31,6 @@ from nacre.vault.files import GIT_FOLDER, LISTING, global_page, is_derived, proj
 @operation("edges", by_key=True)
 def edges(
     home: Home,
-    *,
     reference: fields.Reference | None = None,
     limit: Annotated[int, bounds("Maximum number of pairs.", ge=1, le=1000)] = 20,
 ) -> list[home_views.UsedTogether]:
@@ -41,12 +40,13 @@ def edges(
     (seed facts 1.2.4). Raises NotFoundError, ConflictError.
     """
     edit.catch_up(home)
+    day = store.today(home)
     if reference is None:
-        pairs = home.co_recall.strongest(store.today(home), limit)
+        pairs = home.co_recall.strongest(day, limit)
     else:
-        pairs = home.co_recall.of([store.get(home, reference).id], store.today(home))[:limit]
+        pairs = home.co_recall.of([store.get(home, reference).id], day)[:limit]
     ids = sorted({memory for pair in pairs for memory in (pair.memory, pair.other)})
-    memories = {memory.id: memory for memory in home.memories.rows_of(ids).values()}
+    memories = by_id(home.memories.rows_of(ids).values())
     return [
         home_views.UsedTogether(
             memories[pair.memory], memories[pair.other], pair.weight, pair.sessions
@@ -149,23 +149,29 @@ def history_of(home: Home, reference: fields.Reference) -> list[home_views.Step]
         newest = chain[newer.id] = newer
         _add_predecessors(home, newer, chain)
     ordered = sorted(chain.values(), key=lambda item: (_start_of(item), item.last_said, item.id))
-    return [_step(item, chain, is_asked=item.id == memory.id) for item in ordered]
+    steps = []
+    for item in ordered:
+        newer = chain.get(item.superseded_by or "")
+        steps.append(
+            home_views.Step(
+                item,
+                _start_of(item),
+                item.valid.until,
+                item.superseded_by,
+                judge.superseded_ids(newer).get(item.id) if newer else None,
+                item.id == memory.id,
+            )
+        )
+    return steps
 
 
-def bring_back(home: Home, reference: str, why: str | None = None) -> Memory:
+def bring_back(home: Home, reference: str) -> Memory:
     """Restore a superseded or retired memory and return it.
 
     The successor stays active too, and no comparison will supersede either memory again. Memories
     that the retirement reactivated are superseded again, and the memory's pending reviews reopen.
     Raises NotFoundError, ConflictError.
     """
-    with home.change("unretire", why=why) as change:
-        return hold_again(change, reference)
-
-
-def hold_again(change: change.Change, reference: str) -> Memory:
-    """Restore a memory like :func:`bring_back`, as the first write of a change."""
-    home = change.home
     edit.catch_up(home)
     memory = store.get(home, reference)
     if memory.is_active:
@@ -192,8 +198,10 @@ def hold_again(change: change.Change, reference: str) -> Memory:
         *(judge.without_link(newer, memory.id) for newer in followers),
         *superseded_again,
     ]
-    change.describe(subject=operations.subject_of(changed))
-    with change.transaction():
+    with (
+        home.change("unretire", subject=operations.subject_of(changed)) as change,
+        change.transaction(),
+    ):
         change.put(changed, [change.entry("unretire", memory=memory.id)])
         if memory.retired:
             home.reviews.reopen(memory.id, to_ms(memory.retired.at) or 0)
@@ -224,14 +232,6 @@ def _start_of(memory: Memory) -> date:
     return memory.valid.since or day_of(memory.created)
 
 
-def _step(memory: Memory, chain: dict[str, Memory], *, is_asked: bool) -> home_views.Step:
-    newer = chain.get(memory.superseded_by or "")
-    reason = judge.superseded_ids(newer).get(memory.id) if newer else None
-    return home_views.Step(
-        memory, _start_of(memory), memory.valid.until, memory.superseded_by, reason, is_asked
-    )
-
-
 # -- Listings ------------------------------------------------------------------
 #
 # ``MEMORY.md`` in the vault's top folder and in each project's folder. Listings are derived, so
@@ -254,7 +254,7 @@ def write_listings(home: Home) -> list[str]:
     changed, own_paths = [], []
     for path in sorted({*pages, *existing, LISTING}):
         with suppress(NacreError):  # a symlink or a concurrent write; retried with the next commit
-            present = _current(home, path)
+            present = home.vault.read(path) if home.vault.exists(path) else None
             if present is not None and not is_derived(present):
                 continue
             if path in pages:
@@ -265,13 +265,6 @@ def write_listings(home: Home) -> list[str]:
         with suppress(NacreError):
             home.repository.pass_over(LISTING, own_paths)
     return changed
-
-
-def _current(home: Home, path: str) -> bytes | None:
-    try:
-        return home.vault.read(path)
-    except FileNotFoundError:
-        return None
 
 
 def _write(home: Home, path: str, present: bytes | None, text: str | None) -> bool:
@@ -325,7 +318,12 @@ def look_at(home: Home, request: decision.GetRequest) -> home_views.MemoryView:
     memory = read_memory(home, request)
     file = home.files.file_of(memory.id)
     doubt = home.memories.stale().get(memory.id)
-    usage = home.usage.of([memory.id]).get(memory.id, Usage())
+    usage = home.usage.of([memory.id])[memory.id]
+    edges = home.co_recall.of([memory.id], store.today(home))[:_MAX_COMPANIONS]
+    others = by_id(home.memories.rows_of([edge.other for edge in edges]).values())
+    companions = (
+        home_views.CompanionView(others[edge.other], edge.weight, edge.sessions) for edge in edges
+    )
     return home_views.MemoryView(
         memory,
         decision.evidence_of(home, memory),
@@ -333,7 +331,7 @@ def look_at(home: Home, request: decision.GetRequest) -> home_views.MemoryView:
         file.path if file else None,
         usage,
         maturity(usage),
-        _companions(home, memory),
+        tuple(companions),
         store.etag_of(home, memory),
         doubt[1] if doubt else None,
     )
@@ -349,28 +347,17 @@ def read_memory(home: Home, request: decision.GetRequest) -> Memory:
     return memory
 
 
-def _companions(home: Home, memory: Memory) -> tuple[home_views.CompanionView, ...]:
-    edges = home.co_recall.of([memory.id], store.today(home))[:_MAX_COMPANIONS]
-    others = {
-        other.id: other for other in home.memories.rows_of([edge.other for edge in edges]).values()
-    }
-    return tuple(
-        home_views.CompanionView(others[edge.other], edge.weight, edge.sessions) for edge in edges
-    )
-
-
 def _links(home: Home, memory: Memory) -> tuple[home_views.LinkView, ...]:
     views = []
     for link in home.links.of(memory.id):
         is_outgoing = link.source == memory.id
         other = link.target if is_outgoing else link.source
-        other_memory = home.memories.find(other)
-        subject = other_memory.subject if other_memory else None
+        found = home.memories.find(other)
         views.append(
             home_views.LinkView(
                 link.rel,
                 other,
-                subject,
+                found.subject if found else None,
                 is_outgoing,
                 link.origin,
                 link.reason,

@@ -10,9 +10,10 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
@@ -51,7 +52,11 @@ from nacre.values.models import MILLION, Place
 from nacre.values.reports import OnProgress, Progress, StoreOutcome
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from nacre.store.search import Vectors
+
+    Matrix = np.typing.NDArray[np.float32]
 
 T = TypeVar("T")
 
@@ -108,7 +113,7 @@ def embed_pending(
             home.vectors.begin(configured_embedder(home).name, setting)
             if home.other_vectors.model():  # left by a crash or an abandoned switch
                 home.other_vectors.drop()
-            work.fill(home.vectors, work.mark_requested(configured_embedder(home)))
+            work.fill(home.vectors, work.model())
     except EmbedderUnavailableError as error:
         work.stop(error)
     except KeyboardInterrupt:
@@ -132,20 +137,15 @@ def _choose_first_model(home: Home, setting: str, *, is_asked: bool) -> None:
     the configured model, or the bundled model until the user agrees to where the texts go.
     """
     refusal = None if is_asked else wants_yes(home.settings, setting)
-    first = _former_model(home) or (BUNDLED if refusal else setting)
+    first = BUNDLED if refusal else setting
+    with contextlib.suppress(UnusableStoreError, *UNREADABLE):
+        first = (home.earlier and home.earlier.setting()) or first
     try:
         home.vectors.begin(embedder_of(home, first).name, first)
     except EmbedderUnavailableError as error:
         if first == setting or refusal:
             raise refusal or error from error
         home.vectors.begin(embedder_of(home, setting).name, setting)
-
-
-def _former_model(home: Home) -> str | None:
-    """Return the model of the vectors in the database being replaced."""
-    with contextlib.suppress(UnusableStoreError, *UNREADABLE):
-        return home.earlier.setting() if home.earlier else None
-    return None
 
 
 def is_switching(home: Home) -> bool:
@@ -167,13 +167,13 @@ def _switch(home: Home, work: _Work) -> None:
         work.stop(error)
     except EmbedderUnavailableError as error:  # the new vectors will replace these vectors
         work.note = f"{home.vectors.setting()} no longer answers: {error.message}"
-    work.looks_at(home.other_vectors)
+    work.filled = home.other_vectors
     if not work.is_asked and (refusal := wants_yes(home.settings, setting)):
         raise refusal
     home.other_vectors.begin(configured_embedder(home).name, setting)
     while not work.is_over():
         before = work.done
-        work.fill(home.other_vectors, work.mark_requested(configured_embedder(home)), settles=False)
+        work.fill(home.other_vectors, work.model(), settles=False)
         if home.other_vectors.exchange():
             work.exchanged = True
             work.note = None
@@ -197,7 +197,7 @@ class _Work:
         self._limit = limit
         self._deadline = deadline
         self._total = 0
-        self._filled: Vectors | None = None
+        self.filled: Vectors | None = None
 
     def is_over(self) -> bool:
         """Return True if no further step should begin."""
@@ -207,17 +207,12 @@ class _Work:
 
     def left(self) -> int:
         """Return the number of texts without a vector of the latest model."""
-        if self._filled is None or self.exchanged:
-            return 0
-        return sum(self._filled.missing())
+        return 0 if self.filled is None or self.exchanged else sum(self.filled.missing())
 
-    def mark_requested(self, embedder: Embedder) -> Embedder:
+    def model(self) -> Embedder:
         """Return the configured model, marked as requested by the user if applicable."""
+        embedder = configured_embedder(self._home)
         return as_requested(embedder) if self.is_asked else embedder
-
-    def looks_at(self, vectors: Vectors) -> None:
-        """Select the vectors that :meth:`left` counts."""
-        self._filled = vectors
 
     def stop(self, error: EmbedderUnavailableError) -> None:
         """Record why no more vectors are computed."""
@@ -229,7 +224,7 @@ class _Work:
 
     def fill(self, vectors: Vectors, embedder: Embedder, *, settles: bool = True) -> None:
         """Compute the missing vectors of a model. Raises EmbedderUnavailableError."""
-        self.looks_at(vectors)
+        self.filled = vectors
         self._total = self.done + sum(vectors.missing())
         if self._total > self.done:
             _look_at_probes(vectors, embedder)
@@ -314,13 +309,18 @@ def _embed_memories(vectors: Vectors, embedder: Embedder, limit: int = STEP_MEMO
     if not pending:
         return []
     texts = {row: passages(f"{subject}. {content}") for row, subject, content in pending}
-    vectors_made = embedder.embed([text for parts in texts.values() for text in parts])
-    by_row, start = {}, 0
-    for row, parts in texts.items():
-        by_row[row] = vectors_made[start : start + len(parts)]
-        start += len(parts)
-    vectors.add_memory_vectors(by_row)
-    return [row for row, _, _ in pending]
+    vectors.add_memory_vectors(embed_parts(embedder, texts))
+    return list(texts)
+
+
+def embed_parts(embedder: Embedder, texts: Mapping[T, Sequence[str]]) -> dict[T, Matrix]:
+    """Embed the passages of several texts in one call."""
+    made = embedder.embed([part for parts in texts.values() for part in parts])
+    ends = accumulate(map(len, texts.values()))
+    return {
+        key: made[end - len(parts) : end]
+        for (key, parts), end in zip(texts.items(), ends, strict=True)
+    }
 
 
 def _embed_turns(vectors: Vectors, embedder: Embedder, earlier: Vectors | None, limit: int) -> int:
@@ -465,7 +465,12 @@ def plan(home: Home, name: Name) -> Plan:
     """
     setting = _full_name(name)
     place = place_of(home.settings, setting)
-    model = _model_of(home, setting, place)
+    try:
+        model = embedder_of(home, setting).name
+    except EmbedderUnavailableError:
+        if not place.model:
+            raise
+        model = place.model
     texts = tokens = 0
     for text in _texts_to_embed(home, model):
         texts += 1
@@ -503,9 +508,19 @@ def switch(
 
     This implies consent to where present and future texts go. After an interruption,
     :func:`resume`, the next ingest or the daemon continues. Naming the current model abandons a
-    switch. Raises InvalidSettingsError.
+    switch. Raises InvalidSettingsError if a variable overrides the model.
     """
-    return embed_pending(_with_model(home, _full_name(name)), on_progress, is_asked=True)
+    setting, origin = _full_name(name), home.settings.values[_KEY].origin
+    if home.settings[_KEY] != setting and origin.startswith("$"):
+        raise InvalidSettingsError(
+            f"{origin} already sets the model to {home.settings[_KEY]!r}",
+            hint=f"unset {origin.removeprefix('$')} first",
+        )
+    home = say_yes(home, setting)  # consent first, because consent alone has no effect
+    if home.settings[_KEY] != setting:
+        write_setting(home.settings.config, _KEY, setting)
+    home = replace(home, settings=home.settings.having(_KEY, setting))
+    return embed_pending(home, on_progress, is_asked=True)
 
 
 @operation("embed-resume", writes=True, takes_long=True)
@@ -526,23 +541,6 @@ def _full_name(name: str) -> str:
     return setting
 
 
-def _with_model(home: Home, setting: str) -> Home:
-    """Return the home with a different configured model.
-
-    Raises InvalidSettingsError if a variable overrides it.
-    """
-    origin = home.settings.values[_KEY].origin
-    if home.settings[_KEY] != setting and origin.startswith("$"):
-        raise InvalidSettingsError(
-            f"{origin} already sets the model to {home.settings[_KEY]!r}",
-            hint=f"unset {origin.removeprefix('$')} first",
-        )
-    home = say_yes(home, setting)  # consent first, because consent alone has no effect
-    if home.settings[_KEY] != setting:
-        write_setting(home.settings.config, _KEY, setting)
-    return replace(home, settings=home.settings.having(_KEY, setting))
-
-
 def _lot_of(vectors: Vectors, state: str) -> Lot | None:
     model = vectors.model()
     if model is None:
@@ -557,19 +555,6 @@ def _lot_of(vectors: Vectors, state: str) -> Lot | None:
         waiting=sum(vectors.missing()),
         bytes=vectors.size(),
     )
-
-
-def _model_of(home: Home, setting: str, place: Place) -> str:
-    """Return the model name of the vectors, which needs no provider key.
-
-    Raises EmbedderUnavailableError.
-    """
-    try:
-        return embedder_of(home, setting).name
-    except EmbedderUnavailableError:
-        if not place.model:
-            raise
-        return place.model
 
 
 def _texts_to_embed(home: Home, model: str) -> Iterator[str]:

@@ -200,17 +200,6 @@ def grade(
     if not grades:
         adviser.distrust("the model graded no text")
         return None
-    return _in_order(ranked, positions, grades)
-
-
-def _text_of(item: ScoredMemory) -> str:
-    return one_line(f"{item.memory.subject}. {item.memory.content}")[:_TEXT_CHARACTERS]
-
-
-def _in_order(
-    ranked: Sequence[ScoredMemory], positions: Sequence[int], grades: dict[int, int]
-) -> list[ScoredMemory]:
-    """Reorder hits by their grades. A hit without a grade counts as grade 1."""
     by_place = {at: grades.get(number, 1) for number, at in enumerate(positions, start=1)}
     kept = sorted(
         (at for at in positions if by_place[at] > NOTHING), key=lambda at: (-by_place[at], at)
@@ -222,6 +211,10 @@ def _in_order(
         if moved is not None:
             order.append(moved)
     return order
+
+
+def _text_of(item: ScoredMemory) -> str:
+    return one_line(f"{item.memory.subject}. {item.memory.content}")[:_TEXT_CHARACTERS]
 
 
 # -- The model of recall ---------------------------------------------------------------------------

@@ -35,7 +35,7 @@ from nacre.recall.ranking import note_question
 from nacre.recall.recall import check, recall
 from nacre.recall.requests import DeepQuery
 from nacre.recall.scoring import BORDER
-from nacre.values.memory import Kind, Memory, Scope
+from nacre.values.memory import Kind, Memory, Scope, by_id
 from nacre.values.models import NOTHING_FOUND
 from nacre.values.recall import (
     Candidate,
@@ -112,20 +112,16 @@ def _origin(hit: MemoryHit) -> str:
     dates = shown_day(memory.created)
     if day_of(memory.updated) != day_of(memory.created):
         dates += f", changed {shown_day(memory.updated)}"
+    newer = f"may be outdated by {', '.join(hit.outdated_by)}" if hit.outdated_by else ""
+    doubt = f"may be out of date: {hit.doubt}" if hit.doubt else ""
     parts = (
         memory.kind.value,
         dates,
         speaker + (f" in {where}" if where else ""),
         memory.id,
-        *_doubts(hit),
+        *[text for text in (newer, doubt) if text],
     )
     return harmless(one_line(" · ".join(parts)))
-
-
-def _doubts(hit: MemoryHit) -> Sequence[str]:
-    newer = f"may be outdated by {', '.join(hit.outdated_by)}" if hit.outdated_by else ""
-    doubt = f"may be out of date: {hit.doubt}" if hit.doubt else ""
-    return [text for text in (newer, doubt) if text]
 
 
 def _truncate(text: str, characters: int) -> str:
@@ -210,7 +206,17 @@ def select(adviser: Adviser, query: str, memories: Sequence[Memory]) -> list[Mem
 
     Invalid numbers are ignored. An empty list means that no memory helps.
     """
-    shown = [_line(number, memory) for number, memory in enumerate(memories[:MOST], start=1)]
+    shown = [
+        {
+            "number": number,
+            "kind": memory.kind.value,
+            "subject": one_line(memory.subject)[:DESCRIPTION_CHARACTERS],
+            "scope": memory.scope.value,
+            "updated": shown_day(memory.updated),
+            "text": one_line(memory.content)[:DESCRIPTION_CHARACTERS],
+        }
+        for number, memory in enumerate(memories[:MOST], start=1)
+    ]
     prompt = prompt_of(
         "deep-select", SelectAnswer, text={"query": query}, shared={"memories": shown}
     )
@@ -222,17 +228,6 @@ def select(adviser: Adviser, query: str, memories: Sequence[Memory]) -> list[Mem
         adviser.distrust("the model chose memories that do not exist")
         return None
     return [memories[number - 1] for number in valid[:CHOSEN]]
-
-
-def _line(number: int, memory: Memory) -> dict[str, object]:
-    return {
-        "number": number,
-        "kind": memory.kind.value,
-        "subject": one_line(memory.subject)[:DESCRIPTION_CHARACTERS],
-        "scope": memory.scope.value,
-        "updated": shown_day(memory.updated),
-        "text": one_line(memory.content)[:DESCRIPTION_CHARACTERS],
-    }
 
 
 # -- Candidate projects of a question. See seed facts 3.3. -----------------------------------------
@@ -503,7 +498,13 @@ def deep_recall(
     started = time.perf_counter()
     text = query.text
     check(RecallQuery(text, query.filter))
-    query = _redact(home, query)
+    clean = home.redactor.clean
+    recent = tuple(
+        Said(message.speaker, clean(message.text)) for message in query.recent[-MESSAGES:]
+    )
+    trusted = replace(query.filter, trusted=True)
+    # A provider receives the text.
+    query = structs.replace(query, text=clean(query.text), recent=recent, filter=trusted)
     catch_up(home, _CATCH_UP_SECONDS)
     key = (query, name_for(home, Task.RECALL), home.memories.snapshot(), home.today())
     result = home.deep_answers.get(key)
@@ -542,16 +543,6 @@ def recent_of(home: Home, session: str) -> tuple[Said, ...]:
         and turn.speaker in (Speaker.OWNER, Speaker.AGENT)
     ]
     return tuple(messages[-MESSAGES:])
-
-
-def _redact(home: Home, query: DeepQuery) -> DeepQuery:
-    """Redact the query, because a provider receives it, and restrict the query to trusted memories."""
-    clean = home.redactor.clean
-    recent = tuple(
-        Said(message.speaker, clean(message.text)) for message in query.recent[-MESSAGES:]
-    )
-    trusted = replace(query.filter, trusted=True)
-    return structs.replace(query, text=clean(query.text), recent=recent, filter=trusted)
 
 
 def _answer(home: Home, query: DeepQuery, adviser: Adviser) -> DeepResult:
@@ -765,10 +756,7 @@ def _manifest(run: _Run, criteria: Filter, ranked: Sequence[MemoryHit]) -> list[
         with_dependencies(home, criteria), limit=MOST, today=home.today()
     )
     latest = home.memories.by_rows(rows)
-    shown = {
-        memory.id: memory
-        for memory in (*(hit.memory for hit in ranked), *(latest[row] for row in rows))
-    }
+    shown = by_id((*(hit.memory for hit in ranked), *(latest[row] for row in rows)))
     return sorted(
         list(shown.values())[:MOST], key=lambda memory: (memory.updated, memory.id), reverse=True
     )

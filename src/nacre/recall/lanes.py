@@ -277,7 +277,16 @@ def _coverage(
     distinctive = {
         at
         for at, term in enumerate(terms)
-        if term.word not in ignored and _is_distinctive(term.word, question, frequencies)
+        if term.word not in ignored
+        and (
+            False
+            if term.word not in question.telling
+            else (
+                bool(frequencies[term.word])
+                # Unknown numbers do not count, because they vary between messages.
+                or 2 * sum(character.isdecimal() for character in term.word) < len(term.word)
+            )
+        )
     }
     searched = {at for at, term in enumerate(terms) if term.word not in ignored}
     all_words = (
@@ -291,7 +300,20 @@ def _coverage(
         )
         known_words = QueryCoverage(all_words=all_words)
         return unknown_words if question.telling or question.is_prompt else known_words
-    idf = _distinctive_weights(question, terms, corpus)
+    weights = weigh(corpus).idf
+    idf = (
+        weights
+        if not question.common_terms
+        else (
+            tuple(
+                weight * COMMON_TERM_SHARE
+                # Everyday words have less weight, unless they are indexed and the user asks about past work.
+                if term.word in question.common_terms and not (question.is_about_us and count)
+                else weight
+                for term, weight, count in zip(terms, weights, corpus.frequencies, strict=True)
+            )
+        )
+    )
     unknown = {at for at in distinctive if not corpus.frequencies[at]}
     pairs = {at for at in unknown if question.is_foreign or is_unspaced(terms[at].word)}
     missing = sum(idf[at] for at in unknown - pairs)
@@ -320,24 +342,6 @@ def _coverage(
     )
 
 
-def _distinctive_weights(
-    question: Question, terms: Sequence[Term], corpus: Corpus
-) -> tuple[float, ...]:
-    """Return the weight of each term for recognising an answer.
-
-    Everyday words have less weight, unless they are indexed and the user asks about past work.
-    """
-    weights = weigh(corpus).idf
-    if not question.common_terms:
-        return weights
-    return tuple(
-        weight * COMMON_TERM_SHARE
-        if term.word in question.common_terms and not (question.is_about_us and count)
-        else weight
-        for term, weight, count in zip(terms, weights, corpus.frequencies, strict=True)
-    )
-
-
 def _unused_spellings(question: Question, frequencies: Mapping[str, int]) -> set[str]:
     """Return the words of identifier spellings to skip, because only the other spelling is indexed.
 
@@ -352,15 +356,6 @@ def _unused_spellings(question: Question, frequencies: Mapping[str, int]) -> set
         )
         unused |= {word for word in derived if not frequencies.get(word)}
     return unused
-
-
-def _is_distinctive(word: str, question: Question, frequencies: Mapping[str, int]) -> bool:
-    """Return True for a distinctive word. Unknown numbers do not count, because they vary between messages."""
-    if word not in question.telling:
-        return False
-    return bool(frequencies[word]) or 2 * sum(character.isdecimal() for character in word) < len(
-        word
-    )
 
 
 # -- Recall over memories: lexical, vector, link and time lanes, then the score (docs/context.md) --
@@ -506,16 +501,14 @@ def sureness_kind(question: Question) -> str:
     return "prompts" if question.is_prompt else "memories"
 
 
+@frozen
 class MemoryRecall:
     """Ranks memories for a question."""
 
-    def __init__(
-        self, search: WordSearch, memories: Memories, selection: Selection, usage: UsageLog
-    ) -> None:
-        self._search = search
-        self._memories = memories
-        self._selection = selection
-        self._usage = usage
+    search: WordSearch
+    memories: Memories
+    selection: Selection
+    usage: UsageLog
 
     def rank(
         self,
@@ -536,11 +529,11 @@ class MemoryRecall:
             near_window = self._by_time(self._rows_of(criteria, ranking), ranking)
             return [item for item in near_window if item.components["x_time"] >= NEAR_WINDOW]
         where = memory_clause(criteria, ranking.today)
-        admitted = self._selection.admitted_memories(criteria, today=ranking.today)
+        admitted = self.selection.admitted_memories(criteria, today=ranking.today)
         former = (
             {}
             if criteria.as_of
-            else {old: row for old, row in self._memories.former().items() if row in admitted}
+            else {old: row for old, row in self.memories.former().items() if row in admitted}
         )
         matches, weights, coverage = (
             self._lexical(question, where, former) if lexical else ({}, Weights(), QueryCoverage())
@@ -573,7 +566,7 @@ class MemoryRecall:
             question.is_prompt,
             text,
         )
-        memories = self._memories.by_rows(
+        memories = self.memories.by_rows(
             lanes.worth_reading(parts) if question.is_prompt else list(parts)
         )
         linked = self._follow_links(parts, memories, admitted, criteria.as_of or ranking.today)
@@ -582,24 +575,24 @@ class MemoryRecall:
     def browse(self, rows: list[int], ranking: Ranking) -> list[ScoredMemory]:
         """Rank memories by importance and age, without a question. See seed facts 1.2.2."""
         browsed = [
-            _browse_score(memory, ranking) for memory in self._memories.by_rows(rows).values()
+            _browse_score(memory, ranking) for memory in self.memories.by_rows(rows).values()
         ]
         return sorted(browsed, key=lambda item: (-item.score, item.memory.id))
 
     def _rows_of(self, criteria: Filter, ranking: Ranking) -> list[int]:
-        return self._selection.browse_memories(criteria, limit=CANDIDATES, today=ranking.today)
+        return self.selection.browse_memories(criteria, limit=CANDIDATES, today=ranking.today)
 
     def _by_time(self, rows: list[int], ranking: Ranking) -> list[ScoredMemory]:
         parts = {row: {"time": 1.0} for row in rows}
-        return self._score_all(parts, self._memories.by_rows(rows), _LaneResults(), ranking, {})
+        return self._score_all(parts, self.memories.by_rows(rows), _LaneResults(), ranking, {})
 
     def _lexical(
         self, question: Question, where: Clause, former: Mapping[int, int]
     ) -> tuple[dict[int, Match], Weights, QueryCoverage]:
-        terms = self._search.terms(question.words)
+        terms = self.search.terms(question.words)
         if not terms:
             return {}, Weights(), QueryCoverage()
-        corpus = self._search.corpus(terms)
+        corpus = self.search.corpus(terms)
         synonyms = self._synonyms(question, terms)
         combined = list(corpus.frequencies)
         for synonym in synonyms:
@@ -607,14 +600,14 @@ class MemoryRecall:
                 combined[synonym.at] += synonym.rows
         corpus = replace(corpus, rows=corpus.rows + UNSEEN_ROWS, frequencies=tuple(combined))
         terms, weights, coverage = choose(question, terms, corpus)
-        matches = {match.row: match for match in self._search.match(terms, where, CANDIDATES)}
-        for old in self._search.match(terms, FORMER, CANDIDATES) if former else ():
+        matches = {match.row: match for match in self.search.match(terms, where, CANDIDATES)}
+        for old in self.search.match(terms, FORMER, CANDIDATES) if former else ():
             if old.row in former:
                 row = former[old.row]
                 matches[row] = _with_former(matches.get(row), old._replace(row=row))
         places = {term: at for at, term in enumerate(terms)}
         usable = [synonym for synonym in synonyms if synonym.term in places]
-        for match in self._search.match(
+        for match in self.search.match(
             [Term(synonym.form, "") for synonym in usable], where, CANDIDATES
         ):
             counts = dict(matches[match.row].held) if match.row in matches else {}
@@ -629,11 +622,11 @@ class MemoryRecall:
             return []
         by_stem = {term.stem: at for at, term in enumerate(terms)}
         phrases = dict.fromkeys(phrase for forms in question.synonyms.values() for phrase in forms)
-        rows = self._search.rows_with(list(phrases))
+        rows = self.search.rows_with(list(phrases))
         synonyms = []
         for word, forms in question.synonyms.items():
             at = next(
-                (by_stem[term.stem] for term in self._search.terms([word]) if term.stem in by_stem),
+                (by_stem[term.stem] for term in self.search.terms([word]) if term.stem in by_stem),
                 None,
             )
             if at is not None:
@@ -647,8 +640,8 @@ class MemoryRecall:
     def _matching_names(self, question: Question, where: Clause) -> set[int]:
         names = question.names
         if question.is_prompt:  # other names were already matched as words
-            names = tuple(name for name in names if name not in self._search.rows_with(names))
-        return {row for row, _, _ in self._search.match_parts(names, where, CANDIDATES)}
+            names = tuple(name for name in names if name not in self.search.rows_with(names))
+        return {row for row, _, _ in self.search.match_parts(names, where, CANDIDATES)}
 
     def _cosines(
         self, vector: QueryVector | None, admitted: set[int], former: Mapping[int, int]
@@ -678,13 +671,13 @@ class MemoryRecall:
         relevance = {memories[row].id: sum(parts[row].values()) for row in best}
         reached: dict[str, float] = {}
         sources: dict[str, list[str]] = {}
-        for source, target, strength in self._memories.neighbours(list(relevance), day):
+        for source, target, strength in self.memories.neighbours(list(relevance), day):
             reached[target] = max(
                 reached.get(target, 0.0), min(MOST_INHERITED, strength) * relevance[source]
             )
             sources.setdefault(target, []).append(source)
         linked = {}
-        for row, memory in self._memories.rows_of(list(reached)).items():
+        for row, memory in self.memories.rows_of(list(reached)).items():
             if row in admitted and reached[memory.id] > sum(parts.get(row, {}).values()):
                 parts[row] = {
                     **parts.get(row, {}),
@@ -702,7 +695,7 @@ class MemoryRecall:
         ranking: Ranking,
         linked: Mapping[int, tuple[str, ...]],
     ) -> list[ScoredMemory]:
-        usage = self._usage.of([memory.id for memory in memories.values()])
+        usage = self.usage.of([memory.id for memory in memories.values()])
         scored = []
         for row, memory in memories.items():
             cosine = (
@@ -718,7 +711,7 @@ class MemoryRecall:
                 in_part="name" in parts[row],
                 is_leant_to=memory.kind in lanes.leans,
             )
-            memory_usage = usage.get(memory.id, Usage())
+            memory_usage = usage[memory.id]
             score, components = score_of(
                 memory,
                 parts[row],

@@ -585,7 +585,14 @@ def as_prompt(question: Question) -> Question:
         question = replace(question, lists=(), window=None)
     gloss = reading(text)
     if gloss:
-        question = _in_english(question, gloss)
+        question = replace(
+            question,
+            words=tuple(word for word in question.words if word not in gloss.fillers),
+            telling=tuple(word for word in question.telling if word not in gloss.fillers),
+            # Some languages capitalise nouns.
+            proper=frozenset(),
+            semantic=gloss.english or question.semantic,
+        )
     synonyms = synonyms_of(text, foreign=bool(gloss))
     english = gloss.english_of if gloss else {}
     plain = frozenset(
@@ -594,7 +601,11 @@ def as_prompt(question: Question) -> Question:
     ignored = synonyms.within | {
         word for name in identifiers(text) for word in words(name) if word.isdecimal()
     }
-    other_words = _words_outside_todo_phrases(text)
+    padded = f" {' '.join(words(text))} " if not is_unspaced(text) else text
+    rest = padded
+    for phrase in _phrases()[1]:
+        rest = rest.replace(f" {phrase} " if phrase.isascii() else phrase, " ")
+    other_words = None if rest == padded else words(without_particles(rest))
     leans = () if other_words is None else (Kind.TODO,)
     if (
         leans
@@ -637,17 +648,6 @@ def as_prompt(question: Question) -> Question:
     )
 
 
-def _in_english(question: Question, reading: Reading) -> Question:
-    """Apply the gloss of a foreign prompt. Ignore capitals, because some languages capitalise nouns."""
-    return replace(
-        question,
-        words=tuple(word for word in question.words if word not in reading.fillers),
-        telling=tuple(word for word in question.telling if word not in reading.fillers),
-        proper=frozenset(),
-        semantic=reading.english or question.semantic,
-    )
-
-
 def parts_of(prompt: str) -> list[str]:
     """Return a prompt's sentences, which can concern different memories. Return none for a single sentence.
 
@@ -671,15 +671,6 @@ def parts_of(prompt: str) -> list[str]:
 def is_common_name(name: str) -> bool:
     """Return True if a name consists only of everyday words."""
     return all(text_stem(word) in _common_terms() for word in words(name))
-
-
-def _words_outside_todo_phrases(text: str) -> list[str] | None:
-    """Return the words outside phrases that ask for remaining work, or ``None`` if there is no such phrase."""
-    padded = f" {' '.join(words(text))} " if not is_unspaced(text) else text
-    rest = padded
-    for phrase in _phrases()[1]:
-        rest = rest.replace(f" {phrase} " if phrase.isascii() else phrase, " ")
-    return None if rest == padded else words(without_particles(rest))
 
 
 @cache
@@ -741,19 +732,6 @@ _MAX_ENDING_CHARACTERS = max(map(len, _ENDINGS))
 
 def correct_spelling(home: Home, text: str) -> tuple[str, Lane]:
     """Return the question with corrected words, and the lane that lists the corrections."""
-    unknown = _unknown(home, text)
-    corrections = {word: near for word in unknown if (near := _nearest(home, word))}
-    if not corrections:
-        return text, Lane(
-            "spelling", LaneState.RAN, "no unknown word is near a known one" if unknown else None
-        )
-    corrected = _WORD.sub(lambda match: corrections.get(match.group().lower(), match.group()), text)
-    note = "; ".join(f"{word} read as {near}" for word, near in corrections.items())
-    return corrected, Lane("spelling", LaneState.RAN, note)
-
-
-def _unknown(home: Home, text: str) -> list[str]:
-    """Return the words that do not occur in any memory, turn, person's name or project name."""
     question_words = [match.group().lower() for match in _WORD.finditer(text)]
     question_words = [
         word
@@ -766,11 +744,19 @@ def _unknown(home: Home, text: str) -> list[str]:
     terms = home.memory_search.terms(unknown)
     in_memories = home.memory_search.corpus(terms).frequencies
     in_turns = home.turn_search.corpus(terms).frequencies
-    return [
+    unknown = [
         term.word
         for term, *counts in zip(terms, in_memories, in_turns, strict=True)
         if not any(counts)
     ]
+    corrections = {word: near for word in unknown if (near := _nearest(home, word))}
+    if not corrections:
+        return text, Lane(
+            "spelling", LaneState.RAN, "no unknown word is near a known one" if unknown else None
+        )
+    corrected = _WORD.sub(lambda match: corrections.get(match.group().lower(), match.group()), text)
+    note = "; ".join(f"{word} read as {near}" for word, near in corrections.items())
+    return corrected, Lane("spelling", LaneState.RAN, note)
 
 
 def _nearest(home: Home, word: str) -> str | None:

@@ -33,7 +33,6 @@ from nacre.store import memories
 from nacre.values import models
 from nacre.values.memory import Memory, Scope
 from nacre.values.recall import Filter, LaneState, Mode, RecallQuery, RecallResult, TurnHit
-from nacre.values.review import Verdict
 from nacre.values.session import Action, Trust, Turn
 
 _HIT_CHARACTERS = 120
@@ -112,21 +111,10 @@ def _compile(kinds: dict[str, list[str]]) -> re.Pattern[str]:
 
 
 _QUESTION_CHARACTERS = 400
-_VERDICT_PERIOD = timedelta(days=30)
 _STATUS = {LaneState.RAN: "done", LaneState.PARTIAL: "done", LaneState.UNAVAILABLE: "failed"}
-_NARROWING_FILTERS = (
-    "since",
-    "until",
-    "kinds",
-    "tags",
-    "min_importance",
-    "expiry",
-    "owner_only",
-    "tools",
-    "as_of",
-    "exclude_projects",
+_NARROWING_FILTERS = tuple(
+    ("since until kinds tags min_importance expiry owner_only tools as_of exclude_projects").split()
 )
-_VERDICT_WORDS = {Verdict.USED: "used", Verdict.UNUSED: "not used", Verdict.CORRECTED: "corrected"}
 
 
 def note_question(home: Home, query: RecallQuery | requests.DeepQuery, outcome: str) -> None:
@@ -476,23 +464,27 @@ def rank_memories(
 ) -> tuple[list[ScoredMemory], Filter]:
     """Rank memories. Return the ranked memories and the filter that was used."""
     engine = engine_of(home)
-    query = replace(query, filter=_with_date_window(query))
+    filter_, reach = query.filter, timedelta(days=query.radius_days)
+    query = replace(
+        query,
+        filter=(
+            filter_
+            if query.around is None or filter_.since or filter_.until
+            else (
+                replace(
+                    filter_,
+                    since=_move(query.around, -reach),
+                    until=_move(query.around, reach + _MOMENT),
+                )
+            )
+        ),
+    )
     if query.mode is Mode.BROWSE:
         limit = max(3 * query.limit, 50)
         rows = home.selection.browse_memories(query.filter, limit=limit, today=ranking.today)
         return engine.browse(rows, ranking), query.filter
     criteria = narrow(query, question)
     return engine.rank(question, criteria, ranking, vector=vector, lexical=lexical), criteria
-
-
-def _with_date_window(query: RecallQuery) -> Filter:
-    """Restrict the filter to days around the query's date, unless the filter has times. See seed facts 1.2.1."""
-    filter_, reach = query.filter, timedelta(days=query.radius_days)
-    if query.around is None or filter_.since or filter_.until:
-        return filter_
-    return replace(
-        filter_, since=_move(query.around, -reach), until=_move(query.around, reach + _MOMENT)
-    )
 
 
 def _move(moment: datetime, by: timedelta) -> datetime | None:

@@ -10,7 +10,6 @@ from typing import Annotated, Any, TypeVar
 
 from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
-from nacre.base.ids import to_ms
 from nacre.base.text import STOP_WORDS, count_tokens, excerpt, segment, words
 from nacre.base.times import Window
 from nacre.errors import EmbedderUnavailableError, InvalidQueryError
@@ -86,7 +85,7 @@ from nacre.recall.scoring import BORDER, in_words, is_sure, matches, select_answ
 from nacre.recall.turns import ScoredTurn, TurnRecall
 from nacre.store.search import Corpus
 from nacre.values.fields import References
-from nacre.values.memory import Memory, Scope
+from nacre.values.memory import Memory, Scope, by_id
 from nacre.values.recall import (
     DEFAULT_RADIUS_DAYS,
     MOST_RADIUS_DAYS,
@@ -99,7 +98,7 @@ from nacre.values.recall import (
     RecallResult,
     TurnHit,
 )
-from nacre.values.review import FeedbackReport, Judged, Reason, Usage, Verdict
+from nacre.values.review import FeedbackReport, Judged, Reason, Verdict
 from nacre.values.session import Speaker, StoredTurn, Trust, Turn
 
 
@@ -266,7 +265,10 @@ def recall(home: Home, query: RecallQuery) -> RecallResult:
         took_ms=(time.perf_counter() - started) * 1000,
     )
     if query.update and query.mode is not Mode.BROWSE:
-        _note_use(home, query, sure, hits)
+        sure_ids = {item.memory.id for item in sure}  # companions do not count as used
+        used = [item.memory.id for item in hits if item.memory.id in sure_ids]
+        if used:
+            spool_use(home, used, session=query.session)
         note_question(home, query, outcome_of(result))
     server = home.database.server
     return server.with_further_spaces(home, original, result, recall) if server else result
@@ -359,16 +361,6 @@ def _read_question(home: Home, query: RecallQuery) -> Question:
         return question
     engine = TurnRecall(home.turn_search, home.sessions, home.selection)
     return resolve_anchor(question, lambda event: engine.time_of(read(event), query.filter))
-
-
-def _note_use(
-    home: Home, query: RecallQuery, sure: Sequence[ScoredMemory], hits: Sequence[ScoredMemory]
-) -> None:
-    """Record that the probable answers were used. Companions of these answers do not count as used."""
-    likely = {item.memory.id for item in sure}
-    used = [item.memory.id for item in hits if item.memory.id in likely]
-    if used:
-        spool_use(home, used, session=query.session)
 
 
 def check(query: RecallQuery) -> None:
@@ -668,7 +660,7 @@ def feedback(
         )
         likeness = measure.holds(memory)
         findings[memory.id] = _Judgement(verdict(likeness, repeated, measure.borders), likeness)
-    with home.database.transaction():
+    with home.transaction():
         judged = _judge(home, memories, findings, REPLY_SHARE)
         if session and not references:
             # Each use is judged only once. The used memories also count as used together.
@@ -693,10 +685,10 @@ def judge(
     fold_usage(home)
     memories = _memories_named(home, references)
     judgement = _Judgement(Verdict.USED if good else Verdict.CORRECTED, None)
-    with home.database.transaction():
+    with home.transaction():
         judged = _judge(home, memories, {memory.id: judgement for memory in memories}, PERSON_SHARE)
         for memory in memories if not good else ():
-            at = to_ms(home.now()) or 0
+            at = home.now_ms()
             home.reviews.add(memory.id, Reason.MANUAL, "you called it bad", at, once=False)
     return FeedbackReport(judged, "person")
 
@@ -713,7 +705,7 @@ def _judge(
     usage = home.usage.of([memory.id for memory in memories])
     judged = []
     for memory in memories:
-        before, finding = usage.get(memory.id, Usage()).quality, findings[memory.id]
+        before, finding = usage[memory.id].quality, findings[memory.id]
         after = quality_after(before, finding.verdict, memory.kind, share)
         home.usage.set_quality(memory.id, after)
         judged.append(
@@ -725,12 +717,12 @@ def _judge(
 
 def _memories_named(home: Home, references: Sequence[str]) -> list[Memory]:
     memories = [get(home, reference) for reference in references]
-    return list({memory.id: memory for memory in memories}.values())
+    return list(by_id(memories).values())
 
 
 def _used_in(home: Home, session: str) -> list[Memory]:
     ids = home.session_uses.unjudged(session_name(session))
-    active = {memory.id: memory for memory in home.memories.rows_of(ids).values()}
+    active = by_id(home.memories.rows_of(ids).values())
     return [active[memory_id] for memory_id in ids if memory_id in active]
 
 
@@ -749,11 +741,6 @@ def _measure(home: Home, reply: str, memories: Sequence[Memory]) -> _Measure:
             )
         except EmbedderUnavailableError:
             pass
-    return _by_words(home, reply, memories)
-
-
-def _by_words(home: Home, reply: str, memories: Sequence[Memory]) -> _Measure:
-    """Return functions that compute the share of stems in common, relative to the memory or the shorter memory."""
     search = home.memory_search
 
     def stems(text: str) -> set[str]:

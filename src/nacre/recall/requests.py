@@ -17,12 +17,12 @@ ROLES = "all|owner|agent"
 class TurnQuery(RecallQuery):
     """A search of turns."""
 
-    offset: Annotated[int, bounds("Items to skip.", ge=0)] = 0
+    offset: Offset = 0
     aspect: Annotated[str, bounds("Only turns about this.", pattern=f"^({ASPECTS})$")] = "all"
     role: Annotated[str, bounds("Only turns of this speaker.", pattern=f"^({ROLES})$")] = "all"
 
 
-class DeepQuery(Request, frozen=True, kw_only=True):
+class DeepQuery(Request):
     """Context for a question: whole memories of one project.
 
     ``recent`` are the messages before it, the latest last.

@@ -68,16 +68,14 @@ class _LexicalHits:
         return {**self.around, **self.matches}
 
 
+@frozen
 class TurnRecall:
     """Ranks turns for a question."""
 
-    def __init__(
-        self, search: WordSearch, sessions: Sessions, selection: Selection, recipe: Recipe = DEFAULT
-    ) -> None:
-        self._search = search
-        self._sessions = sessions
-        self._selection = selection
-        self._recipe = recipe
+    search: WordSearch
+    sessions: Sessions
+    selection: Selection
+    recipe: Recipe = DEFAULT
 
     def rank(
         self,
@@ -92,7 +90,7 @@ class TurnRecall:
     ) -> list[ScoredTurn]:
         """Return the best turns, best first. ``vector`` is ``None`` if the vector lane cannot run."""
         words = self._lexical(question, criteria) if lexical else _LexicalHits()
-        admitted = self._selection.admitted_turns(criteria)
+        admitted = self.selection.admitted_turns(criteria)
         near = self._nearest_turns(vector, admitted)
         pool = self._pool(words, near, admitted)
         cosines = self._cosines(vector, pool, near)
@@ -124,7 +122,7 @@ class TurnRecall:
         ranked = self.rank(event, criteria, vector=None, limit=10)
         if not ranked or ranked[0].confidence < BORDER:
             return None
-        return self._sessions.by_rows([ranked[0].row])[ranked[0].row].turn.time
+        return self.sessions.by_rows([ranked[0].row])[ranked[0].row].turn.time
 
     def _answers_first(
         self,
@@ -134,27 +132,27 @@ class TurnRecall:
         scores: dict[Place, float],
     ) -> list[Place]:
         """Reorder the best places, ranking turns lower if they only ask questions."""
-        if not self._recipe.asks:
+        if not self.recipe.asks:
             return best
         rows = {pool[place]: place for place in best[:_CHECKED_TURNS]}
-        for row, text in self._sessions.database.all("find_texts", rows=[*rows]):
+        for row, text in self.sessions.database.all("find_texts", rows=[*rows]):
             if only_asks(text):
-                parts[rows[row]]["asks"] = -self._recipe.asks
-                scores[rows[row]] -= self._recipe.asks
+                parts[rows[row]]["asks"] = -self.recipe.asks
+                scores[rows[row]] -= self.recipe.asks
         return sorted(best, key=lambda place: (-scores[place], place))
 
     # -- Lanes -----------------------------------------------------------------------------------------
 
     def _lexical(self, question: Question, criteria: Filter) -> _LexicalHits:
-        terms = self._search.terms(question.words)
+        terms = self.search.terms(question.words)
         if not terms:
             return _LexicalHits()
-        corpus = self._search.corpus(terms)
-        recipe = self._recipe
+        corpus = self.search.corpus(terms)
+        recipe = self.recipe
         terms, weights, coverage = choose(
             question, terms, corpus, bm25=recipe.bm25, postings=recipe.postings
         )
-        matching = self._search.match(terms, turn_clause(criteria), recipe.window)
+        matching = self.search.match(terms, turn_clause(criteria), recipe.window)
         matches = {(match.session, match.seq): match for match in matching}
         return _LexicalHits(
             matches,
@@ -174,15 +172,15 @@ class TurnRecall:
         """Yield turns with a longer identifier that contains one from the question, which word search misses."""
         places = [
             (session, seq)
-            for _, session, seq in self._search.match_parts(
-                question.names, turn_clause(criteria), self._recipe.parts
+            for _, session, seq in self.search.match_parts(
+                question.names, turn_clause(criteria), self.recipe.parts
             )
         ]
-        if len(places) >= self._recipe.parts:
+        if len(places) >= self.recipe.parts:
             return  # a frequent identifier says nothing
         stems = [term.stem for term in terms]
         names = [
-            [term.stem for term in self._search.terms(words_of(name))] for name in question.names
+            [term.stem for term in self.search.terms(words_of(name))] for name in question.names
         ]
         whole = [[stems.index(stem) for stem in name] for name in names if set(name) <= set(stems)]
         for place in places:
@@ -196,7 +194,7 @@ class TurnRecall:
         if vector is None:
             return {}
         nearest = vector.vectors.nearest_turns(
-            vector.value, limit=self._recipe.candidates, admitted=admitted
+            vector.value, limit=self.recipe.candidates, admitted=admitted
         )
         return {near.row: near.cosine for near in nearest}
 
@@ -204,16 +202,16 @@ class TurnRecall:
         self, words: _LexicalHits, near: Mapping[int, float], admitted: Admission | None
     ) -> dict[Place, int]:
         """Map the places of all candidates and their neighbours to rows. Add the neighbours' matches to ``words``."""
-        places = [*list(words.matches)[: self._recipe.candidates], *words.named]
-        places += self._sessions.places(list(near)).values()
-        reach = self._recipe.reach
+        places = [*list(words.matches)[: self.recipe.candidates], *words.named]
+        places += self.sessions.places(list(near)).values()
+        reach = self.recipe.reach
         extended = {
             (session, at)
             for session, seq in places
             for at in range(max(0, seq - reach), seq + reach + 1)
         }
         pool = {place: words.matches[place].row for place in extended if place in words.matches}
-        others = self._search.at(sorted(extended - pool.keys()), words.terms)
+        others = self.search.at(sorted(extended - pool.keys()), words.terms)
         if admitted is not None:
             admitted_rows = admitted.among([match.row for match in others])
             others = [match for match in others if match.row in admitted_rows]
@@ -240,20 +238,26 @@ class TurnRecall:
             return {}
         counts = normalise(words.all_matches, words.weights)
         counts_in_context = in_context(
-            counts, pool, share=self._recipe.neighbours, reach=self._recipe.reach
+            counts, pool, share=self.recipe.neighbours, reach=self.recipe.reach
         )
         scores = saturate_ordinary(counts_in_context, words.weights)
         best = max(scores.values(), default=0.0)
-        trust = min(1.0, best / words.weights.ideal) ** self._recipe.doubt if best else 0.0
-        turns = self._recipe.scale(scores, floor=0.0)
-        sessions = self._recipe.scale(_sessions_by_words(words), floor=0.0)
+        trust = min(1.0, best / words.weights.ideal) ** self.recipe.doubt if best else 0.0
+        turns = self.recipe.scale(scores, floor=0.0)
+        held: dict[int, Held] = {}
+        for (session, _), match in words.all_matches.items():
+            # Each term counts at most once per turn.
+            totals = held.setdefault(session, {})
+            for at, count in match.held.items():
+                totals[at] = totals.get(at, 0.0) + (count if count < 1.0 else 1.0)
+        sessions = self.recipe.scale(saturate_ordinary(held, words.weights), floor=0.0)
         return {
             "lexical": (
-                self._recipe.lexical,
+                self.recipe.lexical,
                 {place: trust * score for place, score in turns.items()},
             ),
             "session_words": (
-                self._recipe.session,
+                self.recipe.session,
                 {place: trust * sessions.get(place[0], 0.0) for place in pool},
             ),
         }
@@ -267,37 +271,33 @@ class TurnRecall:
         for (session, _), cosine in cosines.items():
             by_session[session].append(cosine)
         best = {
-            session: nlargest(self._recipe.passages, values)
+            session: nlargest(self.recipe.passages, values)
             for session, values in by_session.items()
         }
-        sessions = self._recipe.scale(
+        sessions = self.recipe.scale(
             {session: sum(values) / len(values) for session, values in best.items()}
         )
-        return {
-            "vector": (self._recipe.vector, self._recipe.scale(self._smooth(cosines))),
-            "session_meaning": (
-                self._recipe.session,
-                {place: sessions.get(place[0], 0.0) for place in pool},
-            ),
-        }
-
-    def _smooth(self, cosines: Mapping[Place, float]) -> dict[Place, float]:
-        """Add a share of the neighbours' mean cosine, weighted by nearness, to each turn's cosine."""
         steps = [
-            step for distance in range(1, self._recipe.reach + 1) for step in (-distance, distance)
+            step for distance in range(1, self.recipe.reach + 1) for step in (-distance, distance)
         ]
         smoothed = {}
         for (session, seq), own in cosines.items():
             total = weight = 0.0
             for step in steps:
-                cosine = cosines.get((session, seq + step))
-                if cosine is not None:
-                    total += cosine / abs(step)
+                neighbour = cosines.get((session, seq + step))
+                if neighbour is not None:
+                    total += neighbour / abs(step)
                     weight += 1 / abs(step)
             smoothed[session, seq] = own + (
-                self._recipe.smoothing * total / weight if weight else 0.0
+                self.recipe.smoothing * total / weight if weight else 0.0
             )
-        return smoothed
+        return {
+            "vector": (self.recipe.vector, self.recipe.scale(smoothed)),
+            "session_meaning": (
+                self.recipe.session,
+                {place: sessions.get(place[0], 0.0) for place in pool},
+            ),
+        }
 
     def _bonuses(
         self,
@@ -310,12 +310,12 @@ class TurnRecall:
         bonuses: dict[Place, dict[str, float]] = defaultdict(dict)
         for place in words.named:
             if place in pool:
-                bonuses[place]["name"] = self._recipe.name
+                bonuses[place]["name"] = self.recipe.name
         for place in self._of_projects(question.projects, pool):
-            bonuses[place]["project"] = self._recipe.presence
+            bonuses[place]["project"] = self.recipe.presence
         if not question.authors and around is None and question.window is None:
             return bonuses
-        rows = self._sessions.database.all("find_bylines", rows=pool.values())
+        rows = self.sessions.database.all("find_bylines", rows=pool.values())
         by_row = {row: (author, from_ms(time)) for row, time, author in rows}
         bylines = {place: by_row[row] for place, row in pool.items() if row in by_row}
         if question.authors:
@@ -323,14 +323,14 @@ class TurnRecall:
         for place, (_, time) in bylines.items():
             closeness = _closeness(time, question, around, radius_days)
             if closeness > 0.01:
-                bonuses[place]["time"] = self._recipe.time * closeness
+                bonuses[place]["time"] = self.recipe.time * closeness
         return bonuses
 
     def _of_projects(self, projects: Sequence[str], pool: Iterable[Place]) -> Iterable[Place]:
         if not projects:
             return ()
         sessions = {session for session, _ in pool}
-        rows = self._sessions.database.all("find_sessions_of", rows=sessions)
+        rows = self.sessions.database.all("find_sessions_of", rows=sessions)
         sessions_of_projects = {row for row, _, _, project, *_ in rows if project in projects}
         return [place for place in pool if place[0] in sessions_of_projects]
 
@@ -348,10 +348,10 @@ class TurnRecall:
         for place, (author, _) in bylines.items():
             if present[place[0]]:
                 bonuses[place]["presence"] = (
-                    self._recipe.presence * len(present[place[0]]) / len(people)
+                    self.recipe.presence * len(present[place[0]]) / len(people)
                 )
             if len(people) == 1 and author == people[0]:
-                bonuses[place]["author"] = self._recipe.author
+                bonuses[place]["author"] = self.recipe.author
 
 
 def _signals(
@@ -384,13 +384,3 @@ def _closeness(
     if around is not None:
         return gaussian(abs((time - around).total_seconds()) / 86_400, radius_days)
     return window_closeness(time, window, radius_days) if window else 0.0
-
-
-def _sessions_by_words(words: _LexicalHits) -> dict[int, float]:
-    """Return the lexical score of each whole session. Each term counts at most once per turn."""
-    counts: dict[int, Held] = {}
-    for (session, _), match in words.all_matches.items():
-        totals = counts.setdefault(session, {})
-        for at, count in match.held.items():
-            totals[at] = totals.get(at, 0.0) + (count if count < 1.0 else 1.0)
-    return saturate_ordinary(counts, words.weights)

@@ -7,11 +7,10 @@ from dataclasses import replace
 
 from nacre.home.home import Home
 from nacre.home.location import redact
-from nacre.llm.failures import ask, schema_of
+from nacre.llm.failures import ask
 from nacre.memories.compare import MOST_HINTS, ClaimAnswer, claim_of, claim_prompt
 from nacre.protocols import LanguageModel
 from nacre.values.memory import Claim, Memory
-from nacre.values.models import Prompt
 
 
 def tell_claim(
@@ -21,11 +20,6 @@ def tell_claim(
 
     ``also_known`` lists entities of unsaved claims.
     """
-    answer = ask(model, _prompt(home, memory, also_known), ClaimAnswer)
-    claim = claim_of(answer)
-    return redact(home.redactor, replace(memory, claim=claim)).claim if claim else None
-
-
-def _prompt(home: Home, memory: Memory, also_known: Sequence[str] = ()) -> Prompt:
     entities = dict.fromkeys((*also_known, *home.claims.entities(MOST_HINTS)))
-    return claim_prompt(memory, list(entities), schema_of(ClaimAnswer))
+    claim = claim_of(ask(model, claim_prompt(memory, list(entities)), ClaimAnswer))
+    return redact(home.redactor, replace(memory, claim=claim)).claim if claim else None

@@ -18,11 +18,16 @@ from nacre.home.spending import NONE, Answer, ask_all, is_final, model_for, name
 from nacre.memories.usage import is_protected
 from nacre.protocols import LanguageModel
 from nacre.settings import Settings
-from nacre.store.memories import EndingBounds
+from nacre.store.memories import EndingBounds, UsageById
 from nacre.values.memory import Expiry, Kind, Memory
 from nacre.values.reports import OnProgress, Progress
 from nacre.values.review import Usage
 from nacre.values.session import Task
+
+MemoriesById = Mapping[str, Memory]
+
+Section = tuple[str, tuple[str, ...]]
+"""A heading of nacre's part of a page, and the lines below the heading."""
 
 
 class DreamAction(StrEnum):
@@ -94,7 +99,7 @@ class PageDraft:
     """
 
     project: str
-    sections: tuple[tuple[str, tuple[str, ...]], ...]
+    sections: tuple[Section, ...]
     by: str
     why: str
 
@@ -214,7 +219,7 @@ _ANY_IMPORTANCE, _ANY_NUMBER = 11, 2**62
 
 
 def plan_ending(
-    memories: Sequence[Memory], usage: Mapping[str, Usage], now: datetime, settings: Settings
+    memories: Sequence[Memory], usage: UsageById, now: datetime, settings: Settings
 ) -> list[Step]:
     """Return steps that retire outdated and unused memories. The first applicable rule counts. Open todos stay."""
     protected = settings.texts("forgetting.protect")
@@ -223,11 +228,11 @@ def plan_ending(
         is_kept = memory.kind is Kind.TODO or memory.expiry is Expiry.CORE
         if is_kept or is_protected(memory, protected):
             continue
-        used = usage.get(memory.id, Usage())
-        if why := _expiry(memory, used, now):
-            steps.append(Step(DreamAction.EXPIRE, (memory.id,), None, memory.subject, why))
-        elif why := _disuse(memory, used, now, settings):
-            steps.append(Step(DreamAction.FORGET, (memory.id,), None, memory.subject, why))
+        used = usage[memory.id]
+        expiry = _expiry(memory, used, now)
+        if why := expiry or _disuse(memory, used, now, settings):
+            action = DreamAction.EXPIRE if expiry else DreamAction.FORGET
+            steps.append(Step(action, (memory.id,), None, memory.subject, why))
     return steps
 
 

@@ -34,7 +34,7 @@ from nacre.home.location import redact
 from nacre.home.spending import Answer, ask_all, is_final, may_judge, model_for, waits_for_models
 from nacre.home.views import Choice, Pair
 from nacre.learn import explicit, sentences
-from nacre.llm.failures import ask, schema_of
+from nacre.llm.failures import ask
 from nacre.memories.compare import (
     Bearing,
     JudgeAnswer,
@@ -69,10 +69,19 @@ from nacre.protocols import LanguageModel
 from nacre.review import claims
 from nacre.review import judgements as review_judgements
 from nacre.store.review import Due
-from nacre.values.memory import DROP, Claim, Confirmation, HeldCandidate, Link, Memory, Retirement
+from nacre.values.memory import (
+    DROP,
+    Claim,
+    Confirmation,
+    HeldCandidate,
+    Link,
+    Memory,
+    Retirement,
+    by_id,
+)
 from nacre.values.reports import OnProgress, Progress, StoreOutcome
 from nacre.values.review import JudgedPair, Reason
-from nacre.values.session import Speaker, Task, Trust
+from nacre.values.session import Task, Trust
 from nacre.vault import files
 
 Item = Annotated[
@@ -83,7 +92,7 @@ Item = Annotated[
 ]
 
 
-References = Annotated[tuple[Item, ...], bounds("Ids of the items.", min_length=1)]
+Items = Annotated[tuple[Item, ...], bounds("Ids of the items.", min_length=1)]
 
 
 GapReference = Annotated[str, bounds("The gap, by its id or the id of any of its cases.")]
@@ -273,7 +282,7 @@ def _by_rules(memory: Memory, others: Sequence[Memory], *, is_alone: bool) -> li
 def _judge_rivals(
     home: Home, model: LanguageModel, memory: Memory, others: Sequence[Memory]
 ) -> list[PairFinding]:
-    prompt = judge_prompt(memory, others, schema_of(JudgeAnswer))
+    prompt = judge_prompt(memory, others)
     answer = ask(model, prompt, JudgeAnswer, lambda answer: judgements(answer, len(others)))
     answers = judgements(answer, len(others))
     findings = []
@@ -290,10 +299,10 @@ def _find_finished(
     model: LanguageModel, memory: Memory, candidates: Sequence[Memory]
 ) -> list[PairFinding]:
     """Return findings for the open todos that a memory shows to be done."""
-    answer = ask(model, todos_prompt(memory, candidates, schema_of(TodosAnswer)), TodosAnswer)
+    answer = ask(model, todos_prompt(memory, candidates), TodosAnswer)
     findings = []
     for todo, quote in find_finished(answer, memory, candidates):
-        is_sure = memory.speaker is Speaker.OWNER or todo.speaker is not Speaker.OWNER
+        is_sure = memory.is_owners or not todo.is_owners
         outcome = Resolution.SUPERSEDED if is_sure else Resolution.PENDING
         if memory.is_said_after(todo):
             judgement = Judgement(Bearing.SUPERSEDES, 1.0, f"done: {quote}")
@@ -380,7 +389,7 @@ def list_waiting(home: Home) -> list[Pair]:
     """Return the pairs in conflict without reading manual edits."""
     doubts = home.reviews.doubts()
     ids = sorted({memory for doubt in doubts for memory in (doubt.older, doubt.newer)})
-    memories = {memory.id: memory for memory in home.memories.in_any_state(ids)}
+    memories = by_id(home.memories.in_any_state(ids))
     judged = home.claims.judged()
     return [
         Pair(
@@ -460,8 +469,7 @@ def settle(change: Change, pair: Pair, choice: Choice, reason: str | None = None
         others = [memory for memory in release(home, [newer]) if memory.id != older.id]
     else:
         older = replace(older, links=(*older.links, Link(APART, newer.id)))
-    details = {"reason": reason} if reason else {}
-    note = change.entry(RESOLVE, memory=older.id, by=newer.id, choice=choice.value, **details)
+    note = change.entry(RESOLVE, memory=older.id, by=newer.id, choice=choice.value, reason=reason)
     change.put([older, newer, *others], [note])
     _close(change, replace(pair, older=older, newer=newer), choice)
     return replace(pair, older=older, newer=newer)
@@ -471,7 +479,7 @@ def _close(change: Change, pair: Pair, choice: Choice) -> None:
     """Close the conflict. Also close the older memory's doubt, unless the memory is in a different pair."""
     home = change.home
     judged = home.claims.judged().get((pair.older.id, pair.newer.id))
-    with home.database.transaction():
+    with home.transaction():
         home.claims.settled(pair.older.id, pair.newer.id)
         was_counted = (
             judged and judged.relation == _CONTRADICTS and not outranks(pair.older, pair.newer)
@@ -529,7 +537,7 @@ def judge_waiting(
     ] = None,
     on_progress: OnProgress | None = None,
 ) -> JudgeReport:
-    """Judge the queued memories with a model, the longest waiting first.
+    """Judge the queued memories with a model, the longest waiting first, for at most ``seconds``.
 
     If ``background`` is set, require permission for background models, else retry failed memories
     immediately. Only one process can judge at a time. Stop if a model is unavailable or the budget is
@@ -591,7 +599,7 @@ class _Run:
                 self.on_progress(Progress("judging", self.counts.get("judged", 0), total))
 
     def now(self) -> int:
-        return to_ms(self.home.now()) or 0
+        return self.home.now_ms()
 
     def judge_batch(self, due: Sequence[Due]) -> None:
         """Ask models about a few memories in parallel, then write the results in order."""
@@ -671,7 +679,14 @@ class _Run:
             change.describe(subject=present.subject)
             judgement = _Judgement(change, present, item.claim, is_claimless=item.is_claimless)
             with change.transaction():
-                for finding in sorted(findings, key=lambda finding: _order(present, finding)):
+                # Those that supersede the memory come first, since it then supersedes nothing.
+                for finding in sorted(
+                    findings,
+                    key=lambda finding: (
+                        in_order(present, finding.other)[1] is present,
+                        finding.outcome is not Resolution.SUPERSEDED,
+                    ),
+                ):
                     judgement.take(finding)
                 judgement.write()
                 if is_whole:
@@ -697,12 +712,6 @@ class _Run:
             and not review_judgements.is_settled(memory, other, self.home.claims.judged())
             and _is_unchanged(finding.other, other)
         )
-
-
-def _order(memory: Memory, finding: PairFinding) -> tuple[bool, bool]:
-    """Sort findings that supersede the judged memory first, since a superseded memory supersedes nothing."""
-    is_later = in_order(memory, finding.other)[1] is memory
-    return is_later, finding.outcome is not Resolution.SUPERSEDED
 
 
 def _is_unchanged(before: Memory, now: Memory) -> bool:
@@ -789,7 +798,7 @@ class _Judgement:
     def write(self) -> None:
         home = self.change.home
         involved = home.memories.in_any_state([self.memory.id, *self.others])
-        before = {memory.id: memory for memory in involved}
+        before = by_id(involved)
         claiming = replace(
             self.memory, claim=None if self.is_claimless else self.claim or self.memory.claim
         )
@@ -802,7 +811,7 @@ class _Judgement:
         changed += [memory for memory in self.others.values() if memory != before.get(memory.id)]
         if changed:
             self.change.put(changed, self.entries)
-        at = to_ms(home.now()) or 0
+        at = home.now_ms()
         for earlier, later, finding in self.kept:
             judgement = JudgedPair(
                 finding.judged.bearing.value, finding.judged.confidence, finding.by, None
@@ -900,7 +909,7 @@ def drop(home: Home, candidates: Sequence[HeldCandidate]) -> list[Memory]:
         home.change(DROP, subject=count(len(memories), "candidate")) as change,
         change.transaction(),
     ):
-        change.append([change.entry(DROP, candidates=sorted(memory.id for memory in memories))])
+        change.note(DROP, candidates=sorted(memory.id for memory in memories))
         for memory in memories:
             _settle(change, memory)
     return memories
@@ -908,12 +917,16 @@ def drop(home: Home, candidates: Sequence[HeldCandidate]) -> list[Memory]:
 
 def find_candidates(home: Home, reference: str) -> HeldCandidate | None:
     """Return the candidate whose id starts or ends with ``reference``. Raises ConflictError."""
-    candidates = home.candidates.find(reference.strip())
+    return single(home.candidates.find(reference.strip()), reference)
+
+
+def single(candidates: Sequence[HeldCandidate], reference: str) -> HeldCandidate | None:
+    """Return the only candidate, if any. Raises ConflictError."""
     if len(candidates) > 1:
         raise ConflictError(
             f"{reference!r} matches several candidates", hint="give more characters of the id"
         )
-    return candidates[0] if candidates else None
+    return next(iter(candidates), None)
 
 
 def _with_content(memory: Memory, content: str | None) -> Memory:

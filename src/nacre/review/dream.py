@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -21,19 +21,36 @@ from nacre.home.home import Home
 from nacre.home.location import projects
 from nacre.memories.edit import catch_up
 from nacre.memories.judge import OUTLIVED, SUPERSEDES, mark_ended
+from nacre.memories.placement import as_confirmation
 from nacre.memories.usage import is_protected
 from nacre.operations import operation
-from nacre.review.consolidate import SIGNALS, DreamAction, DreamReport, Promotion, Step
+from nacre.review.consolidate import (
+    SIGNALS,
+    DreamAction,
+    DreamReport,
+    MemoriesById,
+    Promotion,
+    Step,
+)
 from nacre.review.naming import ProjectNames
-from nacre.review.pages import MERGED, Cluster, clusters, is_owners, mark
+from nacre.review.pages import MERGED, Cluster, clusters, mark
 from nacre.review.queue import ORIGIN
+from nacre.store.memories import UsageById
 from nacre.values.fields import OnlyProject
-from nacre.values.memory import Confirmation, Expiry, Kind, Link, Memory, Retirement, TombstoneKind
-from nacre.values.review import Usage
+from nacre.values.memory import (
+    Confirmation,
+    Expiry,
+    Kind,
+    Link,
+    Memory,
+    Retirement,
+    TombstoneKind,
+    by_id,
+)
 from nacre.vault import files
 
 
-class DreamPlanRequest(Request, frozen=True, kw_only=True):
+class DreamPlanRequest(Request):
     """The plan of a dream."""
 
     project: OnlyProject = None
@@ -62,7 +79,7 @@ class DreamPlanRequest(Request, frozen=True, kw_only=True):
     ] = False
 
 
-class DreamRequest(DreamPlanRequest, frozen=True, kw_only=True):
+class DreamRequest(DreamPlanRequest):
     """Plan, check and execute a dream."""
 
     steps: Annotated[
@@ -127,23 +144,18 @@ def may_end(home: Home, memories: Iterable[Memory]) -> list[Memory]:
 _MAX_CONFIRMATIONS = 20
 
 
-def apply_steps(
-    home: Home, steps: Sequence[Step], memories: Mapping[str, Memory]
-) -> dict[str, Memory]:
+def apply_steps(home: Home, steps: Sequence[Step], memories: MemoriesById) -> dict[str, Memory]:
     """Return the kept and superseded memories after the steps. Statement times do not change."""
     changed: dict[str, Memory] = {}
     for step in steps:
         present = {**memories, **changed}
-        changed |= {memory.id: memory for memory in _changed(home, step, present)}
+        changed |= by_id(_changed(home, step, present))
         if step.action is DreamAction.MERGE:
-            changed |= {
-                memory.id: memory
-                for memory in _redirect_superseded(home, step, {**memories, **changed})
-            }
+            changed |= by_id(_redirect_superseded(home, step, {**memories, **changed}))
     return changed
 
 
-def _changed(home: Home, step: Step, memories: Mapping[str, Memory]) -> list[Memory]:
+def _changed(home: Home, step: Step, memories: MemoriesById) -> list[Memory]:
     if step.into is None:
         return []
     memory = memories[step.into]
@@ -167,16 +179,14 @@ def _changed(home: Home, step: Step, memories: Mapping[str, Memory]) -> list[Mem
     ]
 
 
-def _enrich_keeper(home: Home, step: Step, memories: Mapping[str, Memory]) -> Memory:
+def _enrich_keeper(home: Home, step: Step, memories: MemoriesById) -> Memory:
     """Return the kept memory with the writer's words and data from the merged memories.
 
     The data are the earliest date, the highest importance, and all tags, links and confirmations. Nothing
     is added from an agent's memory to an owner's memory. See seed facts 1.4.
     """
     keeper = memories[step.into or ""]
-    others = [
-        memories[end] for end in step.ends if is_owners(memories[end]) or not is_owners(keeper)
-    ]
+    others = [memories[end] for end in step.ends if memories[end].is_owners or not keeper.is_owners]
     own = {(link.rel, link.to) for link in keeper.links}
     merged = {keeper.id, *step.ends}
     links = [
@@ -213,15 +223,12 @@ def _enrich_keeper(home: Home, step: Step, memories: Mapping[str, Memory]) -> Me
 
 def _sayings(memory: Memory) -> list[Confirmation]:
     """Return a merged memory's confirmations, including the original statement."""
-    if not (is_owners(memory) and memory.source.session):
+    if not (memory.is_owners and memory.source.session):
         return list(memory.confirmed)
-    return [
-        Confirmation(memory.created, memory.source.session, memory.source.turns),
-        *memory.confirmed,
-    ]
+    return [as_confirmation(memory), *memory.confirmed]
 
 
-def _redirect_superseded(home: Home, step: Step, memories: Mapping[str, Memory]) -> list[Memory]:
+def _redirect_superseded(home: Home, step: Step, memories: MemoriesById) -> list[Memory]:
     """Mark memories that a merged memory superseded as superseded by the kept memory."""
     keeper = memories[step.into or ""]
     old = [
@@ -237,7 +244,7 @@ def _redirect_superseded(home: Home, step: Step, memories: Mapping[str, Memory])
     return [*followed, replace(keeper, links=(*keeper.links, *links))] if links else followed
 
 
-def retire(change: Change, steps: Sequence[Step], memories: Mapping[str, Memory]) -> None:
+def retire(change: Change, steps: Sequence[Step], memories: MemoriesById) -> None:
     """Retire the memories that the steps end, and the memories that an expired memory had superseded."""
     home = change.home
     now = home.now()
@@ -280,7 +287,7 @@ def path_of(now: datetime) -> str:
     return f"{FOLDER}/{shown_day(now)}.md"
 
 
-def render_section(report: DreamReport, memories: Mapping[str, Memory], now: datetime) -> str:
+def render_section(report: DreamReport, memories: MemoriesById, now: datetime) -> str:
     """Return a dream as a section of its day's diary."""
     plan = report.plan
     ending = plan.ending - sum(len(step.ends) for step, _ in report.left)
@@ -317,7 +324,7 @@ def render_section(report: DreamReport, memories: Mapping[str, Memory], now: dat
     return "\n".join(lines) + "\n"
 
 
-def _step(step: Step, memories: Mapping[str, Memory]) -> list[str]:
+def _step(step: Step, memories: MemoriesById) -> list[str]:
     if step.action is DreamAction.FILE:
         return [f"- {_memory_line(step.into or '', memories)}: into {step.project}: {step.why}"]
     if step.action is DreamAction.JOIN:
@@ -345,7 +352,7 @@ def _step(step: Step, memories: Mapping[str, Memory]) -> list[str]:
     ]
 
 
-def _subject_text(step: Step, memories: Mapping[str, Memory]) -> str:
+def _subject_text(step: Step, memories: MemoriesById) -> str:
     memory_id = next((memory_id for memory_id in (*step.ends, step.into) if memory_id), None)
     return _memory_line(memory_id, memories) if memory_id else step.subject
 
@@ -360,7 +367,7 @@ def _attribution(step: Step) -> str:
     return f"; {step.by}: {step.why}" if step.by else ""
 
 
-def _memory_line(memory_id: str, memories: Mapping[str, Memory]) -> str:
+def _memory_line(memory_id: str, memories: MemoriesById) -> str:
     memory = memories.get(memory_id)
     text = shorten(" ".join(memory.content.split()), _LINE_CHARACTERS) if memory else "?"
     return f"{text} ({memory_id[-8:]})"
@@ -489,15 +496,15 @@ def plan_filing(home: Home, inbox: Iterable[Memory], project: str | None) -> lis
     for memory in inbox:
         slug, why = filing.evidence(memory) or ("", "")
         if slug and project in (None, slug):
-            step = Step(DreamAction.FILE, (), memory.id, memory.subject, why)
-            steps.append(replace(step, mark=mark((memory,)), project=slug))
+            names = DreamAction.FILE, (), memory.id, memory.subject, why
+            steps.append(Step(*names, mark=mark((memory,)), project=slug))
     return steps
 
 
 def plan_shelving(
     home: Home,
     inbox: Iterable[Memory],
-    usage: Mapping[str, Usage],
+    usage: UsageById,
     now: datetime,
     protected: Sequence[str],
 ) -> list[Step]:
@@ -508,7 +515,7 @@ def plan_shelving(
         times, first = attempts.get(memory.id, (0, now))
         if times < TRIES or now - first < PATIENCE or not may_be_shelved(memory, protected):
             continue
-        if not usage.get(memory.id, Usage()).recall_count:
+        if not usage[memory.id].recall_count:
             why = f"{NOBODY_KNOWS}: dreams tried {times} times since {shown_day(first)}"
             steps.append(Step(DreamAction.SHELVE, (memory.id,), None, memory.subject, why))
     return steps

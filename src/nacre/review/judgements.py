@@ -17,7 +17,7 @@ from nacre.memories.compare import are_one_attribute
 from nacre.memories.judge import APART, CONTRADICTS, SUPERSEDES, Relation, compare, judge, vouches
 from nacre.memories.placement import rarity_of
 from nacre.recall.recall import search_sessions
-from nacre.values.memory import Kind, Memory
+from nacre.values.memory import Kind, Memory, by_id
 from nacre.values.recall import Filter, Mode, RecallQuery
 from nacre.values.session import Trust, Turn
 
@@ -36,18 +36,18 @@ def rivals(home: Home, memory: Memory, beside: Sequence[Memory] = ()) -> list[Me
     Events are never contradicted, todos only by todos, and trusted memories only by trusted memories.
     ``beside`` lists memories whose claims are not in the index yet.
     """
-    beside_by_id = {other.id: other for other in beside}
-    by_id: dict[str, Memory] = {}
+    beside_by_id = by_id(beside)
+    found: dict[str, Memory] = {}
     judged = home.claims.judged()
     for row in chain(
         _doubted(home, memory), _by_claim(home, memory, beside), _by_meaning(home, memory)
     ):
         for other in home.memories.by_rows([row]).values():
             if may_be_at_odds(memory, other, judged):
-                by_id.setdefault(other.id, beside_by_id.get(other.id, other))
-        if len(by_id) == MOST:
+                found.setdefault(other.id, beside_by_id.get(other.id, other))
+        if len(found) == MOST:
             break
-    return list(by_id.values())
+    return list(found.values())
 
 
 def may_be_at_odds(memory: Memory, other: Memory, judged: Container[tuple[str, str]]) -> bool:

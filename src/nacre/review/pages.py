@@ -35,21 +35,22 @@ from nacre.home.projects import (
 from nacre.hosts.files import blocks_of, drop_blocks, put_block
 from nacre.learn.sentences import language_of
 from nacre.llm.calibration import calibration_of
+from nacre.llm.failures import Schema
 from nacre.memories import projects
 from nacre.memories.projects import evidence
 from nacre.memories.statements import negations, new_word, read, swaps, whole_numbers
 from nacre.memories.usage import is_protected
-from nacre.review.consolidate import DreamAction, PageDraft, Promotion, Step
+from nacre.review.consolidate import DreamAction, MemoriesById, PageDraft, Promotion, Section, Step
 from nacre.sessions.topics import summarise
+from nacre.store.memories import UsageById
 from nacre.values.memory import Expiry, Intent, Kind, Memory, SessionFilter, TombstoneKind
-from nacre.values.review import Usage
 from nacre.values.session import SessionKind, Speaker, StoredSession, Summary, Topic
 from nacre.vault import files
 from nacre.vault.documents import load, split
 
 
 def plan_merging(
-    memories: Iterable[Memory], usage: Mapping[str, Usage], protected: Sequence[str]
+    memories: Iterable[Memory], usage: UsageById, protected: Sequence[str]
 ) -> list[Step]:
     """Return steps that merge memories with the same kind, place and normalised text.
 
@@ -86,7 +87,7 @@ def plan_merging(
 
 def holds(keeper: Memory, merged: Memory) -> bool:
     """Return True if a merge loses nothing, because text, trust, validity and place are the same."""
-    is_as_sure = have_same_terms(keeper, merged) and is_owners(keeper) >= is_owners(merged)
+    is_as_sure = have_same_terms(keeper, merged) and keeper.is_owners >= merged.is_owners
     return is_as_sure and written(keeper.content) == written(merged.content)
 
 
@@ -102,19 +103,14 @@ def have_same_terms(left: Memory, right: Memory) -> bool:
     )
 
 
-def weight(memory: Memory, usage: Mapping[str, Usage]) -> tuple[Any, ...]:
+def weight(memory: Memory, usage: UsageById) -> tuple[Any, ...]:
     """Return the sort key that selects the kept memory. See seed facts 1.4.
 
     Vouched memories win, then the owner's, the most used, and the latest.
     """
-    used = usage.get(memory.id, Usage())
+    used = usage[memory.id]
     mentions = len(memory.confirmed) + used.recall_count
-    return memory.is_vouched, is_owners(memory), mentions, memory.last_said, memory.id
-
-
-def is_owners(memory: Memory) -> bool:
-    """Return True if the owner stated the memory."""
-    return memory.speaker is Speaker.OWNER
+    return memory.is_vouched, memory.is_owners, mentions, memory.last_said, memory.id
 
 
 # -- Clusters of similar memories ---------------------------------------------
@@ -132,7 +128,6 @@ _MERGE_REST = timedelta(days=7)
 
 _MAX_CHARACTERS = 1_500
 _CLAIMS = frozenset({Kind.FACT, Kind.DECISION, Kind.PREFERENCE, Kind.LESSON, Kind.RELATIONSHIP})
-_IDS_PER_QUERY = 500
 
 Cluster = tuple[Memory, ...]
 
@@ -154,9 +149,7 @@ def clusters(home: Home, memories: Sequence[Memory]) -> list[Cluster]:
         and not is_protected(memory, protected)
         and not _rests(memory, home.now())
     ][-_MAX_COMPARED:]
-    by_row: dict[int, Memory] = {}
-    for start in range(0, len(eligible), _IDS_PER_QUERY):
-        by_row |= home.memories.rows_of(eligible[start : start + _IDS_PER_QUERY])
+    by_row = home.memories.rows_of(eligible)
     limits = calibration_of(home.vectors.model(), home.vectors.seen())
     pairs = home.vectors.near_pairs(list(by_row), least=limits.ask_more)
     near = [pair for pair in pairs if may_be_one(by_row[pair[0]], by_row[pair[1]])]
@@ -231,14 +224,14 @@ def mark(memories: Iterable[Memory]) -> str:
     return content_hash("\0".join(parts)).hex()[:16]
 
 
-def unfit(step: Step, memories: Mapping[str, Memory]) -> str | None:
+def unfit(step: Step, memories: MemoriesById) -> str | None:
     """Return the reason to reject a writer's step, or ``None``."""
     named = [memories[memory] for memory in (step.into or "", *step.ends)]
     if step.mark != mark(named):
         return "they have changed since"
     if not all(may_be_one(named[0], memory) for memory in named[1:]):
         return "they differ in place, trust or time"
-    if any(is_owners(memory) and not is_owners(named[0]) for memory in named[1:]):
+    if any(memory.is_owners and not named[0].is_owners for memory in named[1:]):
         return "an agent's statement would replace the owner's"
     if step.action is DreamAction.MERGE:
         return _unlike_a_merge(step, named)
@@ -277,12 +270,7 @@ def unlike_sources(words: str, sources: Sequence[str]) -> str | None:
     contain.
     """
     source_text = "\n".join(sources)
-    if (
-        added := _new_number(words, source_text)
-        or _missing(words, source_text)
-        or _new_name(words, source_text)
-        or swaps(words, sources)
-    ):
+    if added := _added(words, sources) or _new_name(words, source_text):
         return f"the line adds {added}"
     if _DENIES.search(words) and not _NARROWS.search(source_text):
         return "the line adds a denial"
@@ -304,12 +292,13 @@ def _new_name(words: str, source_text: str) -> str | None:
     )
 
 
-def _new_number(words: str, source_text: str) -> str | None:
-    numbers = set(_WHOLE_NUMBER.findall(whole_numbers(source_text)))
-    return next(
-        (number for number in _WHOLE_NUMBER.findall(whole_numbers(words)) if number not in numbers),
-        None,
-    )
+def _added(words: str, sources: Sequence[str]) -> str | None:
+    """Return a number, option, path or code name that a text adds to its sources, or a swap."""
+    source_text = "\n".join(sources)
+    known = _WHOLE_NUMBER.findall(whole_numbers(source_text))
+    numbers = _WHOLE_NUMBER.findall(whole_numbers(words))
+    new = next((number for number in numbers if number not in known), None)
+    return new or _missing(words, source_text) or swaps(words, sources)
 
 
 def _unlike_in_new_words(words: str, sources: Sequence[str]) -> str | None:
@@ -317,15 +306,9 @@ def _unlike_in_new_words(words: str, sources: Sequence[str]) -> str | None:
 
     New text must not add topic words or numbers, swap things, or add or drop negations.
     """
-    source_text = "\n".join(sources)
-    if (
-        added := _new_number(words, source_text)
-        or _missing(words, source_text)
-        or new_word(words, sources)
-        or swaps(words, sources)
-    ):
+    if added := _added(words, sources) or new_word(words, sources):
         return f"the text adds {added}"
-    is_denied = bool(negations(words)) != bool(negations(source_text))
+    is_denied = bool(negations(words)) != bool(negations("\n".join(sources)))
     return "the text loses or adds a denial" if is_denied else None
 
 
@@ -358,9 +341,6 @@ UNREADABLE = (FileNotFoundError, UnicodeDecodeError, InvalidMemoryError, Unusabl
 _NOTE = "*`nacre dream` rewrites this part; your text outside of it is kept.*"
 _HEADING = "## "
 _FALSE_WORDS = frozenset({"false", "no", "off"})
-
-Section = tuple[str, tuple[str, ...]]
-"""A heading of nacre's part, and the lines below the heading."""
 
 
 @frozen
@@ -558,14 +538,14 @@ def _joined_before(home: Home) -> Iterator[tuple[str, str]]:
 # -- Sections that a writer fills ---------------------------------------------
 
 
-class Line(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+class Line(Schema):
     """A line of a page, and the numbers of what it rests on."""
 
     text: str
     numbers: list[int]
 
 
-class ProjectPage(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+class ProjectPage(Schema):
     """What a writer makes of a project."""
 
     stage: list[Line]
@@ -576,7 +556,7 @@ class ProjectPage(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     notes: list[Line]
 
 
-class ProfilePage(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+class ProfilePage(Schema):
     """What a writer makes of the owner's own words."""
 
     profile: list[Line]
@@ -603,10 +583,16 @@ class Form:
     speakers: tuple[Speaker, ...]
     kinds: tuple[Kind, ...]
 
-    @property
-    def titles(self) -> frozenset[str]:
-        """Headings of the sections that the writer fills."""
-        return frozenset(title for _, title, _ in self.sections)
+    def written(self, part: str) -> list[Section]:
+        """Return the sections that a writer filled."""
+        return [section for section in sections_of(part) if self._is_written(section)]
+
+    def ruled(self, part: str) -> dict[str, str]:
+        """Return the lines by rules, by source."""
+        return by_source(section for section in sections_of(part) if not self._is_written(section))
+
+    def _is_written(self, section: Section) -> bool:
+        return any(section[0] == title for _, title, _ in self.sections)
 
     def takes(self, memory: Memory, project: str, today: date) -> bool:
         """Return True if a line may cite a memory. The memory must be current and vouched, and match the page."""
@@ -659,16 +645,6 @@ def form_of(project: str) -> Form:
     return OF_PROJECT if project else OF_OWNER
 
 
-def by_writer(form: Form, sections: Sequence[Section]) -> list[Section]:
-    """Return the sections that a writer fills."""
-    return [section for section in sections if section[0] in form.titles]
-
-
-def by_rules(form: Form, sections: Sequence[Section]) -> list[Section]:
-    """Return the sections that rules fill."""
-    return [section for section in sections if section[0] not in form.titles]
-
-
 # -- Checks of a new page -----------------------------------------------------
 
 
@@ -682,7 +658,7 @@ DAY = len("- 2026-11-18")
 
 def mark_of(home: Home, page: Page, project: str, words: str) -> str:
     """Return a fingerprint of the page and of the memories that the writer's lines cite."""
-    lines = _lines_of(by_writer(form_of(project), sections_of(words)))
+    lines = _lines_of(form_of(project).written(words))
     named = {memory.id: memory for line in lines for memory in _memories(home, line)}
     return f"{page.mark} {mark(named[key] for key in sorted(named))}" if named else page.mark
 
@@ -714,14 +690,14 @@ def page_objection(home: Home, step: Step) -> str | None:
 
 
 def _is_borne_out(home: Home, step: Step, page: Page) -> bool:
-    form, sections = form_of(step.project), sections_of(step.words)
-    before = by_source(by_rules(form, sections_of(page.part)))
-    for source, line in by_source(by_rules(form, sections)).items():
+    form = form_of(step.project)
+    before = form.ruled(page.part)
+    for source, line in form.ruled(step.words).items():
         is_kept = line == before.get(source) and stays(home, step.project, source)
         if not is_kept and not _bears_out(home, step.project, source):
             return False
     return all(
-        may_stand(home, form, step.project, line) for line in _lines_of(by_writer(form, sections))
+        may_stand(home, form, step.project, line) for line in _lines_of(form.written(step.words))
     )
 
 
@@ -779,7 +755,7 @@ def is_decision(home: Home, memory: Memory, project: str) -> bool:
     """Return True if a memory is a current decision of the owner in the project."""
     return (
         memory.kind is Kind.DECISION
-        and is_owners(memory)
+        and memory.is_owners
         and memory.is_vouched
         and is_current(memory, home.today())
         and memory.project == project
@@ -788,10 +764,10 @@ def is_decision(home: Home, memory: Memory, project: str) -> bool:
 
 def _count_lost_lines(home: Home, step: Step, page: Page) -> tuple[int, int]:
     """Return the number of nacre's lines and the number that would be lost without replacement."""
-    form, was, becomes = form_of(step.project), sections_of(page.part), sections_of(step.words)
-    before, after = by_source(by_rules(form, was)), by_source(by_rules(form, becomes))
-    written = _lines_of(by_writer(form, was))
-    cited = {reference for line in _lines_of(becomes) for reference in references_of(line)}
+    form = form_of(step.project)
+    before, after = form.ruled(page.part), form.ruled(step.words)
+    written, becomes = _lines_of(form.written(page.part)), _lines_of(sections_of(step.words))
+    cited = {reference for line in becomes for reference in references_of(line)}
     lost = [
         line
         for line in written
@@ -943,17 +919,14 @@ def plan_pages(
     New sessions, a writer's draft, or lines that are no longer valid are reasons to write a page.
     ``memories`` must be active. ``drafts`` are keyed by project, with an empty key for the profile.
     """
-    steps, promotions = [], []
-    for slug in sorted({file.slug for file in home.files.projects()}):
+    planned = []
+    for slug in (*sorted({file.slug for file in home.files.projects()}), ""):
         if project in (None, slug):
-            project_memories = [memory for memory in memories if memory.project == slug]
-            promotion, step = _promotion(
-                home, slug, project_memories, drafts.get(slug), backfill=backfill
-            )
-            promotions += [promotion] if promotion else []
-            steps += [step] if step else []
-    profile = _profile(home, drafts.get("")) if project is None else None
-    return [*steps, *([profile] if profile else [])], promotions
+            own = [memory for memory in memories if memory.project == slug]
+            planned.append(_promotion(home, slug, own, drafts.get(slug), backfill=backfill))
+    return [step for _, step in planned if step], [
+        promotion for promotion, _ in planned if promotion
+    ]
 
 
 def _promotion(
@@ -963,22 +936,22 @@ def _promotion(
         page = read_page(home, slug)
     except UNREADABLE:
         return None, None
-    sessions = latest(home, slug, _since(home, page, backfill=backfill))
+    sessions = latest(home, slug, _since(home, page, backfill=backfill)) if slug else []
     promotion = weigh(slug, sessions, home.now()) if sessions else None
     is_worth = promotion is not None and not promotion.failed
     written = _sections_to_write(home, page, slug, draft)
-    if not (is_worth or draft or written != _written_before(page, slug)):
+    before = form_of(slug).written(page.part)
+    if not (is_worth or draft or written != before):
         return promotion, None
     words = home.redactor.clean(_part(home, slug, memories, page, written, is_worth=is_worth))
-    if words == page.part or not (words or _written_before(page, slug)):
+    if words == page.part or not (words or before):
         return promotion, None
-    days = (
-        f"{count(len(sessions), 'session')} up to {_day(sessions[0].stored.ended)}"
-        if sessions
-        else ""
-    )
-    why = [f"{days}, score {promotion.score:.2f}"] if promotion and is_worth else []
-    return _checked_step(home, page, slug, words, draft, why, promotion)
+    why = [draft.why] if draft else []
+    if promotion and is_worth:
+        days = f"{count(len(sessions), 'session')} up to {_day(sessions[0].stored.ended)}"
+        why.insert(0, f"{days}, score {promotion.score:.2f}")
+    reason = "; ".join(why) or "its sources no longer hold"
+    return _checked_step(home, page, slug, words, draft, reason, promotion)
 
 
 def _checked_step(
@@ -987,11 +960,10 @@ def _checked_step(
     slug: str,
     words: str,
     draft: PageDraft | None,
-    why: Sequence[str],
+    reason: str,
     promotion: Promotion | None,
 ) -> tuple[Promotion | None, Step | None]:
     """Return the promotion and the step that writes a page, or the promotion with an objection to the step."""
-    reason = "; ".join([*why, *([draft.why] if draft else [])]) or "its sources no longer hold"
     step = Step(
         DreamAction.PAGE,
         (),
@@ -1009,33 +981,17 @@ def _checked_step(
     return (promotion if promotion and not promotion.failed else None), step
 
 
-def _profile(home: Home, draft: PageDraft | None) -> Step | None:
-    try:
-        page = read_page(home, "")
-    except UNREADABLE:
-        return None
-    written = _sections_to_write(home, page, "", draft)
-    words = home.redactor.clean(compose(written))
-    if words == page.part or not (draft or page.part):
-        return None
-    return _checked_step(home, page, "", words, draft, (), None)[1]
-
-
 def _sections_to_write(
     home: Home, page: Page, project: str, draft: PageDraft | None
 ) -> list[Section]:
     """Return the sections of the draft or, if there is no draft, the page's still valid lines by a writer."""
     form = form_of(project)
     if draft:
-        return by_writer(form, draft.sections)
+        return list(draft.sections)
     return [
         (title, tuple(line for line in lines if may_stand(home, form, project, line)))
-        for title, lines in _written_before(page, project)
+        for title, lines in form.written(page.part)
     ]
-
-
-def _written_before(page: Page, project: str) -> list[Section]:
-    return by_writer(form_of(project), sections_of(page.part))
 
 
 def _since(home: Home, page: Page, *, backfill: bool) -> datetime | None:
@@ -1043,13 +999,11 @@ def _since(home: Home, page: Page, *, backfill: bool) -> datetime | None:
     if backfill:
         return None
     ends = [
-        session.ended for source in _ruled_before(page) for session in sessions_named(home, source)
+        session.ended
+        for source in OF_PROJECT.ruled(page.part)
+        for session in sessions_named(home, source)
     ]
     return max((end for end in ends if end), default=home.now() - WINDOW)
-
-
-def _ruled_before(page: Page) -> dict[str, str]:
-    return by_source(by_rules(form_of("project"), sections_of(page.part)))
 
 
 def _part(
@@ -1080,7 +1034,7 @@ def activity(home: Home, slug: str, page: Page, sessions: Sequence[SummarisedSes
     """
     lines = tuple(_session_line(home, session) for session in sessions if session.topics)
     shown = by_source([("", lines)])
-    for source, line in _ruled_before(page).items():
+    for source, line in form_of(slug).ruled(page.part).items():
         if source not in shown and stays(home, slug, source):
             shown[source] = line
     return sorted(shown.values(), key=lambda line: line[:DAY], reverse=True)[:SESSIONS_SHOWN]

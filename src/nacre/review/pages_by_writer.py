@@ -22,21 +22,27 @@ from nacre.home.home import Home
 from nacre.home.projects import REFERENCE_CHARACTERS, as_line, references_of, rests_on_what_holds
 from nacre.home.spending import NONE, name_for
 from nacre.learn.extract import is_covered, may_be_shown
-from nacre.llm.failures import ask
+from nacre.llm.failures import Schema, ask
 from nacre.llm.providers import describe
 from nacre.memories.vectors import embed_memories
 from nacre.protocols import LanguageModel
 from nacre.redact.redactor import Redactor
-from nacre.review.consolidate import NO_WRITER, DreamEstimate, PageDraft, Step, answers, writer_of
+from nacre.review.consolidate import (
+    NO_WRITER,
+    DreamEstimate,
+    PageDraft,
+    Section,
+    Step,
+    answers,
+    writer_of,
+)
 from nacre.review.pages import (
     SESSIONS_SHOWN,
     UNREADABLE,
     Cluster,
     Form,
     Page,
-    Section,
     activity,
-    by_writer,
     clusters,
     fingerprint,
     form_of,
@@ -44,7 +50,6 @@ from nacre.review.pages import (
     mark,
     plain_words,
     read_page,
-    sections_of,
     sessions_named,
     unlike_sources,
 )
@@ -57,16 +62,17 @@ from nacre.review.relations import (
     ask_for_relations,
     batches,
     known_pairs,
+    numbered,
     prompt_of,
     size_of,
     tokens_for_relations,
     wanted_pairs,
     words_of,
 )
-from nacre.values.memory import Kind, Memory
+from nacre.store.memories import UsageById
+from nacre.values.memory import Kind, Memory, by_id
 from nacre.values.models import DOLLAR, Prompt, Tokens
 from nacre.values.reports import OnProgress
-from nacre.values.review import Usage
 from nacre.values.session import Speaker, Task
 
 BORNE = "borne-1"
@@ -81,7 +87,7 @@ class Finding(StrEnum):
     NOT_BORNE = "not_borne"
 
 
-class Looked(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+class Looked(Schema):
     """What a second look finds of one line."""
 
     number: int
@@ -89,7 +95,7 @@ class Looked(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     what: str
 
 
-class SecondLook(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+class SecondLook(Schema):
     """What a second look finds of each line."""
 
     cases: list[Looked]
@@ -104,6 +110,11 @@ class Source:
     speaker: Speaker
     day: str
     text: str
+
+    @property
+    def shown(self) -> dict[str, object]:
+        """The statement as shown to the writer."""
+        return {"said_by": self.speaker.value, "day": self.day, "text": self.text}
 
 
 @frozen
@@ -165,23 +176,12 @@ class PageQuestion:
 
     def prompt(self) -> Prompt:
         """Return the prompt that asks for the page."""
-        shown = [
-            quoted(
-                {
-                    "number": number,
-                    "kind": source.kind,
-                    "said_by": source.speaker.value,
-                    "day": source.day,
-                    "text": source.text,
-                }
-            )
-            for number, source in enumerate(self.sources, 1)
-        ]
+        text = numbered({"kind": source.kind, **source.shown} for source in self.sources)
         lines = [
             quoted({"section": field, "text": words, "numbers": list(numbers)})
             for field, words, numbers in self.before
         ]
-        parts = [*shown, *(["", "The page has these lines:", *lines] if lines else [])]
+        parts = [text, *(["", "The page has these lines:", *lines] if lines else [])]
         return prompt_of(self.form.prompt, "\n".join(parts), self.form.answer, self.seconds)
 
     def _proposed(self, answer: msgspec.Struct) -> Iterator[Proposed]:
@@ -198,11 +198,14 @@ class PageQuestion:
     def _confirmed_lines(self, proposed: Sequence[Proposed]) -> list[Proposed] | None:
         """Return the lines confirmed by a second call, or ``None`` if that call also confirms the false probe."""
         at, probe = probe_beside([line.line for line in proposed])
-        cases = [case_of(line) for line in proposed]
-        common = {"said_by": Speaker.OWNER.value, "day": proposed[0].sources[0].day}
-        cases[at:at] = [{"line": probe[0], "sources": [{**common, "text": probe[1]}]}]
-        text = "\n".join(quoted({"number": number, **case}) for number, case in enumerate(cases, 1))
-        answer = ask(self.model, prompt_of(BORNE, text, SecondLook, self.seconds), SecondLook)
+        cases: list[dict[str, object]] = [
+            {"line": line.words, "sources": [source.shown for source in line.sources]}
+            for line in proposed
+        ]
+        false_source = Source("", "", Speaker.OWNER, proposed[0].sources[0].day, probe[1])
+        cases[at:at] = [{"line": probe[0], "sources": [false_source.shown]}]
+        prompt = prompt_of(BORNE, numbered(cases), SecondLook, self.seconds)
+        answer = ask(self.model, prompt, SecondLook)
         findings = {case.number: case.finding for case in answer.cases}
         if findings.get(at + 1) is not Finding.NOT_BORNE:
             return None
@@ -222,15 +225,6 @@ class PageQuestion:
                 fitting = sum(size <= self.form.summary_characters for size in sizes)
                 lines = lines[:fitting]
             yield title, tuple(line.line for line in lines)
-
-
-def case_of(line: Proposed) -> dict[str, object]:
-    """Return a line and its sources for verification."""
-    sources = [
-        {"said_by": source.speaker.value, "day": source.day, "text": source.text}
-        for source in line.sources
-    ]
-    return {"line": line.words, "sources": sources}
 
 
 def probe_beside(texts: Sequence[str]) -> tuple[int, tuple[str, str]]:
@@ -428,7 +422,7 @@ def _memories_to_show(memories: Sequence[Memory], named: set[str]) -> list[Memor
     alternating = (memory for pair in zip(by_weight, by_day, strict=True) for memory in pair)
     chosen: list[Memory] = []
     tokens_left = TOKENS_SHOWN
-    for memory in {memory.id: memory for memory in (*on_page, *alternating)}.values():
+    for memory in by_id((*on_page, *alternating)).values():
         tokens_left -= _size(_source(memory))
         if tokens_left >= 0:
             chosen.append(memory)
@@ -455,11 +449,7 @@ def _size(source: Source) -> int:
 def _lines_before(page: Page, form: Form) -> list[tuple[str, str]]:
     """Return each line that a writer wrote on the page, with the section's field."""
     fields = {title: field for field, title, _ in form.sections}
-    return [
-        (fields[title], line)
-        for title, lines in by_writer(form, sections_of(page.part))
-        for line in lines
-    ]
+    return [(fields[title], line) for title, lines in form.written(page.part) for line in lines]
 
 
 def _of_sessions(home: Home, project: str, page: Page, writer: str) -> Iterator[Source]:
@@ -521,19 +511,6 @@ def consult(
     )
 
 
-def estimate_consulting(
-    home: Home, memories: Sequence[Memory], project: str | None, settled: Sequence[str]
-) -> tuple[int, int, int, Tokens]:
-    """Return how many pages and pairs a dream asks about, and the maximum number of calls and tokens."""
-    name = name_for(home, Task.DREAM)
-    pages = wanted_pages(home, memories, project, name)
-    pairs = wanted_pairs(home, memories, settled, name)
-    page_calls, page_tokens = tokens_for(pages)
-    pair_calls, pair_tokens = tokens_for_relations(pairs)
-    tokens = Tokens(page_tokens.input + pair_tokens.input, page_tokens.output + pair_tokens.output)
-    return min(len(pages), MOST_PAGES), min(len(pairs), MOST_PAIRS), page_calls + pair_calls, tokens
-
-
 # -- Clusters of similar memories ---------------------------------------------
 
 
@@ -549,7 +526,7 @@ _ANSWER_TOKENS_WRITING = 200
 def ask_about_clusters(
     home: Home,
     memories: Sequence[Memory],
-    usage: Mapping[str, Usage],
+    usage: UsageById,
     *,
     background: bool,
     on_progress: OnProgress | None = None,
@@ -599,11 +576,11 @@ def estimate(
     calls = 2 * len(batches(chosen))
     asking = sum(count_tokens(words_of(prompt)) for prompt in (SORT, COMPARE)) * calls // 2
     tokens = Tokens(asking + 2 * sum(map(size_of, chosen)), _ANSWER_TOKENS_WRITING * len(chosen))
-    pages = pairs = 0
+    pages, pairs = [], []
     if all_memories is not None:
-        pages, pairs, more_calls, more = estimate_consulting(
-            home, all_memories, project, list_settled(home)
-        )
+        pages = wanted_pages(home, all_memories, project, name)
+        pairs = wanted_pairs(home, all_memories, list_settled(home), name)
+    for more_calls, more in (tokens_for(pages), tokens_for_relations(pairs)):
         calls += more_calls
         tokens = Tokens(tokens.input + more.input, tokens.output + more.output)
     try:
@@ -619,8 +596,8 @@ def estimate(
         ceil(tokens.cost(price) * DOLLAR) if price else None,
         unasked,
         note,
-        pages,
-        pairs,
+        min(len(pages), MOST_PAGES),
+        min(len(pairs), MOST_PAIRS),
     )
 
 

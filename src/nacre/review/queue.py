@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
-from itertools import chain, combinations, takewhile
+from itertools import chain, combinations
 from typing import TYPE_CHECKING, Annotated
 
 from nacre.base.bounds import bounds
@@ -40,7 +40,7 @@ from nacre.review.contradictions import (
     RESOLVE,
     GapReference,
     Item,
-    References,
+    Items,
     keep_reason,
     list_pending,
     merge_into,
@@ -48,7 +48,7 @@ from nacre.review.contradictions import (
     target_of,
 )
 from nacre.values.fields import Offset, OnlyProject
-from nacre.values.memory import REVIEW, HeldCandidate, Kind, Link, Memory, Operation
+from nacre.values.memory import REVIEW, HeldCandidate, Kind, Link, Memory, Operation, by_id
 from nacre.values.models import NOT_SURE, AskedQuestion
 from nacre.values.recall import Filter, RecallQuery
 from nacre.values.reports import StoreOutcome
@@ -61,7 +61,6 @@ from nacre.values.review import (
     Relates,
     Unanswered,
     UnansweredQuestion,
-    Usage,
 )
 from nacre.values.session import Speaker, Trust
 
@@ -75,7 +74,6 @@ def resolve(
     home: Home,
     reference: Item,
     choice: Annotated[Choice, bounds("The memory that holds.")],
-    *,
     reason: Annotated[str | None, bounds("The reason, kept in the ledger.")] = None,
 ) -> Pair:
     """Settle two memories in conflict, as a person decides. Raises NotFoundError, ConflictError."""
@@ -163,14 +161,14 @@ def _doubts(home: Home) -> list[tuple[Memory, QueuedReview]]:
     queue_reviews(home)
     entries = home.reviews.pending()
     rows = home.memories.rows_of([entry.memory for entry in entries])
-    memories = {memory.id: memory for memory in rows.values()}
+    memories = by_id(rows.values())
     return [(memories[entry.memory], entry) for entry in entries]
 
 
 @operation("review-keep", writes=True, owners=True)
 def keep_items(
     home: Home,
-    references: References,
+    references: Items,
     *,
     content: Annotated[str | None, bounds("Keep the single item with this text.")] = None,
     into: Annotated[
@@ -249,12 +247,10 @@ def _keep_doubted(
             kept = [_reword(change, kept[0], content)]
         keep(change, kept)
         with change.transaction():
-            change.append(
-                [change.entry(REVIEW, **memories_in_entry([memory.id for memory in kept]))]
-            )
+            change.note(REVIEW, **memories_in_entry([memory.id for memory in kept]))
             for memory in kept:
                 home.reviews.dismiss(memory.id, to_ms(change.at) or 0)
-                if usage.get(memory.id, Usage()).quality < KEPT_QUALITY:
+                if usage[memory.id].quality < KEPT_QUALITY:
                     home.usage.set_quality(memory.id, KEPT_QUALITY)
     return kept
 
@@ -289,8 +285,7 @@ def _merge(home: Home, memory: Memory, into: str, content: str | None) -> Memory
 @operation("review-drop", writes=True, owners=True)
 def drop(
     home: Home,
-    references: References,
-    *,
+    references: Items,
     reason: Annotated[
         str | None,
         bounds("Why the memories are retired; default: the reason of the review."),
@@ -320,9 +315,7 @@ def _waiting(home: Home, references: Sequence[str]) -> list[tuple[Memory, Queued
     """Return each referenced memory with the first pending review entry."""
     catch_up(home)
     waiting = {memory.id: (memory, entry) for memory, entry in reversed(_doubts(home))}
-    referenced = {
-        memory.id: memory for memory in (store.get(home, reference) for reference in references)
-    }
+    referenced = by_id(store.get(home, reference) for reference in references)
     absent = next((memory for memory in referenced.values() if memory.id not in waiting), None)
     if absent:
         raise NotFoundError(
@@ -471,16 +464,12 @@ def _unconnected(home: Home) -> list[Question]:
     active = [
         memory for memory in home.memories.everything() if memory.is_active and memory.is_vouched
     ]
-    memories = {memory.id: memory for memory in active}
+    memories = by_id(active)
     connected = home.links.connected()
     near = {(link.source, link.target): link.strength for link in home.links.alike()}
     shared = _sharing(active)
     usage = home.usage.of(list(memories))
-    uses = {
-        memory.id: len(memory.confirmed)
-        + (usage[memory.id].access_count if memory.id in usage else 0)
-        for memory in active
-    }
+    uses = {memory.id: len(memory.confirmed) + usage[memory.id].access_count for memory in active}
     ranked: dict[tuple[str, str], tuple[int, float, float, Question]] = {}
     for pair in chain(near, shared):
         if pair in connected or any(memory_id not in memories for memory_id in pair):
@@ -561,7 +550,7 @@ def answer(
                 "these two memories have no conflict", hint="--link contradicts creates one"
             )
         pair = contradictions.resolve(home, pair, keep)
-        memories = {memory.id: memory for memory in (pair.older, pair.newer)}
+        memories = by_id((pair.older, pair.newer))
         return Reflected("settled", memories[first.id], memories[second.id])
     with home.change(_ACTION, subject=first.subject) as change, change.transaction():
         if link:
@@ -604,7 +593,7 @@ def _add_link(
         first, second = (second, first) if second.is_said_after(first) else (first, second)
     elif pair:
         pair = settle(change, pair, Choice.KEEP_BOTH)
-        memories = {memory.id: memory for memory in (pair.older, pair.newer)}
+        memories = by_id((pair.older, pair.newer))
         first, second = memories[first.id], memories[second.id]
     others = [old for old in first.links if (old.rel, old.to) != (link.value, second.id)]
     first = replace(first, links=(*others, Link(link.value, second.id, origin=ORIGIN)))
@@ -660,12 +649,8 @@ def reopen(home: Home, reference: Item) -> Memory:
     was changed since.
     """
     reference = reference.strip()
-    candidates = home.candidates.settled(reference)
-    if len(candidates) > 1:
-        raise ConflictError(
-            f"{reference!r} matches several candidates", hint="give more characters of the id"
-        )
-    return _reopen_candidate(home, candidates[0]) if candidates else _reopen_review(home, reference)
+    candidate = contradictions.single(home.candidates.settled(reference), reference)
+    return _reopen_candidate(home, candidate) if candidate else _reopen_review(home, reference)
 
 
 def _reopen_candidate(home: Home, candidate: HeldCandidate) -> Memory:
@@ -677,7 +662,7 @@ def _reopen_candidate(home: Home, candidate: HeldCandidate) -> Memory:
             "the changes of this decision are unknown after a rebuild without git",
             hint=f"nacre retire {kept.id[-8:]} retires the memory",
         )
-    with home.database.transaction():
+    with home.transaction():
         home.candidates.unsettle(candidate.memory.id)
     return candidate.memory
 
@@ -707,7 +692,7 @@ def _reopen_review(home: Home, reference: str) -> Memory:
             f"there is no review decision about {reference}",
             hint="nacre undo reverts other changes",
         )
-    with home.database.transaction():
+    with home.transaction():
         home.reviews.reopen(memories[0].id, at)
     return get(home, memories[0].id)
 
@@ -734,7 +719,7 @@ MOST_QUESTIONS = 300
 """Maximum number of wordings, latest first, that are grouped and embedded."""
 
 MOST_ASKED_AGAIN = 60
-"""Maximum number of wordings per listing for which an answer is searched again."""
+"""Maximum number of wordings per listing for which an answer is searched again. Others count as unanswered."""
 
 _DISMISSED = "gaps.dismissed"
 _MAX_DISMISSED = 2_000
@@ -779,12 +764,16 @@ def list_unanswered(
     groups, by = _groups(home, timedelta(days=days), project)
     frequent = [group for group in groups if _describe_gap(group).times >= min_times]
     shown: list[UnansweredQuestion] = []
-    closed = 0
-    recheck = _Recheck(home)
+    closed = searches = 0
     for wordings in frequent:
         if len(shown) == limit:
             break
-        unresolved = recheck.without_answer(wordings)
+        unresolved = _ranked(wordings)
+        while unresolved and searches < MOST_ASKED_AGAIN:
+            searches += 1
+            if not _has_answer(home, unresolved[0]):
+                break
+            del unresolved[0]
         if unresolved and _describe_gap(unresolved).times >= min_times:
             shown.append(_describe_gap(unresolved))
         else:
@@ -796,7 +785,7 @@ def list_unanswered(
 def dismiss(home: Home, reference: GapReference) -> UnansweredQuestion:
     """Hide a gap in all its wordings. Raises NotFoundError, ConflictError."""
     wordings = _find_group(home, reference)
-    with home.database.transaction():
+    with home.transaction():
         dismissed = dict.fromkeys([*_dismissed(home), *(wording.key for wording in wordings)])
         home.usage.set_value(_DISMISSED, json.dumps(list(dismissed)[-_MAX_DISMISSED:]))
     return _describe_gap(wordings)
@@ -809,14 +798,14 @@ def add_todo(home: Home, reference: GapReference) -> StoreOutcome:
     The todo answers the question from then on. Raises NotFoundError, ConflictError, and errors of storing.
     """
     wordings = _find_group(home, reference)
-    projects = sum((wording.projects for wording in wordings), Counter[str]()).most_common(1)
-    question = shorten(_describe_gap(wordings).question, _TODO_CHARACTERS)
+    gap = _describe_gap(wordings)
+    question = shorten(gap.question, _TODO_CHARACTERS)
     new = StoreRequest(
         content=f"Write down: {question}",
         kind=Kind.TODO,
         importance=6,
         speaker=Speaker.OWNER,
-        project=projects[0][0] if projects else None,
+        project=next(iter(gap.projects), None),
     )
     return store.store(home, new)
 
@@ -825,7 +814,12 @@ def _groups(
     home: Home, since: timedelta, project: str | None = None
 ) -> tuple[list[list[_Wording]], str]:
     """Return groups of wordings that were not dismissed, most frequent first."""
-    wordings = list(_wordings(home, since, project))[:MOST_QUESTIONS]
+    fold_notes(home)
+    cases: dict[str, list[AskedQuestion]] = {}
+    for case in home.traces.unanswered(home.now() - since):
+        if not case.is_narrowed and (project is None or project in case.projects):
+            cases.setdefault(" ".join(case.text.lower().split()), []).append(case)
+    wordings = [_Wording(same[0].text, tuple(same)) for same in cases.values()][:MOST_QUESTIONS]
     wordings.reverse()  # later wordings join existing groups
     places, by = group(home, [wording.text for wording in wordings]) if wordings else ([], "words")
     dismissed = set(_dismissed(home))
@@ -834,45 +828,19 @@ def _groups(
     return sorted(kept, key=lambda members: _rank(_describe_gap(members))), by
 
 
-def _wordings(home: Home, since: timedelta, project: str | None) -> Iterator[_Wording]:
-    fold_notes(home)
-    cases: dict[str, list[AskedQuestion]] = {}
-    for case in home.traces.unanswered(home.now() - since):
-        if not case.is_narrowed and (project is None or project in case.projects):
-            cases.setdefault(" ".join(case.text.lower().split()), []).append(case)
-    for same in cases.values():
-        yield _Wording(same[0].text, tuple(same))
-
-
-class _Recheck:
-    """Repeated search for answers to up to ``MOST_ASKED_AGAIN`` wordings. Further wordings count as unanswered."""
-
-    def __init__(self, home: Home) -> None:
-        self._home = home
-        self._left = MOST_ASKED_AGAIN
-
-    def without_answer(self, wordings: Sequence[_Wording]) -> list[_Wording]:
-        """Return the wordings, most frequent first, starting with the first unanswered wording."""
-        ranked = _ranked(wordings)
-        answered_first = takewhile(self._is_answered, ranked)
-        return ranked[sum(1 for _ in answered_first) :]
-
-    def _is_answered(self, wording: _Wording) -> bool:
-        if self._left <= 0:
-            return False
-        self._left -= 1
-        turns = min(1, self._home.settings.whole("recall.turns"))
-        query = RecallQuery(
-            wording.text,
-            filter=Filter(projects=tuple(sorted(wording.projects))),
-            limit=1,
-            turns=turns,
-            confident=True,
-            update=False,
-            co_recall=False,
-        )
-        result = recall_recall.recall(self._home, query)
-        return bool(result.hits or result.turns)
+def _has_answer(home: Home, wording: _Wording) -> bool:
+    """Search for an answer again."""
+    query = RecallQuery(
+        wording.text,
+        filter=Filter(projects=tuple(sorted(wording.projects))),
+        limit=1,
+        turns=min(1, home.settings.whole("recall.turns")),
+        confident=True,
+        update=False,
+        co_recall=False,
+    )
+    result = recall_recall.recall(home, query)
+    return bool(result.hits or result.turns)
 
 
 def _describe_gap(wordings: Sequence[_Wording]) -> UnansweredQuestion:

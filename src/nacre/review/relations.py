@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import cache
 from importlib.resources import files
@@ -19,16 +19,17 @@ from nacre.base.text import count_tokens, one_line, shorten, title_of, visible
 from nacre.base.times import shown_day
 from nacre.home.home import Home
 from nacre.learn.extract import may_be_shown
-from nacre.llm.failures import ask, schema_of
+from nacre.llm.failures import Schema, ask, schema_of
 from nacre.protocols import LanguageModel
 from nacre.redact.redactor import Redactor
-from nacre.review.consolidate import DreamAction, Step, answers
-from nacre.review.pages import Cluster, fingerprint, is_owners, last_stated, mark, unfit, weight
+from nacre.review.consolidate import DreamAction, MemoriesById, Step, answers
+from nacre.review.pages import Cluster, fingerprint, last_stated, mark, unfit, weight
 from nacre.review.queue import list_unconnected
-from nacre.values.memory import Kind, Memory
+from nacre.store.memories import UsageById
+from nacre.values.memory import Kind, Memory, by_id
 from nacre.values.models import Prompt, Tokens
 from nacre.values.reports import OnProgress
-from nacre.values.review import Relates, Usage
+from nacre.values.review import Relates
 from nacre.values.session import Task
 
 SORT, COMPARE = "sort-1", "compare-1"
@@ -44,7 +45,7 @@ _REASON_CHARACTERS = 160
 _PLAIN = str.maketrans("[]<>", "()()")
 
 
-class Same(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+class Same(Schema):
     """Memories that say the same: the one whose words hold all of it, or words that do."""
 
     numbers: list[int]
@@ -53,7 +54,7 @@ class Same(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     why: str
 
 
-class Over(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+class Over(Schema):
     """A memory that a later one has ended."""
 
     number: int
@@ -61,7 +62,7 @@ class Over(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     why: str
 
 
-class Sorted(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+class Sorted(Schema):
     """What a writer answers of some clusters."""
 
     merges: list[Same]
@@ -79,7 +80,7 @@ class Finding(StrEnum):
     HOLDS = "holds"
 
 
-class Compared(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+class Compared(Schema):
     """What is found of one case."""
 
     number: int
@@ -87,7 +88,7 @@ class Compared(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     what: str
 
 
-class Comparisons(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+class Comparisons(Schema):
     """What is found of each case."""
 
     cases: list[Compared]
@@ -107,7 +108,7 @@ def sort_prompt(clusters: Sequence[Cluster], seconds: float) -> Prompt:
 
 
 def compare_prompt(
-    steps: Sequence[Step], memories: Mapping[str, Memory], probe: Cluster, seconds: float
+    steps: Sequence[Step], memories: MemoriesById, probe: Cluster, seconds: float
 ) -> Prompt:
     """Return the prompt that verifies steps. The writer must reject the included probe."""
     cases: list[dict[str, object]] = []
@@ -124,8 +125,7 @@ def compare_prompt(
         {"statement": texts[0], "memories": texts},
         {"earlier": texts[0], "later": texts[1]},
     ]
-    lines = [quoted({"number": number, **case}) for number, case in enumerate(cases, 1)]
-    return prompt_of(COMPARE, "\n".join(lines), Comparisons, seconds)
+    return prompt_of(COMPARE, numbered(cases), Comparisons, seconds)
 
 
 def is_right(step: Step, result: Compared | None) -> bool:
@@ -216,6 +216,11 @@ def prompt_of(name: str, text: str, answer: type[msgspec.Struct], seconds: float
     )
 
 
+def numbered(cases: Iterable[Mapping[str, object]]) -> str:
+    """Return cases as numbered lines of JSON."""
+    return "\n".join(quoted({"number": number, **case}) for number, case in enumerate(cases, 1))
+
+
 def _as_member(memory: Memory, number: int) -> str:
     fields = {
         "number": number,
@@ -273,7 +278,7 @@ class Consultation:
 
     model: LanguageModel
     redactor: Redactor
-    usage: Mapping[str, Usage]
+    usage: UsageById
     seconds: float
 
     def about(self, clusters: Sequence[Cluster]) -> Outcome:
@@ -289,7 +294,7 @@ class Consultation:
         if any(memory.id in probe_ids for memory in _members(_named(answer), shown)):
             return Outcome(misled=1)
         steps, refused = self._sift(answer, shown, clusters)
-        memories = {memory.id: memory for memory in shown}
+        memories = by_id(shown)
         if not steps:
             return Outcome(refused=tuple(refused), settled=tuple(map(fingerprint, clusters)))
         looked = verify_steps(
@@ -325,9 +330,11 @@ class Consultation:
         """
         good: list[Step] = []
         refused: list[Failed] = []
-        memories = {memory.id: memory for memory in shown}
+        memories = by_id(shown)
         together = [{memory.id for memory in cluster} for cluster in clusters]
-        for step in (*self._endings(answer, shown), *self._mergings(answer, shown)):
+        over = {memory.id for memory in _members([over.number for over in answer.over], shown)}
+        mergings = (self._merging(same, over, shown) for same in answer.merges)
+        for step in filter(None, (*self._endings(answer, shown), *mergings)):
             named = {*step.ends, step.into or ""}
             ended = {end for other in good for end in other.ends}
             staying = {other.into for other in good}
@@ -356,16 +363,8 @@ class Consultation:
                     mark=mark((later, earlier)),
                 )
 
-    def _mergings(self, answer: Sorted, shown: Sequence[Memory]) -> Iterator[Step]:
-        over = {memory.id for memory in _members([over.number for over in answer.over], shown)}
-        for same in answer.merges:
-            members = [memory for memory in _members(same.numbers, shown) if memory.id not in over]
-            if step := self._merging(same, members, shown):
-                yield step
-
-    def _merging(
-        self, same: Same, members: Sequence[Memory], shown: Sequence[Memory]
-    ) -> Step | None:
+    def _merging(self, same: Same, over: Collection[str], shown: Sequence[Memory]) -> Step | None:
+        members = [memory for memory in _members(same.numbers, shown) if memory.id not in over]
         if len(members) < 2:
             return None
         words = self.redactor.clean(visible(same.words or "").strip())
@@ -446,9 +445,7 @@ class Side(StrEnum):
     B = "b"
 
 
-class Related(
-    msgspec.Struct, forbid_unknown_fields=True, frozen=True, rename={"leads_from": "from"}
-):
+class Related(Schema, rename={"leads_from": "from"}):
     """How the two of a case stand to each other."""
 
     number: int
@@ -457,7 +454,7 @@ class Related(
     why: str
 
 
-class Relations(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+class Relations(Schema):
     """How the two of each case stand to each other."""
 
     cases: list[Related]
@@ -512,17 +509,15 @@ def ask_for_relations(
     seconds = home.settings.number("models.timeout_seconds")
     questions = [PairsQuestion(part, model, home.redactor, seconds).answer for part in parts]
     results, failed = answers(home, questions, on_progress)
-    misled = sum(result is not None and result.is_misled for result in results)
+    misled = sum(result.misled for result in results if result)
     good = [
         (part, result)
         for part, result in zip(parts, results, strict=True)
-        if result and not result.is_misled
+        if result and not result.misled
     ]
     steps = tuple(step for _, result in good for step in result.steps)
-    linked = {step.mark for step in steps}
-    settled = tuple(
-        settled_mark(mark(pair)) for part, _ in good for pair in part if mark(pair) not in linked
-    )
+    marks = {mark(pair) for part, _ in good for pair in part} - {step.mark for step in steps}
+    settled = tuple(map(settled_mark, sorted(marks)))
     note = failed or (_MISLED.format(misled, len(parts)) if misled else None)
     return RelationsAsked(steps, settled, len(pairs) - len(chosen), note)
 
@@ -540,14 +535,6 @@ def tokens_for_relations(pairs: Sequence[Pair]) -> tuple[int, Tokens]:
 
 
 @frozen
-class PairsAnswered:
-    """Link steps, and whether the writer connected a probe."""
-
-    steps: tuple[Step, ...] = ()
-    is_misled: bool = False
-
-
-@frozen
 class PairsQuestion:
     """A question about the relations of pairs, which is asked twice."""
 
@@ -556,26 +543,26 @@ class PairsQuestion:
     redactor: Redactor
     seconds: float
 
-    def answer(self) -> PairsAnswered:
+    def answer(self) -> Outcome:
         """Ask twice, without changing anything. Raises the model's errors."""
         first = self._ask_pairs(self.pairs)
         if first is None:
-            return PairsAnswered(is_misled=True)
+            return Outcome(misled=1)
         open_ = [
             (pair, relation)
             for pair, relation in zip(self.pairs, first, strict=True)
             if relation and relation.relation is not Relation.NONE
         ]
         if not open_:
-            return PairsAnswered()
+            return Outcome()
         second = self._ask_pairs([(pair[1], pair[0]) for pair, _ in open_])
         if second is None:
-            return PairsAnswered(is_misled=True)
+            return Outcome(misled=1)
         steps = (
             self._step(pair, relation, again)
             for (pair, relation), again in zip(open_, second, strict=True)
         )
-        return PairsAnswered(tuple(step for step in steps if step))
+        return Outcome(tuple(step for step in steps if step))
 
     def _ask_pairs(self, pairs: Sequence[Pair]) -> list[Related | None] | None:
         """Return the answer for each pair, or ``None`` if the writer connected the probe."""
@@ -595,8 +582,7 @@ class PairsQuestion:
         cases[at:at] = [
             {side: {**common, "text": text} for side, text in zip("ab", probe, strict=True)}
         ]
-        lines = [quoted({"number": number, **case}) for number, case in enumerate(cases, 1)]
-        return prompt_of(RELATE, "\n".join(lines), Relations, self.seconds)
+        return prompt_of(RELATE, numbered(cases), Relations, self.seconds)
 
     def _step(self, pair: Pair, first: Related, again: Related | None) -> Step | None:
         """Return the link on which both answers agree, unless code objects."""
@@ -619,10 +605,10 @@ class PairsQuestion:
             by=self.model.name,
             mark=mark(pair),
         )
-        return None if link_objection(step, {memory.id: memory for memory in pair}) else step
+        return None if link_objection(step, by_id(pair)) else step
 
 
-def link_objection(step: Step, present: Mapping[str, Memory]) -> str | None:
+def link_objection(step: Step, present: MemoriesById) -> str | None:
     """Return the objection to a link in the current state of the memories, or ``None``."""
     pair = [present.get(memory_id) for memory_id in (step.into or "", *step.links)]
     source, target = pair if len(pair) == 2 else (None, None)
@@ -636,7 +622,7 @@ def link_objection(step: Step, present: Mapping[str, Memory]) -> str | None:
         return "one of them comes from an untrusted source"
     if {source.id, target.id} & {link.to for link in (*source.links, *target.links)}:
         return "they are linked already"
-    if step.words == Relates.CONTRADICTS and is_owners(target) and not is_owners(source):
+    if step.words == Relates.CONTRADICTS and target.is_owners and not source.is_owners:
         return "an agent's statement would put the owner's in doubt"
     return None
 

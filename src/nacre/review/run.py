@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from nacre.base.ids import bytes_hash, to_ms
+from nacre.base.ids import bytes_hash
 from nacre.base.locks import FileLock
 from nacre.base.text import one_line, shorten
 from nacre.base.times import shown_day
@@ -28,6 +28,7 @@ from nacre.review.consolidate import (
     DreamEstimate,
     DreamPlan,
     DreamReport,
+    MemoriesById,
     PageDraft,
     Promotion,
     Step,
@@ -68,15 +69,15 @@ from nacre.review.pages_by_writer import (
     note_settled,
 )
 from nacre.review.relations import Outcome, link_objection, settled_mark
-from nacre.values.memory import Intent, Memory
+from nacre.store.memories import UsageById
+from nacre.values.memory import Intent, Memory, by_id
 from nacre.values.reports import OnProgress
-from nacre.values.review import Reason, Usage
+from nacre.values.review import Reason
 from nacre.values.session import Task
 
 LEAST_A_NIGHT, SHARE_A_NIGHT = 20, 0.02
 """Maximum number and maximum share of memories that one dream retires. The larger limit applies."""
 
-_IDS_PER_QUERY = 500
 _TEXT_CHARACTERS = 160
 
 
@@ -174,7 +175,7 @@ def _plan_tidying(
     home: Home,
     request: DreamPlanRequest,
     memories: Sequence[Memory],
-    usage: Mapping[str, Usage],
+    usage: UsageById,
     drafts: Mapping[str, PageDraft],
 ) -> tuple[list[Step], list[Promotion], tuple[str, ...] | None]:
     """Return steps for the inbox and pages, the evaluation of projects, and the ids of unfiled memories."""
@@ -213,7 +214,7 @@ def _staying(memories: Sequence[Memory], steps: Sequence[Step]) -> list[Memory]:
 
 def _by_rules(
     home: Home, project: str | None, apart: Collection[str] = ()
-) -> tuple[list[Memory], list[Memory], Mapping[str, Usage], list[Step]]:
+) -> tuple[list[Memory], list[Memory], UsageById, list[Step]]:
     """Return the active memories, the memories that may be retired, the usage, and the steps by rules.
 
     Skip memories of the projects in ``apart``, which the dream joins with other projects.
@@ -225,7 +226,7 @@ def _by_rules(
         for memory in home.memories.everything()
         if memory.is_active and project in (None, memory.project) and memory.project not in apart
     ]
-    usage = usage_of(home, memories)
+    usage = home.usage.of([memory.id for memory in memories])
     protected = home.settings.texts("forgetting.protect")
     free = may_end(home, memories)
     steps = consolidate.plan_ending(free, usage, home.now(), home.settings)
@@ -251,15 +252,7 @@ def _split_at_bound(steps: Sequence[Step], most: int) -> tuple[list[Step], list[
     return kept, put_off
 
 
-def usage_of(home: Home, memories: Sequence[Memory]) -> Mapping[str, Usage]:
-    """Return the usage of memories that have been used."""
-    usage: dict[str, Usage] = {}
-    for start in range(0, len(memories), _IDS_PER_QUERY):
-        usage |= home.usage.of([memory.id for memory in memories[start : start + _IDS_PER_QUERY]])
-    return usage
-
-
-def objection(step: Step, present: Mapping[str, Memory], protected: Sequence[str]) -> str | None:
+def objection(step: Step, present: MemoriesById, protected: Sequence[str]) -> str | None:
     """Return the objection to a step in the current state of the memories, or ``None``.
 
     All memories must be active. Memories to retire must be unprotected. A kept memory must contain the
@@ -289,20 +282,10 @@ def objection(step: Step, present: Mapping[str, Memory], protected: Sequence[str
         may_be_shelved(memory, protected) for memory in ending
     ):
         return "it is no longer in the inbox, or it was stated by a person"
-    return _objection_without_an_end(step, present)
+    return link_objection(step, present) if step.action is DreamAction.LINK else None
 
 
-def _objection_without_an_end(step: Step, present: Mapping[str, Memory]) -> str | None:
-    if step.action is DreamAction.LINK:
-        return link_objection(step, present)
-    if step.action is DreamAction.PAGE:
-        return "a page cannot end memories" if step.ends else None
-    if step.action is DreamAction.FILE:
-        return None if step.project and not step.ends else "the step names no project"
-    return "the step names a memory to keep" if step.into else None
-
-
-def _objection_to_unlinking(step: Step, present: Mapping[str, Memory]) -> str | None:
+def _objection_to_unlinking(step: Step, present: MemoriesById) -> str | None:
     memory = present.get(step.into or "")
     if memory is None or not memory.is_active:
         return "it no longer exists"
@@ -345,7 +328,7 @@ def plan(home: Home, request: DreamPlanRequest, on_progress: OnProgress | None =
     """
     plan_ = _plan(home, request, on_progress)
     if not home.actor.is_agent:
-        with home.database.transaction():
+        with home.transaction():
             _note_shown(home, plan_)
     return plan_
 
@@ -379,8 +362,7 @@ def dream(home: Home, request: DreamRequest, on_progress: OnProgress | None = No
     Raises NotFoundError, StoreBusyError, OwnerOnlyError, ModelRefusedError.
     """
     home.actor.require_owner("nacre dream")
-    lock = FileLock(home.settings.home / _LOCK, _PATIENCE_SECONDS)
-    with lock:
+    with FileLock(home.settings.home / _LOCK, _PATIENCE_SECONDS):
         plan_ = _plan(home, request, on_progress)
         if request.steps is not None:
             plan_ = _restrict(plan_, request.steps)
@@ -406,18 +388,14 @@ def dream_if_due(home: Home) -> DreamReport | None:
         last and home.now() - datetime.fromisoformat(last) < A_DAY
     ):
         return None
-    lock = FileLock(home.settings.home / _LOCK, _PATIENCE_SECONDS)
-    with lock:
-        return _dream(home, _plan_if_due(home), may_act=False)
-
-
-def _plan_if_due(home: Home) -> DreamPlan:
-    """Plan the daily dream. If the writer cannot be opened, plan without the writer."""
-    may_ask = home.settings.flag("models.background") and name_for(home, Task.DREAM) != NONE
-    try:
-        return make_plan(home, DreamPlanRequest(tier=3, writer=may_ask), background=True)
-    except ModelRefusedError as error:
-        return replace(make_plan(home, DreamPlanRequest(tier=3, writer=False)), note=error.message)
+    with FileLock(home.settings.home / _LOCK, _PATIENCE_SECONDS):
+        may_ask = home.settings.flag("models.background") and name_for(home, Task.DREAM) != NONE
+        try:
+            plan_ = make_plan(home, DreamPlanRequest(tier=3, writer=may_ask), background=True)
+        except ModelRefusedError as error:  # plan without the writer
+            plan_ = make_plan(home, DreamPlanRequest(tier=3, writer=False))
+            plan_ = replace(plan_, note=error.message)
+        return _dream(home, plan_, may_act=False)
 
 
 def _dream(home: Home, plan_: DreamPlan, *, may_act: bool) -> DreamReport:
@@ -427,7 +405,7 @@ def _dream(home: Home, plan_: DreamPlan, *, may_act: bool) -> DreamReport:
     ):  # the owner must first see a plan with such steps
         plan_ = _restrict(plan_, [step.key for step in plan_.steps if not step.by])
     report = DreamReport(plan_, is_first=True) if is_first else carry_out(home, plan_)
-    with home.vault_lock, home.database.transaction():
+    with home.vault_lock, home.transaction():
         home.usage.set_value(_LAST, home.now().isoformat())
         _note_shown(home, shown)
         links = [step for step in _done(report) if step.action is DreamAction.LINK]
@@ -463,7 +441,7 @@ def _have_reviewed(home: Home, plan_: DreamPlan) -> None:
             words = f", with this text: {step.words}" if step.words else ""
             detail = f"a writer {_PROPOSALS[step.action]} {stays.subject} ({stays.id[-8:]}){words}; not done: {why}"
             for end in step.ends:
-                home.reviews.add(end, Reason.MERGE, detail, to_ms(home.now()) or 0, once=True)
+                home.reviews.add(end, Reason.MERGE, detail, home.now_ms(), once=True)
 
 
 def carry_out(home: Home, plan_: DreamPlan) -> DreamReport:
@@ -500,7 +478,7 @@ def carry_out(home: Home, plan_: DreamPlan) -> DreamReport:
             )
             _note(change, report, memories)
             if ending:
-                change.append([change.entry(DREAM, **{ENDED: [memory.id for memory in ending]})])
+                change.note(DREAM, **{ENDED: [memory.id for memory in ending]})
     if joins:
         follow_pages(home)
     return report
@@ -513,12 +491,10 @@ def _present(home: Home, steps: Iterable[Step]) -> dict[str, Memory]:
         for memory_id in (*step.ends, *step.links, step.into)
         if memory_id
     }
-    return {memory.id: memory for memory in home.memories.in_any_state(sorted(ids))}
+    return by_id(home.memories.in_any_state(sorted(ids)))
 
 
-def _objections(
-    home: Home, steps: Sequence[Step], memories: Mapping[str, Memory]
-) -> dict[Step, str]:
+def _objections(home: Home, steps: Sequence[Step], memories: MemoriesById) -> dict[Step, str]:
     """Return the steps that must not be executed, with reasons. Call under the lock."""
     protected = home.settings.texts("forgetting.protect")
     deleted = gone_for_good(home, {link for step in steps for link in step.links})
@@ -541,7 +517,7 @@ def _objections(
 
 def _find_edit(home: Home, step: Step) -> str | None:
     """Return an objection if a memory file that the step changes differs from the index."""
-    for memory_id in (*step.ends, *([step.into] if step.into else [])):
+    for memory_id in filter(None, (*step.ends, step.into)):
         file = home.files.file_of(memory_id)
         if file is None:
             continue
@@ -554,14 +530,11 @@ def _find_edit(home: Home, step: Step) -> str | None:
     return None
 
 
-def _note(change: Change, report: DreamReport, memories: Mapping[str, Memory]) -> None:
+def _note(change: Change, report: DreamReport, memories: MemoriesById) -> None:
     """Write the dream to the diary, on a new page or as a section of the day's page."""
     home, now = change.home, change.home.now()
     path = diary.path_of(now)
-    try:
-        data: bytes | None = home.vault.read(path)
-    except FileNotFoundError:
-        data = None
+    data = home.vault.read(path) if home.vault.exists(path) else None
     former = data.decode("utf-8", "replace") if data is not None else None
     before = _PAGE.format(day=shown_day(now)) if former is None else former
     text = home.redactor.clean(

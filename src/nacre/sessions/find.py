@@ -21,7 +21,7 @@ from nacre.recall import ranking
 from nacre.values.fields import Limit, Offset
 from nacre.values.memory import DeedFilter, SessionFilter
 from nacre.values.recall import Filter, HitConfidence, TurnHit
-from nacre.values.session import StoredSession, StoredTurn, Trust, Turn
+from nacre.values.session import StoredTurn, Trust, Turn
 
 SessionId = Annotated[
     str, bounds("A session's id, or its beginning.", examples=["claude-code:7f3a1c2d"])
@@ -40,7 +40,7 @@ Role = Annotated[
 WhoseDeeds = Annotated[DeedFilter, bounds("The scope: sessions and times.")]
 
 
-class SessionsRequest(Request, frozen=True, kw_only=True):
+class SessionsRequest(Request):
     """Sessions, the newest first."""
 
     filter: Annotated[SessionFilter, bounds("Which sessions.")] = SessionFilter()
@@ -48,7 +48,7 @@ class SessionsRequest(Request, frozen=True, kw_only=True):
     offset: Offset = 0
 
 
-class SessionRequest(Request, frozen=True, kw_only=True):
+class SessionRequest(Request):
     """A session with its turns from ``first`` on, ``around`` a turn, or (``at_end``) its last ones."""
 
     reference: Annotated[SessionId | None, bounds("Default: the folder's last session.")] = None
@@ -61,7 +61,7 @@ class SessionRequest(Request, frozen=True, kw_only=True):
     ] = None
 
 
-class ResumeRequest(Request, frozen=True, kw_only=True):
+class ResumeRequest(Request):
     """The session to resume."""
 
     what: (
@@ -80,7 +80,7 @@ class ResumeRequest(Request, frozen=True, kw_only=True):
     ] = None
 
 
-class ChatSearchRequest(Request, frozen=True, kw_only=True):
+class ChatSearchRequest(Request):
     """A search in conversations in channels."""
 
     query: Annotated[str, bounds("A question or keywords.", max_length=4_000)]
@@ -108,7 +108,7 @@ class ChatSearchRequest(Request, frozen=True, kw_only=True):
     until: Annotated[datetime | None, bounds("Before then.")] = None
 
 
-class DidQuery(Request, frozen=True, kw_only=True):
+class DidQuery(Request):
     """The history of a file or folder."""
 
     path: Annotated[str, bounds("A file or folder.", max_length=20_000)]
@@ -119,7 +119,7 @@ class DidQuery(Request, frozen=True, kw_only=True):
     offset: Offset = 0
 
 
-class FixQuery(Request, frozen=True, kw_only=True):
+class FixQuery(Request):
     """Earlier attempts to fix an error."""
 
     error: Annotated[str, bounds("The error as printed: a line or a whole trace.")]
@@ -148,7 +148,11 @@ def follow_session(
     Only the session's transcript is read, and nothing is learned from it. Raises NotFoundError, ConflictError.
     """
     session = location.find_session(home, reference)
-    path = _transcript(session)
+    path = Path(session.file) if session.file else None
+    if path is None or not path.exists():
+        raise NotFoundError(
+            f"the transcript of {session.session.id} is gone", hint="omit --follow to see its end"
+        )
     last_turns = home.sessions.last_turns(session.row, limit)
     yield last_turns
     first = last_turns[-1].seq if last_turns else 0
@@ -171,15 +175,6 @@ def follow_session(
             if fresh:
                 yield fresh
         wait(_PAUSE_SECONDS)
-
-
-def _transcript(session: StoredSession) -> Path:
-    path = Path(session.file) if session.file else None
-    if path is None or not path.exists():
-        raise NotFoundError(
-            f"the transcript of {session.session.id} is gone", hint="omit --follow to see its end"
-        )
-    return path
 
 
 def _state(path: Path) -> tuple[int, int] | None:

@@ -34,7 +34,6 @@ from nacre.values.session import (
     Speaker,
     StoredSession,
     StoredTurn,
-    ToolCall,
     Trust,
     Turn,
 )
@@ -52,11 +51,11 @@ def opening_of(home: Home, stored: StoredSession) -> str | None:
 # -- Listing and showing ------------------------------------------------------
 
 
-def list_sessions(
-    home: Home, criteria: SessionFilter, *, limit: int, offset: int = 0
-) -> SessionPage:
+@operation("sessions", by_key=True)
+def list_sessions(home: Home, request: SessionsRequest) -> SessionPage:
     """Return a page of sessions, newest first."""
-    sessions, total = home.sessions.page(criteria, limit=limit + 1, offset=offset)
+    limit = request.limit
+    sessions, total = home.sessions.page(request.filter, limit=limit + 1, offset=request.offset)
     page = sessions[:limit]
     active = home.sessions.active([item.row for item in page])
     lines = [SessionLine(item, opening_of(home, item), active.get(item.row)) for item in page]
@@ -126,21 +125,20 @@ def _view(home: Home, stored: StoredSession, turns: Sequence[StoredTurn]) -> Ses
 
 def clean_turn(turn: Turn, clean: Callable[[str], str]) -> Turn:
     """Redact a turn with the current rules."""
-    calls = tuple(_clean_call(call, clean) for call in turn.tool_calls)
+    calls = tuple(
+        replace(
+            call,
+            name=clean(call.name),
+            input=clean(call.input),
+            outcome=call.outcome and clean(call.outcome),
+            paths=tuple(map(clean, call.paths)),
+            error=call.error and clean(call.error),
+            made=tuple(map(clean, call.made)),
+        )
+        for call in turn.tool_calls
+    )
     return replace(
         turn, text=clean(turn.text), author=turn.author and clean(turn.author), tool_calls=calls
-    )
-
-
-def _clean_call(call: ToolCall, clean: Callable[[str], str]) -> ToolCall:
-    return replace(
-        call,
-        name=clean(call.name),
-        input=clean(call.input),
-        outcome=call.outcome and clean(call.outcome),
-        paths=tuple(map(clean, call.paths)),
-        error=call.error and clean(call.error),
-        made=tuple(map(clean, call.made)),
     )
 
 
@@ -160,14 +158,6 @@ def summarize(home: Home, request: SessionRequest) -> SessionReport:
 
 
 # -- Operations ---------------------------------------------------------------
-
-
-@operation("sessions", by_key=True)
-def list_sessions_answers(home: Home, request: SessionsRequest) -> SessionPage:
-    """Return a page of sessions, the newest first."""
-    return list_sessions(
-        home, request.filter, limit=max(0, request.limit), offset=max(0, request.offset)
-    )
 
 
 @operation("session", by_key=True)
@@ -276,7 +266,23 @@ def search(home: Home, request: ChatSearchRequest) -> Passages:
 
     Raises InvalidQueryError, and NotFoundError or ConflictError for the session.
     """
-    criteria = _filter(home, request)
+    keys = home.sessions.labels(nacre_chat.TOOL)
+    sessions = [key for key in keys if request.channel in (None, nacre_chat.channel_of(key))]
+    if request.session and request.session in keys:
+        sessions = [key for key in sessions if key == request.session]
+    elif request.session:
+        session = find_session(home, request.session).session
+        sessions = [session.id] if session.label in sessions else []
+    criteria = (
+        Filter(
+            tools=(nacre_chat.TOOL,),
+            sessions=tuple(sessions),
+            since=request.since,
+            until=request.until,
+        )
+        if sessions
+        else None
+    )
     if criteria is None:
         return Passages(request.query)
     reach = request.limit * _TURNS_PER_PASSAGE
@@ -287,27 +293,6 @@ def search(home: Home, request: ChatSearchRequest) -> Passages:
         if len(spans) >= request.limit or not result.truncated or reach >= _MAX_TURNS:
             return Passages(request.query, tuple(span.passage() for span in spans), result.lanes)
         reach *= 4
-
-
-def _filter(home: Home, request: ChatSearchRequest) -> Filter | None:
-    """Return the filter of a search, or ``None`` if no conversation matches."""
-    keys = home.sessions.labels(nacre_chat.TOOL)
-    sessions = [key for key in keys if request.channel in (None, nacre_chat.channel_of(key))]
-    if request.session and request.session in keys:
-        sessions = [key for key in sessions if key == request.session]
-    elif request.session:
-        session = find_session(home, request.session).session
-        sessions = [session.id] if session.label in sessions else []
-    return (
-        Filter(
-            tools=(nacre_chat.TOOL,),
-            sessions=tuple(sessions),
-            since=request.since,
-            until=request.until,
-        )
-        if sessions
-        else None
-    )
 
 
 def _spans(home: Home, hits: Sequence[TurnHit], request: ChatSearchRequest) -> list[_Span]:
@@ -330,7 +315,17 @@ def _spans(home: Home, hits: Sequence[TurnHit], request: ChatSearchRequest) -> l
         place = home.sessions.place_of(row, hit.turn.id)
         if place is None or any(place in placed.lines for placed in session_spans):
             continue
-        _fill(home, span, _free(home, row, place, session_spans), place, terms)
+        taken = {seq for span in session_spans for seq in span.lines}
+        first = max([place - _MAX_DISTANCE_TURNS, *(seq + 1 for seq in taken if seq < place)])
+        last = min([place + _MAX_DISTANCE_TURNS, *(seq - 1 for seq in taken if seq > place)])
+        around = home.sessions.turns_of(row, first=max(0, first), limit=last - max(0, first) + 1)
+        _fill(
+            home,
+            span,
+            [stored for stored in around if not stored.turn.flags & _EXCLUDED],
+            place,
+            terms,
+        )
         adjacent = next(
             (
                 placed
@@ -346,15 +341,6 @@ def _spans(home: Home, hits: Sequence[TurnHit], request: ChatSearchRequest) -> l
             session_spans.append(span)
             ordered.append(span)
     return ordered
-
-
-def _free(home: Home, row: int, place: int, spans: Sequence[_Span]) -> list[StoredTurn]:
-    """Return the turns near a position that are in no span."""
-    taken = {seq for span in spans for seq in span.lines}
-    first = max([place - _MAX_DISTANCE_TURNS, *(seq + 1 for seq in taken if seq < place)])
-    last = min([place + _MAX_DISTANCE_TURNS, *(seq - 1 for seq in taken if seq > place)])
-    around = home.sessions.turns_of(row, first=max(0, first), limit=last - max(0, first) + 1)
-    return [stored for stored in around if not stored.turn.flags & _EXCLUDED]
 
 
 def _fill(

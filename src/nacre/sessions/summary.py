@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from nacre.base.text import one_line, shorten
 from nacre.learn.reading import calls, is_change, is_own, passages, without_fences
-from nacre.learn.sentences import ConcludedCues, Pattern, is_content, language_of
+from nacre.learn.sentences import ConcludedCues, is_content, language_of
 from nacre.readers.conversation import looks, names, parts
 from nacre.values.session import (
     Action,
@@ -366,7 +366,16 @@ def failing(turns: Sequence[Turn]) -> list[tuple[Turn, ToolCall]]:
             if call.failed:
                 failed_by_kind.update(dict.fromkeys(kinds, (turn, call)))
                 continue
-            for kind in kinds if _checks_part(call) else (*kinds, _BUILD):
+            for kind in (
+                kinds
+                if any(
+                    _PLACE.fullmatch(word)
+                    for part in parts(call.input)
+                    if part[0] not in ("cd", "source")
+                    for word in part[1:]
+                )
+                else (*kinds, _BUILD)
+            ):
                 failed_by_kind.pop(kind, None)
     return list({id(call): (turn, call) for turn, call in failed_by_kind.values()}.values())
 
@@ -417,16 +426,6 @@ def _check_kind(name: str) -> str:
     if _STATIC.search(name):
         return "lint"
     return _BUILD if _BUILDING.search(name) else name
-
-
-def _checks_part(call: ToolCall) -> bool:
-    """Return True if a check covers only a part, as in `go test ./parser` but not in `go test ./...`."""
-    return any(
-        _PLACE.fullmatch(word)
-        for part in parts(call.input)
-        if part[0] not in ("cd", "source")
-        for word in part[1:]
-    )
 
 
 # -- The agent's final words --------------------------------------------------
@@ -495,7 +494,7 @@ def says_undone(text: str) -> str:
         (
             sentence
             for sentence in _result_sentences(text)
-            if _matches_outside_reasons(sentence, _cues(sentence).undone)
+            if bool(_cues(sentence).undone.search(_cues(sentence).beside.sub("", sentence)))
         ),
         "",
     )
@@ -567,11 +566,6 @@ def _result_sentences(text: str) -> list[str]:
 
 def _cues(sentence: str) -> ConcludedCues:
     return language_of(sentence).concluded
-
-
-def _matches_outside_reasons(sentence: str, pattern: Pattern) -> bool:
-    """Return True if the pattern matches a sentence outside its reasons and resolved problems."""
-    return bool(pattern.search(_cues(sentence).beside.sub("", sentence)))
 
 
 def _speaks_against(sentence: str, following: str) -> bool:

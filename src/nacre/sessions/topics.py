@@ -159,17 +159,14 @@ def _without_owner(turns: Sequence[Turn]) -> tuple[list[_Request], list[int]]:
             (
                 at
                 for at, turn in enumerate(turns[:2])
-                if turn.speaker is speaker and _is_plain(turn)
+                if turn.speaker is speaker
+                and (turn.trust is Trust.TRUSTED and is_content(turn) and not turn.tool_calls)
             ),
             None,
         )
         if at is not None:
             return [_Request(shorten(turns[at].text, LONGEST), turns[at])], [at]
     return [], []
-
-
-def _is_plain(turn: Turn) -> bool:
-    return turn.trust is Trust.TRUSTED and is_content(turn) and not turn.tool_calls
 
 
 def words_of(turn: Turn, utterance: Utterance) -> str:
@@ -349,7 +346,15 @@ class End:
         precedence.
         """
         last = next(
-            (turn for turn in reversed(self.turns[self.begin :]) if _is_of_either(turn)), None
+            (
+                turn
+                for turn in reversed(self.turns[self.begin :])
+                if (
+                    not turn.flags & Flag.SIDECHAIN
+                    and (turn.speaker is Speaker.AGENT or bool(turn.flags & Flag.INTERRUPTED))
+                )
+            ),
+            None,
         )
         declined = bool(
             self.agent
@@ -391,7 +396,15 @@ class End:
     @cached_property
     def has_acted(self) -> bool:
         """True if the agent did more than read and check after the last request."""
-        return any(_acts(call) for call in calls(self.work, 0, len(self.work)))
+        return any(
+            (
+                call.outcome == "ok"
+                and call.action not in _READING
+                and does(call)
+                and not is_check(call)
+            )
+            for call in calls(self.work, 0, len(self.work))
+        )
 
     @cached_property
     def asks_for_work(self) -> bool:
@@ -402,26 +415,17 @@ class End:
         )
 
 
-def _acts(call: ToolCall) -> bool:
-    """Return True if a call succeeded and changed something."""
-    return (
-        call.outcome == "ok" and call.action not in _READING and does(call) and not is_check(call)
-    )
-
-
-def _is_of_either(turn: Turn) -> bool:
-    """Return True if a turn is from the agent or is an interruption by the owner."""
-    return not turn.flags & Flag.SIDECHAIN and (
-        turn.speaker is Speaker.AGENT or bool(turn.flags & Flag.INTERRUPTED)
-    )
-
-
 def outcome(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> SessionOutcome:
     """Return how a session ended. "Done" requires evidence and no objection. "Unknown" means no evidence."""
     end = End(turns, spoken)
     if spoken and not end.has_acted and all(map(end.is_empty, spoken)):
         return SessionOutcome(Ending.UNKNOWN, "there was no request in words")
-    result = _by_owner(end) or _interrupted(end) or _in_the_middle(end) or _outcome_by_report(end)
+    result = (
+        _by_owner(end)
+        or (SessionOutcome(Ending.STOPPED, CUT_OFF[2]) if end.is_interrupted else None)
+        or _in_the_middle(end)
+        or _outcome_by_report(end)
+    )
     return result or SessionOutcome(Ending.UNKNOWN, "nothing tells")
 
 
@@ -464,15 +468,23 @@ def _is_content(owner: Utterance, language: Language) -> bool:
     return len(text) <= _SHORT_CHARACTERS and bool(language.accepted.finished.match(text))
 
 
-def _interrupted(end: End) -> SessionOutcome | None:
-    return SessionOutcome(Ending.STOPPED, CUT_OFF[2]) if end.is_interrupted else None
-
-
 def _in_the_middle(end: End) -> SessionOutcome | None:
     """Return the outcome if the agent was stopped before its report."""
     last = end.agent[-1] if end.agent else None
     call = last.tool_calls[-1] if last and last.tool_calls else None
-    if last is None or call is None or (is_report(last) and not _hands_over(call)):
+    if (
+        last is None
+        or call is None
+        or (
+            is_report(last)
+            and not (
+                call.action is Action.PLAN
+                and not ticks(call)
+                and "[ ] " not in call.input
+                and not call.made
+            )
+        )
+    ):
         return None
     if call.outcome == "rejected":
         return SessionOutcome(Ending.STOPPED, "the owner declined the last call")
@@ -489,16 +501,6 @@ def _in_the_middle(end: End) -> SessionOutcome | None:
     ):
         return _outcome_by_text(end, last)
     return SessionOutcome(Ending.STOPPED, CUT_OFF[1])
-
-
-def _hands_over(call: ToolCall) -> bool:
-    """Return True if a call presents a plan for execution."""
-    return (
-        call.action is Action.PLAN
-        and not ticks(call)
-        and "[ ] " not in call.input
-        and not call.made
-    )
 
 
 def _outcome_by_report(end: End) -> SessionOutcome | None:

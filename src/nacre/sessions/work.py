@@ -209,10 +209,24 @@ def find_files(home: Home, name_or_path: str) -> dict[int, str]:
     """Return the exact file, or else files whose paths end alike, or else files in a matching folder, keyed by database
     row.
     """
-    forms = _forms(name_or_path)
+    plain = plain_path(
+        str(Path(name_or_path).expanduser()) if name_or_path.startswith("~") else name_or_path
+    )
+    forms = [plain]
+    if not _is_whole(plain):
+        resolved = plain_path(str(Path.cwd() / plain))
+        if os.path.exists(Path.cwd() / plain):  # also False for an invalid name
+            forms.insert(0, resolved)
     name = forms[0].rsplit("/", 1)[-1]
     files = home.deeds.files_named(name)
-    exact = {row: path for row, path in files if any(_is_same_path(path, form) for form in forms)}
+    exact = {
+        row: path
+        for row, path in files
+        if any(
+            (path == form or (bool(_DRIVE.match(path)) and path.lower() == form.lower()))
+            for form in forms
+        )
+    }
     if exact:
         return exact
     loose = {row: path for row, path in files if any(_ends_alike(path, form) for form in forms)}
@@ -230,21 +244,6 @@ def request_before(home: Home, session: Session, row: int, seq: int) -> StoredTu
         return next(iter(first), None)
     telling = (turn for turn in ordered if len(words(turn.turn.text)) >= _MIN_REQUEST_WORDS)
     return next(telling, ordered[0] if ordered else None)
-
-
-def _forms(path: str) -> list[str]:
-    """Return a path as given, preceded by the absolute path if that file exists."""
-    plain = plain_path(str(Path(path).expanduser()) if path.startswith("~") else path)
-    forms = [plain]
-    if not _is_whole(plain):
-        resolved = plain_path(str(Path.cwd() / plain))
-        if os.path.exists(Path.cwd() / plain):  # also False for an invalid name
-            forms.insert(0, resolved)
-    return forms
-
-
-def _is_same_path(path: str, form: str) -> bool:
-    return path == form or (bool(_DRIVE.match(path)) and path.lower() == form.lower())
 
 
 def _ends_alike(path: str, form: str) -> bool:

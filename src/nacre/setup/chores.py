@@ -18,7 +18,6 @@ from msgspec import Meta
 from nacre.base import files, json
 from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
-from nacre.base.ids import to_ms
 from nacre.base.link import CHORES_LOCK, chores_folder
 from nacre.base.locks import FileLock
 from nacre.context import delivery
@@ -418,7 +417,7 @@ def _session_start(home: Home, chore: Chore) -> Sequence[Chore]:
     catch_up(home)
     prune_states(home.settings.home, home.clock().timestamp())
     put_away(home)
-    note_share(home.settings, to_ms(home.clock()) or 0)
+    note_share(home.settings, home.now_ms())
     following = (
         _late(home, chore)
         if chore.tries <= 1 and chore.occasion in (None, "", "startup", "clear")

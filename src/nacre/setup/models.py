@@ -86,7 +86,7 @@ Provider = Annotated[str, bounds("The provider's name.", min_length=1)]
 Key = Annotated[str, bounds("The setting's key, such as recall.limit.")]
 
 
-class WriterRequest(Request, frozen=True, kw_only=True):
+class WriterRequest(Request):
     """Who writes from the sessions that end from now on, and what it may take."""
 
     writer: Annotated[str, bounds("provider:model, as claude-cli:haiku.", min_length=1)]
@@ -411,15 +411,7 @@ def status_as_it_is(home: Home) -> WriterStatus:
     if state == "ready" and not calls:  # after a call, the writer is evidently signed in
         problem = absence(settings, provider_of(settings, name.partition(":")[0])) or None
     return WriterStatus(
-        name,
-        state,
-        tokens,
-        calls,
-        limit,
-        settings.text(extract.SINCE),
-        waiting,
-        problem,
-        hint,
+        name, state, tokens, calls, limit, settings.text(extract.SINCE), waiting, problem, hint
     )
 
 
@@ -574,17 +566,22 @@ def end(home: Home) -> WriterStatus:
 
 
 def _written(home: Home, new_values: dict[str, Any]) -> WriterStatus:
-    try:
-        for key, value in new_values.items():
-            write_setting(home.settings.config, key, check(key, value))
-    except OSError as error:
-        raise UnavailableError(
-            f"cannot write {home.settings.config}: {error.strerror}", hint="make it writable"
-        ) from error
     settings = home.settings
+    _write_all(settings, new_values)
     for key, value in new_values.items():
         settings = settings.having(key, value)
     return status_writer(replace(home, settings=settings))
+
+
+def _write_all(settings: Settings, new_values: Mapping[str, Any]) -> None:
+    try:
+        for key, value in new_values.items():
+            write_setting(settings.config, key, check(key, value))
+    except OSError as error:
+        hint = "make it writable, or set NACRE_HOME; in the environment, NACRE_MODELS_DEFAULT sets the model"
+        raise UnavailableError(
+            f"cannot write {settings.config}: {error.strerror}", hint=hint
+        ) from error
 
 
 # -- Configured models -----------------------------------------------------------------------------
@@ -925,17 +922,10 @@ def apply(settings: Settings, wish: Wish) -> Done:
     """
     changed = changes(settings, wish)
     place = keep(settings, wish.provider, wish.secret) if wish.secret else ""
-    try:
-        for key, value in changed.items():
-            write_setting(settings.config, key, value)
-    except OSError as error:
-        hint = "make it writable, or set NACRE_HOME; in the environment, NACRE_MODELS_DEFAULT sets the model"
-        raise UnavailableError(
-            f"cannot write {settings.config}: {error.strerror}", hint=hint
-        ) from error
+    _write_all(settings, changed)
     after = load_settings(settings.home, settings.environ)
     notes = [
-        f"${_variable(key)} is set and takes precedence over the file"
+        f"${('NACRE_' + key.replace('.', '_').upper())} is set and takes precedence over the file"
         for key in changed
         if _is_overridden(settings, key)
     ]
@@ -1023,10 +1013,6 @@ def needs_key(settings: Settings, wish: Wish) -> bool:
 
 def _is_overridden(settings: Settings, key: str) -> bool:
     return settings.values[key].origin.startswith("$")
-
-
-def _variable(key: str) -> str:
-    return "NACRE_" + key.replace(".", "_").upper()
 
 
 # -- Displayed settings, with credentials masked ---------------------------------------------------

@@ -179,14 +179,23 @@ class WriterProposal:
 
 
 def proposal_of(
-    settings: Settings,
-    writer: FoundWriter,
-    scope: Scope,
-    others: list[FoundWriter] | None = None,
+    settings: Settings, writer: FoundWriter, scope: Scope, others: list[FoundWriter] | None = None
 ) -> WriterProposal:
     """Return a writer with proposed limits."""
     able = tuple(other for other in others or () if other != writer and not other.is_refused)
     return WriterProposal(writer, _bounded(settings, writer), scope, able)
+
+
+def propose(home: Home, scope: Scope | None = None, preferred: str = "") -> WriterProposal | None:
+    """Return the preferred model if it can write, else the best writer on this machine, else ``None``."""
+    found = found_writers(home.settings)
+    if preferred not in ("", NONE):
+        with suppress(ModelRefusedError):  # its provider is unknown
+            found.insert(0, writer_named(home.settings, preferred))
+    best = best_writer(found)
+    if best is None:
+        return None
+    return proposal_of(home.settings, best, scope or scope_of(home, best.name), found)
 
 
 def proposal_as_named(settings: Settings, request: WriterRequest, scope: Scope) -> WriterProposal:

@@ -643,13 +643,20 @@ class EndingBounds:
     most_recalls: int
 
 
+class UsageById(dict[str, Usage]):
+    """Usage by memory id. Looking up an unused memory returns empty usage."""
+
+    def __missing__(self, _: str) -> Usage:
+        return Usage()
+
+
 class UsageLog(Store):
     """Usage of memories, including recording of spooled usage."""
 
-    def of(self, memory_ids: Sequence[str]) -> dict[str, Usage]:
-        """Map memory ids to usage. Unused memories are omitted."""
+    def of(self, memory_ids: Sequence[str]) -> UsageById:
+        """Return the usage of memories."""
         rows = self._db.all("find_usage", ids=memory_ids)
-        return {row[0]: records(Usage, [row[1:]])[0] for row in rows}
+        return UsageById({row[0]: records(Usage, [row[1:]])[0] for row in rows})
 
     def adopt(self, memory_id: str, usage: Usage) -> None:
         """Record the usage of an imported memory. The memory's importance already includes earned steps."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import field, replace
@@ -231,13 +231,18 @@ class Memory:
         return self.trust is Trust.TRUSTED and not self.proposed
 
     @property
+    def is_owners(self) -> bool:
+        """True if the memory's speaker is the owner."""
+        return self.speaker is Speaker.OWNER
+
+    @property
     def is_worded(self) -> bool:
         """True if the memory is in the owner's own words.
 
         A memory that the owner only accepted or might have pasted cannot retire or supersede a
         memory that the owner stated.
         """
-        return self.speaker is Speaker.OWNER and self.extra.keys().isdisjoint(_NOT_OWN_WORDS_KEYS)
+        return self.is_owners and self.extra.keys().isdisjoint(_NOT_OWN_WORDS_KEYS)
 
     def as_worded(self) -> Memory:
         """Return the memory marked as the owner's own words, after the owner kept, reworded or stated it."""
@@ -269,6 +274,11 @@ class Memory:
 
     def _order(self) -> tuple[datetime, bool, str]:
         return self.last_said, self.last_said > self.created, self.id
+
+
+def by_id(memories: Iterable[Memory]) -> dict[str, Memory]:
+    """Return memories by id."""
+    return {memory.id: memory for memory in memories}
 
 
 # -- Results of extraction -----------------------------------------------------

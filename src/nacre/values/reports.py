@@ -127,9 +127,6 @@ class IngestReport:
     candidates: int = 0
     """Number of further candidates, pending until a writer, a repeated statement or a review decides."""
 
-    changed: int = 0
-    """Number of known memories that a writer updated."""
-
     doubted: int = 0
     """Number of known memories that might be outdated according to a writer. They are queued for review."""
 

@@ -802,7 +802,6 @@ export interface IngestReport {
   decided: Record<string, number>;
   extraction: ModelExtraction | null;
   candidates: number;
-  changed: number;
   doubted: number;
   ended: number;
 }
@@ -1148,13 +1147,11 @@ export interface OperationDiff {
 
 export interface Overtaken {
   memory: Memory;
-  clause: string;
   quote: string;
   statement: NacreValuesMemoryCandidate;
   shown: Confirmation;
   is_owners: boolean;
-  now: string;
-  is_free: boolean;
+  is_doubtful: boolean;
 }
 
 export interface Overview {
@@ -2694,9 +2691,6 @@ export interface Operations {
     path?: string | null;
     session?: string | null;
     model?: string | null;
-    way?: Way;
-    owner_only?: boolean;
-    related?: boolean;
   }, Array<Proposal>];
   "extract": [{
     text?: string;
@@ -2989,12 +2983,12 @@ export interface Operations {
     role?: string;
     seconds?: number;
   }, Matches];
-  "session-summary": [SessionRequest, SessionReport];
   "sessions": [{
     filter?: SessionFilter;
     limit?: number;
     offset?: number;
   }, SessionPage];
+  "session-summary": [SessionRequest, SessionReport];
   "session": [SessionRequest, SessionView];
   "search-chats": [{
     query: string;

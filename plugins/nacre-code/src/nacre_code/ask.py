@@ -19,11 +19,11 @@ import msgspec
 from nacre.base import files as base_files
 from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
-from nacre.base.ids import to_ms
 from nacre.base.lazy import load
 from nacre.base.text import identifiers
 from nacre.errors import NacreError, NotFoundError, UnavailableError
-from nacre.home import home, location
+from nacre.home import location
+from nacre.home.home import Home
 from nacre.memories import edit, store
 from nacre.memories.graph import CODE, Limit
 from nacre.operations import operation
@@ -31,7 +31,7 @@ from nacre.values import review
 from nacre.values.fields import OnlyProject
 from nacre.values.memory import Memory
 from nacre.vault import git
-from nacre_code import store as code
+from nacre_code.store import FILE, CodeGraph, CodeMentions, Mention, Symbol
 
 if TYPE_CHECKING:
     from tree_sitter import Parser, Query
@@ -155,7 +155,7 @@ _KEYWORDS = frozenset(
 )
 
 
-def catch_up_mentions(home: home.Home) -> None:
+def catch_up_mentions(home: Home) -> None:
     """Find names of code in new and changed memories. Costs a query if there are none.
 
     If nothing can be written now, the next call does it.
@@ -163,8 +163,8 @@ def catch_up_mentions(home: home.Home) -> None:
     if home.database.unwritable:
         return
     with suppress(UnavailableError):  # another process writes, or the disk is full
-        while memories := code.CodeMentions(home.database).unread(_MEMORIES_PER_BATCH):
-            code.CodeMentions(home.database).put(
+        while memories := CodeMentions(home.database).unread(_MEMORIES_PER_BATCH):
+            CodeMentions(home.database).put(
                 (memory, list(mentions(f"{subject}\n{content}")))
                 for memory, subject, content in memories
             )
@@ -172,9 +172,9 @@ def catch_up_mentions(home: home.Home) -> None:
                 return
 
 
-def mentions(text: str) -> Iterator[code.Mention]:
+def mentions(text: str) -> Iterator[Mention]:
     """Yield the names of code in a text, each once."""
-    seen: dict[str, code.Mention] = {}
+    seen: dict[str, Mention] = {}
     for mention in _mentions_in(text):
         seen.setdefault(mention.written, mention)
     yield from list(seen.values())[:_MAX_NAMES]
@@ -200,7 +200,7 @@ def is_path(written: str) -> bool:
     )
 
 
-def _mentions_in(text: str) -> Iterator[code.Mention]:
+def _mentions_in(text: str) -> Iterator[Mention]:
     outside = _FENCE.sub("\n", text)
     for written in _MARKED.findall(outside):
         yield from _mentions_in_backticks(_plain_name(written.strip()))
@@ -215,7 +215,7 @@ def _mentions_in(text: str) -> Iterator[code.Mention]:
                 yield _mention(word, "fence")
 
 
-def _mentions_in_backticks(bare: str) -> Iterator[code.Mention]:
+def _mentions_in_backticks(bare: str) -> Iterator[Mention]:
     path, hash_sign, name = bare.partition("#")
     if is_path(path) and " " not in path:
         yield _mention(path, "path")
@@ -229,9 +229,9 @@ def _plain_name(written: str) -> str:
     return _LINE.sub("", written.replace("\\", "/").removeprefix("./"))
 
 
-def _mention(written: str, manner: str) -> code.Mention:
+def _mention(written: str, manner: str) -> Mention:
     written = written[:_NAME_CHARACTERS]
-    return code.Mention(key_of(written), written, manner)
+    return Mention(key_of(written), written, manner)
 
 
 # ----------------------------------------------------------------------------
@@ -371,9 +371,7 @@ class Staleness:
 # Resolve a name to symbols and files.
 
 
-def find_nodes(
-    home: home.Home, name: str, project: str | None, near: str | None
-) -> list[code.Symbol]:
+def find_nodes(home: Home, name: str, project: str | None, near: str | None) -> list[Symbol]:
     """Return the symbols or files that a name may refer to. Raises NotFoundError.
 
     ``src/a.py#A.f`` is a symbol of a file. A dotted name is a symbol or its end, with or without
@@ -391,26 +389,30 @@ def find_nodes(
         symbols = _files(home, target, project) if is_path(target) else []
         symbols = symbols or _symbols(home, target, project)
     if not symbols:
-        raise NotFoundError(f"there is no code named {name!r}", hint=_hint(home))
+        projects = [project for project, *_ in CodeGraph(home.database).projects()]
+        raise NotFoundError(
+            f"there is no code named {name!r}",
+            hint="run nacre graph ingest-code to read this folder's repository"
+            if not projects
+            else f"projects with code: {', '.join(projects[:5])}; run nacre graph ingest-code for new code",
+        )
     own = [item for item in symbols if item.project == near]
     return own or symbols
 
 
-def find_files(
-    home: home.Home, name: str, project: str | None, near: str | None
-) -> list[code.Symbol]:
+def find_files(home: Home, name: str, project: str | None, near: str | None) -> list[Symbol]:
     """Return the files that a path or a module's dotted name may refer to."""
     target = name.strip().removeprefix(CODE)
     symbols = _files(home, target, project)
     if not symbols and not is_path(target):
         place = "/".join(symbol_parts(target.replace("/", ".")))
-        for ending in (".py", "/__init__.py", ".rs", "/mod.rs", ".ts", ".js", ".java"):
+        for ending in ".py /__init__.py .rs /mod.rs .ts .js .java".split():
             symbols = symbols or _files(home, place + ending, project)
     own = [item for item in symbols if item.project == near]
     return own or symbols
 
 
-def node_of(symbol: code.Symbol) -> CodeNode:
+def node_of(symbol: Symbol) -> CodeNode:
     """Return a stored symbol as a node of an answer."""
     name = f"#{symbol.qualified}" if symbol.qualified else ""
     return CodeNode(
@@ -435,7 +437,7 @@ def have_same_ending(path: str, named: str) -> bool:
     )
 
 
-def matching_symbols(symbols: Sequence[code.Symbol], written: str) -> list[code.Symbol]:
+def matching_symbols(symbols: Sequence[Symbol], written: str) -> list[Symbol]:
     """Return the symbols that a dotted name may refer to, among symbols with its last part.
 
     Exact case is preferred, and then a full match.
@@ -453,39 +455,30 @@ def matching_symbols(symbols: Sequence[code.Symbol], written: str) -> list[code.
     return exact if len(exact) == 1 and len(parts) > 1 else matches
 
 
-def _symbols(home: home.Home, name: str, project: str | None) -> list[code.Symbol]:
+def _symbols(home: Home, name: str, project: str | None) -> list[Symbol]:
     parts = symbol_parts(name.split("(")[0])
     return (
-        matching_symbols(code.CodeGraph(home.database).named(parts[-1], project), ".".join(parts))
+        matching_symbols(CodeGraph(home.database).named(parts[-1], project), ".".join(parts))
         if parts
         else []
     )
 
 
-def _files(home: home.Home, path: str, project: str | None) -> list[code.Symbol]:
+def _files(home: Home, path: str, project: str | None) -> list[Symbol]:
     plain = path.replace("\\", "/").removeprefix("./")
     matches = [
         file
-        for file in code.CodeGraph(home.database).files_named(plain.rsplit("/", 1)[-1], project)
+        for file in CodeGraph(home.database).files_named(plain.rsplit("/", 1)[-1], project)
         if have_same_ending(file.path, plain)
     ]
     exact = [file for file in matches if file.path == plain]
     return exact or matches
 
 
-def _name_parts(symbol: code.Symbol) -> list[str]:
+def _name_parts(symbol: Symbol) -> list[str]:
     """Return the parts of a symbol's full name: folders, file, enclosing definitions, its own name."""
     path = symbol.path.rsplit(".", 1)[0].removesuffix("/__init__").split("/")
-    return [*path, *(symbol.qualified.split(".") if symbol.kind != code.FILE else ())]
-
-
-def _hint(home: home.Home) -> str:
-    projects = [project for project, *_ in code.CodeGraph(home.database).projects()]
-    if not projects:
-        return "run nacre graph ingest-code to read this folder's repository"
-    return (
-        f"projects with code: {', '.join(projects[:5])}; run nacre graph ingest-code for new code"
-    )
+    return [*path, *(symbol.qualified.split(".") if symbol.kind != FILE else ())]
 
 
 # ----------------------------------------------------------------------------
@@ -517,9 +510,8 @@ _RELATIONS = ("calls", "imports", "inherits")
 
 @operation("graph-callers", by_key=True)
 def callers(
-    home: home.Home,
+    home: Home,
     name: Name,
-    *,
     project: OnlyProject = None,
     near: Near = None,
     limit: Limit = 50,
@@ -540,16 +532,15 @@ def callers(
 
 @operation("graph-importers", by_key=True)
 def importers(
-    home: home.Home,
+    home: Home,
     name: Name,
-    *,
     project: OnlyProject = None,
     near: Near = None,
     limit: Limit = 50,
 ) -> CodeAnswer:
     """Return the files that import a file, a module or a library. Raises NotFoundError."""
     wanted = name.strip()
-    outside = code.CodeGraph(home.database).importers(wanted, project, limit + 1)
+    outside = CodeGraph(home.database).importers(wanted, project, limit + 1)
     outside = [item for item in outside if item[0].project == near] or outside
     symbols = find_files(home, wanted, project, near)
     if outside and not is_path(wanted):  # a library is not a file whose path ends with its name
@@ -572,9 +563,8 @@ def importers(
 
 @operation("graph-about", by_key=True)
 def about(
-    home: home.Home,
+    home: Home,
     name: Name,
-    *,
     project: OnlyProject = None,
     near: Near = None,
     limit: Limit = 50,
@@ -584,19 +574,13 @@ def about(
     if len(symbols) > 1:
         return _ambiguous(name, symbols)
     memories = _memories_of(home, _with_members(home, symbols[0]))
-    return CodeAnswer(
-        name,
-        (node_of(symbols[0]),),
-        memories=tuple(memories[:limit]),
-        more=len(memories) > limit,
-    )
+    return _answer(name, symbols, (), limit, memories)
 
 
 @operation("graph-impact", by_key=True)
 def impact(
-    home: home.Home,
+    home: Home,
     name: Name,
-    *,
     project: OnlyProject = None,
     near: Near = None,
     limit: Limit = 50,
@@ -613,50 +597,47 @@ def impact(
     if len(symbols) > 1:
         return _ambiguous(name, symbols)
     start = (
-        code.CodeGraph(home.database).siblings(symbols[0])
-        if symbols[0].kind == code.FILE
+        CodeGraph(home.database).siblings(symbols[0])
+        if symbols[0].kind == FILE
         else _with_members(home, symbols[0])
     )
     links, reached = _walk(home, start, _RELATIONS, depth)
-    memories = _memories_of(home, reached)
-    answer = _answer(name, symbols, links, limit)
-    return CodeAnswer(
-        name,
-        answer.nodes,
-        links=answer.links,
-        memories=tuple(memories[:limit]),
-        more=answer.more or len(memories) > limit,
-    )
+    return _answer(name, symbols, links, limit, _memories_of(home, reached))
 
 
 def _answer(
-    name: str, symbols: Sequence[code.Symbol], links: Sequence[CodeLink], limit: int
+    name: str,
+    symbols: Sequence[Symbol],
+    links: Sequence[CodeLink],
+    limit: int,
+    memories: Sequence[CodeMemory] = (),
 ) -> CodeAnswer:
     return CodeAnswer(
         name,
         tuple(map(node_of, symbols)),
         links=tuple(links[:limit]),
-        more=len(links) > limit,
+        memories=tuple(memories[:limit]),
+        more=max(len(links), len(memories)) > limit,
     )
 
 
-def _ambiguous(name: str, symbols: Sequence[code.Symbol]) -> CodeAnswer:
+def _ambiguous(name: str, symbols: Sequence[Symbol]) -> CodeAnswer:
     return CodeAnswer(
         name, choices=tuple(map(node_of, symbols[:_MAX_CHOICES])), more=len(symbols) > _MAX_CHOICES
     )
 
 
-def _with_members(home: home.Home, symbol: code.Symbol) -> list[code.Symbol]:
+def _with_members(home: Home, symbol: Symbol) -> list[Symbol]:
     return (
-        [symbol, *code.CodeGraph(home.database).siblings(symbol)]
-        if symbol.kind != code.FILE
-        else code.CodeGraph(home.database).siblings(symbol)
+        [symbol, *CodeGraph(home.database).siblings(symbol)]
+        if symbol.kind != FILE
+        else CodeGraph(home.database).siblings(symbol)
     )
 
 
 def _walk(
-    home: home.Home, start: Sequence[code.Symbol], rels: Sequence[str], depth: int
-) -> tuple[list[CodeLink], list[code.Symbol]]:
+    home: Home, start: Sequence[Symbol], rels: Sequence[str], depth: int
+) -> tuple[list[CodeLink], list[Symbol]]:
     """Return links to symbols, the nearest first, and all symbols on the way. Links among the first
     symbols are excluded.
     """
@@ -664,14 +645,14 @@ def _walk(
     ring = list(reached)
     steps: list[tuple[int, str, int, int, int]] = []
     for distance in range(1, depth + 1):
-        edges = code.CodeGraph(home.database).edges(ring, rels)
+        edges = CodeGraph(home.database).edges(ring, rels)
         fresh = [
             (target, rel, source, line, distance)
             for target, rel, source, line in edges
             if source not in reached
         ]
         ring = list(dict.fromkeys(source for _, _, source, _, _ in fresh))[:_MAX_NODES]
-        reached |= code.CodeGraph(home.database).of_rows(ring)
+        reached |= CodeGraph(home.database).of_rows(ring)
         steps += [step for step in fresh if step[2] in reached]
         if not ring or len(reached) >= _MAX_NODES:
             break
@@ -691,16 +672,16 @@ def _walk(
     return links, list(reached.values())
 
 
-def _memories_of(home: home.Home, symbols: Sequence[code.Symbol]) -> list[CodeMemory]:
+def _memories_of(home: Home, symbols: Sequence[Symbol]) -> list[CodeMemory]:
     """Return the project's memories that name any of these symbols, in the symbols' order."""
     edit.catch_up(home)
     catch_up_mentions(home)
-    by_key: dict[str, list[code.Symbol]] = defaultdict(list)
+    by_key: dict[str, list[Symbol]] = defaultdict(list)
     for symbol in symbols:
-        by_key[key_of(symbol.path if symbol.kind == code.FILE else symbol.qualified)].append(symbol)
-    named: dict[str, dict[str, code.Symbol]] = defaultdict(dict)
+        by_key[key_of(symbol.path if symbol.kind == FILE else symbol.qualified)].append(symbol)
+    named: dict[str, dict[str, Symbol]] = defaultdict(dict)
     project = symbols[0].project if symbols else ""
-    for mention, memory in code.CodeMentions(home.database).ending(
+    for mention, memory in CodeMentions(home.database).ending(
         list(by_key)[:_MAX_KEYS], project, _MAX_MENTIONS
     ):
         for symbol in by_key[mention.key]:
@@ -723,17 +704,17 @@ def _memories_of(home: home.Home, symbols: Sequence[code.Symbol]) -> list[CodeMe
     ]
 
 
-def _refers_to(home: home.Home, written: str, symbol: code.Symbol) -> bool:
+def _refers_to(home: Home, written: str, symbol: Symbol) -> bool:
     """Return True if a name refers to this symbol and to no other of its project."""
-    if symbol.kind == code.FILE:
+    if symbol.kind == FILE:
         if not have_same_ending(symbol.path, written):
             return False
-        candidates = code.CodeGraph(home.database).files_named(
+        candidates = CodeGraph(home.database).files_named(
             written.rsplit("/", 1)[-1], symbol.project
         )
         return sum(have_same_ending(candidate.path, written) for candidate in candidates) == 1
     candidates = matching_symbols(
-        code.CodeGraph(home.database).named(symbol.qualified.rsplit(".", 1)[-1], symbol.project),
+        CodeGraph(home.database).named(symbol.qualified.rsplit(".", 1)[-1], symbol.project),
         written,
     )
     return [candidate.row for candidate in candidates] == [symbol.row]
@@ -841,17 +822,7 @@ _MANIFEST = re.compile(r"(?:^|/)(?:go\.mod|Cargo\.toml|[jt]sconfig[^/]*\.json)$"
 """Files that define the names of packages and modules."""
 
 _SKIPPED_FOLDERS = frozenset(
-    {
-        "node_modules",
-        "__pycache__",
-        "venv",
-        "env",
-        "dist",
-        "build",
-        "target",
-        "vendor",
-        "site-packages",
-    }
+    "node_modules __pycache__ venv env dist build target vendor site-packages".split()
 )
 _LINE_BYTES = 400
 _SMALL = 50_000
@@ -961,8 +932,7 @@ _MIN_CHARACTERS = {"marked": 3, "fence": 4}
 
 @operation("graph-stale")
 def stale(
-    home: home.Home,
-    *,
+    home: Home,
     project: OnlyProject = None,
     limit: Limit = 20,
     days: Annotated[int, bounds("Number of days whose changes count.", ge=1, le=3650)] = 30,
@@ -983,9 +953,9 @@ def stale(
     if memory:
         memories = [store.get(home, memory)]
     else:
-        ids = code.CodeMentions(home.database).with_paths(project, MAX_MEMORIES)
+        ids = CodeMentions(home.database).with_paths(project, MAX_MEMORIES)
         memories = list(home.memories.rows_of(ids).values())
-    mentions_by_memory = code.CodeMentions(home.database).within([item.id for item in memories])
+    mentions_by_memory = CodeMentions(home.database).within([item.id for item in memories])
     confirmed = home.reviews.stale_kept()
     assessed = (
         _assess(
@@ -1003,7 +973,7 @@ def stale(
     return Staleness(tuple(outdated[:limit]), len(memories), len(outdated))
 
 
-def note_stale(home: home.Home) -> None:
+def note_stale(home: Home) -> None:
     """Mark memories that may be out of date, for contexts and the review queue.
 
     Nothing is marked if nothing can be written.
@@ -1017,8 +987,8 @@ def note_stale(home: home.Home) -> None:
         if item.confidence >= MIN_MARKED
     ]
     home.memories.set_stale(marked)
-    at = to_ms(home.now()) or 0
-    with home.database.transaction():
+    at = home.now_ms()
+    with home.transaction():
         for memory, confidence, why in marked:
             if confidence >= review.LEAST_REVIEWED:
                 home.reviews.add(memory, review.Reason.STALE, why, at, once=True)
@@ -1032,9 +1002,9 @@ def confidence_of(sessions: int, lag_days: float, symbols: int, missing: int) ->
 
 
 def _assess(
-    home: home.Home,
+    home: Home,
     memory: Memory,
-    mentions: Sequence[code.Mention],
+    mentions: Sequence[Mention],
     confirmed: datetime | None,
     days: int,
     folder: str | None,
@@ -1052,7 +1022,13 @@ def _assess(
     root = _working_tree(home, memory, folder)
     files = tuple(_stale_file(path, edits, root) for path, edits in sorted(changes.items()))
     lag = (max(item.last for item in files) - stated) / timedelta(days=1)
-    symbols = _symbol_names(mentions)
+    names = dict.fromkeys(
+        symbol_parts(mention.written)[-1]
+        for mention in mentions
+        if len(mention.written) >= _MIN_CHARACTERS.get(mention.manner, 10_000)
+        and symbol_parts(mention.written)
+    )
+    symbols = list(names)
     missing = (
         _missing_symbols(root, [item.path for item in files if not item.is_gone], symbols)
         if root
@@ -1074,7 +1050,7 @@ def _assess(
 
 
 def _changes_since(
-    home: home.Home, memory: Memory, paths: Iterable[str], since: datetime, stated: datetime
+    home: Home, memory: Memory, paths: Iterable[str], since: datetime, stated: datetime
 ) -> dict[str, list[tuple[int, datetime, int]]]:
     """Return edits of named files (session, time, count) by sessions that began after the memory
     was last stated.
@@ -1085,7 +1061,7 @@ def _changes_since(
             if have_same_ending(touched, path):
                 rows[row] = path
     changes: dict[str, list[tuple[int, datetime, int]]] = defaultdict(list)
-    for row, session, began, last, count in code.CodeGraph(home.database).edits(
+    for row, session, began, last, count in CodeGraph(home.database).edits(
         list(rows), since, memory.project
     ):
         if began is None or began > stated:
@@ -1111,17 +1087,6 @@ def _stale_file(
     )
 
 
-def _symbol_names(mentions: Sequence[code.Mention]) -> list[str]:
-    """Return the last parts of names in backticks and code blocks."""
-    names = dict.fromkeys(
-        symbol_parts(mention.written)[-1]
-        for mention in mentions
-        if len(mention.written) >= _MIN_CHARACTERS.get(mention.manner, 10_000)
-        and symbol_parts(mention.written)
-    )
-    return list(names)
-
-
 def _missing_symbols(root: Path, paths: Sequence[str], symbols: Sequence[str]) -> list[str] | None:
     """Return the symbols that no file contains as a word, or ``None`` if no file can be read."""
     contents = [data for path in paths if (data := read_file(root, path.lstrip("/"))) is not None]
@@ -1135,13 +1100,13 @@ def _missing_symbols(root: Path, paths: Sequence[str], symbols: Sequence[str]) -
     ]
 
 
-def _working_tree(home: home.Home, memory: Memory, folder: str | None) -> Path | None:
+def _working_tree(home: Home, memory: Memory, folder: str | None) -> Path | None:
     """Return the working tree of a memory's files: where its project's code was read, else
     ``folder`` if it belongs to the project.
     """
     if memory.project is None:
         return None
-    project = code.CodeGraph(home.database).find(memory.project)
+    project = CodeGraph(home.database).find(memory.project)
     if project and os.path.isdir(project.root):
         return Path(project.root)
     if (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nacre.base import text
-from nacre.cli import output
 from nacre.cli.command import Paper, Run, bold, command, dim, joined
 from nacre.cli.operations import ask, perform, place_of
 from nacre.cli.options import (
@@ -19,6 +17,7 @@ from nacre.cli.options import (
     argument,
     count,
     find_project,
+    flag,
     kind_span,
     option,
     options,
@@ -29,7 +28,7 @@ from nacre_code import ask as code_ask
 from nacre_code import ingest
 
 if TYPE_CHECKING:
-    from nacre_code.ask import CodeAnswer, CodeLink, CodeMemory, CodeNode, CodeReport, Staleness
+    from nacre_code.ask import CodeAnswer, CodeMemory, CodeNode, CodeReport, Staleness
 
 _WORDS = 160
 
@@ -53,8 +52,7 @@ def _narrowed(operation: str, *names: str) -> Decorator:
 )
 @click.argument("path", default=".", type=click.Path(exists=True, file_okay=False))
 @options("graph-ingest-code", "project", "force", "max_files", "seconds")
-@click.option("--forget", is_flag=True, help="Remove the project's index; its files are kept.")
-@click.pass_obj
+@flag("--forget", "Remove the project's index; its files are kept.")
 def ingest_code(run: Run, /, path: str, forget: bool, **options: Any) -> None:
     """Read a repository's symbols, calls, imports and base classes.
 
@@ -68,10 +66,7 @@ def ingest_code(run: Run, /, path: str, forget: bool, **options: Any) -> None:
         message = "Forgot the code of" if done.was_there else "There was no code of"
         run.answer(done, lambda paper: paper.line(f"{message} {done.project}."))
         return
-    with output.shown(run) as notify:
-        report = perform(
-            run, ingest.ingest_code, notify, folder=str(Path(path).resolve()), **options
-        )
+    report = perform(run, ingest.ingest_code, folder=str(Path(path).resolve()), **options)
     if report.failed:
         run.warnings.append(
             f"{count(len(report.failed), 'file')} could not be parsed: {', '.join(report.failed[:3])}"
@@ -92,7 +87,6 @@ def ingest_code(run: Run, /, path: str, forget: bool, **options: Any) -> None:
 )
 @argument("graph-callers", "name")
 @_narrowed("graph-callers", "depth")
-@click.pass_obj
 def callers(run: Run, /, name: str, **options: Any) -> None:
     """List the callers of a symbol.
 
@@ -108,7 +102,6 @@ def callers(run: Run, /, name: str, **options: Any) -> None:
 )
 @argument("graph-importers", "name", metavar="FILE|MODULE")
 @_narrowed("graph-importers")
-@click.pass_obj
 def importers(run: Run, /, name: str, **options: Any) -> None:
     """List the files that import a file, a module or a library."""
     _show(run, "graph-importers", "No known code imports it.", name=name, **options)
@@ -119,7 +112,6 @@ def importers(run: Run, /, name: str, **options: Any) -> None:
 )
 @argument("graph-about", "name", metavar="NAME|FILE")
 @_narrowed("graph-about")
-@click.pass_obj
 def about(run: Run, /, name: str, **options: Any) -> None:
     """List the memories that mention a symbol or a file."""
     _show(run, "graph-about", "No memory names it.", name=name, **options)
@@ -135,7 +127,6 @@ def about(run: Run, /, name: str, **options: Any) -> None:
 @argument("graph-impact", "name", metavar="FILE")
 @argument("graph-impact", "symbol", required=False)
 @_narrowed("graph-impact", "depth")
-@click.pass_obj
 def impact(run: Run, /, name: str, **options: Any) -> None:
     """Show what a change to a file affects, in code and in memories.
 
@@ -147,7 +138,6 @@ def impact(run: Run, /, name: str, **options: Any) -> None:
 
 @command("stale", examples=["nacre graph stale", "nacre graph stale --project . --days 90 --json"])
 @_narrowed("graph-stale", "days")
-@click.pass_obj
 def stale(run: Run, /, project: str | None, **options: Any) -> None:
     """List memories that may be out of date because files they name changed.
 
@@ -177,9 +167,9 @@ def _render_stale(paper: Paper, staleness: Staleness, days: int) -> None:
         paper.line(
             f"{memory.confidence:.2f}  ", text.shorten(memory.memory.content, _WORDS), hang=6
         )
-        paper.line(dim(joined((short_id(memory.memory), memory.why))), indent=6)
+        paper.note(joined((short_id(memory.memory), memory.why)), indent=6)
     if staleness.total > len(staleness.memories):
-        paper.line(dim(f"{staleness.total - len(staleness.memories):,} more: --limit shows them"))
+        paper.note(f"{staleness.total - len(staleness.memories):,} more: --limit shows them")
 
 
 def _show(run: Run, operation: str, message: str, project: str | None, **options: Any) -> None:
@@ -197,12 +187,10 @@ def _render(paper: Paper, answer: CodeAnswer, nothing: str) -> None:
         several = len({node.project for node in answer.choices}) > 1
         for node in answer.choices:
             facts = joined((node.kind, node.project if several else ""))
-            paper.line(_place(node), "  ", dim(facts), indent=2, hang=2)
-        paper.line(
-            dim(
-                "repeat the command with one of these names"
-                + ("; there are more" if answer.more else "")
-            )
+            paper.line(_place(node), "  ", dim(facts), indent=2)
+        paper.note(
+            "repeat the command with one of these names"
+            + ("; there are more" if answer.more else "")
         )
         return
     for node in answer.nodes:
@@ -214,26 +202,22 @@ def _render(paper: Paper, answer: CodeAnswer, nothing: str) -> None:
     if not answer.links and not answer.memories:
         paper.line(nothing)
     for link in answer.links:
-        _render_link(paper, link, answer.nodes)
+        is_asked = not link.via or link.via in {node.id for node in answer.nodes}
+        via = (
+            ""
+            if is_asked or not link.via
+            else link.via.partition("#")[2] or link.via.rpartition("/")[2]
+        )
+        where = f"{link.node.path}:{link.line}"
+        name = f"  {link.node.name}" if link.node.name else ""
+        note = joined((f"{link.rel} {via}".strip(), link.note))
+        paper.line(where, name, "  ", dim(note), indent=2 * link.depth, hang=2)
     if answer.memories:
         paper.heading("Memories that mention it")
         for memory in answer.memories:
             _render_memory(paper, memory)
     if answer.more:
-        paper.line(dim("more: --limit shows them"))
-
-
-def _render_link(paper: Paper, link: CodeLink, nodes: Sequence[CodeNode]) -> None:
-    is_asked = not link.via or link.via in {node.id for node in nodes}
-    via = (
-        ""
-        if is_asked or not link.via
-        else link.via.partition("#")[2] or link.via.rpartition("/")[2]
-    )
-    where = f"{link.node.path}:{link.line}"
-    name = f"  {link.node.name}" if link.node.name else ""
-    note = joined((f"{link.rel} {via}".strip(), link.note))
-    paper.line(where, name, "  ", dim(note), indent=2 * link.depth, hang=2)
+        paper.note("more: --limit shows them")
 
 
 def _render_memory(paper: Paper, memory: CodeMemory) -> None:
@@ -247,8 +231,8 @@ def _render_memory(paper: Paper, memory: CodeMemory) -> None:
     if memory.memory.trust.value == "untrusted":
         paper.framed(text.shorten(memory.memory.content, _WORDS), "from outside", indent=2)
     else:
-        paper.line(text.shorten(memory.memory.content, _WORDS), indent=2, hang=2)
-    paper.line(dim(facts), indent=4)
+        paper.line(text.shorten(memory.memory.content, _WORDS), indent=2)
+    paper.note(facts, indent=4)
 
 
 def _place(node: CodeNode) -> str:
@@ -269,4 +253,4 @@ def _render_report(paper: Paper, report: CodeReport) -> None:
         f"{report.skipped:,} skipped" if report.skipped else "",
         f"{report.seconds:.1f} s",
     )
-    paper.line(dim(joined(message)))
+    paper.note(joined(message))

@@ -135,7 +135,13 @@ class _Reading:
             self._imports += self._reader.imports(node)
             self._default = self._reader.default(node) or self._default
         elif capture == "variable":
-            self._declare(node)
+            self._imports += (
+                self._reader.imports(node) if node.type == "variable_declarator" else ()
+            )
+            for name, kind in self._reader.variables(node):
+                if not name or not kind or len(self._variables) >= MAX_REFERENCES:
+                    continue
+                self._variables[Variable(self._scope, name, kind)] = None
         elif len(self._calls) < MAX_REFERENCES:
             self._call(capture, node)
 
@@ -193,13 +199,6 @@ class _Reading:
         self._open.append((node.end_byte, number))
         if kind in CLASS_KINDS:
             self._bases += (Base(number, base) for base in self._reader.bases(node) if base)
-
-    def _declare(self, node: Node) -> None:
-        self._imports += self._reader.imports(node) if node.type == "variable_declarator" else ()
-        for name, kind in self._reader.variables(node):
-            if not name or not kind or len(self._variables) >= MAX_REFERENCES:
-                continue
-            self._variables[Variable(self._scope, name, kind)] = None
 
     def _call(self, capture: str, node: Node) -> None:
         if capture == "new":
@@ -275,12 +274,6 @@ def send(stream: IO[bytes], value: object) -> None:
     """Write a value, preceded by its size."""
     packed = _encode(value)
     stream.write(_SIZE.pack(len(packed)) + packed)
-
-
-def receive_read(stream: IO[bytes]) -> ReadFile | None:
-    """Return the next file, or ``None`` at the end. Raises OSError."""
-    packed = _receive(stream)
-    return _read_decoder.decode(packed) if packed is not None else None
 
 
 def _receive(stream: IO[bytes]) -> bytes | None:
@@ -403,7 +396,8 @@ def _read_portion(
         send(process.stdin, paths)
         process.stdin.flush()
         for number in range(len(paths)):
-            result = receive_read(process.stdout)
+            packed = _receive(process.stdout)
+            result = _read_decoder.decode(packed) if packed is not None else None
             if result is None or not _hand_over(done, over, result):
                 return number
     except OSError:
@@ -475,8 +469,6 @@ class _Tally:
 )
 def ingest_code(
     home: Home,
-    on_progress: OnProgress | None = None,
-    *,
     folder: Annotated[
         str,
         bounds("Any folder of the repository, which is read completely.", min_length=1),
@@ -487,6 +479,7 @@ def ingest_code(
     seconds: Annotated[
         float, bounds("Time limit in seconds. The next call continues.", gt=0)
     ] = 600.0,
+    on_progress: OnProgress | None = None,
 ) -> CodeReport:
     """Read the repository that contains a folder, and later only its changed files.
 
@@ -495,17 +488,34 @@ def ingest_code(
     """
     require_parsers()
     started = time.monotonic()
-    start = Path(folder).expanduser()
-    if not start.is_dir():
-        raise NotFoundError(f"{start} is not a folder", hint="give the folder of a repository")
-    root = toplevel(start, home.settings.environ)
+    place = Path(folder).expanduser()
+    if not place.is_dir():
+        raise NotFoundError(f"{place} is not a folder", hint="give the folder of a repository")
+    root = toplevel(place, home.settings.environ)
     project = _project_name(home, project, root)
     former = CodeGraph(home.database).find(project)
     opened = CodeGraph(home.database).begin(project, str(root), home.now())
     listing = list_code(root, home.settings.environ, max_files)
     tally = _Tally(files=len(listing.code), left_out=listing.left_out)
     changed = _find_changed(home, opened, root, listing, tally, is_forced=force)
-    _read_files(home, opened, root, changed, tally, on_progress, started + seconds)
+    until = started + seconds
+    digests = dict(changed)
+    waiting: list[NewFile] = []
+    done = 0
+    for read in read_all(root, list(digests), count_processes(len(digests))):
+        done += 1
+        if read.facts is None:
+            tally.failed.append(read.path)
+        else:
+            waiting.append(_new_file(home, read.path, digests[read.path], read.facts))
+        if len(waiting) >= _FILES_PER_TRANSACTION:
+            _store_files(home, opened, waiting, tally)
+            if on_progress:
+                on_progress(Progress("code", done, len(digests)))
+        if time.monotonic() > until:
+            break
+    _store_files(home, opened, waiting, tally)
+    tally.left_out += len(digests) - done
     is_whole = (
         former is not None
         and former.is_linked
@@ -540,8 +550,7 @@ def ingest_code(
 
 @operation("graph-forget-code", writes=True, owners=True, command="graph ingest-code --forget")
 def forget_code(
-    home: Home,
-    project: Annotated[str, bounds("The project.", min_length=1)],
+    home: Home, project: Annotated[str, bounds("The project.", min_length=1)]
 ) -> ForgottenCode:
     """Forget the code of a project. Its files are not changed."""
     stored = CodeGraph(home.database).find(project)
@@ -584,39 +593,10 @@ def _find_changed(
     return changed
 
 
-def _read_files(
-    home: Home,
-    opened: CodeProject,
-    root: Path,
-    changed: Sequence[tuple[str, bytes]],
-    tally: _Tally,
-    on_progress: OnProgress | None,
-    until: float,
-) -> None:
-    """Parse files and store their facts, a few hundred per transaction."""
-    digests = dict(changed)
-    waiting: list[NewFile] = []
-    done = 0
-    for read in read_all(root, list(digests), count_processes(len(digests))):
-        done += 1
-        if read.facts is None:
-            tally.failed.append(read.path)
-        else:
-            waiting.append(_new_file(home, read.path, digests[read.path], read.facts))
-        if len(waiting) >= _FILES_PER_TRANSACTION:
-            _store_files(home, opened, waiting, tally)
-            if on_progress:
-                on_progress(Progress("code", done, len(digests)))
-        if time.monotonic() > until:
-            break
-    _store_files(home, opened, waiting, tally)
-    tally.left_out += len(digests) - done
-
-
 def _store_files(home: Home, opened: CodeProject, waiting: list[NewFile], tally: _Tally) -> None:
     stored = CodeGraph(home.database).hashes(opened.row)
     former = [stored[file.path][0] for file in waiting if file.path in stored]
-    with home.database.transaction():
+    with home.transaction():
         if former:
             CodeGraph(home.database).drop(opened.row, former)
         CodeGraph(home.database).put(opened.row, waiting)

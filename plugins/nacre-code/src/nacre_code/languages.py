@@ -171,7 +171,12 @@ class CFamily(Reader):
     def name(self, node: Node) -> str:
         """Return the declared name, after any pointers."""
         if node.type in ("function_definition", "type_definition"):
-            return plain_chain(text_of(_declared_name(node)))
+            declarator = node.child_by_field_name("declarator")
+            return plain_chain(
+                text_of(
+                    _name_in(declarator, through_functions=True) if declarator is not None else None
+                )
+            )
         return plain_chain(field(node, "name"))
 
     def returns(self, node: Node) -> str:
@@ -208,11 +213,6 @@ class CFamily(Reader):
             declared = _name_in(declarator)
             if declared is not None and declared.type in _NAMES:
                 yield start + text_of(declared), kind
-
-
-def _declared_name(node: Node) -> Node | None:
-    declarator = node.child_by_field_name("declarator")
-    return _name_in(declarator, through_functions=True) if declarator is not None else None
 
 
 def _name_in(node: Node, *, through_functions: bool = False) -> Node | None:
@@ -290,7 +290,12 @@ class Ecma(Reader):
             for clause in clauses:
                 yield from _imported_names(clause, source, line, is_export)
         elif is_export:
-            yield from _exported_names(node)
+            for clause in node.named_children:
+                for specifier in clause.named_children if clause.type == "export_clause" else ():
+                    name = field(specifier, "name")
+                    yield Import(
+                        "", name, field(specifier, "alias") or name, line_of(node), exported=True
+                    )
 
     def default(self, node: Node) -> str:
         """Return the name exported by ``export default`` or ``module.exports =``."""
@@ -340,14 +345,6 @@ def _imported_names(clause: Node, source: str, line: int, is_export: bool) -> It
             yield Import(source, name, field(child, "alias") or name, line, exported=is_export)
         else:
             yield from _imported_names(child, source, line, is_export)
-
-
-def _exported_names(node: Node) -> Iterator[Import]:
-    """Yield the file's own names in ``export {a as b}``."""
-    for clause in node.named_children:
-        for specifier in clause.named_children if clause.type == "export_clause" else ():
-            name = field(specifier, "name")
-            yield Import("", name, field(specifier, "alias") or name, line_of(node), exported=True)
 
 
 def _required_modules(node: Node) -> Iterator[Import]:

@@ -12,6 +12,7 @@ import posixpath
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 from nacre.base.frozen import frozen
@@ -191,12 +192,34 @@ class Index:
         self.functions: dict[tuple[str, str], list[Node]] = defaultdict(list)
         for number, path in enumerate(self.paths):
             self.folders[posixpath.dirname(path)].append(number)
-            self._add(number)
+            family, definitions = self.families[number], self.facts[number].definitions
+            top: dict[str, int] = {}
+            qualified: dict[str, int] = {}
+            for place, definition in enumerate(definitions):
+                if (
+                    definition.kind in INNER_KINDS
+                    or qualified.setdefault(definition.qualified, place) != place
+                ):
+                    continue
+                if definition.owner:
+                    self.members[family, definition.owner][definition.name].append((number, place))
+                    if definition.kind == "method":
+                        self.methods[family, definition.name].append((number, place))
+                elif self._is_top(definitions, definition):
+                    top.setdefault(definition.name, place)
+                    if not definition.hidden:
+                        self.functions[family, definition.name].append((number, place))
+            self.top.append(top)
+            self.qualified.append(qualified)
         self.known_folders: set[str] = set()
         for folder in self.folders:
             while folder not in self.known_folders:
                 self.known_folders.add(folder)
                 folder = posixpath.dirname(folder)
+
+    def paths_of(self, family: str) -> Iterator[str]:
+        """Yield the paths of a family of languages."""
+        return (path for path, own in zip(self.paths, self.families, strict=True) if own == family)
 
     def definition(self, node: Node) -> Definition:
         return self.facts[node[0]].definitions[node[1]]
@@ -210,27 +233,6 @@ class Index:
         return (
             nodes[0] if len(nodes) == 1 else next((node for node in nodes if node[0] == near), None)
         )
-
-    def _add(self, number: int) -> None:
-        family, definitions = self.families[number], self.facts[number].definitions
-        top: dict[str, int] = {}
-        qualified: dict[str, int] = {}
-        for place, definition in enumerate(definitions):
-            if (
-                definition.kind in INNER_KINDS
-                or qualified.setdefault(definition.qualified, place) != place
-            ):
-                continue
-            if definition.owner:
-                self.members[family, definition.owner][definition.name].append((number, place))
-                if definition.kind == "method":
-                    self.methods[family, definition.name].append((number, place))
-            elif self._is_top(definitions, definition):
-                top.setdefault(definition.name, place)
-                if not definition.hidden:
-                    self.functions[family, definition.name].append((number, place))
-        self.top.append(top)
-        self.qualified.append(qualified)
 
     @staticmethod
     def _is_top(definitions: Sequence[Definition], definition: Definition) -> bool:
@@ -306,14 +308,14 @@ class Modules:
 class PythonModules(Modules):
     """Python: packages are folders. A module is named by its path below the outermost package's parent."""
 
-    def __init__(self, index: Index) -> None:
-        super().__init__(index)
-        self._places_by_name: dict[str, set[str]] = defaultdict(set)
-        for number, path in enumerate(index.paths):
-            if index.families[number] == "python":
-                place = path.rsplit(".", 1)[0].removesuffix("/__init__")
-                for name in self._names_of(place):
-                    self._places_by_name[name].add(place)
+    @cached_property
+    def _places_by_name(self) -> dict[str, set[str]]:
+        places: dict[str, set[str]] = defaultdict(set)
+        for path in self.index.paths_of("python"):
+            place = path.rsplit(".", 1)[0].removesuffix("/__init__")
+            for name in self._names_of(place):
+                places[name].add(place)
+        return places
 
     def find(self, file: int, module: str) -> Module:
         """Return a module: leading dots go up; a plain name is a package, a folder of the
@@ -362,9 +364,9 @@ class PythonModules(Modules):
 class EcmaModules(Modules):
     """JavaScript: relative paths, without an extension or with the compiled file's, and their aliases."""
 
-    def __init__(self, index: Index) -> None:
-        super().__init__(index)
-        self._aliases = AliasTable(index.texts)
+    @cached_property
+    def _aliases(self) -> AliasTable:
+        return AliasTable(self.index.texts)
 
     def find(self, file: int, module: str) -> Module:
         """Return the module of a path that begins with a dot, or of an alias of a file in this repository."""
@@ -388,16 +390,14 @@ class EcmaModules(Modules):
 class GoModules(Modules):
     """Go: a package is a folder. ``go.mod`` defines the repository's import path."""
 
-    def __init__(self, index: Index) -> None:
-        super().__init__(index)
-        matches = (
-            (posixpath.dirname(path), _GO_MODULE.search(text))
-            for path, text in index.texts.items()
-            if path.endswith("go.mod")
-        )
-        self._roots = sorted(
-            ((match[1], place) for place, match in matches if match), key=lambda root: -len(root[0])
-        )
+    @cached_property
+    def _roots(self) -> list[tuple[str, str]]:
+        roots = [
+            (match[1], posixpath.dirname(path))
+            for path, text in self.index.texts.items()
+            if path.endswith("go.mod") and (match := _GO_MODULE.search(text))
+        ]
+        return sorted(roots, key=lambda root: -len(root[0]))
 
     def find(self, file: int, module: str) -> Module:  # noqa: ARG002
         """Return the folder of a package in this repository."""
@@ -434,15 +434,16 @@ class GoModules(Modules):
 class RustModules(Modules):
     """Rust: modules are files below the crate root's folder. ``Cargo.toml`` defines the names of crates."""
 
-    def __init__(self, index: Index) -> None:
-        super().__init__(index)
-        self._crates: dict[str, Module] = {}
-        for path, text in index.texts.items():
+    @cached_property
+    def _crates(self) -> dict[str, Module]:
+        crates = {}
+        for path, text in self.index.texts.items():
             match = _CRATE.search(text) if path.endswith("Cargo.toml") else None
             root = posixpath.join(posixpath.dirname(path), "src")
-            number = index.by_path.get(f"{root}/lib.rs")
+            number = self.index.by_path.get(f"{root}/lib.rs")
             if match and number is not None:
-                self._crates[match[1].replace("-", "_")] = Module((number,), root)
+                crates[match[1].replace("-", "_")] = Module((number,), root)
+        return crates
 
     def find(self, file: int, module: str) -> Module:
         """Return the module of a path that begins with ``crate``, ``self``, ``super``, a crate, or
@@ -503,12 +504,13 @@ class JavaModules(Modules):
 
     sees_members = True
 
-    def __init__(self, index: Index) -> None:
-        super().__init__(index)
-        self._packages: dict[str, list[int]] = defaultdict(list)
-        for number, facts in enumerate(index.facts):
-            if index.families[number] == "java":
-                self._packages[facts.package].append(number)
+    @cached_property
+    def _packages(self) -> dict[str, list[int]]:
+        packages: dict[str, list[int]] = defaultdict(list)
+        for path in self.index.paths_of("java"):
+            number = self.index.by_path[path]
+            packages[self.index.facts[number].package].append(number)
+        return packages
 
     def find(self, file: int, module: str) -> Module:  # noqa: ARG002
         """Return a package's files, or for a static import the file of its class."""
@@ -531,12 +533,12 @@ class CModules(Modules):
     sees_members = True
     is_global = True
 
-    def __init__(self, index: Index) -> None:
-        super().__init__(index)
-        self._paths_by_name: dict[str, list[str]] = defaultdict(list)
-        for number, path in enumerate(index.paths):
-            if index.families[number] == "cfamily":
-                self._paths_by_name[posixpath.basename(path)].append(path)
+    @cached_property
+    def _paths_by_name(self) -> dict[str, list[str]]:
+        paths: dict[str, list[str]] = defaultdict(list)
+        for path in self.index.paths_of("cfamily"):
+            paths[posixpath.basename(path)].append(path)
+        return paths
 
     def find(self, file: int, module: str) -> Module:
         """Return the file relative to this one, else the only file whose path ends with ``module``."""
@@ -546,9 +548,10 @@ class CModules(Modules):
         if sibling in self.index.by_path:
             return Module((self.index.by_path[sibling],))
         plain = posixpath.normpath(module)
+        name = posixpath.basename(plain)
         candidates = [
             candidate
-            for candidate in self._paths_by_name[posixpath.basename(plain)]
+            for candidate in self._paths_by_name.get(name, ())
             if f"/{candidate}".endswith(f"/{plain}")
         ]
         return Module((self.index.by_path[candidates[0]],)) if len(candidates) == 1 else OUTSIDE
@@ -606,18 +609,13 @@ class Names:
         present = set(index.families)
         self._modules: dict[str, Modules] = {family: BY_FAMILY[family](index) for family in present}
         self._bindings: dict[int, tuple[dict[str, list[Import]], list[Import]]] = {}
-        self._cache: dict[tuple[int, int, str], Target | None] = {}
+        self.cache: dict[tuple[int, int, str], Target | None] = {}
         self._bases: dict[tuple[int, str], list[tuple[int, str]]] = defaultdict(list)
         for number, facts in enumerate(index.facts):
             for base in facts.bases:
                 self._bases[number, facts.definitions[base.owner].qualified].append(
                     (base.owner, base.name)
                 )
-
-    def trim(self) -> None:
-        """Clear the cache if it has grown large."""
-        if len(self._cache) > MAX_CACHED:
-            self._cache.clear()
 
     def modules(self, file: int) -> Modules:
         """Return the import resolution of a file's language."""
@@ -628,12 +626,12 @@ class Names:
         this repository.
         """
         key = (file, scope, name)
-        if key not in self._cache:
-            self._cache[key] = None  # ends circular imports
-            self._cache[key] = self._in_scopes(file, scope, name) or self._in_file(
+        if key not in self.cache:
+            self.cache[key] = None  # ends circular imports
+            self.cache[key] = self._in_scopes(file, scope, name) or self._in_file(
                 file, name, _MAX_DEPTH
             )
-        return self._cache[key]
+        return self.cache[key]
 
     def chain(self, file: int, scope: int, dotted: str) -> Target | None:
         """Look up a dotted name."""
@@ -768,10 +766,6 @@ class Names:
             return self.index.only(
                 self.index.functions.get((self.index.families[file], name), ()), file
             )
-        return self._builtin(file, name)
-
-    def _builtin(self, file: int, name: str) -> Module | None:
-        """Return OUTSIDE for builtins and for capitalised names without a binding here."""
         is_known = name in _BUILTIN.get(self.index.families[file], ()) or name[:1].isupper()
         return OUTSIDE if is_known else None
 
@@ -876,7 +870,7 @@ class Calls:
 
     def __init__(self, index: Index, names: Names) -> None:
         self._index, self._names = index, names
-        self._cache: dict[tuple[int, int, str], Node | object | None] = {}
+        self.cache: dict[tuple[int, int, str], Node | object | None] = {}
         self._types: dict[tuple[int, int, str], set[_Declared]] = defaultdict(set)
         self._fields: dict[tuple[str, str, str], set[_Declared]] = defaultdict(set)
         for number, facts in enumerate(index.facts):
@@ -893,11 +887,6 @@ class Calls:
                     ):
                         self._add_field(number, variable.scope, variable.name, variable.type)
 
-    def trim(self) -> None:
-        """Clear the cache if it has grown large."""
-        if len(self._cache) > MAX_CACHED:
-            self._cache.clear()
-
     def resolve(self, file: int, call: Call) -> Node | None:
         """Return the definition that a call refers to, or ``None`` if it is ambiguous or outside the repository."""
         if not call.receiver:
@@ -910,10 +899,6 @@ class Calls:
             return self._names.member(receiver_type, call.name)
         if receiver_type is not _UNKNOWN:
             return None
-        return self._of_name(file, call)
-
-    def _of_name(self, file: int, call: Call) -> Node | None:
-        """Resolve a call whose receiver is not a variable: a module, a class, or unknown."""
         if call.receiver.endswith("()"):
             return self._names.unique_method(file, call.name)
         receiver = self._names.chain(file, call.scope, call.receiver)
@@ -940,39 +925,35 @@ class Calls:
         ``_UNKNOWN`` if it is not a variable.
         """
         key = (file, scope, receiver)
-        if key not in self._cache:
-            self._cache[key] = None  # a variable defined by itself has no type
-            self._cache[key] = self._find_type(file, scope, receiver)
-        return self._cache[key]
+        if key not in self.cache:
+            self.cache[key] = None  # a variable defined by itself has no type
+            self.cache[key] = self._find_type(file, scope, receiver)
+        return self.cache[key]
 
     def _find_type(self, file: int, scope: int, receiver: str) -> Node | object | None:
         if receiver.endswith("()"):
             return self._call_type(file, scope, receiver[:-2])
         before, dot, last = receiver.rpartition(".")
         if not dot:
-            return self._head_type(file, scope, receiver)
-        owner = self._type_of(file, scope, before)
-        return self._field_type(owner, last) if isinstance(owner, tuple) else owner
-
-    def _head_type(self, file: int, scope: int, head: str) -> Node | object | None:
-        if head in ("self", "cls", "Self"):
-            return self._names.owner_of(file, scope) or self._own_function(file, scope)
-        if head == "super" and self._index.families[file] != "rust":
-            owner = self._names.owner_of(file, scope)
-            return next(iter(self._names.bases(owner)), None) if owner else None
-        definitions = self._index.facts[file].definitions
-        around = scope
-        while True:
-            declared = self._types.get((file, around, head))
-            if declared:
-                return self._only_type(declared)
-            if around == MODULE:
-                break
-            around = definitions[around].parent
-        owner = (
-            self._names.owner_of(file, scope) if self._names.modules(file).sees_members else None
-        )
-        return self._field_type(owner, head, _UNKNOWN) if owner else _UNKNOWN
+            if receiver in ("self", "cls", "Self"):
+                return self._names.owner_of(file, scope) or self._own_function(file, scope)
+            if receiver == "super" and self._index.families[file] != "rust":
+                owner = self._names.owner_of(file, scope)
+                return next(iter(self._names.bases(owner)), None) if owner else None
+            definitions = self._index.facts[file].definitions
+            around = scope
+            while True:
+                declared = self._types.get((file, around, receiver))
+                if declared:
+                    return self._only_type(declared)
+                if around == MODULE:
+                    break
+                around = definitions[around].parent
+            sees_members = self._names.modules(file).sees_members
+            owner = self._names.owner_of(file, scope) if sees_members else None
+            return self._field_type(owner, receiver, _UNKNOWN) if owner else _UNKNOWN
+        kind = self._type_of(file, scope, before)
+        return self._field_type(kind, last) if isinstance(kind, tuple) else kind
 
     def _own_function(self, file: int, scope: int) -> Node | object | None:
         """Return the type of ``this`` in a constructor function of JavaScript."""
@@ -1030,15 +1011,10 @@ class Calls:
         definitions = self._index.facts[file].definitions
         while scope != MODULE:
             definition = definitions[scope]
-            if definition.kind == "method":
-                self._fields[self._index.families[file], definition.owner, name].add(
-                    (file, scope, kind)
-                )
-                return
-            if definition.kind in ("class", "interface", "type"):
-                self._fields[self._index.families[file], definition.qualified, name].add(
-                    (file, scope, kind)
-                )
+            if definition.kind in ("method", "class", "interface", "type"):
+                is_method = definition.kind == "method"
+                owner = definition.owner if is_method else definition.qualified
+                self._fields[self._index.families[file], owner, name].add((file, scope, kind))
                 return
             scope = definition.parent
 
@@ -1078,8 +1054,9 @@ class Resolution:
         """Yield the edges that begin in a file, each once. The caller passes the calls, so that
         they are not kept in memory.
         """
-        self._names.trim()
-        self._calls.trim()
+        for cache in (self._names.cache, self._calls.cache):
+            if len(cache) > MAX_CACHED:
+                cache.clear()
         seen: set[tuple[str, Node, Node]] = set()
         for edge in (
             *self._import_edges(file),
@@ -1129,14 +1106,18 @@ class Resolution:
         for call in calls:
             target = self._calls.resolve(file, call)
             if target:
-                yield Edge("calls", self._source(file, call.scope), target, call.line)
-
-    def _source(self, file: int, scope: int) -> Node:
-        """Return the symbol that contains a call, or the first of several with the same name."""
-        definitions = self.index.facts[file].definitions
-        while scope != MODULE and definitions[scope].kind in INNER_KINDS:
-            scope = definitions[scope].parent
-        return (
-            file,
-            self.index.qualified[file][definitions[scope].qualified] if scope != MODULE else MODULE,
-        )
+                scope = call.scope
+                definitions = self.index.facts[file].definitions
+                while scope != MODULE and definitions[scope].kind in INNER_KINDS:
+                    scope = definitions[scope].parent
+                yield Edge(
+                    "calls",
+                    (
+                        file,
+                        self.index.qualified[file][definitions[scope].qualified]
+                        if scope != MODULE
+                        else MODULE,
+                    ),
+                    target,
+                    call.line,
+                )

@@ -10,7 +10,7 @@ from nacre.serve.mcp import Desk, fitting, framed, indented, short_id, title_of
 
 if TYPE_CHECKING:
     from nacre.serve import mcp_arguments
-    from nacre_code.ask import CodeAnswer, CodeLink, CodeMemory, StaleMemory, Staleness
+    from nacre_code.ask import CodeAnswer, CodeLink, CodeMemory, Staleness
 
 _MAX_NODES = 40
 _MAX_CHARACTERS = 300
@@ -32,20 +32,16 @@ def ask_code(desk: Desk, arguments: mcp_arguments.Graph) -> str:
     elif arguments.action == "impact":
         fields |= {"symbol": arguments.symbol, "depth": max(2, arguments.depth)}
     answer: CodeAnswer = desk.call(f"graph-{arguments.action}", **fields)
-    return _answer(answer, arguments.budget)
-
-
-def _answer(answer: CodeAnswer, budget: int) -> str:
     if answer.choices:
         lines = [
             f"- {harmless(node.path)}#{harmless(node.name)} ({node.kind})"
             for node in answer.choices
         ]
-        shown = fitting(lines, budget)
+        shown = fitting(lines, arguments.budget)
         return framed("The name is ambiguous; use one of these:", "\n".join(lines[:shown]))
     head = ", ".join(f"{node.path}#{node.name}".rstrip("#") for node in answer.nodes)
     blocks = [*map(_memory, answer.memories), *map(_link, answer.links)]
-    shown = fitting(blocks, budget)
+    shown = fitting(blocks, arguments.budget)
     more = "There is more." if answer.more or shown < len(blocks) else ""
     return framed(harmless(head), "\n".join(blocks[:shown]) or "Nothing was found.", more)
 
@@ -67,7 +63,10 @@ def _memory(item: CodeMemory) -> str:
 def stale(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
     """List memories whose files have changed since, the most certain first."""
     staleness: Staleness = desk.call("graph-stale", limit=arguments.limit, folder=desk.folder)
-    blocks = [_out_of_date(item) for item in staleness.memories]
+    blocks = [
+        f"- {item.confidence:.2f} [{short_id(item.memory.id)}] {title_of(item.memory)}\n  {harmless(item.why)}"
+        for item in staleness.memories
+    ]
     shown = fitting(blocks, arguments.budget)
     more = (
         f"{staleness.total - shown} more: a higher limit or budget shows them."
@@ -76,7 +75,3 @@ def stale(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
     )
     text = "\n".join(blocks[:shown]) or "No session has changed a file that a memory names since."
     return framed(text, more)
-
-
-def _out_of_date(item: StaleMemory) -> str:
-    return f"- {item.confidence:.2f} [{short_id(item.memory.id)}] {title_of(item.memory)}\n  {harmless(item.why)}"

@@ -16,6 +16,7 @@ from nacre.vault import documents
 from nacre_extras.compatibility import (
     Call,
     IncompleteError,
+    Record,
     Routes,
     category_of,
     entry_of,
@@ -45,7 +46,7 @@ async def listed(call: Call) -> Any:
     return {"sessions": call.page(lines, 500), "total": len(lines)}
 
 
-def _line(line: Any) -> dict[str, Any]:
+def _line(line: Any) -> Record:
     stored = line["session"]
     return {
         "project": stored["project"],
@@ -58,7 +59,7 @@ def _id(session: Any) -> str:
     return f"{session['tool']}:{session['native_id']}"
 
 
-def _meta(stored: Any, opening: str | None) -> dict[str, Any]:
+def _meta(stored: Any, opening: str | None) -> Record:
     session = stored["session"]
     return {
         "startTime": session["started"] or "unknown",
@@ -97,7 +98,7 @@ async def _turns(call: Call, operation: str, field: str, **options: Any) -> Any:
     return [_hit(hit) for hit in result["turns"]]
 
 
-def _hit(hit: Any) -> dict[str, Any]:
+def _hit(hit: Any) -> Record:
     turn, session = hit["turn"], hit["session"]
     return {
         "source": "session",
@@ -153,7 +154,7 @@ async def detail(call: Call) -> Any:
     return {"meta": _meta(view["session"], view["opening"]), "messages": messages}
 
 
-def _messages(turn: Any, *, with_tools: bool) -> list[dict[str, Any]]:
+def _messages(turn: Any, *, with_tools: bool) -> list[Record]:
     role = _ROLES[turn["speaker"]]
     messages = []
     if turn["text"] and (with_tools or role in ("user", "assistant")):
@@ -181,7 +182,7 @@ _STARTED = time.monotonic()
 async def health(call: Call) -> Any:
     """Return the status, and the number of entries to callers with access."""
     seconds = round(time.monotonic() - _STARTED, 1)
-    status: dict[str, Any] = {"status": "ok", "version": __version__, "uptime": seconds}
+    status: Record = {"status": "ok", "version": __version__, "uptime": seconds}
     return status | (
         {"knowledge_entries": _active(await call.ask("db-stats"))} if call.is_known else {}
     )
@@ -343,7 +344,18 @@ async def graph_data(call: Call) -> Any:
 async def links(call: Call) -> Any:
     """Return an entry's links."""
     result = await call.ask("graph-list", reference=_reference(call), limit=1000)
-    return [_edge(link) for link in result["links"]]
+    return [
+        {
+            "source": path_of(link["source"]),
+            "target": path_of(link["target"]),
+            "rel_type": link["rel"],
+            "strength": link["strength"],
+            "origin": link["origin"],
+            "valid_from": link["valid"]["since"],
+            "valid_to": link["valid"]["until"],
+        }
+        for link in result["links"]
+    ]
 
 
 @_route("GET", "/api/knowledge/{path:path}")
@@ -357,18 +369,6 @@ async def entry(call: Call) -> Any:
         "maturity": view["maturity"],
         "access_count": view["usage"]["access_count"],
         "last_accessed": view["usage"]["last_recalled"],
-    }
-
-
-def _edge(link: Any) -> dict[str, Any]:
-    return {
-        "source": path_of(link["source"]),
-        "target": path_of(link["target"]),
-        "rel_type": link["rel"],
-        "strength": link["strength"],
-        "origin": link["origin"],
-        "valid_from": link["valid"]["since"],
-        "valid_to": link["valid"]["until"],
     }
 
 
@@ -424,11 +424,19 @@ async def write(call: Call) -> Any:
     view = await call.ask("look", reference=outcome["memory_id"], update=False)
     memory = view["memory"]
     automatic = [link for link in view["links"] if link["origin"] == "auto"]
+    same = [memory] if outcome["action"] == "known" else []
     return {
         "path": path_of(memory),
         "git": {"pushed": False, "message": "the vault is committed within minutes"},
         "autoLinks": [await _auto_link(call, link) for link in automatic[:_MAX_AUTO_LINKS]],
-        "duplicateWarnings": _duplicates(outcome, memory, content),
+        "duplicateWarnings": [
+            {
+                "path": path_of(candidate),
+                "title": candidate["subject"],
+                "similarity": likeness(content, candidate["content"]),
+            }
+            for candidate in (*same, *outcome["similar"])
+        ],
         "id": memory["id"],
         "action": outcome["action"],
         "reason": outcome["reason"],
@@ -437,7 +445,7 @@ async def write(call: Call) -> Any:
     }
 
 
-def _word(body: dict[str, Any], name: str) -> str:
+def _word(body: Record, name: str) -> str:
     value = body.get(name)
     if not isinstance(value, str) or not value.strip():
         raise IncompleteError(
@@ -446,7 +454,7 @@ def _word(body: dict[str, Any], name: str) -> str:
     return value.strip()
 
 
-def _memory(category: str, name: str, content: str) -> dict[str, Any]:
+def _memory(category: str, name: str, content: str) -> Record:
     """Return the request that stores an entry as an import does."""
     try:
         head, body = documents.split(content)
@@ -466,22 +474,9 @@ def _memory(category: str, name: str, content: str) -> dict[str, Any]:
     }
 
 
-async def _auto_link(call: Call, link: Any) -> dict[str, Any]:
+async def _auto_link(call: Call, link: Any) -> Record:
     target = await call.ask("get", reference=link["other"], update=False)
     return {"target": path_of(target), "similarity": round(link["strength"], 2)}
-
-
-def _duplicates(outcome: Any, memory: Any, content: str) -> list[dict[str, Any]]:
-    """Return memories with the same or similar content, with the share of common words."""
-    same = [memory] if outcome["action"] == "known" else []
-    return [
-        {
-            "path": path_of(candidate),
-            "title": candidate["subject"],
-            "similarity": likeness(content, candidate["content"]),
-        }
-        for candidate in (*same, *outcome["similar"])
-    ]
 
 
 _PATHS = ("/health", "/api/index-status", "/api/knowledge", "/api/sessions", "/api/events")

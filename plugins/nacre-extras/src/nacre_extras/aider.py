@@ -82,9 +82,7 @@ _PROMPT = re.compile(r"####(?: (.*))?", re.DOTALL)
 _YES_NO_QUESTION = re.compile(r"\(Y\)es/\(N\)o")
 _COMMAND = re.compile(r"/([a-z][\w-]*)(?:\s+|\Z)")
 _HELP_HEAD = "# Question:"
-_MESSAGE_COMMANDS = frozenset(
-    {"ask", "code", "architect", "context", "copy-context", "help", "chat-mode"}
-)
+_MESSAGE_COMMANDS = frozenset("ask code architect context copy-context help chat-mode".split())
 _RUN_COMMANDS = frozenset({"run", "test", "git", "lint"})
 _VERSION = re.compile(r"Aider v?(\S+)")
 _MODEL = re.compile(r"(?:Main model|Model): (\S+)")
@@ -111,12 +109,17 @@ _EDIT = re.compile(
 )
 
 
-class _Reader:
+class _HistoryReader:
     def __init__(self, source: Source) -> None:
         self.source = source
-        self.carry = source.carry
         self.folder = str(source.path.parent.absolute())
         self.talk = Conversation(source, Session(TOOL, source.path.stem, cwd=self.folder))
+
+
+class _Reader(_HistoryReader):
+    def __init__(self, source: Source) -> None:
+        super().__init__(source)
+        self.carry = source.carry
         self.typed_prompts = typed_beside(source.path)
         self.prompt: list[str] = []
         self.prompt_at: Before | None = None
@@ -299,7 +302,9 @@ class _Reader:
     def tool(self, offset: int, line: str) -> Items:
         self.learn(line)
         if spent := _SPENT.match(line):
-            self.talk.spend(_tokens(spent))
+            # Aider rounds. Sent tokens include those written to a cache.
+            sent, _, cached, received = (_count(group or "0") for group in spent.groups())
+            self.talk.spend(Tokens.with_cached(sent, cached, received))
         edited, committed = _EDITED.match(line), _COMMITTED.match(line)
         if _SCRAPED.search(line):
             self.scraped()
@@ -327,16 +332,6 @@ class _Reader:
             self.talk.learn(tool_version=match[1])
         elif (match := _MODEL.match(line)) and not self.talk.session.model:
             self.talk.learn(model=match[1])
-
-
-def _tokens(match: re.Match[str]) -> Tokens:
-    """Return the tokens of an answer, which Aider rounds: to hundreds from 1,000, to thousands from
-    10,000.
-
-    Tokens written to a cache are included in the sent ones.
-    """
-    sent, _, cached, received = (_count(group or "0") for group in match.groups())
-    return Tokens.with_cached(sent, cached, received)
 
 
 def _count(text: str) -> int:
@@ -400,11 +395,9 @@ _RAN = re.compile(r"\AI ran this command:\s+(.+?)\s+And got this output:\s", re.
 _SESSION_GAP = timedelta(hours=1)
 
 
-class _LlmHistoryReader:
+class _LlmHistoryReader(_HistoryReader):
     def __init__(self, source: Source) -> None:
-        self.source = source
-        self.folder = str(source.path.parent.absolute())
-        self.talk = Conversation(source, Session(TOOL, source.path.stem, cwd=self.folder))
+        super().__init__(source)
         self.time: datetime | None = None
         self.answer = ""
         self.edits: dict[str, str] = {}

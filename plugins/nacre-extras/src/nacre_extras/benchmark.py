@@ -42,7 +42,6 @@ from nacre_extras import speed
     show_default=True,
     help="Turns to recall from.",
 )
-@click.pass_obj
 def benchmark(run: Run, transcripts: Path, megabytes: int, turns: int) -> None:
     """Measure how fast nacre reads, recalls and starts on this machine.
 
@@ -66,11 +65,9 @@ def answer_measured(run: Run, record: Mapping[str, Any], render: Callable[[Paper
     def render_all(paper: Paper) -> None:
         render(paper)
         paper.blank()
-        paper.line(
-            dim(
-                f"{machine.processor}, {machine.cores} cores, {machine.system}, Python {machine.python}, "
-                f"nacre {machine.commit or 'installed'}"
-            )
+        paper.note(
+            f"{machine.processor}, {machine.cores} cores, {machine.system}, Python {machine.python}, "
+            f"nacre {machine.commit or 'installed'}"
         )
 
     run.answer({**record, "machine": dataclasses.asdict(machine)}, render_all)
@@ -99,7 +96,7 @@ def _render_speed(paper: Paper, result: speed.SpeedResult) -> None:
         f"Recall at {result.turns:,} turns and {result.passages:,} passages, warm, in this process"
     )
     _latencies(paper, result.recalls)
-    paper.line(dim(result.note), indent=2)
+    paper.note(result.note, indent=2)
     paper.heading(f"Contexts with {result.memories:,} memories, warm, in this process")
     _latencies(paper, result.contexts)
     paper.heading("Whole processes, median of seven")

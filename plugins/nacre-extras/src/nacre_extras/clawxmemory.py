@@ -17,7 +17,7 @@ from nacre.serve.web import Service
 from nacre.values.codec import stamp
 from nacre.values.memory import Kind, Memory
 from nacre.vault import documents
-from nacre_extras.compatibility import Call, Routes, reference_of
+from nacre_extras.compatibility import Call, Record, Routes, reference_of
 
 _MAX_ITEMS = 200
 
@@ -146,7 +146,7 @@ async def records(call: Call) -> Any:
     ]
 
 
-def _record(memory: Memory) -> dict[str, Any]:
+def _record(memory: Memory) -> Record:
     text = f"{entry_file(memory)[1]}"
     return _manifest(memory) | {"content": text, "preview": shorten(one_line(memory.content), 300)}
 
@@ -207,8 +207,8 @@ async def staged(call: Call) -> Any:
     return {"totalFiles": len(entries), **_by_type(entries)}
 
 
-def _by_type(entries: list[dict[str, Any]]) -> dict[str, Any]:
-    result: dict[str, Any] = {}
+def _by_type(entries: list[Record]) -> Record:
+    result: Record = {}
     for kind in ("project", "feedback"):
         result[f"{kind}Entries"] = [entry for entry in entries if entry["type"] == kind]
         result[f"{kind}Count"] = len(result[f"{kind}Entries"])
@@ -224,7 +224,14 @@ async def act(call: Call) -> Any:
     body = await call.body()
     action = str(body.get("action") or "")
     if action in _ENTRY_ACTIONS:
-        changed = _paths(body)
+        paths = body.get("ids")
+        changed = (
+            [path.strip() for path in paths if isinstance(path, str) and path.strip()]
+            if isinstance(paths, list)
+            else []
+        )
+        if not changed:
+            raise InvalidInputError("ids are missing", hint="paths as memory/list shows them")
         await _ENTRY_ACTIONS[action](call, [reference_of(path) for path in changed], body)
     elif action in _ACTIONS:
         changed = [await _ACTIONS[action](call, body)]
@@ -241,7 +248,7 @@ async def act(call: Call) -> Any:
     }
 
 
-async def _edit_project(call: Call, body: dict[str, Any]) -> str:
+async def _edit_project(call: Call, body: Record) -> str:
     """Write name and description into the project's page (owner only)."""
     project = await _project(call, _text(body, "projectId"))
     name, description = _text(body, "projectName"), _text(body, "description")
@@ -260,7 +267,7 @@ async def _edit_project(call: Call, body: dict[str, Any]) -> str:
     return project_id_of(project)
 
 
-async def _edit_entry(call: Call, body: dict[str, Any]) -> str:
+async def _edit_entry(call: Call, body: Record) -> str:
     """Set the subject to the name and the content to the fields, one line each."""
     name = _text(body, "id")
     fields = body.get("fields") if isinstance(body.get("fields"), dict) else {}
@@ -286,7 +293,7 @@ async def _delete(call: Call, references: list[str], _: object) -> None:
     await call.ask("forget", memories=[item.id for item in memories])
 
 
-async def _file(call: Call, references: list[str], body: dict[str, Any]) -> None:
+async def _file(call: Call, references: list[str], body: Record) -> None:
     """Move entries from the inbox to a project."""
     target = str(body.get("targetProjectId") or "")
     project = await _project(call, target) if target else _text(body, "newProjectName")
@@ -300,7 +307,7 @@ async def _file(call: Call, references: list[str], body: dict[str, Any]) -> None
         await call.ask("edit", reference=reference, project=project)
 
 
-_ENTRY_ACTIONS: dict[str, Callable[[Call, list[str], dict[str, Any]], Awaitable[Any]]] = {
+_ENTRY_ACTIONS: dict[str, Callable[[Call, list[str], Record], Awaitable[Any]]] = {
     "delete_entries": _delete,
     "deprecate_entries": lambda call, references, _: call.ask(
         "retire", references=references, reason="deprecated"
@@ -310,23 +317,11 @@ _ENTRY_ACTIONS: dict[str, Callable[[Call, list[str], dict[str, Any]], Awaitable[
 }
 
 
-def _text(body: dict[str, Any], name: str) -> str:
+def _text(body: Record, name: str) -> str:
     value = body.get(name)
     if not isinstance(value, str) or not value.strip():
         raise InvalidInputError(f"{name} is missing", hint="it must be a string")
     return value.strip()
-
-
-def _paths(body: dict[str, Any]) -> list[str]:
-    paths = body.get("ids")
-    names = (
-        [path.strip() for path in paths if isinstance(path, str) and path.strip()]
-        if isinstance(paths, list)
-        else []
-    )
-    if not names:
-        raise InvalidInputError("ids are missing", hint="paths as memory/list shows them")
-    return names
 
 
 @_route("POST", "/clawxmemory/api/clear")
@@ -386,7 +381,7 @@ def _type(memory: Memory) -> str:
     return "feedback" if memory.kind is Kind.PREFERENCE else "project"
 
 
-def _manifest(memory: Memory) -> dict[str, Any]:
+def _manifest(memory: Memory) -> Record:
     """Return an entry without its content."""
     kind = _type(memory)
     path = (

@@ -23,6 +23,8 @@ from nacre.vault.documents import dump
 from nacre.vault.files import slugify
 from nacre_extras.imports_systems import CATEGORIES
 
+Record = dict[str, Any]
+
 
 class Call:
     """A client's request."""
@@ -81,10 +83,10 @@ class Call:
         offset = self.number("offset", 0, 100_000, least=0)
         return items[offset : offset + self.number("limit", 20, most)]
 
-    async def body(self) -> dict[str, Any]:
+    async def body(self) -> Record:
         """Return the body as an object, empty by default. Raises InvalidInputError."""
         try:
-            return json_values.parse_json_tree(await json_body(self._request), dict[str, Any])
+            return json_values.parse_json_tree(await json_body(self._request), Record)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
             raise InvalidInputError(
                 f"the body is not a JSON object: {error}", hint="send an object"
@@ -154,7 +156,7 @@ def reference_of(path: str) -> str:
     return path.rpartition("/")[2].removesuffix(".md")[-_ID_CHARACTERS:]
 
 
-def entry_of(memory: Mapping[str, Any], *, whole: bool = False) -> dict[str, Any]:
+def entry_of(memory: Mapping[str, Any], *, whole: bool = False) -> Record:
     """Return a memory as an entry; with its content if ``whole``."""
     entry = {
         "path": path_of(memory),

@@ -26,6 +26,7 @@ from nacre.readers.trust import Conversation, OpenTurn, folder_of
 from nacre.values.session import Flag, Session, Speaker, Tokens
 
 TOOL = "continue"
+Fields = Mapping[str, Any]
 
 _EXIT = re.compile(r"exit code (\d{1,9})")
 _UUID_LENGTH = 36
@@ -33,7 +34,7 @@ _QUIET = frozenset({"thinking", "system"})
 
 
 class _Reader:
-    def __init__(self, source: Source, values: Mapping[str, Any]) -> None:
+    def __init__(self, source: Source, values: Fields) -> None:
         self.source = source
         self.values = values
         native_id = string(values, "sessionId") or source.path.stem
@@ -79,7 +80,7 @@ class _Reader:
             self.talk.spend(_tokens(mapping(self.values, "usage")))
         yield from self.talk.end()
 
-    def learn(self, item: Mapping[str, Any]) -> None:
+    def learn(self, item: Fields) -> None:
         """Update the model. A session names it by the owner's title for it."""
         for log in objects(item, "promptLogs"):
             model = answered_by(
@@ -87,7 +88,7 @@ class _Reader:
             )
             self.talk.learn(model=model)
 
-    def user(self, item: Mapping[str, Any], message: Mapping[str, Any]) -> Items:
+    def user(self, item: Fields, message: Fields) -> Items:
         """Yield a prompt. Attachments are not the owner's words."""
         for attached in objects(item, "contextItems"):
             where = f"{attached.get('name')} {mapping(attached, 'uri').get('value')} {attached.get('description')}"
@@ -96,16 +97,14 @@ class _Reader:
             Speaker.OWNER, _words(message), message.get("id"), Flag.NONE, item, message
         )
 
-    def say(
-        self, speaker: Speaker, text: str, own: object, flags: Flag, *claims: Mapping[str, Any]
-    ) -> Items:
+    def say(self, speaker: Speaker, text: str, own: object, flags: Flag, *claims: Fields) -> Items:
         identity = own if isinstance(own, str) else ""
         unique = len(identity) == _UUID_LENGTH
         yield from self.talk.write(
             speaker, text, self.time, *claims, identity=identity, flags=flags, unique=unique
         )
 
-    def agent(self, item: Mapping[str, Any], message: Mapping[str, Any]) -> Items:
+    def agent(self, item: Fields, message: Fields) -> Items:
         text, calls = _words(message), objects(message, "toolCalls")
         self.talk.spend(_tokens(mapping(message, "usage")))
         if not (text or calls):
@@ -135,7 +134,7 @@ class _Reader:
         call = self.talk.calls.get(call_id)
         self.talk.result(call_id, (call.call.outcome if call else None) or "ok", lambda: output)
 
-    def state(self, state: Mapping[str, Any]) -> None:
+    def state(self, state: Fields) -> None:
         output = "\n".join(str(item.get("content") or "") for item in objects(state, "output"))
         status = state.get("status")
         if status in ("canceled", "cancelled"):
@@ -150,7 +149,7 @@ class _Reader:
             self.talk.result(str(state.get("toolCallId")), result, lambda: output)
 
 
-def _tokens(usage: Mapping[str, Any]) -> Tokens:
+def _tokens(usage: Fields) -> Tokens:
     """Return the tokens of an answer, or of a session whose answers have no counts."""
     cached = total(mapping(usage, "promptTokensDetails"), "cachedTokens")
     return Tokens.with_cached(
@@ -158,7 +157,7 @@ def _tokens(usage: Mapping[str, Any]) -> Tokens:
     )
 
 
-def _words(message: Mapping[str, Any]) -> str:
+def _words(message: Fields) -> str:
     content = message.get("content")
     if isinstance(content, str):
         return content

@@ -19,7 +19,7 @@ from nacre.home.home import Home
 from nacre.values.memory import SessionFilter
 from nacre.values.reports import OnProgress, Progress
 from nacre.values.session import Speaker, StoredSession, Turn
-from nacre_extras.speed import scatter_vectors
+from nacre_extras.speed import add_copy, scatter_vectors
 
 if TYPE_CHECKING:
     import numpy as np
@@ -94,22 +94,16 @@ def _add(
         return 0
     copy = f"{draw.getrandbits(48):012x}"
     moved = timedelta(days=draw.randrange(_DAYS))
-    session = replace(stored.session, native_id=f"{stored.session.native_id}-{copy}")
-    if session.started:
-        session = replace(session, started=session.started - moved)
-    row = context.sessions.upsert(session, project=stored.project, file=None)
+    started = stored.session.started
     turns = [
         replace(
             turn,
-            id=f"{turn.id}-{copy}",
             time=turn.time - moved if turn.time else None,
             text=recombined(turn.text, material.sentences[turn.speaker], draw),
         )
         for turn in said
     ]
-    added = context.sessions.add_turns(session, row, turns)
-    context.sessions.refresh([row])
-    return added
+    return add_copy(context, stored, turns, copy, started=started and started - moved)
 
 
 def recombined(text: str, others: tuple[str, ...], draw: random.Random) -> str:

@@ -19,6 +19,7 @@ from nacre.data.importers import (
     Item,
     Skipped,
     Tree,
+    Values,
     database_with,
     from_note,
     imported_id,
@@ -39,6 +40,7 @@ from nacre.data.importers import (
 )
 from nacre.store.foreign import open_foreign
 from nacre.values.memory import Expiry, Kind, Link
+from nacre_extras.imports_systems import found_in
 
 NAME = "letta"
 
@@ -83,28 +85,29 @@ def _read(tree: Tree) -> Iterator[Item]:
         if isinstance(content, str):  # an agent file may contain its JSON as a text
             content = named(content)
         if isinstance(content, dict) and (is_agent or "blocks" in content):
-            yield from _agents(tree, name, content)
+            agents = objects_of(content.get("agents")) or [content]
+            owners = {
+                str(block): agent for agent in agents for block in listed(agent.get("block_ids"))
+            }
+            for block in (
+                *objects_of(content.get("blocks")),
+                *objects_of(content.get("core_memory")),
+            ):
+                agent = owners.get(str(block.get("id")), agents[0])
+                yield from _block(tree, name, block, text_of(agent, "name") or "agent")
+            for passage in (item for agent in agents for item in objects_of(agent.get("passages"))):
+                yield _passage(tree, name, passage)
+            for key, label in _SKIPPED_PARTS.items():
+                among = (content, *agents) if agents[0] is not content else agents
+                if number := sum(len(listed(item.get(key))) for item in among):
+                    yield Skipped(f"{name}: {label}", "no memories", number)
         elif content is None:
             yield Skipped(name, "too large or not JSON")
         else:
             yield from _passages(tree, name, content)
 
 
-def _agents(tree: Tree, name: str, content: dict[str, Any]) -> Iterator[Item]:
-    agents = objects_of(content.get("agents")) or [content]
-    owners = {str(block): agent for agent in agents for block in listed(agent.get("block_ids"))}
-    for block in (*objects_of(content.get("blocks")), *objects_of(content.get("core_memory"))):
-        agent = owners.get(str(block.get("id")), agents[0])
-        yield from _block(tree, name, block, text_of(agent, "name") or "agent")
-    for passage in (item for agent in agents for item in objects_of(agent.get("passages"))):
-        yield _passage(tree, name, passage)
-    for key, label in _SKIPPED_PARTS.items():
-        among = (content, *agents) if agents[0] is not content else agents
-        if number := sum(len(listed(item.get(key))) for item in among):
-            yield Skipped(f"{name}: {label}", "no memories", number)
-
-
-def _block(tree: Tree, name: str, block: Mapping[str, Any], agent: str) -> Iterator[Item]:
+def _block(tree: Tree, name: str, block: Values, agent: str) -> Iterator[Item]:
     label, value = text_of(block, "label") or "block", text_of(block, "value")
     if label.lower() == "persona":
         yield Skipped(f"{agent}: {label}", "a description of the agent")
@@ -140,7 +143,7 @@ def _passages(tree: Tree, name: str, content: object) -> Iterator[Item]:
         yield _passage(tree, name, passage)
 
 
-def _passage(tree: Tree, name: str, passage: Mapping[str, Any]) -> Item:
+def _passage(tree: Tree, name: str, passage: Values) -> Item:
     content = text_of(passage, "text", "content")
     own = text_of(passage, "id") or words_hash(content or "")
     if not content:
@@ -149,16 +152,15 @@ def _passage(tree: Tree, name: str, passage: Mapping[str, Any]) -> Item:
         return Skipped(own, "deleted in Letta")
     if passage.get("file_id"):
         return Skipped(own, "a part of a file")
-    memory = shape(
+    return found_in(
         NAME,
+        tree,
+        name,
         own,
         content,
-        modified=tree.leaves[name].modified,
         stated=moment(passage.get("created_at")) or moment(passage.get("timestamp")),
-        file=str(tree.path_of(name)),
         tags=tags_of(passage.get("tags"), "archival"),
     )
-    return Found(memory)
 
 
 SOURCE = ImportSource(NAME, "Letta", _recognise, _read)
@@ -172,17 +174,11 @@ SOURCE = ImportSource(NAME, "Letta", _recognise, _read)
 NAME_MCP_MEMORY = "mcp-memory-service"
 
 _TABLES = {"memories": frozenset({"content_hash", "content", "memory_type", "metadata"})}
-_COLUMNS = (
-    "content_hash",
-    "content",
-    "tags",
-    "memory_type",
-    "metadata",
-    "created_at",
-    "updated_at",
-    "created_at_iso",
-    "deleted_at",
-    "superseded_by",
+_COLUMNS = tuple(
+    (
+        "content_hash content tags memory_type metadata created_at updated_at created_at_iso "
+        "deleted_at superseded_by"
+    ).split()
 )
 _EDGES = ("source_hash", "target_hash", "relationship_type")
 _SIMILARITY = "related"
@@ -203,9 +199,7 @@ _KINDS = {
 _KIND_OF = {name: kind for kind, names in _KINDS.items() for name in names.split()}
 _OWN_TAGS = ("sys:", "q:", "t:", "agent:")
 _PROJECT_TAG = "proj:"
-_HANDLED = frozenset(
-    {"tags", "type", "memory_type", "content_hash", "timestamp", "project", "embedding"}
-)
+_HANDLED = frozenset("tags type memory_type content_hash timestamp project embedding".split())
 
 
 def _recognise_mcp_memory(tree: Tree) -> bool:
@@ -242,7 +236,13 @@ def _read_mcp_memory(tree: Tree) -> Iterator[Item]:
 def _items(
     rows: list[dict[str, Any]], edges: list[dict[str, Any]], path: Path, modified: datetime
 ) -> Iterator[Item]:
-    ids = {str(row.get("content_hash")): _id(row) for row in rows if not row.get("deleted_at")}
+    ids = {
+        str(row.get("content_hash")): imported_id(
+            NAME_MCP_MEMORY, str(row.get("content_hash")), _stated(row)
+        )
+        for row in rows
+        if not row.get("deleted_at")
+    }
     links: dict[str, list[Link]] = {}
     alike = 0
     for edge in edges:
@@ -261,7 +261,7 @@ def _items(
 
 
 def _found(
-    row: Mapping[str, Any],
+    row: Values,
     path: Path,
     modified: datetime,
     links: tuple[Link, ...],
@@ -311,12 +311,8 @@ def _found(
     return Found(memory)
 
 
-def _stated(row: Mapping[str, Any]) -> datetime | None:
+def _stated(row: Values) -> datetime | None:
     return moment(row.get("created_at")) or moment(row.get("created_at_iso"))
-
-
-def _id(row: Mapping[str, Any]) -> str:
-    return imported_id(NAME_MCP_MEMORY, str(row.get("content_hash")), _stated(row))
 
 
 SOURCE_MCP_MEMORY = ImportSource(
@@ -338,9 +334,7 @@ _BLOCK = re.compile(r"^---[ \t]*$", re.MULTILINE)
 _LINE = re.compile(r"^([A-Za-z_]\w*)[ \t]*:[ \t]*(.*)$", re.MULTILINE)
 _PLUGIN = re.compile(rb"\A\s*---\s*\nid:[^\n]*\ncreated_at:[^\n]*\ntype:[^\n]*\nconfidence:")
 _SKIPPED_STATES = {"archived": "archived in mem0", "paused": "paused in mem0"}
-_HANDLED_MEM0 = frozenset(
-    {"data", "hash", "type", "project", "project_id", "category", "categories", "tags"}
-)
+_HANDLED_MEM0 = frozenset("data hash type project project_id category categories tags".split())
 _TEXT_KEYS = ("memory", "content", "text", "data")
 _OWNER_KEYS = ("user_id", "agent_id", "run_id", "actor_id")
 
@@ -357,7 +351,19 @@ def _is_own(tree: Tree, name: str) -> bool:
 def _read_mem0(tree: Tree) -> Iterator[Item]:
     for name in tree.names:
         if name.lower().endswith(".md") and (tree.single or _is_own(tree, name)):
-            yield from _of_plugin(tree, name)
+            parts = _BLOCK.split(tree.clean(tree.text(name) or ""))
+            for front, body in zip(parts[1::2], parts[2::2], strict=False):
+                values: dict[str, Any] = dict(_LINE.findall(front))
+                files = [
+                    path.strip() for path in values.get("files", "").split(",") if path.strip()
+                ]
+                metadata = {
+                    "type": values.get("type"),
+                    "branch": values.get("branch"),
+                    "files": files,
+                }
+                metadata = {key: value for key, value in metadata.items() if value}
+                yield _found_mem0({**values, "memory": body, "metadata": metadata}, tree, name, [])
         elif tree.single or _is_own(tree, name):
             yield from _of_json(tree, name)
 
@@ -367,7 +373,8 @@ def _of_json(tree: Tree, name: str) -> Iterator[Item]:
     if content is None:
         yield Skipped(name, "too large or not JSON")
         return
-    rows, categories = content, {}
+    rows: Any = content
+    categories: dict[str, list[str]] = {}
     if isinstance(content, dict):
         rows = next(
             (
@@ -377,7 +384,13 @@ def _of_json(tree: Tree, name: str) -> Iterator[Item]:
             ),
             [],
         )
-        categories = _categories(content)
+        names = {
+            str(entry.get("id")): text_of(entry, "name")
+            for entry in objects_of(content.get("categories"))
+        }
+        for entry in objects_of(content.get("memory_categories")):
+            if category := names.get(str(entry.get("category_id"))):
+                categories.setdefault(str(entry.get("memory_id")), []).append(category)
     memory_rows = [row for row in objects_of(rows) if text_of(row, *_TEXT_KEYS)]
     if not memory_rows:
         yield Skipped(name, "no list of memories")
@@ -385,31 +398,7 @@ def _of_json(tree: Tree, name: str) -> Iterator[Item]:
         yield _found_mem0(row, tree, name, categories.get(str(row.get("id")), []))
 
 
-def _categories(content: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Return categories by memory; OpenMemory keeps them in separate tables."""
-    names = {
-        str(entry.get("id")): text_of(entry, "name")
-        for entry in objects_of(content.get("categories"))
-    }
-    categories: dict[str, list[str]] = {}
-    for entry in objects_of(content.get("memory_categories")):
-        if category := names.get(str(entry.get("category_id"))):
-            categories.setdefault(str(entry.get("memory_id")), []).append(category)
-    return categories
-
-
-def _of_plugin(tree: Tree, name: str) -> Iterator[Item]:
-    """Yield the items of consecutive blocks of front matter and text."""
-    parts = _BLOCK.split(tree.clean(tree.text(name) or ""))
-    for front, body in zip(parts[1::2], parts[2::2], strict=False):
-        values: dict[str, Any] = dict(_LINE.findall(front))
-        files = [path.strip() for path in values.get("files", "").split(",") if path.strip()]
-        metadata = {"type": values.get("type"), "branch": values.get("branch"), "files": files}
-        metadata = {key: value for key, value in metadata.items() if value}
-        yield _found_mem0({**values, "memory": body, "metadata": metadata}, tree, name, [])
-
-
-def _found_mem0(row: Mapping[str, Any], tree: Tree, name: str, categories: list[str]) -> Item:
+def _found_mem0(row: Values, tree: Tree, name: str, categories: list[str]) -> Item:
     content = text_of(row, *_TEXT_KEYS)
     own = text_of(row, "id") or name
     if not content:
@@ -426,22 +415,21 @@ def _found_mem0(row: Mapping[str, Any], tree: Tree, name: str, categories: list[
         is_list = isinstance(value, list) and all(isinstance(item, str) for item in value)
         if key not in _HANDLED_MEM0 and (is_list or isinstance(value, str | int | float)):
             extra[key] = value
-    memory = shape(
+    return found_in(
         NAME_MEM0,
+        tree,
+        name,
         own,
         content,
-        modified=tree.leaves[name].modified,
         stated=moment(row.get("created_at")),
         updated=moment(row.get("updated_at")),
         ended=_SKIPPED_STATES.get(state),
-        file=str(tree.path_of(name)),
         kind=kind_of(tuple(kind_name.replace("_", " ") for kind_name in kinds), Kind.FACT),
         tags=tags,
         expires_on=day_of(until) if until else None,
         project=project_of(text_of(metadata, "project", "project_id") or text_of(row, "app_id")),
         extra=extra,
     )
-    return Found(memory)
 
 
 SOURCE_MEM0 = ImportSource(
@@ -460,49 +448,23 @@ _TABLES_CLAUDE_MEM = {
     "observations": frozenset({"project", "type", "created_at_epoch"}),
     "session_summaries": frozenset({"project", "request", "learned"}),
 }
-_OBSERVATION = (
-    "memory_session_id",
-    "sdk_session_id",
-    "project",
-    "merged_into_project",
-    "type",
-    "title",
-    "subtitle",
-    "narrative",
-    "text",
-    "facts",
-    "concepts",
-    "files_modified",
-    "created_at",
-    "created_at_epoch",
+_OBSERVATION = tuple(
+    (
+        "memory_session_id sdk_session_id project merged_into_project type title subtitle "
+        "narrative text facts concepts files_modified created_at created_at_epoch"
+    ).split()
 )
-_SUMMARY = (
-    "memory_session_id",
-    "sdk_session_id",
-    "project",
-    "merged_into_project",
-    "request",
-    "learned",
-    "completed",
-    "next_steps",
-    "notes",
-    "created_at",
-    "created_at_epoch",
+_SUMMARY = tuple(
+    (
+        "memory_session_id sdk_session_id project merged_into_project request learned "
+        "completed next_steps notes created_at created_at_epoch"
+    ).split()
 )
-_ITEM = (
-    "id",
-    "project_id",
-    "legacy_observation_id",
-    "kind",
-    "type",
-    "title",
-    "subtitle",
-    "narrative",
-    "text",
-    "facts",
-    "concepts",
-    "files_modified",
-    "created_at_epoch",
+_ITEM = tuple(
+    (
+        "id project_id legacy_observation_id kind type title subtitle narrative text facts "
+        "concepts files_modified created_at_epoch"
+    ).split()
 )
 _PARTS = {
     "learned": "Learned",
@@ -529,33 +491,29 @@ def _read_claude_mem(tree: Tree) -> Iterator[Item]:
     path = database_with(tree, _TABLES_CLAUDE_MEM)
     exports = _exports_claude_mem(tree)
     if path:
-        yield from _of_database(path, tree)
+        modified = modified_of(path)
+        with open_foreign(path, tree.clean) as database:
+            for row in database.rows("observations", _OBSERVATION):
+                yield _observation(row, path, modified)
+            for row in database.rows("session_summaries", _SUMMARY):
+                yield _summary(row, path, modified)
+            projects = {
+                str(row["id"]): row.get("name") for row in database.rows("projects", ("id", "name"))
+            }
+            # Items of the server's separate table that are not copies of observations.
+            for row in database.rows("memory_items", _ITEM):
+                if (
+                    row.get("kind") in ("observation", "manual")
+                    and row.get("legacy_observation_id") is None
+                ):
+                    row["project"] = projects.get(str(row.get("project_id")))
+                    row["memory_session_id"] = row.get("id")
+                    yield _observation(row, path, modified)
+            yield from _prompts(len(list(database.rows("user_prompts", ("created_at_epoch",)))))
     elif not exports:
         yield from refused(tree, "it has no observations in the format of claude-mem")
     for name in exports:
         yield from _of_export(tree, name)
-
-
-def _of_database(path: Path, tree: Tree) -> Iterator[Item]:
-    modified = modified_of(path)
-    with open_foreign(path, tree.clean) as database:
-        for row in database.rows("observations", _OBSERVATION):
-            yield _observation(row, path, modified)
-        for row in database.rows("session_summaries", _SUMMARY):
-            yield _summary(row, path, modified)
-        projects = {
-            str(row["id"]): row.get("name") for row in database.rows("projects", ("id", "name"))
-        }
-        # Items of the server's separate table that are not copies of observations.
-        for row in database.rows("memory_items", _ITEM):
-            if (
-                row.get("kind") in ("observation", "manual")
-                and row.get("legacy_observation_id") is None
-            ):
-                row["project"] = projects.get(str(row.get("project_id")))
-                row["memory_session_id"] = row.get("id")
-                yield _observation(row, path, modified)
-        yield from _prompts(len(list(database.rows("user_prompts", ("created_at_epoch",)))))
 
 
 def _of_export(tree: Tree, name: str) -> Iterator[Item]:
@@ -576,7 +534,7 @@ def _prompts(number: int) -> Iterator[Item]:
         yield Skipped("prompts", "prompts are in the sessions; nacre ingest reads them", number)
 
 
-def _observation(row: Mapping[str, Any], path: Path, modified: datetime) -> Item:
+def _observation(row: Values, path: Path, modified: datetime) -> Item:
     text = text_of(row, "narrative", "text", "subtitle")
     facts = [
         f"- {fact.strip()}"
@@ -612,7 +570,7 @@ def _observation(row: Mapping[str, Any], path: Path, modified: datetime) -> Item
     return Found(memory)
 
 
-def _summary(row: Mapping[str, Any], path: Path, modified: datetime) -> Item:
+def _summary(row: Values, path: Path, modified: datetime) -> Item:
     """Return a session's summary as an event of its day."""
     parts = [f"{name}: {text}" for key, name in _PARTS.items() if (text := text_of(row, key))]
     request = text_of(row, "request")
@@ -635,17 +593,17 @@ def _summary(row: Mapping[str, Any], path: Path, modified: datetime) -> Item:
     return Found(memory)
 
 
-def _key_claude_mem(row: Mapping[str, Any], title: str | None) -> str:
+def _key_claude_mem(row: Values, title: str | None) -> str:
     """Return claude-mem's own key of an observation, which is the same in every installation."""
     session = text_of(row, "memory_session_id", "sdk_session_id") or ""
     return f"{session}#{title or ''}#{row.get('created_at_epoch')}"
 
 
-def _stated_claude_mem(row: Mapping[str, Any]) -> datetime | None:
+def _stated_claude_mem(row: Values) -> datetime | None:
     return moment(row.get("created_at_epoch")) or moment(row.get("created_at"))
 
 
-def _project_claude_mem(row: Mapping[str, Any]) -> str | None:
+def _project_claude_mem(row: Values) -> str | None:
     """Return the project's name; a worktree is called ``project/worktree``."""
     return project_of((text_of(row, "merged_into_project", "project") or "").partition("/")[0])
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -26,6 +27,7 @@ from nacre.data.importers import (
     Page,
     Skipped,
     Tree,
+    Values,
     between,
     database_with,
     from_note,
@@ -67,40 +69,35 @@ NAME = "agenr"
 EXPIRED = "EXPIRED"
 """The value of ``superseded_by`` for entries that agenr expired."""
 
-_COLUMNS = (
-    "id",
-    "type",
-    "subject",
-    "canonical_key",
-    "content",
-    "importance",
-    "expiry",
-    "scope",
-    "platform",
-    "project",
-    "source_file",
-    "source_context",
-    "created_at",
-    "updated_at",
-    "last_recalled_at",
-    "recall_count",
-    "recall_intervals",
-    "contradictions",
-    "quality_score",
-    "superseded_by",
-    "retired",
-    "retired_at",
-    "retired_reason",
-    "suppressed_contexts",
-    "subject_entity",
-    "subject_attribute",
-    "claim_predicate",
-    "claim_object",
-    "claim_confidence",
+_COLUMNS = tuple(
+    (
+        "id type subject canonical_key content importance expiry scope platform project "
+        "source_file source_context created_at updated_at last_recalled_at recall_count "
+        "recall_intervals contradictions quality_score superseded_by retired retired_at "
+        "retired_reason suppressed_contexts subject_entity subject_attribute claim_predicate "
+        "claim_object claim_confidence"
+    ).split()
 )
 _TABLES = {"entries": frozenset({"id", "type", "subject", "content"})}
 _RELATIONS = frozenset({"supersedes", "contradicts", "elaborates"})
 _MAX_INTERVALS = 100
+
+
+def found_in(
+    system: str,
+    tree: Tree,
+    name: str,
+    own: str,
+    content: str,
+    *,
+    modified: datetime | None = None,
+    usage: Usage | None = None,
+    **more: Any,
+) -> Found:
+    """Return a memory of a file, by default changed when the file was."""
+    at = modified or tree.leaves[name].modified
+    file = str(tree.path_of(name))
+    return Found(shape(system, own, content, modified=at, file=file, **more), usage)
 
 
 def _recognise(tree: Tree) -> bool:
@@ -133,7 +130,7 @@ def _read(tree: Tree) -> Iterator[Item]:
 
 
 def _found(
-    entry: Mapping[str, Any],
+    entry: Values,
     path: Path,
     tags: list[str],
     links: list[tuple[str, str]],
@@ -158,6 +155,8 @@ def _found(
         reason = "expired in agenr"
     elif successor and successor not in ids:
         reason = "superseded in agenr by a missing entry"
+    names = ("subject_entity", "subject_attribute", "claim_predicate", "claim_object")
+    entity, attribute, predicate, value = (text_of(entry, name) or "" for name in names)
     memory = shape(
         NAME,
         own,
@@ -177,7 +176,19 @@ def _found(
         scope=_choice(Scope, entry.get("scope"), Scope.PRIVATE),
         project=project_of(text_of(entry, "project")),
         canonical_key=text_of(entry, "canonical_key"),
-        claim=_claim(entry),
+        claim=(
+            None
+            if not (entity and attribute and value)
+            else (
+                Claim(
+                    entity,
+                    attribute,
+                    predicate,
+                    value,
+                    between(entry.get("claim_confidence"), 0, 1, 0.5),
+                )
+            )
+        ),
         suppressed_contexts=tuple(listed(entry.get("suppressed_contexts"))),
         retired=Retirement(to_millisecond(at), reason) if reason else None,
         links=tuple(Link(rel, ids[other]) for rel, other in links if other in ids),
@@ -186,17 +197,7 @@ def _found(
     return Found(memory, _usage(entry))
 
 
-def _claim(entry: Mapping[str, Any]) -> Claim | None:
-    names = ("subject_entity", "subject_attribute", "claim_predicate", "claim_object")
-    entity, attribute, predicate, value = (text_of(entry, name) or "" for name in names)
-    if not (entity and attribute and value):
-        return None
-    return Claim(
-        entity, attribute, predicate, value, between(entry.get("claim_confidence"), 0, 1, 0.5)
-    )
-
-
-def _usage(entry: Mapping[str, Any]) -> Usage | None:
+def _usage(entry: Values) -> Usage | None:
     count = int(between(entry.get("recall_count"), 0, 1e9, 0))
     quality = between(entry.get("quality_score"), 0, 1, 0.5)
     contradictions = int(between(entry.get("contradictions"), 0, 1e6, 0))
@@ -232,9 +233,7 @@ CATEGORIES = {
     "workflows": Kind.LESSON,
     "notes": Kind.FACT,
 }
-_KNOWN = frozenset(
-    {"title", "tags", "updated", "confidence", "confidence_score", "evergreen", "author"}
-)
+_KNOWN = frozenset("title tags updated confidence confidence_score evergreen author".split())
 _EDGE = ("source", "target", "rel_type", "strength", "valid_from", "valid_to")
 _SCORE = ("entry_path", "access_count", "last_accessed")
 _CURRENT_ONLY = frozenset({"supersedes", "contradicts"})
@@ -290,14 +289,16 @@ def _entry(tree: Tree, name: str, links: list[Link], usage: Usage | None) -> Ite
     in_project = parts[0] == "projects"
     named = parts[1].removesuffix(".md") if in_project else text_of(front, "project")
     score = text_of(front, "confidence_score")
-    memory = shape(
+    return found_in(
         NAME_AGENT_KNOWLEDGE,
+        tree,
+        name,
         str(tree.path_of(name)),
         body,
-        modified=moment(text_of(front, "updated")) or tree.leaves[name].modified,
+        modified=moment(text_of(front, "updated")),
+        usage=usage,
         subject=title,
         kind=_category(name) or Kind.FACT,
-        file=str(tree.path_of(name)),
         tags=tags_of(front.get("tags"), *([] if in_project else [parts[0]])),
         project=project_of(named),
         confidence=Confidence.INFERRED
@@ -309,7 +310,6 @@ def _entry(tree: Tree, name: str, links: list[Link], usage: Usage | None) -> Ite
         links=tuple(links),
         extra={key: value for key, value in front.items() if key not in _KNOWN},
     )
-    return Found(memory, usage)
 
 
 def _from_databases(tree: Tree) -> tuple[dict[str, list[Link]], dict[str, Usage]]:
@@ -334,7 +334,7 @@ def _from_databases(tree: Tree) -> tuple[dict[str, list[Link]], dict[str, Usage]
     return links, usage
 
 
-def _edge(row: Mapping[str, Any]) -> Link | None:
+def _edge(row: Values) -> Link | None:
     """Return a link to a name, with its strength and validity."""
     relation = str(row.get("rel_type"))
     is_over = row.get("valid_to") and relation in _CURRENT_ONLY
@@ -375,9 +375,7 @@ _TAG = re.compile(r"(?<!\S)#([\w/-]+)")
 _HEADING = re.compile(r"^#{1,6}\s")
 _FENCE = re.compile(r"^\s*(```|~~~)")
 _MIN_WORDS = 4
-_KNOWN_BASIC_MEMORY = frozenset(
-    {"title", "type", "tags", "permalink", "created", "modified", "schema"}
-)
+_KNOWN_BASIC_MEMORY = frozenset("title type tags permalink created modified schema".split())
 
 
 @frozen
@@ -386,7 +384,7 @@ class _Note:
 
     name: str
     title: str
-    front: Mapping[str, Any]
+    front: Values
     observations: Sequence[tuple[str, str]]
     relations: Sequence[tuple[str, str]]
     rest: str
@@ -412,7 +410,41 @@ def _read_basic_memory(tree: Tree) -> Iterator[Item]:
         for called in _names_of(note):
             ids.setdefault(slugify(called), _main_id(tree, note))
     for note in all_notes:
-        yield from _memories(tree, note, ids)
+        leading = _main_id(tree, note)
+        kind = kind_of((text_of(note.front, "type") or "",), Kind.FACT)
+        tags = tags_of(note.front.get("tags"))
+        extra = {key: value for key, value in note.front.items() if key not in _KNOWN_BASIC_MEMORY}
+        names = {slugify(name): name for name in reversed(_names_of(note)[:2])}
+        main = slugify(note.title) if note.rest else ""
+        # Names, besides the subject, that other notes may use.
+        if aliases := [name for slug, name in names.items() if slug and slug != main]:
+            extra["aliases"] = aliases
+        if note.rest:
+            links = _links_basic_memory(note, ids, leading)
+            more = {
+                "subject": note.title,
+                "kind": kind,
+                "tags": tags,
+                "links": links,
+                "extra": extra,
+            }
+            yield _found_basic_memory(tree, note, _key(tree, note), note.rest, **more)
+        texts: set[str] = set()
+        for category, statement in note.observations:
+            if statement in texts:
+                continue
+            texts.add(statement)
+            yield _found_basic_memory(
+                tree,
+                note,
+                _key(tree, note, statement),
+                statement,
+                subject=f"{note.title}: {shorten(_TAG.sub('', statement).strip(), 60)}",
+                kind=kind_of((category,), Kind.FACT),
+                tags=tags_of([*tags, category, *_TAG.findall(statement)]),
+                links=(Link("part_of", leading),) if note.rest else (),
+                extra={} if note.rest or len(texts) > 1 else extra,
+            )
 
 
 def _note(tree: Tree, name: str) -> _Note | Skipped:
@@ -437,7 +469,15 @@ def _note(tree: Tree, name: str) -> _Note | Skipped:
         if relation:
             relations.append((next(filter(None, relation.groups())), relation.group(4)))
         rest.append(line)
-    text = _without_bare_headings(title, rest)
+    remaining: list[str] = []
+    for line in reversed(rest):
+        is_bare = _HEADING.match(line) and (not remaining or _HEADING.match(remaining[-1]))
+        if is_bare or (not line.strip() and (not remaining or not remaining[-1])):
+            continue
+        remaining.append(line.rstrip())
+    text = "\n".join(reversed(remaining)).strip()
+    first, _, below = text.partition("\n")
+    text = below.strip() if first.startswith("# ") and first[2:].strip() == title else text
     if not text and not observations:
         return Skipped(name, "empty")
     return _Note(name, title, front, observations, relations, text)
@@ -446,19 +486,6 @@ def _note(tree: Tree, name: str) -> _Note | Skipped:
 def _is_statement(text: str) -> bool:
     """Return True if an observation is a statement; a bare value, such as a name, belongs to its note."""
     return Note((), text).is_said and (not text.isascii() or len(text.split()) >= _MIN_WORDS)
-
-
-def _without_bare_headings(title: str, lines: list[str]) -> str:
-    """Return the remaining lines without the title and without empty sections."""
-    remaining: list[str] = []
-    for line in reversed(lines):
-        is_bare = _HEADING.match(line) and (not remaining or _HEADING.match(remaining[-1]))
-        if is_bare or (not line.strip() and (not remaining or not remaining[-1])):
-            continue
-        remaining.append(line.rstrip())
-    text = "\n".join(reversed(remaining)).strip()
-    first, _, below = text.partition("\n")
-    return below.strip() if first.startswith("# ") and first[2:].strip() == title else text
 
 
 def _names_of(note: _Note) -> tuple[str, ...]:
@@ -471,38 +498,6 @@ def _main_id(tree: Tree, note: _Note) -> str:
     """Return the main memory of a note: its rest, or else its first observation."""
     key = _key(tree, note) if note.rest else _key(tree, note, note.observations[0][1])
     return imported_id(NAME_BASIC_MEMORY, key, moment(note.front.get("created")))
-
-
-def _memories(tree: Tree, note: _Note, ids: Mapping[str, str]) -> Iterator[Item]:
-    leading = _main_id(tree, note)
-    kind = kind_of((text_of(note.front, "type") or "",), Kind.FACT)
-    tags = tags_of(note.front.get("tags"))
-    extra = {key: value for key, value in note.front.items() if key not in _KNOWN_BASIC_MEMORY}
-    names = {slugify(name): name for name in reversed(_names_of(note)[:2])}
-    main = slugify(note.title) if note.rest else ""
-    # Names, besides the subject, that other notes may use.
-    if aliases := [name for slug, name in names.items() if slug and slug != main]:
-        extra["aliases"] = aliases
-    if note.rest:
-        links = _links_basic_memory(note, ids, leading)
-        more = {"subject": note.title, "kind": kind, "tags": tags, "links": links, "extra": extra}
-        yield _found_basic_memory(tree, note, _key(tree, note), note.rest, **more)
-    texts: set[str] = set()
-    for category, statement in note.observations:
-        if statement in texts:
-            continue
-        texts.add(statement)
-        yield _found_basic_memory(
-            tree,
-            note,
-            _key(tree, note, statement),
-            statement,
-            subject=f"{note.title}: {shorten(_TAG.sub('', statement).strip(), 60)}",
-            kind=kind_of((category,), Kind.FACT),
-            tags=tags_of([*tags, category, *_TAG.findall(statement)]),
-            links=(Link("part_of", leading),) if note.rest else (),
-            extra={} if note.rest or len(texts) > 1 else extra,
-        )
 
 
 def _links_basic_memory(note: _Note, ids: Mapping[str, str], own: str) -> tuple[Link, ...]:
@@ -518,17 +513,17 @@ def _links_basic_memory(note: _Note, ids: Mapping[str, str], own: str) -> tuple[
 
 def _found_basic_memory(tree: Tree, note: _Note, key: str, content: str, **more: Any) -> Found:
     updated = moment(note.front.get("modified"))
-    memory = shape(
+    return found_in(
         NAME_BASIC_MEMORY,
+        tree,
+        note.name,
         key,
         content,
-        modified=updated or tree.leaves[note.name].modified,
+        modified=updated,
         updated=updated,
         stated=moment(note.front.get("created")),
-        file=str(tree.path_of(note.name)),
         **more,
     )
-    return Found(memory)
 
 
 def _key(tree: Tree, note: _Note, statement: str | None = None) -> str:
@@ -557,17 +552,9 @@ _ONE_SECTION = re.compile(
 """A body with one section whose heading repeats the file's kind."""
 
 _KNOWN_CLAWXMEMORY = frozenset(
-    {
-        "name",
-        "description",
-        "type",
-        "scope",
-        "project_id",
-        "updated_at",
-        "captured_at",
-        "deprecated",
-        "dream_attempts",
-    }
+    (
+        "name description type scope project_id updated_at captured_at deprecated dream_attempts"
+    ).split()
 )
 
 
@@ -587,7 +574,16 @@ def _is_own(tree: Tree, name: str) -> bool:
 
 def _read_clawxmemory(tree: Tree) -> Iterator[Item]:
     if tree.single:
-        tree = _unpacked(tree)
+        try:
+            files = json.parse(tree.text(tree.names[0]) or "null").get("files")
+        except (ValueError, AttributeError):
+            files = None
+        tree = tree.grown(
+            {
+                str(entry.get("relativePath")): str(entry.get("content") or "")
+                for entry in objects_of(files)
+            }
+        )
     projects = dict(_projects(tree))
     yield from (
         Page(f"projects/{slug}/project.md", document) for slug, document in projects.values()
@@ -599,20 +595,6 @@ def _read_clawxmemory(tree: Tree) -> Iterator[Item]:
             yield from _profile(tree, name)
         elif last not in (_META, _MANIFEST):
             yield _entry_clawxmemory(tree, name, slugs)
-
-
-def _unpacked(tree: Tree) -> Tree:
-    """Return the files of a snapshot, ``{relativePath, content}``."""
-    try:
-        files = json.parse(tree.text(tree.names[0]) or "null").get("files")
-    except (ValueError, AttributeError):
-        files = None
-    return tree.grown(
-        {
-            str(entry.get("relativePath")): str(entry.get("content") or "")
-            for entry in objects_of(files)
-        }
-    )
 
 
 def _projects(tree: Tree) -> Iterator[tuple[str, tuple[str, str]]]:
@@ -657,22 +639,22 @@ def _entry_clawxmemory(tree: Tree, name: str, slugs: Mapping[str, str]) -> Item:
     updated = moment(text_of(front, "updated_at"))
     is_deprecated = is_true(front.get("deprecated"))
     reason = "deprecated" if is_deprecated else "archived" if "Archive" in parts else ""
-    memory = shape(
+    return found_in(
         NAME_CLAWXMEMORY,
+        tree,
+        name,
         f"{tree.root}#{name}",
         content,
-        modified=updated or tree.leaves[name].modified,
+        modified=updated,
         updated=updated,
         ended=reason and f"{reason} in ClawXMemory",
         subject=text_of(front, "name", "description"),
         stated=moment(text_of(front, "captured_at")),
         kind=_KINDS.get(str(front.get("type")).lower(), Kind.FACT),
-        file=str(tree.path_of(name)),
         project=None if unsettled or not own else slugs.get(own) or project_of(own),
         inbox=unsettled,
         extra={key: value for key, value in front.items() if key not in _KNOWN_CLAWXMEMORY},
     )
-    return Found(memory)
 
 
 def _profile(tree: Tree, name: str) -> Iterator[Item]:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import nacre
 from nacre.base.frozen import frozen
@@ -53,29 +53,11 @@ _NOISE = 0.35
 """Length of the random vector added to a unit vector: the cosine to the original becomes about .94."""
 
 _STEP = 2000
-_PLACES = (
-    "harbour",
-    "quarry",
-    "orchard",
-    "foundry",
-    "granary",
-    "chapel",
-    "mill",
-    "observatory",
-    "brewery",
-    "tannery",
+_PLACES = tuple(
+    "harbour quarry orchard foundry granary chapel mill observatory brewery tannery".split()
 )
-_THINGS = (
-    "ledger",
-    "gateway",
-    "scheduler",
-    "archive",
-    "importer",
-    "dashboard",
-    "mailer",
-    "indexer",
-    "proxy",
-    "cache",
+_THINGS = tuple(
+    "ledger gateway scheduler archive importer dashboard mailer indexer proxy cache".split()
 )
 
 
@@ -113,20 +95,24 @@ def multiply_turns(home: Home, turns: int, notify: OnProgress) -> int:
     copy = 0
     while have and have < turns:
         copy += 1
-        with home.database.transaction():
+        with home.transaction():
             for stored, said in originals:
-                have += _add_copy(home, stored, said[: max(0, turns - have)], copy)
+                have += add_copy(home, stored, said[: max(0, turns - have)], f"{copy:x}")
         notify(Progress("turns", have, turns))
     return have
 
 
-def _add_copy(home: Home, stored: StoredSession, said: list[Turn], copy: int) -> int:
+def add_copy(
+    home: Home, stored: StoredSession, said: Sequence[Turn], copy: str, **changes: Any
+) -> int:
+    """Store turns of a session, with changes to the session, under new ids; return their number."""
     if not said:
         return 0
-    session = replace(stored.session, native_id=f"{stored.session.native_id}-{copy:x}")
+    name = f"{stored.session.native_id}-{copy}"
+    session = replace(stored.session, native_id=name, **changes)
     row = home.sessions.upsert(session, project=stored.project, file=None)
     added = home.sessions.add_turns(
-        session, row, [replace(turn, id=f"{turn.id}-{copy:x}") for turn in said]
+        session, row, [replace(turn, id=f"{turn.id}-{copy}") for turn in said]
     )
     home.sessions.refresh([row])
     return added
@@ -311,7 +297,25 @@ def measure(
         scan(home)
         embed_memories(home)
         folder_of_work = home.sessions.newest(SessionFilter(), limit=1)[0].session.cwd
-        contexts = _contexts(home, folder_of_work, questions, notify)
+
+        def of(name: str, moment: Moment, *, has_prompt: bool) -> Latency:
+            def ask(question: str) -> None:
+                context_for(
+                    home,
+                    ContextRequest(
+                        moment, prompt=question if has_prompt else "", folder=folder_of_work
+                    ),
+                )
+
+            return _latency(
+                name, ask, questions, lambda at: notify(Progress(name, at, len(questions)))
+            )
+
+        contexts = (
+            of("session start", Moment.START, has_prompt=False),
+            of("session start with its first prompt", Moment.START, has_prompt=True),
+            of("prompt", Moment.PROMPT, has_prompt=True),
+        )
         memories = sum(home.memories.counts().values())
     finally:
         home.database.close()
@@ -375,24 +379,6 @@ def _recalls(home: Home, mode: Mode, questions: Sequence[str], notify: OnProgres
     )
 
 
-def _contexts(
-    home: Home, folder: str | None, questions: Sequence[str], notify: OnProgress
-) -> tuple[Latency, ...]:
-    def of(name: str, moment: Moment, *, has_prompt: bool) -> Latency:
-        def ask(question: str) -> None:
-            context_for(
-                home, ContextRequest(moment, prompt=question if has_prompt else "", folder=folder)
-            )
-
-        return _latency(name, ask, questions, lambda at: notify(Progress(name, at, len(questions))))
-
-    return (
-        of("session start", Moment.START, has_prompt=False),
-        of("session start with its first prompt", Moment.START, has_prompt=True),
-        of("prompt", Moment.PROMPT, has_prompt=True),
-    )
-
-
 def _latency(
     name: str, ask: Callable[[str], None], questions: Sequence[str], notify: Callable[[int], None]
 ) -> Latency:
@@ -434,7 +420,13 @@ def _run(
             hint="measure speed on Linux or macOS",
         )
     home.mkdir(parents=True, exist_ok=True)
-    given = {**_paths(), "HOME": str(home), "NACRE_HOME": str(home), **environ}
+    given = {
+        "PATH": os.defpath,
+        "PYTHONPATH": os.pathsep.join(sys.path),
+        "HOME": str(home),
+        "NACRE_HOME": str(home),
+        **environ,
+    }
     counted = [sys.executable, "-ISc", _COUNTED, sys.executable, "-m", "nacre", *arguments]
     with tempfile.TemporaryFile() as output:
         ran = subprocess.run(counted, env=given, stdout=output, stderr=subprocess.PIPE, check=True)
@@ -443,17 +435,13 @@ def _run(
     seconds, status, cpu_seconds, peak = json.loads(ran.stderr)
     if code := os.waitstatus_to_exitcode(status):
         raise NacreError(f"nacre {arguments[0]} ended with exit code {code}")
-    return _Finished(seconds, cpu_seconds, _megabytes(peak), told)
-
-
-def _megabytes(peak: int) -> float:
-    """Linux counts kilobytes, macOS bytes."""
-    return peak / 1_000_000 if sys.platform == "darwin" else peak * 1024 / 1_000_000
-
-
-def _paths() -> dict[str, str]:
-    """Return the environment variables for this Python and this nacre."""
-    return {"PATH": os.defpath, "PYTHONPATH": os.pathsep.join(sys.path)}
+    return _Finished(
+        seconds,
+        cpu_seconds,
+        # Linux counts kilobytes, macOS bytes.
+        peak / 1_000_000 if sys.platform == "darwin" else peak * 1024 / 1_000_000,
+        told,
+    )
 
 
 def _settings(home: Path) -> Settings:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
 
 import httpx2
 import msgspec
@@ -36,6 +36,10 @@ from nacre.values.gateway import Attachment, Chat, Incoming, Limits, Outgoing
 
 if TYPE_CHECKING:
     from starlette.routing import BaseRoute
+
+
+Fields = Mapping[str, Any]
+Tell = Callable[[str], None]
 
 
 class Inbox(Protocol):
@@ -90,6 +94,20 @@ class Channel(Protocol):
         """Close connections."""
 
 
+class Listening:
+    """The part of a channel that receives messages by requests, while it runs."""
+
+    _inbox: Inbox | None = None
+
+    async def run(self, inbox: Inbox) -> None:
+        """See Channel. Messages come from requests."""
+        self._inbox = inbox
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self._inbox = None
+
+
 @runtime_checkable
 class ServesHttp(Protocol):
     """A channel that its platform calls. The gateway's listener (``gateway.listen``) serves its routes."""
@@ -115,10 +133,10 @@ class ChannelSetup:
     """
 
     name: str
-    options: Mapping[str, Any]
+    options: Fields
     secrets: Mapping[str, str] = field(repr=False)
     folder: Path
-    log: Callable[[str], None]
+    log: Tell
 
 
 @frozen
@@ -167,7 +185,7 @@ _NOT_IN_NAMES = re.compile(r"[\x00-\x1f\x7f/\\:]+")
 class SkippedItems:
     """Counts unreadable items and logs the first."""
 
-    def __init__(self, log: Callable[[str], None]) -> None:
+    def __init__(self, log: Tell) -> None:
         self.count = 0
         self._tell = log
 
@@ -176,6 +194,16 @@ class SkippedItems:
         self.count += 1
         if self.count == 1:
             self._tell(f"{item} could not be read and was skipped; further ones are not logged")
+
+    def parsed(
+        self, item: str, parse: Callable[..., Incoming | None], *args: Any
+    ) -> Incoming | None:
+        """Return the result of ``parse``, or ``None`` if it raises ValueError."""
+        try:
+            return parse(*args)
+        except ValueError:
+            self.note(item)
+            return None
 
 
 def decode(data: str | bytes) -> Any:
@@ -186,7 +214,7 @@ def decode(data: str | bytes) -> Any:
         raise ValueError("not JSON") from error
 
 
-def decode_object(data: str | bytes) -> Mapping[str, Any]:
+def decode_object(data: str | bytes) -> Fields:
     """Decode a JSON object. Raises ValueError."""
     value = decode(data)
     if not isinstance(value, dict):
@@ -194,13 +222,13 @@ def decode_object(data: str | bytes) -> Mapping[str, Any]:
     return value
 
 
-def text(values: Mapping[str, Any], key: str, most: int = 200) -> str:
+def text(values: Fields, key: str, most: int = 200) -> str:
     """Return a text, cut to ``most`` characters, or an empty one."""
     value = values.get(key)
     return value[:most].replace("\0", "") if isinstance(value, str) else ""
 
 
-def number(values: Mapping[str, Any], key: str) -> float | None:
+def number(values: Fields, key: str) -> float | None:
     """Return a finite number that is not negative, or ``None``."""
     value = values.get(key)
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -217,7 +245,7 @@ def whole(value: object) -> int | None:
     return value if -_INTEGER_LIMIT <= value < _INTEGER_LIMIT else None
 
 
-def moment(values: Mapping[str, Any], key: str) -> datetime | None:
+def moment(values: Fields, key: str) -> datetime | None:
     """Return a time given in seconds since 1970, or ``None``."""
     seconds = whole(values.get(key))
     try:
@@ -226,18 +254,30 @@ def moment(values: Mapping[str, Any], key: str) -> datetime | None:
         return None
 
 
-def file_name(values: Mapping[str, Any], key: str, default: str) -> str:
+def file_name(values: Fields, key: str, default: str) -> str:
     """Return a file name without folders and control characters."""
     return _NOT_IN_NAMES.sub("_", text(values, key)).strip(" ._")[-_MAX_FILE_NAME:] or default
 
 
-def mapping(values: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+def attachment(values: Fields, name: str, media_type: str, *sources: str) -> Attachment:
+    """Return a file from the fields of its name, its type, and the first of its addresses."""
+    size = number(values, "size")
+    addresses = (text(values, key, 2_000) for key in sources)
+    return Attachment(
+        file_name(values, name, "file"),
+        text(values, media_type, 100),
+        None if size is None else int(size),
+        next(filter(None, addresses), ""),
+    )
+
+
+def mapping(values: Fields, key: str) -> Fields:
     """Return an object, or an empty one."""
     value = values.get(key)
     return value if isinstance(value, dict) else {}
 
 
-def mappings(values: Mapping[str, Any], key: str, most: int = 50) -> list[Mapping[str, Any]]:
+def mappings(values: Fields, key: str, most: int = 50) -> list[Fields]:
     """Return the objects of a list, ``most`` at most."""
     items = values.get(key)
     return (
@@ -245,7 +285,7 @@ def mappings(values: Mapping[str, Any], key: str, most: int = 50) -> list[Mappin
     )
 
 
-def identifier(values: Mapping[str, Any], key: str) -> str:
+def identifier(values: Fields, key: str) -> str:
     """Return a platform id that is safe in a URL. Raises ValueError."""
     value = values.get(key)
     if not isinstance(value, str) or not _ID.fullmatch(value):
@@ -277,8 +317,8 @@ class Reply:
 
     status: int
     headers: Mapping[str, str]
-    body: Mapping[str, Any]
-    rows: tuple[Mapping[str, Any], ...] = ()
+    body: Fields
+    rows: tuple[Fields, ...] = ()
 
     @property
     def retry_after(self) -> float | None:
@@ -300,10 +340,19 @@ class WebApi:
         self._headers = dict(headers)
         self._client: httpx2.AsyncClient | None = None
 
-    @property
-    def place(self) -> str:
-        """Return host and port of the address."""
-        return urlsplit(self._address).netloc
+    def require_own(self, url: str, owner: str, *hosts: str) -> None:
+        """Check that a file's URL is on the server of the address, or encrypted on one of the hosts or below one.
+
+        Raises ChannelRefusedError.
+        """
+        try:
+            address, own = urlsplit(url), urlsplit(self._address)
+        except ValueError:
+            raise ChannelRefusedError("the address of a file is malformed") from None
+        host = f".{address.hostname}"
+        is_safe = address.scheme == "https" and any(host.endswith(f".{name}") for name in hosts)
+        if not is_safe and (address.scheme, address.netloc) != (own.scheme, own.netloc):
+            raise ChannelRefusedError(f"the file is not on {owner}'s servers")
 
     async def ask(
         self,
@@ -413,14 +462,6 @@ class WebApi:
             ) from None
 
 
-def split_address(address: str) -> SplitResult:
-    """Return the parts of an address from a platform. Raises ChannelRefusedError if it is malformed."""
-    try:
-        return urlsplit(address)
-    except ValueError:
-        raise ChannelRefusedError("the address of a file is malformed") from None
-
-
 def check_address(platform: str, address: str) -> None:
     """Raise InvalidSettingsError unless the address is encrypted or on this machine."""
     try:
@@ -466,30 +507,6 @@ async def fetch_public(
 
     Raises ChannelUnavailableError, ChannelRefusedError.
     """
-    address = _check_url(url, may_be_private)
-    ip = await _resolve_host(address, may_be_private)
-    place = f"[{ip}]" if ":" in ip else ip
-    pinned = address._replace(
-        netloc=f"{place}:{address.port}" if address.port else place, fragment=""
-    ).geturl()
-    host = WebApi("the attachment's host", pinned, {})
-    try:
-        await host.download(
-            pinned, target, most_bytes, {"host": address.netloc}, server_name=address.hostname
-        )
-    finally:
-        await host.close()
-
-
-def is_public(address: str) -> bool:
-    """Return True if an IP address is public. IPv6 addresses that embed an IPv4 address are not."""
-    ip = ipaddress.ip_address(address)
-    if isinstance(ip, ipaddress.IPv6Address):
-        return ip in _GLOBAL_V6 and not ip.sixtofour and not ip.teredo and ip.is_global
-    return ip.is_global and not ip.is_multicast
-
-
-def _check_url(url: str, may_be_private: bool) -> SplitResult:
     try:
         address = urlsplit(url)
         host, _ = address.hostname, address.port
@@ -501,10 +518,6 @@ def _check_url(url: str, may_be_private: bool) -> SplitResult:
         address.scheme == "http" and may_be_private and is_loopback(host)
     ):
         raise ChannelRefusedError("an attachment has no https URL", hint=_HINT)
-    return address
-
-
-async def _resolve_host(address: SplitResult, may_be_private: bool) -> str:
     try:
         async with asyncio.timeout(_RESOLVE_SECONDS):
             addresses = await asyncio.get_running_loop().getaddrinfo(
@@ -517,7 +530,26 @@ async def _resolve_host(address: SplitResult, may_be_private: bool) -> str:
     hosts = [str(info[4][0]) for info in addresses]
     if not may_be_private and not all(is_public(host) for host in hosts):
         raise ChannelRefusedError("an attachment has a private address", hint=_HINT)
-    return hosts[0]
+    ip = hosts[0]
+    place = f"[{ip}]" if ":" in ip else ip
+    pinned = address._replace(
+        netloc=f"{place}:{address.port}" if address.port else place, fragment=""
+    ).geturl()
+    api = WebApi("the attachment's host", pinned, {})
+    try:
+        await api.download(
+            pinned, target, most_bytes, {"host": address.netloc}, server_name=address.hostname
+        )
+    finally:
+        await api.close()
+
+
+def is_public(address: str) -> bool:
+    """Return True if an IP address is public. IPv6 addresses that embed an IPv4 address are not."""
+    ip = ipaddress.ip_address(address)
+    if isinstance(ip, ipaddress.IPv6Address):
+        return ip in _GLOBAL_V6 and not ip.sixtofour and not ip.teredo and ip.is_global
+    return ip.is_global and not ip.is_multicast
 
 
 # ----------------------------------------------------------------------------
@@ -602,7 +634,7 @@ def options_of(settings: Settings, name: str) -> tuple[ChannelKind, dict[str, An
     """Return the kind of a configured channel and the values of all its options. Raises
     InvalidSettingsError, NotFoundError.
     """
-    channels: Mapping[str, Mapping[str, Any]] = settings["gateway.channels"]
+    channels: Mapping[str, Fields] = settings["gateway.channels"]
     own = channels.get(name)
     if own is None:
         hint = (
@@ -628,12 +660,14 @@ def options_of(settings: Settings, name: str) -> tuple[ChannelKind, dict[str, An
     values = {key: own.get(key, option.default) for key, option in options.items()}
     for key, option in options.items():
         if option.is_required and values[key] in (None, ""):
+            value = f"env:{name.upper()}_{option.name.upper()}" if option.is_secret else "…"
             raise InvalidSettingsError(
                 f"gateway.channels.{name} needs {key}: {option.summary}",
-                hint=_example(name, option),
+                hint=f'[gateway.channels.{name}] {option.name} = "{value}"',
             )
         if option.default is not None and not isinstance(
-            values[key], _accepted_types(option.default)
+            values[key],
+            (int, float) if isinstance(option.default, float) else (type(option.default),),
         ):
             raise InvalidSettingsError(
                 f"gateway.channels.{name}.{key} cannot be {values[key]!r}", hint=option.summary
@@ -641,7 +675,7 @@ def options_of(settings: Settings, name: str) -> tuple[ChannelKind, dict[str, An
     return kind, values
 
 
-def open_channel(settings: Settings, name: str, log: Callable[[str], None]) -> Channel:
+def open_channel(settings: Settings, name: str, log: Tell) -> Channel:
     """Return a channel by name, not yet connected. Raises the errors of :func:`options_of`, and UnavailableError."""
     kind, values = options_of(settings, name)
     secrets = {
@@ -682,15 +716,6 @@ def resolve(settings: Settings, key: str, value: str) -> str:
     return secret
 
 
-def _accepted_types(default: object) -> tuple[type, ...]:
-    return (int, float) if isinstance(default, float) else (type(default),)
-
-
-def _example(name: str, option: Option) -> str:
-    value = f"env:{name.upper()}_{option.name.upper()}" if option.is_secret else "…"
-    return f'[gateway.channels.{name}] {option.name} = "{value}"'
-
-
 # ----------------------------------------------------------------------------
 # A platform's WebSocket: JSON objects in both directions, bounded.
 
@@ -728,7 +753,7 @@ class Socket:
         self._platform = platform
         self._connection = connection
 
-    async def receive(self) -> Mapping[str, Any]:
+    async def receive(self) -> Fields:
         """Return the next object. Raises ValueError if a frame holds none, and SocketClosedError."""
         try:
             frame = await self._connection.recv()
@@ -738,7 +763,7 @@ class Socket:
             ) from None
         return decode_object(frame)
 
-    async def send(self, value: Mapping[str, Any]) -> None:
+    async def send(self, value: Fields) -> None:
         """Send an object. Raises SocketClosedError."""
         try:
             await self._connection.send(msgspec.json.encode(value).decode())

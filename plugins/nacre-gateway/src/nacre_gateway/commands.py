@@ -12,7 +12,6 @@ import click
 
 from nacre import settings as nacre_settings
 from nacre.base import environment, ids
-from nacre.base.lazy import load
 from nacre.base.log import Log
 from nacre.base.text import one_line
 from nacre.base.times import shown
@@ -20,7 +19,14 @@ from nacre.cli import output
 from nacre.cli.command import TEXT, DefaultGroup, Paper, Run, bold, cut, dim, joined, printable
 from nacre.cli.events import stopped_by_signals
 from nacre.cli.operations import ask, perform
-from nacre.cli.options import argument, count, option, short_session, when
+from nacre.cli.options import (
+    argument,
+    count,
+    flag,
+    option,
+    short_session,
+    when,
+)
 from nacre.errors import NacreError
 from nacre.home import home
 from nacre.serve import homes as daemon_homes
@@ -48,18 +54,15 @@ _CELLS = 60
     cls=DefaultGroup,
     examples=["nacre gateway run", "nacre gateway pair K7QM-2XDP", "nacre gateway sessions"],
 )
-@click.pass_context
-def gateway(ctx: click.Context) -> None:
+def gateway(run: Run) -> None:
     """Answer in chats: Telegram, Discord, Slack, WhatsApp, webhooks.
 
     Channels are configured in config.toml, as [gateway.channels.telegram], and the model as models.chat. Without a
     command it shows the channels, the model and pending messages, and exits with 1 if no gateway is running.
     """
-    if not ctx.invoked_subcommand:
-        run: Run = ctx.obj
-        state = ask(run, engine.GatewayState, "gateway-status")
-        run.exit_code = 0 if state.running else 1
-        run.answer(state, lambda paper: _show_state(paper, state))
+    state = ask(run, engine.GatewayState, "gateway-status")
+    run.exit_code = 0 if state.running else 1
+    run.answer(state, lambda paper: _show_state(paper, state))
 
 
 def homes_of(run: Run) -> Homes:
@@ -75,8 +78,7 @@ def homes_of(run: Run) -> Homes:
 
 
 @gateway.command("run", examples=["nacre gateway run", "nacre gateway run --log"])
-@click.option("--log", is_flag=True, help="Write to the home's logs/gateway.log.")
-@click.pass_obj
+@flag("--log", "Write to the home's logs/gateway.log.")
 def run_gateway(run: Run, log: bool) -> None:
     """Serve the channels until Ctrl-C.
 
@@ -108,8 +110,7 @@ def run_gateway(run: Run, log: bool) -> None:
 )
 @click.argument("who", required=False, type=TEXT, metavar="[CODE|CHANNEL:ID]")
 @option("gateway-pair", "me", "--me")
-@click.option("--remove", is_flag=True, help="Revoke the permission of CHANNEL:ID.")
-@click.pass_obj
+@flag("--remove", "Revoke the permission of CHANNEL:ID.")
 def pair(run: Run, who: str | None, me: bool, remove: bool) -> None:
     """Allow a sender to write to the agent, by their pairing code.
 
@@ -139,7 +140,6 @@ def pair(run: Run, who: str | None, me: bool, remove: bool) -> None:
 @option("gateway-sessions", "channel", "--channel")
 @option("gateway-sessions", "closed", "--closed")
 @option("gateway-sessions", "limit", "--limit", "-n")
-@click.pass_obj
 def sessions(run: Run, channel: str | None, closed: bool, limit: int) -> None:
     """List conversations, most recently used first."""
     chats = ask(
@@ -158,8 +158,7 @@ def sessions(run: Run, channel: str | None, closed: bool, limit: int) -> None:
 )
 @argument("gateway-session", "reference")
 @option("gateway-session", "limit", "--limit", "-n")
-@click.option("--end", is_flag=True, help="End it: the next message begins a new one, like /new.")
-@click.pass_obj
+@flag("--end", "End it: the next message begins a new one, like /new.")
 def show(run: Run, reference: str, limit: int, end: bool) -> None:
     """Show the end of a conversation, or end it."""
     if end:
@@ -180,10 +179,8 @@ def _show_state(paper: Paper, state: GatewayState) -> None:
     )
     paper.facts((("answers", answers),), indent=2)
     if not state.channels:
-        paper.line(
-            dim(
-                "No channel is configured (see docs/gateway.md). nacre gateway chat works without channels."
-            ),
+        paper.note(
+            "No channel is configured (see docs/gateway.md). nacre gateway chat works without channels.",
             indent=2,
         )
     paper.table([_channel_row(channel) for channel in state.channels], indent=2)
@@ -209,7 +206,7 @@ def _channel_row(state: ChannelState) -> tuple[str, str, str]:
 
 def _show_pairings(paper: Paper, pairings: list[Pairing]) -> None:
     if not pairings:
-        paper.line(dim("No sender is waiting or approved. A new sender gets a code for you."))
+        paper.note("No sender is waiting or approved. A new sender gets a code for you.")
     paper.table(
         [
             (
@@ -224,7 +221,7 @@ def _show_pairings(paper: Paper, pairings: list[Pairing]) -> None:
 
 def _show_sessions(paper: Paper, chats: list[ChatSession]) -> None:
     if not chats:
-        paper.line(dim("No conversations yet."))
+        paper.note("No conversations yet.")
     paper.table(
         [
             (
@@ -243,15 +240,15 @@ def _show_sessions(paper: Paper, chats: list[ChatSession]) -> None:
 def _show_chat(paper: Paper, chat: Chat) -> None:
     paper.line(bold(chat.session.name), dim(f"  {chat.session.key}"))
     if chat.summary:
-        paper.line(dim(f"before: {cut(one_line(chat.summary), _CELLS * 3)}"), hang=8)
+        paper.note(f"before: {cut(one_line(chat.summary), _CELLS * 3)}", hang=8)
     for message in chat.messages:
         speaker = {"assistant": "agent", "failure": "no answer"}.get(message.role, message.name)
         paper.line(bold(speaker), dim(f"  {message.at[:16].replace('T', ' ')}"))
         paper.body(message.text, indent=2)
     if chat.waiting:
-        paper.line(dim(f"{count(len(chat.waiting), 'message')} waiting"))
+        paper.note(f"{count(len(chat.waiting), 'message')} waiting")
     if chat.is_answering:
-        paper.line(dim("An answer is in progress."))
+        paper.note("An answer is in progress.")
 
 
 # ----------------------------------------------------------------------------
@@ -283,12 +280,7 @@ _KEPT = "Your message is kept and sent with the next one."
     default="",
     help="The model that answers (provider:model); default: models.chat.",
 )
-@click.option(
-    "--new",
-    is_flag=True,
-    help="Begin a new conversation. Otherwise the last one continues for four hours.",
-)
-@click.pass_obj
+@flag("--new", "Begin a new conversation. Otherwise the last one continues for four hours.")
 def chat(run: Run, message: tuple[str, ...], model: str, new: bool) -> None:
     """Talk to an agent that remembers.
 
@@ -302,7 +294,6 @@ def chat(run: Run, message: tuple[str, ...], model: str, new: bool) -> None:
     talk = engine.TerminalChat(
         run.settings,
         homes.lent,
-        load("nacre_gateway.conversation:responder_for"),
         model=model,
         is_owner=not run.settings.actor.is_agent,
     )
@@ -344,19 +335,15 @@ def _converse(run: Run, talk: TerminalChat) -> None:
             talk.begin()
             run.tell("A new conversation.")
         elif text:
-            _try(run, talk, text)
-
-
-def _try(run: Run, talk: TerminalChat, text: str) -> None:
-    try:
-        _show(talk, text)
-    except NacreError as error:
-        click.echo(_WIPED, nl=False)
-        run.tell(f"No answer: {error.message}" + (f" ({error.hint})" if error.hint else ""))
-        run.tell(_KEPT)
-    except KeyboardInterrupt:
-        click.echo(f"{_WIPED}Stopped.")
-        run.tell(_KEPT)
+            try:
+                _show(talk, text)
+            except NacreError as error:
+                click.echo(_WIPED, nl=False)
+                run.tell(f"No answer: {error.message}" + (f" ({error.hint})" if error.hint else ""))
+                run.tell(_KEPT)
+            except KeyboardInterrupt:
+                click.echo(f"{_WIPED}Stopped.")
+                run.tell(_KEPT)
 
 
 def _show(talk: TerminalChat, text: str, piped: str = "") -> None:
@@ -374,13 +361,13 @@ def _show(talk: TerminalChat, text: str, piped: str = "") -> None:
 
 
 def _greet(paper: Paper, talk: TerminalChat) -> None:
-    messages = talk.last_messages(_SHOWN)
     paper.line(
         bold("Talk to an agent that remembers."),
         dim("  /new starts a new conversation, /exit ends"),
     )
-    for role, text in messages:
-        paper.line(dim(f"{'it ' if role == 'assistant' else 'you'}  {text[:200]}"), hang=5)
+    for message in talk.last_messages(_SHOWN):
+        speaker = "it " if message.role == "assistant" else "you"
+        paper.note(f"{speaker}  {message.text[:200]}", hang=5)
 
 
 # ----------------------------------------------------------------------------
@@ -402,7 +389,6 @@ def _greet(paper: Paper, talk: TerminalChat) -> None:
 )
 @option("search-chats", "since")
 @option("search-chats", "until")
-@click.pass_obj
 def search_chats(
     run: Run,
     question: tuple[str, ...],

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
+from os.path import commonprefix
 from pathlib import Path
 from threading import Lock
-from typing import Annotated, Any, Protocol
+from typing import Any, Protocol
 
 from nacre.base import files
-from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.text import count_tokens, shorten
 from nacre.errors import (
@@ -35,9 +35,9 @@ from nacre.sessions.search import search
 from nacre.settings import Settings, load_settings
 from nacre.store.gateway import GatewayStore
 from nacre.values.gateway import Answer, Chat, ChatType, Incoming, Limits, Pairing, Sender
-from nacre.values.models import Capabilities, Completion, Prompt
+from nacre.values.models import Capabilities, Prompt
 from nacre.values.session import Task
-from nacre_gateway.channels import Channel, options_of
+from nacre_gateway.channels import Channel, Tell, options_of
 
 SESSION_HOURS = 4.0
 """Hours of silence after which a new conversation begins."""
@@ -76,15 +76,6 @@ class Rules:
         return f"{self.channel}:{sender.id}" in self.identities
 
 
-@frozen
-class Verdict:
-    """The decision on a message: ``waiting``, ``heard`` or nothing, and the reply to its sender."""
-
-    state: str | None
-    is_owner: bool = False
-    reply: str = ""
-
-
 def identities(kinds: Collection[tuple[str, str]], configured: Collection[str]) -> frozenset[str]:
     """Return the owner's identities by names of channels: ``telegram:4711`` is valid in each
     channel of that kind. Ids are case-sensitive, because a program behind a webhook may distinguish
@@ -106,72 +97,35 @@ def identities(kinds: Collection[tuple[str, str]], configured: Collection[str]) 
     )
 
 
-def judge(
-    message: Incoming,
-    rules: Rules,
-    store: GatewayStore,
-    now: datetime,
-    new_code: Callable[[], str] | None = None,
-) -> Verdict:
-    """Decide about a message. A stranger in a direct chat receives a code for the owner."""
-    is_owner = rules.is_owner(message.sender)
-    is_admitted = is_owner or _is_admitted(message.sender, rules, store)
-    if message.chat.kind is ChatType.GROUP:
-        return _judge_in_group(message, rules, is_owner=is_owner, is_admitted=is_admitted)
-    if is_admitted:
-        return Verdict("waiting", is_owner)
-    return Verdict(
-        None, reply=_code_for(message.sender, rules.channel, store, now, new_code or make_code)
-    )
-
-
-def may_write(message: Incoming, rules: Rules, store: GatewayStore) -> bool:
-    """Return True if a sender's messages are accepted now. An admitted sender may have been removed."""
-    is_admitted = rules.is_owner(message.sender) or _is_admitted(message.sender, rules, store)
-    if message.chat.kind is ChatType.GROUP:
-        return (
-            _judge_in_group(message, rules, is_owner=False, is_admitted=is_admitted).state
-            is not None
-        )
-    return is_admitted
-
-
-def _judge_in_group(
-    message: Incoming, rules: Rules, *, is_owner: bool, is_admitted: bool
-) -> Verdict:
+def admit(message: Incoming, rules: Rules, store: GatewayStore) -> str | None:
+    """Return a message's state, ``waiting`` or ``heard``, or ``None`` if it is not accepted."""
+    sender = message.sender
+    is_admitted = rules.is_owner(sender) or not rules.allow.isdisjoint((EVERYONE, sender.id))
+    if not is_admitted:
+        pairing = store.pairing(rules.channel, sender.id)
+        is_admitted = bool(pairing and pairing.approved)
+    if message.chat.kind is ChatType.DIRECT:
+        return "waiting" if is_admitted else None
     if rules.groups == "off" or not (is_admitted or rules.hears == "all"):
-        return Verdict(None)
+        return None
     is_asked = is_admitted and (message.to_agent or rules.groups == "all")
-    return Verdict("waiting" if is_asked else "heard", is_owner)
+    return "waiting" if is_asked else "heard"
 
 
-def _is_admitted(sender: Sender, rules: Rules, store: GatewayStore) -> bool:
-    if EVERYONE in rules.allow or sender.id in rules.allow:
-        return True
-    pairing = store.pairing(rules.channel, sender.id)
-    return bool(pairing and pairing.approved)
-
-
-def _code_for(
-    sender: Sender, channel: str, store: GatewayStore, now: datetime, new_code: Callable[[], str]
-) -> str:
+def code_for(sender: Sender, channel: str, store: GatewayStore, now: datetime) -> str:
+    """Return a reply with a pairing code for a stranger, or an empty text if there is no new code."""
     since = now - timedelta(minutes=CODE_MINUTES)
     pairing = store.pairing(channel, sender.id)
     if (pairing and pairing.asked > since) or store.asking_since(
         channel, since
     ) >= _MAX_PENDING_CODES:
         return ""
-    code = new_code()
+    code = "-".join("".join(secrets.choice(_ALPHABET) for _ in range(_CODE_PART)) for _ in range(2))
     store.ask_pairing(Pairing(channel, sender.id, sender.name[:_NAME_CHARACTERS], code, now))
     return (
         f"This agent only answers people its owner has approved. Your code: {code}\n"
         f"The owner can approve you within {CODE_MINUTES} minutes: nacre gateway pair {code}"
     )
-
-
-def make_code() -> str:
-    """Return a code to read out: ``K7QM-2XDP``."""
-    return "-".join("".join(secrets.choice(_ALPHABET) for _ in range(_CODE_PART)) for _ in range(2))
 
 
 def is_current(pairing: Pairing, now: datetime) -> bool:
@@ -287,39 +241,25 @@ def owner_identities(settings: Settings) -> frozenset[str]:
 
 
 # ----------------------------------------------------------------------------
-# Requests about the gateway.
-
-
-ChannelName = Annotated[str, bounds("Name of a channel in gateway.channels.", max_length=60)]
-Reference = Annotated[
-    str,
-    bounds(
-        "A conversation: its id, the start of its id, or its key.",
-        min_length=1,
-        max_length=300,
-    ),
-]
-
-
-# ----------------------------------------------------------------------------
 # Relevant passages of earlier conversations.
 
 
 _QUERY_CHARACTERS = 2_000
+_MAX_PASSAGES = 5
 
 
 def passages_for(
-    home: Home, question: str, *, limit: int, budget_tokens: int, key: str | None, leave_out: str
+    home: Home, question: str, *, budget_tokens: int, key: str | None, leave_out: str
 ) -> Sequence[str]:
     """Return the best passages within a budget from all conversations, or from one (``key``).
 
     The current session (``leave_out``) is excluded, because its end is shown anyway.
     """
-    if not limit or not question.strip():
+    if not question.strip():
         return ()
     request = ChatSearchRequest(
         query=shorten(question, _QUERY_CHARACTERS),
-        limit=limit,
+        limit=_MAX_PASSAGES,
         session=key,
         leave_out=f"{TOOL}:{leave_out}",
     )
@@ -379,7 +319,7 @@ class Responder(Protocol):
     window: int
     """Maximum number of tokens for input and output."""
 
-    def answer(self, question: Question, hear: Callable[[str], None] | None = None) -> Answer:
+    def answer(self, question: Question, hear: Tell | None = None) -> Answer:
         """Answer in plain text.
 
         ``hear`` receives pieces of the answer as they come if it can stream, else all of it at the
@@ -419,7 +359,7 @@ class ModelResponder:
         self._model = model
         self._api = api
 
-    def answer(self, question: Question, hear: Callable[[str], None] | None = None) -> Answer:
+    def answer(self, question: Question, hear: Tell | None = None) -> Answer:
         """Answer in plain text. A partly heard answer is not retried.
 
         Raises ModelUnavailableError, ModelRefusedError, BudgetSpentError.
@@ -437,39 +377,33 @@ class ModelResponder:
             folder=question.folder,
         )
         try:
-            return self._answer(prompt, pieces)
+            try:
+                completion = self._model.complete(prompt)
+            except ModelUnavailableError as error:
+                if "models.timeout_seconds" in (error.hint or ""):
+                    error.hint = "send a shorter message"
+                raise
+            if not completion.text.strip():
+                raise ModelUnavailableError(
+                    f"{self.name} gave an empty answer", hint="send the message again", retry=False
+                )
+            text = completion.text + (_CUT_MARK if completion.is_cut else "")
+            pieces.complete(text)
+            tokens = completion.tokens
+            return Answer(
+                text,
+                self.name,
+                tokens.input + tokens.cached + tokens.written,
+                tokens.output,
+                float(cost_of(completion, self._model.capabilities) or 0),
+                tuple(completion.more.get("steps", ())),
+            )
         finally:
             pieces.close()
 
     def close(self) -> None:
         """Cancel answers in progress."""
         self._model.close()
-
-    def _answer(self, prompt: Prompt, pieces: _Pieces) -> Answer:
-        try:
-            completion = self._model.complete(prompt)
-        except ModelUnavailableError as error:
-            if "models.timeout_seconds" in (error.hint or ""):
-                error.hint = "send a shorter message"
-            raise
-        if not completion.text.strip():
-            raise ModelUnavailableError(
-                f"{self.name} gave an empty answer", hint="send the message again", retry=False
-            )
-        text = completion.text + (_CUT_MARK if completion.is_cut else "")
-        pieces.complete(text)
-        return self._to_answer(completion, text)
-
-    def _to_answer(self, completion: Completion, text: str) -> Answer:
-        tokens = completion.tokens
-        return Answer(
-            text,
-            self.name,
-            tokens.input + tokens.cached + tokens.written,
-            tokens.output,
-            float(cost_of(completion, self._model.capabilities) or 0),
-            tuple(completion.more.get("steps", ())),
-        )
 
     def _check_tools(self, question: Question) -> None:
         if not question.tools:
@@ -489,7 +423,7 @@ class ModelResponder:
 class _Pieces:
     """The pieces of an answer. None are passed on after its end, because a cancelled call may still send some."""
 
-    def __init__(self, hear: Callable[[str], None] | None) -> None:
+    def __init__(self, hear: Tell | None) -> None:
         self._hear = hear
         self._heard = ""
         self._lock = Lock()
@@ -538,7 +472,13 @@ def _split(text: str, limits: Limits) -> Iterator[str]:
         room = limits.characters - len(_FENCE) - 1
         end = _cut_position(text, len(opened), _count_fitting(text, room, limits))
         part, text = text[:end].rstrip(), text[end:].lstrip("\n")
-        opened = _open_fence(part, limits.characters // 4)
+        # The first line of an unclosed block of code is repeated in each part and must leave room for text.
+        fences = [line.strip() for line in part.splitlines() if line.lstrip().startswith(_FENCE)]
+        opened = (
+            ""
+            if len(fences) % 2 == 0
+            else f"{fences[-1] if len(fences[-1]) <= (limits.characters // 4) else _FENCE}\n"
+        )
         if part:
             yield f"{part}\n{_FENCE}" if opened else part
 
@@ -568,17 +508,6 @@ def _cut_position(text: str, start: int, most: int) -> int:
         if position > 0:
             return position + len(mark)
     return max(start + 1, most)
-
-
-def _open_fence(part: str, most: int) -> str:
-    """Return the first line of an unclosed code block, or only the fence if it exceeds ``most``.
-
-    It is repeated in each part and must leave room for text.
-    """
-    fences = [line.strip() for line in part.splitlines() if line.lstrip().startswith(_FENCE)]
-    if len(fences) % 2 == 0:
-        return ""
-    return f"{fences[-1] if len(fences[-1]) <= most else _FENCE}\n"
 
 
 # ----------------------------------------------------------------------------
@@ -665,7 +594,7 @@ class CleanStream:
     its end.
     """
 
-    def __init__(self, redactor: Cleans, hear: Callable[[str], None]) -> None:
+    def __init__(self, redactor: Cleans, hear: Tell) -> None:
         self._redactor = redactor
         self._hear = hear
         self._text = ""
@@ -675,16 +604,6 @@ class CleanStream:
     def hear(self, piece: str) -> None:
         """Add a piece."""
         self._text += piece
-        end = self._passable_end()
-        if end > self._passed_end:
-            self._pass(end)
-
-    def finish(self) -> None:
-        """Pass on the rest."""
-        self._pass(len(self._text))
-
-    def _passable_end(self) -> int:
-        """Return the end of the text that may be passed on."""
         text = self._text
         end = text.rfind("\n") + 1
         if end <= self._passed_end:
@@ -694,22 +613,21 @@ class CleanStream:
                 stops[-1] if stops else pending.rfind(" ") + 1 if len(pending) > _LONG else 0
             )
         key = text.rfind(_KEY_BEGIN)
-        return min(end, key) if key >= 0 and _KEY_END not in text[key:] else end
+        end = min(end, key) if key >= 0 and _KEY_END not in text[key:] else end
+        if end > self._passed_end:
+            self._pass(end)
+
+    def finish(self) -> None:
+        """Pass on the rest."""
+        self._pass(len(self._text))
 
     def _pass(self, end: int) -> None:
         head = self._redactor.clean(self._text[:end])
         if end < len(self._text) and not self._redactor.clean(self._text).startswith(head):
             return  # this would cut a secret
-        if fresh := head[_common_prefix_length(head, self._heard) :]:
+        shared = commonprefix([head, self._heard])  # noqa: RUF071 - of characters, not of paths
+        if fresh := head[len(shared) :]:
             self._hear(fresh)
         if end > _CONTEXT and head == self._text[:end] and head.endswith("\n"):
             self._text, head, end = self._text[end:], "", 0
         self._passed_end, self._heard = end, head
-
-
-def _common_prefix_length(text: str, other: str) -> int:
-    """Return the number of leading characters two texts share."""
-    pairs = zip(text, other, strict=False)
-    return next(
-        (at for at, (own, others) in enumerate(pairs) if own != others), min(len(text), len(other))
-    )

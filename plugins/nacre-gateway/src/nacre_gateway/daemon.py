@@ -12,44 +12,37 @@ from nacre.home.spending import NONE
 from nacre.settings import Settings
 from nacre.values.reports import OK, WARNING, Check
 from nacre_gateway import engine
+from nacre_gateway.channels import Tell
 from nacre_gateway.sessions import Lend
 
 _RETRY_SECONDS = 60.0
 
 
-class Chatting:
-    """A thread that serves the channels unless another process does."""
+def chatting(settings: Settings, lend: Lend, log: Tell) -> Callable[[threading.Event], None] | None:
+    """Return the work of a thread that serves the channels unless another process does.
 
-    def __init__(self, settings: Settings, lend: Lend, log: Callable[[str], None]) -> None:
-        self._settings = settings
-        self._lend = lend
-        self._tell = log
-        self._last_line = ""
+    Return ``None`` unless ``gateway.enabled`` is set.
+    """
+    if not settings.flag("gateway.enabled"):
+        return None
 
-    def run(self, stop: threading.Event) -> None:
+    def run(stop: threading.Event) -> None:
         """Serve until ``stop`` is set; log each failure once, and retry every minute."""
+        problem = ""
         while not stop.is_set():
+            before = problem
             try:
-                engine.serve(self._settings, self._lend, self._tell, stop)
+                engine.serve(settings, lend, log, stop)
             except ConflictError:
-                self._tell_once("another process answers in the channels")
+                problem = "another process answers in the channels"
             except NacreError as error:
-                self._tell_once(
-                    f"no gateway: {error.message}" + (f" ({error.hint})" if error.hint else "")
-                )
+                hint = f" ({error.hint})" if error.hint else ""
+                problem = f"no gateway: {error.message}{hint}"
+            if problem != before:
+                log(problem)
             stop.wait(_RETRY_SECONDS)
 
-    def _tell_once(self, line: str) -> None:
-        if line != self._last_line:
-            self._last_line = line
-            self._tell(line)
-
-
-def chatting(
-    settings: Settings, lend: Lend, log: Callable[[str], None]
-) -> Callable[[threading.Event], None] | None:
-    """Return the thread's work if ``gateway.enabled`` is set."""
-    return Chatting(settings, lend, log).run if settings.flag("gateway.enabled") else None
+    return run
 
 
 def check(home: Home) -> list[Check]:

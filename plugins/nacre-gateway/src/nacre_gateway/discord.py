@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -27,6 +27,7 @@ from nacre_gateway.channels import (
     Breaks,
     ChannelKind,
     ChannelSetup,
+    Fields,
     Inbox,
     Option,
     Reply,
@@ -34,14 +35,13 @@ from nacre_gateway.channels import (
     Socket,
     SocketClosedError,
     WebApi,
+    attachment,
     decode_object,
-    file_name,
     identifier,
     mapping,
     mappings,
     number,
     open_socket,
-    split_address,
     text,
 )
 
@@ -53,7 +53,7 @@ _WRITTEN_TYPES = (None, 0, 19)
 _GROUP_DM = 3
 
 
-def incoming(channel: str, message: Mapping[str, Any], bot: str) -> Incoming | None:
+def incoming(channel: str, message: Fields, bot: str) -> Incoming | None:
     """Convert a message. Return ``None`` if no person wrote it or it is empty.
 
     An edited message has its own id. Raises ValueError if it is malformed.
@@ -62,12 +62,32 @@ def incoming(channel: str, message: Mapping[str, Any], bot: str) -> Incoming | N
     if author.get("bot") or message.get("webhook_id") or message.get("type") not in _WRITTEN_TYPES:
         return None
     sender, own_id = identifier(author, "id"), identifier(message, "id")
-    files = tuple(_parse_attachment(file) for file in mappings(message, "attachments", _MAX_FILES))
-    content = _readable(text(message, "content", MAX_CHARACTERS), message, bot)
+    files = tuple(
+        attachment(file, "filename", "content_type", "url")
+        for file in mappings(message, "attachments", _MAX_FILES)
+    )
+    words = text(message, "content", MAX_CHARACTERS)
+    words = re.sub(rf"^\s*<@!?{re.escape(bot)}>\s*", "", words) if bot else words
+    names = {
+        str(user.get("id")): _name(user, mapping(user, "member"))
+        for user in mappings(message, "mentions", 100)
+    }
+    content = re.sub(
+        r"<@!?(\d+)>", lambda match: f"@{names.get(match[1]) or match[1]}", words
+    ).strip()
     edited = text(message, "edited_timestamp", 40)
     if sender == bot or not (content or files):
         return None
-    chat = _parse_chat(channel, message)
+    # Discord treats a thread as a channel, so it is a chat of its own.
+    guild = identifier(message, "guild_id") if message.get("guild_id") else ""
+    is_group = bool(guild) or message.get("channel_type") == _GROUP_DM
+    chat = Chat(
+        channel,
+        identifier(message, "channel_id"),
+        ChatType.GROUP if is_group else ChatType.DIRECT,
+        account=guild,
+    )
+    mentioned = any(user.get("id") == bot for user in mappings(message, "mentions", 100))
     return Incoming(
         id=f"{own_id}:{edited}" if edited else own_id,
         chat=chat,
@@ -76,7 +96,10 @@ def incoming(channel: str, message: Mapping[str, Any], bot: str) -> Incoming | N
         sent=_parse_time(edited or text(message, "timestamp", 40)),
         attachments=files,
         edits=own_id if edited else "",
-        to_agent=chat.kind is ChatType.DIRECT or _is_to(message, bot),
+        to_agent=chat.kind is ChatType.DIRECT
+        or (
+            mentioned or mapping(mapping(message, "referenced_message"), "author").get("id") == bot
+        ),
     )
 
 
@@ -85,45 +108,8 @@ def plain_id(message: str) -> str:
     return message.partition(":")[0]
 
 
-def _parse_chat(channel: str, message: Mapping[str, Any]) -> Chat:
-    """Return the chat. Discord treats a thread as a channel, so it is a chat of its own here."""
-    guild = identifier(message, "guild_id") if message.get("guild_id") else ""
-    is_group = bool(guild) or message.get("channel_type") == _GROUP_DM
-    return Chat(
-        channel,
-        identifier(message, "channel_id"),
-        ChatType.GROUP if is_group else ChatType.DIRECT,
-        account=guild,
-    )
-
-
-def _is_to(message: Mapping[str, Any], bot: str) -> bool:
-    mentioned = any(user.get("id") == bot for user in mappings(message, "mentions", 100))
-    return mentioned or mapping(mapping(message, "referenced_message"), "author").get("id") == bot
-
-
-def _readable(words: str, message: Mapping[str, Any], bot: str) -> str:
-    """Return the text with names in place of ids, without a mention of the bot at its start."""
-    words = re.sub(rf"^\s*<@!?{re.escape(bot)}>\s*", "", words) if bot else words
-    names = {
-        str(user.get("id")): _name(user, mapping(user, "member"))
-        for user in mappings(message, "mentions", 100)
-    }
-    return re.sub(r"<@!?(\d+)>", lambda match: f"@{names.get(match[1]) or match[1]}", words).strip()
-
-
-def _name(user: Mapping[str, Any], member: Mapping[str, Any]) -> str:
+def _name(user: Fields, member: Fields) -> str:
     return text(member, "nick") or text(user, "global_name") or text(user, "username")
-
-
-def _parse_attachment(file: Mapping[str, Any]) -> Attachment:
-    size = number(file, "size")
-    return Attachment(
-        name=file_name(file, "filename", "file"),
-        media_type=text(file, "content_type", 100),
-        size=None if size is None else int(size),
-        source=text(file, "url", 2_000),
-    )
 
 
 def _parse_time(value: str) -> datetime | None:
@@ -261,29 +247,13 @@ class Timing:
 
 
 class Gateway:
-    """The channel's connection to Discord's gateway.
+    """The channel's connection to Discord's gateway. Stores the messages of events."""
 
-    ``take`` receives each message event. ``catch_up`` is called when a session begins, before its
-    first event. ``skipped`` counts malformed frames.
-    """
-
-    def __init__(
-        self,
-        token: str,
-        records: Records,
-        take: Callable[[Mapping[str, Any], int], Awaitable[None]],
-        catch_up: Callable[[], Awaitable[None]],
-        log: Callable[[str], None],
-        skipped: SkippedItems,
-        timing: Timing,
-    ) -> None:
-        self._token = token
+    def __init__(self, channel: Discord, records: Records) -> None:
+        self._channel = channel
         self._records = records
-        self._take = take
-        self._catch_up = catch_up
-        self._tell = log
-        self._skipped = skipped
-        self._timing = timing
+        self._timing = channel.timing
+        self.stored = 0
         self._random = Random()  # noqa: S311 - spreads load, guards nothing
         self._is_acknowledged = True
         self._is_busy = False
@@ -300,7 +270,25 @@ class Gateway:
         self.is_ready = False
         socket = await open_socket("Discord", url)
         try:
-            await self._converse(socket)
+            try:
+                hello = await asyncio.wait_for(socket.receive(), self._timing.hello)
+            except (TimeoutError, ValueError):
+                raise ChannelUnavailableError("Discord's gateway sent no greeting") from None
+            if hello.get("op") != _HELLO:
+                raise ChannelUnavailableError("Discord's gateway sent no greeting")
+            self._is_acknowledged, self._is_busy, self._seq = True, False, self._records.seq
+            seconds = max(
+                (number(mapping(hello, "d"), "heartbeat_interval") or 41_250) / 1000, 0.01
+            )
+            beating = asyncio.create_task(self._beat(socket, seconds))
+            try:
+                await socket.send(self._greeting())
+                while await self._hear(socket):
+                    pass
+            finally:
+                beating.cancel()
+                with suppress(asyncio.CancelledError, ChannelUnavailableError):
+                    await beating
         except SocketClosedError as closed:
             if closed.close_code in _REFUSED:
                 reason, hint = _REFUSED[closed.close_code]
@@ -314,40 +302,21 @@ class Gateway:
         finally:
             await socket.close(_RESUMABLE)
 
-    async def _converse(self, socket: Socket) -> None:
-        hello = await self._hello(socket)
-        self._is_acknowledged, self._is_busy, self._seq = True, False, self._records.seq
-        seconds = max((number(mapping(hello, "d"), "heartbeat_interval") or 41_250) / 1000, 0.01)
-        beating = asyncio.create_task(self._beat(socket, seconds))
-        try:
-            await socket.send(self._greeting())
-            while await self._hear(socket):
-                pass
-        finally:
-            beating.cancel()
-            with suppress(asyncio.CancelledError, ChannelUnavailableError):
-                await beating
-
-    async def _hello(self, socket: Socket) -> Mapping[str, Any]:
-        try:
-            hello = await asyncio.wait_for(socket.receive(), self._timing.hello)
-        except (TimeoutError, ValueError):
-            raise ChannelUnavailableError("Discord's gateway sent no greeting") from None
-        if hello.get("op") != _HELLO:
-            raise ChannelUnavailableError("Discord's gateway sent no greeting")
-        return hello
-
     def _greeting(self) -> dict[str, Any]:
         records = self._records
         if records.session and records.seq is not None:
             return {
                 "op": _RESUME,
-                "d": {"token": self._token, "session_id": records.session, "seq": records.seq},
+                "d": {
+                    "token": self._channel.token,
+                    "session_id": records.session,
+                    "seq": records.seq,
+                },
             }
         about = {"os": "any", "browser": "nacre", "device": "nacre"}
         return {
             "op": _IDENTIFY,
-            "d": {"token": self._token, "intents": INTENTS, "properties": about},
+            "d": {"token": self._channel.token, "intents": INTENTS, "properties": about},
         }
 
     async def _beat(self, socket: Socket, seconds: float) -> None:
@@ -355,7 +324,7 @@ class Gateway:
         await asyncio.sleep(seconds * self._random.random())
         while True:
             if not self._is_acknowledged and not self._is_busy:
-                self._tell("Discord's gateway stopped responding; reconnecting")
+                self._channel.tell("Discord's gateway stopped responding; reconnecting")
                 await socket.close(_RESUMABLE)
                 return
             self._is_acknowledged = False
@@ -367,7 +336,7 @@ class Gateway:
         try:
             frame = await socket.receive()
         except ValueError:
-            self._skipped.note("a frame from Discord")
+            self._channel.skipped.note("a frame from Discord")
             return True
         op = frame.get("op")
         if op == _BEAT_ACKNOWLEDGED:
@@ -375,21 +344,18 @@ class Gateway:
         elif op == _BEAT:
             await socket.send({"op": _BEAT, "d": self._seq})
         elif op == _INVALID:
-            await self._end_session(may_resume=frame.get("d") is True)
+            self.is_ready = True  # it responded: connect again at once
+            if frame.get("d") is not True:
+                await self._records.begin("", "", self._records.bot, None)
+            await asyncio.sleep(self._timing.invalid * self._random.uniform(0.2, 1))
         elif op == _DISPATCH:
             await self._dispatch(frame)
         return op not in (_RECONNECT, _INVALID)
 
-    async def _end_session(self, *, may_resume: bool) -> None:
-        self.is_ready = True  # it responded: connect again at once
-        if not may_resume:
-            await self._records.begin("", "", self._records.bot, None)
-        await asyncio.sleep(self._timing.invalid * self._random.uniform(0.2, 1))
-
-    async def _dispatch(self, frame: Mapping[str, Any]) -> None:
+    async def _dispatch(self, frame: Fields) -> None:
         seq, name, data = number(frame, "s"), text(frame, "t"), mapping(frame, "d")
         if seq is None:
-            self._skipped.note("an event from Discord")
+            self._channel.skipped.note("an event from Discord")
             return
         self._seq = int(seq)
         # acknowledgements are not read while events are stored, which does not mean a dead connection
@@ -399,7 +365,7 @@ class Gateway:
         finally:
             self._is_busy, self._is_acknowledged = False, True
 
-    async def _event(self, name: str, data: Mapping[str, Any], seq: int) -> None:
+    async def _event(self, name: str, data: Fields, seq: int) -> None:
         if name == "READY":
             self._records.bot = text(mapping(data, "user"), "id")
             await self._catch_up()
@@ -412,6 +378,60 @@ class Gateway:
             await self._take(data, seq)
         else:
             self._records.seq = seq
+
+    async def _take(self, data: Fields, seq: int) -> None:
+        if mapping(data, "author").get("id") == self._records.bot:
+            self._channel.note_own(data)
+        message = self._convert(data)
+        await self._records.keep([message] if message else [], seq)
+        self.stored += message is not None
+
+    async def _catch_up(self) -> None:
+        """Fetch messages written in known chats while no session could be resumed."""
+        for chat, guild in list(self._records.chats.items()):
+            try:
+                await self._fetch(chat, guild)
+            except ChannelRefusedError:
+                await self._records.forget(chat)
+
+    async def _fetch(self, chat: str, guild: str) -> None:
+        after = self._records.last(chat)
+        for _ in range(_MAX_PAGES if after else 0):
+            page = await self._page(chat, after)
+            rows = sorted(page, key=lambda row: (len(text(row, "id")), text(row, "id")))
+            if not rows:
+                return
+            messages = (
+                self._convert({**row, "channel_id": chat, "guild_id": guild}) for row in rows
+            )
+            await self._records.keep([message for message in messages if message])
+            after = text(rows[-1], "id")
+            if len(rows) < _PAGE:
+                return
+        if after:
+            missed = _PAGE * _MAX_PAGES
+            self._channel.tell(
+                f"more than {missed} messages were missed in a Discord chat; later ones are lost"
+            )
+
+    async def _page(self, chat: str, after: str) -> tuple[Fields, ...]:
+        while True:
+            try:
+                reply = await self._channel.ask(
+                    "GET",
+                    f"/channels/{chat}/messages",
+                    params={"after": after, "limit": str(_PAGE)},
+                )
+            except ChannelUnavailableError as error:
+                if error.retry_after is None or error.retry_after > _MAX_WAIT:
+                    raise
+                await asyncio.sleep(error.retry_after)
+            else:
+                return reply.rows
+
+    def _convert(self, data: Fields) -> Incoming | None:
+        skipped, name = self._channel.skipped, self._channel.name
+        return skipped.parsed("a message from Discord", incoming, name, data, self._records.bot)
 
 
 # ----------------------------------------------------------------------------
@@ -442,12 +462,12 @@ class Discord:
     def __init__(self, setup: ChannelSetup, timing: Timing | None = None) -> None:
         """Raises InvalidSettingsError."""
         self.name = setup.name
-        self._token = setup.secrets["token"]
+        self.token = setup.secrets["token"]
         self.tell = setup.log
-        self._timing = timing or Timing()
+        self.timing = timing or Timing()
         agent = f"DiscordBot (nacre, {__version__})"
-        headers = {"authorization": f"Bot {self._token}", "user-agent": agent}
-        if not (self._token.isascii() and self._token.isprintable()):
+        headers = {"authorization": f"Bot {self.token}", "user-agent": agent}
+        if not (self.token.isascii() and self.token.isprintable()):
             raise InvalidSettingsError("the token of the Discord bot has invalid characters")
         self._api = WebApi("Discord", str(setup.options["base_url"]), headers)
         self.skipped = SkippedItems(setup.log)
@@ -456,26 +476,17 @@ class Discord:
     async def run(self, inbox: Inbox) -> None:
         """Receive until cancelled; see :class:`~nacre_gateway.channels.Channel`."""
         records = Records(inbox)
-        intake = _Intake(self, records)
-        gateway = Gateway(
-            self._token,
-            records,
-            intake.take,
-            intake.catch_up,
-            self.tell,
-            self.skipped,
-            self._timing,
-        )
-        breaks = Breaks("Discord", self._timing.pause, self._timing.steady)
+        gateway = Gateway(self, records)
+        breaks = Breaks("Discord", self.timing.pause, self.timing.steady)
         while True:
-            began, stored = _now(), intake.stored
+            began, stored = _now(), gateway.stored
             try:
                 await gateway.connect(await self._address(records))
             except ChannelUnavailableError:
                 if records.url and not gateway.is_ready:  # try to resume at another address
                     await records.begin(records.session, "", records.bot, records.seq)
                 raise
-            await breaks.ended(_now() - began, was_useful=intake.stored > stored)
+            await breaks.ended(_now() - began, was_useful=gateway.stored > stored)
 
     async def send(self, outgoing: Outgoing) -> str:
         """Send one part. Mentions in it notify no one, and its links are not previewed."""
@@ -504,10 +515,7 @@ class Discord:
 
     async def fetch(self, attachment: Attachment, target: Path, most_bytes: int) -> None:
         """Download a message's file. Its address is valid for about a day."""
-        address = split_address(attachment.source)
-        is_discord = address.scheme == "https" and address.netloc in _FILES
-        if not is_discord and address.netloc != self._api.place:
-            raise ChannelRefusedError("the file is not on Discord's servers")
+        self._api.require_own(attachment.source, "Discord", *_FILES)
         await self._api.download(attachment.source, target, most_bytes, {})
 
     async def close(self) -> None:
@@ -532,8 +540,15 @@ class Discord:
         if reply.status < 300:
             return reply
         if reply.status == 429:
+            seconds = number(reply.body, "retry_after")
+            if seconds is None:
+                seconds = reply.retry_after
+            if seconds is None:
+                with suppress(ValueError):
+                    seconds = float(reply.headers.get("x-ratelimit-reset-after", ""))
             raise ChannelUnavailableError(
-                "Discord limits the rate of requests", retry_after=_retry_seconds(reply)
+                "Discord limits the rate of requests",
+                retry_after=_DEFAULT_WAIT if seconds is None else seconds,
             )
         if reply.status >= 500:
             raise ChannelUnavailableError(f"Discord cannot answer now (status {reply.status})")
@@ -543,7 +558,7 @@ class Discord:
             problem, hint=_HINTS.get(code if isinstance(code, int) else reply.status)
         )
 
-    def note_own(self, message: Mapping[str, Any]) -> None:
+    def note_own(self, message: Fields) -> None:
         """Record that the bot's message appeared, identified by its nonce."""
         nonce = text(message, "nonce", _MAX_NONCE)
         if nonce:
@@ -560,83 +575,6 @@ _HINTS = {
     50013: "let the bot send messages in this channel",
 }
 """Hints by Discord's code, or by the status."""
-
-
-class _Intake:
-    """Stores the messages of events."""
-
-    def __init__(self, channel: Discord, records: Records) -> None:
-        self._channel = channel
-        self._records = records
-        self.stored = 0
-
-    async def take(self, data: Mapping[str, Any], seq: int) -> None:
-        if mapping(data, "author").get("id") == self._records.bot:
-            self._channel.note_own(data)
-        message = self._convert(data)
-        await self._records.keep([message] if message else [], seq)
-        self.stored += message is not None
-
-    async def catch_up(self) -> None:
-        """Fetch messages written in known chats while no session could be resumed."""
-        for chat, guild in list(self._records.chats.items()):
-            try:
-                await self._fetch(chat, guild)
-            except ChannelRefusedError:
-                await self._records.forget(chat)
-
-    async def _fetch(self, chat: str, guild: str) -> None:
-        after = self._records.last(chat)
-        for _ in range(_MAX_PAGES if after else 0):
-            page = await self._page(chat, after)
-            rows = sorted(page, key=lambda row: (len(text(row, "id")), text(row, "id")))
-            if not rows:
-                return
-            messages = (
-                self._convert({**row, "channel_id": chat, "guild_id": guild}) for row in rows
-            )
-            await self._records.keep([message for message in messages if message])
-            after = text(rows[-1], "id")
-            if len(rows) < _PAGE:
-                return
-        if after:
-            missed = _PAGE * _MAX_PAGES
-            self._channel.tell(
-                f"more than {missed} messages were missed in a Discord chat; later ones are lost"
-            )
-
-    async def _page(self, chat: str, after: str) -> tuple[Mapping[str, Any], ...]:
-        while True:
-            try:
-                reply = await self._channel.ask(
-                    "GET",
-                    f"/channels/{chat}/messages",
-                    params={"after": after, "limit": str(_PAGE)},
-                )
-            except ChannelUnavailableError as error:
-                if error.retry_after is None or error.retry_after > _MAX_WAIT:
-                    raise
-                await asyncio.sleep(error.retry_after)
-            else:
-                return reply.rows
-
-    def _convert(self, data: Mapping[str, Any]) -> Incoming | None:
-        try:
-            return incoming(self._channel.name, data, self._records.bot)
-        except ValueError:
-            self._channel.skipped.note("a message from Discord")
-            return None
-
-
-def _retry_seconds(reply: Reply) -> float:
-    """Return the seconds Discord asks to wait: in the response, or in a header if its proxy responded."""
-    seconds = number(reply.body, "retry_after")
-    if seconds is None:
-        seconds = reply.retry_after
-    if seconds is None:
-        with suppress(ValueError):
-            seconds = float(reply.headers.get("x-ratelimit-reset-after", ""))
-    return _DEFAULT_WAIT if seconds is None else seconds
 
 
 def _now() -> float:

@@ -11,11 +11,10 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Se
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from itertools import count
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
@@ -36,12 +35,12 @@ from nacre.operations import operation
 from nacre.settings import Settings
 from nacre.setup.models import set_setting
 from nacre.store.gateway import DATABASE, FOLDER, PROBLEM, GatewayStore
-from nacre.values.fields import Offset
 from nacre.values.gateway import (
     Answer,
     Attachment,
     ChannelTraffic,
     ChatSession,
+    ChatType,
     Incoming,
     Limits,
     Outgoing,
@@ -53,20 +52,18 @@ from nacre.values.gateway import (
 )
 from nacre.values.gateway import Chat as gateway_Chat
 from nacre.values.session import Task
-from nacre_gateway.channels import Channel, Inbox, ServesHttp, ShowsPieces, open_channel
+from nacre_gateway.channels import Channel, ServesHttp, ShowsPieces, Tell, open_channel
 from nacre_gateway.conversation import (
     ANSWER_SECONDS,
     SESSION_HOURS,
-    ChannelName,
     ChannelOptions,
     Cleans,
     LiveRules,
     Open,
-    Reference,
     Rules,
+    admit,
+    code_for,
     is_current,
-    judge,
-    may_write,
 )
 from nacre_gateway.sessions import (
     Answering,
@@ -74,15 +71,14 @@ from nacre_gateway.sessions import (
     ChatMessage,
     Keeping,
     Lend,
-    Respond,
     Sessions,
     Transcripts,
     Turns,
     Work,
     bounded,
-    edit_line,
     excuse,
     key_of,
+    message_line,
 )
 
 SEND_SECONDS = 60.0
@@ -96,19 +92,6 @@ _MAX_PARALLEL_CHATS = 8
 _MAX_FAULTS = 5
 
 
-@frozen
-class _Outcome:
-    """The result of an attempt to send.
-
-    ``sent`` is the platform's id, ``problem`` the reason for a failure; ``final`` means no retry.
-    """
-
-    sent: str = ""
-    problem: str = ""
-    after: float = 0.0
-    final: bool = False
-
-
 class Delivery:
     """Sends pending parts, with a task per conversation."""
 
@@ -117,7 +100,7 @@ class Delivery:
         store: GatewayStore,
         channels: Mapping[str, Channel],
         clock: Clock,
-        log: Callable[[str], None],
+        log: Tell,
     ) -> None:
         self._store = store
         self._channels = channels
@@ -146,63 +129,54 @@ class Delivery:
     async def _deliver(self, key: str, channel: str) -> None:
         try:
             while part := self._store.next_part(key):
-                await self._wait_until(part.not_before)
+                while (
+                    part.not_before
+                    and (left := (part.not_before - self._clock()).total_seconds()) > 0
+                ):
+                    await asyncio.sleep(min(left, _MAX_PAUSE))
                 async with self._room[channel]:
-                    await self._pace(key, channel)
-                    self._note(part, await self._try(part, channel))
+                    loop = asyncio.get_running_loop()
+                    pause = (
+                        self._sent_at.get(key, 0.0)
+                        + self._channels[channel].limits.seconds_between
+                        - loop.time()
+                    )
+                    if pause > 0:
+                        await asyncio.sleep(pause)
+                    self._sent_at[key] = loop.time()
+                    await self._try(part, channel)
         except NacreError as error:  # for example a full disk: pending parts are sent later
             self._tell(f"{key}: {error.message}")
         finally:
             del self._tasks[key]
             self._sent_at.pop(key, None)
 
-    async def _try(self, part: Part, name: str) -> _Outcome:
+    async def _try(self, part: Part, name: str) -> None:
         channel = self._channels[name]
+        after, is_final = 0.0, False
         self._store.begin_part(part.seq, is_idempotent=channel.limits.is_idempotent)
         try:
             outgoing = replace(part.outgoing, attempt=part.attempts + 1)
-            return _Outcome(sent=await asyncio.wait_for(channel.send(outgoing), SEND_SECONDS))
+            sent = await asyncio.wait_for(channel.send(outgoing), SEND_SECONDS)
         except ChannelUnavailableError as error:
-            return _Outcome(problem=error.message, after=error.retry_after or 0.0)
+            problem, after = error.message, error.retry_after or 0.0
         except TimeoutError:
-            return _Outcome(problem=f"no answer within {SEND_SECONDS:.0f} s")
+            problem = f"no answer within {SEND_SECONDS:.0f} s"
         except ChannelRefusedError as error:
-            return _Outcome(problem=error.message, final=True)
+            problem, is_final = error.message, True
         except Exception as error:  # noqa: BLE001 - a channel may be a third party's
             self._tell("".join(traceback.format_exception(error)).rstrip())
-            return _Outcome(
-                problem=f"{type(error).__name__}", final=part.attempts + 1 >= _MAX_FAULTS
-            )
-
-    def _note(self, part: Part, outcome: _Outcome) -> None:
-        if not outcome.problem:
-            self._store.finish_part(part.seq, outcome.sent)
+            problem, is_final = type(error).__name__, part.attempts + 1 >= _MAX_FAULTS
+        else:
+            self._store.finish_part(part.seq, sent)
             return
         now = self._clock()
-        if outcome.final or now - part.created > MAX_SENDING_AGE:
-            self._tell(
-                f"{part.outgoing.chat.channel}: gave up sending a message: {outcome.problem}"
-            )
-            self._store.finish_part(part.seq, None, outcome.problem)
+        if is_final or now - part.created > MAX_SENDING_AGE:
+            self._tell(f"{part.outgoing.chat.channel}: gave up sending a message: {problem}")
+            self._store.finish_part(part.seq, None, problem)
             return
-        pause = outcome.after or min(_MIN_PAUSE * 2**part.attempts, _MAX_PAUSE)
-        self._store.delay_part(part.seq, now + timedelta(seconds=pause), outcome.problem)
-
-    async def _wait_until(self, moment: datetime | None) -> None:
-        while moment and (left := (moment - self._clock()).total_seconds()) > 0:
-            await asyncio.sleep(min(left, _MAX_PAUSE))
-
-    async def _pace(self, key: str, channel: str) -> None:
-        """Wait for the pause the platform asks for between two messages to a chat."""
-        loop = asyncio.get_running_loop()
-        pause = (
-            self._sent_at.get(key, 0.0)
-            + self._channels[channel].limits.seconds_between
-            - loop.time()
-        )
-        if pause > 0:
-            await asyncio.sleep(pause)
-        self._sent_at[key] = loop.time()
+        pause = after or min(_MIN_PAUSE * 2**part.attempts, _MAX_PAUSE)
+        self._store.delay_part(part.seq, now + timedelta(seconds=pause), problem)
 
 
 # ----------------------------------------------------------------------------
@@ -221,41 +195,48 @@ _PAUSE_SECONDS = 0.1
 
 
 @frozen
-class InboxContext:
-    """The state shared by all inboxes of a gateway.
+class Parts:
+    """The components of a gateway. ``log`` writes to its log."""
+
+    settings: Settings
+    store: GatewayStore
+    channels: Mapping[str, Open]
+    answering: Answering
+    redactor: Cleans
+    clock: Clock
+    new_id: Callable[[], str]
+    log: Tell
+
+    @property
+    def transcripts(self) -> Transcripts:
+        """Return the transcripts of the home."""
+        return Transcripts(self.settings.home)
+
+
+@frozen
+class ChannelInbox:
+    """The inbox of a channel; implements Inbox.
 
     ``wake`` and ``send`` are called for conversations with messages to answer and with parts to
     send.
     """
 
-    store: GatewayStore
-    redactor: Cleans
-    clock: Clock
-    new_id: Callable[[], str]
+    parts: Parts
+    live_rules: LiveRules
     wake: Callable[[str, str], None]
     send: Callable[[str, str], None]
-    most_waiting: int = 10_000
-    most_heard: int = 50
-
-
-class ChannelInbox:
-    """The inbox of a channel; implements Inbox."""
-
-    def __init__(self, context: InboxContext, rules: Callable[[], Rules]) -> None:
-        self._context = context
-        self._rules_now = rules
 
     @property
     def _rules(self) -> Rules:
-        return self._rules_now()
+        return self.live_rules()
 
     def state(self, name: str) -> str:
         """Return the value stored under a name."""
-        return self._context.store.channel_value(self._rules.channel, name)
+        return self.parts.store.channel_value(self._rules.channel, name)
 
     async def receive(self, messages: Sequence[Incoming], **state: str) -> int:
         """Store messages and state, and return the number of new messages. Waits while too many are pending."""
-        while self._context.store.waiting(self._rules.channel) >= self._context.most_waiting:
+        while self.parts.store.waiting(self._rules.channel) >= _MAX_WAITING:
             await asyncio.sleep(_PAUSE_SECONDS)
         # in a thread, because a long text takes seconds
         cleaned = await asyncio.to_thread(lambda: [self._clean(message) for message in messages])
@@ -266,8 +247,11 @@ class ChannelInbox:
                 judged_messages.append(item)
                 yield item
 
-        new = self._context.store.receive(self._rules.channel, judged(), state)
-        self._notify(new)
+        new = self.parts.store.receive(self._rules.channel, judged(), state)
+        for key in {received.key for received, state in new if state == "heard"}:
+            self.parts.store.trim_heard(key, _GROUP_HISTORY_MESSAGES, MAX_GROUPS_WITH_HISTORY)
+        for key in dict.fromkeys(received.key for received, state in new if state == "waiting"):
+            self.wake(key, self._rules.channel)
         return len(messages) - (len(judged_messages) - len(new))
 
     def _judge_all(self, messages: Iterable[Incoming]) -> Iterator[tuple[Received, str]]:
@@ -278,52 +262,46 @@ class ChannelInbox:
             if message.edits:
                 yield from self._edit(message)
                 continue
-            verdict = judge(message, self._rules, self._context.store, self._context.clock())
+            rules, store, now = self._rules, self.parts.store, self.parts.clock()
+            state = admit(message, rules, store)
             key = key_of(message)
-            if verdict.reply:
-                self._reply(key, message, verdict.reply)
-            if verdict.state:
-                yield (
-                    Received(0, key, message, self._context.clock(), verdict.is_owner),
-                    verdict.state,
-                )
-
-    def _notify(self, kept: Sequence[tuple[Received, str]]) -> None:
-        context = self._context
-        for key in {received.key for received, state in kept if state == "heard"}:
-            context.store.trim_heard(key, context.most_heard, MAX_GROUPS_WITH_HISTORY)
-        for key in dict.fromkeys(received.key for received, state in kept if state == "waiting"):
-            context.wake(key, self._rules.channel)
+            if (
+                state is None
+                and message.chat.kind is ChatType.DIRECT
+                and (reply := code_for(message.sender, rules.channel, store, now))
+            ):
+                part = Outgoing(f"pairing:{self.parts.new_id()}", message.chat, reply, message.id)
+                store.add_part(key, part, now)
+                self.send(key, rules.channel)
+            if state:
+                yield Received(0, key, message, now, rules.is_owner(message.sender)), state
 
     def _edit(self, message: Incoming) -> Iterator[tuple[Received, str]]:
         """Apply an edit: a pending message is answered as edited, else the edit is added to the transcript."""
-        store = self._context.store
+        store = self.parts.store
         earlier = store.find(self._rules.channel, message.edits)
         if (
             earlier is None
             or earlier.sender != message.sender.id
             or store.find(self._rules.channel, message.id)
+            or admit(message, self._rules, store) is None
         ):
             return
-        if not may_write(message, self._rules, store):
-            return
         edited = Received(
-            0, earlier.key, message, self._context.clock(), self._rules.is_owner(message.sender)
+            0, earlier.key, message, self.parts.clock(), self._rules.is_owner(message.sender)
         )
         if earlier.message and earlier.state in ("waiting", "heard"):
-            if not _is_before(message, earlier.message):
+            before = earlier.message.sent
+            # a redelivered message may come late
+            if not (message.sent and before and message.sent < before):
                 store.replace_text(
                     earlier.seq, replace(earlier.message, text=message.text, sent=message.sent)
                 )
         elif earlier.line and (session := store.session_of(earlier.key, earlier.line)):
-            store.add_lines(session.id, [edit_line(self._context.new_id(), edited, earlier.line)])
+            store.add_lines(
+                session.id, [message_line(self.parts.new_id(), edited, edits=earlier.line)]
+            )
         yield edited, "done"
-
-    def _reply(self, key: str, message: Incoming, text: str) -> None:
-        """Reply to a sender without access, in the same way as answers."""
-        part = Outgoing(f"pairing:{self._context.new_id()}", message.chat, text, message.id)
-        self._context.store.add_part(key, part, self._context.clock())
-        self._context.send(key, self._rules.channel)
 
     def _clean(self, message: Incoming) -> Incoming:
         """Remove secrets and apply limits."""
@@ -338,19 +316,14 @@ class ChannelInbox:
         )
         return replace(
             message,
-            text=self._context.redactor.clean(message.text[:MAX_CHARACTERS]),
+            text=self.parts.redactor.clean(message.text[:MAX_CHARACTERS]),
             attachments=attachments,
             sender=Sender(message.sender.id, self._name(message.sender.name)),
         )
 
     def _name(self, name: str) -> str:
         """Reduce a name, which anyone may choose, to one line, so that it cannot look like another's message."""
-        return one_line(self._context.redactor.clean(name))[:_NAME_CHARACTERS]
-
-
-def _is_before(message: Incoming, other: Incoming) -> bool:
-    """Return True if a message was written before another. Redelivered messages may come late."""
-    return bool(message.sent and other.sent and message.sent < other.sent)
+        return one_line(self.parts.redactor.clean(name))[:_NAME_CHARACTERS]
 
 
 # ----------------------------------------------------------------------------
@@ -359,9 +332,6 @@ def _is_before(message: Incoming, other: Incoming) -> bool:
 
 _KEEP_DAYS = 7
 _MAX_ANSWERS_AT_ONCE = 3
-_INDEX_EVERY = 5
-"""Messages after which a conversation is made searchable."""
-
 _MAX_WAITING = 10_000
 _GROUP_HISTORY_MESSAGES = 50
 _TIDY_SECONDS = 60.0
@@ -373,26 +343,6 @@ _MAX_DEBOUNCES = 10
 _MINUTE = 60.0
 _NO_REPLY = "NO_REPLY"
 """A responder's answer to send nothing (OpenClaw)."""
-
-
-@frozen
-class Parts:
-    """The components of a gateway. ``log`` writes to its log."""
-
-    settings: Settings
-    store: GatewayStore
-    channels: Mapping[str, Open]
-    answering: Answering
-    redactor: Cleans
-    clock: Clock
-    new_id: Callable[[], str]
-    log: Callable[[str], None]
-    listen: Callable[[Mapping[str, ServesHttp]], Coroutine[Any, Any, None]] | None = None
-
-    @property
-    def transcripts(self) -> Transcripts:
-        """Return the transcripts of the home."""
-        return Transcripts(self.settings.home)
 
 
 class Gateway:
@@ -416,21 +366,9 @@ class Gateway:
         self._room = asyncio.Semaphore(self._at_once)
         open_channels = {name: opened.channel for name, opened in parts.channels.items()}
         self._delivery = Delivery(parts.store, open_channels, parts.clock, parts.log)
-        self._keeping = Keeping(
-            self._turns.sessions, parts.answering, parts.log, index_every=_INDEX_EVERY
-        )
-        context = InboxContext(
-            parts.store,
-            parts.redactor,
-            parts.clock,
-            parts.new_id,
-            self._wake,
-            self._delivery.send,
-            _MAX_WAITING,
-            _GROUP_HISTORY_MESSAGES,
-        )
+        self._keeping = Keeping(self._turns.sessions, parts.answering, parts.log)
         tasks = [
-            asyncio.create_task(self._receive(name, opened, context))
+            asyncio.create_task(self._receive(name, opened))
             for name, opened in parts.channels.items()
         ]
         tasks.append(asyncio.create_task(self._tidy()))
@@ -439,22 +377,13 @@ class Gateway:
             for name, channel in open_channels.items()
             if isinstance(channel, ServesHttp)
         }
-        if served and parts.listen:
-            tasks.append(asyncio.create_task(self._guarded("listener", parts.listen(served))))
+        if served:
+            listener = load("nacre_gateway.listener:Listener")(
+                parts.settings.text("gateway.listen"), served, parts.log
+            )
+            tasks.append(asyncio.create_task(self._guarded("listener", listener.run())))
         self._resume()
         await stop.wait()
-        await self._end(tasks)
-
-    def _resume(self) -> None:
-        """Resume work that was pending at the gateway's end or blocked by an error."""
-        for session in self._parts.store.pending_sessions():
-            self._parts.transcripts.write_pending(self._parts.store, session)
-        for key, channel in self._parts.store.waiting_keys():
-            self._wake(key, channel)
-        for key, channel in self._parts.store.sending_keys():
-            self._delivery.send(key, channel)
-
-    async def _end(self, tasks: list[asyncio.Task[None]]) -> None:
         conversations = list(self._conversations.values())
         for task in (*tasks, *conversations):
             task.cancel()
@@ -467,9 +396,18 @@ class Gateway:
         await asyncio.to_thread(self._pool.shutdown, wait=True, cancel_futures=True)
         await self._keeping.stop(_END_SECONDS)
 
+    def _resume(self) -> None:
+        """Resume work that was pending at the gateway's end or blocked by an error."""
+        for session in self._parts.store.pending_sessions():
+            self._parts.transcripts.write_pending(self._parts.store, session)
+        for key, channel in self._parts.store.waiting_keys():
+            self._wake(key, channel)
+        for key, channel in self._parts.store.sending_keys():
+            self._delivery.send(key, channel)
+
     # Receiving
 
-    async def _receive(self, name: str, opened: Open, context: InboxContext) -> None:
+    async def _receive(self, name: str, opened: Open) -> None:
         """Run a channel and restart it at growing intervals."""
         pause = _MIN_RESTART_PAUSE
         loop = asyncio.get_running_loop()
@@ -477,8 +415,9 @@ class Gateway:
             began = loop.time()
             self._parts.store.note_problem(name, "")
             try:
+                rules = LiveRules(self._parts.settings, opened.options.rules)
                 await opened.channel.run(
-                    ChannelInbox(context, LiveRules(self._parts.settings, opened.options.rules))
+                    ChannelInbox(self._parts, rules, self._wake, self._delivery.send)
                 )
                 return
             except ChannelRefusedError as error:
@@ -511,7 +450,15 @@ class Gateway:
     async def _converse(self, key: str, channel: str) -> None:
         try:
             while await self._is_quiet(key):
-                await self._keep_pace(key)
+                loop = asyncio.get_running_loop()
+                # Limit answers per minute. Messages that arrive meanwhile are answered together.
+                times = self._paces.setdefault(key, deque(maxlen=self._a_minute))
+                self._paces.move_to_end(key)
+                if len(self._paces) > MAX_GROUPS_WITH_HISTORY:
+                    self._paces.popitem(last=False)
+                if len(times) == self._a_minute and (left := times[0] + _MINUTE - loop.time()) > 0:
+                    await asyncio.sleep(left)
+                times.append(loop.time())
                 async with self._room:
                     await self._answer_next(key, channel)
         except NacreError as error:  # for example a full disk: pending messages are answered later
@@ -535,17 +482,6 @@ class Gateway:
             if left <= 0 or loop.time() >= until:
                 return True
             await asyncio.sleep(min(left, self._debounce))
-
-    async def _keep_pace(self, key: str) -> None:
-        """Limit answers per minute. Messages arriving meanwhile are answered together."""
-        loop = asyncio.get_running_loop()
-        times = self._paces.setdefault(key, deque(maxlen=self._a_minute))
-        self._paces.move_to_end(key)
-        if len(self._paces) > MAX_GROUPS_WITH_HISTORY:
-            self._paces.popitem(last=False)
-        if len(times) == self._a_minute and (left := times[0] + _MINUTE - loop.time()) > 0:
-            await asyncio.sleep(left)
-        times.append(loop.time())
 
     async def _answer_next(self, key: str, channel: str) -> None:
         opened = self._parts.channels[channel]
@@ -643,8 +579,6 @@ def _put_piece(loop: asyncio.AbstractEventLoop, pieces: asyncio.Queue[str], piec
 LOCK = f"{FOLDER}/gateway.lock"
 _LOOK_SECONDS = 0.2
 
-Log = Callable[[str], None]
-
 
 def is_running(settings: Settings) -> bool:
     """Return True if a gateway serves this home."""
@@ -654,13 +588,10 @@ def is_running(settings: Settings) -> bool:
 def serve(
     settings: Settings,
     lend: Lend,
-    log: Log,
+    log: Tell,
     stop: threading.Event,
-    *,
-    respond: Respond | None = None,
-    ready: Callable[[], object] = lambda: None,
 ) -> None:
-    """Serve the configured channels until ``stop`` is set. ``ready`` is called at the start.
+    """Serve the configured channels until ``stop`` is set.
 
     A channel that cannot be opened is logged, and the others are served. Raises ConflictError if another
     gateway serves this home, NotFoundError if no channel is configured or none can be opened, and errors
@@ -672,29 +603,51 @@ def serve(
             hint = "see nacre gateway; with gateway.enabled the daemon runs it"
             raise ConflictError(f"another gateway serves {settings.home}", hint=hint)
         try:
-            channels = _open_channels(settings, store, log)
-            answering = Answering(
-                settings, lend, respond or load("nacre_gateway.conversation:responder_for")
-            )
-            redactor = load("nacre.redact.redactor:Redactor")(*settings.redaction)
+            names = [
+                name
+                for name, channel in settings["gateway.channels"].items()
+                if channel.get("enabled", True)
+            ]
+            opened: dict[str, Open] = {}
+            for name in names:
+                try:
+                    options = ChannelOptions.of(settings, name)
+                    opened[name] = Open(
+                        open_channel(settings, name, partial(_log_for, log, name)), options
+                    )
+                except (NacreError, ImportError) as error:
+                    hint = (
+                        f" ({error.hint})" if isinstance(error, NacreError) and error.hint else ""
+                    )
+                    store.note_problem(name, f"{error}{hint}")
+                    log(f"{name}: {error}{hint}")
+            if not opened:
+                problem = "no channel can be opened" if names else "no channel is configured"
+                raise NotFoundError(
+                    problem,
+                    hint=f"add [gateway.channels.telegram] to {settings.config}; see docs/gateway.md",
+                )
             parts = Parts(
                 settings,
                 store,
-                channels,
-                answering,
-                redactor,
+                opened,
+                Answering(settings, lend),
+                load("nacre.redact.redactor:Redactor")(*settings.redaction),
                 utc_now,
                 uuid7_source(),
                 log,
-                _listener_of(settings, log),
             )
-            log(f"answers in {', '.join(channels)}")
-            asyncio.run(_run(Gateway(parts), stop, ready))
+            log(f"answers in {', '.join(opened)}")
+            asyncio.run(_run(Gateway(parts), stop))
         finally:
             lock.release()
 
 
-async def _run(gateway: Gateway, stop: threading.Event, ready: Callable[[], object]) -> None:
+def _log_for(log: Tell, name: str, line: str) -> None:
+    log(f"{name}: {line}")
+
+
+async def _run(gateway: Gateway, stop: threading.Event) -> None:
     stopping = asyncio.Event()
 
     async def watch() -> None:
@@ -703,50 +656,8 @@ async def _run(gateway: Gateway, stop: threading.Event, ready: Callable[[], obje
         stopping.set()
 
     watching = asyncio.create_task(watch())
-    ready()
     await gateway.run(stopping)
     watching.cancel()
-
-
-def _open_channels(settings: Settings, store: GatewayStore, log: Log) -> Mapping[str, Open]:
-    names = [
-        name
-        for name, channel in settings["gateway.channels"].items()
-        if channel.get("enabled", True)
-    ]
-    opened: dict[str, Open] = {}
-    for name in names:
-        try:
-            options = ChannelOptions.of(settings, name)
-            opened[name] = Open(open_channel(settings, name, _with_name(name, log)), options)
-        except (NacreError, ImportError) as error:
-            hint = f" ({error.hint})" if isinstance(error, NacreError) and error.hint else ""
-            store.note_problem(name, f"{error}{hint}")
-            log(f"{name}: {error}{hint}")
-    if not opened:
-        problem = "no channel can be opened" if names else "no channel is configured"
-        raise NotFoundError(
-            problem,
-            hint=f"add [gateway.channels.telegram] to {settings.config}; see docs/gateway.md",
-        )
-    return opened
-
-
-def _with_name(name: str, log: Log) -> Log:
-    return lambda line: log(f"{name}: {line}")
-
-
-def _listener_of(
-    settings: Settings, log: Log
-) -> Callable[[Mapping[str, ServesHttp]], Coroutine[Any, Any, None]]:
-    def listen(channels: Mapping[str, ServesHttp]) -> Coroutine[Any, Any, None]:
-        listener = load("nacre_gateway.listener:Listener")(
-            settings.text("gateway.listen"), channels, log
-        )
-        running: Coroutine[Any, Any, None] = listener.run()
-        return running
-
-    return listen
 
 
 # ----------------------------------------------------------------------------
@@ -762,14 +673,12 @@ class TerminalChat:
     count as the owner's.
     """
 
-    def __init__(
-        self, settings: Settings, lend: Lend, respond: Respond, *, is_owner: bool, model: str = ""
-    ) -> None:
+    def __init__(self, settings: Settings, lend: Lend, *, is_owner: bool, model: str = "") -> None:
         self._settings = settings
         self._store = GatewayStore.open(settings.home)
         self._redactor = load("nacre.redact.redactor:Redactor")(*settings.redaction)
         self._new_id = uuid7_source()
-        self._answering = Answering(settings, lend, respond)
+        self._answering = Answering(settings, lend)
         self._sessions = Sessions(self._store, Transcripts(settings.home), utc_now, self._new_id)
         self._turns = Turns(self._sessions, settings, self._redactor)
         name = _OWNER if is_owner else "agent"
@@ -785,7 +694,7 @@ class TerminalChat:
             instructions=settings.text("gateway.instructions"),
             hours=SESSION_HOURS,
         )
-        self._open = Open(_Screen(), options)
+        self._open = Open(cast(Channel, _Screen()), options)
 
     def _lock_name(self, name: str) -> bool:
         self._lock = FileLock(self._settings.home / FOLDER / f"terminal-{name}.lock")
@@ -796,16 +705,11 @@ class TerminalChat:
         """Return the current conversation."""
         return self._sessions.current(self._key, self._chat, NAME, self._open.options.hours)
 
-    def last_messages(self, limit: int) -> Sequence[tuple[str, str]]:
-        """Return role and text of its last messages."""
-        return [
-            (message.role, message.text)
-            for message in self._sessions.transcripts.recent(self.session.id, limit).messages
-        ]
+    def last_messages(self, limit: int) -> Sequence[ChatMessage]:
+        """Return its last messages."""
+        return self._sessions.transcripts.recent(self.session.id, limit).messages
 
-    def ask(
-        self, text: str, hear: Callable[[str], None] | None = None, *, piped: str = ""
-    ) -> Answer:
+    def ask(self, text: str, hear: Tell | None = None, *, piped: str = "") -> Answer:
         """Answer a message.
 
         Output of another program (``piped``) does not count as the owner's. Raises
@@ -849,28 +753,9 @@ class TerminalChat:
 
 
 class _Screen:
-    """A terminal as a channel; implements Channel. Answers are printed as they come and never sent."""
+    """The limits of a terminal as a channel. Answers are printed as they come, and there are no files."""
 
     limits = Limits(characters=1_000_000)
-
-    async def run(self, inbox: Inbox) -> None:
-        """Receive nothing."""
-
-    async def send(self, outgoing: Outgoing) -> str:
-        """Refuse to send."""
-        raise ChannelRefusedError(f"cannot send {outgoing.key} to a terminal")
-
-    async def show_typing(self, chat: gateway_Chat) -> None:
-        """Do nothing: the terminal shows its own progress."""
-
-    async def fetch(self, attachment: Attachment, target: Path, most_bytes: int) -> None:
-        """Refuse to fetch files."""
-        raise ChannelRefusedError(
-            f"cannot fetch {attachment.name} ({target.name}, up to {most_bytes} bytes) from a terminal"
-        )
-
-    async def close(self) -> None:
-        """Do nothing."""
 
 
 # ----------------------------------------------------------------------------
@@ -878,6 +763,14 @@ class _Screen:
 
 
 _CODE_LETTERS = 9
+Reference = Annotated[
+    str,
+    bounds(
+        "A conversation: its id, the start of its id, or its key.",
+        min_length=1,
+        max_length=300,
+    ),
+]
 
 
 @frozen
@@ -956,8 +849,8 @@ def gateway_status(home: Home) -> GatewayState:
 @operation("gateway-sessions")
 def list_chats(
     home: Home,
-    *,
-    channel: ChannelName | None = None,
+    channel: Annotated[str, bounds("Name of a channel in gateway.channels.", max_length=60)]
+    | None = None,
     closed: Annotated[bool, bounds("Include ended conversations.")] = False,
     limit: Annotated[int, bounds("Maximum number of conversations.", ge=0, le=1_000)] = 20,
     offset: Offset = 0,
@@ -971,7 +864,6 @@ def list_chats(
 def show_chat(
     home: Home,
     reference: Reference,
-    *,
     limit: Annotated[int, bounds("Maximum number of messages.", ge=0, le=1_000)] = 20,
 ) -> Chat:
     """Return a conversation. Raises NotFoundError, ConflictError."""
@@ -998,7 +890,7 @@ def show_chat(
 
 @operation("gateway-end", writes=True, owners=True, command="gateway show --end")
 def end_chat(home: Home, reference: Reference) -> ChatSession:
-    """End a conversation. Raises NotFoundError, ConflictError."""
+    """End a conversation. The next message begins a new one. Raises NotFoundError, ConflictError."""
     with _open_store(home.settings) as store:
         session = _find_session(store, reference)
         store.close_session(session.id, home.clock())
@@ -1019,7 +911,6 @@ def pair(
         str,
         bounds("A code, or <channel>:<id> of a sender.", min_length=3, max_length=300),
     ],
-    *,
     me: Annotated[bool, bounds("The sender is you: these messages count as your own.")] = False,
 ) -> Paired:
     """Approve a sender. Raises NotFoundError for an unknown or expired code and for an unknown channel."""
@@ -1054,18 +945,13 @@ def _find_pairing(home: Home, store: GatewayStore, text: str) -> Pairing:
         return store.pairing(channel, sender) or Pairing(
             channel, sender, "", f"by hand {text}", home.clock()
         )
-    pairing = store.pairing_of_code(_normalize_code(text))
+    letters = "".join(letter for letter in text.upper() if letter.isalnum())
+    half = _CODE_LETTERS // 2
+    pairing = store.pairing_of_code(f"{letters[:half]}-{letters[half:]}")
     if pairing is None or not (pairing.approved or is_current(pairing, home.clock())):
         hint = "codes expire after an hour: ask the sender to write again, and use the new code"
         raise NotFoundError(f"{text!r} is not a pending code", hint=hint)
     return pairing
-
-
-def _normalize_code(text: str) -> str:
-    """Return a code in its usual form, however it was typed."""
-    letters = "".join(letter for letter in text.upper() if letter.isalnum())
-    half = _CODE_LETTERS // 2
-    return f"{letters[:half]}-{letters[half:]}"
 
 
 def _add_owner_identity(settings: Settings, pairing: Pairing) -> str:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -52,7 +52,7 @@ from nacre.values.gateway import (
     Received,
 )
 from nacre.values.recall import Filter, RecallQuery
-from nacre_gateway.channels import Channel
+from nacre_gateway.channels import Channel, Fields, Tell
 from nacre_gateway.conversation import (
     ANSWER_SECONDS,
     ChannelOptions,
@@ -64,6 +64,7 @@ from nacre_gateway.conversation import (
     delete_oldest,
     passages_for,
     redact,
+    responder_for,
     split,
     texts,
 )
@@ -119,25 +120,25 @@ class Transcripts:
             return
         files.make_folder(self.folder)
         with FileLock(self.home / FOLDER / TRANSCRIPTS_LOCK):
-            self._append(self.path(session), [line for _, line in pending])
+            lines = [line for _, line in pending]
+            descriptor = files.open_file(self.path(session), os.O_RDWR | os.O_APPEND | os.O_CREAT)
+            with os.fdopen(descriptor, "rb+") as file:
+                tail = _tail(
+                    file, max(_TAIL_BYTES, 1 + sum(len(line.text.encode()) + 1 for line in lines))
+                )
+                # A crash may have left an incomplete line.
+                torn = len(tail) - (tail.rfind(b"\n") + 1)
+                if torn:
+                    file.truncate(file.seek(0, os.SEEK_END) - torn)
+                present_ids = {
+                    _line_id(line) for line in tail.splitlines()[: None if not torn else -1]
+                }
+                fresh = [line.text.encode() + b"\n" for line in lines if line.id not in present_ids]
+                file.seek(0, os.SEEK_END)
+                file.write(b"".join(fresh))
+                file.flush()
+                os.fsync(file.fileno())
         store.drop_lines(session, pending[-1][0])
-
-    def _append(self, path: Path, lines: Sequence[Line]) -> None:
-        """Append new lines, after removing a line that a crash left incomplete."""
-        descriptor = files.open_file(path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
-        with os.fdopen(descriptor, "rb+") as file:
-            tail = _tail(
-                file, max(_TAIL_BYTES, 1 + sum(len(line.text.encode()) + 1 for line in lines))
-            )
-            torn = len(tail) - (tail.rfind(b"\n") + 1)
-            if torn:
-                file.truncate(file.seek(0, os.SEEK_END) - torn)
-            present_ids = {_line_id(line) for line in tail.splitlines()[: None if not torn else -1]}
-            fresh = [line.text.encode() + b"\n" for line in lines if line.id not in present_ids]
-            file.seek(0, os.SEEK_END)
-            file.write(b"".join(fresh))
-            file.flush()
-            os.fsync(file.fileno())
 
     def recent(self, session: str, limit: int, *, failures: bool = False) -> Recent:
         """Return at most ``limit`` last messages since the last compaction, with failed answers if ``failures``."""
@@ -154,15 +155,46 @@ class Transcripts:
                 if not kept_from:
                     break
             elif record.get("type") == "message" and len(messages) < limit:
-                messages.append(_parse_message(record))
+                message = record.get("message")
+                fields = message if isinstance(message, dict) else {}
+                files = [file for file in fields.get("attachments") or () if isinstance(file, dict)]
+                notes = [
+                    file_note(str(file.get("name")), str(file.get("mediaType") or ""))
+                    for file in files
+                ]
+                text = "\n".join(filter(None, [str(fields.get("content") or ""), *notes]))
+                fetched = tuple(
+                    (str(file.get("name")), str(file["path"])) for file in files if file.get("path")
+                )
+                messages.append(
+                    ChatMessage(
+                        str(record.get("id") or ""),
+                        str(fields.get("role") or ""),
+                        text,
+                        str(fields.get("name") or fields.get("from") or ""),
+                        str(record.get("timestamp") or ""),
+                        fields.get("owner") is True,
+                        fetched,
+                    )
+                )
                 if record.get("id") == kept_from:
                     break
             elif failures and record.get("type") == "failure" and len(messages) < limit:
-                messages.append(_parse_failure(record))
+                reason = str(record.get("reason") or "")
+                messages.append(
+                    ChatMessage(
+                        str(record.get("id") or ""),
+                        "failure",
+                        reason,
+                        "",
+                        str(record.get("timestamp") or ""),
+                        False,
+                    )
+                )
         messages.reverse()
         return Recent(messages, summary)
 
-    def _backwards(self, session: str) -> Iterator[Mapping[str, Any]]:
+    def _backwards(self, session: str) -> Iterator[Fields]:
         """Yield records from the end, within a bounded part of the file."""
         try:
             descriptor = files.open_file(self.path(session), os.O_RDONLY)
@@ -206,49 +238,13 @@ def bounded(text: str, characters: int) -> str:
     return text if len(text) <= characters else f"{text[: characters - 1].rstrip()}…"
 
 
-def session_line(session: ChatSession, previous: str | None) -> Line:
-    """Return the first line of a session's transcript."""
-    record = {
-        "type": "session",
-        "version": VERSION,
-        "id": session.id,
-        "timestamp": _time(session.created),
-        "key": session.key,
-        "channel": session.chat.channel,
-        "account": session.chat.account or None,
-        "chatType": session.chat.kind.value,
-        "previous": previous,
-    }
-    return _line(session.id, record)
-
-
 def message_line(
-    line_id: str, received: Received, text: str, files: Sequence[Mapping[str, Any]] = ()
+    line_id: str,
+    received: Received,
+    files: Sequence[Fields] = (),
+    edits: str | None = None,
 ) -> Line:
-    """Return the line of a received message."""
-    message = received.message
-    fields = {
-        "role": "user",
-        "content": text,
-        "channel": message.chat.channel,
-        "from": f"{message.chat.channel}:{message.sender.id}",
-        "name": message.sender.name or None,
-        "owner": received.is_owner or None,
-        "attachments": list(files) or None,
-    }
-    return _line(
-        line_id,
-        {
-            "type": "message",
-            "id": line_id,
-            "timestamp": _time(received.received),
-            "message": _without_none(fields),
-        },
-    )
-
-
-def edit_line(line_id: str, received: Received, edits: str) -> Line:
-    """Return the line of a message whose text replaces an earlier line's."""
+    """Return the line of a received message. Its text replaces that of the line ``edits``."""
     message = received.message
     fields = {
         "role": "user",
@@ -257,17 +253,10 @@ def edit_line(line_id: str, received: Received, edits: str) -> Line:
         "from": f"{message.chat.channel}:{message.sender.id}",
         "name": message.sender.name or None,
         "owner": received.is_owner or None,
+        "attachments": list(files) or None,
         "edits": edits,
     }
-    return _line(
-        line_id,
-        {
-            "type": "message",
-            "id": line_id,
-            "timestamp": _time(received.received),
-            "message": _without_none(fields),
-        },
-    )
+    return _line("message", line_id, received.received, message=_without_none(fields))
 
 
 def answer_line(line_id: str, channel: str, answer: Answer, at: datetime) -> Line:
@@ -281,49 +270,22 @@ def answer_line(line_id: str, channel: str, answer: Answer, at: datetime) -> Lin
         "usage": usage if any(usage.values()) else None,
         "cost": answer.cost or None,
     }
-    return _line(
-        line_id,
-        {
-            "type": "message",
-            "id": line_id,
-            "timestamp": _time(at),
-            "message": _without_none(fields),
-        },
-    )
+    return _line("message", line_id, at, message=_without_none(fields))
 
 
 def failure_line(line_id: str, reason: str, at: datetime) -> Line:
     """Return the line of a failed answer."""
-    record = {"type": "failure", "id": line_id, "timestamp": _time(at), "reason": reason}
-    return _line(line_id, record)
+    return _line("failure", line_id, at, reason=reason)
 
 
-def compaction_line(
-    line_id: str, summary: str, removed: int, kept_from: str, by: str, at: datetime
-) -> Line:
-    """Return the line that summarizes messages before ``kept_from``."""
-    record = {
-        "type": "compaction",
-        "id": line_id,
-        "timestamp": _time(at),
-        "summary": summary,
-        "removedCount": removed,
-        "keptFrom": kept_from or None,
-        "by": by,
-    }
-    return _line(line_id, record)
+def _line(kind: str, line_id: str, at: datetime, **fields: Any) -> Line:
+    timestamp = at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    record = {"type": kind, "id": line_id, "timestamp": timestamp, **_without_none(fields)}
+    return Line(line_id, msgspec.json.encode(record).decode())
 
 
-def _line(line_id: str, record: Mapping[str, Any]) -> Line:
-    return Line(line_id, msgspec.json.encode(_without_none(record)).decode())
-
-
-def _without_none(record: Mapping[str, Any]) -> dict[str, Any]:
+def _without_none(record: Fields) -> dict[str, Any]:
     return {key: value for key, value in record.items() if value is not None}
-
-
-def _time(moment: datetime) -> str:
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _tail(file: Any, most: int) -> bytes:
@@ -342,41 +304,9 @@ def _line_id(line: bytes) -> str:
     return str(record.get("id")) if isinstance(record, dict) else ""
 
 
-def _parse_failure(record: Mapping[str, Any]) -> ChatMessage:
-    reason = str(record.get("reason") or "")
-    return ChatMessage(
-        str(record.get("id") or ""),
-        "failure",
-        reason,
-        "",
-        str(record.get("timestamp") or ""),
-        False,
-    )
-
-
 def file_note(name: str, media_type: str) -> str:
     """Return the placeholder for a message's file."""
     return f"[file: {', '.join(part for part in (one_line(name), one_line(media_type)) if part)}]"
-
-
-def _parse_message(record: Mapping[str, Any]) -> ChatMessage:
-    message = record.get("message")
-    fields = message if isinstance(message, dict) else {}
-    files = [file for file in fields.get("attachments") or () if isinstance(file, dict)]
-    notes = [file_note(str(file.get("name")), str(file.get("mediaType") or "")) for file in files]
-    text = "\n".join(filter(None, [str(fields.get("content") or ""), *notes]))
-    fetched = tuple(
-        (str(file.get("name")), str(file["path"])) for file in files if file.get("path")
-    )
-    return ChatMessage(
-        str(record.get("id") or ""),
-        str(fields.get("role") or ""),
-        text,
-        str(fields.get("name") or fields.get("from") or ""),
-        str(record.get("timestamp") or ""),
-        fields.get("owner") is True,
-        fetched,
-    )
 
 
 # ----------------------------------------------------------------------------
@@ -434,25 +364,20 @@ def summarize(recent: Recent, responder: Responder | None) -> tuple[str, str]:
                 ), answer.model or responder.name
         except NacreError:
             pass  # summarize by rules instead
-    return summarize_by_rules(recent), BY_RULES
-
-
-def summarize_by_rules(recent: Recent) -> str:
-    """Return the earlier summary and the beginnings of people's latest messages."""
     earlier = [line for line in recent.summary.splitlines() if line.strip()]
     questions = [
         f"- {_summary_line(message, _shortened(message.text))}"
         for message in recent.messages
         if message.role == "user" and message.text.strip()
     ]
-    answer = next(
+    answered = next(
         (message for message in reversed(recent.messages) if message.role == "assistant"), None
     )
-    last = [f"- You answered last: {_shortened(answer.text)}"] if answer else []
+    last = [f"- You answered last: {_shortened(answered.text)}"] if answered else []
     return bounded(
         "\n".join([*earlier[-_MAX_LINES:], *questions[-_MAX_LINES:], *last]),
         _MAX_SUMMARY_CHARACTERS,
-    )
+    ), BY_RULES
 
 
 def _summary_line(message: ChatMessage, text: str) -> str:
@@ -628,9 +553,6 @@ def tokens_of(texts: Sequence[str]) -> int:
 Lend = Callable[[], AbstractContextManager[Home]]
 """Lends an open home to a thread."""
 
-Respond = Callable[[Home, str], Responder]
-"""Opens the responder for a model, by default ``models.chat``."""
-
 _MAX_ANSWER_CHARACTERS = 64_000
 """Maximum of an answer: 16 messages of Telegram. A sender may ask for a book."""
 
@@ -649,7 +571,12 @@ class Work:
 class Answering:
     """Makes answers in threads. Safe to share between them."""
 
-    def __init__(self, settings: Settings, lend: Lend, respond: Respond) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        lend: Lend,
+        respond: Callable[[Home, str], Responder] = responder_for,
+    ) -> None:
         self._lend = lend
         self._respond = respond
         self._transcripts = Transcripts(settings.home)
@@ -659,16 +586,31 @@ class Answering:
         self.is_closed = False
         """True if no more answers are made."""
 
-    def answer(self, work: Work, hear: Callable[[str], None] | None = None) -> Answer:
+    def answer(self, work: Work, hear: Tell | None = None) -> Answer:
         """Ask the responder. ``hear`` receives the answer in progress, without secrets.
 
         Raises ModelUnavailableError, ModelRefusedError, BudgetSpentError and errors of opening the home.
         """
         with self._lend() as home:
-            question = self._question(home, work)
-            responder = self._respond(home, work.options.model)
-            try:
-                self._note(responder)
+            options, turn = work.options, work.turn
+            budget = _CONTEXT_TOKENS
+            sees_all = turn.sees_memories
+            passages = passages_for(
+                home,
+                turn.words,
+                budget_tokens=budget // 2,
+                key=None if sees_all else work.session.key,
+                leave_out=work.session.id,
+            )
+            memories = memories_for(home, turn.words, budget) if sees_all else ""
+            question = Question(
+                f"{options.instructions.strip() or INSTRUCTIONS}\n\n{RULES}",
+                prompt(turn, memories, passages),
+                options.tools,
+                options.folder,
+                ANSWER_SECONDS,
+            )
+            with self._responder(home, options) as responder:
                 stream = CleanStream(home.redactor, hear) if hear else None
                 answer = responder.answer(question, stream.hear if stream else None)
                 if stream:
@@ -676,8 +618,6 @@ class Answering:
                 return replace(
                     answer, text=home.redactor.clean(bounded(answer.text, _MAX_ANSWER_CHARACTERS))
                 )
-            finally:
-                self._forget(responder)
 
     def index(self, session: ChatSession) -> None:
         """Make a conversation searchable up to its last line. Raises NacreError."""
@@ -692,31 +632,24 @@ class Answering:
             if session.flushed < session.compactions:
                 flush_memories(home, session, self._transcripts.path(session.id))
             try:
-                responder = self._respond(home, options.model)
+                with self._responder(home, options) as responder:
+                    return summarize(recent, responder)
             except NacreError:
                 return summarize(recent, None)
-            try:
-                self._note(responder)
-                return summarize(recent, responder)
-            finally:
-                self._forget(responder)
 
     def needs_compaction(self, session: ChatSession, options: ChannelOptions) -> bool:
         """Return True if text since the last compaction is near the window or reaches 2 MiB.
 
         Raises NacreError.
         """
-        window = self._window(options.model)
+        if options.model not in self._windows:
+            with self._lend() as home:
+                responder = self._respond(home, options.model)
+                self._windows[options.model] = responder.window
+                responder.close()
+        window = self._windows[options.model]
         room = max(window - RESERVE_TOKENS - SOFT_TOKENS, window // 4)
         return session.tokens >= min(room, MAX_BYTES // CHARACTERS_PER_TOKEN)
-
-    def _window(self, model: str) -> int:
-        if model not in self._windows:
-            with self._lend() as home:
-                responder = self._respond(home, model)
-                self._windows[model] = responder.window
-                responder.close()
-        return self._windows[model]
 
     def close(self) -> None:
         """Cancel answers in progress and make no more."""
@@ -726,38 +659,19 @@ class Answering:
         for responder in running:
             responder.close()
 
-    def _question(self, home: Home, work: Work) -> Question:
-        options, turn = work.options, work.turn
-        budget = _CONTEXT_TOKENS
-        sees_all = turn.sees_memories
-        passages = passages_for(
-            home,
-            turn.words,
-            limit=_MAX_PASSAGES,
-            budget_tokens=budget // 2,
-            key=None if sees_all else work.session.key,
-            leave_out=work.session.id,
-        )
-        memories = memories_for(home, turn.words, budget) if sees_all else ""
-        return Question(
-            f"{options.instructions.strip() or INSTRUCTIONS}\n\n{RULES}",
-            prompt(turn, memories, passages),
-            options.tools,
-            options.folder,
-            ANSWER_SECONDS,
-        )
-
-    def _note(self, responder: Responder) -> None:
-        with self._guard:
-            self._running.add(responder)
-            is_closed = self.is_closed
-        if is_closed:
+    @contextmanager
+    def _responder(self, home: Home, options: ChannelOptions) -> Iterator[Responder]:
+        responder = self._respond(home, options.model)
+        try:
+            with self._guard:
+                self._running.add(responder)
+            if self.is_closed:
+                responder.close()
+            yield responder
+        finally:
+            with self._guard:
+                self._running.discard(responder)
             responder.close()
-
-    def _forget(self, responder: Responder) -> None:
-        with self._guard:
-            self._running.discard(responder)
-        responder.close()
 
 
 def excuse(error: NacreError, *, is_owner: bool) -> str:
@@ -836,7 +750,20 @@ class Sessions:
         session = ChatSession(
             self.new_id(), key, chat, name[:_NAME_CHARACTERS], now, now, compactions=compactions
         )
-        self.store.begin_session(session, session_line(session, previous.id if previous else None))
+        self.store.begin_session(
+            session,
+            _line(
+                "session",
+                session.id,
+                session.created,
+                version=VERSION,
+                key=session.key,
+                channel=session.chat.channel,
+                account=session.chat.account or None,
+                chatType=session.chat.kind.value,
+                previous=previous.id if previous else None,
+            ),
+        )
         return self.store.open_session(key) or session
 
     def reset(self, key: str) -> ChatSession | None:
@@ -858,9 +785,6 @@ class Sessions:
 _MAX_ATTEMPTS = 3
 _MAX_FILE_BYTES = 20_000_000
 _CONTEXT_TOKENS = 2_000
-_MAX_PASSAGES = 5
-"""Passages of earlier conversations in a prompt."""
-
 _HISTORY_MESSAGES = 20
 _MEGABYTE = 1_000_000
 _FILES_SECONDS = 120.0
@@ -935,7 +859,26 @@ class Turns:
             session.id, _HISTORY_MESSAGES + len(heard) + len(due)
         )
         earlier = [message for message in recent.messages if message.id not in lines]
-        batch = self._build_batch(session, due, heard, Recent(earlier, recent.summary), opened)
+        last = due[-1].received
+        speakers = [message.received.is_owner for message in due]
+        texts = [message.received.message.text for message in (*heard, *due)]
+        turn = Turn(
+            [message.received for message in due],
+            [message.received for message in heard],
+            Recent(earlier, recent.summary),
+            opened.options.sees_memories(last.message.chat, speakers),
+        )
+        replies = last.message.chat.kind is ChatType.GROUP or opened.channel.limits.always_replies
+        batch = Batch(
+            session,
+            turn,
+            tuple(message.received.seq for message in due),
+            last.message.id if replies else "",
+            tokens_of(texts),
+            len(texts),
+            all(speakers) and last.message.chat.kind is ChatType.DIRECT,
+            max(message.attempts for message in due) >= _MAX_ATTEMPTS,
+        )
         folder = self.sessions.transcripts.home / FOLDER
         files = [
             (name, folder / place)
@@ -1011,14 +954,17 @@ class Turns:
                     await self._file(session, f"{line}-{number}", file, opened.channel, until)
                     for number, file in places
                 ]
-                lines.append(
-                    message_line(line, message.received, message.received.message.text, files)
-                )
+                lines.append(message_line(line, message.received, files))
             taken.append((message.received.seq, line))
         self._store.take(session.id, taken, lines)
         self.sessions.transcripts.write_pending(self._store, session.id)
         if any(self._files(message) for message in messages):
-            await self._bound_files()
+            with suppress(OSError):  # retried with the next files
+                await asyncio.to_thread(
+                    delete_oldest,
+                    self.sessions.transcripts.home / FOLDER / "files",
+                    self._max_file_bytes,
+                )
         return {line for _, line in taken}
 
     def _files(self, message: Kept) -> Sequence[Attachment]:
@@ -1026,7 +972,7 @@ class Turns:
 
     async def _file(
         self, session: ChatSession, head: str, file: Attachment, channel: Channel, until: float
-    ) -> Mapping[str, Any]:
+    ) -> Fields:
         """Fetch a file into the home if possible and return its entry for the transcript."""
         details = {"name": file.name, "mediaType": file.media_type or None, "size": file.size}
         if not self._max_file_bytes:
@@ -1047,43 +993,6 @@ class Turns:
             "path": target.relative_to(self.sessions.transcripts.home / FOLDER).as_posix(),
         }
 
-    async def _bound_files(self) -> None:
-        with suppress(OSError):  # retried with the next files
-            await asyncio.to_thread(
-                delete_oldest,
-                self.sessions.transcripts.home / FOLDER / "files",
-                self._max_file_bytes,
-            )
-
-    def _build_batch(
-        self,
-        session: ChatSession,
-        due: Sequence[Kept],
-        heard: Sequence[Kept],
-        recent: Recent,
-        opened: Open,
-    ) -> Batch:
-        last = due[-1].received
-        speakers = [message.received.is_owner for message in due]
-        texts = [message.received.message.text for message in (*heard, *due)]
-        turn = Turn(
-            [message.received for message in due],
-            [message.received for message in heard],
-            recent,
-            opened.options.sees_memories(last.message.chat, speakers),
-        )
-        replies = last.message.chat.kind is ChatType.GROUP or opened.channel.limits.always_replies
-        return Batch(
-            session,
-            turn,
-            tuple(message.received.seq for message in due),
-            last.message.id if replies else "",
-            tokens_of(texts),
-            len(texts),
-            all(speakers) and last.message.chat.kind is ChatType.DIRECT,
-            max(message.attempts for message in due) >= _MAX_ATTEMPTS,
-        )
-
 
 def _safe_name(name: str) -> str:
     """Return a file name without folders and characters that are problematic in shells and other systems."""
@@ -1098,6 +1007,9 @@ def _safe_name(name: str) -> str:
 # After an answer, in the background: make conversations searchable and summarize long ones.
 
 
+_INDEX_EVERY = 5
+"""Messages after which a conversation is made searchable."""
+
 _MAX_SUMMARIZED = 2_000
 """Messages of a conversation that are summarized at a time."""
 
@@ -1105,19 +1017,11 @@ _MAX_SUMMARIZED = 2_000
 class Keeping:
     """Indexes and compacts conversations in a thread, one after another. Runs in the event loop."""
 
-    def __init__(
-        self,
-        sessions: Sessions,
-        answering: Answering,
-        log: Callable[[str], None],
-        *,
-        index_every: int,
-    ) -> None:
+    def __init__(self, sessions: Sessions, answering: Answering, log: Tell) -> None:
         self._sessions = sessions
         self._store = sessions.store
         self._answering = answering
         self._tell = log
-        self._index_every = index_every
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="keeping")
         self._tasks: set[asyncio.Task[None]] = set()
         self._busy: set[str] = set()
@@ -1127,7 +1031,7 @@ class Keeping:
         session = self._store.open_session(key)
         if session is None or session.id in self._busy:
             return
-        if session.messages - session.indexed >= self._index_every:
+        if session.messages - session.indexed >= _INDEX_EVERY:
             self._start(session, self._keep(session, options))
 
     def close_stale(self, channel: str, options: ChannelOptions) -> None:
@@ -1188,7 +1092,15 @@ class Keeping:
         )
         self._store.note_flushed(session.id)
         now, line_id = self._sessions.clock(), self._sessions.new_id()
-        line = compaction_line(line_id, summary, len(old), kept[0].id, by, now)
+        line = _line(
+            "compaction",
+            line_id,
+            now,
+            summary=summary,
+            removedCount=len(old),
+            keptFrom=kept[0].id or None,
+            by=by,
+        )
         left = Recent(kept, summary)
         self._store.note_compaction(
             session.id, tokens_of([summary, *(message.text for message in left.messages)]), line

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,19 +22,18 @@ from nacre_gateway.channels import (
     Breaks,
     ChannelKind,
     ChannelSetup,
+    Fields,
     Inbox,
     Option,
     SkippedItems,
     Socket,
     SocketClosedError,
     WebApi,
-    file_name,
+    attachment,
     identifier,
     mapping,
     mappings,
-    number,
     open_socket,
-    split_address,
     text,
 )
 
@@ -56,97 +54,6 @@ class Timing:
     ping: float = 15.0
     pause: float = 1.0
     steady: float = 60.0
-
-
-class Connections:
-    """The Socket Mode connections: one, and a second while Slack replaces the first.
-
-    ``address`` returns a new address for each connection. ``take`` stores an envelope's content
-    before it is confirmed to Slack. ``skipped`` counts malformed frames.
-    """
-
-    def __init__(
-        self,
-        address: Callable[[], Awaitable[str]],
-        take: Callable[[Mapping[str, Any]], Awaitable[None]],
-        skipped: SkippedItems,
-        timing: Timing,
-    ) -> None:
-        self._address = address
-        self._take = take
-        self._skipped = skipped
-        self._timing = timing
-
-    async def hold(self) -> None:
-        """Receive until cancelled. Raises ChannelUnavailableError, ChannelRefusedError."""
-        breaks = Breaks("Slack", self._timing.pause, self._timing.steady)
-        old: list[asyncio.Task[bool]] = []
-        try:
-            while True:
-                leaving = asyncio.Event()
-                began = asyncio.get_running_loop().time()
-                old.append(asyncio.create_task(self._listen(leaving)))
-                await _wait_for_first(old[-1], leaving)
-                was_useful = old[-1].done() and old.pop().result()
-                await breaks.ended(asyncio.get_running_loop().time() - began, was_useful=was_useful)
-                while len(old) > _MAX_LEAVING:
-                    await _end(old.pop(0))
-        finally:
-            for task in old:
-                await _end(task)
-
-    async def _listen(self, leaving: asyncio.Event) -> bool:
-        """Handle a connection's frames until it ends. Return True if it brought any. Set
-        ``leaving`` once the next is needed.
-        """
-        socket = await open_socket("Slack", await self._address(), self._timing.ping)
-        is_ready = was_useful = False
-        try:
-            while True:
-                frame = await self._frame(socket, None if is_ready else self._timing.hello)
-                is_ready = True
-                if frame.get("type") == "disconnect":
-                    _check_reason(text(frame, "reason"))
-                    leaving.set()
-                elif envelope := text(frame, "envelope_id"):
-                    await self._take(frame)
-                    await socket.send({"envelope_id": envelope})
-                    was_useful = True
-        except SocketClosedError:
-            if not is_ready:
-                raise
-            return was_useful
-        finally:
-            await socket.close()
-
-    async def _frame(self, socket: Socket, seconds: float | None) -> Mapping[str, Any]:
-        try:
-            return await asyncio.wait_for(socket.receive(), seconds)
-        except ValueError:
-            self._skipped.note("a frame from Slack")
-            return {}
-        except TimeoutError:
-            raise ChannelUnavailableError("Slack sent no greeting") from None
-
-
-def _check_reason(reason: str) -> None:
-    """Raise an error unless Slack closes the connection for a harmless reason, such as its age."""
-    if reason == "link_disabled":
-        raise ChannelRefusedError(
-            "Socket Mode is turned off", hint="turn it on on the app's Socket Mode page"
-        )
-    if reason == "too_many_websockets":
-        raise ChannelUnavailableError(
-            "this Slack app has too many connections", hint="close some; ten are allowed"
-        )
-
-
-async def _wait_for_first(task: asyncio.Task[bool], event: asyncio.Event) -> None:
-    waiting = asyncio.create_task(event.wait())
-    try:
-        await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        waiting.cancel()
 
 
 async def _end(task: asyncio.Task[bool]) -> None:
@@ -215,7 +122,7 @@ _WRITTEN_SUBTYPES = ("", "file_share", "thread_broadcast", "me_message")
 """Subtypes of messages that people write."""
 
 
-def incoming(channel: str, payload: Mapping[str, Any], bot: str) -> Incoming | None:
+def incoming(channel: str, payload: Fields, bot: str) -> Incoming | None:
     """Convert an event to a message. Return ``None`` for other events, empty messages and messages
     no person wrote.
 
@@ -228,7 +135,11 @@ def incoming(channel: str, payload: Mapping[str, Any], bot: str) -> Incoming | N
     subtype, message = text(event, "subtype"), event
     if subtype == "message_changed":
         message = mapping(event, "message")
-        if not _is_edited(message, mapping(event, "previous_message")):
+        if not (
+            # Slack also reports link previews as changes.
+            bool(mapping(message, "edited"))
+            and message.get("text") != mapping(event, "previous_message").get("text")
+        ):
             return None
         subtype = text(message, "subtype")
     if (
@@ -237,19 +148,12 @@ def incoming(channel: str, payload: Mapping[str, Any], bot: str) -> Incoming | N
         or message.get("user") in (None, bot)
     ):
         return None
-    return _incoming(channel, text(payload, "team_id"), event, message, bot)
-
-
-def time_of(message: str) -> str:
-    """Return Slack's identifier of a message: its time in its channel."""
-    return message.split(":")[1]
-
-
-def _incoming(
-    channel: str, team: str, event: Mapping[str, Any], message: Mapping[str, Any], bot: str
-) -> Incoming | None:
+    team = text(payload, "team_id")
     raw = text(message, "text", MAX_CHARACTERS)
-    files = tuple(_parse_attachment(file) for file in mappings(message, "files", _MAX_FILES))
+    files = tuple(
+        attachment(file, "name", "mimetype", "url_private_download", "url_private")
+        for file in mappings(message, "files", _MAX_FILES)
+    )
     words = from_mrkdwn(raw, bot)
     if not (words or files):
         return None
@@ -259,6 +163,9 @@ def _incoming(
     )
     thread = identifier(message, "thread_ts") if message.get("thread_ts") else ""
     edited = "" if message is event else identifier(mapping(message, "edited"), "ts")
+    user = identifier(message, "user")
+    # An id is only unique in a workspace, so that of a guest includes their workspace.
+    home = text(message, "user_team") or text(message, "team")
     return Incoming(
         id=f"{place}:{ts}:{edited}" if edited else f"{place}:{ts}",
         chat=Chat(
@@ -268,7 +175,9 @@ def _incoming(
             team,
             "" if thread == ts else thread,
         ),
-        sender=Sender(_sender_id(team, message)),
+        sender=Sender(
+            user if not home or home == team else f"{identifier({'team': home}, 'team')}.{user}"
+        ),
         text=words,
         sent=_parse_time(edited or ts),
         attachments=files,
@@ -279,26 +188,9 @@ def _incoming(
     )
 
 
-def _is_edited(message: Mapping[str, Any], before: Mapping[str, Any]) -> bool:
-    """Return True if a person changed the text. Slack also reports link previews as changes."""
-    return bool(mapping(message, "edited")) and message.get("text") != before.get("text")
-
-
-def _sender_id(team: str, message: Mapping[str, Any]) -> str:
-    """Return the sender's id, which is only unique in a workspace: a guest's includes their workspace."""
-    user = identifier(message, "user")
-    home = text(message, "user_team") or text(message, "team")
-    return user if not home or home == team else f"{identifier({'team': home}, 'team')}.{user}"
-
-
-def _parse_attachment(file: Mapping[str, Any]) -> Attachment:
-    size = number(file, "size")
-    return Attachment(
-        name=file_name(file, "name", "file"),
-        media_type=text(file, "mimetype", 100),
-        size=None if size is None else int(size),
-        source=text(file, "url_private_download", 2_000) or text(file, "url_private", 2_000),
-    )
+def time_of(message: str) -> str:
+    """Return Slack's identifier of a message: its time in its channel."""
+    return message.split(":")[1]
 
 
 def _parse_time(ts: str) -> datetime | None:
@@ -354,16 +246,80 @@ class Slack:
         self._api = WebApi("Slack", str(setup.options["base_url"]), {"user-agent": "nacre"})
 
     async def run(self, inbox: Inbox) -> None:
-        """Receive until cancelled; see :class:`~nacre_gateway.channels.Channel`."""
+        """Receive until cancelled, over one connection, and a second while Slack replaces the first.
+
+        See :class:`~nacre_gateway.channels.Channel`.
+        """
         self._bot = text(await self._call("auth.test"), "user_id")
+        breaks = Breaks("Slack", self._timing.pause, self._timing.steady)
+        old: list[asyncio.Task[bool]] = []
+        try:
+            while True:
+                leaving = asyncio.Event()
+                began = asyncio.get_running_loop().time()
+                old.append(asyncio.create_task(self._listen(inbox, leaving)))
+                waiting = asyncio.create_task(leaving.wait())
+                try:
+                    await asyncio.wait({old[-1], waiting}, return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    waiting.cancel()
+                was_useful = old[-1].done() and old.pop().result()
+                await breaks.ended(asyncio.get_running_loop().time() - began, was_useful=was_useful)
+                while len(old) > _MAX_LEAVING:
+                    await _end(old.pop(0))
+        finally:
+            for task in old:
+                await _end(task)
 
-        async def take(envelope: Mapping[str, Any]) -> None:
-            message = self._convert(mapping(envelope, "payload"))
-            if message is not None:
-                name = await self._name(message.sender.id)
-                await inbox.receive([replace(message, sender=replace(message.sender, name=name))])
+    async def _listen(self, inbox: Inbox, leaving: asyncio.Event) -> bool:
+        """Handle a connection's frames until it ends. Return True if it brought any. Set
+        ``leaving`` once the next is needed.
+        """
+        socket = await open_socket("Slack", await self._address(), self._timing.ping)
+        is_ready = was_useful = False
+        try:
+            while True:
+                frame = await self._frame(socket, None if is_ready else self._timing.hello)
+                is_ready = True
+                if frame.get("type") == "disconnect":
+                    reason = text(frame, "reason")
+                    if reason == "link_disabled":
+                        raise ChannelRefusedError(
+                            "Socket Mode is turned off",
+                            hint="turn it on on the app's Socket Mode page",
+                        )
+                    if reason == "too_many_websockets":
+                        raise ChannelUnavailableError(
+                            "this Slack app has too many connections",
+                            hint="close some; ten are allowed",
+                        )
+                    leaving.set()
+                elif envelope := text(frame, "envelope_id"):
+                    payload = mapping(frame, "payload")
+                    message = self._skipped.parsed(
+                        "an event from Slack", incoming, self._channel, payload, self._bot
+                    )
+                    if message is not None:
+                        name = await self._name(message.sender.id)
+                        sender = replace(message.sender, name=name)
+                        await inbox.receive([replace(message, sender=sender)])
+                    await socket.send({"envelope_id": envelope})
+                    was_useful = True
+        except SocketClosedError:
+            if not is_ready:
+                raise
+            return was_useful
+        finally:
+            await socket.close()
 
-        await Connections(self._address, take, self._skipped, self._timing).hold()
+    async def _frame(self, socket: Socket, seconds: float | None) -> Fields:
+        try:
+            return await asyncio.wait_for(socket.receive(), seconds)
+        except ValueError:
+            self._skipped.note("a frame from Slack")
+            return {}
+        except TimeoutError:
+            raise ChannelUnavailableError("Slack sent no greeting") from None
 
     async def send(self, outgoing: Outgoing) -> str:
         """Send one part. Sending is not idempotent in Slack, so a part that may have been sent is
@@ -388,10 +344,7 @@ class Slack:
 
     async def fetch(self, attachment: Attachment, target: Path, most_bytes: int) -> None:
         """Download a message's file. The token is only sent to Slack."""
-        address = split_address(attachment.source)
-        is_slack = address.scheme == "https" and f".{address.netloc}".endswith(".slack.com")
-        if not is_slack and address.netloc != self._api.place:
-            raise ChannelRefusedError("the file is not on Slack's servers")
+        self._api.require_own(attachment.source, "Slack", "slack.com")
         await self._api.download(attachment.source, target, most_bytes, self._headers["token"])
 
     async def close(self) -> None:
@@ -424,7 +377,7 @@ class Slack:
 
     async def _call(
         self, method: str, verb: str = "POST", *, is_app: bool = False, **more: Any
-    ) -> Mapping[str, Any]:
+    ) -> Fields:
         """Return the response of a method. Raises ChannelUnavailableError, ChannelRefusedError."""
         reply = await self._api.ask(
             verb, f"/{method}", headers=self._headers["app_token" if is_app else "token"], **more
@@ -465,13 +418,6 @@ class Slack:
                 return ""
         return self._names[user]
 
-    def _convert(self, payload: Mapping[str, Any]) -> Incoming | None:
-        try:
-            return incoming(self._channel, payload, self._bot)
-        except ValueError:
-            self._skipped.note("an event from Slack")
-            return None
-
 
 def _authorization(name: str, token: str) -> dict[str, str]:
     if not (token.isascii() and token.isprintable()):
@@ -479,7 +425,7 @@ def _authorization(name: str, token: str) -> dict[str, str]:
     return {"authorization": f"Bearer {token}"}
 
 
-def _hint(error: str, body: Mapping[str, Any], *, is_app: bool) -> str | None:
+def _hint(error: str, body: Fields, *, is_app: bool) -> str | None:
     if error in _TOKEN_ERRORS:
         return f"copy {'the app-level token (xapp-…)' if is_app else 'the bot token (xoxb-…)'} again from the app's page"  # noqa: E501
     hint, needed = _HINTS.get(error), text(body, "needed")
@@ -501,6 +447,3 @@ KIND = ChannelKind(
     extra="web",
     identity="a member's id: U024BE7LH",
 )
-
-
-__all__ = ["KIND"]

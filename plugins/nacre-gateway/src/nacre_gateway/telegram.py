@@ -21,9 +21,9 @@ from nacre_gateway.channels import (
     MAX_TEXT,
     ChannelKind,
     ChannelSetup,
+    Fields,
     Inbox,
     Option,
-    Reply,
     SkippedItems,
     WebApi,
     decode_object,
@@ -61,13 +61,7 @@ def message_id(bot: Bot, chat: str, number: int) -> str:
     return f"{bot.id}/{chat}/{number}"
 
 
-def number_in(message: str, chat: str) -> int | None:
-    """Return the number of a message, or ``None`` if it belongs to another chat."""
-    parts = message.split("/")
-    return whole(parts[2]) if len(parts) >= 3 and parts[1] == chat else None
-
-
-def moved_ids(update: Mapping[str, Any]) -> tuple[str, str] | None:
+def moved_ids(update: Fields) -> tuple[str, str] | None:
     """Return the old and new id of a group if this update reports that it became a supergroup."""
     message = mapping(update, "message")
     chat = whole(mapping(message, "chat").get("id"))
@@ -81,7 +75,7 @@ def moved_ids(update: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def incoming(
-    update: Mapping[str, Any], channel: str, bot: Bot, first_ids: Mapping[str, str]
+    update: Fields, channel: str, bot: Bot, first_ids: Mapping[str, str]
 ) -> Incoming | None:
     """Convert an update to a message. Return ``None`` if it has no content by a person, as when a
     member joined.
@@ -100,8 +94,23 @@ def incoming(
         raise ValueError("a message without a number or a chat")
     kind = _KINDS.get(text(message["chat"], "type"))
     sender = _sender(message)
-    words, attachments = _text(message, bot), _attachments(message)
-    if kind is None or sender is None or not (words or attachments):
+    attachments = []
+    # Telegram also sends an animation as a document. The largest size of a photo is used.
+    for key, (name, media_type) in _FILES.items():
+        if key != "animation" or "document" not in message:
+            attachments.append(_parse_attachment(mapping(message, key), name, media_type))
+    sizes = mappings(message, "photo", _MAX_SIZES)
+    largest = max(sizes, key=lambda size: whole(size.get("width")) or 0, default={})
+    attachments.append(_parse_attachment(largest, "photo.jpg", "image/jpeg"))
+    files = tuple(attachment for attachment in attachments if attachment)
+    words = text(message, "text" if "text" in message else "caption", MAX_TEXT)
+    if bot.username:
+        name = re.escape(bot.username)
+        # ``/new@name`` becomes ``/new``.
+        bare = re.sub(rf"\A\s*@{name}\b[\s,:]*", "", words, flags=re.IGNORECASE)
+        words = re.sub(rf"\A(/\w{{1,32}})@{name}\b", r"\1", bare, flags=re.IGNORECASE) or words
+    words = words or text(mapping(message, "sticker"), "emoji")
+    if kind is None or sender is None or not (words or files):
         return None
     own_id = message_id(bot, str(chat_id), number)
     thread = (
@@ -115,13 +124,13 @@ def incoming(
         sender=sender,
         text=words,
         sent=channels.moment(message, "date" if edited is None else "edit_date"),
-        attachments=attachments,
+        attachments=files,
         edits="" if edited is None else own_id,
         to_agent=kind is ChatType.DIRECT or _is_addressed(bot, message),
     )
 
 
-def _sender(message: Mapping[str, Any]) -> Sender | None:
+def _sender(message: Fields) -> Sender | None:
     """Return the author: a person, or the chat in whose name an administrator writes.
 
     Return ``None`` for bots, so that two bots do not answer each other forever.
@@ -139,7 +148,7 @@ def _sender(message: Mapping[str, Any]) -> Sender | None:
     return Sender(str(user), " ".join(name for name in names if name))
 
 
-def _entities(message: Mapping[str, Any]) -> list[tuple[str, str, Mapping[str, Any]]]:
+def _entities(message: Fields) -> list[tuple[str, str, Fields]]:
     """Return the marked parts of the text: kind, words and mark. Offsets count UTF-16 units."""
     words_key, key = ("text", "entities") if "text" in message else ("caption", "caption_entities")
     data = text(message, words_key, MAX_TEXT).encode("utf-16-le")
@@ -152,7 +161,7 @@ def _entities(message: Mapping[str, Any]) -> list[tuple[str, str, Mapping[str, A
     return entities
 
 
-def _is_addressed(bot: Bot, message: Mapping[str, Any]) -> bool:
+def _is_addressed(bot: Bot, message: Fields) -> bool:
     """Return True if a message in a group mentions the bot, replies to it, or is a command for it."""
     replied = mapping(mapping(message, "reply_to_message"), "from")
     if str(whole(replied.get("id"))) == bot.id:
@@ -168,29 +177,7 @@ def _is_addressed(bot: Bot, message: Mapping[str, Any]) -> bool:
     return False
 
 
-def _text(message: Mapping[str, Any], bot: Bot) -> str:
-    """Return the text without the bot's name at its start: ``/new@name`` becomes ``/new``."""
-    words = text(message, "text" if "text" in message else "caption", MAX_TEXT)
-    if bot.username:
-        name = re.escape(bot.username)
-        bare = re.sub(rf"\A\s*@{name}\b[\s,:]*", "", words, flags=re.IGNORECASE)
-        words = re.sub(rf"\A(/\w{{1,32}})@{name}\b", r"\1", bare, flags=re.IGNORECASE) or words
-    return words or text(mapping(message, "sticker"), "emoji")
-
-
-def _attachments(message: Mapping[str, Any]) -> tuple[Attachment, ...]:
-    """Return the files. Telegram also sends an animation as a document. A photo's largest size is used."""
-    attachments = []
-    for key, (name, media_type) in _FILES.items():
-        if key != "animation" or "document" not in message:
-            attachments.append(_parse_attachment(mapping(message, key), name, media_type))
-    sizes = mappings(message, "photo", _MAX_SIZES)
-    largest = max(sizes, key=lambda size: whole(size.get("width")) or 0, default={})
-    attachments.append(_parse_attachment(largest, "photo.jpg", "image/jpeg"))
-    return tuple(attachment for attachment in attachments if attachment)
-
-
-def _parse_attachment(file: Mapping[str, Any], name: str, media_type: str) -> Attachment | None:
+def _parse_attachment(file: Fields, name: str, media_type: str) -> Attachment | None:
     source = text(file, "file_id", _MAX_SOURCE)
     if not source:
         return None
@@ -241,9 +228,18 @@ class Telegram:
 
     async def run(self, inbox: Inbox) -> None:
         """Poll for updates until cancelled. A failed poll is retried at once; a second failure is raised."""
-        await self._introduce()
+        me = await self._call("getMe")
+        self._bot = Bot(self._bot.id, text(me, "username"))
+        if (
+            self._setup.options.get("groups") == "all"
+            and me.get("can_read_all_group_messages") is not True
+        ):
+            self._setup.log(
+                "in groups the bot only sees messages addressed to it; change this in @BotFather with /setprivacy"
+            )
         self._first_ids = _read_moves(inbox.state("moved"))
-        offset = self._kept_offset(inbox)
+        value = whole(inbox.state(self._offset_name).partition(" ")[0])
+        offset = None if value is None or self._is_old(inbox) else value
         has_failed = False
         while True:
             began = asyncio.get_running_loop().time()
@@ -296,18 +292,7 @@ class Telegram:
     async def close(self) -> None:
         await self._api.close()
 
-    async def _introduce(self) -> None:
-        me = await self._call("getMe")
-        self._bot = Bot(self._bot.id, text(me, "username"))
-        if (
-            self._setup.options.get("groups") == "all"
-            and me.get("can_read_all_group_messages") is not True
-        ):
-            self._setup.log(
-                "in groups the bot only sees messages addressed to it; change this in @BotFather with /setprivacy"
-            )
-
-    async def _poll(self, offset: int | None) -> list[Mapping[str, Any]]:
+    async def _poll(self, offset: int | None) -> list[Fields]:
         request: dict[str, Any] = {
             "timeout": _POLL_SECONDS,
             "limit": _MAX_UPDATES,
@@ -320,11 +305,9 @@ class Telegram:
             raise _invalid_updates()
         return [update if isinstance(update, dict) else {} for update in answer["result"]]
 
-    async def _receive(
-        self, inbox: Inbox, updates: Sequence[Mapping[str, Any]], offset: int | None
-    ) -> int:
+    async def _receive(self, inbox: Inbox, updates: Sequence[Fields], offset: int | None) -> int:
         """Store a batch in the order it was written and return the offset that confirms it."""
-        numbered: dict[int, Mapping[str, Any]] = {}
+        numbered: dict[int, Fields] = {}
         for update in updates:
             if (number := whole(update.get("update_id"))) is None:
                 self.skipped.note("an update without a number")
@@ -343,22 +326,15 @@ class Telegram:
         await inbox.receive(messages, **state)
         return after
 
-    def _incoming(self, update: Mapping[str, Any]) -> Incoming | None:
+    def _incoming(self, update: Fields) -> Incoming | None:
         if move := moved_ids(update):
             self._note_move(*move)
-        try:
-            return incoming(update, self._setup.name, self._bot, self._first_ids)
-        except ValueError:
-            self.skipped.note("an update")
-            return None
+        arguments = update, self._setup.name, self._bot, self._first_ids
+        return self.skipped.parsed("an update", incoming, *arguments)
 
     @property
     def _offset_name(self) -> str:
         return f"offset_{self._bot.id}"  # update numbers differ between bots
-
-    def _kept_offset(self, inbox: Inbox) -> int | None:
-        value = whole(inbox.state(self._offset_name).partition(" ")[0])
-        return None if value is None or self._is_old(inbox) else value
 
     def _is_old(self, inbox: Inbox) -> bool:
         at = whole(inbox.state(self._offset_name).partition(" ")[2])
@@ -374,43 +350,47 @@ class Telegram:
         places = [new for new, first in self._first_ids.items() if first == first_id]
         return places[-1] if places else first_id
 
-    async def _call(self, method: str, **request: Any) -> Mapping[str, Any]:
+    async def _call(self, method: str, **request: Any) -> Fields:
         return mapping(await self._request(method, request), "result")
 
-    async def _request(self, method: str, request: Any, seconds: float = 30.0) -> Mapping[str, Any]:
+    async def _request(self, method: str, request: Any, seconds: float = 30.0) -> Fields:
         reply = await self._api.ask(
             "POST", f"/bot{self._path_token}/{method}", json=request, seconds=seconds
         )
         if reply.status < 300 and reply.body.get("ok") is True:
             return reply.body
-        raise self._error(
-            reply, text(reply.body, "description", _MAX_DESCRIPTION).replace(self._token, "…")
-        )
-
-    def _error(self, reply: Reply, description: str) -> NacreError:
+        description = text(reply.body, "description", _MAX_DESCRIPTION).replace(self._token, "…")
         if reply.body.get("ok") is not False:  # not from Telegram, such as a proxy's page
-            return ChannelUnavailableError(
+            raise ChannelUnavailableError(
                 f"Telegram answered with status {reply.status}", retry_after=reply.retry_after
             )
         parameters = mapping(reply.body, "parameters")
         if reply.status in _WRONG_TOKEN:
             hint = f"set gateway.channels.{self._setup.name}.token to the token from @BotFather: <number>:<letters>"
-            return ChannelRefusedError("Telegram refused the token", hint=hint)
+            raise ChannelRefusedError("Telegram refused the token", hint=hint)
         if reply.status == _CONFLICT:
-            return _conflict_error(description)
+            if "webhook" in description.casefold():
+                hint = (
+                    "remove it: curl https://api.telegram.org/bot$TELEGRAM_BOT_TOKEN/deleteWebhook"
+                )
+                raise _ConflictError(
+                    "Telegram delivers this bot's messages to a webhook", hint=hint
+                )
+            hint = "stop the other program or create another bot; renew a leaked token with /revoke in @BotFather"
+            raise _ConflictError("another program receives this bot's messages", hint=hint)
         if reply.status == _TOO_MANY:
             wait = whole(parameters.get("retry_after"))
-            return ChannelUnavailableError(
+            raise ChannelUnavailableError(
                 f"Telegram: {description}", retry_after=reply.retry_after if wait is None else wait
             )
         if (target := whole(parameters.get("migrate_to_chat_id"))) is not None:
-            return _MovedError(str(target))
+            raise _MovedError(str(target))
         if reply.status == _BLOCKED:
-            return ChannelRefusedError(
+            raise ChannelRefusedError(
                 f"Telegram: {description}",
                 hint="the bot was blocked, or is not a member of the group",
             )
-        return (ChannelRefusedError if reply.status < 500 else ChannelUnavailableError)(
+        raise (ChannelRefusedError if reply.status < 500 else ChannelUnavailableError)(
             f"Telegram: {description}"
         )
 
@@ -427,14 +407,6 @@ class _MovedError(ChannelRefusedError):
         self.target = target
 
 
-def _conflict_error(description: str) -> ChannelUnavailableError:
-    if "webhook" in description.casefold():
-        hint = "remove it: curl https://api.telegram.org/bot$TELEGRAM_BOT_TOKEN/deleteWebhook"
-        return _ConflictError("Telegram delivers this bot's messages to a webhook", hint=hint)
-    hint = "stop the other program or create another bot; renew a leaked token with /revoke in @BotFather"
-    return _ConflictError("another program receives this bot's messages", hint=hint)
-
-
 def _invalid_updates() -> ChannelUnavailableError:
     return ChannelUnavailableError("Telegram's response is not a list of updates")
 
@@ -448,7 +420,8 @@ def _send_request(outgoing: Outgoing, chat: str) -> dict[str, Any]:
         "text": outgoing.text,
         "link_preview_options": {"is_disabled": True},
     }
-    replied = number_in(outgoing.reply_to, chat)
+    parts = outgoing.reply_to.split("/")
+    replied = whole(parts[2]) if len(parts) >= 3 and parts[1] == chat else None
     if outgoing.chat.kind is ChatType.GROUP and replied is not None:
         request["reply_parameters"] = {"message_id": replied, "allow_sending_without_reply": True}
     return request | _thread(outgoing.chat)

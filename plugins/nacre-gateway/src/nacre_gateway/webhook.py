@@ -9,7 +9,7 @@ import re
 import secrets
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from pathlib import Path
@@ -34,7 +34,15 @@ from nacre.errors import (
     NacreError,
 )
 from nacre.values.gateway import Attachment, Chat, ChatType, Incoming, Limits, Outgoing, Sender
-from nacre_gateway.channels import ChannelKind, ChannelSetup, Inbox, Option, WebApi, fetch_public
+from nacre_gateway.channels import (
+    ChannelKind,
+    ChannelSetup,
+    Fields,
+    Listening,
+    Option,
+    WebApi,
+    fetch_public,
+)
 
 TAKE_SECONDS = 10.0
 """Longest time a program may take to receive an answer."""
@@ -46,10 +54,10 @@ _MAX_WAITING = 50
 class Listener(Protocol):
     """A program that listens to a chat."""
 
-    async def give(self, answer: Mapping[str, Any]) -> bool:
+    async def give(self, answer: Fields) -> bool:
         """Return True if it took the answer."""
 
-    async def show(self, chat: Chat, event: Mapping[str, Any]) -> None:
+    async def show(self, chat: Chat, event: Fields) -> None:
         """Show the progress of an answer: ``typing``, or a ``piece`` of it."""
 
 
@@ -71,11 +79,11 @@ class Listeners:
         if not listeners:
             del self._by_chat[chat.id, chat.thread]
 
-    async def give(self, chat: Chat, answer: Mapping[str, Any]) -> bool:
+    async def give(self, chat: Chat, answer: Fields) -> bool:
         """Return True if any program took the answer."""
         return any(await asyncio.gather(*(listener.give(answer) for listener in self._of(chat))))
 
-    async def show(self, chat: Chat, event: Mapping[str, Any]) -> None:
+    async def show(self, chat: Chat, event: Fields) -> None:
         """Show the progress of an answer to a chat's listeners."""
         await asyncio.gather(*(listener.show(chat, event) for listener in self._of(chat)))
 
@@ -103,17 +111,17 @@ class Waiter:
 
     def __init__(self) -> None:
         loop = asyncio.get_running_loop()
-        self.answer: asyncio.Future[Mapping[str, Any]] = loop.create_future()
+        self.answer: asyncio.Future[Fields] = loop.create_future()
         self._was_taken: asyncio.Future[bool] = loop.create_future()
 
-    async def give(self, answer: Mapping[str, Any]) -> bool:
+    async def give(self, answer: Fields) -> bool:
         if self.answer.done():
             return False
         self.answer.set_result(answer)
         done, _ = await asyncio.wait({self._was_taken}, timeout=TAKE_SECONDS)
         return bool(done) and self._was_taken.result()
 
-    async def show(self, chat: Chat, event: Mapping[str, Any]) -> None:
+    async def show(self, chat: Chat, event: Fields) -> None:
         """See Listener. A request shows no progress."""
 
     def settle(self, *, was_taken: bool) -> None:
@@ -292,12 +300,6 @@ class Signatures:
         return hmac.digest(self._secret, b"%d.%b" % (moment, message), "sha256").hex()
 
 
-def stamp_of(headers: Sequence[str]) -> Stamp | None:
-    """Return the signature among the header's values, or ``None`` without exactly one well-formed signature."""
-    match = _FORM.fullmatch(headers[0]) if len(headers) == 1 else None
-    return Stamp(int(match[1]), match[2]) if match else None
-
-
 # ----------------------------------------------------------------------------
 # ``/<name>/ws``: messages and answers as frames of a WebSocket.
 
@@ -337,16 +339,13 @@ class Connections:
             elif self._open >= MAX_CONNECTIONS:
                 await websocket.close(_TRY_LATER)
             else:
-                await self._serve_authenticated(websocket)
-
-    async def _serve_authenticated(self, websocket: WebSocket) -> None:
-        connection = _Connection(websocket, self._name, self._listeners, self._keep)
-        self._open += 1
-        try:
-            await connection.run()
-        finally:
-            self._open -= 1
-            connection.leave()
+                connection = _Connection(websocket, self._name, self._listeners, self._keep)
+                self._open += 1
+                try:
+                    await connection.run()
+                finally:
+                    self._open -= 1
+                    connection.leave()
 
     async def _authenticate(self, websocket: WebSocket) -> bool:
         """Return True if the client signs a new random number. Beyond the limit, the oldest waiting
@@ -401,7 +400,7 @@ class _Connection:
             if not receipt.done():
                 receipt.set_result(False)
 
-    async def give(self, answer: Mapping[str, Any]) -> bool:
+    async def give(self, answer: Fields) -> bool:
         receipt: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._receipts[answer["key"]] = receipt
         try:
@@ -413,7 +412,7 @@ class _Connection:
         finally:
             self._receipts.pop(answer["key"], None)
 
-    async def show(self, chat: Chat, event: Mapping[str, Any]) -> None:
+    async def show(self, chat: Chat, event: Fields) -> None:
         with suppress(TimeoutError, WebSocketDisconnect):
             async with asyncio.timeout(_TYPING_SECONDS):
                 await self._send({**event, "chat": chat_of(chat)})
@@ -465,7 +464,7 @@ class _Connection:
         self._chats[chat.id, chat.thread] = chat
         self._listeners.add(chat, self)
 
-    async def _send(self, frame: Mapping[str, Any]) -> None:
+    async def _send(self, frame: Fields) -> None:
         try:
             await self._websocket.send_json(frame)
         except RuntimeError as error:  # the server is closing it
@@ -508,7 +507,7 @@ class Delivery:
         self._path = address._replace(scheme="", netloc="", fragment="").geturl()
         self._signatures = signatures
 
-    async def post(self, answer: Mapping[str, Any]) -> None:
+    async def post(self, answer: Fields) -> None:
         """Post an answer. Errors do not contain the URL, which may hold a token. Raises
         ChannelUnavailableError, ChannelRefusedError.
         """
@@ -562,7 +561,7 @@ TOO_LARGE = Refusal.of(
 )
 
 
-class Webhook:
+class Webhook(Listening):
     """See Channel and ServesHttp.
 
     An answer is one part, so that a waiting request gets all of it. Its length stays below the
@@ -585,16 +584,7 @@ class Webhook:
         self._connections = Connections(setup.name, self._signatures, self._listeners, self._keep)
         target = str(setup.options["deliver_to"])
         self._delivery = Delivery(target, self._signatures) if target else None
-        self._inbox: Inbox | None = None
         self._logged_statuses: set[int] = set()
-
-    async def run(self, inbox: Inbox) -> None:
-        """See Channel. Messages come from requests."""
-        self._inbox = inbox
-        try:
-            await asyncio.Event().wait()
-        finally:
-            self._inbox = None
 
     def routes(self) -> Sequence[BaseRoute]:
         name = self._setup.name
@@ -653,7 +643,9 @@ class Webhook:
 
     async def _signed_body(self, request: Request) -> tuple[bytes, bool] | Refusal:
         """Return the body, and True if its signature is new."""
-        stamp = stamp_of(request.headers.getlist(HEADER))
+        headers = request.headers.getlist(HEADER)
+        match = _FORM.fullmatch(headers[0]) if len(headers) == 1 else None
+        stamp = Stamp(int(match[1]), match[2]) if match else None
         if stamp is None:
             return UNSIGNED
         body = b""
@@ -699,7 +691,7 @@ class _Answer(JSONResponse):
     """An answer that counts as received once it is written."""
 
     def __init__(self, waiter: Waiter) -> None:
-        answer: Mapping[str, Any] = waiter.answer.result()
+        answer: Fields = waiter.answer.result()
         super().__init__({"parts": [answer]})
         self._waiter = waiter
 

@@ -12,12 +12,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, urlsplit
+from typing import Any
+from urllib.parse import quote
+
+from starlette import requests, responses, routing
 
 from nacre.base.frozen import frozen
 from nacre.base.ids import Clock, utc_now
-from nacre.base.lazy import Module
 from nacre.errors import ChannelRefusedError, ChannelUnavailableError, NacreError, UnavailableError
 from nacre.values.gateway import Attachment, Chat, ChatType, Incoming, Limits, Outgoing, Sender
 from nacre_gateway import channels
@@ -25,9 +26,9 @@ from nacre_gateway.channels import (
     MAX_TEXT,
     ChannelKind,
     ChannelSetup,
+    Fields,
     Inbox,
     Option,
-    Reply,
     SkippedItems,
     WebApi,
     decode_object,
@@ -67,7 +68,7 @@ class Delivery:
 
 
 def parse_delivery(
-    payload: Mapping[str, Any], channel: str, number: Number, skipped: SkippedItems
+    payload: Fields, channel: str, number: Number, skipped: SkippedItems
 ) -> Delivery:
     """Parse a delivery for one number. Entries for the app's other numbers are skipped."""
     messages: list[Incoming] = []
@@ -77,12 +78,8 @@ def parse_delivery(
             continue
         names = _names(value)
         for message in mappings(value, "messages", _MAX_ITEMS):
-            try:
-                incoming = _incoming(message, channel, number, names)
-            except ValueError:
-                skipped.note("a message")
-            else:
-                messages += [incoming] if incoming else []
+            incoming = skipped.parsed("a message", _incoming, message, channel, number, names)
+            messages += [incoming] if incoming else []
         failures += [
             failure
             for status in mappings(value, "statuses", _MAX_ITEMS)
@@ -92,7 +89,7 @@ def parse_delivery(
     return Delivery(tuple(messages), tuple(failures))
 
 
-def _message_changes(payload: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def _message_changes(payload: Fields) -> Iterator[Fields]:
     if payload.get("object") != "whatsapp_business_account":
         return
     for entry in mappings(payload, "entry", _MAX_ITEMS):
@@ -101,7 +98,7 @@ def _message_changes(payload: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
                 yield mapping(change, "value")
 
 
-def _names(value: Mapping[str, Any]) -> dict[str, str]:
+def _names(value: Fields) -> dict[str, str]:
     """Return people's names by each of their ids."""
     names: dict[str, str] = {}
     for contact in mappings(value, "contacts", _MAX_ITEMS):
@@ -113,7 +110,7 @@ def _names(value: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _incoming(
-    message: Mapping[str, Any], channel: str, number: Number, names: Mapping[str, str]
+    message: Fields, channel: str, number: Number, names: Mapping[str, str]
 ) -> Incoming | None:
     """Convert a message. Return ``None`` without content, as for reactions and system messages.
     Raises ValueError.
@@ -131,6 +128,7 @@ def _incoming(
     if not (words or attachment):
         return None
     group = text(message, "group_id", _MAX_ID)
+    replied = re.sub(r"\D", "", text(mapping(message, "context"), "from"))
     return Incoming(
         id=own_id,
         chat=Chat(channel, group or sender_id, ChatType.GROUP if group else ChatType.DIRECT),
@@ -138,11 +136,12 @@ def _incoming(
         text=words,
         sent=sent,
         attachments=(attachment,) if attachment else (),
-        to_agent=not group or _is_addressed(message, words, number),
+        to_agent=not group
+        or (bool(number.digits) and (replied == number.digits or f"@{number.digits}" in words)),
     )
 
 
-def _text(message: Mapping[str, Any], kind: str) -> str:
+def _text(message: Fields, kind: str) -> str:
     """Return the words of a message: its text, caption, or the title of the chosen button or row."""
     content = mapping(message, kind)
     if kind == "text":
@@ -160,7 +159,7 @@ def _text(message: Mapping[str, Any], kind: str) -> str:
     return text(content, "caption", MAX_TEXT) if kind in _FILES else ""
 
 
-def _parse_attachment(file: Mapping[str, Any], name: str, media_type: str) -> Attachment | None:
+def _parse_attachment(file: Fields, name: str, media_type: str) -> Attachment | None:
     source = text(file, "id", _MAX_ID)
     if not source:
         return None
@@ -168,13 +167,7 @@ def _parse_attachment(file: Mapping[str, Any], name: str, media_type: str) -> At
     return Attachment(channels.file_name(file, "filename", name), kind, None, source)
 
 
-def _is_addressed(message: Mapping[str, Any], words: str, number: Number) -> bool:
-    """Return True if a message in a group replies to the agent or names its number."""
-    replied = re.sub(r"\D", "", text(mapping(message, "context"), "from"))
-    return bool(number.digits) and (replied == number.digits or f"@{number.digits}" in words)
-
-
-def _failure(status: Mapping[str, Any]) -> str:
+def _failure(status: Fields) -> str:
     """Return why a sent answer was not delivered, or an empty string for any other status."""
     if status.get("status") != "failed":
         return ""
@@ -187,14 +180,6 @@ def _failure(status: Mapping[str, Any]) -> str:
 # Meta delivers messages to the owner's URL, signed with the app's secret, and repeats each delivery for up to seven
 # days until the response is 200.
 
-
-if TYPE_CHECKING:
-    from starlette import requests, responses, routing
-    from starlette.routing import BaseRoute
-else:
-    requests = Module("starlette.requests")
-    responses = Module("starlette.responses")
-    routing = Module("starlette.routing")
 
 WINDOW = timedelta(hours=24)
 """WhatsApp allows free answers for this time after a person's last message. Older messages are skipped: an answer could
@@ -221,7 +206,7 @@ _HINTS = {
 }
 
 
-class WhatsApp:
+class WhatsApp(channels.Listening):
     """A business number."""
 
     def __init__(self, setup: ChannelSetup, clock: Clock = utc_now) -> None:
@@ -233,7 +218,6 @@ class WhatsApp:
         self._base = str(setup.options["base_url"]).rstrip("/")
         self._api = WebApi("WhatsApp", self._base, self._bearer)
         self._number = Number(str(setup.options["phone_number_id"]))
-        self._inbox: Inbox | None = None
         self._last: dict[str, str] = {}
         self.skipped = SkippedItems(setup.log)
 
@@ -244,13 +228,9 @@ class WhatsApp:
         )
         digits = re.sub(r"\D", "", text(account, "display_phone_number"))
         self._number = Number(self._number.id, digits)
-        self._inbox = inbox
-        try:
-            await asyncio.Event().wait()
-        finally:
-            self._inbox = None
+        await super().run(inbox)
 
-    def routes(self) -> Sequence[BaseRoute]:
+    def routes(self) -> Sequence[routing.BaseRoute]:
         """Return the callback URL's routes: Meta verifies its owner with GET and delivers with POST."""
         place = f"/{self._setup.name}"
         return [
@@ -289,8 +269,7 @@ class WhatsApp:
         if (whole(media.get("file_size")) or 0) > most_bytes:
             raise ChannelRefusedError(f"the file is larger than {most_bytes} bytes")
         url = text(media, "url", 4_000)
-        if not self._is_meta_url(url):
-            raise ChannelRefusedError("WhatsApp returned a file address outside Meta's servers")
+        self._api.require_own(url, "Meta", *_MEDIA_HOSTS)
         await self._api.download(url, target, most_bytes, self._bearer)
 
     async def close(self) -> None:
@@ -299,18 +278,6 @@ class WhatsApp:
     @property
     def _messages(self) -> str:
         return f"{quote(self._number.id, safe='')}/messages"
-
-    def _is_meta_url(self, url: str) -> bool:
-        try:
-            address, own = urlsplit(url), urlsplit(self._base)
-            host = address.hostname or ""
-        except ValueError:
-            return False
-        if (address.scheme, address.netloc) == (own.scheme, own.netloc):
-            return True
-        return address.scheme == "https" and any(
-            host == name or host.endswith(f".{name}") for name in _MEDIA_HOSTS
-        )
 
     async def _verify(self, request: requests.Request) -> responses.Response:
         query = request.query_params
@@ -328,7 +295,11 @@ class WhatsApp:
         body = await _read_body(request)
         if body is None:
             return responses.Response(status_code=413)
-        if not self._is_signed(body, request.headers.get("x-hub-signature-256", "")):
+        expected = hmac.new(self._setup.secrets["app_secret"].encode(), body, "sha256").hexdigest()
+        if not hmac.compare_digest(
+            f"sha256={expected}".encode(),
+            request.headers.get("x-hub-signature-256", "").encode("utf-8", "replace"),
+        ):
             return responses.Response(status_code=401)
         try:
             payload = decode_object(body)
@@ -337,12 +308,6 @@ class WhatsApp:
             return responses.Response()
         delivery = parse_delivery(payload, self._setup.name, self._number, self.skipped)
         return responses.Response(status_code=200 if await self._receive(delivery) else 503)
-
-    def _is_signed(self, body: bytes, signature: str) -> bool:
-        expected = hmac.new(self._setup.secrets["app_secret"].encode(), body, "sha256").hexdigest()
-        return hmac.compare_digest(
-            f"sha256={expected}".encode(), signature.encode("utf-8", "replace")
-        )
 
     async def _receive(self, delivery: Delivery) -> bool:
         """Store the messages and return True if they are stored."""
@@ -372,15 +337,10 @@ class WhatsApp:
             del self._last[next(iter(self._last))]
         return True
 
-    async def _call(
-        self, method: str, path: str, body: Any = None, **params: str
-    ) -> Mapping[str, Any]:
+    async def _call(self, method: str, path: str, body: Any = None, **params: str) -> Fields:
         reply = await self._api.ask(method, f"/{path}", json=body, params=params or None)
         if reply.status < 300 and reply.body:
             return reply.body
-        raise self._error(reply)
-
-    def _error(self, reply: Reply) -> NacreError:
         error = mapping(reply.body, "error")
         code = whole(error.get("code"))
         message = text(mapping(error, "error_data"), "details", _MAX_DETAILS) or text(
@@ -388,18 +348,18 @@ class WhatsApp:
         )
         message = message.replace(self._setup.secrets["token"], "…")
         if code is None:  # not from Meta, such as a proxy's page
-            return ChannelUnavailableError(
+            raise ChannelUnavailableError(
                 f"WhatsApp answered with status {reply.status}", retry_after=reply.retry_after
             )
         if code in _TEMPORARY_ERRORS or reply.status == 429:
             wait = _PAIR_SECONDS if code == _PAIR_LIMIT else reply.retry_after
-            return ChannelUnavailableError(f"WhatsApp: {message} ({code})", retry_after=wait)
+            raise ChannelUnavailableError(f"WhatsApp: {message} ({code})", retry_after=wait)
         if code in _TOKEN_ERRORS or reply.status == 401:
             hint = "create a permanent system user token with whatsapp_business_messaging; others expire after a day"
-            return ChannelRefusedError(f"WhatsApp refused the token: {message} ({code})", hint=hint)
+            raise ChannelRefusedError(f"WhatsApp refused the token: {message} ({code})", hint=hint)
         if reply.status >= 500:
-            return ChannelUnavailableError(f"WhatsApp: {message} ({code})")
-        return ChannelRefusedError(f"WhatsApp: {message} ({code})", hint=_HINTS.get(code))
+            raise ChannelUnavailableError(f"WhatsApp: {message} ({code})")
+        raise ChannelRefusedError(f"WhatsApp: {message} ({code})", hint=_HINTS.get(code))
 
 
 async def _read_body(request: requests.Request) -> bytes | None:

@@ -10,7 +10,7 @@ import pytest
 from nacre.home.home import open_home
 from nacre.redact.redactor import Redactor
 from nacre.settings import load_settings
-from nacre_gateway.conversation import CleanStream, responder_for
+from nacre_gateway.conversation import CleanStream
 from nacre_gateway.engine import TerminalChat
 from tests.fakes.provider import FakeProvider
 
@@ -76,7 +76,7 @@ def test_what_is_heard_in_a_terminal_is_without_secrets(tmp_path: Path) -> None:
         environ = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "NACRE_EMBEDDING_MODEL": "none"}
         settings = load_settings(folder, environ)
         home = open_home(settings)
-        talk = TerminalChat(settings, lambda: nullcontext(home), responder_for, is_owner=True)
+        talk = TerminalChat(settings, lambda: nullcontext(home), is_owner=True)
         with closing(home.database), closing(talk):
             answer = talk.ask("which token is it?", pieces.append)
     assert len(pieces) > 1

@@ -347,7 +347,10 @@ class Telemetry:
             raise UnavailableError(
                 f"traces need a library: {_LIBRARY}", hint=install_hint("telemetry")
             ) from error
-        _tell_once(tell)
+        # The logs of failed sends contain the data, so a single message replaces them.
+        logger = logging.getLogger("opentelemetry")
+        logger.propagate = False
+        logger.handlers = [_Once(tell)]
         of_this = resources.Resource(
             {
                 "service.name": service,
@@ -430,13 +433,6 @@ class Continued:
         finally:
             if token:
                 context.detach(token)
-
-
-def _tell_once(tell: Callable[[str], None]) -> None:
-    """Replace the library's logs of failed sends by a single message without the data."""
-    logger = logging.getLogger("opentelemetry")
-    logger.propagate = False
-    logger.handlers = [_Once(tell)]
 
 
 class _Once(logging.Handler):

@@ -19,13 +19,34 @@ from nacre.base import ids
 from nacre.cli import output
 from nacre.cli.command import TEXT, Group, Paper, Run, bold, dim, printable
 from nacre.cli.events import stopped_by_signals
-from nacre.cli.options import count as options_count
-from nacre.cli.options import minute, size
+from nacre.cli.options import (
+    count as options_count,
+)
+from nacre.cli.options import (
+    flag,
+    minute,
+    size,
+)
 from nacre.serve import server_web as daemon_web
 from nacre.values.memory import Quota
 from nacre_server import cluster as cluster_api
 from nacre_server import queue
 from nacre_server import worker as cluster_worker
+
+_metrics = click.option(
+    "--metrics",
+    "figures",
+    metavar="[HOST:]PORT",
+    type=TEXT,
+    help="Address and port of the Prometheus metrics.",
+)
+_otlp = click.option(
+    "--otlp",
+    "collector",
+    metavar="URL",
+    type=TEXT,
+    help="An OpenTelemetry collector for traces and metrics.",
+)
 
 
 @click.group(
@@ -47,7 +68,7 @@ def cluster() -> None:
 @cluster.command(
     "migrate", examples=["nacre server cluster migrate", "nacre server cluster migrate --citus"]
 )
-@click.option("--citus", is_flag=True, help="Distribute the tenants over the nodes of Citus.")
+@flag("--citus", "Distribute the tenants over the nodes of Citus.")
 @click.option(
     "--shards",
     type=click.IntRange(1, 1024),
@@ -55,7 +76,6 @@ def cluster() -> None:
     show_default=True,
     help="Initial number of partitions of the tenants.",
 )
-@click.pass_obj
 def migrate(run: Run, citus: bool, shards: int) -> None:
     """Migrate the server's database to this version's schema.
 
@@ -103,11 +123,7 @@ def migrate(run: Run, citus: bool, shards: int) -> None:
     multiple=True,
     help="A host name that clients use.",
 )
-@click.option(
-    "--insecure",
-    is_flag=True,
-    help="Serve other machines without encryption, behind a proxy that encrypts.",
-)
+@flag("--insecure", "Serve other machines without encryption, behind a proxy that encrypts.")
 @click.option(
     "--linger",
     type=click.FloatRange(0, 600),
@@ -115,21 +131,8 @@ def migrate(run: Run, citus: bool, shards: int) -> None:
     show_default=True,
     help="Seconds to answer after SIGTERM, while /health/ready returns 503.",
 )
-@click.option(
-    "--metrics",
-    "figures",
-    metavar="[HOST:]PORT",
-    type=TEXT,
-    help="Address and port of the Prometheus metrics.",
-)
-@click.option(
-    "--otlp",
-    "collector",
-    metavar="URL",
-    type=TEXT,
-    help="An OpenTelemetry collector for traces and metrics.",
-)
-@click.pass_obj
+@_metrics
+@_otlp
 def api(
     run: Run,
     http: str,
@@ -192,21 +195,8 @@ def api(
     show_default=True,
     help="Pause in seconds before the first retry of a failed job; then its square, its cube …",
 )
-@click.option(
-    "--metrics",
-    "figures",
-    metavar="[HOST:]PORT",
-    type=TEXT,
-    help="Address and port of the Prometheus metrics.",
-)
-@click.option(
-    "--otlp",
-    "collector",
-    metavar="URL",
-    type=TEXT,
-    help="An OpenTelemetry collector for traces and metrics.",
-)
-@click.pass_obj
+@_metrics
+@_otlp
 def worker(
     run: Run,
     jobs: int,
@@ -238,7 +228,6 @@ def worker(
     examples=["nacre server cluster jobs", "nacre server cluster jobs --retry 17"],
 )
 @click.option("--retry", metavar="JOB|all", type=TEXT, help="Retry this abandoned job, or all.")
-@click.pass_obj
 def jobs(run: Run, retry: str | None) -> None:
     """List pending, running and abandoned jobs."""
     server = cluster_api.server_of(run.settings)
@@ -299,11 +288,8 @@ def _render_jobs(paper: Paper, found: Sequence[queue.Job]) -> None:
     multiple=True,
     help="Remove this limit.",
 )
-@click.option(
-    "--remove", is_flag=True, help="Delete the space with all rows, members and keys for good."
-)
-@click.option("--yes", "-y", is_flag=True, help="With --remove: do not ask.")
-@click.pass_obj
+@flag("--remove", "Delete the space with all rows, members and keys for good.")
+@flag("--yes", "With --remove: do not ask.", "-y")
 def tenants_(
     run: Run, /, name: str | None, lift: tuple[str, ...], remove: bool, yes: bool, **limits: Any
 ) -> None:

@@ -42,16 +42,13 @@ server = Group(
     ],
 )
 @option("keys", "space")
-@click.pass_context
-def keys(context: click.Context, space: str | None) -> None:
+def keys(run: Run, space: str | None) -> None:
     """Show the keys that give programs access to a space on a server.
 
     Each key to the space, which you own, is listed with its account and expiry.
     """
-    if context.invoked_subcommand is None:
-        run: Run = context.obj
-        found = perform(run, memories_spaces.list_keys, space=space)
-        run.answer({"keys": found}, lambda paper: _render_keys(paper, found))
+    found = perform(run, memories_spaces.list_keys, space=space)
+    run.answer({"keys": found}, lambda paper: _render_keys(paper, found))
 
 
 @keys.command(
@@ -62,7 +59,6 @@ def keys(context: click.Context, space: str | None) -> None:
     ],
 )
 @options("keys-create", "space", "account", "role", "days")
-@click.pass_obj
 def create(run: Run, /, **asked: Any) -> None:
     """Create a key; it is shown once, and the server stores its hash.
 
@@ -76,7 +72,6 @@ def create(run: Run, /, **asked: Any) -> None:
 @keys.command("revoke", examples=["nacre server keys revoke 3f9a01bc"])
 @argument("keys-revoke", "id", metavar="KEY")
 @option("keys-revoke", "space")
-@click.pass_obj
 def revoke(run: Run, /, **asked: Any) -> None:
     """Revoke a key."""
     ended = perform(run, memories_spaces.revoke_key, **asked)
@@ -116,7 +111,7 @@ def _render_new(paper: Paper, made: NewKey) -> None:
         f"A key to {key.space} for {key.account}, at most {key.role}, until {day(key.expires)}:"
     )
     paper.verbatim(made.secret)
-    paper.line(dim("It is shown this once."))
+    paper.note("It is shown this once.")
 
 
 # ----------------------------------------------------------------------------
@@ -133,7 +128,6 @@ def _render_new(paper: Paper, made: NewKey) -> None:
 @argument("share", "reference", metavar="ID")
 @option("share", "space", "--with", metavar="SPACE")
 @option("share", "scope", "--as")
-@click.pass_obj
 def share(run: Run, /, **asked: Any) -> None:
     """Copy a memory into the space of a team or an organisation.
 
@@ -147,7 +141,7 @@ def share(run: Run, /, **asked: Any) -> None:
 def _render_share(paper: Paper, done: Shared) -> None:
     how = "Shared with" if done.is_new else "Up to date in"
     paper.line(f"{how} ", bold(done.space), f"  {done.memory.subject}", hang=2)
-    paper.line(dim(f"{short_id(done.memory)}, {done.memory.scope}"), indent=2)
+    paper.note(f"{short_id(done.memory)}, {done.memory.scope}", indent=2)
 
 
 # ----------------------------------------------------------------------------
@@ -163,15 +157,14 @@ def _render_share(paper: Paper, done: Shared) -> None:
         "nacre server spaces members ferry-team --add anna --role member",
     ],
 )
-@click.pass_context
-def spaces(context: click.Context) -> None:
+def spaces(run: Run) -> None:
     """Show shared spaces on a server and their members.
 
     A space is the memory of a person, a team or an organisation. You write to your own (storage.tenant); recall also
     reads those that storage.spaces names. nacre server share copies a memory into one.
     """
-    if context.invoked_subcommand is None:
-        _list_spaces(context.obj)
+    found = perform(run, memories_spaces.list_spaces)
+    run.answer({"spaces": found}, _render_spaces, found)
 
 
 @spaces.command(
@@ -185,7 +178,6 @@ def spaces(context: click.Context) -> None:
 @argument("spaces-create", "space", metavar="SPACE")
 @option("spaces-create", "kind")
 @option("spaces-create", "raising", "--raise")
-@click.pass_obj
 def create_spaces(run: Run, /, **asked: Any) -> None:
     """Create a space that you own.
 
@@ -212,7 +204,6 @@ def create_spaces(run: Run, /, **asked: Any) -> None:
 @click.option(
     "--remove", metavar="ACCOUNT", type=TEXT, help="Remove an account and revoke its keys."
 )
-@click.pass_obj
 def members(run: Run, space: str | None, add: str | None, role: str, remove: str | None) -> None:
     """List the members of a space that you own; add or remove one.
 
@@ -239,25 +230,17 @@ def members(run: Run, space: str | None, add: str | None, role: str, remove: str
     "log", examples=["nacre server spaces log", "nacre server spaces log --limit 200 --json"]
 )
 @options("spaces-log", "limit")
-@click.pass_obj
 def log(run: Run, limit: int) -> None:
     """List the operations in your space, newest first, without texts."""
     found = perform(run, memories_spaces.list_log, limit=limit)
     run.answer({"log": found}, lambda paper: _render_log(paper, found))
 
 
-def _list_spaces(run: Run) -> None:
-    found = perform(run, memories_spaces.list_spaces)
-    run.answer({"spaces": found}, lambda paper: _render_spaces(paper, found))
-
-
 def _render_spaces(paper: Paper, found: Sequence[Space]) -> None:
     if not found:
         paper.line("You belong to no space.")
-        paper.line(
-            dim(
-                "nacre server spaces create NAME makes one; without any, this memory is yours alone."
-            ),
+        paper.note(
+            "nacre server spaces create NAME makes one; without any, this memory is yours alone.",
             indent=2,
         )
         return

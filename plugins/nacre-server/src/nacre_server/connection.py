@@ -123,7 +123,18 @@ def connect(
     ``patience`` is the number of seconds a statement waits for data from the server, by default
     unlimited, for long statements. Raises UnusableStoreError, and MissingStoreError if the connection fails.
     """
-    parts = _parse_url(url)
+    try:
+        parts = conninfo_to_dict(url)
+    except psycopg.Error:
+        parts = {"host": "@"}
+    ports = str(parts.get("port") or 0).replace(",", "")
+    # An unencoded @, / or ? of a password would be read as a server or database, and be shown.
+    if "@" in f"{parts.get('host')}{parts.get('dbname')}" or not ports.isdigit():
+        raise UnusableStoreError(
+            "NACRE_DB is not the address of a PostgreSQL server",
+            hint="write postgresql://login:password@server:5432/database; in a password, write @ as %40, / as %2F, "
+            "? as %3F and % as %25",
+        )
     try:
         connection = _Connection.connect(
             url,
@@ -144,26 +155,6 @@ def connect(
     connection.adapters.register_loader("numeric", _NumericLoader)
     connection.adapters.register_loader("bool", _BoolLoader)
     return connection
-
-
-def _parse_url(url: str) -> dict[str, Any]:
-    """Parse a database URL.
-
-    Refuses a password with unencoded ``@``, ``/`` or ``?``, which would be read as a server or
-    database and be shown.
-    """
-    try:
-        parts = conninfo_to_dict(url)
-    except psycopg.Error:
-        parts = {"host": "@"}
-    ports = str(parts.get("port") or 0).replace(",", "")
-    if "@" in f"{parts.get('host')}{parts.get('dbname')}" or not ports.isdigit():
-        raise UnusableStoreError(
-            "NACRE_DB is not the address of a PostgreSQL server",
-            hint="write postgresql://login:password@server:5432/database; in a password, write @ as %40, / as %2F, "
-            "? as %3F and % as %25",
-        )
-    return parts
 
 
 @contextlib.contextmanager

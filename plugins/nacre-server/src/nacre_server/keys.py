@@ -62,7 +62,16 @@ class Calls:
                 self._fresh[bearer.space] += 0
                 self._fold(registry, now)
             if self._known[bearer.space] + self._fresh[bearer.space] >= limit:
-                raise _quota_error(bearer.space, limit, now)
+                midnight = now.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(
+                    days=1
+                )
+                seconds = int((midnight - now).total_seconds()) + 1
+                hint = "wait until midnight (UTC), or ask for more: nacre server cluster tenants NAME --calls"
+                raise QuotaSpentError(
+                    f"{bearer.space} has used its {limit:,} requests for today",
+                    seconds=seconds,
+                    hint=hint,
+                )
             self._fresh[bearer.space] += 1
 
     def fold(self, registry: Registry) -> None:
@@ -78,17 +87,6 @@ class Calls:
             self._known[space] = int(total)
             self._fresh[space] = 0
         self._folded = now
-
-
-def _quota_error(space: str, limit: int, now: datetime) -> QuotaSpentError:
-    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
-    seconds = int((midnight - now).total_seconds()) + 1
-    hint = "wait until midnight (UTC), or ask for more: nacre server cluster tenants NAME --calls"
-    return QuotaSpentError(
-        f"{space} has used its {limit:,} requests for today",
-        seconds=seconds,
-        hint=hint,
-    )
 
 
 T = TypeVar("T")

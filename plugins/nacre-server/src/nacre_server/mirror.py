@@ -13,64 +13,18 @@ from nacre.base.frozen import frozen
 from nacre.base.sql import quoted
 from nacre.store.schema import Database, Indexed, Row
 
-TABLES = (
-    "sessions",
-    "turns",
-    "memories",
-    "tags",
-    "confirmations",
-    "links",
-    "mentions",
-    "memory_names",
-    "claims",
-    "claims_waiting",
-    "conflicts",
-    "candidates",
-    "unsettled",
-    "stale_memories",
-    "projects",
-    "project_keys",
-    "project_dependencies",
-    "vault_files",
-    "files",
-    "file_uses",
-    "session_files",
-    "passages",
-    "turn_passages",
-    "passage_bits",
-    "memory_vectors",
-    "embedding",
-    "other_passages",
-    "other_turn_passages",
-    "other_passage_bits",
-    "other_memory_vectors",
-    "other_embedding",
-    "usage",
-    "uses",
-    "usage_values",
-    "co_recall",
-    "review_queue",
-    "operations",
-    "intents",
-    "touched",
-    "tombstones",
-    "standing_retirements",
-    "forgetting_values",
-    "archived",
-    "archive_segments",
-    "transcript_cursors",
-    "ingest_log",
-    "model_calls",
-    "model_health",
-    "model_answers",
-    "traces",
-    "code_projects",
-    "code_files",
-    "code_symbols",
-    "code_edges",
-    "code_outside",
-    "code_mentions",
-    "code_mentions_read",
+TABLES = tuple(
+    (
+        "sessions turns memories tags confirmations links mentions memory_names claims "
+        "claims_waiting conflicts candidates unsettled stale_memories projects project_keys "
+        "project_dependencies vault_files files file_uses session_files passages "
+        "turn_passages passage_bits memory_vectors embedding other_passages "
+        "other_turn_passages other_passage_bits other_memory_vectors other_embedding usage "
+        "uses usage_values co_recall review_queue operations intents touched tombstones "
+        "standing_retirements forgetting_values archived archive_segments transcript_cursors "
+        "ingest_log model_calls model_health model_answers traces code_projects code_files "
+        "code_symbols code_edges code_outside code_mentions code_mentions_read"
+    ).split()
 )
 """Copied tables: parents before children, and tables modified by triggers after the tables with those triggers."""
 
@@ -200,7 +154,20 @@ class Mirror:
     def _write(self, table: _Table, rows: Sequence[Row]) -> int:
         if rows:
             with self._target.transaction():
-                self._target.many(_upsert(table), rows)
+                columns = ", ".join(map(quoted, table.columns))
+                others = [
+                    quoted(name) for at, name in enumerate(table.columns) if at not in table.keys
+                ]
+                resolution = (
+                    f"UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in others)}"
+                    if others
+                    else "NOTHING"
+                )
+                self._target.many(
+                    f"INSERT INTO {table.name} ({columns}) VALUES ({', '.join('?' * len(table.columns))}) "  # noqa: S608
+                    f"ON CONFLICT ({', '.join(table.key_columns)}) DO {resolution}",
+                    rows,
+                )
         return len(rows)
 
     def _pairs(self, table: _Table) -> Iterator[tuple[Row | None, Row | None]]:
@@ -254,17 +221,3 @@ def _read(database: Database, table: _Table) -> Iterator[Row]:
             if len(page) == _ROWS_PER_PAGE
             else []
         )
-
-
-def _upsert(table: _Table) -> str:
-    columns = ", ".join(map(quoted, table.columns))
-    others = [quoted(name) for at, name in enumerate(table.columns) if at not in table.keys]
-    resolution = (
-        f"UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in others)}"
-        if others
-        else "NOTHING"
-    )
-    return (
-        f"INSERT INTO {table.name} ({columns}) VALUES ({', '.join('?' * len(table.columns))}) "  # noqa: S608
-        f"ON CONFLICT ({', '.join(table.key_columns)}) DO {resolution}"
-    )

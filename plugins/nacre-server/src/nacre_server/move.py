@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from hashlib import sha256
@@ -41,7 +41,7 @@ from nacre.values.recall import RecallQuery, RecallResult
 from nacre.values.reports import OnProgress, Progress
 from nacre.values.session import Deeds
 from nacre.vault.files import LEDGER, Vault
-from nacre_server.mirror import Mirror, Mirrored, Stamp
+from nacre_server.mirror import Mirror, Mirrored
 
 
 @frozen
@@ -67,40 +67,36 @@ def documents_of(vault: Vault) -> Documents:
     return Documents(count, size, len(lines), digest.hexdigest())
 
 
-def carry_documents(source: Vault, target: Vault, keep: Callable[[str, bytes], object]) -> int:
-    """Make the target's documents equal to the source's; return the number written.
+def carry_documents(source: Vault, home: Home) -> int:
+    """Make a home's documents equal to those of a vault; return the number written.
 
-    ``keep`` receives each document before it is removed or replaced. Raises EditConflictError if
-    another process writes to the target.
+    Raises EditConflictError if another process writes to the home.
     """
+    target = home.vault
     written, source_paths = 0, set()
     for path, data in _read_documents(source):
         source_paths.add(path)
         present = _present(target, path)
         if present != data:
             if present is not None:
-                keep(path, present)
+                _keep(home, path, present)
             target.write_bytes(path, data, base=None if present is None else bytes_hash(present))
             written += 1
     for path in set(target.paths()) - source_paths:
-        keep(path, _present(target, path) or b"")
+        _keep(home, path, _present(target, path) or b"")
         target.remove(path)
         written += 1
-    return written + _carry_ledger(source, target)
-
-
-def _carry_ledger(source: Vault, target: Vault) -> int:
-    """Append missing lines. A line that only the target has belongs to another memory."""
-    lines, present = _ledger(source), _ledger(target)
-    if not set(present) <= set(lines):
+    lines, kept = _ledger(source), set(_ledger(target))
+    # A line that only the target has belongs to another memory.
+    if not kept <= set(lines):
         raise EditConflictError(
             f"{target.root}/{LEDGER} has entries that are not from the memory to be moved",
             hint="move it to an empty home, or to another tenant",
         )
-    missing = [line for line in lines if line not in set(present)]
+    missing = [line for line in lines if line not in kept]
     if missing:
         target.append(LEDGER, [line.decode("utf-8", "replace") for line in missing])
-    return len(missing)
+    return written + len(missing)
 
 
 def _read_documents(vault: Vault) -> Iterator[tuple[str, bytes]]:
@@ -191,28 +187,6 @@ def claim_tenant(server: Home, moved: Moved) -> None:
         server.database.run("begin_move", id=moved.id)
 
 
-def require_own(folder: Home, moved: Moved | None, address: str, tenant: str) -> None:
-    """Check that the folder is empty, or unchanged since it was moved to that tenant.
-
-    Raises ConflictError.
-    """
-    is_former = moved and moved.is_whole and (moved.server, moved.tenant) == (address, tenant)
-    if not is_former and not is_empty(folder):
-        raise ConflictError(
-            f"{folder.settings.home} already has its own memory",
-            hint="use an empty home: nacre --home FOLDER move --from …",
-        )
-    seen_files, pending, _ = folder.files.seen_now()
-    edited = {
-        path for path, now in folder.vault.times().items() if seen_files.get(path) != now
-    } - pending
-    if edited:
-        raise ConflictError(
-            f"{len(edited)} files of {folder.settings.vault} were edited since, including {min(edited)}",
-            hint="move them out of the vault, then run the command again",
-        )
-
-
 def _file(settings: Settings) -> Path:
     return settings.home / "moved.json"
 
@@ -250,12 +224,12 @@ def questions_for(home: Home, most: int) -> list[str]:
 
 
 def compare_answers(
-    first_home: Home, second_home: Home, questions: Sequence[str], notify: Callable[[int], object]
+    first_home: Home, second_home: Home, questions: Sequence[str], notify: OnProgress
 ) -> SameAnswers:
     """Ask both homes, without counting usage."""
     same = first = 0
     differing = []
-    for number, question in enumerate(questions):
+    for number, question in enumerate(questions, start=1):
         answers = [
             _answer_ids(recall(home, RecallQuery(question, update=False, turns=_TURNS_PER_ANSWER)))
             for home in (first_home, second_home)
@@ -264,7 +238,7 @@ def compare_answers(
         first += answers[0][:1] == answers[1][:1]
         if answers[0] != answers[1]:
             differing.append(question)
-        notify(number + 1)
+        notify(Progress("questions", number, len(questions)))
     return SameAnswers(len(questions), same, first, tuple(differing[:5]))
 
 
@@ -402,7 +376,22 @@ def _from_server(
         else local
     )
     with _open_ends(at_rest, remote) as (folder, server), _lock_ends(folder, server):
-        require_own(folder, read_moved(local), address, tenant)
+        moved = read_moved(local)
+        is_former = moved and moved.is_whole and (moved.server, moved.tenant) == (address, tenant)
+        if not is_former and not is_empty(folder):
+            raise ConflictError(
+                f"{folder.settings.home} already has its own memory",
+                hint="use an empty home: nacre --home FOLDER move --from …",
+            )
+        seen_files, pending, _ = folder.files.seen_now()
+        edited = {
+            path for path, now in folder.vault.times().items() if seen_files.get(path) != now
+        } - pending
+        if edited:
+            raise ConflictError(
+                f"{len(edited)} files of {folder.settings.vault} were edited since, including {min(edited)}",
+                hint="move them out of the vault, then run the command again",
+            )
         write_moved(local, Moved(str(folder.ids()), address, tenant, is_whole=True))
         new = replace(local, database=local.database.with_name(f"{local.database.name}.moving"))
         with contextlib.closing(open_home(new)) as fresh:
@@ -442,17 +431,10 @@ def _carry(source: Home, target: Home, number: int, notify: OnProgress) -> MoveR
     fold_usage(source)
     fold_notes(source)
     apply_intents(source)
-    written = carry_documents(
-        source.vault, target.vault, lambda path, data: _keep(target, path, data)
-    )
+    written = carry_documents(source.vault, target)
     mirrored = _carry_rows(source, target, notify)
     questions = questions_for(source, number)
-    answers = compare_answers(
-        source,
-        target,
-        questions,
-        lambda compared: notify(Progress("questions", compared, len(questions))),
-    )
+    answers = compare_answers(source, target, questions, notify)
     server = target if target.database.server else source
     return MoveReport(
         place=_place(target),
@@ -484,7 +466,15 @@ def _carry_rows(source: Home, target: Home, notify: OnProgress) -> Mirrored:
     expected = sum(source.memories.counts().values()) + sum(
         turns or 0 for _, _, turns, *_ in source.sessions.counts()
     )
-    mirror = Mirror(source.database, target.database, _stamps(target))
+    times, pages = target.vault.times(), target.vault.pages()
+
+    def file(row: dict[str, Any]) -> dict[str, Any]:
+        return row | {"mtime_ns": times[row["path"]][0]} if row["path"] in times else row
+
+    def project(row: dict[str, Any]) -> dict[str, Any]:
+        return row | {"mtime_ns": pages.get(row["slug"], 0)}
+
+    mirror = Mirror(source.database, target.database, {"vault_files": file, "projects": project})
     mirror.number_above()
     rows_read: dict[str, int] = {}
 
@@ -509,19 +499,6 @@ def _carry_rows(source: Home, target: Home, notify: OnProgress) -> Mirrored:
     return mirrored
 
 
-def _stamps(target: Home) -> dict[str, Stamp]:
-    """Return functions that set rows to the target's times of files and versions of documents."""
-    times, pages = target.vault.times(), target.vault.pages()
-
-    def file(row: dict[str, Any]) -> dict[str, Any]:
-        return row | {"mtime_ns": times[row["path"]][0]} if row["path"] in times else row
-
-    def project(row: dict[str, Any]) -> dict[str, Any]:
-        return row | {"mtime_ns": pages.get(row["slug"], 0)}
-
-    return {"vault_files": file, "projects": project}
-
-
 def _index(home: Home, notify: OnProgress, *, is_new: bool) -> int:
     """Build missing full text and return the number of rows. A server analyses its rows before and after."""
     if is_new and home.database.server:
@@ -530,12 +507,12 @@ def _index(home: Home, notify: OnProgress, *, is_new: bool) -> int:
     turns = home.database.column("list_turns_unindexed")
     total = len(memories) + len(turns)
     for at in range(0, len(memories), _INDEX_PORTION):
-        with home.database.transaction():
+        with home.transaction():
             home.memories.index_again(memories[at : at + _INDEX_PORTION])
         notify(Progress("words", at, total))
     for at in range(0, len(turns), _INDEX_PORTION):
         rows = turns[at : at + _INDEX_PORTION]
-        with home.database.transaction():
+        with home.transaction():
             stored_turns = home.sessions.by_rows(rows).items()
             home.deeds.index_again(
                 [Deeds(row, stored.turn.tool_calls) for row, stored in stored_turns]

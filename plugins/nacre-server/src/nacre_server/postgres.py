@@ -97,15 +97,11 @@ def telling_nodes(connection: psycopg.Connection[Any], settings: Mapping[str, st
     )
 
 
-def distribute(
-    connection: psycopg.Connection[Any],
-    shards: int = SHARDS,
-    tell: Callable[[str], object] = lambda _: None,
-) -> Distributed:
+def distribute(connection: psycopg.Connection[Any], shards: int = SHARDS) -> Distributed:
     """Distribute the rows of a migrated server by tenant.
 
     Distributed tables stay as they are. New nodes receive the data that Citus does not copy by
-    itself. ``tell`` is called with each table's name first. Blocks all writers. Raises
+    itself. Blocks all writers. Raises
     UnusableStoreError, NotAllowed, psycopg.Error.
     """
     if not _run(connection, "has_citus"):
@@ -128,7 +124,6 @@ def distribute(
         _run(connection, "be_quiet")
         local_tables = [name for (name,) in _run(connection, "list_local")]
         for name in local_tables:
-            tell(name)
             _run(
                 connection,
                 "distribute_first" if name == "nacre_rows.memories" else "distribute_beside",
@@ -605,10 +600,8 @@ _PAUSE_SECONDS = 0.01
 class ServerLock(FileLock):
     """A lock that one process of a tenant holds, on any machine. The server frees it when the connection ends."""
 
-    def __init__(
-        self, database: PostgresDatabase, name: str, patience_seconds: float = PATIENCE_SECONDS
-    ) -> None:
-        super().__init__(Path(name), patience_seconds)
+    def __init__(self, database: PostgresDatabase, name: str) -> None:
+        super().__init__(Path(name), PATIENCE_SECONDS)
         self._db = database
         self._name = name
 

@@ -18,7 +18,6 @@ from nacre_server.registry import Registry
 
 if TYPE_CHECKING:
     import procrastinate
-    from procrastinate import jobs
 else:
     procrastinate = Module("procrastinate")
 
@@ -59,23 +58,29 @@ def queue_of(
         raise UnavailableError(
             "a cluster's jobs need a library: procrastinate", hint=install_hint("cluster")
         )
-    from nacre_server.retries import Retries  # noqa: PLC0415 - needs the library
 
-    _be_quiet()
+    class Retries(procrastinate.BaseRetryStrategy):
+        def get_retry_decision(
+            self, *, exception: BaseException, job: procrastinate.jobs.Job
+        ) -> procrastinate.RetryDecision | None:
+            tried = job.attempts + 1
+            if tried >= MOST_TRIES and not isinstance(exception, AWAY):
+                return None
+            return procrastinate.RetryDecision(
+                retry_in={"seconds": backoff ** min(tried, MOST_TRIES - 1)}
+            )
+
+    for name in ("procrastinate", "psycopg.pool"):
+        # The logs may contain addresses and texts.
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     options = f"{conninfo_to_dict(url).get('options') or ''} -c search_path={_SCHEMA}"
     app = procrastinate.App(
         connector=procrastinate.PsycopgConnector(
             conninfo=url, kwargs={"options": options}, min_size=1, max_size=4, timeout=patience
         )
     )
-    app.task(name=TEND, queue=QUEUE, retry=Retries(MOST_TRIES, backoff, AWAY))(tend)
+    app.task(name=TEND, queue=QUEUE, retry=Retries())(tend)
     return app
-
-
-def _be_quiet() -> None:
-    """Silence the libraries' logs, which may contain addresses and texts."""
-    for name in ("procrastinate", "psycopg.pool"):
-        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
 
 
 def prepare_queue(url: str) -> None:
@@ -93,7 +98,9 @@ def list_jobs(url: str) -> list[Job]:
     """Return the pending, running and failed jobs."""
     with queue_of(url).open() as app:
         return [
-            _job(job) for job in app.job_manager.list_jobs(queue=QUEUE) if job.status != "succeeded"
+            Job(job.id or 0, job.lock or "", str(job.status), job.attempts, job.scheduled_at)
+            for job in app.job_manager.list_jobs(queue=QUEUE)
+            if job.status != "succeeded"
         ]
 
 
@@ -111,10 +118,6 @@ def retry_failed(url: str, number: int | None) -> int:
         for item in failed:
             app.job_manager.retry_job_by_id(item, datetime.now(UTC))
         return len(failed)
-
-
-def _job(job: jobs.Job) -> Job:
-    return Job(job.id or 0, job.lock or "", str(job.status), job.attempts, job.scheduled_at)
 
 
 def deferred(app: procrastinate.App) -> Callable[[str], Any]:

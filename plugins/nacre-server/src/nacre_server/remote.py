@@ -93,11 +93,11 @@ class Connection:
             timeout=httpx2.Timeout(_TIMEOUT_SECONDS, connect=_CONNECT_SECONDS),
         )
 
-    def ask(self, operation: str, answer: type[T], **fields: Any) -> T:
-        """Send a request with these fields and return the parsed response."""
+    def ask(self, operation: str, answer: type[T], **request: Any) -> T:
+        """Send a request and return the parsed response."""
         try:
             with self._client.stream(
-                "POST", f"/api/v1/{operation}", content=json.encode(fields)
+                "POST", f"/api/v1/{operation}", content=json.encode(request)
             ) as response:
                 data = bytearray()
                 for piece in response.iter_bytes():
@@ -110,7 +110,27 @@ class Connection:
                 hint="nothing is lost: changes are sent when it is reachable again",
             ) from None
         if response.status_code != 200:
-            raise _refusal(response.status_code, bytes(data))
+            try:
+                problem = json.parse(bytes(data))
+            except (ValueError, RecursionError):
+                problem = {}
+            problem = problem if isinstance(problem, dict) else {}
+            message = str(
+                problem.get("detail") or problem.get("title") or f"status {response.status_code}"
+            )[:500]
+            hint = str(problem.get("hint") or "")[:500]
+            if response.status_code == 401:
+                raise NotAllowedError(
+                    "the server rejects the key",
+                    hint="create a new one: nacre server keys create; then nacre server remote add",
+                )
+            if response.status_code in (403, 404, HTTPStatus.INSUFFICIENT_STORAGE):
+                raise NotAllowedError(f"the server refuses: {message}", hint=hint)
+            if response.status_code in (429, 503) or response.status_code >= 500:
+                raise RemoteUnreachableError(
+                    f"the server cannot answer now: {message}", hint=hint or "it will be retried"
+                )
+            raise RemoteRefusedError(f"the server refuses: {message}", hint=hint)
         try:
             parsed: T = json.decode(bytes(data), answer)
         except (msgspec.DecodeError, msgspec.ValidationError):
@@ -172,28 +192,6 @@ def keep_key(settings: Settings, secret: str) -> None:
         credentials.keep(settings, _CREDENTIAL_NAME, secret)
     else:
         credentials.drop(settings, _CREDENTIAL_NAME)
-
-
-def _refusal(status: int, body: bytes) -> NacreError:
-    try:
-        parsed = json.parse(body)
-    except (ValueError, RecursionError):
-        parsed = {}
-    problem = parsed if isinstance(parsed, dict) else {}
-    message = str(problem.get("detail") or problem.get("title") or f"status {status}")[:500]
-    hint = str(problem.get("hint") or "")[:500]
-    if status == 401:
-        return NotAllowedError(
-            "the server rejects the key",
-            hint="create a new one: nacre server keys create; then nacre server remote add",
-        )
-    if status in (403, 404, HTTPStatus.INSUFFICIENT_STORAGE):
-        return NotAllowedError(f"the server refuses: {message}", hint=hint)
-    if status in (429, 503) or status >= 500:
-        return RemoteUnreachableError(
-            f"the server cannot answer now: {message}", hint=hint or "it will be retried"
-        )
-    return RemoteRefusedError(f"the server refuses: {message}", hint=hint)
 
 
 # -- Values exchanged between a machine and a server, and the results ------------------------------
@@ -298,9 +296,6 @@ def digest(data: bytes | None) -> str | None:
 def name_of(path: str) -> str:
     """Return the hash of a path, for places where the path must not appear."""
     return bytes_hash(path.encode("utf-8", "surrogatepass")).hex()
-
-
-# -- Requests of users and machines ----------------------------------------------------------------
 
 
 MOST_NAMES = 20_000
@@ -456,16 +451,12 @@ def bring_in(home: Home, server: Connection, state: State) -> tuple[State, int, 
 
 
 def give(
-    home: Home,
-    server: Connection,
-    state: State,
-    keep: Callable[[State], None],
-    tell: Callable[[int, int], object],
+    home: Home, server: Connection, state: State, notify: OnProgress
 ) -> tuple[State, int, tuple[tuple[str, str], ...]]:
     """Send local changes; return their number, and documents that stay local with reasons.
 
-    After each part ``keep`` receives the state, and ``tell`` the number sent and in total. Raises
-    RemoteMovedError if the server has another version of a document.
+    The state is stored after each part. Raises RemoteMovedError if the server has another version of a
+    document.
     """
     local = documents_here(home)
     names = state.seen.keys() - {name_of(path) for path in local}
@@ -493,9 +484,9 @@ def give(
         ]
         state = _push(home, server, state, documents)
         state = state.having({path: changes[path].after for path in part})
-        keep(state)
+        write_state(home.settings, state)
         sent += len(part)
-        tell(sent, len(changes))
+        notify(Progress("documents", sent, len(changes)))
     return state if sent else _push(home, server, state, []), sent, tuple(sorted(held_back.items()))
 
 
@@ -527,7 +518,14 @@ def _plan(
     names = {name_of(path) for path in local}
     changed = {path for path, data in local.items() if digest(data) != state.knows(path)}
     if not changed and state.seen.keys() <= names:
-        return _plan_taking(local, ledger, remote_files, lines)
+        changes = {
+            path: FileChange(local.get(path), data)
+            for path, data in remote_files.items()
+            if local.get(path) != data
+        }
+        if lines:
+            changes[LEDGER] = FileChange(ledger, merge_ledgers(ledger, lines))
+        return Plan(None, changes, given_up=united_in(changes))
     needed = ({name_of(path) for path in changed} | (state.seen.keys() - names)) & state.seen.keys()
     base: dict[str, bytes] = {path: data for path, data in local.items() if path not in changed}
     base |= versions(sorted(needed))
@@ -537,19 +535,6 @@ def _plan(
     return plan
 
 
-def _plan_taking(
-    local: Tree, ledger: bytes, remote: Mapping[str, bytes | None], lines: bytes
-) -> Plan:
-    changes = {
-        path: FileChange(local.get(path), data)
-        for path, data in remote.items()
-        if local.get(path) != data
-    }
-    if lines:
-        changes[LEDGER] = FileChange(ledger, merge_ledgers(ledger, lines))
-    return Plan(None, changes, given_up=united_in(changes))
-
-
 def _versions_of(server: Connection, state: State) -> Callable[[list[str]], Tree]:
     """Return a function that returns contents of the last common state by hashes of paths."""
 
@@ -557,9 +542,8 @@ def _versions_of(server: Connection, state: State) -> Callable[[list[str]], Tree
         contents: dict[str, bytes] = {}
         for start in range(0, len(names), MOST_NAMES):
             part = names[start : start + MOST_NAMES]
-            for document in server.ask(
-                "remote-versions", list[ServerDocument], at=state.at, names=part
-            ):
+            answer = server.ask("remote-versions", list[ServerDocument], at=state.at, names=part)
+            for document in answer:
                 contents[document.path] = (document.text or "").encode()
         return contents
 
@@ -637,13 +621,9 @@ _Pair = tuple[StoredTurn, PushedTurn]
 
 
 def send_turns(
-    home: Home,
-    server: Connection,
-    state: State,
-    keep: Callable[[State], None],
-    tell: Callable[[int], object],
+    home: Home, server: Connection, state: State, notify: OnProgress
 ) -> tuple[State, int]:
-    """Send new turns and return their number. ``keep`` receives the state after each part."""
+    """Send new turns and return their number. The state is stored after each part."""
     state = _check_state(home, state)
     sent = 0
     while batch := _next(home, state.turn):
@@ -657,9 +637,9 @@ def send_turns(
             server.ask("remote-turns", int, sessions=sessions)
             last, _ = part[-1]
             state = replace(state, turn=last.row, turn_id=last.turn.id)
-            keep(state)
+            write_state(home.settings, state)
             sent += len(part)
-            tell(sent)
+            notify(Progress("turns", sent, sent))
     return state, sent
 
 
@@ -726,8 +706,6 @@ _LOCK_WAIT_SECONDS = 20.0
 )
 def add_remote(
     home: Home,
-    on_progress: OnProgress | None = None,
-    *,
     url: Annotated[
         str, bounds("The address of nacre serve: https://…, or http:// on this machine.")
     ],
@@ -735,6 +713,7 @@ def add_remote(
         str, bounds("A key for the space, from nacre server keys create.", max_length=500)
     ] = "",
     private: Annotated[bool, bounds("Also send private memories and sessions.")] = True,
+    on_progress: OnProgress | None = None,
 ) -> Exchanged:
     """Store the address and key, if the key opens a space of the user, and exchange for the first time.
 
@@ -749,9 +728,10 @@ def add_remote(
         server.ask("remote-changes", ServerChanges, since=far, ledger_since=far)
     if key:
         keep_key(home.settings, secret)
+    settings = home.settings
     for name, value in (("remote.url", url), ("remote.private", private)):
-        write_setting(home.settings.config, name, value)
-    settings = home.settings.having("remote.url", url).having("remote.private", private)
+        write_setting(settings.config, name, value)
+        settings = settings.having(name, value)
     return exchange(replace(home, settings=settings), on_progress)
 
 
@@ -801,13 +781,7 @@ def exchange(home: Home, on_progress: OnProgress | None = None) -> Exchanged:
             result, state = _documents(home, server, state, notify)
             turns = 0
             if home.settings.flag("remote.private"):
-                state, turns = send_turns(
-                    home,
-                    server,
-                    state,
-                    lambda new_state: write_state(home.settings, new_state),
-                    lambda sent: notify(Progress("turns", sent, sent)),
-                )
+                state, turns = send_turns(home, server, state, notify)
             write_state(home.settings, state)
         if result.received:
             write_listings(home)
@@ -837,13 +811,7 @@ def _documents(
             before = what_is_here(home)
             went = 0
             if before != state.here:
-                state, went, held_back = give(
-                    home,
-                    server,
-                    state,
-                    lambda new_state: write_state(home.settings, new_state),
-                    lambda sent_so_far, all_: notify(Progress("documents", sent_so_far, all_)),
-                )
+                state, went, held_back = give(home, server, state, notify)
         except RemoteMovedError as error:
             reason, state = error.message, read_state(home.settings)
             continue
@@ -921,7 +889,6 @@ _PERSON = "person"
 @operation("remote-changes", by_key=True)
 def tell_changes(
     home: Home,
-    *,
     since: Annotated[_Number, bounds("The last version that the caller has.")] = 0,
     ledger_since: Annotated[
         _Number, bounds("The last line of the ledger that the caller has.")
@@ -1015,7 +982,7 @@ def take_turns(
     """
     _require_own(home)
     gate = Gate(home)
-    with home.database.transaction():
+    with home.transaction():
         gate.refresh()
         new = sum(_take_session(home, gate, session) for session in sessions)
         if new:

@@ -8,10 +8,16 @@ from typing import TYPE_CHECKING
 import click
 
 from nacre.base.json import to_plain
-from nacre.cli import output
 from nacre.cli.command import Command, DefaultGroup, Paper, Run, bold, dim
 from nacre.cli.operations import ask, perform
-from nacre.cli.options import argument, count, option, size
+from nacre.cli.options import (
+    YES,
+    argument,
+    count,
+    flag,
+    option,
+    size,
+)
 from nacre.cli.writer import MAX_KEY_CHARACTERS, check_key
 from nacre.home import views
 from nacre_server import move as care_move
@@ -33,15 +39,13 @@ _MOST = 10
         "nacre server remote remove",
     ],
 )
-@click.pass_context
-def remote(context: click.Context) -> None:
+def remote(run: Run) -> None:
     """Keep this machine in sync with your memory on a server.
 
     Memories go both ways, and are merged as in nacre sync; sessions go there. All of it is without secrets before it
     leaves. What agents are given comes from this machine, also when the server is away.
     """
-    if context.invoked_subcommand is None:
-        _show(context.obj)
+    _show(run)
 
 
 @remote.command(
@@ -58,8 +62,7 @@ def remote(context: click.Context) -> None:
     default=True,
     help="Whether private memories and sessions go there, too. Else only memories that are personal or public do.",
 )
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@click.pass_obj
+@YES
 def add(run: Run, url: str, private: bool, yes: bool) -> None:
     """Sync this home with your space on a server.
 
@@ -69,19 +72,23 @@ def add(run: Run, url: str, private: bool, yes: bool) -> None:
     run.keeps_history = False
     place = connection.check_url(url)
     key = _key(run)
+    found = ask(run, views.Listing, "list", limit=1)
+    what = (
+        f"your memories ({found.total:,}) and sessions"
+        if private
+        else "memories that are not private"
+    )
     run.confirm(
-        _question(run, place, private=private),
+        f"Send {what} to {place}, and keep both in step?",
         yes=yes,
         refusal="memories leave this machine: --yes says so",
     )
-    with output.shown(run) as notify:
-        done = perform(run, connection.add_remote, notify, url=url, key=key, private=private)
+    done = perform(run, connection.add_remote, url=url, key=key, private=private)
     run.answer(done, lambda paper: _tell(paper, done, is_first=True))
 
 
 @remote.command("sync", examples=["nacre server remote sync", "nacre server remote sync --json"])
-@click.option("--quiet", is_flag=True, help="Say nothing; nacre server remote tells how it ended.")
-@click.pass_obj
+@flag("--quiet", "Say nothing; nacre server remote tells how it ended.")
 def sync(run: Run, quiet: bool) -> None:
     """Sync with the server now.
 
@@ -91,8 +98,7 @@ def sync(run: Run, quiet: bool) -> None:
     if quiet:
         connection.exchange_quietly(run.home)
         return
-    with output.shown(run) as notify:
-        done = perform(run, connection.exchange, notify)
+    done = perform(run, connection.exchange)
     run.home.problems[:] = done.problems
     run.answer(done, lambda paper: _tell(paper, done))
 
@@ -100,8 +106,7 @@ def sync(run: Run, quiet: bool) -> None:
 @remote.command(
     "remove", examples=["nacre server remote remove", "nacre server remote remove --yes"]
 )
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@click.pass_obj
+@YES
 def remove(run: Run, yes: bool) -> None:
     """Stop syncing with the server.
 
@@ -129,16 +134,6 @@ def _key(run: Run) -> str:
     return check_key(sys.stdin.read(MAX_KEY_CHARACTERS).strip(), "standard input")
 
 
-def _question(run: Run, url: str, *, private: bool) -> str:
-    found = ask(run, views.Listing, "list", limit=1)
-    what = (
-        f"your memories ({found.total:,}) and sessions"
-        if private
-        else "memories that are not private"
-    )
-    return f"Send {what} to {url}, and keep both in step?"
-
-
 def _show(run: Run) -> None:
     known = perform(run, connection.show_remote)
     record = {
@@ -156,14 +151,14 @@ def _show(run: Run) -> None:
         paper.line(bold(known.url), dim(f", space {known.space}" if known.space else ""))
         if known.problem:
             paper.line(f"Not in step: {known.problem}", indent=2)
-            paper.line(dim(known.hint), indent=2)
+            paper.note(known.hint, indent=2)
         paper.line(f"last in step: {known.succeeded or 'never'}", indent=2)
         sessions = (
             f"turns to send: {known.waiting_turns:,}"
             if known.private
             else "private memories and sessions stay"
         )
-        paper.line(dim(f"{count(known.documents, 'document')}; {sessions}"), indent=2)
+        paper.note(f"{count(known.documents, 'document')}; {sessions}", indent=2)
 
     run.answer(record, tell)
 
@@ -188,10 +183,10 @@ def _tell(paper: Paper, done: Exchanged, *, is_first: bool = False) -> None:
     for path, why in done.held[:_MOST]:
         paper.line(f"not sent: {path} {why}", indent=2)
     if len(done.held) > _MOST:
-        paper.line(dim(f"and {len(done.held) - _MOST:,} more; --json lists them all"), indent=2)
+        paper.note(f"and {len(done.held) - _MOST:,} more; --json lists them all", indent=2)
     if is_first:
-        paper.line(
-            dim("From now on nacre serve keeps both in step; without it, commands do in passing."),
+        paper.note(
+            "From now on nacre serve keeps both in step; without it, commands do in passing.",
             indent=2,
         )
 
@@ -218,8 +213,7 @@ _YES = "Do not ask."
 )
 @option("move", "tenant", metavar="NAME")
 @option("move", "questions", metavar="NUMBER")
-@click.option("--yes", "-y", is_flag=True, help=_YES)
-@click.pass_obj
+@flag("--yes", _YES, "-y")
 def move(
     run: Run, to: str | None, source: str | None, tenant: str | None, questions: int, yes: bool
 ) -> None:
@@ -234,10 +228,7 @@ def move(
         run.confirm(
             told, yes=yes, refusal="your memory leaves this machine: --yes says that you want it"
         )
-    with output.shown(run) as notify:
-        report = perform(
-            run, care_move.move, notify, to=to, source=source, tenant=tenant, questions=questions
-        )
+    report = perform(run, care_move.move, to=to, source=source, tenant=tenant, questions=questions)
     run.answer(
         {**to_plain(report), "is_same": report.is_same}, lambda paper: _tell_move(paper, report)
     )
@@ -251,19 +242,17 @@ def _tell_move(paper: Paper, report: MoveReport) -> None:
     told = [count(rows["memories"], "memory", "memories")]
     told += [count(rows[f"{item}s"], item) for item in ("turn", "session", "link")]
     paper.line(", ".join(told), indent=2)
-    paper.line(
-        dim(
-            f"{sum(rows.values()):,} rows of {sum(map(bool, rows.values()))} tables, the same in both"
-        ),
+    paper.note(
+        f"{sum(rows.values()):,} rows of {sum(map(bool, rows.values()))} tables, the same in both",
         indent=2,
     )
     here, there = report.documents, report.documents_there
     same = "byte for byte the same" if here == there else f"{there.count:,} there: they differ"
-    paper.line(dim(f"{count(here.count, 'document')}, {size(here.bytes)}: {same}"), indent=2)
+    paper.note(f"{count(here.count, 'document')}, {size(here.bytes)}: {same}", indent=2)
     asked = report.answers
-    paper.line(dim(f"{asked.same} of {count(asked.asked, 'question')} answered the same"), indent=2)
+    paper.note(f"{asked.same} of {count(asked.asked, 'question')} answered the same", indent=2)
     for question in asked.differing:
-        paper.line(dim(f"not: {question}"), indent=4)
+        paper.note(f"not: {question}", indent=4)
     if report.is_in_use:
         paper.line(
             f"It is in use there from now on. What {report.kept} has stays as it is, and is not read any more.",

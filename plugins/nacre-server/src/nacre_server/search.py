@@ -194,13 +194,36 @@ class ServerSearch(WordSearch):
 
     def match(self, terms: Sequence[Term], where: Clause, limit: int) -> list[Match]:
         corpus = self.corpus(terms)
-        idf = [_idf(corpus.rows, count) for count in corpus.frequencies]
+        idf = [
+            # FTS5 computes it in the same way.
+            max(_MIN_IDF, math.log((corpus.rows - count + 0.5) / (count + 0.5)))
+            for count in corpus.frequencies
+        ]
         keys = [key_of(self._tenant, self._kind, term.stem) for term in terms]
         words = _words(terms, keys, corpus.frequencies)
         if not words:
             return []
-        sought, arrays = _condition(words)
-        scored, most = _scoring_statement(len(keys), sought), limit if self._is_open(where) else -1
+        single = [word.keys[0] for word in words if len(word.keys) == 1]
+        several = [word.keys for word in words if len(word.keys) > 1]
+        conditions = ["w.keys && CAST(? AS bigint[])"] * bool(single) + [
+            "w.keys @> CAST(? AS bigint[])"
+        ] * len(several)
+        sought, arrays = (
+            f"({' OR '.join(conditions)})",
+            [_array(keys) for keys in ([single] if single else []) + several],
+        )
+        names = [f"c{at}" for at in range(len(keys))]
+        scored, most = (
+            _SCORED.format(
+                names=", ".join(names),
+                counts=", ".join(f"{_STEM_COUNT} AS {name}" for name in names),
+                sought=sought,
+                score=" + ".join(
+                    f"CAST(? AS float8) * {name} * 2.2 / ({name} + slope)" for name in names
+                ),
+            ),
+            limit if self._is_open(where) else -1,
+        )
         values = (*idf, max(1.0, corpus.average_length), *keys, self._kind, *arrays, most)
         statement = where.into(self._match).replace("{scored}", scored)
         return [
@@ -258,34 +281,6 @@ def _words(terms: Sequence[Term], keys: Sequence[int], frequencies: Sequence[int
             break
         chosen.append(word)
     return chosen
-
-
-def _condition(words: Sequence[_Word]) -> tuple[str, list[str]]:
-    """Return the condition, with its values, that a row contains one of the words (all stems of that word)."""
-    single = [word.keys[0] for word in words if len(word.keys) == 1]
-    several = [word.keys for word in words if len(word.keys) > 1]
-    conditions = ["w.keys && CAST(? AS bigint[])"] * bool(single) + [
-        "w.keys @> CAST(? AS bigint[])"
-    ] * len(several)
-    return f"({' OR '.join(conditions)})", [
-        _array(keys) for keys in ([single] if single else []) + several
-    ]
-
-
-def _scoring_statement(stems: int, sought: str) -> str:
-    """Return the statement for rows that meet a condition, with their stem counts and BM25."""
-    names = [f"c{at}" for at in range(stems)]
-    return _SCORED.format(
-        names=", ".join(names),
-        counts=", ".join(f"{_STEM_COUNT} AS {name}" for name in names),
-        sought=sought,
-        score=" + ".join(f"CAST(? AS float8) * {name} * 2.2 / ({name} + slope)" for name in names),
-    )
-
-
-def _idf(rows: int, count: int) -> float:
-    """Return FTS5's inverse document frequency, used for the ranking."""
-    return max(_MIN_IDF, math.log((rows - count + 0.5) / (count + 0.5)))
 
 
 def _array(values: Sequence[float]) -> str:

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from hashlib import blake2b
 from secrets import token_hex, token_urlsafe
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
@@ -26,9 +26,6 @@ from nacre.values.fields import Reference
 from nacre.values.memory import Bearer, Memory, Quota, Role, Scope, Source
 from nacre.values.recall import HitConfidence, Lane, LaneState, MemoryHit, RecallQuery, RecallResult
 from nacre_server.registry import Registry
-
-if TYPE_CHECKING:
-    from nacre.store.schema import Row
 
 # -- Rights in a space ---------------------------------------------------------
 
@@ -202,7 +199,7 @@ class Shared:
     is_new: bool
 
 
-# -- Requests ------------------------------------------------------------------
+# -- Parameters ------------------------------------------------------------------
 
 
 _NAME = r"^[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?$"
@@ -213,11 +210,6 @@ Account = Annotated[
     str,
     bounds("The account: up to 64 lower-case letters, digits and . _ -", pattern=_NAME),
 ]
-Days = Annotated[int, bounds("Days until the key expires.", ge=1, le=3650)]
-Raise = Annotated[Raising, bounds("The role required to share personal memories into the space.")]
-KeyId = Annotated[
-    str, bounds("The key, by the eight characters after nacre_.", pattern="^[0-9a-f]{8}$")
-]
 OfSpace = Annotated[str | None, bounds("The space; default: the open space.")]
 
 
@@ -226,26 +218,23 @@ OfSpace = Annotated[str | None, bounds("The space; default: the open space.")]
 # A login that manages the server is required, and the owner role for an existing space.
 
 
+@frozen
 class Managed:
-    """A space managed by one of its owners within a transaction."""
+    """A space managed by one of its owners (``who``) within a transaction."""
 
-    def __init__(self, registry: Registry, caller: Standing, space: str, at: int) -> None:
-        self.registry = registry
-        self.who = caller
-        self.space = space
-        self.at = at
+    registry: Registry
+    who: Standing
+    space: str
+    at: int
+
+    def run(self, name: str, **values: Any) -> int:
+        """Run a statement about the space and return the number of changed rows."""
+        return self.registry.run(name, space=self.space, at=self.at, **values)
 
     def note(self, action: str, subject: str) -> None:
         """Append a line to the space's audit log."""
-        self.registry.run(
-            "insert_note",
-            at=self.at,
-            space=self.space,
-            account=self.who.account,
-            action=action,
-            subject=subject,
-            outcome=DONE,
-        )
+        account = self.who.account
+        self.run("insert_note", account=account, action=action, subject=subject, outcome=DONE)
 
     def role_of(self, account: str) -> Role:
         """Return an account's role in the space. Raises NotFoundError."""
@@ -281,7 +270,7 @@ def managed(home: Home, space: str | None) -> Iterator[Managed]:
                 f"{caller.account} does not own {name}",
                 hint="ask one of its owners: nacre server spaces members",
             )
-        yield Managed(registry, caller, name, to_ms(home.now()) or 0)
+        yield Managed(registry, caller, name, home.now_ms())
 
 
 @operation("spaces", by_key=True)
@@ -306,12 +295,13 @@ def list_spaces(home: Home) -> list[Space]:
 def create_space(
     home: Home,
     space: SpaceName,
-    *,
     kind: Annotated[
         SpaceKind,
         bounds("The owning account. A personal space belongs to the account of the same name."),
     ] = SpaceKind.TEAM,
-    raising: Raise = Raising.MEMBERS,
+    raising: Annotated[
+        Raising, bounds("The role required to share personal memories into the space.")
+    ] = Raising.MEMBERS,
 ) -> Space:
     """Create a space owned by the caller, or, for a person's space, by that person.
 
@@ -319,34 +309,25 @@ def create_space(
     """
     caller = standing(home)
     owner = space if kind is SpaceKind.PERSON else caller.account
-    at = to_ms(home.now()) or 0
     with registry_of(home) as registry:
         if owner != space and registry.is_used(space):
             raise ConflictError(f"{space} is already a separate memory", hint="choose another name")
         with registry.transaction():
-            created = registry.run(
-                "insert_space",
-                space=space,
-                kind=kind.value,
-                raising=raising.value,
-                at=at,
-            )
-            if not created:
+            new = Managed(registry, caller, space, home.now_ms())
+            if not new.run("insert_space", kind=kind.value, raising=raising.value):
                 raise ConflictError(
-                    f"there is already a space {space}",
-                    hint="nacre server spaces shows yours",
+                    f"there is already a space {space}", hint="nacre server spaces shows yours"
                 )
-            owned = Managed(registry, caller, space, at)
-            _set_member(owned, owner, Role.OWNER)
-            owned.note("spaces-create", space)
+            _set_member(new, owner, Role.OWNER)
+            new.note("spaces-create", space)
     return Space(space, kind, raising, Role.OWNER, space == caller.space)
 
 
 @operation("spaces-members")
-def list_members(home: Home, *, space: OfSpace = None) -> list[Member]:
+def list_members(home: Home, space: OfSpace = None) -> list[Member]:
     """List the members of a space. Raises NotAllowedError unless the caller owns it."""
-    with managed(home, space) as owned:
-        return _members(owned)
+    with managed(home, space) as own:
+        return _members(own)
 
 
 @operation("spaces-add", writes=True, owners=True, command="server spaces members --add")
@@ -354,14 +335,13 @@ def add_member(
     home: Home,
     space: SpaceName,
     account: Account,
-    *,
     role: Annotated[Role, bounds("What the account may do in the space.")] = Role.MEMBER,
 ) -> list[Member]:
     """Add an account or change its role, and return the members. Raises NotAllowedError, ConflictError."""
-    with managed(home, space) as owned:
-        _set_member(owned, account, role)
-        owned.note("spaces-add", f"{account} {role}")
-        return _require_owner(_members(owned))
+    with managed(home, space) as own:
+        _set_member(own, account, role)
+        own.note("spaces-add", f"{account} {role}")
+        return _require_owner(_members(own))
 
 
 @operation("spaces-remove", writes=True, owners=True, command="server spaces members --remove")
@@ -370,18 +350,17 @@ def remove_member(home: Home, space: SpaceName, account: Account) -> list[Member
 
     Raises NotAllowedError, NotFoundError, ConflictError.
     """
-    with managed(home, space) as owned:
-        owned.role_of(account)
-        owned.registry.run("revoke_keys_of", space=owned.space, account=account, at=owned.at)
-        owned.registry.run("delete_member", space=owned.space, account=account)
-        owned.note("spaces-remove", account)
-        return _require_owner(_members(owned))
+    with managed(home, space) as own:
+        own.role_of(account)
+        own.run("revoke_keys_of", account=account)
+        own.run("delete_member", account=account)
+        own.note("spaces-remove", account)
+        return _require_owner(_members(own))
 
 
 @operation("spaces-log", by_key=True)
 def list_log(
     home: Home,
-    *,
     limit: Annotated[int, bounds("Maximum number of lines.", ge=1, le=10_000)] = 50,
 ) -> list[Note]:
     """List the audit log of the open space, newest first."""
@@ -393,10 +372,8 @@ def list_log(
 
 
 def _set_member(space: Managed, account: str, role: Role) -> None:
-    space.registry.run("insert_account", account=account, at=space.at)
-    space.registry.run(
-        "set_member", space=space.space, account=account, role=role.value, at=space.at
-    )
+    space.run("insert_account", account=account)
+    space.run("set_member", account=account, role=role.value)
 
 
 def _members(space: Managed) -> list[Member]:
@@ -434,10 +411,10 @@ def bearer_of(registry: Registry, secret: str) -> Bearer | None:
 
 
 @operation("keys")
-def list_keys(home: Home, *, space: OfSpace = None) -> list[Key]:
+def list_keys(home: Home, space: OfSpace = None) -> list[Key]:
     """List the keys to a space, newest first. Raises NotAllowedError unless the caller owns it."""
-    with managed(home, space) as owned:
-        return _keys(owned)
+    with managed(home, space) as own:
+        return _keys(own)
 
 
 @operation(
@@ -445,65 +422,55 @@ def list_keys(home: Home, *, space: OfSpace = None) -> list[Key]:
 )
 def create_key(
     home: Home,
-    *,
     space: OfSpace = None,
     account: Annotated[str | None, bounds("The account of the key; default: yours.")] = None,
     role: Annotated[Role, bounds("The highest role that the key gives.")] = Role.MEMBER,
-    days: Days = 90,
+    days: Annotated[int, bounds("Days until the key expires.", ge=1, le=3650)] = 90,
 ) -> NewKey:
     """Create a key. Raises NotAllowedError, or NotFoundError if the account is not a member."""
-    with managed(home, space) as owned:
-        account = account or owned.who.account
-        role = owned.role_of(account).at_most(role)
-        return _new_key(home, owned, account, role, days)
+    with managed(home, space) as own:
+        account = account or own.who.account
+        role = own.role_of(account).at_most(role)
+        key = token_hex(_ID_BYTES)
+        secret = f"{BEGINS}{key}_{token_urlsafe(_SECRET_BYTES)}"
+        expires = to_ms(home.now() + timedelta(days=days)) or 0
+        own.run(
+            "insert_key",
+            id=key,
+            hash=_hash(secret),
+            account=account,
+            role=role.value,
+            expires=expires,
+        )
+        own.note("keys-create", f"{key} {account} {role}")
+        return NewKey(Key(key, own.space, account, role, from_ms(own.at), from_ms(expires)), secret)
 
 
 @operation("keys-revoke", writes=True, owners=True, command="server keys revoke")
 def revoke_key(
     home: Home,
-    id: KeyId,  # noqa: A002
-    *,
+    id: Annotated[  # noqa: A002 - the field's name
+        str,
+        bounds("The key, by the eight characters after nacre_.", pattern="^[0-9a-f]{8}$"),
+    ],
     space: OfSpace = None,
 ) -> Key:
     """Revoke a key. Raises NotAllowedError, NotFoundError."""
-    with managed(home, space) as owned:
-        return _revoke(owned, id)
-
-
-def _new_key(home: Home, space: Managed, account: str, role: Role, days: int) -> NewKey:
-    key = token_hex(_ID_BYTES)
-    secret = f"{BEGINS}{key}_{token_urlsafe(_SECRET_BYTES)}"
-    expires = to_ms(home.now() + timedelta(days=days)) or 0
-    space.registry.run(
-        "insert_key",
-        id=key,
-        hash=_hash(secret),
-        space=space.space,
-        account=account,
-        role=role.value,
-        at=space.at,
-        expires=expires,
-    )
-    space.note("keys-create", f"{key} {account} {role}")
-    return NewKey(Key(key, space.space, account, role, from_ms(space.at), from_ms(expires)), secret)
-
-
-def _revoke(space: Managed, key: str) -> Key:
-    if not space.registry.run("revoke_key", space=space.space, id=key, at=space.at):
-        raise NotFoundError(
-            f"there is no key {key} for {space.space}", hint="nacre server keys shows them"
-        )
-    space.note("keys-revoke", key)
-    return next(item for item in _keys(space) if item.id == key)
+    with managed(home, space) as own:
+        if not own.run("revoke_key", id=id):
+            raise NotFoundError(
+                f"there is no key {id} for {own.space}", hint="nacre server keys shows them"
+            )
+        own.note("keys-revoke", id)
+        return next(item for item in _keys(own) if item.id == id)
 
 
 def _keys(space: Managed) -> list[Key]:
-    return [_key(row) for row in space.registry.all("list_keys", space=space.space)]
-
-
-def _key(row: Row) -> Key:
-    key, space, account, role, *times = row
-    return Key(key, space, account, Role(role), *map(from_ms, times))
+    rows = space.registry.all("list_keys", space=space.space)
+    return [
+        Key(key, name, account, Role(role), *map(from_ms, times))
+        for key, name, account, role, *times in rows
+    ]
 
 
 def _hash(secret: str) -> bytes:
@@ -547,19 +514,30 @@ def with_further_spaces(
     """Merge an answer with those of the spaces in ``storage.spaces``, best score first, each hit with its space.
 
     ``opened`` keeps the other spaces open. They answer as to a stranger: their private memories and
-    sessions stay hidden. A memory in several spaces is returned once, from the own space if possible.
-    A space that cannot be read is reported as an unavailable lane.
+    sessions stay hidden, no use is counted and no model is called. A memory in several spaces is returned
+    once, from the own space if possible. A space that cannot be read is reported as an unavailable lane.
     """
     names = home.settings.texts("storage.spaces")
     if not names:
         return own
     space = home.settings.text("storage.tenant")
     hits, lanes = [replace(hit, space=space) for hit in own.hits], list(own.lanes)
+    scope = Scope.PERSONAL if query.filter.scope is Scope.PRIVATE else query.filter.scope
+    other_query = replace(
+        query,
+        filter=replace(query.filter, scope=scope),
+        update=False,
+        turns=0,
+        co_recall=False,
+        expand=False,
+        rerank=False,
+        budget_tokens=None,
+    )
     for name in dict.fromkeys(name for name in names if name != space):
-        other = _further_home(opened, home, name)
-        answer = other if isinstance(other, NacreError) else _ask_space(other, query, ask)
-        if isinstance(answer, NacreError):
-            lanes.append(Lane(f"space {name}", LaneState.UNAVAILABLE, answer.message))
+        try:
+            answer = ask(_further_home(opened, home, name), other_query)
+        except NacreError as error:
+            lanes.append(Lane(f"space {name}", LaneState.UNAVAILABLE, error.message))
             continue
         lanes.append(Lane(f"space {name}", LaneState.RAN))
         seen_ids = {hit.memory.id for hit in hits}
@@ -574,38 +552,18 @@ def with_further_spaces(
     )
 
 
-def _further_home(opened: dict[str, Home], home: Home, name: str) -> Home | NacreError:
-    """Return another space, which is opened on first use and never written, or the error if it is unreadable."""
+def _further_home(opened: dict[str, Home], home: Home, name: str) -> Home:
+    """Return another space, which is opened on first use and never written. Raises NacreError."""
+    if name not in opened:
+        unwritable = UnavailableError(f"{name} is read beside another space, and not written")
+        opened[name] = open_space(home, name, unwritable)
+        return opened[name]
     try:
-        if name in opened:
-            standing(opened[name])  # the account may have been removed since
-        else:
-            unwritable = UnavailableError(f"{name} is read beside another space, and not written")
-            opened[name] = open_space(home, name, unwritable)
-    except NacreError as error:
-        if name in opened:
-            opened.pop(name).database.close()
-        return error
+        standing(opened[name])  # the account may have been removed since
+    except NacreError:
+        opened.pop(name).database.close()
+        raise
     return opened[name]
-
-
-def _ask_space(other: Home, query: RecallQuery, ask: Ask) -> RecallResult | NacreError:
-    """Return another space's answer, without counting a use or calling a model."""
-    scope = Scope.PERSONAL if query.filter.scope is Scope.PRIVATE else query.filter.scope
-    other_query = replace(
-        query,
-        filter=replace(query.filter, scope=scope),
-        update=False,
-        turns=0,
-        co_recall=False,
-        expand=False,
-        rerank=False,
-        budget_tokens=None,
-    )
-    try:
-        return ask(other, other_query)
-    except NacreError as error:
-        return error
 
 
 def _fitting(hits: Sequence[MemoryHit], budget: int | None) -> list[MemoryHit]:
@@ -635,7 +593,6 @@ def share(
     home: Home,
     reference: Reference,
     space: SpaceName,
-    *,
     scope: Annotated[
         Scope | None, bounds("Who may see the copy. Required to share a private memory.")
     ] = None,
@@ -662,7 +619,16 @@ def share(
                     f"{target.account} is a {target.role} of {target.space}; only {names} can share memories",
                     hint=f"ask an owner of {target.space} to share it or to change your role",
                 )
-            copy = _copy(home, memory, caller)
+            origin = {"from": caller.space, "by": caller.account, "on": home.today().isoformat()}
+            copy = replace(
+                memory,
+                source=Source(),
+                confirmed=(),
+                links=(),
+                author=memory.author or caller.account,
+                updated=home.now(),
+                extra={SHARED: origin},
+            )
             barred = Barred(other.tombstones.all())
             if copy.id in barred.memories or barred.has_words(copy.content):
                 raise ConflictError(
@@ -714,30 +680,7 @@ def _shareable(memory: Memory, scope: Scope | None) -> Memory:
     return replace(memory, scope=scope or memory.scope)
 
 
-def _copy(home: Home, memory: Memory, caller: Standing) -> Memory:
-    origin = {"from": caller.space, "by": caller.account, "on": home.today().isoformat()}
-    return replace(
-        memory,
-        source=Source(),
-        confirmed=(),
-        links=(),
-        author=memory.author or caller.account,
-        updated=home.now(),
-        extra={SHARED: origin},
-    )
-
-
-_COPIED_FIELDS = (
-    "content",
-    "subject",
-    "kind",
-    "importance",
-    "tags",
-    "valid",
-    "expires_on",
-    "trust",
-    "updated",
-    "extra",
-    "scope",
+_COPIED_FIELDS = tuple(
+    "content subject kind importance tags valid expires_on trust updated extra scope".split()
 )
 """Fields updated from the memory. The others belong to the space."""

@@ -88,7 +88,9 @@ class Worker:
         """
         await asyncio.to_thread(self._untended)
         asyncio.get_running_loop().set_exception_handler(_unless_away)
-        is_over = _told_to_end()
+        is_over = asyncio.Event()
+        for name in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(name, is_over.set)
         while not is_over.is_set():
             with suppress(
                 *AWAY, procrastinate.exceptions.ConnectorException, psycopg.OperationalError
@@ -97,7 +99,35 @@ class Worker:
                     self._untended
                 )  # it knows at once; the queue's pool tries for half a minute
                 try:
-                    await self._work(is_over)
+                    lease = self._options.lease
+                    await self._app.open_async()
+                    self._is_away = False
+                    self._tell("works")
+                    working = asyncio.create_task(
+                        self._app.run_worker_async(
+                            queues=[QUEUE],
+                            concurrency=self._options.jobs,
+                            shutdown_graceful_timeout=END_SECONDS,
+                            fetch_job_polling_interval=min(5.0, self._options.every),
+                            delete_jobs="successful",
+                            update_heartbeat_interval=lease / 3,
+                            stalled_worker_timeout=lease,
+                            install_signal_handlers=False,
+                        )
+                    )
+                    beside = [
+                        asyncio.create_task(self._look_on()),
+                        asyncio.create_task(is_over.wait()),
+                    ]
+                    ended, _ = await asyncio.wait(
+                        [working, *beside], return_when=asyncio.FIRST_COMPLETED
+                    )
+                    for task in (*beside, working):
+                        task.cancel()
+                    with suppress(asyncio.CancelledError):
+                        await working
+                    for task in ended:
+                        task.result()
                 finally:
                     await (
                         self._app.close_async()
@@ -109,56 +139,25 @@ class Worker:
                 await asyncio.wait_for(is_over.wait(), _AWAY_SECONDS)
         self._spaces.close()
 
-    async def _work(self, is_over: asyncio.Event) -> None:
-        """Work until the end, or until ConnectorException or PoolTimeout if the server goes away."""
-        lease = self._options.lease
-        await self._app.open_async()
-        self._is_away = False
-        self._tell("works")
-        working = asyncio.create_task(
-            self._app.run_worker_async(
-                queues=[QUEUE],
-                concurrency=self._options.jobs,
-                shutdown_graceful_timeout=END_SECONDS,
-                fetch_job_polling_interval=min(5.0, self._options.every),
-                delete_jobs="successful",
-                update_heartbeat_interval=lease / 3,
-                stalled_worker_timeout=lease,
-                install_signal_handlers=False,
-            )
-        )
-        beside = [asyncio.create_task(self._look_on()), asyncio.create_task(is_over.wait())]
-        ended, _ = await asyncio.wait([working, *beside], return_when=asyncio.FIRST_COMPLETED)
-        for task in (*beside, working):
-            task.cancel()
-        with suppress(asyncio.CancelledError):
-            await working
-        for task in ended:
-            task.result()
-
     async def _look_on(self) -> None:
         """Add jobs regularly until the server goes away."""
         while True:
             try:
-                await self._look()
+                manager, defer = self._app.job_manager, deferred(self._app)
+                for job in await manager.get_stalled_jobs(
+                    queue=QUEUE, seconds_since_heartbeat=self._options.lease
+                ):
+                    self._tell(f"repeats: {job.lock}")
+                    await manager.retry_job(job)
+                known = {job.lock for job in await manager.list_jobs_async(queue=QUEUE)}
+                for space in await asyncio.to_thread(self._untended):
+                    if space not in known:
+                        await defer(space)
             except (*AWAY, procrastinate.exceptions.ConnectorException):
                 return
             except (NacreError, OSError) as error:
                 self._tell(f"cannot find changed spaces: {error}")
             await asyncio.sleep(self._options.every)
-
-    async def _look(self) -> None:
-        """Add jobs for changed spaces and repeat those of dead workers; failed jobs stay."""
-        manager, defer = self._app.job_manager, deferred(self._app)
-        for job in await manager.get_stalled_jobs(
-            queue=QUEUE, seconds_since_heartbeat=self._options.lease
-        ):
-            self._tell(f"repeats: {job.lock}")
-            await manager.retry_job(job)
-        known = {job.lock for job in await manager.list_jobs_async(queue=QUEUE)}
-        for space in await asyncio.to_thread(self._untended):
-            if space not in known:
-                await defer(space)
 
     def _untended(self) -> list[str]:
         with closing(Registry(self._url)) as registry:
@@ -194,11 +193,3 @@ def _unless_away(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> No
     away = (*AWAY, procrastinate.exceptions.ConnectorException, psycopg.OperationalError)
     if not isinstance(context.get("exception"), away):
         loop.default_exception_handler(context)
-
-
-def _told_to_end() -> asyncio.Event:
-    """Return an event that SIGTERM and SIGINT set."""
-    is_over = asyncio.Event()
-    for name in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(name, is_over.set)
-    return is_over

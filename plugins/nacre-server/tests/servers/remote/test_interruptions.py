@@ -26,12 +26,12 @@ from nacre_server import remote as connection
 asked, kill_at = 0, int(sys.argv.pop(1))
 ask = connection.Connection.ask
 
-def counted(self, operation, request, answer):
+def counted(self, operation, answer, **request):
     global asked
     asked += 1
     if asked == kill_at:
         os.kill(os.getpid(), signal.SIGKILL)
-    found = ask(self, operation, request, answer)
+    found = ask(self, operation, answer, **request)
     if -asked == kill_at:
         os.kill(os.getpid(), signal.SIGKILL)
     return found
