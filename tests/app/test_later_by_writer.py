@@ -351,7 +351,7 @@ def test_the_estimate_counts_what_holding_memories_against_later_talk_takes(
     heard(world, "third", GONE, days=1)
     two_days = estimate_learning(world.context())
     assert one_day.calls == same_day.calls == 2 * 2 + 1
-    assert two_days.calls == 3 * 3 + 2
+    assert two_days.calls == 3 * 2 + 2
     assert same_day.tokens - one_day.tokens > 11_000
     assert two_days.tokens - same_day.tokens > 12_000
 

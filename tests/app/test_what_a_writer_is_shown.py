@@ -100,7 +100,7 @@ def test_memory_from_a_local_model_is_unknown_to_other_models(world: World, writ
         assert [one.content for one in memory.list()] == [LOCAL]
     heard(world, "new", "The branch of the checkpoints is in order.", days=1)
     assert writer.prompts
-    sent = "\n".join(one.shared + one.text for one in (*writer.prompts, *writer.held))
+    sent = "\n".join(one.shared + one.text for one in writer.prompts)
     assert "moonshine" not in sent
 
 
