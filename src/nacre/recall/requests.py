@@ -17,7 +17,7 @@ ROLES = "all|owner|agent"
 class TurnQuery(RecallQuery):
     """A search of turns."""
 
-    offset: Offset = 0
+    offset: Annotated[int, bounds("Items to skip.", ge=0)] = 0
     aspect: Annotated[str, bounds("Only turns about this.", pattern=f"^({ASPECTS})$")] = "all"
     role: Annotated[str, bounds("Only turns of this speaker.", pattern=f"^({ROLES})$")] = "all"
 

@@ -35,6 +35,7 @@ from nacre.operations import operation
 from nacre.settings import Settings
 from nacre.setup.models import set_setting
 from nacre.store.gateway import DATABASE, FOLDER, PROBLEM, GatewayStore
+from nacre.values.fields import Offset
 from nacre.values.gateway import (
     Answer,
     Attachment,
