@@ -21,6 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
+from importlib.metadata import entry_points
 from pathlib import Path
 
 PROJECT = Path(__file__).parents[1]
@@ -233,6 +234,8 @@ def _files(project: Path, folders: Iterable[str], suffixes: set[str]) -> Iterato
 def _interface_totals() -> dict[str, int]:
     import click
 
+    for entry_point in entry_points(group="nacre.commands"):
+        entry_point.load()  # a plugin that does not load would leave its commands uncounted
     from nacre.cli.command import walk_commands
     from nacre.cli.root import cli
     from nacre.known_settings import SETTINGS

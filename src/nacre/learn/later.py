@@ -1,12 +1,14 @@
-"""Daily check for old memories that later sessions contradict."""
+"""Old memories that later actions or statements contradict."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 
-from nacre.base.text import count_tokens, excerpt, words
+from nacre.base.frozen import frozen
+from nacre.base.text import count_tokens, excerpt, one_line, words
 from nacre.home.home import Home
 from nacre.learn.extract import doubt, is_agreed, is_quiet, may_be_shown
 from nacre.learn.prompts import MOST_MEMORIES, DatedMemory, Doubt, Saying, room_for
@@ -16,7 +18,68 @@ from nacre.recall import recall as recall_recall
 from nacre.values.memory import Kind, Memory, SessionFilter
 from nacre.values.models import Capabilities
 from nacre.values.recall import Filter, Mode, RecallQuery
-from nacre.values.session import Speaker, Trust, Turn
+from nacre.values.session import Action, Speaker, Trust, Turn
+
+# -- Memories about renamed or deleted files ---------------------------------------------------------
+
+
+_REMOVED = re.compile(r"(?:^|[;&|]\s*)(?:git )?rm (?:-\S+ )*(?P<paths>[^;&|]+)")
+_RENAMED = re.compile(r"(?:^|[;&|]\s*)(?:git )?mv (?:-\S+ )*(?P<path>[^\s;&|]+) (?P<to>[^\s;&|]+)")
+_PATH = re.compile(r"[\w./@~-]*\w\.\w{1,8}|[\w.@~-]+(?:/[\w.@~-]+)+")
+_MIN_NAME_CHARACTERS = 5
+
+
+@frozen
+class GoneFile:
+    """A file that a command renamed or deleted. ``command``: the command. ``at``: its time."""
+
+    path: str
+    command: str
+    at: datetime
+
+
+def find_gone_files(turns: Sequence[Turn]) -> list[GoneFile]:
+    """Return the files that successful commands renamed or deleted, unless a later turn uses them again."""
+    gone: dict[str, GoneFile] = {}
+    for turn in turns:
+        for call in turn.tool_calls:
+            for path in call.paths:
+                gone.pop(path.removeprefix("./"), None)
+            if turn.time is None or call.action is not Action.RUN or call.outcome != "ok":
+                continue
+            paths = [
+                *(match["path"] for match in _RENAMED.finditer(call.input)),
+                *(
+                    path
+                    for match in _REMOVED.finditer(call.input)
+                    for path in match["paths"].split()
+                ),
+            ]
+            gone |= {
+                name: GoneFile(name, one_line(call.input), turn.time)
+                for path in paths
+                if _PATH.fullmatch(name := path.strip("'\"").removeprefix("./"))
+            }
+    return list(gone.values())
+
+
+def doubt_memories_of(home: Home, project: str, session: str, gone: Sequence[GoneFile]) -> int:
+    """Doubt older memories of a project that name a file that is gone. Return the number of new doubts."""
+    count = 0
+    for memory in home.memories.everything() if gone else ():
+        if not memory.is_active or memory.project != project or memory.kind is Kind.EVENT:
+            continue
+        names = {name.strip("/") for name in _PATH.findall(memory.content)}
+        for file in gone:
+            is_named = any(
+                len(name) >= _MIN_NAME_CHARACTERS and f"/{file.path}".endswith(f"/{name}")
+                for name in names
+            )
+            if is_named and file.at > memory.last_said:
+                count += doubt(home, memory, f"a later session ran: {file.command}", [session])
+                break
+    return count
+
 
 # -- Daily check of old memories -------------------------------------------------------------------
 # Once a day, a writer compares known memories with later turns of any session. Each memory is shown with separate

@@ -47,7 +47,15 @@ from nacre.learn.extract import (
     latest_first,
     record_start,
 )
-from nacre.learn.later import days_to_look, due, find_touched_by, note
+from nacre.learn.later import (
+    GoneFile,
+    days_to_look,
+    doubt_memories_of,
+    due,
+    find_gone_files,
+    find_touched_by,
+    note,
+)
 from nacre.learn.prompts import DatedMemory, Doubt, Outdateds, doubts, for_later
 from nacre.learn.reading import sort_by_time
 from nacre.learn.sentences import utterances
@@ -679,6 +687,7 @@ class _Learner:
         self.echoes: set[str] = set()
         self.seen: list[tuple[Unlearned, int, int | None, datetime | None]] = []
         self.amendments = Amendments()
+        self.gone: list[tuple[StoredSession, Sequence[GoneFile]]] = []
         self.days: set[date] = set()
         self.stored: list[str] = []
         self.duplicates = 0
@@ -777,6 +786,8 @@ class _Learner:
             self.amendments.doubt(extraction.doubted)
         elif position.begin < until:
             self.note_new(extract(stored.session, spoken), stored, turns, position.begin, until)
+        if stored.project and (gone := find_gone_files(spoken[position.begin :])):
+            self.gone.append((stored, gone))
         seq = turns[until].seq if until < len(turns) else unlearned.end
         shown_later = [row.seq for row in turns if extraction and row.turn.id in extraction.left]
         unread_from = unlearned.first if is_left else min(shown_later, default=None)
@@ -962,12 +973,16 @@ class _Learner:
             fresh = set(self.stored[before:])
             learned_together(home, [memory for memory in self.pending if memory.id in fresh])
             self.amendments.write(change)
+            for stored, gone in self.gone:
+                self.amendments.doubted += doubt_memories_of(
+                    home, stored.project or "", stored.session.id, gone
+                )
             self.waiting.write()
             for item in self.seen:
                 home.sessions.mark_learned(*item)
                 change.yield_locks()
             change.explain(self.why())
-        self.pending, self.seen, self.echoes = [], [], set()
+        self.pending, self.seen, self.echoes, self.gone = [], [], set(), []
         self.stated.clear()
 
     def why(self) -> str:
