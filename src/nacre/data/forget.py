@@ -367,12 +367,6 @@ class ForgetRequest(Request):
         return chosen[0]
 
 
-class AllowAgainRequest(Request):
-    """Let what was forgotten be read again."""
-
-    reference: Annotated[str, bounds("The id of a run (or its end), a session or a memory.")]
-
-
 class ScrubOptions(Request):
     """Apply the present rules of redaction to everything that is stored."""
 
@@ -614,13 +608,16 @@ def forgotten(home: Home) -> list[Forgotten]:
 
 
 @operation("forget-allow-again", writes=True, owners=True, command="forget --allow-again")
-def allow_again(home: Home, request: AllowAgainRequest) -> Forgotten:
+def allow_again(
+    home: Home,
+    reference: Annotated[str, bounds("The id of a run (or its end), a session or a memory.")],
+) -> Forgotten:
     """Allow reading forgotten content again if a transcript still has it: a whole run, or one session or memory.
 
     Raises NotFoundError, ConflictError.
     """
     runs = {run.run: run for run in forgotten(home) if not run.is_allowed}
-    of, owner = _matching_runs(home, request.reference.strip(), runs)
+    of, owner = _matching_runs(home, reference.strip(), runs)
     with home.vault_lock:
         with home.change(ALLOW_AGAIN) as change, change.transaction():
             change.note(ALLOW_AGAIN, of=of, **owner)
