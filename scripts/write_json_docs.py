@@ -10,7 +10,6 @@ import generated
 import msgspec
 
 from nacre.base import json as json_values
-from nacre.base.request import Nothing
 from nacre.operations import Operation
 from nacre.serve.catalogue import CATALOGUE
 from nacre.serve.rest import help_of, summary_of
@@ -80,13 +79,12 @@ def notes(operation: Operation) -> list[str]:
 
 def request(operation: Operation) -> str:
     """Return the fields in an operation's request."""
-    if operation.request is Nothing:
-        return "–"
     schema = SCHEMAS[schema_of(operation.request)["$ref"].rpartition("/")[2]]
-    return "<br>".join(
+    fields = (
         field(name, inner, name in schema["required"], SCHEMAS)
         for name, inner in schema["properties"].items()
     )
+    return "<br>".join(fields) or "–"
 
 
 def result(operation: Operation) -> str:

@@ -9,7 +9,7 @@ import generated
 
 from nacre.serve.catalogue import operations_in
 
-SOURCE = Path(__file__).parents[1] / "src" / "nacre"
+SOURCE = Path(__file__).parents[1] / "src/nacre"
 HEAD = '''"""The module of each operation, and its request if that is in another module.
 
 Written by scripts/write_manifest.py; do not edit it.
@@ -28,6 +28,6 @@ for path in sorted(SOURCE.rglob("*.py")):
     for name, operation in operations_in(import_module(f"nacre.{module}")).items():
         request = operation.request
         own = request.__module__.removeprefix("nacre.")
-        place = f" {own}:{request.__name__}" if own != module else ""
+        place = f" {own}:{request.__name__}" if own not in (module, "base.request") else ""
         rows += f'    "{name}": "{module}{place}",\n'
-generated.write(SOURCE / "serve" / "manifest.py", HEAD + rows + "}\n")
+generated.write(SOURCE / "serve/manifest.py", HEAD + rows + "}\n")

@@ -14,10 +14,10 @@ import generated
 import msgspec
 
 from nacre.base.json import schema_hook
-from nacre.base.request import Nothing
+from nacre.base.request import Request
 from nacre.serve.catalogue import CATALOGUE
 
-PATH = Path(__file__).parents[1] / "web" / "src" / "api" / "types.ts"
+PATH = Path(__file__).parents[1] / "web/src/api/types.ts"
 REFERENCE = "#/$defs/"
 HEAD = "// Written by scripts/write_web_types.py from the operations; do not edit it by hand.\n"
 SIMPLE = {
@@ -38,7 +38,7 @@ class Types:
         self, roots: list[Any], *, are_requests: bool, taken: Mapping[str, Schema] | None = None
     ) -> None:
         self._are_requests = are_requests
-        roots = [str if root is Nothing else root for root in roots]
+        roots = [str if root is Request else root for root in roots]
         self._roots, self.known = msgspec.json.schema_components(roots, schema_hook=_or_anything)
         self._renamed = {
             name
@@ -47,7 +47,16 @@ class Types:
         }
 
     def roots(self) -> list[str]:
-        return [self._type(schema) for schema in self._roots]
+        """Return the root types in order. The type of a request with one use is written out."""
+        if not self._are_requests:
+            return [self._type(schema) for schema in self._roots]
+        keys = [schema.get("$ref", "").removeprefix(REFERENCE) for schema in self._roots]
+        return [
+            f"{{\n{self._fields(self.known.pop(key), '    ')}  }}"
+            if keys.count(key) == 1
+            else self._name(key) or "Record<string, never>"
+            for key in keys
+        ]
 
     def declarations(self, leave_out: Mapping[str, Schema]) -> list[str]:
         """Return declarations for all types, except those in ``leave_out``."""
@@ -60,12 +69,14 @@ class Types:
     def _declaration(self, name: str, schema: Schema) -> str:
         if "properties" not in schema:
             return f"export type {self._name(name)} = {self._type(schema)};\n"
+        return f"export interface {self._name(name)} {{\n{self._fields(schema)}}}\n"
+
+    def _fields(self, schema: Schema, indent: str = "  ") -> str:
         required = schema["required"]
-        fields = "".join(
-            f"  {key}{'?' if self._are_requests and key not in required else ''}: {self._type(inner)};\n"
+        return "".join(
+            f"{indent}{key}{'?' if self._are_requests and key not in required else ''}: {self._type(inner)};\n"
             for key, inner in schema["properties"].items()
         )
-        return f"export interface {self._name(name)} {{\n{fields}}}\n"
 
     def _name(self, name: str) -> str:
         plain = "".join(part[:1].upper() + part[1:] for part in name.replace(".", "_").split("_"))
@@ -102,15 +113,9 @@ def page() -> str:
         are_requests=True,
         taken=results.known,
     )
-    asked = [
-        "Record<string, never>" if operation.request is Nothing else None
-        for operation in CATALOGUE.values()
-    ]
     rows = "".join(
-        f'  "{name}": [{nothing or request}, {result}];\n'
-        for name, nothing, request, result in zip(
-            CATALOGUE, asked, requests.roots(), results.roots(), strict=True
-        )
+        f'  "{name}": [{request}, {result}];\n'
+        for name, request, result in zip(CATALOGUE, requests.roots(), results.roots(), strict=True)
     )
     parts = [*results.declarations({}), *requests.declarations(results.known)]
     return "\n".join([HEAD, *parts, f"export interface Operations {{\n{rows}}}\n"])

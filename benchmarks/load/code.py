@@ -17,11 +17,8 @@ from nacre.settings import load_settings
 from nacre.values.reports import OnProgress
 from nacre.vault.watch import VaultWatch
 from nacre_code.ask import (
-    CallersRequest,
     CodeAnswer,
     CodeReport,
-    CodeRequest,
-    ImpactRequest,
     about,
     callers,
     impact,
@@ -120,16 +117,14 @@ def _names(home: Home, count: int) -> list[str]:
 def _questions(home: Home) -> dict[str, Spread]:
     names = _names(home, _ASKED)
     paths = [name.partition("#")[0] for name in names]
-    about(home, CodeRequest(name=names[0]))  # searches memories for names before timing
+    about(home, name=names[0])  # memories are searched for names once
     return {
-        "callers": _timed(names, lambda name: callers(home, CallersRequest(name=name))),
-        "callers, 3 steps": _timed(
-            names, lambda name: callers(home, CallersRequest(name=name, depth=3))
-        ),
-        "importers": _timed(paths, lambda path: importers(home, CodeRequest(name=path))),
-        "about": _timed(names, lambda name: about(home, CodeRequest(name=name))),
-        "impact of a symbol": _timed(names, lambda name: impact(home, ImpactRequest(name=name))),
-        "impact of a file": _timed(paths, lambda path: impact(home, ImpactRequest(name=path))),
+        "callers": _timed(names, lambda name: callers(home, name=name)),
+        "callers, 3 steps": _timed(names, lambda name: callers(home, name=name, depth=3)),
+        "importers": _timed(paths, lambda path: importers(home, name=path)),
+        "about": _timed(names, lambda name: about(home, name=name)),
+        "impact of a symbol": _timed(names, lambda name: impact(home, name=name)),
+        "impact of a file": _timed(paths, lambda path: impact(home, name=path)),
     }
 
 

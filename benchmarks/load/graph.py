@@ -14,10 +14,6 @@ from nacre.base.frozen import frozen
 from nacre.home.home import Home, open_home
 from nacre.memories.edit import catch_up, scan
 from nacre.memories.graph import (
-    AnalysisRequest,
-    BriefRequest,
-    LinkRequest,
-    LinksRequest,
     NewLink,
     Relation,
     TraverseRequest,
@@ -143,12 +139,10 @@ def _operations(home: Home) -> dict[str, Callable[[int], Any]]:
             NewLink(source=source, relation=Relation.ELABORATES, target=target)
             for source, target in ends
         ]
-        return link(home, LinkRequest(links=tuple(new)))
+        return link(home, links=tuple(new))
 
     def analysed(work: Callable[..., Any]) -> Callable[[int], Any]:
-        return lambda round_: work(
-            home, AnalysisRequest(limit=10 + round_)
-        )  # avoids cached results
+        return lambda round_: work(home, limit=10 + round_)  # avoid cached results
 
     return {
         "look for manual edits, with the daemon": lambda _: catch_up(home),
@@ -158,11 +152,11 @@ def _operations(home: Home) -> dict[str, Callable[[int], Any]]:
         "traverse, depth 10": lambda at: traverse(
             home, TraverseRequest(reference=_id(at * 97), depth=10, limit=1000)
         ),
-        "list": lambda _: list_links(home, LinksRequest()),
+        "list": lambda _: list_links(home),
         "central": analysed(central),
         "gaps": analysed(gaps),
         "components": analysed(components),
-        "brief, cached": lambda _: brief(home, BriefRequest()),
+        "brief, cached": lambda _: brief(home),
         f"link, {_BULK:,} at once": drawn,
     }
 

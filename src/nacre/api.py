@@ -11,7 +11,6 @@ from typing import Any, Unpack
 
 from nacre.base.ids import Clock, Ids, utc_now
 from nacre.context import build, handoff, hooks
-from nacre.context.requests import HandoffRequest
 from nacre.data import forget as forgetting
 from nacre.data import history as committing
 from nacre.data import undo
@@ -28,12 +27,7 @@ from nacre.learn.learn import Proposal
 from nacre.learn.requests import ProposalRequest
 from nacre.memories import retire as answers
 from nacre.memories import store as remembering
-from nacre.memories.decision import (
-    EditRequest,
-    GetRequest,
-    RetireRequest,
-    StoreRequest,
-)
+from nacre.memories.decision import EditRequest, GetRequest, RetireRequest, StoreRequest
 from nacre.memories.edit import scan
 from nacre.memories.usage import history_of, read_memory
 from nacre.python_calls import one_at_a_time, operation_of
@@ -342,8 +336,8 @@ class MemoryHome:
         )
 
     def handoff(self, folder: str | Path = ".") -> HandoffView:
-        """Return the latest handoff for a folder's project, and whether it was delivered."""
-        return handoff.handoff(self._home, HandoffRequest(folder=str(Path(folder).absolute())))
+        """Return the latest handoff for a folder's project, and whether it is undelivered."""
+        return handoff.handoff(self._home, folder=str(Path(folder).absolute()))
 
     def hand_over(
         self, words: str | None = None, *, session: str | None = None, folder: str | Path = "."
@@ -353,10 +347,13 @@ class MemoryHome:
         The text is ``words``, else a model's summary if configured, else the owner's last messages.
         Raises NotFoundError for a session without turns.
         """
-        request = HandoffRequest(
-            folder=str(Path(folder).absolute()), store=True, session=session, words=words
+        return handoff.handoff(
+            self._home,
+            folder=str(Path(folder).absolute()),
+            store=True,
+            session=session,
+            words=words,
         )
-        return handoff.handoff(self._home, request)
 
     def flush(
         self,
@@ -530,7 +527,9 @@ class MemoryHome:
         """
         return undo.log(
             self._home,
-            undo.LogRequest(reference=reference, project=project, limit=max(0, limit)),
+            reference=reference,
+            project=project,
+            limit=max(0, limit),
         )
 
     def undo(self, operation: str | None = None, *, force: bool = False) -> Undoing:

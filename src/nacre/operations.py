@@ -1,8 +1,9 @@
 """Operations: functions that nacre's interfaces offer, with the rules for calling them.
 
-An operation is marked with :func:`operation`. Its first parameter is the home or the settings.
-Parameters with ``Annotated`` bounds and help become the fields of its request. Alternatively, the
-second parameter is a request object. Other keyword-only parameters are for Python callers.
+Mark a function with :func:`operation`. Its first parameter is the home or the settings. Parameters
+with ``Annotated`` bounds and help are the fields of its request. A function takes its request as
+the second parameter instead if it passes the request on, or if commands load the request's type
+without the function. Other keyword-only parameters are for Python callers.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ class Operation:
 
     @property
     def request(self) -> Any:
-        """The type of the request, or ``Nothing``."""
+        """The type of the request. It is ``Request`` if there are no fields."""
         return _types(self.function)[0]
 
     @property
@@ -95,12 +96,9 @@ class Operation:
         if self.is_owners(request) or (target.actor.face is Face.HTTP and _names_files(request)):
             options = "" if isinstance(self.owners, bool) else f" with {' or '.join(self.owners)}"
             target.actor.require_owner(self.in_words + options)
-        arguments: tuple[Any, ...] = ()
-        fields: dict[str, Any] = {}
-        if names := _types(self.function)[2]:
-            fields = {name: getattr(request, name) for name in names}
-        elif self.request is not requests.Nothing:
-            arguments = (request,)
+        names = _types(self.function)[2]
+        fields = {name: getattr(request, name) for name in names}
+        arguments = () if names or self.request is requests.Request else (request,)
         if on_progress and "on_progress" in inspect.signature(self.function).parameters:
             fields["on_progress"] = on_progress
         try:
@@ -172,12 +170,10 @@ class Operation:
         Raises InvalidInputError if the request is malformed, out of bounds or has unknown fields.
         """
         try:
-            request = json.decode(data, self.request)
-            if not isinstance(request, msgspec.Struct):
-                _refuse_unknown(request, json.decode(data, dict))
-        except (msgspec.ValidationError, msgspec.DecodeError) as error:
+            fields = json.decode(data, dict)
+        except msgspec.DecodeError as error:
             raise InvalidInputError(f"{self.name}: {error}") from error
-        return request
+        return self.make(fields)
 
     def read(self, data: bytes) -> Any:
         """Decode a JSON result."""
@@ -246,11 +242,12 @@ def _types(function: Callable[..., Any]) -> tuple[Any, Any, tuple[str, ...]]:
             },
         )
         return request, hints["return"], fields
-    positional = [
-        item.name for item in parameters.values() if item.kind is item.POSITIONAL_OR_KEYWORD
+    passed = [
+        hints[item.name]
+        for item in [*parameters.values()][1:]
+        if item.kind is item.POSITIONAL_OR_KEYWORD and item.name != "on_progress"
     ]
-    names = [name for name in positional[1:] if name != "on_progress"]
-    request = hints[names[0]] if names else requests.Nothing
+    request = passed[0] if passed else requests.Request
     optional = [item for item in get_args(request) if item is not type(None)]
     return optional[0] if optional else request, hints["return"], ()
 

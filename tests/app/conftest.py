@@ -26,7 +26,6 @@ from nacre.care.database import rebuild
 from nacre.home.home import Home, open_home
 from nacre.home.views import Pending, PendingKind
 from nacre.protocols import LanguageModel
-from nacre.review.contradictions import ReviewRequest
 from nacre.review.queue import list_items
 from nacre.settings import Settings, load_settings
 from nacre.store.sqlite import open_database
@@ -255,4 +254,4 @@ def says(
 
 def doubts(home: Home) -> tuple[Pending, ...]:
     """The memories in doubt that wait for review."""
-    return list_items(home, ReviewRequest(only=PendingKind.DOUBT, limit=0)).items
+    return list_items(home, only=PendingKind.DOUBT, limit=0).items

@@ -358,7 +358,7 @@ def test_a_new_rule_reaches_the_archive(talk: World) -> None:
 
 
 def restored(home: Home, reference: str, folder: Path | None = None) -> archive.Restored:
-    return archive.restore(home, archive.RestoreSessionRequest(reference=reference, folder=folder))
+    return archive.restore(home, reference=reference, folder=folder)
 
 
 def test_a_restored_transcript_lies_where_it_was_and_goes_on(talk: World) -> None:

@@ -28,7 +28,7 @@ from nacre.memories.decision import StoreRequest
 from nacre.memories.store import edit, get, retire, store
 from nacre.memories.vectors import embed_pending
 from nacre.review import contradictions
-from nacre.review.contradictions import MOST_TRIES, JudgeReport, ReviewKeepRequest, judge_waiting
+from nacre.review.contradictions import MOST_TRIES, JudgeReport, judge_waiting
 from nacre.review.queue import keep_items
 from nacre.values.memory import Claim, Kind
 from nacre.values.models import Prompt
@@ -114,9 +114,7 @@ def home(
 def put(context: Home, text: str, **more: Any) -> str:
     memory = store(context, StoreRequest(content=text, project="acme", **more)).memory_id
     if more.get("speaker") is Speaker.AGENT:
-        keep_items(
-            context, ReviewKeepRequest(references=(memory,))
-        )  # the owner keeps what an agent proposed
+        keep_items(context, references=(memory,))  # the owner keeps what an agent proposed
     return memory
 
 

@@ -19,7 +19,7 @@ from nacre.recall import recall
 from nacre.recall.ranking import admission
 from nacre.recall.recall import search_sessions
 from nacre.recall.requests import TurnQuery
-from nacre.sessions.find import DidQuery, FixQuery, MatchRequest, match
+from nacre.sessions.find import DidQuery, FixQuery, match_turns
 from nacre.sessions.work import did, fix
 from nacre.values.memory import DeedFilter
 from nacre.values.recall import RecallQuery
@@ -388,12 +388,12 @@ def test_an_expression_is_looked_for_in_words_and_deeds(world: World) -> None:
     bakery(world)
     with opened(world) as (memory, context):
         memory.ingest()
-        found = match(context, MatchRequest(expression=r"no module named '\w+'", limit=5))
+        found = match_turns(context, r"no module named '\w+'", limit=5)
         assert [hit.turn.id for hit in found.turns] == ["a1"]
         assert found.turns[0].turn.trust is Trust.UNTRUSTED, "a tool said it"
         assert "ModuleNotFoundError" in found.turns[0].excerpt
         with pytest.raises(InvalidQueryError):
-            match(context, MatchRequest(expression="(", limit=5))
+            match_turns(context, "(", limit=5)
 
 
 def test_an_expression_that_takes_for_ever_is_given_up(world: World) -> None:
@@ -404,7 +404,7 @@ def test_an_expression_that_takes_for_ever_is_given_up(world: World) -> None:
     )
     with opened(world) as (memory, context):
         memory.ingest()
-        found = match(context, MatchRequest(expression=r"(.*h){20}\Z|bread", limit=5))
+        found = match_turns(context, r"(.*h){20}\Z|bread", limit=5)
         assert found.given_up == 1
         assert [hit.turn.id for hit in found.turns] == ["u2"]
 

@@ -19,7 +19,6 @@ from nacre.context import delivery
 from nacre.context.build import build
 from nacre.context.handoff import handoff
 from nacre.context.hooks import write_state
-from nacre.context.requests import HandoffRequest
 from nacre.errors import InvalidMemoryError, ModelUnavailableError, UnusableStoreError
 from nacre.home.home import Home
 from nacre.learn.ingest import ingest
@@ -221,7 +220,10 @@ def test_words_handed_over_during_delivery_reach_the_next_session(
     assert len(handed(started(world))) == 1
     handoff(
         world.context(),
-        HandoffRequest(folder=FOLDER, store=True, session=FIRST, words="The drain is next."),
+        folder=FOLDER,
+        store=True,
+        session=FIRST,
+        words="The drain is next.",
     )
     left(world, "session-start", SECOND)
     do_waiting(world.context())
@@ -248,9 +250,7 @@ def test_handoff_content_is_not_repeated_as_session_ending(world: World, words: 
     )
     ended(world, transcript)
     if words:
-        handoff(
-            world.context(), HandoffRequest(folder=FOLDER, store=True, session=FIRST, words=words)
-        )
+        handoff(world.context(), folder=FOLDER, store=True, session=FIRST, words=words)
     at = "2026-11-20T11:55:00.000Z"
     later = says(
         "assistant", "It is drained since noon.", uuid="l1", session="5e55-0001", at=at, cwd=FOLDER
@@ -729,7 +729,9 @@ def test_agents_handoff_stays_until_the_owner_says_more(
     world.environ = {"CLAUDECODE": "1"}
     view = handoff(
         world.context(),
-        HandoffRequest(folder=FOLDER, store=True, words="The worker is moved; drain is next."),
+        folder=FOLDER,
+        store=True,
+        words="The worker is moved; drain is next.",
     )
     assert view.handoff
     assert (view.handoff.content, view.handoff.by) == (

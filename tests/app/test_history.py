@@ -12,7 +12,7 @@ import pytest
 
 from nacre.care.database import rebuild
 from nacre.data.history import Committed, commit_operations
-from nacre.data.undo import LogRequest, changes_of, log, undo
+from nacre.data.undo import changes_of, log, undo
 from nacre.errors import GitUnavailableError, UnusableRepositoryError
 from nacre.memories.edit import scan
 from nacre.values.memory import FOREIGN
@@ -237,7 +237,7 @@ def test_a_rebuilt_database_reads_operations_from_history(world: World) -> None:
         file.unlink()
     rebuild(world.settings(), world.context, vectors=False)
     context = world.context()
-    listed = log(context, LogRequest(reference=lamp))
+    listed = log(context, reference=lamp)
     assert [one.operation.action for one in listed] == ["update", "store"]
     assert listed[0].memories == (lamp,)
     assert context.journal.pending() == []
@@ -334,9 +334,7 @@ def test_two_clones_that_a_plain_git_client_merges_tell_the_same_operations(
     ]
     assert len((world.vault / "ledger.jsonl").read_text().splitlines()) == 4
     update = next(
-        one.operation
-        for one in log(context, LogRequest(reference=lamp))
-        if one.operation.action == "update"
+        one.operation for one in log(context, reference=lamp) if one.operation.action == "update"
     )
     undo(context, update.id)
     with world.open() as memory:

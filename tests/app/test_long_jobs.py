@@ -292,11 +292,7 @@ def test_what_is_edited_while_a_large_operation_is_undone_stays(world: World) ->
     with world.open() as other:
         other.ingest()
         ingested = next(one.operation for one in other.log() if one.operation.action == "ingest")
-        last = (
-            undo.plan_undo(other._home, undo.UndoRequest(operation=ingested.id))
-            .steps[-1]
-            .change.memory
-        )
+        last = undo.plan_undo(other._home, operation=ingested.id).steps[-1].change.memory
 
         def visit(turn: int) -> None:
             if turn == 3:

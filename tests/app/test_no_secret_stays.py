@@ -18,7 +18,7 @@ from nacre.cli.root import cli
 from nacre.data.export import ExportOptions, export
 from nacre.data.forget import ForgetRequest, forget, prepare
 from nacre.data.sync import State
-from nacre.data.undo import LogRequest, log
+from nacre.data.undo import log
 from nacre.readers.adapter import Head
 from nacre.readers.registry import adapters
 from nacre.recall.recall import recall
@@ -417,7 +417,7 @@ def test_what_a_remote_carries_stays_where_it_lies(tmp_path: Path, remote: Path)
     assert "The gate is green." in here.active()
     context = here.world.context()
     try:
-        assert log(context, LogRequest(limit=10))
+        assert log(context, limit=10)
         recall(context, RecallQuery("which gate is green?"))
         for name in ("all.jsonl", "all.zip", "all.md"):
             options = ExportOptions(form=name.partition(".")[2].replace("md", "markdown"))

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from nacre.errors import ModelUnavailableError
-from nacre.home.change import PageRequest
 from nacre.home.change import page as page_of
 from nacre.review.consolidate import DreamAction, DreamPlan, DreamReport, Step
 from nacre.review.dream import DreamPlanRequest, DreamRequest
@@ -154,7 +153,7 @@ def lines(world: World, page: str = PAGE) -> list[str]:
 
 def own_page(world: World, project: str | None = None) -> str:
     """A page as it is told to who asks for it."""
-    return page_of(world.context(), PageRequest(project=project))
+    return page_of(world.context(), project=project)
 
 
 def asked(world: World, name: str) -> list[Prompt]:

@@ -13,7 +13,7 @@ from nacre.errors import ConflictError, InvalidInputError, NotFoundError
 from nacre.home.views import Choice
 from nacre.memories.decision import StoreRequest
 from nacre.memories.store import get, store
-from nacre.review.contradictions import ReflectAnswerRequest, ReflectRequest, list_pending
+from nacre.review.contradictions import list_pending
 from nacre.review.queue import answer, reflect
 from nacre.values.memory import Kind, Link, Memory
 from nacre.values.review import Question, Reflected, Relates
@@ -33,12 +33,12 @@ def stored(world: World, content: str, **more: Any) -> str:
 
 
 def asked(world: World, **more: Any) -> tuple[Question, ...]:
-    return reflect(world.context(), ReflectRequest(**more)).questions
+    return reflect(world.context(), **more).questions
 
 
 def answered(world: World, *references: str, **given: Any) -> Reflected:
     world.clock.pass_days(1 / 24)
-    return answer(world.context(), ReflectAnswerRequest(reference="+".join(references), **given))
+    return answer(world.context(), reference="+".join(references), **given)
 
 
 def pairs(questions: tuple[Question, ...]) -> list[set[str]]:
@@ -110,7 +110,7 @@ def test_contradictions_come_first_then_what_was_used_most_and_each_memory_once(
     assert (questions[0].second.id, questions[0].first.id) == (older, newer)
     assert recalled in pairs(questions)[1]
     assert pairs(questions)[2] == set(scale)
-    assert reflect(world.context(), ReflectRequest(limit=1)).total > 1
+    assert reflect(world.context(), limit=1).total > 1
     assert asked(world, project="mill") == ()
 
 
@@ -177,7 +177,7 @@ def test_another_machine_hears_what_was_answered(tmp_path: Path, remote: Path) -
     )
     one.sync(remote=str(remote))
     other.sync(remote=str(remote))
-    one.do(answer, ReflectAnswerRequest(reference=f"{first}+{second}", link=Relates.BUILDS_ON))
+    one.do(answer, reference=f"{first}+{second}", link=Relates.BUILDS_ON)
     other.store("Mara reads the scale by hand in winter.", project="hive")
     converge(one, other)
     assert other.do(get, first).links == (Link("builds_on", second, origin="reflect"),)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from nacre.review.consolidate import DreamAction, DreamPlan, DreamReport, Step
-from nacre.review.contradictions import ReflectAnswerRequest, ReflectRequest, list_pending
+from nacre.review.contradictions import list_pending
 from nacre.review.dream import DreamPlanRequest, DreamRequest
 from nacre.review.queue import answer, reflect
 from nacre.review.run import carry_out, dream, dream_estimate, plan
@@ -111,7 +111,7 @@ def test_answer_becomes_an_attributed_link_and_is_undone_exactly(
     )
     assert of(world, target) == ()
     assert "depends_on: " in (world.vault / (report.diary or "")).read_text()
-    assert reflect(world.context(), ReflectRequest()).questions == ()
+    assert reflect(world.context()).questions == ()
     with world.open() as memory:
         assert {one.id for one in memory.list()} == {one.id for one in scale}
         memory.undo(report.operation)
@@ -127,7 +127,7 @@ def test_undone_link_is_not_redrawn_but_still_offered(
         memory.undo(report.operation)
     assert dream_estimate(world.context(), DreamPlanRequest(tier=3)).pairs == 0
     assert links(dreamt(world).plan) == []
-    assert len(reflect(world.context(), ReflectRequest()).questions) == 1
+    assert len(reflect(world.context()).questions) == 1
     with world.open() as memory:
         memory.edit(scale[0].id, content=f"{SERIAL} And the baud rate.")
     assert dream_estimate(world.context(), DreamPlanRequest(tier=3)).pairs == 1
@@ -208,7 +208,8 @@ def test_dismissed_and_excluded_pairs_are_not_sent_to_the_writer(
     assert dream_estimate(world.context(), DreamPlanRequest(tier=2)).pairs == 0
     answer(
         world.context(),
-        ReflectAnswerRequest(reference="+".join(one.id for one in scale), skip=True),
+        reference="+".join(one.id for one in scale),
+        skip=True,
     )
     assert dream_estimate(world.context(), DreamPlanRequest(tier=3)).pairs == 0
 
@@ -216,7 +217,8 @@ def test_dismissed_and_excluded_pairs_are_not_sent_to_the_writer(
 def _linked(world: World, scale: tuple[Memory, Memory]) -> None:
     answer(
         world.context(),
-        ReflectAnswerRequest(reference="+".join(one.id for one in scale), link=Relates.PART_OF),
+        reference="+".join(one.id for one in scale),
+        link=Relates.PART_OF,
     )
 
 

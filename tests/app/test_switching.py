@@ -113,7 +113,7 @@ def shown(result: RecallResult) -> tuple[object, ...]:
 def begun(context: Home, models: Models, *, after: int) -> Home:
     """In the middle of going over to the new model, which stopped answering."""
     models.found[NEW].fails_after = after
-    made = model_switch.switch(context, model_switch.ModelRequest(name=NEW), lambda _: None)
+    made = model_switch.switch(context, lambda _: None, name=NEW)
     assert made.left
     assert "cannot be reached" in (made.note or "")
     return context
@@ -135,9 +135,7 @@ def test_recall_during_a_switch_is_recall_before_it_to_the_last_number(
 def test_after_a_switch_recall_goes_by_the_new_vectors_alone(world: World, models: Models) -> None:
     context = filled(world, models)
     before = shown(asked(world, models))
-    assert (
-        model_switch.switch(context, model_switch.ModelRequest(name=NEW), lambda _: None).left == 0
-    )
+    assert model_switch.switch(context, lambda _: None, name=NEW).left == 0
     asked_before = list(models.found[OLD].embedded)
     after = asked(world, models)
     assert after.lanes[1].state == "ran"
@@ -193,23 +191,16 @@ def test_a_switch_that_is_given_up_leaves_all_as_it_was(world: World, models: Mo
     context = filled(world, models)
     before = shown(asked(world, models))
     begun(context, models, after=150)
-    assert (
-        model_switch.switch(
-            opened(world, models), model_switch.ModelRequest(name=OLD), lambda _: None
-        ).made
-        == 0
-    )
+    assert model_switch.switch(opened(world, models), lambda _: None, name=OLD).made == 0
     standing = model_switch.status(opened(world, models))
     assert (standing.switching, standing.other) == (False, None)
     assert shown(asked(world, models)) == before
 
 
 def test_vectors_of_two_models_are_there_only_during_a_switch(world: World, models: Models) -> None:
-    model_switch.switch(filled(world, models), model_switch.ModelRequest(name=NEW), lambda _: None)
+    model_switch.switch(filled(world, models), lambda _: None, name=NEW)
     assert model_switch.status(opened(world, models)).other is None
-    model_switch.switch(
-        opened(world, models), model_switch.ModelRequest(name=THIRD), lambda _: None
-    )
+    model_switch.switch(opened(world, models), lambda _: None, name=THIRD)
     standing = model_switch.status(opened(world, models))
     assert [lot and lot.setting for lot in (standing.in_use, standing.other)] == [THIRD, None]
     assert asked(world, models).lanes[1].state == "ran"  # 100 numbers are no whole words of bits
@@ -225,12 +216,12 @@ def test_an_estimate_counts_each_text_once_and_nothing_that_is_known(
     )
     with MemoryHome(opened(world, models)) as memory:
         memory.ingest()
-    assert model_switch.plan(context, model_switch.ModelRequest(name=NEW)).texts == 302
+    assert model_switch.plan(context, name=NEW).texts == 302
     assert not models.found[NEW].embedded
     begun(opened(world, models), models, after=150)
-    assert model_switch.plan(
-        opened(world, models), model_switch.ModelRequest(name=NEW)
-    ).texts == 302 - len(models.found[NEW].embedded)
+    assert model_switch.plan(opened(world, models), name=NEW).texts == 302 - len(
+        models.found[NEW].embedded
+    )
 
 
 def test_a_question_embedded_before_the_exchange_meets_none_of_the_new_vectors(
@@ -240,9 +231,7 @@ def test_a_question_embedded_before_the_exchange_meets_none_of_the_new_vectors(
     vectors = context.vectors.of("old@128")
     query = models.found[OLD].embed([QUESTION])[0]
     assert vectors.nearest_turns(query, limit=5)
-    model_switch.switch(
-        opened(world, models), model_switch.ModelRequest(name=NEW), lambda _: None
-    )  # another process
+    model_switch.switch(opened(world, models), lambda _: None, name=NEW)  # another process
     assert vectors.nearest_turns(query, limit=5) == []
     assert vectors.memory_cosines(query) == {}
     assert vectors.cosines_of_turns(query, [1, 2, 3]) == {}
@@ -253,9 +242,7 @@ def test_a_process_that_searched_the_old_vectors_searches_the_new_ones_next(
 ) -> None:
     with MemoryHome(filled(world, models)) as memory:
         memory.recall(QUESTION, update=False)
-        model_switch.switch(
-            opened(world, models), model_switch.ModelRequest(name=NEW), lambda _: None
-        )  # another process
+        model_switch.switch(opened(world, models), lambda _: None, name=NEW)  # another process
         here = shown(memory.recall(QUESTION, update=False))
         assert here == shown(asked(world, models))
 
@@ -292,9 +279,7 @@ def test_a_variable_that_names_the_model_is_not_overridden_in_silence(
     context = filled(world, models)
     world.environ["NACRE_EMBEDDING_MODEL"] = OLD
     with pytest.raises(InvalidSettingsError, match="NACRE_EMBEDDING_MODEL"):
-        model_switch.switch(
-            opened(world, models), model_switch.ModelRequest(name=NEW), lambda _: None
-        )
+        model_switch.switch(opened(world, models), lambda _: None, name=NEW)
     assert not model_switch.status(context).switching
 
 

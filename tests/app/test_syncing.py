@@ -20,7 +20,7 @@ from nacre.care.database import rebuild
 from nacre.data.forget import ForgetRequest, forget, prepare
 from nacre.data.history import commit_operations
 from nacre.data.sync import State, Synced, SyncRequest, last_sync, long_failing, sync
-from nacre.data.undo import LogRequest, log, undo
+from nacre.data.undo import log, undo
 from nacre.errors import (
     EditConflictError,
     HistoryRewrittenError,
@@ -33,9 +33,9 @@ from nacre.errors import (
     UnusableVaultError,
 )
 from nacre.home.home import Home
-from nacre.memories.decision import ReferencesRequest, RetireRequest, StoreRequest
+from nacre.memories.decision import RetireRequest, StoreRequest
 from nacre.memories.edit import scan
-from nacre.memories.graph import LinkRequest, NewLink, Relation, link
+from nacre.memories.graph import NewLink, Relation, link
 from nacre.memories.retire import choose, list_retired, retire_chosen, unretire
 from nacre.memories.store import edit, get, list_active, retire, store
 from nacre.memories.tombstones import heed_ledger
@@ -194,7 +194,7 @@ def test_memories_go_from_one_machine_to_the_other_and_back(pair: tuple[Machine,
     assert "The mill grinds on Mondays." in one.active()
     assert one.git("rev-parse", "HEAD") == other.git("rev-parse", "HEAD")
     assert one.sync().state is State.UP_TO_DATE
-    assert {"store"} <= {listed.operation.action for listed in one.do(log, LogRequest(limit=50))}
+    assert {"store"} <= {listed.operation.action for listed in one.do(log, limit=50)}
 
 
 def test_both_change_other_fields_of_one_memory(pair: tuple[Machine, Machine]) -> None:
@@ -336,9 +336,7 @@ def test_what_one_machine_undoes_is_undone_on_the_other(pair: tuple[Machine, Mac
     one.do(edit, "Bridge", content="The bridge is closed.")
     converge(one, other)
     last = next(
-        listed.operation
-        for listed in other.do(log, LogRequest(limit=5))
-        if listed.operation.action == "update"
+        listed.operation for listed in other.do(log, limit=5) if listed.operation.action == "update"
     )
     other.do(undo, last.id)
     converge(other, one)
@@ -911,7 +909,7 @@ def test_memory_restored_despite_standing_retirement_stays_everywhere(
     one, other = pair
     one.do(keep_out, "yard")
     (yard,) = (memory.id for memory in one.do(list_retired))
-    one.do(unretire, ReferencesRequest(references=(yard,)))
+    one.do(unretire, references=(yard,))
     one.sync()
     other.sync()
     assert "Lorries wait in the yard." in other.active()
@@ -941,8 +939,7 @@ def test_a_sync_that_brings_nothing_is_no_operation(pair: tuple[Machine, Machine
 
     def syncs() -> list[int]:
         return [
-            sum(one.operation.action == "sync" for one in each.do(log, LogRequest(limit=100)))
-            for each in pair
+            sum(one.operation.action == "sync" for one in each.do(log, limit=100)) for each in pair
         ]
 
     before = syncs()
@@ -969,7 +966,7 @@ def draw(one: Machine, source: str, target: str) -> None:
     wanted = NewLink(
         source=source, relation=Relation.DEPENDS_ON, target=target, reason=f"{SECRET_NAME} owns it"
     )
-    one.do(link, LinkRequest(links=(wanted,)))
+    one.do(link, links=(wanted,))
 
 
 def rename_client(one: Machine, client: str) -> None:
@@ -1003,11 +1000,7 @@ def traces_of(one: Machine, word: str, since: str) -> list[str]:
         for path in files
         if word.encode() in path.read_bytes() or word.lower() in path.name.lower()
     ]
-    found += [
-        str(listed.operation)
-        for listed in one.do(log, LogRequest(limit=200))
-        if word in str(listed)
-    ]
+    found += [str(listed.operation) for listed in one.do(log, limit=200) if word in str(listed)]
     return found + re.findall(
         f".*{word}.*", one.git("log", "--format=%B", "--name-only", f"{since}..HEAD")
     )

@@ -10,7 +10,7 @@ import pytest
 
 from nacre.data.forget import ForgetRequest, forget, prepare
 from nacre.data.sync import State, Synced, SyncRequest, sync
-from nacre.data.undo import LogRequest, log
+from nacre.data.undo import log
 from nacre.home.home import Home
 from nacre.memories.decision import StoreRequest
 from nacre.memories.edit import scan
@@ -83,11 +83,9 @@ def test_nobody_takes_half_of_a_sync_for_edits_by_hand(pair: tuple[Machine, Mach
 
     assert sync_beside(one, visit).state is State.SYNCED
     assert not any(known)
-    theirs = {each.operation.id for each in other.do(log, LogRequest(limit=500))}
+    theirs = {each.operation.id for each in other.do(log, limit=500)}
     own = [
-        each.operation.action
-        for each in one.do(log, LogRequest(limit=500))
-        if each.operation.id not in theirs
+        each.operation.action for each in one.do(log, limit=500) if each.operation.id not in theirs
     ]
     assert set(own) <= {"store", "sync"}, own
     converge(one, other)

@@ -86,10 +86,9 @@ class Heard:
         self.calls = HomeCalls(home)
         self.names: set[str] = set()
 
-    def __call__(self, operation: str, request: Any) -> Any:
+    def __call__(self, operation: str, /, **fields: Any) -> Any:
         self.names.add(operation)
-        assert isinstance(request, CATALOGUE[operation].request)
-        return self.calls(operation, request)
+        return self.calls(operation, **fields)
 
     def close(self) -> None:
         self.calls.close()

@@ -7,7 +7,6 @@ import time
 
 from nacre.cli import operations
 from nacre.serve.mcp import HomeCalls
-from nacre.values.recall import RecallQuery
 from tests.cli.conftest import Nacre
 from tests.daemon.conftest import home
 from tests.hooks.conftest import listening
@@ -29,7 +28,7 @@ def test_an_agent_waits_a_second_for_a_daemon_that_hangs(nacre: Nacre) -> None:
     calls = HomeCalls(home())
     began = time.monotonic()
     with listening(home(), taken.append):
-        found = calls("recall", RecallQuery("What does the harbour crane lift?"))
+        found = calls("recall", text="What does the harbour crane lift?")
     calls.close()
     assert [hit.memory.content for hit in found.hits] == ["The harbour crane lifts 40 tonnes."]
     assert len(taken) == 1

@@ -291,5 +291,5 @@ def test_a_daemon_of_another_nacre_is_told_and_ended(
         checks = nacre("admin", "doctor", "hosts", "--json").json["checks"]
         done = nacre("init", "--host", "roo", "--yes", "--json").json
     assert checks[0]["detail"].startswith("nacre 0.0.9 serves this home")
-    assert done["daemon"] == {"version": "0.0.9", "state": "ended"}
+    assert (done["daemon"]["version"], done["daemon"]["state"]) == ("0.0.9", "ended")
     assert heard == ["/call/hello", "/call/hello", "/call/stop"]

@@ -14,7 +14,6 @@ import pytest
 
 from nacre.base.link import is_whole, socket_path
 from nacre.errors import NacreError
-from nacre.home.change import PlaceRequest
 from nacre.home.home import open_home
 from nacre.serve.catalogue import CATALOGUE
 from nacre.serve.mcp import HomeCalls
@@ -131,7 +130,7 @@ async def test_missing_daemon_is_started_once_without_waiting(
     started: list[str] = []
     calls = HomeCalls(home, start=lambda: started.append("nacre serve"))
     for _ in range(3):
-        assert calls("place", PlaceRequest(name="acme-billing")).is_known
+        assert calls("place", name="acme-billing").is_known
     assert started == ["nacre serve"]
     calls.close()
 

@@ -27,7 +27,7 @@ class SlowCall:
     def __init__(self) -> None:
         self.begun, self.released = threading.Event(), threading.Event()
 
-    def __call__(self, operation: str, _: Any) -> Any:
+    def __call__(self, operation: str, **_: Any) -> Any:
         assert operation == "extract"
         self.begun.set()
         assert self.released.wait(30)

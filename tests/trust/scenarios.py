@@ -42,8 +42,7 @@ from nacre.home.projects import Handoffs
 from nacre.home.spending import fold_notes, note, note_call
 from nacre.learn.ingest import ingest
 from nacre.memories import retire, vectors
-from nacre.memories.decision import ReferencesRequest
-from nacre.memories.projects import ProjectMergeRequest, merge, rename
+from nacre.memories.projects import merge, rename
 from nacre.recall.recall import recall, search_sessions
 from nacre.review import consolidate as dreams
 from nacre.review import contradictions
@@ -365,7 +364,7 @@ def merge_in_new_words(context: Home) -> None:
 
 def undo_edit(context: Home) -> None:
     """Undo the edit that came last, unless that was done."""
-    listed = [one.operation for one in undo.log(context, undo.LogRequest(limit=30))]
+    listed = [one.operation for one in undo.log(context, limit=30)]
     if not any(one.action == "undo" for one in listed):
         undo_undo(context, next(one.id for one in listed if one.action == "update"))
 
@@ -373,9 +372,7 @@ def undo_edit(context: Home) -> None:
 def merge_projects(context: Home) -> None:
     """Make the harbour, which has sessions and a page, a part of the pier; a second time it is one already."""
     with contextlib.suppress(ConflictError):
-        merge(
-            context, ProjectMergeRequest(project="harbour", into="pier", reason="there is one quay")
-        )
+        merge(context, project="harbour", into="pier", reason="there is one quay")
 
 
 def rename_project(context: Home) -> None:
@@ -516,7 +513,7 @@ def unretire_all(context: Home) -> None:
     gone = [one.id for one in retire.list_retired(context)]
     rules = [rule.id for rule in retire.list_standing(context)]
     if gone or rules:
-        retire.unretire(context, ReferencesRequest(references=(*gone, *rules)))
+        retire.unretire(context, references=(*gone, *rules))
 
 
 def import_in_small_batches(context: Home) -> None:
@@ -580,13 +577,13 @@ def ingest_by_the_first_model(_: Home) -> None:
 def switch_vectors(_: Home) -> None:
     """Go over to the second model, or on with that."""
     with home_with_vectors() as home:
-        vectors.switch(home, vectors.ModelRequest(name=SECOND))
+        vectors.switch(home, name=SECOND)
 
 
 def switch_back(_: Home) -> None:
     """Go back to the first model, or on with that."""
     with home_with_vectors() as home:
-        vectors.switch(home, vectors.ModelRequest(name=FIRST))
+        vectors.switch(home, name=FIRST)
 
 
 def searched(_: Place) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from nacre.base.request import Nothing
+from nacre.base.request import Request
 from nacre.operations import Operation
 from nacre.serve.catalogue import CATALOGUE, offered_by
 from nacre.serve.rest import PREFIX, resources
@@ -37,7 +37,7 @@ def test_the_document_describes_every_operation_and_every_resource(
         told = document["paths"][f"{PREFIX}/{name}"]["post"]
         assert told["operationId"] == name
         assert told["summary"]
-        assert ("requestBody" in told) == (operation.request is not Nothing)
+        assert ("requestBody" in told) == (operation.request is not Request)
     for one in resources():
         assert one.method.lower() in document["paths"][PREFIX + one.path.replace(":path", "")]
     ids = [

@@ -1,4 +1,4 @@
-"""Base classes for requests."""
+"""The base class for requests."""
 
 from __future__ import annotations
 
@@ -17,11 +17,7 @@ class RequestType(msgspec.StructMeta):
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 class Request(msgspec.Struct, metaclass=RequestType, frozen=True):
-    """The base class of requests.
+    """A request, by itself without fields. It is the base of all requests except those that hooks load.
 
     Requests that hooks load are dataclasses with :func:`nacre.base.bounds.bounds` instead.
     """
-
-
-class Nothing(Request):
-    """A request without fields."""

@@ -53,6 +53,7 @@ from nacre.store import packs
 from nacre.store.memories import STEP
 from nacre.store.schema import UNREADABLE
 from nacre.store.sqlite import engine_version
+from nacre.values.fields import Limit
 from nacre.values.memory import Memory, SessionFilter
 from nacre.values.models import Trace
 from nacre.values.recall import Filter
@@ -845,7 +846,7 @@ def list_traces(
     *,
     task: Annotated[Task | None, bounds("Only calls for this task.")] = None,
     since: Annotated[datetime | None, bounds("Only traces from this time on.")] = None,
-    limit: Annotated[int, bounds("Maximum number of traces.", ge=0)] = 20,
+    limit: Limit = 20,
 ) -> list[Trace]:
     """Return the traces of model calls, the latest first."""
     fold_notes(home)

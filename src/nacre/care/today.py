@@ -11,7 +11,6 @@ from typing import Annotated
 
 from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
-from nacre.base.request import Request
 from nacre.care.health import problems
 from nacre.errors import InvalidInputError
 from nacre.home.home import Home
@@ -20,44 +19,18 @@ from nacre.home.views import SessionLine
 from nacre.memories.edit import catch_up
 from nacre.memories.store import fold_usage
 from nacre.operations import operation
-from nacre.review.contradictions import ReviewRequest
 from nacre.review.queue import list_items
 from nacre.sessions.find import SessionsRequest
 from nacre.sessions.search import list_sessions
 from nacre.store.schema import Row
 from nacre.store.sessions import Period
+from nacre.values.fields import OnlyProject
 from nacre.values.memory import Kind, Memory, Operation, SessionFilter
 from nacre.values.models import UNANSWERED
 from nacre.values.recall import Filter
 from nacre.values.reports import Check
 
-Project = Annotated[str | None, bounds("Only entries of this project.")]
-
-
-class TodayRequest(Request):
-    """A report on one or several days, with pending items."""
-
-    since: Annotated[date | None, bounds("The first day; default: the last day.")] = None
-    until: Annotated[date | None, bounds("The last day; default: today.")] = None
-    project: Project = None
-    limit: Annotated[
-        int,
-        bounds(
-            "Maximum number of memories, of sessions and of pending items.",
-            ge=0,
-            le=100,
-        ),
-    ] = 5
-
-
-class ActivityRequest(Request):
-    """Numbers for charts, by day, week or month."""
-
-    since: Annotated[date | None, bounds("The first day; default: a year before the last day.")] = (
-        None
-    )
-    until: Annotated[date | None, bounds("The last day; default: today.")] = None
-    project: Project = None
+Until = Annotated[date | None, bounds("The last day; default: today.")]
 
 
 # -- Results ---------------------------------------------------------------------------------------
@@ -190,12 +163,20 @@ _Counts = Iterable[tuple[str, str, int]]
 
 
 @operation("activity")
-def activity(home: Home, request: ActivityRequest) -> Activity:
+def activity(
+    home: Home,
+    *,
+    since: Annotated[
+        date | None, bounds("The first day; default: a year before the last day.")
+    ] = None,
+    until: Until = None,
+    project: OnlyProject = None,
+) -> Activity:
     """Return the activity of a period. Raises InvalidInputError if it ends before it begins."""
     catch_up(home)
     fold_usage(home)
     fold_notes(home)
-    period = period_of(home, request, _DEFAULT_SPAN)
+    period = period_of(home, since, until, project, _DEFAULT_SPAN)
     step, steps = _steps(period)
     store = home.activity
     talked, remembered = store.sessions(period), store.memories(period.last, period.project)
@@ -223,15 +204,17 @@ def activity(home: Home, request: ActivityRequest) -> Activity:
     )
 
 
-def period_of(home: Home, request: ActivityRequest | TodayRequest, span: timedelta) -> Period:
+def period_of(
+    home: Home, since: date | None, until: date | None, project: str | None, span: timedelta
+) -> Period:
     """Return the requested period. The default period has length ``span`` and ends today. Raises InvalidInputError."""
-    last = request.until or home.today()
-    first = max(_FIRST_DAY, request.since or last - span)
+    last = until or home.today()
+    first = max(_FIRST_DAY, since or last - span)
     if first > last:
         raise InvalidInputError(
             f"{first} is after {last}", hint="give the first day before the last"
         )
-    return Period(first, last, request.project)
+    return Period(first, last, project)
 
 
 def _steps(period: Period) -> tuple[str, tuple[date, ...]]:
@@ -304,14 +287,14 @@ def _calendar(talked: Sequence[Row]) -> tuple[CalendarDay, ...]:
 
 def _ages(home: Home, project: str | None) -> tuple[Age, ...]:
     rows = home.activity.ages(home.now(), project)
-    bounds = [(0, _AGE_DAYS[0]), *zip(_AGE_DAYS, (*_AGE_DAYS[1:], None), strict=True)]
+    limits = [(0, _AGE_DAYS[0]), *zip(_AGE_DAYS, (*_AGE_DAYS[1:], None), strict=True)]
     groups = [
         [row for row in rows if least <= max(0, row[0]) and (most is None or row[0] < most)]
-        for least, most in bounds
+        for least, most in limits
     ]
     return tuple(
         Age(least, most, sum(row[1] for row in group), sum(row[2] for row in group))
-        for (least, most), group in zip(bounds, groups, strict=True)
+        for (least, most), group in zip(limits, groups, strict=True)
     )
 
 
@@ -319,16 +302,30 @@ def _ages(home: Home, project: str | None) -> tuple[Age, ...]:
 
 
 @operation("today")
-def today(home: Home, request: TodayRequest) -> Today:
+def today(
+    home: Home,
+    *,
+    since: Annotated[date | None, bounds("The first day; default: the last day.")] = None,
+    until: Until = None,
+    project: OnlyProject = None,
+    limit: Annotated[
+        int,
+        bounds(
+            "Maximum number of memories, of sessions and of pending items.",
+            ge=0,
+            le=100,
+        ),
+    ] = 5,
+) -> Today:
     """Return the report of a day or period, and pending items. Raises InvalidInputError if it ends before it begins."""
     fold_notes(home)
-    period = period_of(home, request, timedelta())
+    period = period_of(home, since, until, project, timedelta())
     # Also reads manual edits.
-    waiting = list_items(home, ReviewRequest(project=period.project, limit=1))
-    learned, total = _learned_memories(home, period, request.limit)
+    waiting = list_items(home, project=period.project, limit=1)
+    learned, total = _learned_memories(home, period, limit)
     sessions_request = SessionsRequest(
         filter=SessionFilter(project=period.project, since=period.since, until=period.until),
-        limit=request.limit,
+        limit=limit,
     )
     day = home.today()
     calls = home.activity.calls(day.replace(day=1), day)
@@ -341,7 +338,7 @@ def today(home: Home, request: TodayRequest) -> Today:
         tuple(Source(*row) for row in home.activity.sources(period)),
         tuple(
             home.journal.operations(
-                project=period.project, since=period.since, until=period.until, limit=request.limit
+                project=period.project, since=period.since, until=period.until, limit=limit
             )
         ),
         _by_tool(home.activity.sessions(period)),

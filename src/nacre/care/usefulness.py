@@ -24,7 +24,6 @@ from nacre.base import json
 from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.ids import from_ms, to_ms
-from nacre.base.request import Request
 from nacre.base.text import words
 from nacre.context.build import prose
 from nacre.context.hooks import SHARE, Draw, note_share, read_draw
@@ -530,44 +529,59 @@ def _read_query(item: Mapping[str, Any]) -> SavedQuery:
 
 
 @operation("eval-add", writes=True)
-def add_query(home: Home, request: AddQueryRequest) -> SavedQuery:
+def add_query(
+    home: Home,
+    question: Annotated[str, bounds("The question.", min_length=1)],
+    *,
+    queries: Queries = None,
+    query_id: Annotated[str | None, bounds("Its id; derived from the question by default.")] = None,
+    expects: Annotated[
+        tuple[str, ...],
+        bounds("Memories that should be recalled, by their ids or subjects."),
+    ] = (),
+) -> SavedQuery:
     """Save a query. The default queries stay.
 
     Raises InvalidQueryError, NotFoundError for an expected memory, ConflictError for an existing id.
     """
-    file = _file(home, request)
-    queries = load_queries(file)
-    question = home.redactor.clean(request.question.strip())
+    file = _file(home, queries)
+    saved = load_queries(file)
+    question = home.redactor.clean(question.strip())
     added = SavedQuery(
-        home.redactor.clean((request.query_id or "").strip()) or slugify(question),
+        home.redactor.clean((query_id or "").strip()) or slugify(question),
         question,
-        tuple(get(home, reference).id for reference in request.expects),
+        tuple(get(home, reference).id for reference in expects),
     )
     if not added.id or not added.query:
         raise InvalidQueryError(
             "the question is empty", hint='nacre admin eval add "which database do we use?"'
         )
-    if added.id in {query.id for query in queries}:
+    if added.id in {query.id for query in saved}:
         raise ConflictError(
             f"there is already a query {added.id!r}",
             hint=f"nacre admin eval --remove {added.id}, or give --id",
         )
-    _save_queries(file, (*queries, added))
+    _save_queries(file, (*saved, added))
     return added
 
 
 @operation("eval-remove", writes=True)
-def remove_query(home: Home, request: RemoveQueryRequest) -> SavedQuery:
+def remove_query(
+    home: Home,
+    query_id: Annotated[str, bounds("The query's id.")],
+    *,
+    queries: Queries = None,
+) -> SavedQuery:
     """Delete a saved query. Raises NotFoundError."""
-    file = _file(home, request)
-    queries = load_queries(file)
-    removed = next((query for query in queries if query.id == request.query_id), None)
+    file = _file(home, queries)
+    saved = load_queries(file)
+    removed = next((query for query in saved if query.id == query_id), None)
     if removed is None:
         raise NotFoundError(
-            f"there is no query {request.query_id!r}",
+            f"there is no query {query_id!r}",
             hint="nacre admin eval --list shows the queries",
         )
-    _save_queries(file, [query for query in queries if query is not removed])
+    _save_queries(file, [query for query in saved if query is not removed])
     return removed
 
 
@@ -690,76 +704,53 @@ def _save_queries(file: Path, queries: Sequence[SavedQuery]) -> None:
     write_json(file, items)
 
 
-# -- Requests --------------------------------------------------------------------------------------
-
-
-class QueriesRequest(Request):
-    """The saved queries."""
-
-    queries: Annotated[Path | None, bounds("The file of saved queries, if not the default.")] = None
-
-
-class EvaluateRequest(QueriesRequest):
-    """Ask the saved queries."""
-
-    limit: (
-        Annotated[
-            int,
-            bounds("Memories per query; default: 10, or as in the baseline.", ge=1, le=1000),
-        ]
-        | None
-    ) = None
-    budget: Annotated[int, bounds("Maximum tokens at a session's start.", ge=1)] = 2000
-    compare: Annotated[bool, bounds("Show changes since the saved baseline.")] = False
-
-
-class AddQueryRequest(QueriesRequest):
-    """Save a query."""
-
-    question: Annotated[str, bounds("The question.", min_length=1)]
-    query_id: Annotated[str | None, bounds("Its id; derived from the question by default.")] = None
-    expects: Annotated[
-        tuple[str, ...],
-        bounds("Memories that should be recalled, by their ids or subjects."),
-    ] = ()
-
-
-class RemoveQueryRequest(QueriesRequest):
-    """Forget a saved query."""
-
-    query_id: Annotated[str, bounds("The query's id.")]
-
-
 # -- Operations ----------------------------------------------------------------------------------
+
+
+Queries = Annotated[Path | None, bounds("The file of saved queries, if not the default.")]
 
 
 @operation("eval", takes_long=True)
 def evaluate(
-    home: Home, request: EvaluateRequest, on_progress: OnProgress | None = None
+    home: Home,
+    *,
+    queries: Queries = None,
+    limit: Annotated[
+        int,
+        bounds("Memories per query; default: 10, or as in the baseline.", ge=1, le=1000),
+    ]
+    | None = None,
+    budget: Annotated[int, bounds("Maximum tokens at a session's start.", ge=1)] = 2000,
+    compare: Annotated[bool, bounds("Show changes since the saved baseline.")] = False,
+    on_progress: OnProgress | None = None,
 ) -> list[Answer]:
     """Ask saved queries, and compare the answers with the baseline. Raises InvalidQueryError, NotFoundError.
 
     Four ids are special, regardless of their text: session-start, recent-decisions, active-todos, preferences.
     """
-    before = load_baseline(home) if request.compare else None
-    limit = request.limit or (before.limit if before else DEFAULT_LIMIT)
-    queries = load_queries(_file(home, request))
+    before = load_baseline(home) if compare else None
+    limit = limit or (before.limit if before else DEFAULT_LIMIT)
+    saved = load_queries(_file(home, queries))
     answers = []
-    for number, query in enumerate(queries, start=1):
-        answer = _SPECIAL.get(query.id, _recall_answer)(home, query, limit, request.budget)
+    for number, query in enumerate(saved, start=1):
+        answer = _SPECIAL.get(query.id, _recall_answer)(home, query, limit, budget)
         expected = _expected_results(home, answer) if query.expects else ()
         moves = _moves(query, answer.results, before) if before else None
         answers.append(replace(answer, expected=expected, moves=moves))
         if on_progress:
-            on_progress(Progress("asking", number, len(queries)))
+            on_progress(Progress("asking", number, len(saved)))
     return answers
 
 
 @operation("eval-list")
-def list_queries(home: Home, request: QueriesRequest) -> list[SavedQuery]:
+def list_queries(
+    home: Home,
+    *,
+    queries: Queries = None,
+) -> list[SavedQuery]:
     """Return the saved queries, or the default queries. Raises InvalidQueryError."""
-    return list(load_queries(_file(home, request)))
+    return list(load_queries(_file(home, queries)))
 
 
-def _file(home: Home, request: QueriesRequest) -> Path:
-    return request.queries or home.settings.home / _QUERIES
+def _file(home: Home, queries: Path | None) -> Path:
+    return queries or home.settings.home / _QUERIES

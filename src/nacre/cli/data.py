@@ -114,7 +114,7 @@ def create(run: Run, target: Path | None, overwrite: bool) -> None:
     Without FILE, it is written to the current folder and named after the current time.
     """
     target = target or Path(f"nacre-{datetime.now().astimezone():%Y%m%d-%H%M%S}.zip")
-    report = perform(run, imports.back_up, target=target, overwrite=overwrite)
+    report = perform(run, backups.create, target=target, overwrite=overwrite)
 
     def render(paper: Paper) -> None:
         paper.line(bold("Wrote"), f" {report.path} ", dim(f"({size(report.bytes)})"))

@@ -165,7 +165,7 @@ def _undo(run: Run, operation: str | None, *, dry_run: bool, force: bool, yes: b
             run.confirm("Undo?")
         operation = plan.operation.id  # by now another operation may be the last
     run.present(
-        perform(run, data_undo.undo_answers, operation=operation, force=force),
+        perform(run, data_undo.undo, operation=operation, force=force),
         _render_undo,
         is_seen=is_seen,
     )

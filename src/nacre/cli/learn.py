@@ -175,11 +175,7 @@ def _render_model_problem(paper: Paper, report: ModelExtraction) -> None:
     if report.problem:
         parts = f" for {report.by_rules} of {count(report.parts, 'part')}" if report.parts else ""
         is_read = report.parts and not report.by_rules
-        outcome = (
-            "unverified proposals are pending"
-            if is_read
-            else "extraction used rules"
-        )
+        outcome = "unverified proposals are pending" if is_read else "extraction used rules"
         paper.line(f"{report.problem}; {outcome}{'' if is_read else parts}")
         if report.hint:
             paper.note(f"hint: {report.hint}")

@@ -182,7 +182,8 @@ def _render_deep(paper: Paper, result: DeepResult, *, explain: bool) -> None:
         paper.line(bold(_message_of(result) or hits.NOTHING))
         if result.route is not deep_recall.Route.NONE:
             paper.note(
-                "Untrusted memories are left out; nacre recall without --deep can show more.", indent=2
+                "Untrusted memories are left out; nacre recall without --deep can show more.",
+                indent=2,
             )
     elif result.project:
         paper.line(dim("from project "), bold(result.project))

@@ -431,7 +431,10 @@ _OUTCOMES = {
     help="The daily limit for background work.",
 )
 @click.option(
-    "--tokens-per-day", type=click.IntRange(1), metavar="N", help="The daily limit of a subscription."
+    "--tokens-per-day",
+    type=click.IntRange(1),
+    metavar="N",
+    help="The daily limit of a subscription.",
 )
 @click.option(
     "--writer",

@@ -26,7 +26,7 @@ from nacre.cli.options import (
 )
 from nacre.home import views
 from nacre.recall.requests import ASPECTS, ROLES
-from nacre.sessions import find as sessions_find
+from nacre.sessions import find
 from nacre.values import recall
 from nacre.values import session as values_session
 from nacre.values.memory import DeedFilter
@@ -311,7 +311,7 @@ def _nothing(run: Run) -> str:
 
 def _match(run: Run, expression: str, wanted: recall.Filter, asked: dict[str, Any]) -> None:
     """Match in this process, because matching can take many seconds and would block the daemon's other callers."""
-    matches = perform(run, sessions_find.match, expression=expression, filter=wanted, **asked)
+    matches = perform(run, find.match_turns, expression=expression, filter=wanted, **asked)
     message = None if matches.turns else _nothing(run)
     if matches.unread:
         run.warnings.append(

@@ -18,7 +18,7 @@ from nacre.base.ids import bytes_hash, first_id, to_ms
 from nacre.base.text import STOP_WORDS, count_tokens, harmless, is_unspaced, shorten, stem
 from nacre.base.text import words as text_words
 from nacre.base.times import shown_day, shown_minute
-from nacre.context import delivery, hooks, requests
+from nacre.context import delivery, hooks
 from nacre.context.categories import (
     ABOVE,
     ELSEWHERE,
@@ -55,6 +55,7 @@ from nacre.operations import operation
 from nacre.recall import recall
 from nacre.recall.lanes import Ranking
 from nacre.recall.ranking import doubts, engine_of, projects_named, ranked_by_words
+from nacre.values import fields
 from nacre.values import memory as filters
 from nacre.values.context import (
     HELD_OUT,
@@ -928,7 +929,7 @@ def context_for(home: Home, request: ContextRequest) -> ContextBlock:
 
 @operation("page-own")
 def own_page_answers(
-    home: Home, name: requests.PageName, project: requests.PageProject = None
+    home: Home, name: fields.PageName, project: fields.PageProject = None
 ) -> OwnPage:
     """Return a page of the owner or a project, without secrets.
 
@@ -940,7 +941,7 @@ def own_page_answers(
 @operation("page-write", writes=True, owners=True, command="project page")
 def write_own_page_answers(
     home: Home,
-    name: requests.PageName,
+    name: fields.PageName,
     text: Annotated[
         str,
         bounds(
@@ -948,7 +949,7 @@ def write_own_page_answers(
             max_length=200_000,
         ),
     ],
-    project: requests.PageProject = None,
+    project: fields.PageProject = None,
     expected: Annotated[
         str | None,
         bounds("The etag from your last read. If the page has changed since, nothing is written."),

@@ -10,12 +10,14 @@ from datetime import datetime, timedelta
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
+from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.text import identifiers, one_line, shorten, words
-from nacre.context import delivery, requests
+from nacre.context import delivery
 from nacre.context.build import is_trivial
 from nacre.context.hooks import read_state
 from nacre.errors import InvalidInputError, NacreError, NotFoundError, UnusableAnswerError
@@ -502,31 +504,43 @@ NOTHING = (
 
 
 @operation("handoff", writes=True, http=False)
-def handoff(home: Home, request: requests.HandoffRequest) -> HandoffView:
+def handoff(
+    home: Home,
+    *,
+    folder: Annotated[
+        str | None, bounds("The agent's working folder, which determines the project.")
+    ] = None,
+    store: Annotated[bool, bounds("Hand over the session now.")] = False,
+    session: Annotated[
+        str | None,
+        bounds("As <tool>:<id>; default: the agent's own, else the folder's last."),
+    ] = None,
+    words: Annotated[str | None, bounds("The text; default: the owner's last messages.")] = None,
+) -> HandoffView:
     """Return a project's latest handoff. With ``store``, make a new one. Raises NotFoundError, InvalidInputError."""
     edit.catch_up(home)
-    if request.store:
-        session = _session(home, request)
-        words = (request.words or "").strip() or None
-        if words and home.actor.is_agent and _is_from_outside(home, session, words):
+    if store:
+        stored = _session(home, session, folder)
+        words = (words or "").strip() or None
+        if words and home.actor.is_agent and _is_from_outside(home, stored, words):
             raise InvalidInputError(
                 "these words come from a page, mail or file that the session read, and cannot be handed over",
                 hint="describe the remaining work in your own words",
             )
-        new_handoff = hand_over(home, session, words)
+        new_handoff = hand_over(home, stored, words)
         note = None
-        if new_handoff and not request.words:
+        if new_handoff and not words:
             try:
-                new_handoff = improve(home, session, background=False) or new_handoff
+                new_handoff = improve(home, stored, background=False) or new_handoff
             except NacreError as error:
                 note = f"no model wrote it: {error.message}"
-        current = new_handoff or latest(home, session.project)
-        is_known = current is not None and current.session == session.session.id
-        if session.project and not (new_handoff or request.words or is_known):
+        current = new_handoff or latest(home, stored.project)
+        is_known = current is not None and current.session == stored.session.id
+        if stored.project and not (new_handoff or words or is_known):
             note = NOTHING
         is_waiting = current is not None and not current.given
-        return HandoffView(session.project, current, is_waiting, new_handoff is not None, note)
-    project = project_of_folder(home, Path(request.folder)) if request.folder else None
+        return HandoffView(stored.project, current, is_waiting, new_handoff is not None, note)
+    project = project_of_folder(home, Path(folder)) if folder else None
     latest_handoff = latest(home, project)
     return HandoffView(
         project, latest_handoff, latest_handoff is not None and not latest_handoff.given
@@ -547,17 +561,17 @@ def _is_in_folder_project(home: Home, session: StoredSession, folder: str | None
     return project in (None, session.project)
 
 
-def _session(home: Home, request: requests.HandoffRequest) -> StoredSession:
+def _session(home: Home, reference: str | None, folder: str | None) -> StoredSession:
     own = home.settings.session  # in an agent's shell
-    if own and not request.session and not read_state(home.settings.home, own).ended:
+    if own and not reference and not read_state(home.settings.home, own).ended:
         session = ingest.read_session(home, own)
-        if session and _is_in_folder_project(home, session, request.folder):
+        if session and _is_in_folder_project(home, session, folder):
             return session
-    if request.session:
-        session = ingest.read_session(home, request.session)
+    if reference:
+        session = ingest.read_session(home, reference)
         if session is None:
             raise NotFoundError(
-                f"there is no session {request.session!r}", hint="nacre sessions lists them"
+                f"there is no session {reference!r}", hint="nacre sessions lists them"
             )
         if own and home.actor.is_agent and session.session.id != own:
             raise InvalidInputError(
@@ -565,7 +579,7 @@ def _session(home: Home, request: requests.HandoffRequest) -> StoredSession:
             )
         return session
     ingest.read_recent(home)
-    project = project_of_folder(home, Path(request.folder)) if request.folder else None
+    project = project_of_folder(home, Path(folder)) if folder else None
     newest = (
         home.sessions.newest(SessionFilter(project=project, kind=SessionKind.MAIN), limit=1)
         if project

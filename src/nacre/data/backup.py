@@ -18,15 +18,17 @@ import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO
+from typing import Annotated, BinaryIO
 
 from nacre.base import files
 from nacre.base import json as json_text
+from nacre.base.bounds import bounds
 from nacre.base.files import BROKEN
 from nacre.base.frozen import frozen
 from nacre.base.locks import FileLock
 from nacre.base.named_files import named_file
 from nacre.base.text import to_text
+from nacre.data.export import Overwrite
 from nacre.data.history import COMMIT_LOCK
 from nacre.errors import ConflictError, InvalidInputError, NotFoundError, UnavailableError
 from nacre.home.change import put_in_place
@@ -35,6 +37,7 @@ from nacre.home.operations import apply_intents
 from nacre.llm import credentials
 from nacre.memories.edit import catch_up
 from nacre.memories.store import fold_usage
+from nacre.operations import operation
 from nacre.store.gateway import DATABASE as GATEWAY_DATABASE
 from nacre.store.sqlite import Snapshot
 from nacre.values.codec import stamp
@@ -114,8 +117,13 @@ class _Writing:
     notes: list[str] = field(default_factory=list)
 
 
+@operation("backup-create", takes_long=True)
 def create(
-    home: Home, target: Path, *, overwrite: bool = False, on_progress: OnProgress | None = None
+    home: Home,
+    target: Annotated[Path, bounds("The file to write.")],
+    *,
+    overwrite: Overwrite = False,
+    on_progress: OnProgress | None = None,
 ) -> BackupReport:
     """Write a backup of the whole home.
 

@@ -29,6 +29,7 @@ from nacre.sessions.search import clean_turn
 from nacre.store.schema import kept_calls
 from nacre.values import reports
 from nacre.values.codec import stamp
+from nacre.values.fields import OnlyProject
 from nacre.values.memory import Kind, Memory, Retirement, SessionFilter
 from nacre.values.reports import OnProgress, Progress
 from nacre.values.review import Usage
@@ -234,11 +235,11 @@ class ExportOptions(Request):
         ),
     ] = "jsonl"
     sessions: Annotated[bool, bounds("Include all sessions and their turns.")] = False
-    project: Annotated[str | None, bounds("Only this project, by its slug.")] = None
+    project: OnlyProject = None
     include_retired: Annotated[bool, bounds("Include retired memories.")] = False
 
 
-class ExportRequest(ExportOptions, frozen=True, kw_only=True):
+class ExportRequest(ExportOptions):
     """Write everything into one file that others can read."""
 
     target: Annotated[Path, bounds("The file to write.")]
@@ -256,28 +257,7 @@ class ImportOptions(Request):
         bool, bounds("The data is yours: trust it like your own statements to nacre.")
     ] = False
     project: Annotated[str | None, bounds("Import everything into this project.")] = None
-    vectors: Annotated[bool, bounds("False: the next ingest computes the vectors.")] = (
-        True
-    )
-
-
-class BackupRequest(Request):
-    """Back up the whole home."""
-
-    target: Annotated[Path, bounds("The file to write.")]
-    overwrite: Overwrite = False
-
-
-class RestoreRequest(Request):
-    """Restore a backup."""
-
-    backup: Annotated[Path, bounds("The backup's file.")]
-    target: Annotated[
-        Path | None, bounds("The folder of the home; default: the one from the settings.")
-    ] = None
-    replace: Annotated[bool, bounds("Rename an existing home and take its place.")] = (
-        False
-    )
+    vectors: Annotated[bool, bounds("False: the next ingest computes the vectors.")] = True
 
 
 # -- Export ----------------------------------------------------------------------------------------

@@ -367,12 +367,6 @@ class ForgetRequest(Request):
         return chosen[0]
 
 
-class AllowAgainRequest(Request):
-    """Allow forgotten content to be read again."""
-
-    reference: Annotated[str, bounds("The id of a run (or its end), a session or a memory.")]
-
-
 class ScrubOptions(Request):
     """Apply the current redaction rules to all stored data."""
 
@@ -380,12 +374,8 @@ class ScrubOptions(Request):
     history: Annotated[
         bool, bounds("Also rewrite the vault's git history; all commits get new ids.")
     ] = False
-    remove_copies: Annotated[
-        bool, bounds("Also remove older copies of the database.")
-    ] = False
-    vectors: Annotated[
-        bool, bounds("False: the next ingest computes the new vectors.")
-    ] = True
+    remove_copies: Annotated[bool, bounds("Also remove older copies of the database.")] = False
+    vectors: Annotated[bool, bounds("False: the next ingest computes the new vectors.")] = True
 
 
 # -- Remaining copies ------------------------------------------------------------------------------
@@ -621,13 +611,16 @@ def forgotten(home: Home) -> list[Forgotten]:
 
 
 @operation("forget-allow-again", writes=True, owners=True, command="forget --allow-again")
-def allow_again(home: Home, request: AllowAgainRequest) -> Forgotten:
+def allow_again(
+    home: Home,
+    reference: Annotated[str, bounds("The id of a run (or its end), a session or a memory.")],
+) -> Forgotten:
     """Allow nacre to read the forgotten content of a run, session or memory again, if a transcript still has it.
 
     Raises NotFoundError, ConflictError.
     """
     runs = {run.run: run for run in forgotten(home) if not run.is_allowed}
-    of, owner = _matching_runs(home, request.reference.strip(), runs)
+    of, owner = _matching_runs(home, reference.strip(), runs)
     with home.vault_lock:
         with home.change(ALLOW_AGAIN) as change, change.transaction():
             change.note(ALLOW_AGAIN, of=of, **owner)

@@ -14,18 +14,14 @@ from difflib import SequenceMatcher
 from enum import StrEnum
 from operator import itemgetter
 from pathlib import Path
+from typing import Annotated
 
+from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.text import to_bytes, words
-from nacre.data import backup
+from nacre.data import backup as backups
 from nacre.data import export as exporting
-from nacre.data.export import (
-    BackupRequest,
-    ExportReport,
-    ExportRequest,
-    ImportOptions,
-    RestoreRequest,
-)
+from nacre.data.export import ExportReport, ExportRequest, ImportOptions
 from nacre.data.importers import (
     MOST_BYTES,
     ORIGIN,
@@ -699,14 +695,6 @@ def import_(
     return carry_out(home, plan_import(home, request), on_progress)
 
 
-@operation("backup-create", takes_long=True)
-def back_up(
-    home: Home, request: BackupRequest, on_progress: OnProgress | None = None
-) -> backup.BackupReport:
-    """Back up the whole home. Raises ConflictError if the file exists."""
-    return backup.create(home, request.target, overwrite=request.overwrite, on_progress=on_progress)
-
-
 @operation(
     "backup-restore",
     writes=True,
@@ -716,10 +704,17 @@ def back_up(
     command="data backup restore",
 )
 def restore(
-    settings: Settings, request: RestoreRequest, on_progress: OnProgress | None = None
-) -> backup.RestoreReport:
+    settings: Settings,
+    on_progress: OnProgress | None = None,
+    *,
+    backup: Annotated[Path, bounds("The backup's file.")],
+    target: Annotated[
+        Path | None, bounds("The folder of the home; default: the one from the settings.")
+    ] = None,
+    replace: Annotated[bool, bounds("Move an existing home aside and take its place.")] = False,
+) -> backups.RestoreReport:
     """Restore a backup as a home. Raises NotFoundError, InvalidInputError, ConflictError, UnavailableError."""
-    target = (request.target or settings.home).expanduser().absolute()
+    target = (target or settings.home).expanduser().absolute()
     if settings.server and target == settings.home:
         raise UnavailableError(
             "this memory is on a server, but a backup contains files",
@@ -727,4 +722,4 @@ def restore(
         )
     if target != settings.home and territory(settings).holds(target):
         raise ConflictError(f"{target} is inside the existing home", hint="give a folder elsewhere")
-    return backup.restore(request.backup, target, replace=request.replace, on_progress=on_progress)
+    return backups.restore(backup, target, replace=replace, on_progress=on_progress)

@@ -12,7 +12,6 @@ from typing import Annotated, Any
 from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.ids import bytes_hash, content_hash, to_ms
-from nacre.base.request import Request
 from nacre.base.text import to_bytes, to_text
 from nacre.data.history import Committed, catch_up, commit_operations
 from nacre.errors import (
@@ -33,6 +32,7 @@ from nacre.memories.edit import scan
 from nacre.memories.judge import release
 from nacre.memories.store import get
 from nacre.operations import operation
+from nacre.values.fields import Limit, Offset, OnlyProject
 from nacre.values.memory import (
     ADOPT,
     DECISIONS,
@@ -56,16 +56,25 @@ _PATH = "file"
 
 
 @operation("log", by_key=True)
-def log(home: Home, request: LogRequest | None = None) -> list[Listed]:
+def log(
+    home: Home,
+    *,
+    reference: Annotated[str | None, bounds("Only operations on this memory.")] = None,
+    project: OnlyProject = None,
+    action: Annotated[
+        str | None, bounds("Only operations of this kind: store, dream, undo ...")
+    ] = None,
+    limit: Limit = 50,
+    offset: Offset = 0,
+) -> list[Listed]:
     """Return operations, newest first. Raises NotFoundError, ConflictError."""
-    request = request or LogRequest()
     look(home)
     operations = home.journal.operations(
-        memory=_memory_id(home, request.reference) if request.reference else None,
-        project=request.project,
-        action=request.action,
-        limit=request.limit,
-        offset=max(0, request.offset),
+        memory=_memory_id(home, reference) if reference else None,
+        project=project,
+        action=action,
+        limit=limit,
+        offset=max(0, offset),
     )
     return [Listed(operation, tuple(memories_of(home, operation))) for operation in operations]
 
@@ -297,22 +306,23 @@ class Undoing:
         return [step for step in self.steps if step.action == "conflict"]
 
 
-def undo(home: Home, reference: str | None, *, force: bool = False) -> Undoing:
+@operation("undo", writes=True, owners=True)
+def undo(home: Home, operation: OperationId = None, *, force: Force = False) -> Undoing:
     """Undo an operation, by default the last that was not undone. An undo can be undone, too.
 
     Raises ConflictError if the same fields were changed later. With ``force``, the current version is kept, and the old
     version is stored as a linked memory.
     """
-    operation, changes = _found(home, reference)  # git runs before the lock is acquired
+    target, changes = _found(home, operation)  # git runs before the lock is taken
     scan(home)
     edition = home.database.edition()
     planned = _planned(
-        home, operation, changes, force=force
+        home, target, changes, force=force
     )  # reads every file before other processes have to wait
-    why = f"undoes {operation.action} {_end(operation)}"
-    with home.change(UNDO, subject=operation.subject, why=why) as change:
+    why = f"undoes {target.action} {_end(target)}"
+    with home.change(UNDO, subject=target.subject, why=why) as change:
         if scan(home) or home.database.edition() != edition:
-            planned = _planned(home, operation, changes, force=force)
+            planned = _planned(home, target, changes, force=force)
         if planned.conflicts:
             named = "; ".join(
                 f"{step.subject} ({', '.join(step.clashes)})" for step in planned.conflicts[:5]
@@ -322,7 +332,7 @@ def undo(home: Home, reference: str | None, *, force: bool = False) -> Undoing:
                 hint="--force keeps both versions, with a link between them",
             )
         if not planned.steps and not planned.waiting:
-            raise _nothing_left(home, operation)
+            raise _nothing_left(home, target)
         _do(change, planned, force=force)
     read_pages(home)
     return replace(planned, op=change.operation_id)
@@ -601,63 +611,40 @@ def _same(left: Memory, right: Memory) -> bool:
     return True
 
 
-# -- Requests --------------------------------------------------------------------------------------
-
-
-class LogRequest(Request):
-    """List operations, newest first: all, or on a memory, in a project, or of an action."""
-
-    reference: Annotated[str | None, bounds("Only operations on this memory.")] = None
-    project: Annotated[str | None, bounds("Only operations in this project, by its slug.")] = None
-    action: Annotated[
-        str | None, bounds("Only operations of this kind: store, dream, undo ...")
-    ] = None
-    limit: Annotated[int, bounds("Maximum number of operations.", ge=0)] = 50
-    offset: Annotated[int, bounds("Items to skip.", ge=0)] = 0
-
-
-class DiffRequest(Request):
-    """Show the changes made by an operation."""
-
-    reference: Annotated[
-        str | None,
-        bounds("An operation's id, or a memory (its last operation); default: the last operation."),
-    ] = None
-
-
-class UndoRequest(Request):
-    """Undo an operation."""
-
-    operation: Annotated[
-        str | None,
-        bounds("The operation's id or its end; default: the last that was not undone."),
-    ] = None
-    force: Annotated[
-        bool, bounds("Keep both versions of memories that were changed later.")
-    ] = False
-
-
 # -- Operations ----------------------------------------------------------------------------------
 
 
+Force = Annotated[bool, bounds("Keep both versions of memories that changed since.")]
+OperationId = Annotated[
+    str | None,
+    bounds("The operation's id or its end; default: the last one that is not undone."),
+]
+
+
 @operation("diff", by_key=True)
-def diff(home: Home, request: DiffRequest) -> OperationDiff:
+def diff(
+    home: Home,
+    *,
+    reference: Annotated[
+        str | None,
+        bounds("An operation's id, or a memory (its last operation); default: the last operation."),
+    ] = None,
+) -> OperationDiff:
     """Return the changes made by an operation. Raises NotFoundError, ConflictError."""
-    operation = operation_meant(home, request.reference)
+    operation = operation_meant(home, reference)
     return OperationDiff(operation, tuple(differences(changes_of(home, operation))))
 
 
 @operation("undo-plan")
-def plan_undo(home: Home, request: UndoRequest) -> Undoing:
+def plan_undo(
+    home: Home,
+    *,
+    operation: OperationId = None,
+    force: Force = False,
+) -> Undoing:
     """Return the effects of undoing an operation. Raises NotFoundError, ConflictError."""
-    operation, changes = _found(home, request.operation)
-    return _planned(home, operation, changes, force=request.force)
-
-
-@operation("undo", writes=True, owners=True)
-def undo_answers(home: Home, request: UndoRequest) -> Undoing:
-    """Undo an operation. Raises NotFoundError, ConflictError."""
-    return undo(home, request.operation, force=request.force)
+    target, changes = _found(home, operation)
+    return _planned(home, target, changes, force=force)
 
 
 @operation("commit", writes=True)

@@ -22,7 +22,6 @@ from nacre.base import ids
 from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.named_files import named_file
-from nacre.base.request import Request
 from nacre.errors import (
     ConflictError,
     DamagedArchiveError,
@@ -611,14 +610,21 @@ def _is_sound(place: Path) -> bool:
 
 
 @operation("session-restore")
-def restore(home: Home, request: RestoreSessionRequest) -> Restored:
+def restore(
+    home: Home,
+    reference: Annotated[str, bounds("A session's id, or its beginning.")],
+    *,
+    folder: Annotated[
+        Path | None, bounds("The target folder; default: its original place.")
+    ] = None,
+) -> Restored:
     """Restore a session's transcript to its original place or into a folder.
 
     Secrets stay redacted. Raises NotFoundError, ConflictError, DamagedArchiveError,
     UnavailableError.
     """
-    stored = location.find_session(home, request.reference)
-    folder, state = request.folder, _archived_as(home, stored)
+    stored = location.find_session(home, reference)
+    state = _archived_as(home, stored)
     if state is None or state.pack is None:
         raise NotFoundError(
             f"the transcript of {stored.session.id} is not in the archive",
@@ -745,13 +751,3 @@ def damage(home: Home, state: sessions.Archived) -> str | None:
     except NacreError as error:
         return error.message
     return None
-
-
-# -- Requests ------------------------------------------------------------------
-
-
-class RestoreSessionRequest(Request):
-    """Restore the transcript of a session."""
-
-    reference: Annotated[str, bounds("A session's id, or its beginning.")]
-    folder: Annotated[Path | None, bounds("The target folder; default: its original place.")] = None

@@ -29,7 +29,6 @@ from nacre.base import locks
 from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.ids import bytes_hash
-from nacre.base.request import Request
 from nacre.base.text import numbered, one_line, to_bytes, to_text
 from nacre.errors import (
     ConflictError,
@@ -934,31 +933,6 @@ def write_json(file: Path, value: object) -> None:
     private_files.write_file(file, f"{json.dumps(value, ensure_ascii=False, indent=2)}\n")
 
 
-# -- Requests ------------------------------------------------------------------
-
-
-class PlaceRequest(Request):
-    """Find a project by name or, without a name or with ``.``, by folder."""
-
-    name: Annotated[str | None, bounds("The name, slug or alias of a project.")] = None
-    folder: Annotated[str | None, bounds("A folder of the project.")] = None
-
-
-class TieRequest(Request):
-    """Assign a folder and its repository's remote to a project."""
-
-    project: Annotated[str, bounds("The name, slug or alias of a known project.")]
-    folder: Annotated[str, bounds("The folder.")]
-
-
-class PageRequest(Request):
-    """A project's page or, without a project, the owner's profile."""
-
-    project: Annotated[
-        str | None, bounds("The project's slug; without one, the owner's profile.")
-    ] = None
-
-
 # -- Operations on projects and pages ------------------------------------------
 
 
@@ -967,31 +941,40 @@ _PROFILE = "profile.md"
 
 
 @operation("place", by_key=True)
-def place(home: home.Home, request: PlaceRequest) -> views.Place:
+def place(
+    home: home.Home,
+    *,
+    name: Annotated[str | None, bounds("The name, slug or alias of a project.")] = None,
+    folder: Annotated[str | None, bounds("A folder of the project.")] = None,
+) -> views.Place:
     """Return the project of a name or a folder. Nothing is created."""
     slugs = tuple(location.projects(home))
-    if request.name in (None, "", HERE):
-        # A client with a key is on another machine.
-        folder = None if home.actor.bearer else request.folder
+    if name in (None, "", HERE):
+        # A client with a key works on another machine.
+        folder = None if home.actor.bearer else folder
         slug = location.project_of_folder(home, Path(folder)) if folder else None
         return views.Place(
             slug, slugs, namesake=_namesake(home, folder, slugs) if folder and not slug else None
         )
-    slug = project_called(home, request.name or "", slugs)
+    slug = project_called(home, name or "", slugs)
     return views.Place(slug, slugs, slug in slugs)
 
 
 @operation("project-tie", writes=True, owners=True)
-def tie(home: home.Home, request: TieRequest) -> views.Place:
+def tie(
+    home: home.Home,
+    project: Annotated[str, bounds("The name, slug or alias of a known project.")],
+    folder: Annotated[str, bounds("The folder.")],
+) -> views.Place:
     """Assign a folder to a project. Raises NotFoundError, ConflictError, InvalidInputError, InvalidMemoryError."""
     slugs = tuple(location.projects(home))
-    slug = project_called(home, request.project, slugs)
+    slug = project_called(home, project, slugs)
     if slug not in slugs:
         raise NotFoundError(
-            f"there is no project {request.project!r}",
+            f"there is no project {project!r}",
             hint=f"known: {', '.join(slugs) or 'none yet'}; a project is created by its first memory or session",
         )
-    tie_folder(home, slug, Path(request.folder))
+    tie_folder(home, slug, Path(folder))
     return views.Place(slug, slugs)
 
 
@@ -1011,15 +994,21 @@ def project_called(home: home.Home, name: str, slugs: tuple[str, ...] | list[str
 
 
 @operation("page", by_key=True)
-def page(home: home.Home, request: PageRequest) -> str:
+def page(
+    home: home.Home,
+    *,
+    project: Annotated[
+        str | None, bounds("The project's slug; without one, the owner's profile.")
+    ] = None,
+) -> str:
     """Return the text of a page without secrets, or an empty string."""
-    if request.project is not None:
-        if request.project not in location.projects(home):
+    if project is not None:
+        if project not in location.projects(home):
             raise NotFoundError(
-                f"there is no project {request.project!r}",
+                f"there is no project {project!r}",
                 hint="memory_admin with overview lists them",
             )
-        return home.redactor.clean(page_text(home, request.project)).strip()
+        return home.redactor.clean(page_text(home, project)).strip()
     try:
         text = to_text(home.vault.read(_PROFILE))
     except (OSError, UnusableVaultError):

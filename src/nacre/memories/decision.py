@@ -19,6 +19,7 @@ from nacre.home.home import Home
 from nacre.memories import placement
 from nacre.readers import registry
 from nacre.values import review
+from nacre.values.fields import Limit, Offset, Reference, References
 from nacre.values.memory import Expiry, Kind, Memory, Scope, Source, Validity
 from nacre.values.recall import Evidence, Filter
 from nacre.values.session import Speaker, Trust
@@ -45,22 +46,12 @@ Triggers = Annotated[
         max_length=10,
     ),
 ]
-Reference = Annotated[
-    str,
-    bounds("A memory: its id, at least 4 characters of its start or end, or the subject."),
-]
-References = Annotated[
-    tuple[str, ...],
-    bounds("Memories: their ids, at least 4 characters of their start or end, or subjects."),
-]
 HostSession = Annotated[
     str | None,
     bounds(
         "The session, by the host's own id. Memories used in the same session count as used together."
     ),
 ]
-Limit = Annotated[int, bounds("Maximum number of memories.", ge=0)]
-Offset = Annotated[int, bounds("Items to skip.", ge=0)]
 Why = Annotated[str | None, bounds("Why.")]
 
 
@@ -176,12 +167,6 @@ class GetRequest(Request):
     reference: Reference
     update: Annotated[bool, bounds("Count this as a use of the memory.")] = True
     session: HostSession = None
-
-
-class ReferencesRequest(Request):
-    """References to memories."""
-
-    references: References
 
 
 class RetireRequest(Request):

@@ -24,11 +24,12 @@ from nacre.home.change import BATCH, Change
 from nacre.home.home import Home
 from nacre.memories import edit, store
 from nacre.memories import usage as memories_usage
-from nacre.memories.decision import Offset, Reference, wish
+from nacre.memories.decision import wish
 from nacre.memories.judge import CONTRADICTS, SUPERSEDES, reconcile
 from nacre.operations import operation
 from nacre.store import schema
 from nacre.store.memories import ALIKE, IN_BODY, EdgeFilter, StoredLink, as_edge
+from nacre.values.fields import Offset, OnlyProject, Reference
 from nacre.values.memory import USUAL_STRENGTH, Kind, Link, Memory, Validity
 from nacre.values.recall import Filter
 from nacre.values.review import Maturity
@@ -145,7 +146,6 @@ class Relation(StrEnum):
 
 Way = Literal["both", "outbound", "inbound"]
 Day = Annotated[date | None, bounds("The links as they were on that day; default: today.")]
-Project = Annotated[str | None, bounds("Only memories of this project.")]
 Relations = Annotated[tuple[str, ...], bounds("Only these relations.")]
 Origin = (
     Annotated[
@@ -178,45 +178,11 @@ class NewLink(Request):
     origin: Origin = None
 
 
-class LinkRequest(Request):
-    """Create links: all of them or none."""
-
-    links: Annotated[tuple[NewLink, ...], bounds("The links.", min_length=1, max_length=MOST_LINKS)]
-
-
-class UnlinkRequest(Request):
-    """Remove a link, or all links between two memories."""
-
-    source: Reference
-    target: Annotated[str, bounds("The memory at its other end.")]
-    relation: Annotated[
-        str | None,
-        bounds("The relation, as shown by nacre graph list; default: all relations."),
-    ] = None
-
-
-class InvalidateRequest(UnlinkRequest):
-    """End a link, or all links between two memories, but keep them."""
-
-    at: Annotated[date | None, bounds("The day from which it no longer holds; default: today.")] = (
-        None
-    )
-
-
-class LinksRequest(Request):
-    """List links between active memories, or all links of one memory, newest memories first."""
-
-    reference: Annotated[str | None, bounds("Only links of this memory.")] = None
-    relations: Relations = ()
-    origins: Annotated[
-        tuple[str, ...],
-        bounds("Only links of these origins; auto: similarity, which is left out by default."),
-    ] = ()
-    as_of: Day = None
-    ended: Annotated[bool, bounds("Also links that no longer hold or do not hold yet.")] = False
-    project: Annotated[str | None, bounds("Only links with an end in this project.")] = None
-    limit: Limit = 50
-    offset: Offset = 0
+AnyRelation = Annotated[
+    str | None,
+    bounds("The relation, as shown by nacre graph list; default: all relations."),
+]
+Target = Annotated[str, bounds("The memory at its other end.")]
 
 
 class TraverseRequest(Request):
@@ -236,17 +202,10 @@ class TraverseRequest(Request):
     ] = 100
 
 
-class AnalysisRequest(Request):
-    """Analyse the links of all memories, or of one project."""
-
-    limit: Limit = 10
-    project: Project = None
-
-
 class MapRequest(Request):
     """Return memories and links for a map."""
 
-    project: Project = None
+    project: OnlyProject = None
     kinds: Annotated[tuple[Kind, ...], bounds("Only memories of these kinds.")] = ()
     relations: Relations = ()
     alike: Annotated[bool, bounds("Also similarity, which is computed.")] = False
@@ -258,12 +217,6 @@ class MapRequest(Request):
         int,
         bounds("Maximum number of memories, those with most links first.", ge=1, le=5000),
     ] = 1000
-
-
-class BriefRequest(Request):
-    """Summarise all memories in about 200 tokens."""
-
-    project: Project = None
 
 
 # -- Results -------------------------------------------------------------------
@@ -501,11 +454,11 @@ _RANKS = (Maturity.PROVEN, Maturity.ESTABLISHED, Maturity.CANDIDATE)
 
 
 @operation("graph-central", by_key=True)
-def central(home: Home, request: AnalysisRequest) -> Central:
+def central(home: Home, limit: Limit = 10, project: OnlyProject = None) -> Central:
     """Return the memories with the most links."""
     edit.catch_up(home)
-    net = net_of(home, request.project)
-    found = central_of(home, net, net.linked, request.limit)
+    net = net_of(home, project)
+    found = central_of(home, net, net.linked, limit)
     return Central(found, len(net.ids), len(net.links))
 
 
@@ -517,11 +470,11 @@ def central_of(home: Home, net: Net, among: Iterable[int], limit: int) -> tuple[
 
 
 @operation("graph-gaps", by_key=True)
-def gaps(home: Home, request: AnalysisRequest) -> Gaps:
+def gaps(home: Home, limit: Limit = 10, project: OnlyProject = None) -> Gaps:
     """Return memories with at most one link: proven first, then unlinked, then the most used."""
     edit.catch_up(home)
     store.fold_usage(home)
-    net = net_of(home, request.project)
+    net = net_of(home, project)
     numbers = [at for at, degree in enumerate(net.degrees) if degree <= GAP_LINKS]
     known = home.usage.of([net.ids[at] for at in numbers])
     usage = {at: known[net.ids[at]] for at in numbers}
@@ -529,7 +482,7 @@ def gaps(home: Home, request: AnalysisRequest) -> Gaps:
     numbers.sort(
         key=lambda at: (_RANKS.index(rank[at]), net.degrees[at], -usage[at].access_count, at)
     )
-    chosen = numbers[: request.limit]
+    chosen = numbers[:limit]
     memories = memories_of(home, net, chosen)
     found = []
     for at in chosen:
@@ -541,17 +494,17 @@ def gaps(home: Home, request: AnalysisRequest) -> Gaps:
 
 
 @operation("graph-components", by_key=True)
-def components(home: Home, request: AnalysisRequest) -> Components:
+def components(home: Home, limit: Limit = 10, project: OnlyProject = None) -> Components:
     """Return the connected components, largest first, each with its most linked memories."""
     edit.catch_up(home)
-    net = net_of(home, request.project)
+    net = net_of(home, project)
     largest = tuple(
         Component(
             len(members),
             sum(net.degrees[at] for at in members) // 2,
             tuple(item.memory for item in central_of(home, net, members, _SHORTLIST)),
         )
-        for members in net.components[: request.limit]
+        for members in net.components[:limit]
     )
     return Components(largest, len(net.components), len(net.ids) - len(net.linked))
 
@@ -568,13 +521,13 @@ _SUBJECT_CHARACTERS = 70
 
 
 @operation("graph-brief", by_key=True)
-def brief(home: Home, request: BriefRequest) -> Brief:
+def brief(home: Home, project: OnlyProject = None) -> Brief:
     """Return a summary of all memories in about 200 tokens.
 
     The daemon caches it until the next write, for at most 30 seconds.
     """
     edit.catch_up(home)
-    return cached(home, request, Brief, lambda: _brief(home, request.project))
+    return cached(home, project, Brief, lambda: _brief(home, project))
 
 
 def _brief(home: Home, project: str | None) -> Brief:
@@ -710,7 +663,12 @@ _Stored = tuple[Memory, Link]
 
 
 @operation("graph-link", writes=True, by_key=True)
-def link(home: Home, request: LinkRequest) -> LinkChange:
+def link(
+    home: Home,
+    links: Annotated[
+        tuple[NewLink, ...], bounds("The links.", min_length=1, max_length=MOST_LINKS)
+    ],
+) -> LinkChange:
     """Create links: all of them or none.
 
     Raises NotFoundError, ConflictError, InvalidInputError, EditConflictError, InvalidMemoryError.
@@ -718,8 +676,8 @@ def link(home: Home, request: LinkRequest) -> LinkChange:
     edit.catch_up(home)
     with home.change("link") as change:
         requested = [
-            _resolve_numbered(home, item, number, len(request.links))
-            for number, item in enumerate(request.links, 1)
+            _resolve_numbered(home, item, number, len(links))
+            for number, item in enumerate(links, 1)
         ]
         allowed: list[_Stored] = []
         others: list[_Stored] = []
@@ -735,44 +693,57 @@ def link(home: Home, request: LinkRequest) -> LinkChange:
 
 
 @operation("graph-unlink", writes=True, by_key=True)
-def unlink(home: Home, request: UnlinkRequest) -> LinkChange:
+def unlink(
+    home: Home,
+    source: Reference,
+    target: Target,
+    relation: AnyRelation = None,
+) -> LinkChange:
     """Remove links. A memory that was superseded only by a removed link is active again.
 
     Raises the same errors as :func:`link`.
     """
     edit.catch_up(home)
     with home.change("unlink") as change:
-        source, links = _find(home, request)
-        removed = [(source, link) for link in links]
-        if not all(_is_allowed(home, source, link) for link in links):
+        holder, links = _find(home, source, target, relation)
+        removed = [(holder, link) for link in links]
+        if not all(_is_allowed(home, holder, link) for link in links):
             return LinkChange(
                 _as_lines(home, removed), waiting=_request_review(home, removed, "removed the link")
             )
-        change.describe(subject=source.subject)
+        change.describe(subject=holder.subject)
         shown = _as_lines(home, removed)
         with change.transaction():
-            _write(change, source, [item for item in source.links if item not in links])
+            _write(change, holder, [item for item in holder.links if item not in links])
         return LinkChange(shown, removed=len(removed))
 
 
 @operation("graph-invalidate", writes=True, by_key=True)
-def invalidate(home: Home, request: InvalidateRequest) -> LinkChange:
+def invalidate(
+    home: Home,
+    source: Reference,
+    target: Target,
+    relation: AnyRelation = None,
+    at: Annotated[
+        date | None, bounds("The day from which it no longer holds; default: today.")
+    ] = None,
+) -> LinkChange:
     """End links but keep them in the file. Raises the same errors as :func:`link`."""
     edit.catch_up(home)
     with home.change("invalidate") as change:
-        source, links = _find(home, request)
+        holder, links = _find(home, source, target, relation)
         ended = []
         for link in links:
             if link.rel in _DECISIVE:
                 raise ConflictError(f"{link.rel} links cannot have an end", hint=_REMEDY[link.rel])
-            valid = replace(link.valid, until=request.at or home.today())
+            valid = replace(link.valid, until=at or home.today())
             _refuse_backwards(valid)
-            ended.append((source, replace(link, valid=valid)))
-        if not all(_is_allowed(home, source, link) for link in links):
+            ended.append((holder, replace(link, valid=valid)))
+        if not all(_is_allowed(home, holder, link) for link in links):
             return LinkChange(
                 _as_lines(home, ended), waiting=_request_review(home, ended, "removed the link")
             )
-        change.describe(subject=source.subject)
+        change.describe(subject=holder.subject)
         with change.transaction():
             _, changed = _write_links(change, ended)
         return LinkChange(_as_lines(home, ended), changed=changed)
@@ -881,25 +852,25 @@ _REMEDY = {
 }
 
 
-def _find(home: Home, request: UnlinkRequest) -> tuple[Memory, list[Link]]:
+def _find(home: Home, start: str, target: str, relation: str | None) -> tuple[Memory, list[Link]]:
     """Return the memory that stores the requested links, and the links.
 
     Without a relation, search both directions. Raises NotFoundError, ConflictError.
     """
-    source, target = store.get(home, request.source), request.target
+    source = store.get(home, start)
     with suppress(NotFoundError):
         target = _node_id(home, target)
     ends = [(source, target)]
-    if request.relation is None and (other := home.memories.find(target)):
+    if relation is None and (other := home.memories.find(target)):
         ends.append((other, source.id))
     for holder, to in ends:
         store.refuse_broken(home, holder)
         if matching := [
-            link for link in holder.links if link.to == to and request.relation in (None, link.rel)
+            link for link in holder.links if link.to == to and relation in (None, link.rel)
         ]:
             return holder, matching
     for edge in home.links.of(source.id):
-        if target in (edge.source, edge.target) and request.relation in (None, edge.rel):
+        if target in (edge.source, edge.target) and relation in (None, edge.rel):
             raise _unchangeable(edge.origin, source)
     raise NotFoundError(
         f"{source.subject!r} does not have this link",
@@ -987,21 +958,34 @@ _MAX_COMPANIONS = 10
 
 
 @operation("graph-list", by_key=True)
-def list_links(home: Home, request: LinksRequest) -> LinkPage:
+def list_links(  # noqa: PLR0913 - one parameter per field
+    home: Home,
+    reference: Annotated[str | None, bounds("Only links of this memory.")] = None,
+    relations: Relations = (),
+    origins: Annotated[
+        tuple[str, ...],
+        bounds("Only links of these origins; auto: similarity, which is left out by default."),
+    ] = (),
+    as_of: Day = None,
+    ended: Annotated[bool, bounds("Also links that no longer hold or do not hold yet.")] = False,
+    project: OnlyProject = None,
+    limit: Limit = 50,
+    offset: Offset = 0,
+) -> LinkPage:
     """List links between active memories, or all links of one memory, newest memories first.
 
     Raises NotFoundError.
     """
     edit.catch_up(home)
-    day = request.as_of or home.today()
+    day = as_of or home.today()
     filters = EdgeFilter(
-        _node_id(home, request.reference) if request.reference else None,
-        request.relations,
-        request.origins,
-        None if request.ended else day,
-        request.project,
+        _node_id(home, reference) if reference else None,
+        relations,
+        origins,
+        None if ended else day,
+        project,
     )
-    edges, total = home.links.page(filters, limit=request.limit, offset=request.offset)
+    edges, total = home.links.page(filters, limit=limit, offset=offset)
     return LinkPage(lines_of(home, edges, day), total)
 
 

@@ -12,7 +12,6 @@ from typing import Annotated, Any
 
 from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
-from nacre.base.request import Request
 from nacre.base.times import shown_day
 from nacre.errors import ConflictError, InvalidInputError, InvalidMemoryError, NotFoundError
 from nacre.home.change import (
@@ -271,15 +270,8 @@ def _worktrees(roots: tuple[str, ...], repositories: tuple[str, ...]) -> list[st
 
 
 Name = Annotated[str, bounds("The name, slug or alias of a known project.")]
+Into = Annotated[str, bounds("The project that remains.")]
 Reason = Annotated[str | None, bounds("The reason, kept in the ledger and the history.")]
-
-
-class ProjectMergeRequest(Request):
-    """Merge a project into another."""
-
-    project: Name
-    into: Annotated[str, bounds("The project that remains.")]
-    reason: Reason = None
 
 
 # -- Results -------------------------------------------------------------------
@@ -430,10 +422,14 @@ def rename(
 
 
 @operation("project-merge-plan")
-def plan_merge(home: Home, request: ProjectMergeRequest) -> ProjectMergePlan:
+def plan_merge(
+    home: Home,
+    project: Name,
+    into: Into,
+) -> ProjectMergePlan:
     """Return the effects of a merge. Raises NotFoundError, ConflictError, InvalidMemoryError."""
     edit.scan(home)
-    source, into = _source_and_target(home, request)
+    source, into = _source_and_target(home, project, into)
     page, other = page_of(home, source), page_of(home, into)
     lists, into_lists = facts(page), facts(other)
     takes = [
@@ -459,7 +455,12 @@ def plan_merge(home: Home, request: ProjectMergeRequest) -> ProjectMergePlan:
 
 
 @operation("project-merge", writes=True, takes_long=True, owners=True)
-def merge(home: Home, request: ProjectMergeRequest) -> ProjectMoved:
+def merge(
+    home: Home,
+    project: Name,
+    into: Into,
+    reason: Reason = None,
+) -> ProjectMoved:
     """Merge a project into another.
 
     Its page is retired, and its hand-written text is appended to the other page.
@@ -468,10 +469,10 @@ def merge(home: Home, request: ProjectMergeRequest) -> ProjectMoved:
     return, InvalidMemoryError for an unreadable page, EditConflictError.
     """
     edit.scan(home)
-    source, into = _source_and_target(home, request)
-    with home.change(MERGE, subject=f"{source} → {into}", why=request.reason) as change:
+    source, into = _source_and_target(home, project, into)
+    with home.change(MERGE, subject=f"{source} → {into}", why=reason) as change:
         with change.transaction():
-            moved = merge_within(change, source, into, request.reason)
+            moved = merge_within(change, source, into, reason)
         operation = change.operation_id
     follow_pages(home)
     return replace(moved, operation=operation, left=_unreadable_files(home, source))
@@ -500,11 +501,11 @@ def objection(home: Home, source: str, into: str) -> str | None:
     return None
 
 
-def _source_and_target(home: Home, request: ProjectMergeRequest) -> tuple[str, str]:
-    source, into = known_project(home, request.project), known_project(home, request.into)
+def _source_and_target(home: Home, project: str, other: str) -> tuple[str, str]:
+    source, into = known_project(home, project), known_project(home, other)
     if source == into:
         raise ConflictError(
-            f"{request.project} and {request.into} are already the same project: {into}",
+            f"{project} and {other} are already the same project: {into}",
             hint="nacre project list",
         )
     _refuse_privacy(home, source, into)

@@ -17,7 +17,6 @@ from nacre.memories import store
 from nacre.memories.decision import (
     EditRequest,
     ListRequest,
-    ReferencesRequest,
     RetireRequest,
     as_agent_may,
     wish,
@@ -28,6 +27,7 @@ from nacre.memories.store import retire
 from nacre.memories.tombstones import RETIRE_ALWAYS, RETIRE_NO_LONGER, heed_ledger, rule_of
 from nacre.memories.usage import bring_back
 from nacre.operations import operation
+from nacre.values.fields import References
 from nacre.values.memory import Match, Memory, StandingRetirement, by_id
 
 NEARLY = 0.8
@@ -166,16 +166,14 @@ def _retire_for_agent(
 
 
 @operation("unretire", writes=True, owners=True, command="retire --restore")
-def unretire(home: Home, request: ReferencesRequest) -> BroughtBack:
+def unretire(home: Home, references: References) -> BroughtBack:
     """Restore retired or superseded memories, and end standing retirements, by id or its last characters.
 
     The successor of a memory stays active too. Raises NotFoundError, ConflictError.
     """
     with home.vault_lock:
         catch_up(home)
-        found_rules = {
-            reference: _rule(home, reference.strip()) for reference in request.references
-        }
+        found_rules = {reference: _rule(home, reference.strip()) for reference in references}
         rules = [rule for rule in found_rules.values() if rule]
         others = [reference for reference, rule in found_rules.items() if not rule]
         ids = dict.fromkeys(store.get(home, reference).id for reference in others)
@@ -287,14 +285,14 @@ def changes_of(request: EditRequest) -> dict[str, Any]:
 
 
 @operation("todo-done", writes=True, by_key=True)
-def finish_todos(home: Home, request: ReferencesRequest) -> list[Memory]:
+def finish_todos(home: Home, references: References) -> list[Memory]:
     """Retire todos as done.
 
     An agent's requests about the owner's todos are queued for review. Raises NotFoundError,
     InvalidMemoryError.
     """
     done = []
-    for reference in request.references:
+    for reference in references:
         todo = store.open_todo(home, reference)
         if home.actor.is_agent and todo.is_owners:
             wish(home, [todo], "retired: done")

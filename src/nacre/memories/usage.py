@@ -21,6 +21,7 @@ from nacre.home import views as home_views
 from nacre.home.home import Home
 from nacre.memories import decision, edit, judge, store
 from nacre.operations import operation
+from nacre.values import fields
 from nacre.values.memory import Kind, Link, Memory, by_id
 from nacre.values.recall import Filter
 from nacre.values.review import Maturity, Usage, Verdict
@@ -30,7 +31,7 @@ from nacre.vault.files import GIT_FOLDER, LISTING, global_page, is_derived, proj
 @operation("edges", by_key=True)
 def edges(
     home: Home,
-    reference: decision.Reference | None = None,
+    reference: fields.Reference | None = None,
     limit: Annotated[int, bounds("Maximum number of pairs.", ge=1, le=1000)] = 20,
 ) -> list[home_views.UsedTogether]:
     """List pairs of active memories that were used together, strongest first, optionally of one memory.
@@ -132,7 +133,7 @@ def maturity(usage: Usage) -> Maturity:
 
 
 @operation("history", by_key=True)
-def history_of(home: Home, reference: decision.Reference) -> list[home_views.Step]:
+def history_of(home: Home, reference: fields.Reference) -> list[home_views.Step]:
     """Return a memory with all predecessors and successors, oldest first.
 
     Raises NotFoundError, ConflictError.

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.ids import content_hash
-from nacre.base.request import Request
 from nacre.base.text import count_tokens, pieces
 from nacre.errors import (
     EmbedderHeldError,
@@ -362,14 +361,6 @@ _KEY = "embedding.model"
 _PAGE_TURNS = 1_000
 
 
-class ModelRequest(Request):
-    """An embedding model."""
-
-    name: Annotated[
-        str, bounds("minilm, onnx:FOLDER, or PROVIDER:MODEL, with @N for N dimensions.")
-    ]
-
-
 @frozen
 class Lot:
     """The vectors of one model.
@@ -463,15 +454,18 @@ def status(home: Home) -> Standing:
     )
 
 
+Name = Annotated[str, bounds("minilm, onnx:FOLDER, or PROVIDER:MODEL, with @N for N dimensions.")]
+
+
 @operation("embed-plan")
-def plan(home: Home, request: ModelRequest) -> Plan:
+def plan(home: Home, name: Name) -> Plan:
     """Estimate the effort of switching to a model, or of completing a switch.
 
     Sends nothing and needs no key.
 
     Raises EmbedderUnavailableError, InvalidSettingsError.
     """
-    setting = _full_name(request.name)
+    setting = _full_name(name)
     place = place_of(home.settings, setting)
     try:
         model = embedder_of(home, setting).name
@@ -498,24 +492,27 @@ def plan(home: Home, request: ModelRequest) -> Plan:
 
 
 @operation("embed-try")
-def try_one(home: Home, request: ModelRequest) -> Trial:
+def try_one(home: Home, name: Name) -> Trial:
     """Embed one short text. Raises EmbedderUnavailableError."""
     started = time.perf_counter()
-    vectors = as_requested(embedder_of(home, _full_name(request.name))).embed(
-        ["Does this model answer?"]
-    )
+    vectors = as_requested(embedder_of(home, _full_name(name))).embed(["Does this model answer?"])
     return Trial(vectors.shape[1], time.perf_counter() - started)
 
 
 @operation("embed-switch", writes=True, takes_long=True, owners=True, command="writer embedding")
-def switch(home: Home, request: ModelRequest, on_progress: OnProgress = lambda _: None) -> Embedded:
+def switch(
+    home: Home,
+    on_progress: OnProgress = lambda _: None,
+    *,
+    name: Name,
+) -> Embedded:
     """Switch to a model: compute its vectors, and replace the current vectors with them.
 
     The user thereby agrees to where present and future texts go. After an interruption,
     :func:`resume`, the next ingest or the daemon continues. Naming the current model abandons a
     switch. Raises InvalidSettingsError if a variable overrides the model.
     """
-    setting, origin = _full_name(request.name), home.settings.values[_KEY].origin
+    setting, origin = _full_name(name), home.settings.values[_KEY].origin
     if home.settings[_KEY] != setting and origin.startswith("$"):
         raise InvalidSettingsError(
             f"{origin} already sets the model to {home.settings[_KEY]!r}",

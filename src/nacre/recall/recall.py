@@ -84,6 +84,7 @@ from nacre.recall.ranking import (
 from nacre.recall.scoring import BORDER, in_words, is_sure, matches, select_answering, sureness_of
 from nacre.recall.turns import ScoredTurn, TurnRecall
 from nacre.store.search import Corpus
+from nacre.values.fields import References
 from nacre.values.memory import Memory, Scope, by_id
 from nacre.values.recall import (
     DEFAULT_RADIUS_DAYS,
@@ -622,7 +623,7 @@ class _Measure:
 def feedback(
     home: Home,
     reply: Annotated[str, bounds("The agent's reply, which is not kept.")],
-    references: Annotated[tuple[str, ...], bounds("Memories, by their ids or subjects.")] = (),
+    references: References = (),
     *,
     session: Annotated[
         str | None, bounds("The host's session in which memories were used.")

@@ -13,7 +13,6 @@ from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.ids import to_ms
 from nacre.base.locks import FileLock
-from nacre.base.request import Request
 from nacre.base.text import count, normalise, shorten
 from nacre.data.history import JUDGE_LOCK
 from nacre.errors import (
@@ -33,7 +32,7 @@ from nacre.home.change import Change
 from nacre.home.home import Home
 from nacre.home.location import redact
 from nacre.home.spending import Answer, ask_all, is_final, may_judge, model_for, waits_for_models
-from nacre.home.views import Choice, Pair, PendingKind
+from nacre.home.views import Choice, Pair
 from nacre.learn import explicit, sentences
 from nacre.llm.failures import ask
 from nacre.memories.compare import (
@@ -48,7 +47,6 @@ from nacre.memories.compare import (
     todos_prompt,
 )
 from nacre.memories.compare import resolve as resolution_of
-from nacre.memories.decision import Expected
 from nacre.memories.edit import catch_up
 from nacre.memories.judge import (
     APART,
@@ -82,7 +80,7 @@ from nacre.values.memory import (
     by_id,
 )
 from nacre.values.reports import OnProgress, Progress, StoreOutcome
-from nacre.values.review import JudgedPair, Reason, Relates
+from nacre.values.review import JudgedPair, Reason
 from nacre.values.session import Task, Trust
 from nacre.vault import files
 
@@ -97,69 +95,7 @@ Item = Annotated[
 Items = Annotated[tuple[Item, ...], bounds("Ids of the items.", min_length=1)]
 
 
-class ReviewRequest(Request):
-    """Items in review: conflicts first, then doubts, then candidates, the likeliest first."""
-
-    project: Annotated[str | None, bounds("Only items of this project.")] = None
-    only: Annotated[PendingKind | None, bounds("Only items of this kind.")] = None
-    limit: Annotated[int, bounds("Maximum number of items; 0 for all.", ge=0)] = 50
-    offset: Annotated[int, bounds("Items to skip.", ge=0)] = 0
-
-
-class ReviewKeepRequest(Request):
-    """Items to keep. Candidates become memories, and memories in doubt or conflict stay valid."""
-
-    references: Items
-    content: Annotated[str | None, bounds("Keep the single item with this text.")] = None
-    into: Annotated[
-        str | None, bounds("Merge the single item into this memory (id or subject).")
-    ] = None
-    expected: Expected = None
-    anyway: Annotated[
-        bool, bounds("Keep the candidate even if a later statement departs from it.")
-    ] = False
-
-
-class ReflectRequest(Request):
-    """Questions to the owner about unconnected or contradicting memories."""
-
-    limit: Annotated[int, bounds("Maximum number of questions.", ge=1, le=100)] = 5
-    project: Annotated[str | None, bounds("Only questions about this project.")] = None
-
-
-class ReflectAnswerRequest(Request):
-    """The owner's answer to a question: exactly one of a link, words, a choice, or skipping."""
-
-    reference: Annotated[
-        str,
-        bounds("Two memories: their ids joined by +. The link leads from the first to the second."),
-    ]
-    text: Annotated[str | None, bounds("The connection, in a sentence. It becomes a memory.")] = (
-        None
-    )
-    link: Annotated[Relates | None, bounds("The relation of the first memory to the second.")] = (
-        None
-    )
-    keep: Annotated[
-        Choice | None, bounds("The memory that holds, if the two contradict each other.")
-    ] = None
-    skip: Annotated[bool, bounds("Do not ask about this pair again.")] = False
-    lesson: Annotated[bool, bounds("Store the sentence as a lesson; default: as a fact.")] = False
-
-
-class GapRequest(Request):
-    """An unanswered question."""
-
-    reference: Annotated[str, bounds("The gap, by its id or the id of any of its cases.")]
-
-
-class UnansweredRequest(Request):
-    """Unanswered questions, grouped by subject."""
-
-    days: Annotated[int, bounds("Only questions from this many last days.", ge=1, le=3650)] = 30
-    project: Annotated[str | None, bounds("Only questions about this project.")] = None
-    min_times: Annotated[int, bounds("Asked at least this many times.", ge=1)] = 1
-    limit: Annotated[int, bounds("Maximum number of gaps.", ge=1, le=100)] = 10
+GapReference = Annotated[str, bounds("The gap, by its id or the id of any of its cases.")]
 
 
 # -- Judging pending memories -------------------------------------------------
@@ -911,24 +847,29 @@ def keep_reason(candidate: HeldCandidate) -> str:
     return f"candidate {candidate.memory.id[-8:]} kept in review"
 
 
-def keep(home: Home, candidate: HeldCandidate, request: ReviewKeepRequest) -> StoreOutcome:
+def keep(
+    home: Home,
+    candidate: HeldCandidate,
+    *,
+    content: str | None = None,
+    into: str | None = None,
+    anyway: bool = False,
+) -> StoreOutcome:
     """Turn a candidate into a memory, optionally with new text, or merge the candidate into a memory.
 
     The result is trusted. Raises NotFoundError, ConflictError, DepartedError unless ``anyway`` is set, and
     InvalidInputError for empty content or content that depends on missing context.
     """
-    if request.into is not None:
-        return _merge(home, candidate, request.into, request.content)
-    memory = redact(home.redactor, _with_content(candidate.memory, request.content))
-    if request.content is None and explicit.leans(
-        memory.content, sentences.language_of(memory.content)
-    ):
+    if into is not None:
+        return _merge(home, candidate, into, content)
+    memory = redact(home.redactor, _with_content(candidate.memory, content))
+    if content is None and explicit.leans(memory.content, sentences.language_of(memory.content)):
         raise InvalidInputError(
             f"“{memory.content}” refers to something that it does not name",
             hint="name it: nacre review keep ID --content WORDS",
         )
     kept = replace(memory.as_worded(), trust=Trust.TRUSTED, proposed=False)
-    if request.anyway:
+    if anyway:
         kept = replace(kept, confirmed=(*kept.confirmed, Confirmation(home.now())))
     elif later := review_judgements.find_departure(home, kept):
         raise DepartedError(

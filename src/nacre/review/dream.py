@@ -36,6 +36,7 @@ from nacre.review.naming import ProjectNames
 from nacre.review.pages import MERGED, Cluster, clusters, mark
 from nacre.review.queue import ORIGIN
 from nacre.store.memories import UsageById
+from nacre.values.fields import OnlyProject
 from nacre.values.memory import (
     Confirmation,
     Expiry,
@@ -52,7 +53,7 @@ from nacre.vault import files
 class DreamPlanRequest(Request):
     """A dream to plan."""
 
-    project: Annotated[str | None, bounds("Memories of one project only.")] = None
+    project: OnlyProject = None
     tier: Annotated[
         int,
         bounds(
@@ -78,13 +79,6 @@ class DreamPlanRequest(Request):
     ] = False
 
 
-class AlikeRequest(Request):
-    """Memories that look alike."""
-
-    project: Annotated[str | None, bounds("Memories of one project only.")] = None
-    limit: Annotated[int, bounds("Maximum number of groups.", ge=1, le=500)] = 20
-
-
 class DreamRequest(DreamPlanRequest):
     """Plan, check and execute a dream."""
 
@@ -107,17 +101,20 @@ class Alike:
 
 
 @operation("alike", by_key=True)
-def alike(home: Home, request: AlikeRequest) -> Alike:
+def alike(
+    home: Home,
+    *,
+    project: OnlyProject = None,
+    limit: Annotated[int, bounds("Maximum number of groups.", ge=1, le=500)] = 20,
+) -> Alike:
     """Return groups of similar memories, which need not be duplicates.
 
     No model is used. Without vectors, the result is empty.
     """
     catch_up(home)
     memories = [memory for memory in home.memories.everything() if memory.is_active]
-    groups = clusters(
-        home, [memory for memory in memories if request.project in (None, memory.project)]
-    )
-    return Alike(tuple(groups[: request.limit]), len(groups))
+    groups = clusters(home, [memory for memory in memories if project in (None, memory.project)])
+    return Alike(tuple(groups[:limit]), len(groups))
 
 
 # -- Restored memories --------------------------------------------------------

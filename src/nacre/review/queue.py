@@ -26,7 +26,7 @@ from nacre.home.operations import memories_in_entry, subject_of
 from nacre.home.spending import fold_notes
 from nacre.home.views import Choice, Pair, Pending, PendingKind, PendingPage
 from nacre.memories import store
-from nacre.memories.decision import StoreRequest, keep
+from nacre.memories.decision import Expected, StoreRequest, keep
 from nacre.memories.edit import catch_up, scan
 from nacre.memories.judge import CONTRADICTS, SUPERSEDES, mark_ended, without_doubt
 from nacre.memories.placement import await_models, place
@@ -38,20 +38,16 @@ from nacre.recall import recall as recall_recall
 from nacre.review import contradictions
 from nacre.review.contradictions import (
     RESOLVE,
-    GapRequest,
+    GapReference,
     Item,
     Items,
-    ReflectAnswerRequest,
-    ReflectRequest,
-    ReviewKeepRequest,
-    ReviewRequest,
-    UnansweredRequest,
     keep_reason,
     list_pending,
     merge_into,
     settle,
     target_of,
 )
+from nacre.values.fields import Offset, OnlyProject
 from nacre.values.memory import REVIEW, HeldCandidate, Kind, Link, Memory, Operation, by_id
 from nacre.values.models import NOT_SURE, AskedQuestion
 from nacre.values.recall import Filter, RecallQuery
@@ -88,7 +84,14 @@ def resolve(
 
 
 @operation("review", by_key=True)
-def list_items(home: Home, request: ReviewRequest) -> PendingPage:
+def list_items(
+    home: Home,
+    *,
+    project: OnlyProject = None,
+    only: Annotated[PendingKind | None, bounds("Only items of this kind.")] = None,
+    limit: Annotated[int, bounds("Maximum number of items; 0 for all.", ge=0)] = 50,
+    offset: Offset = 0,
+) -> PendingPage:
     """List conflicts and memories in doubt, the oldest first, then the likeliest candidates.
 
     A memory in doubt because of a conflict is listed in that conflict only.
@@ -133,16 +136,16 @@ def list_items(home: Home, request: ReviewRequest) -> PendingPage:
             for candidate in home.candidates.waiting()
         ),
     ]
-    if request.project:
+    if project:
         items = [
             item
             for item in items
-            if request.project in (item.memory.project, item.newer and item.newer.project)
+            if project in (item.memory.project, item.newer and item.newer.project)
         ]
     counts = Counter(item.kind for item in items)
-    if request.only:
-        items = [item for item in items if item.kind is request.only]
-    shown = items[request.offset :][: request.limit or None]
+    if only:
+        items = [item for item in items if item.kind is only]
+    shown = items[offset:][: limit or None]
     return PendingPage(
         tuple(shown),
         len(items),
@@ -163,24 +166,38 @@ def _doubts(home: Home) -> list[tuple[Memory, QueuedReview]]:
 
 
 @operation("review-keep", writes=True, owners=True)
-def keep_items(home: Home, request: ReviewKeepRequest) -> list[Memory]:
+def keep_items(
+    home: Home,
+    references: Items,
+    *,
+    content: Annotated[str | None, bounds("Keep the single item with this text.")] = None,
+    into: Annotated[
+        str | None, bounds("Merge the single item into this memory (id or subject).")
+    ] = None,
+    expected: Expected = None,
+    anyway: Annotated[
+        bool, bounds("Keep the candidate even if a later statement departs from it.")
+    ] = False,
+) -> list[Memory]:
     """Keep items and return the memories. For a conflict, return the older memory.
 
     Raises NotFoundError, ConflictError, EditConflictError, InvalidInputError, DepartedError.
     """
-    if len(request.references) > 1 and (request.into is not None or request.content is not None):
+    if len(references) > 1 and (into is not None or content is not None):
         raise InvalidInputError(
             "only one item can be kept with another text", hint="name a single item"
         )
     kept: list[Memory] = []
     memories: list[str] = []
-    for reference in request.references:
+    for reference in references:
         candidate = contradictions.find_candidates(home, reference)
         if candidate:
-            outcome = contradictions.keep(home, candidate, request)
+            outcome = contradictions.keep(
+                home, candidate, content=content, into=into, anyway=anyway
+            )
             kept.append(store.get(home, outcome.memory_id))
-        elif "+" in reference and request.into is None:
-            if request.content is not None:
+        elif "+" in reference and into is None:
+            if content is not None:
                 raise InvalidInputError("a conflict has no text", hint="edit one of its memories")
             pair = contradictions.find(home, reference)
             kept.append(contradictions.resolve(home, pair, Choice.KEEP_BOTH).older)
@@ -188,25 +205,28 @@ def keep_items(home: Home, request: ReviewKeepRequest) -> list[Memory]:
             memories.append(contradictions.find(home, reference).older.id)
         else:
             memories.append(reference)
-    return kept + (_keep_doubted(home, memories, request) if memories else [])
+    return kept + (_keep_doubted(home, memories, content, into, expected) if memories else [])
 
 
 def _keep_doubted(
-    home: Home, references: Sequence[str], request: ReviewKeepRequest
+    home: Home,
+    references: Sequence[str],
+    content: str | None,
+    into: str | None,
+    expected: str | None,
 ) -> list[Memory]:
     """Keep memories in doubt and the memories that conflict with them.
 
     Raise the quality to ``KEPT_QUALITY`` and trust proposals. A single memory can be reworded, or merged
     into a target memory, which is then returned.
     """
-    content = request.content
     kept = [memory for memory, _ in _waiting(home, references)]
     if content is not None and not content.strip():
         raise InvalidInputError(
             "the memory has no content", hint="nacre review drop retires a memory"
         )
-    if request.into is not None:
-        return [_merge(home, kept[0], request.into, content)]
+    if into is not None:
+        return [_merge(home, kept[0], into, content)]
     usage = home.usage.of([memory.id for memory in kept])
     pairs = [
         Pair(memory, newer, None)
@@ -216,9 +236,9 @@ def _keep_doubted(
     ]
     why = "both hold" if pairs else "kept in review"
     with home.change(REVIEW, subject=subject_of(kept), why=why) as change:
-        if request.expected is not None:
+        if expected is not None:
             scan(home)
-            store.refuse_changed(home, kept[0].id, request.expected)
+            store.refuse_changed(home, kept[0].id, expected)
         for pair in pairs:
             settle(change, pair, Choice.KEEP_BOTH)
         # Reload the memories, because settling added links.
@@ -391,7 +411,12 @@ _MAX_SHARED_BY = 4
 
 
 @operation("reflect", by_key=True)
-def reflect(home: Home, request: ReflectRequest) -> Reflection:
+def reflect(
+    home: Home,
+    *,
+    limit: Annotated[int, bounds("Maximum number of questions.", ge=1, le=100)] = 5,
+    project: OnlyProject = None,
+) -> Reflection:
     """Return the most useful questions, with each memory in one question only.
 
     Conflicts come first, oldest first. Then come unlinked pairs that are similar or share a name,
@@ -411,12 +436,12 @@ def reflect(home: Home, request: ReflectRequest) -> Reflection:
     questions = [
         question
         for question in _not_skipped(home, [*contradicting, *_unconnected(home)])
-        if request.project in (None, question.first.project)
+        if project in (None, question.first.project)
     ]
     chosen: list[Question] = []
     used: set[str] = set()
     for question in questions:
-        if len(chosen) < request.limit and not {question.first.id, question.second.id} & used:
+        if len(chosen) < limit and not {question.first.id, question.second.id} & used:
             chosen.append(question)
             used |= {question.first.id, question.second.id}
     return Reflection(tuple(chosen), len(questions))
@@ -483,17 +508,34 @@ def _sharing(memories: Sequence[Memory]) -> dict[tuple[str, str], list[str]]:
 
 
 @operation("reflect-answer", writes=True, owners=True, command="review reflect")
-def answer(home: Home, request: ReflectAnswerRequest) -> Reflected:
+def answer(
+    home: Home,
+    reference: Annotated[
+        str,
+        bounds("Two memories: their ids joined by +. The link leads from the first to the second."),
+    ],
+    *,
+    text: Annotated[
+        str | None, bounds("The connection, in a sentence. It becomes a memory.")
+    ] = None,
+    link: Annotated[
+        Relates | None, bounds("The relation of the first memory to the second.")
+    ] = None,
+    keep: Annotated[
+        Choice | None, bounds("The memory that holds, if the two contradict each other.")
+    ] = None,
+    skip: Annotated[bool, bounds("Do not ask about this pair again.")] = False,
+    lesson: Annotated[bool, bounds("Store the sentence as a lesson; default: as a fact.")] = False,
+) -> Reflected:
     """Apply the owner's answer. Raises NotFoundError, ConflictError, InvalidInputError, EditConflictError."""
-    answers = [name for name in ("text", "link", "keep", "skip") if getattr(request, name)]
-    if len(answers) != 1:
+    if len([item for item in (text, link, keep, skip) if item]) != 1:
         raise InvalidInputError(
             "an answer needs one of: a link, a sentence, the memory to keep, skip",
             hint='nacre review reflect ID --link depends_on, or "a sentence", or --skip',
         )
     catch_up(home)
-    first, second = _find_pair(home, request.reference)
-    if request.skip:
+    first, second = _find_pair(home, reference)
+    if skip:
         home.usage.set_value(
             _SKIPPED, json.dumps([*_skipped(home), _key(first, second)][-_MAX_SKIPPED:])
         )
@@ -502,18 +544,20 @@ def answer(home: Home, request: ReflectAnswerRequest) -> Reflected:
     pair = next(
         (pair for pair in list_pending(home) if {pair.older.id, pair.newer.id} == ends), None
     )
-    if request.keep:
+    if keep:
         if pair is None:
             raise ConflictError(
                 "these two memories have no conflict", hint="--link contradicts creates one"
             )
-        pair = contradictions.resolve(home, pair, request.keep)
+        pair = contradictions.resolve(home, pair, keep)
         memories = by_id((pair.older, pair.newer))
         return Reflected("settled", memories[first.id], memories[second.id])
     with home.change(_ACTION, subject=first.subject) as change, change.transaction():
-        if request.link:
-            return _add_link(change, first, second, request.link, pair)
-        return _store_sentence(change, first, second, request)
+        if link:
+            return _add_link(change, first, second, link, pair)
+        return _store_sentence(
+            change, first, second, text or "", Kind.LESSON if lesson else Kind.FACT
+        )
 
 
 def _find_pair(home: Home, reference: str) -> tuple[Memory, Memory]:
@@ -558,14 +602,11 @@ def _add_link(
 
 
 def _store_sentence(
-    change: Change, first: Memory, second: Memory, request: ReflectAnswerRequest
+    change: Change, first: Memory, second: Memory, text: str, kind: Kind
 ) -> Reflected:
     """Store the owner's sentence about both memories, with a link to each."""
     home = change.home
-    kind = Kind.LESSON if request.lesson else Kind.FACT
-    new = StoreRequest(
-        content=request.text or "", kind=kind, project=first.project, speaker=Speaker.OWNER
-    )
+    new = StoreRequest(content=text, kind=kind, project=first.project, speaker=Speaker.OWNER)
     links = tuple(Link(Relates.RELATED_TO.value, end.id, origin=ORIGIN) for end in (first, second))
     memory = replace(
         new_memory(home, new, known_or_named, None),
@@ -708,18 +749,25 @@ class _Wording:
 
 
 @operation("unanswered", by_key=True)
-def list_unanswered(home: Home, request: UnansweredRequest) -> Unanswered:
+def list_unanswered(
+    home: Home,
+    *,
+    days: Annotated[int, bounds("Only questions from this many last days.", ge=1, le=3650)] = 30,
+    project: OnlyProject = None,
+    min_times: Annotated[int, bounds("Asked at least this many times.", ge=1)] = 1,
+    limit: Annotated[int, bounds("Maximum number of gaps.", ge=1, le=100)] = 10,
+) -> Unanswered:
     """Return groups of unanswered questions, the most frequent first, then the latest.
 
     Questions that have an answer today are left out. Checking this does not count as recall. Raises
     StoreBusyError.
     """
-    groups, by = _groups(home, timedelta(days=request.days), request.project)
-    frequent = [group for group in groups if _describe_gap(group).times >= request.min_times]
+    groups, by = _groups(home, timedelta(days=days), project)
+    frequent = [group for group in groups if _describe_gap(group).times >= min_times]
     shown: list[UnansweredQuestion] = []
     closed = searches = 0
     for wordings in frequent:
-        if len(shown) == request.limit:
+        if len(shown) == limit:
             break
         unresolved = _ranked(wordings)
         while unresolved and searches < MOST_ASKED_AGAIN:
@@ -727,7 +775,7 @@ def list_unanswered(home: Home, request: UnansweredRequest) -> Unanswered:
             if not _has_answer(home, unresolved[0]):
                 break
             del unresolved[0]
-        if unresolved and _describe_gap(unresolved).times >= request.min_times:
+        if unresolved and _describe_gap(unresolved).times >= min_times:
             shown.append(_describe_gap(unresolved))
         else:
             closed += 1
@@ -735,9 +783,9 @@ def list_unanswered(home: Home, request: UnansweredRequest) -> Unanswered:
 
 
 @operation("unanswered-dismiss", writes=True, owners=True, command="review gaps --dismiss")
-def dismiss(home: Home, request: GapRequest) -> UnansweredQuestion:
+def dismiss(home: Home, reference: GapReference) -> UnansweredQuestion:
     """Hide an unanswered question in all its wordings. Raises NotFoundError, ConflictError."""
-    wordings = _find_group(home, request.reference)
+    wordings = _find_group(home, reference)
     with home.transaction():
         dismissed = dict.fromkeys([*_dismissed(home), *(wording.key for wording in wordings)])
         home.usage.set_value(_DISMISSED, json.dumps(list(dismissed)[-_MAX_DISMISSED:]))
@@ -745,13 +793,13 @@ def dismiss(home: Home, request: GapRequest) -> UnansweredQuestion:
 
 
 @operation("unanswered-todo", writes=True, owners=True, command="review gaps --todo")
-def add_todo(home: Home, request: GapRequest) -> StoreOutcome:
+def add_todo(home: Home, reference: GapReference) -> StoreOutcome:
     """Store a todo to write down the answer, in the project that the question concerned most often.
 
     From then on, the todo is the answer. Raises NotFoundError, ConflictError, and errors of
     storing.
     """
-    wordings = _find_group(home, request.reference)
+    wordings = _find_group(home, reference)
     gap = _describe_gap(wordings)
     question = shorten(gap.question, _TODO_CHARACTERS)
     new = StoreRequest(

@@ -357,13 +357,13 @@ class KeyCalls(HomeCalls):
         self._run_by_key = run
 
     def __call__(
-        self, operation: str, request: Any, *, load_model: ModelLoader | None = None
+        self, operation: str, /, *, load_model: ModelLoader | None = None, **fields: Any
     ) -> Any:
         """Return the operation's result. Raises NacreError."""
         actor = acting_now()
         if actor is None or actor.bearer is None:
-            return super().__call__(operation, request, load_model=load_model)
-        message = msgspec.json.encode(json.to_plain(request))
+            return super().__call__(operation, load_model=load_model, **fields)
+        message = msgspec.json.encode(json.to_plain(fields))
         answer = self._run_by_key(operation, message, actor, _ToolCaller())
         return json.from_plain(msgspec.json.decode(answer), CATALOGUE[operation].result)
 

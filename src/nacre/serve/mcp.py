@@ -34,7 +34,6 @@ from nacre.context.categories import CLOSING, OPENING
 from nacre.data import sync
 from nacre.errors import InvalidInputError, NacreError, NotFoundError, UnavailableError
 from nacre.home import home, views
-from nacre.home.change import PlaceRequest
 from nacre.serve import catalogue, mcp_arguments
 from nacre.serve.mcp_arguments import schema_of
 from nacre.values.memory import AN_AGENT, Actor, Memory, acting
@@ -367,8 +366,8 @@ _READ_TIMEOUT_SECONDS = 1.0
 class Call(Protocol):
     """A thread-safe function that runs an operation. Raises NacreError."""
 
-    def __call__(self, operation: str, request: Any) -> Any:
-        """Return the operation's result."""
+    def __call__(self, operation: str, /, **fields: Any) -> Any:
+        """Return the operation's result. ``fields`` are the fields of its request."""
         ...
 
 
@@ -396,23 +395,23 @@ class HomeCalls:
         self._turn = RLock()
 
     def __call__(
-        self, operation: str, request: Any, *, load_model: ModelLoader | None = None
+        self, operation: str, /, *, load_model: ModelLoader | None = None, **fields: Any
     ) -> Any:
         """Run an operation, always in this process if ``load_model`` is given. Raises NacreError."""
 
         entry = catalogue.CATALOGUE[operation]
         if load_model is None:
             try:
-                return self._by_daemon(entry, request)
+                return self._by_daemon(entry, fields)
             except DaemonAwayError:
                 self._begin()
         if entry.takes_long:  # uses a separate home, so that other calls need not wait
             with contextlib.closing(self._open(load_model)) as home, acting(self._actor):
-                return _run(home, entry, request)
+                return _run(home, entry, fields)
         with self._turn, acting(self._actor):
             if self._home is None:
                 self._home = self._open()
-            return _run(self._home, entry, request)
+            return _run(self._home, entry, fields)
 
     def is_set_to(self, provider: str) -> bool:
         """Return True if the settings use a model of this provider for any task."""
@@ -437,7 +436,7 @@ class HomeCalls:
                 self._home.close()
                 self._home = None
 
-    def _by_daemon(self, entry: Operation, request: Any) -> Any:
+    def _by_daemon(self, entry: Operation, fields: dict[str, Any]) -> Any:
         seconds = (
             LONG_SECONDS
             if entry.takes_long
@@ -449,7 +448,7 @@ class HomeCalls:
             answer = ask_whole(
                 str(self._home_path),
                 entry.name,
-                json_values.to_plain(request),
+                json_values.to_plain(fields),
                 seconds=seconds,
                 agent=self._actor.agent,
             )
@@ -468,9 +467,9 @@ def load_operations(*, everything: bool) -> None:
             _ = operation.request, operation.result
 
 
-def _run(home: Home, entry: Operation, request: Any) -> Any:
+def _run(home: Home, entry: Operation, fields: dict[str, Any]) -> Any:
     """Run an operation and, after a write, commit to the history if due."""
-    result = entry.run(home, request)
+    result = entry.run(home, entry.make(fields))
     if entry.writes:
         with contextlib.suppress(NacreError, OSError):
             sync.keep_history(home)
@@ -518,7 +517,7 @@ class Desk:
         if name is not None and name.strip() == ALL:
             return views.Place(None)
         located: views.Place = self.call(
-            "place", PlaceRequest(name=name.strip() if name else None, folder=self.folder)
+            "place", name=name.strip() if name else None, folder=self.folder
         )
         return located
 
@@ -628,9 +627,9 @@ class Face:
 def _recording(call: Call, results: list[JsonObject]) -> Call:
     """Wrap ``call`` so that it adds the result or error of each operation to ``results``."""
 
-    def record(operation: str, request: Any) -> Any:
+    def record(operation: str, /, **fields: Any) -> Any:
         try:
-            result = call(operation, request)
+            result = call(operation, **fields)
         except NacreError as error:
             results.append({"operation": operation} | refusal(error))
             raise

@@ -16,16 +16,8 @@ from nacre.base.bounds import bounds, bounds_of
 from nacre.base.plain import JsonObject
 from nacre.learn import requests
 from nacre.memories.decision import ListRequest, RetireRequest, StoreRequest
-from nacre.memories.graph import (
-    AnalysisRequest,
-    InvalidateRequest,
-    LinkRequest,
-    LinksRequest,
-    NewLink,
-    Relation,
-    TraverseRequest,
-    Way,
-)
+from nacre.memories.graph import NewLink, Relation, TraverseRequest, Way
+from nacre.serve.catalogue import request_of
 from nacre.sessions.find import DidQuery, SessionRequest
 from nacre.values.memory import Expiry, Kind, Scope, SessionFilter
 from nacre.values.recall import Filter, RecallQuery
@@ -130,7 +122,7 @@ class Get(_Arguments):
 
     ids: Annotated[
         tuple[Id, ...],
-        Meta(min_length=1, max_length=10, description="Ids as memory_search shows them."),
+        bounds("Ids as memory_search shows them.", min_length=1, max_length=10),
     ]
     line: Annotated[int, bounds("Line of the content to begin with.", ge=1)] = 1
     budget: Budget = DEFAULT_BUDGET
@@ -360,15 +352,17 @@ class Graph(_Arguments):
     valid_from: Annotated[date | None, bounds_of(NewLink, "since")] = None
     valid_to: Annotated[date | None, bounds_of(NewLink, "until")] = None
     reason: Annotated[str, bounds_of(NewLink, "reason")] | None = None
-    at: Annotated[date | None, bounds_of(InvalidateRequest, "at")] = None
+    at: Annotated[date | None, bounds_of(request_of("graph-invalidate"), "at")] = None
     links: Annotated[
-        tuple[NewEdge, ...], bounds_of(LinkRequest, "links", "For bulk_link.", min_length=0)
+        tuple[NewEdge, ...],
+        bounds_of(request_of("graph-link"), "links", "For bulk_link.", min_length=0),
     ] = ()
     depth: Annotated[int, bounds_of(TraverseRequest, "depth")] = 1
     direction: Annotated[Way, bounds_of(TraverseRequest, "direction")] = "both"
     relations: Annotated[tuple[Word, ...], bounds_of(TraverseRequest, "relations")] = ()
     origins: Annotated[
-        tuple[Word, ...], bounds_of(LinksRequest, "origins", "For list: only of these origins.")
+        tuple[Word, ...],
+        bounds_of(request_of("graph-list"), "origins", "For list: only of these origins."),
     ] = ()
     as_of: Annotated[date | None, bounds_of(TraverseRequest, "as_of")] = None
     limit: Annotated[
@@ -411,7 +405,7 @@ class Analyze(_Arguments):
         str | None,
         bounds("For brief, central, gaps and components: only this project. Default: all."),
     ] = None
-    limit: Annotated[int, bounds_of(AnalysisRequest, "limit", "Number of items.", le=50)] = 5
+    limit: Annotated[int, bounds_of(request_of("graph-gaps"), "limit", "Items at most.", le=50)] = 5
     budget: Budget = DEFAULT_BUDGET
 
 

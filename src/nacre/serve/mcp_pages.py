@@ -12,9 +12,6 @@ from nacre.base.plain import JsonObject
 from nacre.base.text import count, count_tokens, harmless, one_line, shorten
 from nacre.base.times import shown_day, shown_minute
 from nacre.errors import InvalidInputError, NacreError, NotFoundError
-from nacre.home.change import PageRequest
-from nacre.memories.decision import GetRequest
-from nacre.recall import requests
 from nacre.serve import mcp_arguments
 from nacre.serve.mcp import (
     OUTSIDE,
@@ -33,7 +30,6 @@ from nacre.serve.mcp import (
     shorten_lines,
     title_of,
 )
-from nacre.sessions.find import MatchRequest, SessionRequest, SessionsRequest
 from nacre.values.memory import SessionFilter
 from nacre.values.recall import Filter, Mode, RecallResult, TurnHit
 from nacre.values.session import ToolCall, Trust, Turn
@@ -83,7 +79,7 @@ def _list(desk: Desk, arguments: mcp_arguments.Sessions) -> str:
     )
     at = page_of(arguments.cursor)
     page: SessionPage = desk.call(
-        "sessions", SessionsRequest(filter=session_filter, limit=arguments.limit, offset=at)
+        "sessions", filter=session_filter, limit=arguments.limit, offset=at
     )
     lines = [_line(line) for line in page.lines]
     shown = fitting(lines, arguments.budget)
@@ -105,11 +101,14 @@ def _line(line: SessionLine) -> str:
 def _read(desk: Desk, arguments: mcp_arguments.Sessions) -> str:
     reference = _reference(arguments)
     first = page_of(arguments.cursor) if arguments.cursor else arguments.from_turn
-    request = SessionRequest(
-        reference=reference, first=first or 0, limit=arguments.limit, at_end=first is None
-    )
     with desk.naming(_ID_HINT):
-        view: SessionView = desk.call("session", request)
+        view: SessionView = desk.call(
+            "session",
+            reference=reference,
+            first=first or 0,
+            limit=arguments.limit,
+            at_end=first is None,
+        )
     return told_session(
         view, arguments.budget, from_end=first is None, with_tools=arguments.include_tools
     )
@@ -180,9 +179,7 @@ def _call(call: ToolCall) -> str:
 
 def _summary(desk: Desk, arguments: mcp_arguments.Sessions) -> str:
     with desk.naming(_ID_HINT):
-        report: SessionReport = desk.call(
-            "session-summary", SessionRequest(reference=_reference(arguments))
-        )
+        report: SessionReport = desk.call("session-summary", reference=_reference(arguments))
     return told_summary(report)
 
 
@@ -247,17 +244,17 @@ _MODES = {"all": Mode.HYBRID, "words": Mode.LEXICAL, "meaning": Mode.VECTOR}
 def _match_words(
     desk: Desk, arguments: mcp_arguments.Sessions, turn_filter: Filter, at: int
 ) -> tuple[Sequence[TurnHit], bool, str]:
-    query = requests.TurnQuery(
-        arguments.query or "",
-        turn_filter,
-        _MODES[arguments.match],
-        at + arguments.limit,
+    result: RecallResult = desk.call(
+        "search-sessions",
+        text=arguments.query or "",
+        filter=turn_filter,
+        mode=_MODES[arguments.match],
+        limit=at + arguments.limit,
         update=False,
         session=desk.session,
         aspect=arguments.scope,
         role=arguments.role,
     )
-    result: RecallResult = desk.call("search-sessions", query)
     return result.turns[at:], result.truncated, ""
 
 
@@ -265,7 +262,9 @@ def _match_regex(
     desk: Desk, arguments: mcp_arguments.Sessions, turn_filter: Filter, at: int
 ) -> tuple[Sequence[TurnHit], bool, str]:
     """Return the turns that match a regular expression, newest first, whether more match, and a remark."""
-    request = MatchRequest(
+    desk.tell("searching all turns")
+    matches: Matches = desk.call(
+        "match-sessions",
         expression=arguments.query or "",
         filter=turn_filter,
         limit=arguments.limit,
@@ -274,8 +273,6 @@ def _match_regex(
         role=arguments.role,
         seconds=_REGEX_SECONDS,
     )
-    desk.tell("searching all turns")
-    matches: Matches = desk.call("match-sessions", request)
     unread = "The search stopped after three seconds: narrow it with since, project or scope."
     return matches.turns, matches.more, unread if matches.unread or matches.given_up else ""
 
@@ -308,7 +305,7 @@ def get(desk: Desk, arguments: mcp_arguments.Get) -> str:
 def _look(desk: Desk, reference: str, *, update: bool) -> MemoryView:
     with desk.naming("memory_search shows the ids of memories"):
         view: MemoryView = desk.call(
-            "look", GetRequest(reference=reference, update=update, session=desk.session)
+            "look", reference=reference, update=update, session=desk.session
         )
     return view
 
@@ -422,20 +419,18 @@ def read(desk: Desk, address: str) -> str:
 
 
 def _session(desk: Desk, name: str) -> str:
-    view: SessionView = desk.call(
-        "session", SessionRequest(reference=name, limit=_MAX_TURNS, at_end=True)
-    )
+    view: SessionView = desk.call("session", reference=name, limit=_MAX_TURNS, at_end=True)
     return told_session(view, _PAGE_BUDGET, from_end=True)
 
 
 def _page(desk: Desk, kind: str, name: str) -> str:
     if kind == "profile":
-        text: str = desk.call("page", PageRequest())
+        text: str = desk.call("page")
         return framed(indented(text) or "There is no profile yet.")
     slug = name or desk.place(None).project
     if not slug:
         return framed("The working folder belongs to no project that nacre knows.")
-    text = desk.call("page", PageRequest(project=slug))
+    text = desk.call("page", project=slug)
     return framed(f"The project {harmless(slug)}:", indented(text) or "Its page is empty.")
 
 

@@ -284,10 +284,10 @@ def sampled(call: Call, asker: Asker | None) -> Call:
     if asker is None or not isinstance(call, HomeCalls):
         return call
 
-    def call_with_model(operation: str, request: Any) -> Any:
+    def call_with_model(operation: str, /, **fields: Any) -> Any:
         if operation not in _MODEL_OPERATIONS or not call.is_set_to(PROVIDER):
-            return call(operation, request)
-        return call(operation, request, load_model=_loader(asker))
+            return call(operation, **fields)
+        return call(operation, load_model=_loader(asker), **fields)
 
     return call_with_model
 

@@ -10,17 +10,7 @@ from nacre.base.text import count, count_tokens, harmless, shorten
 from nacre.base.times import shown_day
 from nacre.errors import InvalidInputError
 from nacre.home import views
-from nacre.memories.decision import ListRequest
-from nacre.memories.graph import (
-    InvalidateRequest,
-    LinkRequest,
-    LinksRequest,
-    NewLink,
-    Relation,
-    TraverseRequest,
-    UnlinkRequest,
-)
-from nacre.recall.requests import DeepQuery
+from nacre.memories.graph import NewLink, Relation
 from nacre.serve import mcp_arguments
 from nacre.serve.mcp import (
     OUTSIDE,
@@ -39,18 +29,8 @@ from nacre.serve.mcp import (
     short_session,
     title_of,
 )
-from nacre.sessions.find import ChatSearchRequest
-from nacre.values import context as contexts
 from nacre.values.memory import USUAL_STRENGTH
-from nacre.values.recall import (
-    DeepResult,
-    Filter,
-    MemoryHit,
-    Mode,
-    RecallQuery,
-    RecallResult,
-    TurnHit,
-)
+from nacre.values.recall import DeepResult, Filter, MemoryHit, Mode, RecallResult, TurnHit
 from nacre.values.session import Trust
 
 if TYPE_CHECKING:
@@ -78,7 +58,8 @@ def graph(desk: Desk, arguments: mcp_arguments.Graph) -> str:
 
 
 def _traverse(desk: Desk, arguments: mcp_arguments.Graph) -> str:
-    request = TraverseRequest(
+    tree: Traversal = desk.call(
+        "graph-show",
         reference=_required(arguments, "id"),
         depth=arguments.depth,
         direction=arguments.direction,
@@ -86,7 +67,6 @@ def _traverse(desk: Desk, arguments: mcp_arguments.Graph) -> str:
         as_of=arguments.as_of,
         limit=arguments.limit,
     )
-    tree: Traversal = desk.call("graph-show", request)
     depths = _depths(tree)
     lines = [_hop(tree, hop, depths[hop.parent]) for hop in _in_order(tree)]
     shown = fitting(lines, arguments.budget)
@@ -132,14 +112,14 @@ def _in_order(tree: Traversal) -> list[Hop]:
 
 def _list(desk: Desk, arguments: mcp_arguments.Graph) -> str:
     relations = (arguments.relation,) if arguments.relation else arguments.relations
-    request = LinksRequest(
+    page: LinkPage = desk.call(
+        "graph-list",
         reference=arguments.id,
         relations=relations,
         origins=arguments.origins,
         as_of=arguments.as_of,
         limit=arguments.limit,
     )
-    page: LinkPage = desk.call("graph-list", request)
     lines = [_line(link) for link in page.links]
     shown = fitting(lines, arguments.budget)
     total = f"{count(page.total, 'link', 'links')} in all."
@@ -171,7 +151,7 @@ def _create(desk: Desk, arguments: mcp_arguments.Graph, edges: Sequence[Any]) ->
         )
         for edge in edges
     )
-    return _format_change(desk.call("graph-link", LinkRequest(links=links)), arguments)
+    return _format_change(desk.call("graph-link", links=links), arguments)
 
 
 def _bulk_link(desk: Desk, arguments: mcp_arguments.Graph) -> str:
@@ -184,10 +164,9 @@ def _bulk_link(desk: Desk, arguments: mcp_arguments.Graph) -> str:
 
 def _unlink(desk: Desk, arguments: mcp_arguments.Graph) -> str:
     if arguments.action == "unlink":
-        change = desk.call("graph-unlink", UnlinkRequest(**_ends(arguments)))
+        change = desk.call("graph-unlink", **_ends(arguments))
     else:
-        request = InvalidateRequest(**_ends(arguments), at=arguments.at)
-        change = desk.call("graph-invalidate", request)
+        change = desk.call("graph-invalidate", **_ends(arguments), at=arguments.at)
     return _format_change(change, arguments)
 
 
@@ -300,11 +279,12 @@ def search(desk: Desk, arguments: mcp_arguments.Search) -> str:
             return deep_answer
     at = page_of(arguments.cursor)
     browses = arguments.context == "browse" or not arguments.query.strip()
-    query = RecallQuery(
-        arguments.query,
-        memory_filter,
-        Mode.BROWSE if browses else Mode.HYBRID,
-        min(at + arguments.limit, _MAX_HITS),
+    result: RecallResult = desk.call(
+        "recall",
+        text=arguments.query,
+        filter=memory_filter,
+        mode=Mode.BROWSE if browses else Mode.HYBRID,
+        limit=min(at + arguments.limit, _MAX_HITS),
         around=desk.moment("around", arguments.around),
         radius_days=arguments.around_days,
         threshold=arguments.threshold,
@@ -313,7 +293,6 @@ def search(desk: Desk, arguments: mcp_arguments.Search) -> str:
         update=at == 0,
         session=desk.session,
     )
-    result: RecallResult = desk.call("recall", query)
     return _format_hits(arguments, result, at)
 
 
@@ -324,10 +303,9 @@ def _at_start(desk: Desk, arguments: mcp_arguments.Search) -> str:
             "session-start covers the working folder and has one page",
             hint="omit project and cursor",
         )
-    request = contexts.ContextRequest(
-        prompt=arguments.query, folder=desk.folder, budget_tokens=arguments.budget
+    block: ContextBlock = desk.call(
+        "context", prompt=arguments.query, folder=desk.folder, budget_tokens=arguments.budget
     )
-    block: ContextBlock = desk.call("context", request)
     inner = (
         block.text.partition("\n\n")[2].rpartition("\n")[0].strip()
     )  # the frame's heading replaces the block's heading
@@ -339,14 +317,14 @@ def _chats(desk: Desk, arguments: mcp_arguments.Search) -> str:
         raise InvalidInputError(
             "chats needs a query", hint="a question, or words from the conversation"
         )
-    request = ChatSearchRequest(
+    passages: Passages = desk.call(
+        "search-chats",
         query=arguments.query,
         limit=arguments.limit,
         channel=arguments.channel,
         since=desk.moment("since", arguments.since),
         until=desk.moment("until", arguments.until),
     )
-    passages: Passages = desk.call("search-chats", request)
     blocks = [_passage(passage) for passage in passages.passages]
     shown = fitting(blocks, arguments.budget)
     return framed(
@@ -440,13 +418,13 @@ def _deep(desk: Desk, arguments: mcp_arguments.Search, memory_filter: Filter) ->
     desk.tell("selecting the project and its memories")
     here = desk.place(None).project
     projects = memory_filter.projects if arguments.project else ()
-    query = DeepQuery(
+    result: DeepResult = desk.call(
+        "deep-recall",
         text=arguments.query,
         filter=replace(memory_filter, projects=projects),
         here=here,
         session=desk.session,
     )
-    result: DeepResult = desk.call("deep-recall", query)
     if not result.context:
         return None
     inner = result.context.partition("\n")[2].rpartition("\n")[0].strip()
@@ -469,10 +447,9 @@ def list_memories(desk: Desk, arguments: mcp_arguments.List) -> str:
         min_importance=arguments.min_importance,
     )
     at = page_of(arguments.cursor)
-    request = ListRequest(
-        filter=memory_filter, words=arguments.query, limit=arguments.limit, offset=at
+    listing: views.Listing = desk.call(
+        "list", filter=memory_filter, words=arguments.query, limit=arguments.limit, offset=at
     )
-    listing: views.Listing = desk.call("list", request)
     lines = [
         f"- [{short_id(memory.id)}] {title_of(memory)} ({origin_of(memory)})"
         for memory in listing.memories

@@ -4,18 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nacre.base.request import Nothing
 from nacre.base.text import count, harmless, one_line, shorten
 from nacre.base.times import shown_day
 from nacre.errors import InvalidInputError, NacreError
 from nacre.home import location
 from nacre.home.views import PendingKind
-from nacre.learn.ingest import IngestOptions
-from nacre.learn.requests import ExtractRequest
-from nacre.memories.decision import RetireRequest, StoreRequest
-from nacre.memories.graph import AnalysisRequest, BriefRequest
-from nacre.review.contradictions import ReflectRequest, ReviewRequest, UnansweredRequest
-from nacre.review.dream import AlikeRequest, DreamPlanRequest
 from nacre.serve import mcp_arguments
 from nacre.serve.mcp import (
     GLOBAL,
@@ -30,7 +23,6 @@ from nacre.serve.mcp import (
     short_session,
     title_of,
 )
-from nacre.sessions.find import DidQuery, FixQuery
 from nacre.values.memory import Memory, Source
 from nacre.values.reports import StoreOutcome
 from nacre.values.session import FileChange, FileHistory, Repair, Speaker, Trouble, Trust
@@ -63,7 +55,7 @@ def administer(desk: Desk, arguments: mcp_arguments.Admin) -> str:
 
 def _load_overview(desk: Desk) -> Overview:
     desk.tell("checking nacre")
-    overview: Overview = desk.call("overview", Nothing())
+    overview: Overview = desk.call("overview")
     return overview
 
 
@@ -100,7 +92,7 @@ def _overview(desk: Desk) -> str:
 
 def _flush(desk: Desk) -> str:
     desk.tell("reading new transcripts")
-    report: IngestReport = desk.call("ingest", IngestOptions())
+    report: IngestReport = desk.call("ingest")
     learned, files = len(report.memories), report.files
     problems = [f"- {shorten(problem.message, 200)}" for problem in report.problems[:5]]
     return framed(
@@ -112,7 +104,7 @@ def _flush(desk: Desk) -> str:
 
 def _vacuum(desk: Desk) -> str:
     desk.tell("shrinking the database")
-    sizes: Vacuumed = desk.call("db-vacuum", Nothing())
+    sizes: Vacuumed = desk.call("db-vacuum")
     return framed(
         f"The database has {sizes.after / 1e6:,.1f} MB (before: {sizes.before / 1e6:,.1f})."
     )
@@ -120,7 +112,7 @@ def _vacuum(desk: Desk) -> str:
 
 def _dream_plan(desk: Desk) -> str:
     desk.tell("planning a dream")
-    plan: DreamPlan = desk.call("dream-plan", DreamPlanRequest())
+    plan: DreamPlan = desk.call("dream-plan")
     if not plan.steps:
         looked_at = count(plan.seen, "memory", "memories")
         return framed(f"A dream would change nothing: {looked_at} checked.")
@@ -166,7 +158,7 @@ def analyze(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
 
 
 def _pending(desk: Desk) -> PendingPage:
-    page: PendingPage = desk.call("review", ReviewRequest(limit=0))
+    page: PendingPage = desk.call("review", limit=0)
     return page
 
 
@@ -180,8 +172,8 @@ def _text(blocks: list[str], arguments: mcp_arguments.Analyze, nothing: str, hin
     return framed("\n".join(blocks[:shown]) or nothing, hint if blocks else "", more)
 
 
-def _about_links(desk: Desk, arguments: mcp_arguments.Analyze) -> AnalysisRequest:
-    return AnalysisRequest(limit=arguments.limit, project=_project(desk, arguments))
+def _about_links(desk: Desk, arguments: mcp_arguments.Analyze) -> dict[str, Any]:
+    return {"limit": arguments.limit, "project": _project(desk, arguments)}
 
 
 def _project(desk: Desk, arguments: mcp_arguments.Analyze) -> str | None:
@@ -189,7 +181,7 @@ def _project(desk: Desk, arguments: mcp_arguments.Analyze) -> str | None:
 
 
 def _brief(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
-    brief: Brief = desk.call("graph-brief", BriefRequest(project=_project(desk, arguments)))
+    brief: Brief = desk.call("graph-brief", project=_project(desk, arguments))
     pending = _pending(desk)
     lines = [
         *harmless(brief.text).splitlines(),
@@ -201,7 +193,7 @@ def _brief(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
 
 
 def _central(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
-    report: Central = desk.call("graph-central", _about_links(desk, arguments))
+    report: Central = desk.call("graph-central", **_about_links(desk, arguments))
     blocks = [
         f"{_short(item.memory)}: {count(item.degree, 'link', 'links')}" for item in report.found
     ]
@@ -210,7 +202,7 @@ def _central(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
 
 
 def _gaps(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
-    report: Gaps = desk.call("graph-gaps", _about_links(desk, arguments))
+    report: Gaps = desk.call("graph-gaps", **_about_links(desk, arguments))
     blocks = [
         f"{_short(gap.memory)}: {count(gap.degree, 'link', 'links')}, {gap.maturity.value}, idle {gap.idle_days} days"
         for gap in report.found
@@ -220,7 +212,7 @@ def _gaps(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
 
 
 def _components(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
-    report: Components = desk.call("graph-components", _about_links(desk, arguments))
+    report: Components = desk.call("graph-components", **_about_links(desk, arguments))
     blocks = [
         "\n".join(
             [
@@ -253,7 +245,7 @@ def _review(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
 
 
 def _alike(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
-    report: Alike = desk.call("alike", AlikeRequest(limit=arguments.limit))
+    report: Alike = desk.call("alike", limit=arguments.limit)
     blocks = ["\n".join(map(_short, group)) for group in report.groups]
     hint = (
         "Similar memories may differ. The person decides; memory_retire removes a memory that "
@@ -263,7 +255,7 @@ def _alike(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
 
 
 def _questions(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
-    reflection: Reflection = desk.call("reflect", ReflectRequest(limit=arguments.limit))
+    reflection: Reflection = desk.call("reflect", limit=arguments.limit)
     blocks = [
         f"{_short(question.first)}\n{_short(question.second)}\n  {plain_line(question.why)}"
         for question in reflection.questions
@@ -273,7 +265,7 @@ def _questions(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
 
 
 def _unanswered(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
-    report: Unanswered = desk.call("unanswered", UnansweredRequest(limit=arguments.limit))
+    report: Unanswered = desk.call("unanswered", limit=arguments.limit)
     blocks = [
         f"- “{plain_line(shorten(gap.question, _MAX_CHARACTERS))}” asked {count(gap.times, 'time', 'times')}, "
         f"last {shown_day(gap.last)}" + (f", of {', '.join(gap.projects)}" if gap.projects else "")
@@ -288,7 +280,7 @@ def _unanswered(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
 
 def _file(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
     history: FileHistory = desk.call(
-        "did", DidQuery(path=(arguments.subject or "").strip(), limit=arguments.limit)
+        "did", path=(arguments.subject or "").strip(), limit=arguments.limit
     )
     blocks = [_change(change) for change in history.changes]
     nothing = "No known session changed such a file."
@@ -308,9 +300,7 @@ def _change(change: FileChange) -> str:
 
 
 def _error(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
-    result: FixResult = desk.call(
-        "fix", FixQuery(error=arguments.subject or "", limit=arguments.limit)
-    )
+    result: FixResult = desk.call("fix", error=arguments.subject or "", limit=arguments.limit)
     blocks = [_trouble(trouble) for trouble in result.troubles]
     blocks += [
         f"- lesson [{short_id(hit.memory.id)}]:\n{indented(hit.memory.content)}"
@@ -352,9 +342,9 @@ def extract(desk: Desk, arguments: mcp_arguments.Extract) -> str:
     desk.tell("reading")
     extracted: Extracted = desk.call(
         "extract",
-        ExtractRequest(
-            text=arguments.text or "", session=arguments.session, by_model=arguments.by_model
-        ),
+        text=arguments.text or "",
+        session=arguments.session,
+        by_model=arguments.by_model,
     )
     blocks = [_block(candidate) for candidate in extracted.candidates]
     shown = fitting(blocks, arguments.budget)
@@ -399,7 +389,7 @@ def store(desk: Desk, arguments: mcp_arguments.Store) -> str:
     for number, entry in enumerate(arguments.entries, start=1):
         desk.tell(f"storing {number} of {len(arguments.entries)}")
         try:
-            outcome: StoreOutcome = desk.call("store", _new(desk, entry, project, folder))
+            outcome: StoreOutcome = desk.call("store", **_new(desk, entry, project, folder))
         except NacreError as error:
             failed = error
             lines.append(f"- not stored: {plain_line(error.message)}")
@@ -435,18 +425,19 @@ def _repository(desk: Desk) -> str | None:
     return desk.folder if desk.folder and location.locate(desk.folder).is_repository else None
 
 
-def _new(desk: Desk, entry: mcp_arguments.NewEntry, project: str | None, folder: str | None) -> Any:
+def _new(
+    desk: Desk, entry: mcp_arguments.NewEntry, project: str | None, folder: str | None
+) -> dict[str, Any]:
     fields = {
         name: getattr(entry, name) for name in entry.__struct_fields__ if name != "from_outside"
     }
-    return StoreRequest(
-        **fields,
-        project=project,
-        folder=folder,
-        speaker=Speaker.AGENT,
-        trust=Trust.UNTRUSTED if entry.from_outside else Trust.TRUSTED,
-        source=Source(session=desk.session),
-    )
+    return fields | {
+        "project": project,
+        "folder": folder,
+        "speaker": Speaker.AGENT,
+        "trust": Trust.UNTRUSTED if entry.from_outside else Trust.TRUSTED,
+        "source": Source(session=desk.session),
+    }
 
 
 def _line(outcome: StoreOutcome) -> str:
@@ -476,9 +467,9 @@ def retire(desk: Desk, arguments: mcp_arguments.Retire) -> str:
     with desk.naming("memory_search shows the ids of memories"):
         retired: list[Memory] = desk.call(
             "retire",
-            RetireRequest(
-                references=arguments.ids, reason=arguments.reason, persist=arguments.persist
-            ),
+            references=arguments.ids,
+            reason=arguments.reason,
+            persist=arguments.persist,
         )
     removed, proposed = (
         [item for item in retired if item.retired],

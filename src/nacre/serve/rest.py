@@ -22,10 +22,10 @@ from starlette.routing import Route
 from nacre import __version__
 from nacre.base import json as json_values
 from nacre.base import plugins
+from nacre.base import request as base_request
 from nacre.base.frozen import frozen
 from nacre.base.ids import utc_now
 from nacre.base.plain import Values
-from nacre.base.request import Nothing
 from nacre.base.times import parse_moment
 from nacre.errors import EditConflictError, InvalidInputError
 from nacre.operations import Operation
@@ -316,7 +316,7 @@ def document(cookie: str) -> bytes:
             resource, requests, results, components
         )
     for name, operation in _offered().items():
-        body = None if operation.request is Nothing else requests[name]
+        body = None if operation.request is base_request.Request else requests[name]
         paths.setdefault(f"{PREFIX}/{name}", {})["post"] = _described(
             operation, name, "operations", _answers(results[name]), body
         )

@@ -17,7 +17,8 @@ from nacre.errors import NotFoundError
 from nacre.home import home, location
 from nacre.learn import ingest as learn_ingest
 from nacre.operations import operation
-from nacre.recall.ranking import admission
+from nacre.recall import ranking
+from nacre.values.fields import Limit, Offset
 from nacre.values.memory import DeedFilter, SessionFilter
 from nacre.values.recall import Filter, HitConfidence, TurnHit
 from nacre.values.session import StoredTurn, Trust, Turn
@@ -25,7 +26,6 @@ from nacre.values.session import StoredTurn, Trust, Turn
 SessionId = Annotated[
     str, bounds("A session's id, or its beginning.", examples=["claude-code:7f3a1c2d"])
 ]
-Offset = Annotated[int, bounds("Items to skip.", ge=0)]
 Aspect = Annotated[
     str,
     bounds(
@@ -44,7 +44,7 @@ class SessionsRequest(Request):
     """Sessions, the newest first."""
 
     filter: Annotated[SessionFilter, bounds("Which sessions.")] = SessionFilter()
-    limit: Annotated[int, bounds("Sessions at most.", ge=0)] = 20
+    limit: Limit = 20
     offset: Offset = 0
 
 
@@ -78,18 +78,6 @@ class ResumeRequest(Request):
         str | None,
         bounds("Without a session: the tool of the last one. The tool's own sessions come first."),
     ] = None
-
-
-class MatchRequest(Request):
-    """Turns that a regular expression matches."""
-
-    expression: Annotated[str, bounds("A regular expression, which ignores case.")]
-    filter: Annotated[Filter, bounds("Which turns.")] = Filter()
-    limit: Annotated[int, bounds("Turns at most.", ge=0)] = 10
-    offset: Offset = 0
-    aspect: Aspect = "all"
-    role: Role = "all"
-    seconds: Annotated[float, bounds("Time limit of the search.", gt=0, le=60)] = 10.0
 
 
 class ChatSearchRequest(Request):
@@ -127,7 +115,7 @@ class DidQuery(Request):
     wanted: WhoseDeeds = DeedFilter()
     reads: Annotated[bool, bounds("Also actions that only read it.")] = False
     commands: Annotated[bool, bounds("Also commands that only name it.")] = False
-    limit: Annotated[int, bounds("Maximum number of changes.", ge=0)] = 10
+    limit: Limit = 10
     offset: Offset = 0
 
 
@@ -136,7 +124,7 @@ class FixQuery(Request):
 
     error: Annotated[str, bounds("The error as printed: a line or a whole trace.")]
     wanted: WhoseDeeds = DeedFilter()
-    limit: Annotated[int, bounds("Maximum number of errors.", ge=0)] = 3
+    limit: Limit = 3
     repairs: Annotated[int, bounds("Maximum repairs per error.", ge=0)] = 3
 
 
@@ -223,15 +211,24 @@ class Matches:
 
 
 @operation("match-sessions")
-def match(home: home.Home, request: MatchRequest) -> Matches:
+def match_turns(
+    home: home.Home,
+    expression: Annotated[str, bounds("A regular expression, which ignores case.")],
+    filter: Annotated[Filter, bounds("Which turns.")] = Filter(),  # noqa: A002, B008
+    *,
+    limit: Limit = 10,
+    offset: Offset = 0,
+    aspect: Aspect = "all",
+    role: Role = "all",
+    seconds: Annotated[float, bounds("Time limit of the search.", gt=0, le=60)] = 10.0,
+) -> Matches:
     """Return turns whose text or calls match, the newest first. Raises InvalidQueryError for an invalid expression."""
-    pattern = Expression(request.expression, _SECONDS_PER_TURN)
-    until = time.monotonic() + request.seconds
-    admits = admission(request.aspect, request.role)
-    limit, offset = request.limit, request.offset
+    admits = ranking.admission(aspect, role)
+    pattern = Expression(expression, _SECONDS_PER_TURN)
+    until = time.monotonic() + seconds
     hits: list[TurnHit] = []
     given_up = 0
-    for row, turn in _turns(home, location.with_dependencies(home, request.filter)):
+    for row, turn in _turns(home, location.with_dependencies(home, filter)):
         if len(hits) > offset + limit or time.monotonic() > until:
             unread = len(hits) <= offset + limit
             return Matches(

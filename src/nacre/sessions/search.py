@@ -22,12 +22,7 @@ from nacre.readers import adapter, nacre_chat, registry
 from nacre.readers.conversation import is_own_call
 from nacre.recall import recall, requests
 from nacre.sessions import topics
-from nacre.sessions.find import (
-    ChatSearchRequest,
-    ResumeRequest,
-    SessionRequest,
-    SessionsRequest,
-)
+from nacre.sessions.find import ChatSearchRequest, ResumeRequest, SessionRequest, SessionsRequest
 from nacre.store.sessions import OPENING_TURNS
 from nacre.values.codec import with_texts
 from nacre.values.memory import SessionFilter

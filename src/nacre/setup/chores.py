@@ -507,7 +507,9 @@ def _stale(home: Home, _: Chore) -> Sequence[Chore]:
 def _improve(home: Home, chore: Chore) -> Sequence[Chore]:
     session = find_session(home, chore.session or "")
     if session:
-        with suppress(BudgetSpentError, ModelRefusedError):  # the handoff written by rules is good enough
+        with suppress(
+            BudgetSpentError, ModelRefusedError
+        ):  # the handoff written by rules is good enough
             improve(home, session)
     return []
 

@@ -59,7 +59,7 @@ def lay_out(home: Home) -> list[Path]:
     ours = {example.session for example in example_files()}
     for run in forgetting.forgotten(home):
         if run.sessions and not run.is_allowed and ours.issuperset(run.sessions):
-            forgetting.allow_again(home, forgetting.AllowAgainRequest(reference=run.run))
+            forgetting.allow_again(home, reference=run.run)
     laid = []
     for example in example_files():
         path = home.settings.home / _FOLDER / example.name

@@ -2241,119 +2241,7 @@ export interface NacreServerSpacesNote {
   outcome: string;
 }
 
-export interface ActivityRequest {
-  since?: string | null;
-  until?: string | null;
-  project?: string | null;
-}
-
-export interface AddQueryRequest {
-  queries?: string | null;
-  question: string;
-  query_id?: string | null;
-  expects?: Array<string>;
-}
-
-export interface AlikeRequest {
-  project?: string | null;
-  limit?: number;
-}
-
-export interface AllowAgainRequest {
-  reference: string;
-}
-
-export interface AnalysisRequest {
-  limit?: number;
-  project?: string | null;
-}
-
-export interface AuthRemoveRequest {
-  provider: string;
-}
-
-export interface AuthSetRequest {
-  provider: string;
-  secret: string;
-}
-
-export interface BackupRequest {
-  target: string;
-  overwrite?: boolean;
-}
-
-export interface BackupVerifyRequest {
-  backup: string;
-}
-
-export interface BriefRequest {
-  project?: string | null;
-}
-
-export interface CallersRequest {
-  name: string;
-  project?: string | null;
-  near?: string | null;
-  limit?: number;
-  depth?: number;
-}
-
-export interface ChatSearchRequest {
-  query: string;
-  limit?: number;
-  channel?: string | null;
-  session?: string | null;
-  leave_out?: string | null;
-  since?: string | null;
-  until?: string | null;
-}
-
 export type Choice = "keep-both" | "keep-new" | "keep-old";
-
-export interface ChoresRequest {
-  seconds?: number;
-}
-
-export interface CodeRequest {
-  name: string;
-  project?: string | null;
-  near?: string | null;
-  limit?: number;
-}
-
-export interface ConfigGetRequest {
-  key: string;
-}
-
-export interface ConfigSetRequest {
-  key: string;
-  value: unknown;
-}
-
-export interface ConfigUnsetRequest {
-  key: string;
-}
-
-export interface ContextGivenRequest {
-  session: string;
-  state?: SessionStateInput | null;
-}
-
-export interface ContextRequest {
-  moment?: Moment;
-  occasion?: Occasion;
-  prompt?: string;
-  folder?: string | null;
-  session?: string | null;
-  budget_tokens?: number | null;
-  parts?: Array<Part>;
-  alone?: boolean;
-  signals?: SignalLimits | null;
-}
-
-export interface DbRebuildRequest {
-  vectors?: boolean;
-}
 
 export interface DeedFilter {
   project?: string | null;
@@ -2362,111 +2250,12 @@ export interface DeedFilter {
   until?: string | null;
 }
 
-export interface DeepQuery {
-  text: string;
-  filter?: Filter;
-  recent?: Array<Said>;
-  here?: string | null;
-  update?: boolean;
-  session?: string | null;
-}
-
-export interface DidQuery {
-  path: string;
-  wanted?: DeedFilter;
-  reads?: boolean;
-  commands?: boolean;
-  limit?: number;
-  offset?: number;
-}
-
-export interface DiffRequest {
-  reference?: string | null;
-}
-
-export interface DoctorDeepRequest {
-  everything?: boolean;
-  repair?: boolean;
-}
-
-export interface DoctorRequest {
-  repair?: boolean;
-}
-
 export interface DreamPlanRequest {
   project?: string | null;
   tier?: number;
   most?: number | null;
   writer?: boolean;
   backfill?: boolean;
-}
-
-export interface DreamRequest {
-  project?: string | null;
-  tier?: number;
-  most?: number | null;
-  writer?: boolean;
-  backfill?: boolean;
-  steps?: Array<string> | null;
-  first?: boolean;
-}
-
-export interface EdgesRequest {
-  reference?: string | null;
-  limit?: number;
-}
-
-export interface EditRequest {
-  reference: string;
-  expected?: string | null;
-  subject?: string;
-  content?: string;
-  kind?: Kind;
-  importance?: number;
-  expiry?: Expiry;
-  expires_on?: string | null;
-  scope?: Scope;
-  project?: string | null;
-  tags?: Array<string>;
-  add_tags?: Array<string>;
-  triggers?: Array<string>;
-  valid?: ValidityInput;
-  evergreen?: boolean;
-  suppressed_contexts?: Array<"prompt" | "session-start">;
-}
-
-export interface EvaluateRequest {
-  queries?: string | null;
-  limit?: number | null;
-  budget?: number;
-  compare?: boolean;
-}
-
-export interface ExportRequest {
-  form?: string;
-  sessions?: boolean;
-  project?: string | null;
-  include_retired?: boolean;
-  target: string;
-  overwrite?: boolean;
-}
-
-export interface ExtractRequest {
-  text?: string;
-  session?: string | null;
-  by_model?: boolean;
-}
-
-export interface FeedbackJudgeRequest {
-  references: Array<string>;
-  good: boolean;
-}
-
-export interface FeedbackRequest {
-  reply: string;
-  references?: Array<string>;
-  session?: string | null;
-  stored?: Array<string>;
 }
 
 export interface Filter {
@@ -2488,19 +2277,6 @@ export interface Filter {
   settled?: boolean;
 }
 
-export interface FixQuery {
-  error: string;
-  wanted?: DeedFilter;
-  limit?: number;
-  repairs?: number;
-}
-
-export interface FlushRequest {
-  session?: string | null;
-  transcript?: string | null;
-  seconds?: number;
-}
-
 export interface ForgetRequest {
   sessions?: Array<string>;
   memories?: Array<string>;
@@ -2510,97 +2286,13 @@ export interface ForgetRequest {
   before?: string | null;
 }
 
-export interface GapRequest {
-  reference: string;
-}
-
-export interface GatewayEndRequest {
-  reference: string;
-}
-
-export interface GatewayPairRequest {
-  who: string;
-  me?: boolean;
-}
-
-export interface GatewaySessionRequest {
-  reference: string;
-  limit?: number;
-}
-
-export interface GatewaySessionsRequest {
-  channel?: string | null;
-  closed?: boolean;
-  limit?: number;
-  offset?: number;
-}
-
-export interface GatewayUnpairRequest {
-  who: string;
-}
-
 export interface GetRequest {
   reference: string;
   update?: boolean;
   session?: string | null;
 }
 
-export interface GraphForgetCodeRequest {
-  project: string;
-}
-
-export interface GraphIngestCodeRequest {
-  folder: string;
-  project?: string | null;
-  force?: boolean;
-  max_files?: number;
-  seconds?: number;
-}
-
-export interface GraphUnlinkOriginRequest {
-  origin: string;
-  project?: string | null;
-}
-
-export interface HandoffRequest {
-  folder?: string | null;
-  store?: boolean;
-  session?: string | null;
-  words?: string | null;
-}
-
-export interface HistoryRequest {
-  reference: string;
-}
-
-export interface HookCall {
-  host: string;
-  event: HookEvent;
-  session?: string;
-  folder?: string | null;
-  prompt?: string;
-  occasion?: Occasion;
-  transcript?: string | null;
-  reason?: string;
-  is_apart?: boolean;
-  tool?: string;
-  arguments?: string;
-  alone?: boolean;
-  budget_tokens?: number | null;
-  goes_on?: boolean;
-  signals?: SignalLimits | null;
-}
-
 export type HookEvent = "pre-compact" | "prompt" | "session-end" | "session-start" | "tool" | "turn-end";
-
-export interface ImpactRequest {
-  name: string;
-  project?: string | null;
-  near?: string | null;
-  limit?: number;
-  symbol?: string | null;
-  depth?: number;
-}
 
 export interface ImportOptionsInput {
   path: string;
@@ -2625,92 +2317,9 @@ export interface IngestOptions {
   puts_off?: boolean;
 }
 
-export interface InvalidateRequest {
-  source: string;
-  target: string;
-  relation?: string | null;
-  at?: string | null;
-}
-
-export interface KeysCreateRequest {
-  space?: string | null;
-  account?: string | null;
-  role?: Role;
-  days?: number;
-}
-
-export interface KeysRevokeRequest {
-  id: string;
-  space?: string | null;
-}
-
-export interface LinkRequest {
-  links: Array<NewLink>;
-}
-
-export interface LinksRequest {
-  reference?: string | null;
-  relations?: Array<string>;
-  origins?: Array<string>;
-  as_of?: string | null;
-  ended?: boolean;
-  project?: string | null;
-  limit?: number;
-  offset?: number;
-}
-
-export interface ListRequest {
-  filter?: Filter;
-  words?: string;
-  limit?: number;
-  offset?: number;
-}
-
-export interface LogRequest {
-  reference?: string | null;
-  project?: string | null;
-  action?: string | null;
-  limit?: number;
-  offset?: number;
-}
-
-export interface MapRequest {
-  project?: string | null;
-  kinds?: Array<Kind>;
-  relations?: Array<string>;
-  alike?: boolean;
-  as_of?: string | null;
-  limit?: number;
-}
-
-export interface MatchRequest {
-  expression: string;
-  filter?: Filter;
-  limit?: number;
-  offset?: number;
-  aspect?: string;
-  role?: string;
-  seconds?: number;
-}
-
 export type Mode = "browse" | "hybrid" | "lexical" | "vector";
 
-export interface ModelRequest {
-  name: string;
-}
-
-export interface ModelsTestRequest {
-  name?: string;
-}
-
 export type Moment = "prompt" | "start";
-
-export interface MoveRequest {
-  to?: string | null;
-  source?: string | null;
-  tenant?: string | null;
-  questions?: number;
-}
 
 export interface NewLink {
   source: string;
@@ -2724,55 +2333,6 @@ export interface NewLink {
 }
 
 export type Occasion = "clear" | "compact" | "resume" | "startup";
-
-export interface PageOwnRequest {
-  name: "identity" | "profile" | "project";
-  project?: string | null;
-}
-
-export interface PageRequest {
-  project?: string | null;
-}
-
-export interface PageWriteRequest {
-  name: "identity" | "profile" | "project";
-  text: string;
-  project?: string | null;
-  expected?: string | null;
-}
-
-export interface PlaceRequest {
-  name?: string | null;
-  folder?: string | null;
-}
-
-export interface ProjectDependRequest {
-  project: string;
-  on: Array<string>;
-  remove?: boolean;
-}
-
-export interface ProjectMergeRequest {
-  project: string;
-  into: string;
-  reason?: string | null;
-}
-
-export interface ProjectRenameRequest {
-  project: string;
-  name: string;
-  reason?: string | null;
-}
-
-export interface ProjectShowRequest {
-  project: string;
-}
-
-export interface ProposalRequest {
-  path?: string | null;
-  session?: string | null;
-  model?: string | null;
-}
 
 export interface PushedDocument {
   path: string;
@@ -2797,104 +2357,9 @@ export interface PushedTurn {
   author?: string | null;
 }
 
-export interface QueriesRequest {
-  queries?: string | null;
-}
-
-export interface RecallQuery {
-  text: string;
-  filter?: Filter;
-  mode?: Mode;
-  limit?: number;
-  around?: string | null;
-  ignore_time?: boolean;
-  radius_days?: number;
-  budget_tokens?: number | null;
-  boost?: boolean;
-  update?: boolean;
-  diversify?: boolean;
-  mmr_lambda?: number | null;
-  word_share?: number | null;
-  prefer_kinds?: Array<Kind>;
-  threshold?: number;
-  topic?: string;
-  fuzzy?: boolean;
-  confident?: boolean;
-  turns?: number;
-  session?: string | null;
-  co_recall?: boolean;
-  expand?: boolean;
-  rerank?: boolean;
-  is_prompt?: boolean;
-}
-
-export interface ReferencesRequest {
-  references: Array<string>;
-}
-
-export interface ReflectAnswerRequest {
-  reference: string;
-  text?: string | null;
-  link?: Relates | null;
-  keep?: Choice | null;
-  skip?: boolean;
-  lesson?: boolean;
-}
-
-export interface ReflectRequest {
-  limit?: number;
-  project?: string | null;
-}
-
 export type Relates = "alternative_to" | "builds_on" | "contradicts" | "depends_on" | "elaborates" | "part_of" | "related_to" | "specializes";
 
 export type Relation = "alternative_to" | "builds_on" | "calls" | "contradicts" | "depends_on" | "elaborates" | "imports" | "inherits" | "part_of" | "related_to" | "specializes" | "supersedes";
-
-export interface RemoteAddRequest {
-  url: string;
-  key?: string;
-  private?: boolean;
-}
-
-export interface RemoteChangesRequest {
-  since?: number;
-  ledger_since?: number;
-}
-
-export interface RemotePushRequest {
-  documents: Array<PushedDocument>;
-  ledger: Array<string>;
-}
-
-export interface RemoteTurnsRequest {
-  sessions: Array<PushedSession>;
-}
-
-export interface RemoteVersionsRequest {
-  at: number;
-  names: Array<string>;
-}
-
-export interface RemoveQueryRequest {
-  queries?: string | null;
-  query_id: string;
-}
-
-export interface RestoreRequest {
-  backup: string;
-  target?: string | null;
-  replace?: boolean;
-}
-
-export interface RestoreSessionRequest {
-  reference: string;
-  folder?: string | null;
-}
-
-export interface ResumeRequest {
-  what?: string | null;
-  folder?: string | null;
-}
 
 export interface RetireRequest {
   references?: Array<string>;
@@ -2905,51 +2370,9 @@ export interface RetireRequest {
   persist?: boolean;
 }
 
-export interface ReviewDropRequest {
-  references: Array<string>;
-  reason?: string | null;
-}
-
-export interface ReviewJudgeRequest {
-  background?: boolean;
-  seconds?: number | null;
-}
-
-export interface ReviewKeepRequest {
-  references: Array<string>;
-  content?: string | null;
-  into?: string | null;
-  expected?: string | null;
-  anyway?: boolean;
-}
-
-export interface ReviewRequest {
-  project?: string | null;
-  only?: PendingKind | null;
-  limit?: number;
-  offset?: number;
-}
-
-export interface ReviewResolveRequest {
-  reference: string;
-  choice: Choice;
-  reason?: string | null;
-}
-
-export interface ReviewUndoRequest {
-  reference: string;
-}
-
 export interface Said {
   speaker: Speaker;
   text: string;
-}
-
-export interface ScrubOptions {
-  dry_run?: boolean;
-  history?: boolean;
-  remove_copies?: boolean;
-  vectors?: boolean;
 }
 
 export interface SessionInput {
@@ -3011,18 +2434,6 @@ export interface SessionStateInput {
   held_out?: boolean;
 }
 
-export interface SessionsRequest {
-  filter?: SessionFilter;
-  limit?: number;
-  offset?: number;
-}
-
-export interface ShareRequest {
-  reference: string;
-  space: string;
-  scope?: Scope | null;
-}
-
 export interface SignalLimits {
   min_importance?: number;
   most_at_once?: number;
@@ -3035,39 +2446,6 @@ export interface Source {
   session?: string | null;
   turns?: Array<string>;
   file?: string | null;
-}
-
-export interface SpaceRequest {
-  space?: string | null;
-}
-
-export interface SpacesAddRequest {
-  space: string;
-  account: string;
-  role?: Role;
-}
-
-export interface SpacesCreateRequest {
-  space: string;
-  kind?: SpaceKind;
-  raising?: Raising;
-}
-
-export interface SpacesLogRequest {
-  limit?: number;
-}
-
-export interface SpacesRemoveRequest {
-  space: string;
-  account: string;
-}
-
-export interface StaleRequest {
-  project?: string | null;
-  limit?: number;
-  days?: number;
-  folder?: string | null;
-  memory?: string | null;
 }
 
 export interface StoreRequest {
@@ -3094,97 +2472,10 @@ export interface StoreRequest {
   dedup_threshold?: number | null;
 }
 
-export interface SyncRequest {
-  remote?: string | null;
-  dry_run?: boolean;
-  timeout_seconds?: number;
-  accept_rewritten?: boolean;
-  patience_seconds?: number;
-}
-
-export interface TieRequest {
-  project: string;
-  folder: string;
-}
-
-export interface TodayRequest {
-  since?: string | null;
-  until?: string | null;
-  project?: string | null;
-  limit?: number;
-}
-
 export interface Tokens {
   input?: number;
   cached?: number;
   output?: number;
-}
-
-export interface TraceRequest {
-  reference: string;
-}
-
-export interface TracesRequest {
-  task?: Task | null;
-  since?: string | null;
-  limit?: number;
-}
-
-export interface TraverseRequest {
-  reference: string;
-  depth?: number;
-  direction?: "both" | "inbound" | "outbound";
-  relations?: Array<string>;
-  as_of?: string | null;
-  limit?: number;
-}
-
-export interface TurnQuery {
-  text: string;
-  filter?: Filter;
-  mode?: Mode;
-  limit?: number;
-  around?: string | null;
-  ignore_time?: boolean;
-  radius_days?: number;
-  budget_tokens?: number | null;
-  boost?: boolean;
-  update?: boolean;
-  diversify?: boolean;
-  mmr_lambda?: number | null;
-  word_share?: number | null;
-  prefer_kinds?: Array<Kind>;
-  threshold?: number;
-  topic?: string;
-  fuzzy?: boolean;
-  confident?: boolean;
-  turns?: number;
-  session?: string | null;
-  co_recall?: boolean;
-  expand?: boolean;
-  rerank?: boolean;
-  is_prompt?: boolean;
-  offset?: number;
-  aspect?: string;
-  role?: string;
-}
-
-export interface UnansweredRequest {
-  days?: number;
-  project?: string | null;
-  min_times?: number;
-  limit?: number;
-}
-
-export interface UndoRequest {
-  operation?: string | null;
-  force?: boolean;
-}
-
-export interface UnlinkRequest {
-  source: string;
-  target: string;
-  relation?: string | null;
 }
 
 export interface ValidityInput {
@@ -3206,58 +2497,185 @@ export interface WiringWishInput {
   isolates?: boolean;
 }
 
-export interface WriterRequest {
-  writer: string;
-  tokens_per_day?: number | null;
-  dollars_per_day?: number | null;
-}
-
 export interface Operations {
   "db-stats": [Record<string, never>, Stats];
   "db-vacuum": [Record<string, never>, Vacuumed];
-  "doctor": [DoctorRequest, Array<Check>];
+  "doctor": [{
+    repair?: boolean;
+  }, Array<Check>];
   "overview": [Record<string, never>, Overview];
-  "doctor-deep": [DoctorDeepRequest, Array<Check>];
-  "traces": [TracesRequest, Array<Trace>];
-  "trace": [TraceRequest, Trace];
-  "db-rebuild": [DbRebuildRequest, IngestReport];
+  "doctor-deep": [{
+    everything?: boolean;
+    repair?: boolean;
+  }, Array<Check>];
+  "traces": [{
+    task?: Task | null;
+    since?: string | null;
+    limit?: number;
+  }, Array<Trace>];
+  "trace": [{
+    reference: string;
+  }, Trace];
+  "db-rebuild": [{
+    vectors?: boolean;
+  }, IngestReport];
   "db-reset": [Record<string, never>, string | null];
-  "backup-verify": [BackupVerifyRequest, Array<Check>];
+  "backup-verify": [{
+    backup: string;
+  }, Array<Check>];
   "status": [Record<string, never>, Status];
-  "activity": [ActivityRequest, Activity];
-  "today": [TodayRequest, Today];
+  "activity": [{
+    since?: string | null;
+    until?: string | null;
+    project?: string | null;
+  }, Activity];
+  "today": [{
+    since?: string | null;
+    until?: string | null;
+    project?: string | null;
+    limit?: number;
+  }, Today];
   "usefulness": [Record<string, never>, Usefulness];
-  "eval-add": [AddQueryRequest, SavedQuery];
-  "eval-remove": [RemoveQueryRequest, SavedQuery];
-  "eval": [EvaluateRequest, Array<Answer>];
-  "eval-list": [QueriesRequest, Array<SavedQuery>];
-  "context": [ContextRequest, ContextBlock];
-  "page-own": [PageOwnRequest, OwnPage];
-  "page-write": [PageWriteRequest, OwnPage];
-  "context-given": [ContextGivenRequest, null];
-  "hook": [HookCall, HookAnswer];
-  "handoff": [HandoffRequest, HandoffView];
+  "eval-add": [{
+    question: string;
+    queries?: string | null;
+    query_id?: string | null;
+    expects?: Array<string>;
+  }, SavedQuery];
+  "eval-remove": [{
+    query_id: string;
+    queries?: string | null;
+  }, SavedQuery];
+  "eval": [{
+    queries?: string | null;
+    limit?: number | null;
+    budget?: number;
+    compare?: boolean;
+  }, Array<Answer>];
+  "eval-list": [{
+    queries?: string | null;
+  }, Array<SavedQuery>];
+  "context": [{
+    moment?: Moment;
+    occasion?: Occasion;
+    prompt?: string;
+    folder?: string | null;
+    session?: string | null;
+    budget_tokens?: number | null;
+    parts?: Array<Part>;
+    alone?: boolean;
+    signals?: SignalLimits | null;
+  }, ContextBlock];
+  "page-own": [{
+    name: "identity" | "profile" | "project";
+    project?: string | null;
+  }, OwnPage];
+  "page-write": [{
+    name: "identity" | "profile" | "project";
+    text: string;
+    project?: string | null;
+    expected?: string | null;
+  }, OwnPage];
+  "context-given": [{
+    session: string;
+    state?: SessionStateInput | null;
+  }, null];
+  "hook": [{
+    host: string;
+    event: HookEvent;
+    session?: string;
+    folder?: string | null;
+    prompt?: string;
+    occasion?: Occasion;
+    transcript?: string | null;
+    reason?: string;
+    is_apart?: boolean;
+    tool?: string;
+    arguments?: string;
+    alone?: boolean;
+    budget_tokens?: number | null;
+    goes_on?: boolean;
+    signals?: SignalLimits | null;
+  }, HookAnswer];
+  "handoff": [{
+    folder?: string | null;
+    store?: boolean;
+    session?: string | null;
+    words?: string | null;
+  }, HandoffView];
+  "backup-create": [{
+    target: string;
+    overwrite?: boolean;
+  }, BackupReport];
   "forget-plan": [ForgetRequest, ForgetPlan];
   "forgotten": [Record<string, never>, Array<Forgotten>];
-  "forget-allow-again": [AllowAgainRequest, Forgotten];
+  "forget-allow-again": [{
+    reference: string;
+  }, Forgotten];
   "forget": [ForgetRequest, ForgetReport];
   "import-plan": [ImportOptionsInput, ImportPlan];
-  "export": [ExportRequest, ExportReport];
+  "export": [{
+    form?: string;
+    sessions?: boolean;
+    project?: string | null;
+    include_retired?: boolean;
+    target: string;
+    overwrite?: boolean;
+  }, ExportReport];
   "import": [ImportOptionsInput, ImportReport];
-  "backup-create": [BackupRequest, BackupReport];
-  "backup-restore": [RestoreRequest, RestoreReport];
-  "scrub": [ScrubOptions, ScrubReport];
-  "sync": [SyncRequest, Synced];
-  "log": [LogRequest, Array<Listed>];
-  "diff": [DiffRequest, OperationDiff];
-  "undo-plan": [UndoRequest, Undoing];
-  "undo": [UndoRequest, Undoing];
+  "backup-restore": [{
+    backup: string;
+    target?: string | null;
+    replace?: boolean;
+  }, RestoreReport];
+  "scrub": [{
+    dry_run?: boolean;
+    history?: boolean;
+    remove_copies?: boolean;
+    vectors?: boolean;
+  }, ScrubReport];
+  "sync": [{
+    remote?: string | null;
+    dry_run?: boolean;
+    timeout_seconds?: number;
+    accept_rewritten?: boolean;
+    patience_seconds?: number;
+  }, Synced];
+  "log": [{
+    reference?: string | null;
+    project?: string | null;
+    action?: string | null;
+    limit?: number;
+    offset?: number;
+  }, Array<Listed>];
+  "undo": [{
+    operation?: string | null;
+    force?: boolean;
+  }, Undoing];
+  "diff": [{
+    reference?: string | null;
+  }, OperationDiff];
+  "undo-plan": [{
+    operation?: string | null;
+    force?: boolean;
+  }, Undoing];
   "commit": [Record<string, never>, Committed];
   "archive-status": [Record<string, never>, ArchiveStatus];
-  "session-restore": [RestoreSessionRequest, Restored];
-  "place": [PlaceRequest, NacreHomeViewsPlace];
-  "project-tie": [TieRequest, NacreHomeViewsPlace];
-  "page": [PageRequest, string];
+  "session-restore": [{
+    reference: string;
+    folder?: string | null;
+  }, Restored];
+  "place": [{
+    name?: string | null;
+    folder?: string | null;
+  }, NacreHomeViewsPlace];
+  "project-tie": [{
+    project: string;
+    folder: string;
+  }, NacreHomeViewsPlace];
+  "page": [{
+    project?: string | null;
+  }, string];
   "cost": [Record<string, never>, CostReport];
   "hosts-plan": [WireRequest, WiringPlan];
   "hosts-wire": [WireRequest, WiringDone];
@@ -3269,118 +2687,509 @@ export interface Operations {
   "ingest-estimate": [IngestOptions, Estimate];
   "store": [StoreRequest, StoreOutcome];
   "store-rehearse": [StoreRequest, Rehearsal];
-  "extract-propose": [ProposalRequest, Array<Proposal>];
-  "extract": [ExtractRequest, Extracted];
-  "graph-central": [AnalysisRequest, Central];
-  "graph-gaps": [AnalysisRequest, Gaps];
-  "graph-components": [AnalysisRequest, Components];
-  "graph-brief": [BriefRequest, Brief];
-  "graph-link": [LinkRequest, LinkChange];
-  "graph-unlink": [UnlinkRequest, LinkChange];
-  "graph-invalidate": [InvalidateRequest, LinkChange];
-  "graph-unlink-origin": [GraphUnlinkOriginRequest, LinkChange];
-  "graph-list": [LinksRequest, LinkPage];
-  "graph-show": [TraverseRequest, Traversal];
-  "graph-map": [MapRequest, GraphMap];
-  "project-rename": [ProjectRenameRequest, ProjectMoved];
-  "project-merge-plan": [ProjectMergeRequest, ProjectMergePlan];
-  "project-merge": [ProjectMergeRequest, ProjectMoved];
+  "extract-propose": [{
+    path?: string | null;
+    session?: string | null;
+    model?: string | null;
+  }, Array<Proposal>];
+  "extract": [{
+    text?: string;
+    session?: string | null;
+    by_model?: boolean;
+  }, Extracted];
+  "graph-central": [{
+    limit?: number;
+    project?: string | null;
+  }, Central];
+  "graph-gaps": [{
+    limit?: number;
+    project?: string | null;
+  }, Gaps];
+  "graph-components": [{
+    limit?: number;
+    project?: string | null;
+  }, Components];
+  "graph-brief": [{
+    project?: string | null;
+  }, Brief];
+  "graph-link": [{
+    links: Array<NewLink>;
+  }, LinkChange];
+  "graph-unlink": [{
+    source: string;
+    target: string;
+    relation?: string | null;
+  }, LinkChange];
+  "graph-invalidate": [{
+    source: string;
+    target: string;
+    relation?: string | null;
+    at?: string | null;
+  }, LinkChange];
+  "graph-unlink-origin": [{
+    origin: string;
+    project?: string | null;
+  }, LinkChange];
+  "graph-list": [{
+    reference?: string | null;
+    relations?: Array<string>;
+    origins?: Array<string>;
+    as_of?: string | null;
+    ended?: boolean;
+    project?: string | null;
+    limit?: number;
+    offset?: number;
+  }, LinkPage];
+  "graph-show": [{
+    reference: string;
+    depth?: number;
+    direction?: "both" | "inbound" | "outbound";
+    relations?: Array<string>;
+    as_of?: string | null;
+    limit?: number;
+  }, Traversal];
+  "graph-map": [{
+    project?: string | null;
+    kinds?: Array<Kind>;
+    relations?: Array<string>;
+    alike?: boolean;
+    as_of?: string | null;
+    limit?: number;
+  }, GraphMap];
+  "project-rename": [{
+    project: string;
+    name: string;
+    reason?: string | null;
+  }, ProjectMoved];
+  "project-merge-plan": [{
+    project: string;
+    into: string;
+  }, ProjectMergePlan];
+  "project-merge": [{
+    project: string;
+    into: string;
+    reason?: string | null;
+  }, ProjectMoved];
   "project-list": [Record<string, never>, Array<ProjectLine>];
-  "project-show": [ProjectShowRequest, ProjectDetail];
-  "project-depend": [ProjectDependRequest, ProjectLine];
+  "project-show": [{
+    project: string;
+  }, ProjectDetail];
+  "project-depend": [{
+    project: string;
+    on: Array<string>;
+    remove?: boolean;
+  }, ProjectLine];
   "retire-plan": [RetireRequest, RetirePlan];
-  "unretire": [ReferencesRequest, BroughtBack];
+  "unretire": [{
+    references: Array<string>;
+  }, BroughtBack];
   "retired": [Record<string, never>, Array<Memory>];
   "retired-standing": [Record<string, never>, Array<StandingRetirement>];
-  "list": [ListRequest, Listing];
-  "edit": [EditRequest, Memory];
-  "todo-done": [ReferencesRequest, Array<Memory>];
+  "list": [{
+    filter?: Filter;
+    words?: string;
+    limit?: number;
+    offset?: number;
+  }, Listing];
+  "edit": [{
+    reference: string;
+    expected?: string | null;
+    subject?: string;
+    content?: string;
+    kind?: Kind;
+    importance?: number;
+    expiry?: Expiry;
+    expires_on?: string | null;
+    scope?: Scope;
+    project?: string | null;
+    tags?: Array<string>;
+    add_tags?: Array<string>;
+    triggers?: Array<string>;
+    valid?: ValidityInput;
+    evergreen?: boolean;
+    suppressed_contexts?: Array<"prompt" | "session-start">;
+  }, Memory];
+  "todo-done": [{
+    references: Array<string>;
+  }, Array<Memory>];
   "retire": [RetireRequest, Array<Memory>];
-  "edges": [EdgesRequest, Array<UsedTogether>];
-  "history": [HistoryRequest, Array<NacreHomeViewsStep>];
+  "edges": [{
+    reference?: string | null;
+    limit?: number;
+  }, Array<UsedTogether>];
+  "history": [{
+    reference: string;
+  }, Array<NacreHomeViewsStep>];
   "look": [GetRequest, MemoryView];
   "get": [GetRequest, Memory];
   "embed": [Record<string, never>, Standing];
-  "embed-plan": [ModelRequest, Plan];
-  "embed-try": [ModelRequest, NacreMemoriesVectorsTrial];
-  "embed-switch": [ModelRequest, Embedded];
+  "embed-plan": [{
+    name: string;
+  }, Plan];
+  "embed-try": [{
+    name: string;
+  }, NacreMemoriesVectorsTrial];
+  "embed-switch": [{
+    name: string;
+  }, Embedded];
   "embed-resume": [Record<string, never>, Embedded];
-  "deep-recall": [DeepQuery, DeepResult];
-  "recall": [RecallQuery, RecallResult];
-  "feedback": [FeedbackRequest, FeedbackReport];
-  "feedback-judge": [FeedbackJudgeRequest, FeedbackReport];
-  "search-sessions": [TurnQuery, RecallResult];
-  "review-judge": [ReviewJudgeRequest, JudgeReport];
-  "alike": [AlikeRequest, Alike];
-  "review-resolve": [ReviewResolveRequest, Pair];
-  "review": [ReviewRequest, PendingPage];
-  "review-keep": [ReviewKeepRequest, Array<Memory>];
-  "review-drop": [ReviewDropRequest, Array<Memory>];
-  "reflect": [ReflectRequest, Reflection];
-  "reflect-answer": [ReflectAnswerRequest, Reflected];
-  "review-undo": [ReviewUndoRequest, Memory];
-  "unanswered": [UnansweredRequest, Unanswered];
-  "unanswered-dismiss": [GapRequest, UnansweredQuestion];
-  "unanswered-todo": [GapRequest, StoreOutcome];
+  "deep-recall": [{
+    text: string;
+    filter?: Filter;
+    recent?: Array<Said>;
+    here?: string | null;
+    update?: boolean;
+    session?: string | null;
+  }, DeepResult];
+  "recall": [{
+    text: string;
+    filter?: Filter;
+    mode?: Mode;
+    limit?: number;
+    around?: string | null;
+    ignore_time?: boolean;
+    radius_days?: number;
+    budget_tokens?: number | null;
+    boost?: boolean;
+    update?: boolean;
+    diversify?: boolean;
+    mmr_lambda?: number | null;
+    word_share?: number | null;
+    prefer_kinds?: Array<Kind>;
+    threshold?: number;
+    topic?: string;
+    fuzzy?: boolean;
+    confident?: boolean;
+    turns?: number;
+    session?: string | null;
+    co_recall?: boolean;
+    expand?: boolean;
+    rerank?: boolean;
+    is_prompt?: boolean;
+  }, RecallResult];
+  "feedback": [{
+    reply: string;
+    references?: Array<string>;
+    session?: string | null;
+    stored?: Array<string>;
+  }, FeedbackReport];
+  "feedback-judge": [{
+    references: Array<string>;
+    good: boolean;
+  }, FeedbackReport];
+  "search-sessions": [{
+    text: string;
+    filter?: Filter;
+    mode?: Mode;
+    limit?: number;
+    around?: string | null;
+    ignore_time?: boolean;
+    radius_days?: number;
+    budget_tokens?: number | null;
+    boost?: boolean;
+    update?: boolean;
+    diversify?: boolean;
+    mmr_lambda?: number | null;
+    word_share?: number | null;
+    prefer_kinds?: Array<Kind>;
+    threshold?: number;
+    topic?: string;
+    fuzzy?: boolean;
+    confident?: boolean;
+    turns?: number;
+    session?: string | null;
+    co_recall?: boolean;
+    expand?: boolean;
+    rerank?: boolean;
+    is_prompt?: boolean;
+    offset?: number;
+    aspect?: string;
+    role?: string;
+  }, RecallResult];
+  "review-judge": [{
+    background?: boolean;
+    seconds?: number | null;
+  }, JudgeReport];
+  "alike": [{
+    project?: string | null;
+    limit?: number;
+  }, Alike];
+  "review-resolve": [{
+    reference: string;
+    choice: Choice;
+    reason?: string | null;
+  }, Pair];
+  "review": [{
+    project?: string | null;
+    only?: PendingKind | null;
+    limit?: number;
+    offset?: number;
+  }, PendingPage];
+  "review-keep": [{
+    references: Array<string>;
+    content?: string | null;
+    into?: string | null;
+    expected?: string | null;
+    anyway?: boolean;
+  }, Array<Memory>];
+  "review-drop": [{
+    references: Array<string>;
+    reason?: string | null;
+  }, Array<Memory>];
+  "reflect": [{
+    limit?: number;
+    project?: string | null;
+  }, Reflection];
+  "reflect-answer": [{
+    reference: string;
+    text?: string | null;
+    link?: Relates | null;
+    keep?: Choice | null;
+    skip?: boolean;
+    lesson?: boolean;
+  }, Reflected];
+  "review-undo": [{
+    reference: string;
+  }, Memory];
+  "unanswered": [{
+    days?: number;
+    project?: string | null;
+    min_times?: number;
+    limit?: number;
+  }, Unanswered];
+  "unanswered-dismiss": [{
+    reference: string;
+  }, UnansweredQuestion];
+  "unanswered-todo": [{
+    reference: string;
+  }, StoreOutcome];
   "dream-estimate": [DreamPlanRequest, DreamEstimate];
   "dream-plan": [DreamPlanRequest, DreamPlan];
-  "dream": [DreamRequest, DreamReport];
-  "match-sessions": [MatchRequest, Matches];
-  "sessions": [SessionsRequest, SessionPage];
+  "dream": [{
+    project?: string | null;
+    tier?: number;
+    most?: number | null;
+    writer?: boolean;
+    backfill?: boolean;
+    steps?: Array<string> | null;
+    first?: boolean;
+  }, DreamReport];
+  "match-sessions": [{
+    expression: string;
+    filter?: Filter;
+    limit?: number;
+    offset?: number;
+    aspect?: string;
+    role?: string;
+    seconds?: number;
+  }, Matches];
+  "sessions": [{
+    filter?: SessionFilter;
+    limit?: number;
+    offset?: number;
+  }, SessionPage];
   "session-summary": [SessionRequest, SessionReport];
   "session": [SessionRequest, SessionView];
-  "search-chats": [ChatSearchRequest, Passages];
-  "resume": [ResumeRequest, Resumption];
-  "did": [DidQuery, FileHistory];
-  "fix": [FixQuery, FixResult];
-  "chores": [ChoresRequest, ChoresReport];
-  "flush": [FlushRequest, FlushReport];
+  "search-chats": [{
+    query: string;
+    limit?: number;
+    channel?: string | null;
+    session?: string | null;
+    leave_out?: string | null;
+    since?: string | null;
+    until?: string | null;
+  }, Passages];
+  "resume": [{
+    what?: string | null;
+    folder?: string | null;
+  }, Resumption];
+  "did": [{
+    path: string;
+    wanted?: DeedFilter;
+    reads?: boolean;
+    commands?: boolean;
+    limit?: number;
+    offset?: number;
+  }, FileHistory];
+  "fix": [{
+    error: string;
+    wanted?: DeedFilter;
+    limit?: number;
+    repairs?: number;
+  }, FixResult];
+  "chores": [{
+    seconds?: number;
+  }, ChoresReport];
+  "flush": [{
+    session?: string | null;
+    transcript?: string | null;
+    seconds?: number;
+  }, FlushReport];
   "auth": [Record<string, never>, SigningIn];
-  "auth-set": [AuthSetRequest, string];
-  "auth-remove": [AuthRemoveRequest, Array<string>];
+  "auth-set": [{
+    provider: string;
+    secret: string;
+  }, string];
+  "auth-remove": [{
+    provider: string;
+  }, Array<string>];
   "writer": [Record<string, never>, WriterStatus];
-  "writer-set": [WriterRequest, WriterStatus];
+  "writer-set": [{
+    writer: string;
+    tokens_per_day?: number | null;
+    dollars_per_day?: number | null;
+  }, WriterStatus];
   "writer-pause": [Record<string, never>, WriterStatus];
   "writer-resume": [Record<string, never>, WriterStatus];
   "writer-off": [Record<string, never>, WriterStatus];
   "models": [Record<string, never>, Array<Offer>];
-  "models-test": [ModelsTestRequest, NacreSetupModelsTrial];
+  "models-test": [{
+    name?: string;
+  }, NacreSetupModelsTrial];
   "config": [Record<string, never>, Array<SettingView>];
-  "config-get": [ConfigGetRequest, SettingView];
-  "config-set": [ConfigSetRequest, SettingView];
-  "config-unset": [ConfigUnsetRequest, SettingView];
+  "config-get": [{
+    key: string;
+  }, SettingView];
+  "config-set": [{
+    key: string;
+    value: unknown;
+  }, SettingView];
+  "config-unset": [{
+    key: string;
+  }, SettingView];
   "quickstart": [Record<string, never>, QuickstartResult];
-  "gateway-end": [GatewayEndRequest, ChatSession];
-  "gateway-pair": [GatewayPairRequest, Paired];
+  "gateway-end": [{
+    reference: string;
+  }, ChatSession];
+  "gateway-pair": [{
+    who: string;
+    me?: boolean;
+  }, Paired];
   "gateway-pairings": [Record<string, never>, Array<Pairing>];
-  "gateway-session": [GatewaySessionRequest, NacreGatewayEngineChat];
-  "gateway-sessions": [GatewaySessionsRequest, Array<ChatSession>];
+  "gateway-session": [{
+    reference: string;
+    limit?: number;
+  }, NacreGatewayEngineChat];
+  "gateway-sessions": [{
+    channel?: string | null;
+    closed?: boolean;
+    limit?: number;
+    offset?: number;
+  }, Array<ChatSession>];
   "gateway-status": [Record<string, never>, GatewayState];
-  "gateway-unpair": [GatewayUnpairRequest, boolean];
-  "graph-about": [CodeRequest, CodeAnswer];
-  "graph-callers": [CallersRequest, CodeAnswer];
-  "graph-forget-code": [GraphForgetCodeRequest, ForgottenCode];
-  "graph-impact": [ImpactRequest, CodeAnswer];
-  "graph-importers": [CodeRequest, CodeAnswer];
-  "graph-ingest-code": [GraphIngestCodeRequest, CodeReport];
-  "graph-stale": [StaleRequest, Staleness];
-  "keys": [SpaceRequest, Array<Key>];
-  "keys-create": [KeysCreateRequest, NewKey];
-  "keys-revoke": [KeysRevokeRequest, Key];
-  "move": [MoveRequest, MoveReport];
+  "gateway-unpair": [{
+    who: string;
+  }, boolean];
+  "graph-about": [{
+    name: string;
+    project?: string | null;
+    near?: string | null;
+    limit?: number;
+  }, CodeAnswer];
+  "graph-callers": [{
+    name: string;
+    project?: string | null;
+    near?: string | null;
+    limit?: number;
+    depth?: number;
+  }, CodeAnswer];
+  "graph-forget-code": [{
+    project: string;
+  }, ForgottenCode];
+  "graph-impact": [{
+    name: string;
+    project?: string | null;
+    near?: string | null;
+    limit?: number;
+    symbol?: string | null;
+    depth?: number;
+  }, CodeAnswer];
+  "graph-importers": [{
+    name: string;
+    project?: string | null;
+    near?: string | null;
+    limit?: number;
+  }, CodeAnswer];
+  "graph-ingest-code": [{
+    folder: string;
+    project?: string | null;
+    force?: boolean;
+    max_files?: number;
+    seconds?: number;
+  }, CodeReport];
+  "graph-stale": [{
+    project?: string | null;
+    limit?: number;
+    days?: number;
+    folder?: string | null;
+    memory?: string | null;
+  }, Staleness];
+  "keys": [{
+    space?: string | null;
+  }, Array<Key>];
+  "keys-create": [{
+    space?: string | null;
+    account?: string | null;
+    role?: Role;
+    days?: number;
+  }, NewKey];
+  "keys-revoke": [{
+    id: string;
+    space?: string | null;
+  }, Key];
+  "move": [{
+    to?: string | null;
+    source?: string | null;
+    tenant?: string | null;
+    questions?: number;
+  }, MoveReport];
   "remote": [Record<string, never>, RemoteStanding];
-  "remote-add": [RemoteAddRequest, Exchanged];
-  "remote-changes": [RemoteChangesRequest, ServerChanges];
-  "remote-push": [RemotePushRequest, Pushed];
+  "remote-add": [{
+    url: string;
+    key?: string;
+    private?: boolean;
+  }, Exchanged];
+  "remote-changes": [{
+    since?: number;
+    ledger_since?: number;
+  }, ServerChanges];
+  "remote-push": [{
+    documents: Array<PushedDocument>;
+    ledger: Array<string>;
+  }, Pushed];
   "remote-remove": [Record<string, never>, RemoteStanding];
   "remote-sync": [Record<string, never>, Exchanged];
-  "remote-turns": [RemoteTurnsRequest, number];
-  "remote-versions": [RemoteVersionsRequest, Array<ServerDocument>];
-  "share": [ShareRequest, Shared];
+  "remote-turns": [{
+    sessions: Array<PushedSession>;
+  }, number];
+  "remote-versions": [{
+    at: number;
+    names: Array<string>;
+  }, Array<ServerDocument>];
+  "share": [{
+    reference: string;
+    space: string;
+    scope?: Scope | null;
+  }, Shared];
   "spaces": [Record<string, never>, Array<Space>];
-  "spaces-add": [SpacesAddRequest, Array<Member>];
-  "spaces-create": [SpacesCreateRequest, Space];
-  "spaces-log": [SpacesLogRequest, Array<NacreServerSpacesNote>];
-  "spaces-members": [SpaceRequest, Array<Member>];
-  "spaces-remove": [SpacesRemoveRequest, Array<Member>];
+  "spaces-add": [{
+    space: string;
+    account: string;
+    role?: Role;
+  }, Array<Member>];
+  "spaces-create": [{
+    space: string;
+    kind?: SpaceKind;
+    raising?: Raising;
+  }, Space];
+  "spaces-log": [{
+    limit?: number;
+  }, Array<NacreServerSpacesNote>];
+  "spaces-members": [{
+    space?: string | null;
+  }, Array<Member>];
+  "spaces-remove": [{
+    space: string;
+    account: string;
+  }, Array<Member>];
 }

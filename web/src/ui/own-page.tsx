@@ -2,7 +2,7 @@ import { useSignal } from "@preact/signals";
 import { change, useOperation } from "../api/cache";
 import { asProblem, call } from "../api/client";
 import { me } from "../api/me";
-import type { OwnPage, PageOwnRequest } from "../api/types";
+import type { Operations, OwnPage } from "../api/types";
 import { number, texts } from "../i18n/index";
 import { Button, SaveOrCancel, TextArea } from "./controls";
 import { WordDiff } from "./diff";
@@ -42,7 +42,7 @@ const t = texts({
 });
 
 interface Props {
-  of: PageOwnRequest;
+  of: Operations["page-own"][0];
   title: string;
   /** The purpose of the page, shown while it does not exist. */
   purpose: string;
@@ -74,7 +74,7 @@ export function OwnPageSection({ of, title, purpose }: Props) {
   );
 }
 
-function Editor(props: { of: PageOwnRequest; page: OwnPage; label: string; onDone: () => void }) {
+function Editor(props: { of: Operations["page-own"][0]; page: OwnPage; label: string; onDone: () => void }) {
   const { of, onDone } = props;
   const base = useSignal(props.page);
   const text = useSignal(bodyOf(props.page));

@@ -7,7 +7,6 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cache
 from importlib import import_module
@@ -21,7 +20,6 @@ from nacre.base import files as base_files
 from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.lazy import load
-from nacre.base.request import Request
 from nacre.base.text import identifiers
 from nacre.errors import NacreError, NotFoundError, UnavailableError
 from nacre.home import location
@@ -30,6 +28,7 @@ from nacre.memories import edit, store
 from nacre.memories.graph import CODE, Limit
 from nacre.operations import operation
 from nacre.values import review
+from nacre.values.fields import OnlyProject
 from nacre.values.memory import Memory
 from nacre.vault import git
 from nacre_code.store import FILE, CodeGraph, CodeMentions, Mention, Symbol
@@ -485,48 +484,16 @@ def _name_parts(symbol: Symbol) -> list[str]:
 # Requests about code.
 
 
-Project = Annotated[str | None, bounds("Only this project.")]
-
-
-class CodeRequest(Request):
-    """The connections of a symbol or file."""
-
-    name: Annotated[
-        str,
-        bounds(
-            "A symbol (pay, Order.pay, src/orders.py#Order.pay) or a file.",
-            min_length=1,
-            max_length=500,
-        ),
-    ]
-    project: Project = None
-    near: Annotated[str | None, bounds("Preferred project if several have this name.")] = None
-    limit: Limit = 50
-
-
-class CallersRequest(CodeRequest):
-    """The callers of a symbol."""
-
-    depth: Annotated[int, bounds("Steps from caller to caller.", ge=1, le=10)] = 1
-
-
-class ImpactRequest(CodeRequest):
-    """Everything affected by a change to a file or its symbol."""
-
-    symbol: Annotated[str, bounds("A symbol of the file.", max_length=500)] | None = None
-    depth: Annotated[int, bounds("Steps from caller to caller.", ge=1, le=10)] = 3
-
-
-class StaleRequest(Request):
-    """Memories that may be out of date because files they name changed."""
-
-    project: Project = None
-    limit: Limit = 20
-    days: Annotated[int, bounds("Number of days whose changes count.", ge=1, le=3650)] = 30
-    folder: Annotated[
-        str | None, bounds("Working tree for memories whose project's code was not read.")
-    ] = None
-    memory: Annotated[str | None, bounds("One memory, by its id or subject.")] = None
+Depth = Annotated[int, bounds("Steps from caller to caller.", ge=1, le=10)]
+Near = Annotated[str | None, bounds("Preferred project if several have this name.")]
+Name = Annotated[
+    str,
+    bounds(
+        "A symbol (pay, Order.pay, src/orders.py#Order.pay) or a file.",
+        min_length=1,
+        max_length=500,
+    ),
+]
 
 
 # ----------------------------------------------------------------------------
@@ -541,62 +508,91 @@ _RELATIONS = ("calls", "imports", "inherits")
 
 
 @operation("graph-callers", by_key=True)
-def callers(home: Home, request: CallersRequest) -> CodeAnswer:
+def callers(
+    home: Home,
+    name: Name,
+    project: OnlyProject = None,
+    near: Near = None,
+    limit: Limit = 50,
+    depth: Depth = 1,
+) -> CodeAnswer:
     """Return the callers of a symbol, and their callers. For a class, include its subclasses and
     the callers of its methods.
 
     Raises NotFoundError for an unknown symbol.
     """
-    symbols = find_nodes(home, request.name, request.project, request.near)
+    symbols = find_nodes(home, name, project, near)
     if len(symbols) > 1:
-        return _ambiguous(request.name, symbols)
+        return _ambiguous(name, symbols)
     start = _with_members(home, symbols[0])
-    links, _ = _walk(home, start, ("calls", "inherits"), request.depth)
-    return _answer(request, symbols, links)
+    links, _ = _walk(home, start, ("calls", "inherits"), depth)
+    return _answer(name, symbols, links, limit)
 
 
 @operation("graph-importers", by_key=True)
-def importers(home: Home, request: CodeRequest) -> CodeAnswer:
+def importers(
+    home: Home,
+    name: Name,
+    project: OnlyProject = None,
+    near: Near = None,
+    limit: Limit = 50,
+) -> CodeAnswer:
     """Return the files that import a file, a module or a library. Raises NotFoundError."""
-    name = request.name.strip()
-    outside = CodeGraph(home.database).importers(name, request.project, request.limit + 1)
-    outside = [item for item in outside if item[0].project == request.near] or outside
-    symbols = find_files(home, name, request.project, request.near)
-    if outside and not is_path(name):  # a library is not a file, even if a path ends with its name
+    wanted = name.strip()
+    outside = CodeGraph(home.database).importers(wanted, project, limit + 1)
+    outside = [item for item in outside if item[0].project == near] or outside
+    symbols = find_files(home, wanted, project, near)
+    if outside and not is_path(wanted):  # a library is not a file whose path ends with its name
         symbols = [
-            item for item in symbols if item.path.removesuffix("/__init__.py").split(".")[0] == name
+            item
+            for item in symbols
+            if item.path.removesuffix("/__init__.py").split(".")[0] == wanted
         ]
     if len(symbols) > 1:
-        return _ambiguous(name, symbols)
+        return _ambiguous(wanted, symbols)
     links, _ = _walk(home, symbols, ("imports",), 1)
     links += [
-        CodeLink("imports", node_of(item), item.line, note=module * (module != name))
+        CodeLink("imports", node_of(item), item.line, note=module * (module != wanted))
         for item, module in outside
     ]
     if not links and not symbols:
-        raise NotFoundError(f"no known file imports {name!r}", hint="give a file or a module")
-    return _answer(request, symbols, links)
+        raise NotFoundError(f"no known file imports {wanted!r}", hint="give a file or a module")
+    return _answer(name, symbols, links, limit)
 
 
 @operation("graph-about", by_key=True)
-def about(home: Home, request: CodeRequest) -> CodeAnswer:
+def about(
+    home: Home,
+    name: Name,
+    project: OnlyProject = None,
+    near: Near = None,
+    limit: Limit = 50,
+) -> CodeAnswer:
     """Return the memories that name a symbol or a file. Raises NotFoundError."""
-    symbols = find_nodes(home, request.name, request.project, request.near)
+    symbols = find_nodes(home, name, project, near)
     if len(symbols) > 1:
-        return _ambiguous(request.name, symbols)
+        return _ambiguous(name, symbols)
     memories = _memories_of(home, _with_members(home, symbols[0]))
-    return _answer(request, symbols, memories=memories)
+    return _answer(name, symbols, (), limit, memories)
 
 
 @operation("graph-impact", by_key=True)
-def impact(home: Home, request: ImpactRequest) -> CodeAnswer:
+def impact(
+    home: Home,
+    name: Name,
+    project: OnlyProject = None,
+    near: Near = None,
+    limit: Limit = 50,
+    symbol: Annotated[str, bounds("A symbol of the file.", max_length=500)] | None = None,
+    depth: Depth = 3,
+) -> CodeAnswer:
     """Return the effects of a change to a file or to one of its symbols. Raises NotFoundError.
 
     These are the callers, subclasses and importers, step by step, and the memories about any of
     them. Memories about the file come first.
     """
-    name = f"{request.name}#{request.symbol}" if request.symbol else request.name
-    symbols = find_nodes(home, name, request.project, request.near)
+    name = f"{name}#{symbol}" if symbol else name
+    symbols = find_nodes(home, name, project, near)
     if len(symbols) > 1:
         return _ambiguous(name, symbols)
     start = (
@@ -604,23 +600,23 @@ def impact(home: Home, request: ImpactRequest) -> CodeAnswer:
         if symbols[0].kind == FILE
         else _with_members(home, symbols[0])
     )
-    links, reached = _walk(home, start, _RELATIONS, request.depth)
-    answer = _answer(request, symbols, links, _memories_of(home, reached))
-    return replace(answer, asked=name)
+    links, reached = _walk(home, start, _RELATIONS, depth)
+    return _answer(name, symbols, links, limit, _memories_of(home, reached))
 
 
 def _answer(
-    request: CodeRequest,
+    name: str,
     symbols: Sequence[Symbol],
-    links: Sequence[CodeLink] = (),
+    links: Sequence[CodeLink],
+    limit: int,
     memories: Sequence[CodeMemory] = (),
 ) -> CodeAnswer:
     return CodeAnswer(
-        request.name,
+        name,
         tuple(map(node_of, symbols)),
-        links=tuple(links[: request.limit]),
-        memories=tuple(memories[: request.limit]),
-        more=max(len(links), len(memories)) > request.limit,
+        links=tuple(links[:limit]),
+        memories=tuple(memories[:limit]),
+        more=max(len(links), len(memories)) > limit,
     )
 
 
@@ -935,7 +931,16 @@ _MIN_CHARACTERS = {"marked": 3, "fence": 4}
 
 
 @operation("graph-stale")
-def stale(home: Home, request: StaleRequest) -> Staleness:
+def stale(
+    home: Home,
+    project: OnlyProject = None,
+    limit: Limit = 20,
+    days: Annotated[int, bounds("Number of days whose changes count.", ge=1, le=3650)] = 30,
+    folder: Annotated[
+        str | None, bounds("Working tree for memories whose project's code was not read.")
+    ] = None,
+    memory: Annotated[str | None, bounds("One memory, by its id or subject.")] = None,
+) -> Staleness:
     """Return memories whose files have changed since, most confident first. Raises NotFoundError.
 
     The confidence is ``min(1, sessions / 5) · min(1, days / 60)`` times a factor for symbols. The
@@ -944,20 +949,27 @@ def stale(home: Home, request: StaleRequest) -> Staleness:
     """
     edit.catch_up(home)
     catch_up_mentions(home)
-    if request.memory:
-        memories = [store.get(home, request.memory)]
+    if memory:
+        memories = [store.get(home, memory)]
     else:
-        ids = CodeMentions(home.database).with_paths(request.project, MAX_MEMORIES)
+        ids = CodeMentions(home.database).with_paths(project, MAX_MEMORIES)
         memories = list(home.memories.rows_of(ids).values())
-    mentions_by_memory = CodeMentions(home.database).within([memory.id for memory in memories])
+    mentions_by_memory = CodeMentions(home.database).within([item.id for item in memories])
     confirmed = home.reviews.stale_kept()
     assessed = (
-        _assess(home, memory, mentions_by_memory[memory.id], request, confirmed.get(memory.id))
-        for memory in memories
+        _assess(
+            home,
+            item,
+            mentions_by_memory[item.id],
+            confirmed.get(item.id),
+            days,
+            folder,
+        )
+        for item in memories
     )
     outdated = [item for item in assessed if item is not None]
     outdated.sort(key=lambda item: (-item.confidence, item.memory.id))
-    return Staleness(tuple(outdated[: request.limit]), len(memories), len(outdated))
+    return Staleness(tuple(outdated[:limit]), len(memories), len(outdated))
 
 
 def note_stale(home: Home) -> None:
@@ -967,7 +979,7 @@ def note_stale(home: Home) -> None:
     """
     if home.database.unwritable:
         return
-    memories = stale(home, StaleRequest(limit=MAX_MEMORIES)).memories
+    memories = stale(home, limit=MAX_MEMORIES).memories
     marked = [
         (item.memory.id, item.confidence, item.why)
         for item in memories
@@ -992,11 +1004,12 @@ def _assess(
     home: Home,
     memory: Memory,
     mentions: Sequence[Mention],
-    request: StaleRequest,
     confirmed: datetime | None,
+    days: int,
+    folder: str | None,
 ) -> StaleMemory | None:
     stated = max(memory.last_said, confirmed or memory.last_said)
-    since = max(stated, home.now() - timedelta(days=request.days))
+    since = max(stated, home.now() - timedelta(days=days))
     paths = [item.written for item in mentions if item.manner == "path"]
     if memory.evergreen or not memory.is_active or not paths:
         return None
@@ -1004,7 +1017,7 @@ def _assess(
     sessions = {session for edits in changes.values() for session, _, _ in edits}
     if not sessions:
         return None
-    root = _working_tree(home, memory, request.folder)
+    root = _working_tree(home, memory, folder)
     files = tuple(_stale_file(path, edits, root) for path, edits in sorted(changes.items()))
     lag = (max(item.last for item in files) - stated) / timedelta(days=1)
     names = dict.fromkeys(

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from nacre.base.text import harmless, one_line, shorten
 from nacre.errors import InvalidInputError
 from nacre.serve.mcp import Desk, fitting, framed, indented, short_id, title_of
-from nacre_code.ask import CallersRequest, CodeRequest, ImpactRequest, StaleRequest
 
 if TYPE_CHECKING:
     from nacre.serve import mcp_arguments
@@ -29,12 +28,10 @@ def ask_code(desk: Desk, arguments: mcp_arguments.Graph) -> str:
         "limit": _MAX_NODES,
     }
     if arguments.action == "callers":
-        request: CodeRequest = CallersRequest(**fields, depth=arguments.depth)
+        fields["depth"] = arguments.depth
     elif arguments.action == "impact":
-        request = ImpactRequest(**fields, symbol=arguments.symbol, depth=max(2, arguments.depth))
-    else:
-        request = CodeRequest(**fields)
-    answer: CodeAnswer = desk.call(f"graph-{arguments.action}", request)
+        fields |= {"symbol": arguments.symbol, "depth": max(2, arguments.depth)}
+    answer: CodeAnswer = desk.call(f"graph-{arguments.action}", **fields)
     if answer.choices:
         lines = [
             f"- {harmless(node.path)}#{harmless(node.name)} ({node.kind})"
@@ -65,9 +62,7 @@ def _memory(item: CodeMemory) -> str:
 
 def stale(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
     """List memories whose files have changed since, most certain first."""
-    staleness: Staleness = desk.call(
-        "graph-stale", StaleRequest(limit=arguments.limit, folder=desk.folder)
-    )
+    staleness: Staleness = desk.call("graph-stale", limit=arguments.limit, folder=desk.folder)
     blocks = [
         f"- {item.confidence:.2f} [{short_id(item.memory.id)}] {title_of(item.memory)}\n  {harmless(item.why)}"
         for item in staleness.memories

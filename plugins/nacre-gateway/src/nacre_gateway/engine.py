@@ -35,6 +35,7 @@ from nacre.operations import operation
 from nacre.settings import Settings
 from nacre.setup.models import set_setting
 from nacre.store.gateway import DATABASE, FOLDER, PROBLEM, GatewayStore
+from nacre.values.fields import Offset
 from nacre.values.gateway import (
     Answer,
     Attachment,
@@ -844,7 +845,7 @@ def list_chats(
     | None = None,
     closed: Annotated[bool, bounds("Include ended conversations.")] = False,
     limit: Annotated[int, bounds("Maximum number of conversations.", ge=0, le=1_000)] = 20,
-    offset: Annotated[int, bounds("Items to skip.", ge=0)] = 0,
+    offset: Offset = 0,
 ) -> list[ChatSession]:
     """Return conversations, most recently used first."""
     with _open_store(home.settings) as store:

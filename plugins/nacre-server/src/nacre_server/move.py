@@ -19,7 +19,6 @@ from nacre.base.bounds import bounds
 from nacre.base.environment import server_address
 from nacre.base.frozen import frozen
 from nacre.base.ids import bytes_hash
-from nacre.base.request import Request
 from nacre.care.database import set_aside, take_place
 from nacre.errors import (
     ConflictError,
@@ -267,20 +266,6 @@ Address = Annotated[
 ]
 
 
-class MoveRequest(Request):
-    """Carry the memory of this home to a server, or from one. Exactly one of ``to`` and ``source`` is set."""
-
-    to: Address | None = None
-    source: Address | None = None
-    tenant: Annotated[str | None, bounds("The tenant on the server; default: storage.tenant.")] = (
-        None
-    )
-    questions: Annotated[
-        int,
-        bounds("Number of questions that both sides must answer alike.", ge=0, le=10_000),
-    ] = 200
-
-
 # -- The move --------------------------------------------------------------------------------------
 # An interrupted move can be continued.
 
@@ -324,35 +309,42 @@ class MoveReport:
 
 @operation("move", writes=True, takes_long=True, closed=True, owners=True, command="data move")
 def move(
-    settings: Settings, request: MoveRequest, on_progress: OnProgress | None = None
+    settings: Settings,
+    on_progress: OnProgress | None = None,
+    *,
+    to: Address | None = None,
+    source: Address | None = None,
+    tenant: Annotated[
+        str | None, bounds("The tenant on the server; default: storage.tenant.")
+    ] = None,
+    questions: Annotated[
+        int,
+        bounds("Number of questions that both sides must answer alike.", ge=0, le=10_000),
+    ] = 200,
 ) -> MoveReport:
     """Move the memory of a home to a server, or from one, and use it there from then on.
 
     The source stays unchanged. Raises InvalidInputError, ConflictError, UnusableStoreError,
     StoreBusyError, EditConflictError, UnavailableError.
     """
-    if (request.to is None) == (request.source is None):
+    if (to is None) == (source is None):
         raise InvalidInputError(
             "give the source or the destination of the move",
             hint="--to ADDRESS, or --from ADDRESS",
         )
-    if request.to and settings.server:
+    if to and settings.server:
         raise ConflictError(
             f"this memory is already on a server: {without_password(settings.server)}",
             hint="nacre data move --from moves it back",
         )
     notify = on_progress or (lambda _: None)
     folder = in_folder(settings)
-    if request.to:
-        return _to_server(folder, on_server(folder, request.to, request.tenant), request, notify)
-    return _from_server(
-        folder, on_server(folder, request.source or "", request.tenant), request, notify
-    )
+    if to:
+        return _to_server(folder, on_server(folder, to, tenant), questions, notify)
+    return _from_server(folder, on_server(folder, source or "", tenant), questions, notify)
 
 
-def _to_server(
-    local: Settings, remote: Settings, request: MoveRequest, notify: OnProgress
-) -> MoveReport:
+def _to_server(local: Settings, remote: Settings, questions: int, notify: OnProgress) -> MoveReport:
     address, tenant = without_password(remote.server), remote.text("storage.tenant")
     with _open_ends(local, remote) as (folder, server), _lock_ends(folder):
         moved = read_moved(local)
@@ -360,7 +352,7 @@ def _to_server(
             moved = Moved(str(folder.ids()), address, tenant, is_whole=False)
         claim_tenant(server, moved)
         write_moved(local, moved)
-        report = _carry(folder, server, request, notify)
+        report = _carry(folder, server, questions, notify)
         obstacle = _obstacle(local, address, tenant)
         if not obstacle:
             write_moved(local, replace(moved, is_whole=True))
@@ -375,7 +367,7 @@ def _to_server(
 
 
 def _from_server(
-    local: Settings, remote: Settings, request: MoveRequest, notify: OnProgress
+    local: Settings, remote: Settings, questions: int, notify: OnProgress
 ) -> MoveReport:
     address, tenant = without_password(remote.server), remote.text("storage.tenant")
     former = local.database.with_name(local.database.name + MOVED)
@@ -404,7 +396,7 @@ def _from_server(
         write_moved(local, Moved(str(folder.ids()), address, tenant, is_whole=True))
         new = replace(local, database=local.database.with_name(f"{local.database.name}.moving"))
         with contextlib.closing(open_home(new)) as fresh:
-            report = _carry(server, fresh, request, notify)
+            report = _carry(server, fresh, questions, notify)
             fresh.database_file.fold_log()
         folder.close()
         if at_rest is not local:
@@ -434,7 +426,7 @@ def _lock_ends(*homes: Home) -> Iterator[None]:
         yield
 
 
-def _carry(source: Home, target: Home, request: MoveRequest, notify: OnProgress) -> MoveReport:
+def _carry(source: Home, target: Home, number: int, notify: OnProgress) -> MoveReport:
     notify(Progress("documents", 0, 1))
     scan(source)  # add pending files to the memory: manual edits, usage, costs
     fold_usage(source)
@@ -442,7 +434,7 @@ def _carry(source: Home, target: Home, request: MoveRequest, notify: OnProgress)
     apply_intents(source)
     written = carry_documents(source.vault, target)
     mirrored = _carry_rows(source, target, notify)
-    questions = questions_for(source, request.questions)
+    questions = questions_for(source, number)
     answers = compare_answers(source, target, questions, notify)
     server = target if target.database.server else source
     return MoveReport(

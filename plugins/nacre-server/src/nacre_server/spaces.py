@@ -15,21 +15,14 @@ from typing import Annotated, Any
 from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.ids import from_ms, to_ms
-from nacre.base.request import Request
 from nacre.base.text import count_tokens, to_bytes
-from nacre.errors import (
-    ConflictError,
-    NacreError,
-    NotAllowedError,
-    NotFoundError,
-    UnavailableError,
-)
+from nacre.errors import ConflictError, NacreError, NotAllowedError, NotFoundError, UnavailableError
 from nacre.home.home import Home, open_database
-from nacre.memories.decision import Reference
 from nacre.memories.store import get
 from nacre.memories.tombstones import Barred
 from nacre.memories.vectors import embed_pending
 from nacre.operations import operation
+from nacre.values.fields import Reference
 from nacre.values.memory import Bearer, Memory, Quota, Role, Scope, Source
 from nacre.values.recall import HitConfidence, Lane, LaneState, MemoryHit, RecallQuery, RecallResult
 from nacre_server.registry import Registry
@@ -221,12 +214,6 @@ Account = Annotated[
 OfSpace = Annotated[str | None, bounds("The space; default: the open space.")]
 
 
-class SpaceRequest(Request):
-    """A space, by default the open one."""
-
-    space: OfSpace = None
-
-
 # -- Spaces and members --------------------------------------------------------
 # The login must manage the server and, for an existing space, the caller must be an owner.
 
@@ -336,9 +323,9 @@ def create_space(
 
 
 @operation("spaces-members")
-def list_members(home: Home, request: SpaceRequest) -> list[Member]:
+def list_members(home: Home, space: OfSpace = None) -> list[Member]:
     """List the members of a space. Raises NotAllowedError unless the caller owns it."""
-    with managed(home, request.space) as own:
+    with managed(home, space) as own:
         return _members(own)
 
 
@@ -422,9 +409,9 @@ def bearer_of(registry: Registry, secret: str) -> Bearer | None:
 
 
 @operation("keys")
-def list_keys(home: Home, request: SpaceRequest) -> list[Key]:
+def list_keys(home: Home, space: OfSpace = None) -> list[Key]:
     """List the keys to a space, newest first. Raises NotAllowedError unless the caller owns it."""
-    with managed(home, request.space) as own:
+    with managed(home, space) as own:
         return _keys(own)
 
 

@@ -1,6 +1,6 @@
 import { useEffect, useRef } from "preact/hooks";
 import { useOperation } from "../../api/cache";
-import type { Filter, Kind, Mode, RecallQuery } from "../../api/types";
+import type { Filter, Kind, Mode, Operations } from "../../api/types";
 import { titles } from "../../app/pages";
 import { query, setQuery } from "../../app/router";
 import { common } from "../../i18n/common";
@@ -31,7 +31,7 @@ export default function Ask() {
   );
 }
 
-function requestOf(text: string, at: URLSearchParams): RecallQuery {
+function requestOf(text: string, at: URLSearchParams): Operations["recall"][0] {
   const days = Number(at.get("days"));
   const asOf = at.get("as_of");
   const filter: Filter = {

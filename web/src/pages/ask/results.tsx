@@ -1,5 +1,5 @@
 import { useOperation } from "../../api/cache";
-import type { Lane, MemoryHit, RecallQuery, TurnHit } from "../../api/types";
+import type { Lane, MemoryHit, Operations, TurnHit } from "../../api/types";
 import { setQuery } from "../../app/router";
 import { common } from "../../i18n/common";
 import { number } from "../../i18n/index";
@@ -14,7 +14,7 @@ import { day, Time } from "../../ui/time";
 import { t } from "./strings";
 
 /** Recall's answer with its reasons. */
-export function Results({ request }: { request: RecallQuery }) {
+export function Results({ request }: { request: Operations["recall"][0] }) {
   const { data, problem, refresh, loading } = useOperation("recall", request, { keep: true, on: ["memory", "doubt"] });
   if (problem && (!data || !loading)) return <Failure problem={problem} retry={refresh} />;
   if (!data) return <Skeleton lines={8} />;

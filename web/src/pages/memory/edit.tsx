@@ -2,7 +2,7 @@ import { useSignal } from "@preact/signals";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { change } from "../../api/cache";
 import { asProblem, call } from "../../api/client";
-import type { EditRequest, Kind, MemoryView } from "../../api/types";
+import type { Kind, MemoryView, Operations } from "../../api/types";
 import { common } from "../../i18n/common";
 import { Button, SaveOrCancel, Select, TextArea, TextField } from "../../ui/controls";
 import { WordDiff } from "../../ui/diff";
@@ -159,7 +159,7 @@ function draftOf({ memory }: MemoryView): Draft {
 }
 
 /** Return the fields that differ from the memory as read. */
-function requestOf({ memory, etag }: MemoryView, draft: Draft): EditRequest {
+function requestOf({ memory, etag }: MemoryView, draft: Draft): Operations["edit"][0] {
   const tags = draft.tags.split(/[,,]/).flatMap((one) => one.trim() || []);
   return {
     reference: memory.id,

@@ -1,7 +1,7 @@
 import { computed, signal } from "@preact/signals";
 import { invalidate, useOperation } from "../../api/cache";
 import { asProblem, call, type Problem } from "../../api/client";
-import type { Pending, ReviewKeepRequest } from "../../api/types";
+import type { Operations, Pending } from "../../api/types";
 import { texts } from "../../i18n";
 import { toastProblem } from "../../ui/toast";
 
@@ -148,7 +148,7 @@ function run(item: Item, choice: Choice, { content, expected, into }: Details): 
 }
 
 /** Keep a candidate. If a later statement differs from it, ask the person first. */
-async function keep(asked: ReviewKeepRequest): Promise<unknown> {
+async function keep(asked: Operations["review-keep"][0]): Promise<unknown> {
   try {
     return await call("review-keep", asked);
   } catch (error) {

@@ -20,7 +20,7 @@ from nacre.store.schema import Database
 from nacre.store.sqlite import open_database
 from nacre.values.reports import OnProgress, Progress
 from nacre_server.mirror import OF_ONE_ENGINE, TABLES
-from nacre_server.move import MoveReport, MoveRequest, move
+from nacre_server.move import MoveReport, move
 from nacre_server.postgres import PostgresDatabase
 from tests.catalogue.conftest import known_in, make_home
 from tests.cli.conftest import Nacre, said, write_transcript
@@ -77,7 +77,7 @@ def carry(server_url: str, tenant: str) -> Carry:
         *, to: bool, name: str = tenant, on_progress: OnProgress | None = None
     ) -> MoveReport:
         ends = {"to": server_url} if to else {"source": server_url}
-        return move(load_settings(), MoveRequest(**ends, tenant=name, questions=20), on_progress)
+        return move(load_settings(), on_progress, **ends, tenant=name, questions=20)
 
     return carried
 
@@ -234,7 +234,6 @@ def test_a_move_that_was_killed_goes_on_with_the_same_command(
     program = f"""
 import os, signal
 from nacre_server.move import move
-from nacre_server.move import MoveRequest
 from nacre.settings import load_settings
 left = [{point}]
 
@@ -243,7 +242,7 @@ def at(progress):
     if left[0] == 0:
         os.kill(os.getpid(), signal.SIGKILL)
 
-move(load_settings(), MoveRequest(to={server_url!r}, tenant={tenant!r}, questions=5), at)
+move(load_settings(), at, to={server_url!r}, tenant={tenant!r}, questions=5)
 """
     killed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert killed.returncode == -signal.SIGKILL, killed.stderr

@@ -1,0 +1,24 @@
+"""Request fields that several operations have.
+
+Modules that a hook loads import this module, not its names, because the names load msgspec.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from nacre.base.bounds import bounds
+
+Limit = Annotated[int, bounds("Maximum number of items.", ge=0)]
+Offset = Annotated[int, bounds("Items to skip.", ge=0)]
+OnlyProject = Annotated[str | None, bounds("Only this project.")]
+Reference = Annotated[
+    str,
+    bounds("A memory: its id, at least 4 characters of its start or end, or the subject."),
+]
+References = Annotated[
+    tuple[str, ...],
+    bounds("Memories: their ids, at least 4 characters of their start or end, or subjects."),
+]
+PageName = Annotated[Literal["identity", "profile", "project"], bounds("Which page.")]
+PageProject = Annotated[str | None, bounds("The project, for a project's page.")]
