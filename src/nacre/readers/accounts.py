@@ -347,7 +347,7 @@ ADAPTER = Adapter(
     sniff=lambda head: bool(_MAPPING.search(first_text(head))),
     parse=parse,
     whole=True,
-    versions="exports (from their description)",
+    versions="exports (from documentation)",
     reads="the current branch of the conversation; titles; times; model",
     leaves_out="other branches; thoughts; pictures; contents of attachments",
 )
@@ -489,7 +489,7 @@ ADAPTER_CLAUDE_AI = Adapter(
     sniff=lambda head: bool(_MESSAGES.search(first_text(head))),
     parse=parse_claude_ai,
     whole=True,
-    versions="exports (from their description)",
+    versions="exports (from documentation)",
     reads="the current branch of the conversation; titles; times; projects",
     leaves_out="thinking; pictures; contents of attachments",
 )

@@ -639,7 +639,7 @@ ADAPTER = Adapter(
     sniff=is_rollout,
     parse=lambda source: _Reader(source).read(),
     resume=("codex", "resume", "{id}"),
-    versions="0.116–0.121, 0.169; spoken words, and rollouts without payloads (from their description)",
+    versions="0.116–0.121, 0.169; spoken words, and rollouts without payloads (from documentation)",
     reads=(
         "messages; tool calls with outcome, files and errors; folder, branch and repository; "
         "model; tokens; version; title; sub-agents; summaries; interruptions; errors of the "

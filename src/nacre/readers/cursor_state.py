@@ -536,7 +536,7 @@ ADAPTER = Adapter(
     sniff=_sniff,
     parse=parse,
     beside=log_of,
-    versions="workspace database of 2024; conversations of 2025 and later (_v 3 to 10, from their description)",
+    versions="workspace database from 2024; conversations from 2025 and later (_v 3 to 10, from documentation)",
     reads=(
         "messages; tool calls with outcome; titles; folder; branch; model; tokens, if "
         "bubbles record them; times, if recorded; sub-agents; Copilot's sessions in the same "
@@ -763,7 +763,7 @@ ADAPTER_STORE = Adapter(
     parse=lambda source: _StoreReader(source).read(),
     beside=log_of,
     resume=("cursor-agent", "--resume", "{id}"),
-    versions="command line agent of 2025 and 2026 (from its description; one file without messages)",
+    versions="command line agent from 2025 and 2026 (from documentation; one file without messages)",
     reads=("messages; tool calls with outcome; title; folder; model; words of packed messages"),
     leaves_out=(
         "times of messages (not recorded); thinking; tool calls of packed messages; other blobs"

@@ -335,7 +335,7 @@ ADAPTER = Adapter(
     parse=lambda source: _Reader(source).read(),
     beside=log_of,
     resume=("opencode", "--session", "{id}"),
-    versions="database of 1.16 to 1.18 (from its description)",
+    versions="database of 1.16 to 1.18 (from documentation)",
     reads=(
         "messages; tool calls with outcome; titles; folder; model; version; tokens; "
         "summaries; sub-agents; interruptions; errors of the model"
@@ -462,7 +462,7 @@ ADAPTER_FILES = replace(
     sniff=_sniff_files,
     parse=parse_files,
     beside=_messages_of,
-    versions="storage of 0.1 to 1.3, exports (from their description)",
+    versions="storage of 0.1 to 1.3, exports (from documentation)",
     leaves_out="thinking; snapshots and patches; files; todos",
     environment=ENVIRONMENT,
 )

@@ -502,7 +502,7 @@ ADAPTER_LLM_HISTORY = Adapter(
     sniff=lambda head: _FIRST_BLOCK.match(head.text) is not None,
     parse=parse_llm_history,
     whole=True,
-    versions="of January 2025 (files name no version)",
+    versions="files from January 2025 (without a version)",
     reads="messages, if there is no chat history; edits by the model; times",
     leaves_out=(
         "prompts of the tool itself; repeated context; code of edits; web pages and command output"

@@ -178,7 +178,7 @@ ADAPTER = Adapter(
     sniff=_sniff,
     parse=lambda source: _Reader(source, mapping(document(source))).read(),
     whole=True,
-    versions="of 2026 (files name no version)",
+    versions="files from 2026 (without a version)",
     reads=(
         "messages; tool calls with outcome; title; folder; model; day, from the index file; "
         "tokens, if recorded"

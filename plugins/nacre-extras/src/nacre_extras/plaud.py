@@ -156,7 +156,7 @@ ADAPTER = Adapter(
     parse=parse,
     whole=True,
     guesses=True,
-    versions="transcripts as Markdown, text and subtitles (from their description)",
+    versions="transcripts as Markdown, text and subtitles (from documentation)",
     reads="messages with speakers; times",
     leaves_out="recordings; summaries",
 )
