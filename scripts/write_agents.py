@@ -20,10 +20,10 @@ nacre reads the sessions of these tools. `scripts/write_agents.py` generates thi
 `src/nacre/readers/`, so do not edit it. The descriptions are based on files of the listed versions. `nacre ingest`
 counts and reports unknown records. They do not affect other records.
 
-A tool with several formats has several rows. The table shows the folders on Linux. On macOS and Windows, and if a tool's
-own variable or `$XDG_CONFIG_HOME` is set, nacre uses the corresponding folder. You can add folders with the setting
-`ingest.roots`. If a format is missing here, [write an adapter](adapters.md). To read sessions while they are written, run
-the [daemon](daemon.md#follow-sessions).
+A tool with several formats has several rows. The table shows the folders on Linux. On macOS and Windows, and if a
+tool's own variable or `$XDG_CONFIG_HOME` is set, nacre uses the corresponding folder. You can add folders with the
+setting `ingest.roots`. If a format is missing here, [write an adapter](adapters.md). To read sessions while they are
+written, run the [daemon](daemon.md#follow-sessions).
 
 | tool | versions seen | folder | read | not read |
 |---|---|---|---|---|
