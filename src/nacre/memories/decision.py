@@ -36,7 +36,7 @@ Lasting = Annotated[Expiry, bounds("How long it is expected to stay true.")]
 SeenBy = Annotated[Scope, bounds("Who may see it.")]
 ExpiresOn = Annotated[
     date | None,
-    bounds("Recall and context omit the memory after this day; its file stays. None: never."),
+    bounds("From this day on, recall and context omit the memory; its file stays. None: never."),
 ]
 Tags = Annotated[tuple[str, ...], bounds("Tags.")]
 Triggers = Annotated[
@@ -106,7 +106,7 @@ class StoreRequest(Request):
     trust: Annotated[Trust, bounds("True if it is based on text from outside.")] = Trust.TRUSTED
     quote: Annotated[
         str | None,
-        bounds("For agents: the owner's own sentence, if the content is exactly that."),
+        bounds("For agents: the owner's own sentence. The content must repeat it word for word."),
     ] = None
     source: Annotated[Source, bounds("The session and turns that the memory comes from.")] = (
         Source()

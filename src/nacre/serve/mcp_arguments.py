@@ -166,8 +166,8 @@ class NewEntry(_Arguments):
         bounds_of(
             StoreRequest,
             "quote",
-            "The person's own sentence, copied verbatim from their message, if the content says "
-            "exactly that. Without it, the entry is your proposal: found by search, never shown "
+            "The person's own sentence, copied from their message. The content must repeat it word "
+            "for word. Without it, the entry is your proposal: found by search, never shown "
             "unasked.",
         ),
     ] = None
