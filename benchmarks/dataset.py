@@ -1,4 +1,4 @@
-"""Bundled data of the benchmarks, and files in the same format."""
+"""Bundled data for the benchmarks, and files in the same format."""
 
 from __future__ import annotations
 

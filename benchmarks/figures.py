@@ -1,4 +1,4 @@
-"""Statistics of measurements."""
+"""Statistics for measurements."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Spread:
 
 
 def spread(seconds: Iterable[float]) -> Spread:
-    """Return percentiles of durations in seconds; zeros if there are none."""
+    """Return percentiles of durations in seconds. If there are none, all are zero."""
     times = [1000 * time for time in seconds]
     if not times:
         return Spread(0, 0.0, 0.0, 0.0, 0.0)
@@ -30,5 +30,5 @@ def spread(seconds: Iterable[float]) -> Spread:
 
 
 def percent(values: Sequence[float]) -> float:
-    """Return the mean of values from 0 to 1 in percent; 0 if there are none."""
+    """Return the mean of values from 0 to 1 in percent, or 0 if there are none."""
     return round(100 * sum(values) / len(values), 1) if values else 0.0

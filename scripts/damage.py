@@ -1,8 +1,9 @@
 #!/usr/bin/env python
-"""Damage homes at random, follow nacre's hints, and write the results into a table.
+"""Damage homes at random, follow nacre's hints, and write the results to a table.
 
-Run by ``make damage``. ``--runs 500`` sets the number of damages of each kind, ``--kind`` selects one kind, ``--seed``
-repeats a run. Exits with 1 if a command failed unexpectedly, or a remedy did not help.
+Run by ``make damage``. ``--runs 500`` sets how often each kind of damage is done, ``--kind``
+selects one kind, and ``--seed`` repeats a run. Exits with 1 if a command failed unexpectedly, or a
+hint did not help.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _OF_OTHERS = ("NACRE_", "CLAUDE", "CODEX_", "OPENCLAW_", "XDG_", "PI_")
 
 
 def try_some(kind: str, seed: int, first: int, count: int) -> list[Result]:
-    """Run numbered damages of a kind."""
+    """Run one kind of damage with consecutive numbers."""
     memory = Path("/dev/shm")  # noqa: S108 - a new folder is created there
     folder = Path(
         tempfile.mkdtemp(prefix="nacre-damage-", dir=memory if os.access(memory, os.W_OK) else None)

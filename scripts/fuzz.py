@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Fuzz the parsers: ``scripts/fuzz.py [--seconds N] [--jobs N] [target …]``.
 
-With atheris (``pip install nacre-memory[fuzz]``) inputs are guided by coverage; without it, hypothesis generates them.
-Seeds are in ``tests/fuzz/corpus/<target>/``, together with the samples of adapters. Failing inputs are saved in
-``build/fuzz/<target>/``; inspect them with ``scripts/fuzz.py <target> --show <file>``. The exit code is then 1.
+With atheris (``pip install nacre-memory[fuzz]``), coverage guides the inputs; without it,
+hypothesis generates them. Seeds are in ``tests/fuzz/corpus/<target>/``, and the adapters' samples
+are used, too. Inputs that fail are saved in ``build/fuzz/<target>/``; inspect them with
+``scripts/fuzz.py <target> --show <file>``. The exit code is then 1.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ def _run(name: str, seconds: int) -> int:
 
 
 def _runs(log: Path) -> int:
-    """Return the number of inputs from the last such line of a log."""
+    """Return the number of inputs from the last line of a log that has it."""
     words = log.read_text(encoding="utf-8", errors="replace").split()
     counts = [words[at + 1] for at, word in enumerate(words[:-1]) if word in ("Done", "tried")]
     return int(counts[-1]) if counts and counts[-1].isdigit() else 0

@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def write(path: Path, text: str) -> None:
-    """Write a generated file; with ``--show`` on the command line, print its text instead."""
+    """Write a generated file. With ``--show`` on the command line, print its text instead."""
     if "--show" in sys.argv:
         print(text, end="")
     else:

@@ -1,6 +1,8 @@
-"""Find a Chromium for the tests of the dashboard and print its path. On Debian, as root, install it.
+"""Find a Chromium for the dashboard's tests and print its path.
 
-Any Chromium or Chrome will do; Playwright's browsers are not used.
+On Debian, as root, install it if necessary.
+
+Any Chromium or Chrome works. Playwright's browsers are not used.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Install the hosts for `make test-hosts` with npm, at the pinned versions (HOSTS=newest: the newest ones).
+"""Install the hosts for `make test-hosts` with npm, at pinned versions (HOSTS=newest: the newest versions).
 
-Each has its own folder in .hosts/ or HOSTS_DIR. Hosts installed at the right version are skipped. If a host cannot be
-installed, the reason is printed and saved in <folder>/missing.txt, and its tests are skipped with it.
+Each has its own folder in .hosts/ or HOSTS_DIR. Hosts with the right version are skipped. If a host
+cannot be installed, the reason is printed and saved in <folder>/missing.txt, and the tests that
+need it are skipped.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def main() -> None:
 
 
 def _install(name: str) -> str:
-    """Install a host if necessary. Return the result as text."""
+    """Install a host if necessary. Return a description of the result."""
     folder = CHOSEN.place(name)
     missing = folder / "missing.txt"
     began = time.monotonic()
@@ -71,7 +72,7 @@ def _install(name: str) -> str:
 
 
 def _reason() -> str:
-    """Return the reason why nothing can be installed on this machine, or an empty text."""
+    """Return why nothing can be installed on this machine, or an empty string."""
     if (sys.platform, platform.machine()) != ("linux", "x86_64"):
         return (
             f"the programs are for Linux on x86_64, this is {sys.platform} on {platform.machine()}"
@@ -80,7 +81,7 @@ def _reason() -> str:
 
 
 def _dated(packages: dict[str, str]) -> dict[str, str]:
-    """Return packages with the current version for ``LATEST``, unchanged if npm does not answer."""
+    """Return packages with ``LATEST`` replaced by a version. If npm does not answer, it stays."""
     return {
         name: _latest(name) or version if version == LATEST else version
         for name, version in packages.items()
@@ -94,7 +95,7 @@ def _latest(package: str) -> str:
 
 
 def _npm(folder: Path, packages: dict[str, str], start: str) -> str:
-    """Install with npm from scratch. Return the reason if it failed, or an empty text."""
+    """Install from scratch with npm. Return why this failed, or an empty string."""
     shutil.rmtree(folder / "node_modules", ignore_errors=True)
     (folder / "package-lock.json").unlink(missing_ok=True)
     manifest = {"private": True, "dependencies": packages}

@@ -1,10 +1,10 @@
 #!/usr/bin/env python
-"""Run the scenarios of tests/llm with a model, and save its answers in tests/llm/cassettes.
+"""Run the scenarios in tests/llm with a model, and save its answers in tests/llm/cassettes.
 
-Run by ``make cassettes MODEL=provider:model`` with your keys and configuration. Prompts with valid cassettes are not
-sent again, except with ``--again``. If a scenario passes, its cassettes are replaced and stale ones deleted. If it
-fails, the answers are left in build/cassettes for inspection, and the script exits with 1. ``--only NAME`` runs one
-scenario and may be repeated.
+Run by ``make cassettes MODEL=provider:model`` with your keys and configuration. Prompts with valid
+cassettes are not sent again, except with ``--again``. If a scenario passes, its cassettes are
+replaced and outdated ones deleted. If it fails, the answers stay in build/cassettes for inspection,
+and the script exits with 1. ``--only NAME`` runs one scenario and can be repeated.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ FRESH = ROOT / "build/cassettes"
 
 
 class Recorder:
-    """A LanguageModel that saves answers in ``fresh`` and copies known answers from ``known``."""
+    """A LanguageModel that saves answers in ``fresh``. Known answers are copied from ``known``."""
 
     def __init__(self, model: LanguageModel, known: Path, fresh: Path) -> None:
         self.name = model.name

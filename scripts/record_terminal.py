@@ -1,10 +1,11 @@
-"""Record a terminal session with nacre as docs/terminal.svg; print only the text with --show.
+"""Record a terminal session with nacre as docs/terminal.svg. With --show, only print the text.
 
     python scripts/record_terminal.py          # or with the name of another file
 
-The commands run one after another in a temporary home with the example sessions. To get the same picture from the same
-code, the clock starts at NOW and stops while a command runs, ids come from a seed, and durations are TOOK. The picture
-is plain SVG, animated by CSS without scripts or fonts. It is static if the reader prefers reduced motion.
+The commands run one after another in a temporary home with the example sessions. To make the
+picture reproducible, the clock starts at NOW and stops while a command runs, ids come from a seed,
+and durations are TOOK. The picture is plain SVG, animated by CSS without scripts or fonts. It is
+static if the viewer prefers reduced motion.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ main()
 COLUMNS, ROWS = 92, 26
 FONT, WIDTH, HEIGHT, MARGIN, BAR = 14, 8.4, 20, 18, 34
 TYPING, PAUSE, READING, END = 0.03, 0.5, 0.16, 5.0
-"""Seconds for a character, after a command, to read a line, and before the animation restarts."""
+"""Seconds for typing a character, after a command, for reading a line, and before the animation restarts."""
 
 STYLE = """
 text {
@@ -141,7 +142,7 @@ def run(arguments: Sequence[str], environ: dict[str, str], folder: str) -> str:
 def picture(steps: Sequence[Step]) -> str:
     """Return the SVG: rows that appear one after another in a scrolling window.
 
-    The first answer is visible at once, for viewers without animation.
+    The first answer is visible from the start, for viewers without animation.
     """
     film = Film()
     for step in steps:
@@ -175,7 +176,7 @@ def pages(lines: Sequence[str]) -> Iterator[Sequence[str]]:
 
 
 class Film:
-    """The animation: rows with the class that shows them, and the position of the window."""
+    """The animation: rows with the classes that show them, and the window's position."""
 
     def __init__(self) -> None:
         self.rows: list[str] = []
@@ -200,7 +201,7 @@ class Film:
         self._row += 1
 
     def show(self, lines: Sequence[str]) -> None:
-        """Add lines that appear together, and the time to read them."""
+        """Add lines that appear together, and time to read them."""
         begun = self._appear(len(lines))
         shown = []
         for line in lines:
@@ -210,7 +211,6 @@ class Film:
         self._now += max(1.2, READING * len([line for line in lines if line.strip()]))
 
     def rules(self) -> str:
-        """Return the CSS of the animation."""
         whole = self._now + END
         rules = ["", f"[class^=a], .window, [class*=t] {{ animation: {whole:.2f}s infinite }}"]
         for number, moment in enumerate(self._shown):
@@ -236,7 +236,7 @@ class Film:
         return "\n".join(rules) + "\n"
 
     def _appear(self, rows: int) -> str:
-        """Return the class of rows visible from now on, and scroll if necessary."""
+        """Return the class for rows that become visible now. Scroll if necessary."""
         over = self._row + rows - ROWS
         if over > 0:
             self._scrolled.append((self._now, over))
@@ -258,7 +258,7 @@ class Film:
 
 
 def spans(line: str) -> Iterator[tuple[int, str, str]]:
-    """Yield column, text and class of the parts of a line with the same style."""
+    """Yield the column, text and class of each part of a line that has the same style."""
     column, kind, names = 0, "", {"1": "b", "2": "d", "3": "i"}
     for part in re.split(f"({SGR.pattern.replace('(', '(?:')})", line):
         match = SGR.fullmatch(part)

@@ -56,13 +56,13 @@ COMMAND_NAMES = {
     "Plugins": plugin_commands(),
 }
 EVERYWHERE = ("--json", "--help", "-h, --help")
-"""Options of every command."""
+"""Options that every command has."""
 
 TYPES = {str: "text", int: "whole number", float: "number", bool: "true or false"}
 
 
 def reference_pages() -> dict[str, str]:
-    """Return the pages by path in the site."""
+    """Return the generated pages by their path in the site."""
     sections = {title: f"reference/commands/{title.lower()}.md" for title in COMMAND_NAMES}
     return {
         "reference/commands.md": commands_page(sections),
@@ -74,7 +74,7 @@ def reference_pages() -> dict[str, str]:
 
 
 def load(name: str) -> click.Command:
-    """Return a command of the top level."""
+    """Return a top-level command."""
     found = cli.get_command(click.Context(cli), name)
     assert found  # noqa: S101 - the names are those of the program
     return found
@@ -97,7 +97,7 @@ def commands_page(sections: dict[str, str]) -> str:
 
 
 def section_page(title: str) -> str:
-    """Return a page with the commands of a section and their subcommands."""
+    """Return a page with a section's commands and subcommands."""
     root = click.Context(cli, info_name="nacre")
     parts = [f"# Commands: {title.lower()}\n"]
     for name in COMMAND_NAMES[title]:
@@ -106,7 +106,7 @@ def section_page(title: str) -> str:
 
 
 def command(context: click.Context, level: int) -> Iterator[str]:
-    """Yield the help of a command and its subcommands."""
+    """Yield the help for a command and its subcommands."""
     current = context.command
     usage = " ".join([context.command_path, *current.collect_usage_pieces(context)])
     yield f"\n{'#' * level} {context.command_path}\n\n```text\n{usage}\n```\n\n"
@@ -131,7 +131,7 @@ def command(context: click.Context, level: int) -> Iterator[str]:
 
 
 def option(names: str, help_: str) -> tuple[str, str]:
-    """Return an option and its help. Choices are listed in the help."""
+    """Return an option and its help. The help lists the choices."""
     names = re.sub(r"(INTEGER|FLOAT)( RANGE)?", "NUMBER", names)
     name, _, choices = names.removesuffix("]").partition(" [")
     if "|" not in choices:
@@ -160,7 +160,7 @@ def settings_page() -> str:
 
 
 def section_of(setting: Setting) -> str:
-    """Return the part of a key before its dot."""
+    """Return the part of a key before the dot."""
     return setting.key.partition(".")[0]
 
 
@@ -173,7 +173,7 @@ def type_of(kind: Any) -> str:
 
 
 def default_of(value: Any) -> str:
-    """Return a default as in the configuration file, or a dash if it is empty."""
+    """Return a default as it is written in the configuration file, or a dash if it is empty."""
     if value in ("", [], {}):
         return "–"
     return f"`{str(value).lower() if isinstance(value, bool) else value}`"
@@ -193,14 +193,14 @@ def tools_page() -> str:
 
 
 def fields(schema: dict[str, Any], margin: str = "") -> Iterator[str]:
-    """Yield the fields of an object, and of the objects in its lists."""
+    """Yield the fields in an object, and in the objects in its lists."""
     for name, inner in schema.get("properties", {}).items():
         yield f"{margin}- {field(name, inner, name in schema.get('required', ()), {})}\n"
         yield from fields(inner.get("items", {}), f"{margin}  ")
 
 
 def python_page() -> str:
-    """Return a page with the functions of the package and the methods of an open home."""
+    """Return a page with the package's functions and the methods of an open home."""
     module = ast.parse(Path(api.__file__).read_text(encoding="utf-8"))
     (home,) = [statement for statement in module.body if isinstance(statement, ast.ClassDef)]
     package = ["\n## The package\n", *functions(module.body, "")]
@@ -212,7 +212,7 @@ def python_page() -> str:
 
 
 def functions(body: Sequence[ast.stmt], prefix: str) -> Iterator[str]:
-    """Yield name, signature and docstring of public functions."""
+    """Yield the name, signature and docstring of each public function."""
     for statement in body:
         if (
             isinstance(statement, ast.FunctionDef)
@@ -234,7 +234,7 @@ def functions(body: Sequence[ast.stmt], prefix: str) -> Iterator[str]:
 
 
 def words(docstring: str | None) -> str:
-    """Return a docstring as Markdown, with names of code without their roles."""
+    """Return a docstring as Markdown. Roles are removed from names of code."""
     return re.sub(r":\w+:`~?(?:[\w.]+\.)?(\w+)`", r"`\1`", (docstring or "").replace("``", "`"))
 
 
@@ -245,7 +245,7 @@ def plain(text: str) -> str:
 
 
 def escaped(code: str) -> str:
-    """Escape code for a cell of a table."""
+    """Escape code for a table cell."""
     return code.replace("|", "\\|")
 
 

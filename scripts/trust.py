@@ -1,9 +1,10 @@
 #!/usr/bin/env python
-"""Interrupt nacre at every point of every scenario and at random times, and write the results into a table.
+"""Interrupt nacre at every point in every scenario and at random times, and write the results to a table.
 
-Run by ``make trust``. ``--kills 1000`` sets the number of random kills, ``--programs 10`` the killed processes in each
-scenario of commands, ``--errors 500`` the system errors in a scenario. ``--every 5`` kills only at each fifth point,
-``--scenario`` selects a scenario. Exits with 1 if anything was lost, doubled or left incomplete.
+Run by ``make trust``. ``--kills 1000`` sets the number of random kills, ``--programs 10`` the
+number of processes killed in each scenario of commands, ``--errors 500`` the number of system
+errors in a scenario. ``--every 5`` kills only at each fifth point, and ``--scenario`` selects a
+scenario. Exits with 1 if anything was lost, duplicated or left incomplete.
 """
 
 from __future__ import annotations
@@ -34,16 +35,19 @@ TABLE = ROOT / "docs/crash-safety.md"
 BEGIN, END = "<!-- table: make trust -->\n", "<!-- end of table -->"
 FAULTS = ("kill", "random kill", "kill of a program", "ENOSPC", "EROFS", "EIO", "EACCES")
 DEEP_EVERY, GIT_EVERY = 3, 15
-"""Every home is opened and compared. In each third run the commands are repeated and the database is rebuilt; in each
-fifteenth a vault without a history gets its first commit before."""
+"""Every home is opened and compared.
+
+In each third run, the commands are repeated and the database is rebuilt. In each fifteenth, a vault
+without a history first gets its first commit.
+"""
 
 STARTING = 0.3
-"""Share of a program's run time for starting."""
+"""Share of a program's run time that it needs to start."""
 
 
 @dataclass
 class Row:
-    """The results of one type of fault in one scenario."""
+    """The results for one kind of fault in one scenario."""
 
     scenario: str
     fault: str
@@ -53,14 +57,12 @@ class Row:
     findings: list[str] = field(default_factory=list)
 
     def add(self, run: dict[str, Any], at: str) -> None:
-        """Count a run."""
         self.points += 1
         self.reached += bool(run["killed"] or run["failed"])
         self.refused += bool(run["failed"])
         self.findings += [f"{at}: {finding}" for finding in run["wrong"]]
 
     def line(self) -> str:
-        """Return the row in Markdown."""
         doubled = sum("doubled" in finding or "twice" in finding for finding in self.findings)
         lost = len(self.findings) - doubled
         outcome = (
@@ -76,7 +78,7 @@ class Row:
 def try_all(
     client: Client, scenario: str, options: argparse.Namespace, kills_wanted: int
 ) -> list[Row]:
-    """Yield results of every fault of a scenario."""
+    """Return the results for every kind of fault in a scenario."""
     rows = {fault: Row(scenario, fault) for fault in FAULTS}
     events, seconds = client.events(scenario)
     for number, fault in enumerate(
@@ -166,7 +168,7 @@ def main() -> int:
             for finding in row.findings[:5]:
                 print(f"    {finding[:600]}", flush=True)
         done[scenario] = rows
-        if not options.no_table:  # after each scenario, in case the run is stopped
+        if not options.no_table:  # written after each scenario, in case the run is stopped
             write_table([row for name in SCENARIOS if name in done for row in done[name]], options)
 
     try:

@@ -17,13 +17,13 @@ PAGE = Path(__file__).parents[1] / "docs" / "agents.md"
 INTRODUCTION = """# Supported agents
 
 nacre reads the sessions of these tools. `scripts/write_agents.py` generates this page from the adapters in
-`src/nacre/readers/`; do not edit it by hand. Descriptions of formats are based on files of the listed versions.
-`nacre ingest` counts and reports unknown records, and they do not affect other records.
+`src/nacre/readers/`, so do not edit it. The descriptions are based on files of the listed versions, or else on
+documentation. `nacre ingest` counts and reports unknown records. They do not affect other records.
 
-Tools with several formats have several rows. Folders are those of Linux. On macOS and Windows, and if a tool's own
-variable or `$XDG_CONFIG_HOME` is set, nacre uses the corresponding folder. Add other folders with the setting
-`ingest.roots`. To read a format that is missing here, [write an adapter](adapters.md). To read sessions as they grow,
-run the [daemon](daemon.md#follow-sessions).
+A tool with several formats has several rows. The table shows the folders on Linux. On macOS and Windows, and if a
+tool's own variable or `$XDG_CONFIG_HOME` is set, nacre uses the corresponding folder. You can add folders with the
+setting `ingest.roots`. If a format is missing here, [write an adapter](adapters.md). To read sessions while they are
+written, run the [daemon](daemon.md#follow-sessions).
 
 | tool | versions seen | folder | read | not read |
 |---|---|---|---|---|
@@ -32,8 +32,8 @@ run the [daemon](daemon.md#follow-sessions).
 DRIVEN = """
 ## Driven for real
 
-The test suite [runs these hosts](hosts.md#driven-for-real), from connecting them to reading the transcripts that they
-wrote. It found no unknown records. `nacre admin doctor hosts` shows these versions next to the installed one.
+The test suite [connects and runs these hosts](hosts.md#driven-for-real) and then reads their transcripts. It found no
+unknown records. `nacre admin doctor hosts` shows these versions next to the installed version.
 
 | host | in CI | newest | date |
 |---|---|---|---|
@@ -50,12 +50,12 @@ def page() -> str:
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:
-    """Return the rows of a table as Markdown."""
+    """Format rows as a Markdown table."""
     return "".join(f"| {' | '.join(cells)} |\n" for cells in rows)
 
 
 def row(adapter: Adapter) -> tuple[str, ...]:
-    """Return the row of an adapter."""
+    """Return an adapter's row."""
     return (
         adapter.label,
         adapter.versions or "–",
@@ -66,7 +66,7 @@ def row(adapter: Adapter) -> tuple[str, ...]:
 
 
 def place(adapter: Adapter) -> str:
-    """Return the first folder that is searched."""
+    """Return the first folder in which an adapter searches."""
     roots = adapter.roots(Places(Path("/~"), {}, "linux"))
     places = [f"`{(root.folder / root.patterns[0]).as_posix()[1:]}`" for root in roots[:1]]
     return (

@@ -1,12 +1,13 @@
 """Write src/nacre/llm/characters.json: how BERT's uncased models normalise each character.
 
-The data comes from the library ``tokenizers``, so that nacre creates the same tokens without it:
+The data comes from the library ``tokenizers``. With it, nacre creates the same tokens without the
+library:
 
     python -m pip install tokenizers==0.23.3
     python scripts/write_characters.py
 
-Numbers are runs of code points: the distance to the previous run, then the length. Hangul is left out: its syllables
-become their letters.
+Numbers are runs of code points: first the distance to the previous run, then the length. Hangul is
+left out, because its syllables become their letters.
 """
 
 from __future__ import annotations

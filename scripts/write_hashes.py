@@ -1,7 +1,8 @@
-"""Write requirements-hashed.txt: nacre's run-time versions of constraints.txt with the hashes of their wheels.
+"""Write requirements-hashed.txt: the versions that nacre needs to run, with the hashes of their wheels.
 
-For `pip install --require-hashes`. pip reports the packages for every Python and machine of _PYTHONS and _PLATFORMS
-from its configured index. Nothing is installed, and no address is written.
+The versions come from constraints.txt; the file is for `pip install --require-hashes`. pip reports
+the packages for every Python and machine in _PYTHONS and _PLATFORMS from its configured index.
+Nothing is installed, and no address is written.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def pinned() -> list[Requirement]:
 
 
 def hashes(python: str) -> dict[str, str]:
-    """Return the hashes of the wheels for a Python version by name. Raises CalledProcessError."""
+    """Return the hashes of the wheels for a Python version, by package. Raises CalledProcessError."""
     here = {"python_version": python, "python_full_version": f"{python}.0"}
     pins = [pin for pin in pinned() if pin.marker is None or pin.marker.evaluate(here)]
     machine = [word for platform in _PLATFORMS for word in ("--platform", platform)]

@@ -1,4 +1,4 @@
-"""Write the section of docs/json.md on requests from the catalogue; print the page with --show."""
+"""Write the section about requests in docs/json.md from the catalogue. Print the page with --show."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ LIMITS = {
     "minItems": "at least",
     "maxLength": "at most",
 }
-"""Bounds as text. The help describes ``pattern`` and others."""
+"""Bounds as text. Other bounds, such as ``pattern``, are explained in the help."""
 
 
 def page() -> str:
-    """Return the whole page: the part written by hand, then the operations."""
+    """Return the whole page: the manually written part, then the operations."""
     by_hand = PAGE.read_text(encoding="utf-8").partition(HEADING)[0]
     return (
         by_hand
@@ -56,7 +56,7 @@ def page() -> str:
 
 
 def row(operation: Operation) -> tuple[str, str, str, str]:
-    """Return the row of an operation."""
+    """Return an operation's row."""
     return (
         f"`{operation.name}`",
         " ".join([f"{summary_of(operation)}.", *notes(operation)]).replace("|", "\\|"),
@@ -78,7 +78,7 @@ def notes(operation: Operation) -> list[str]:
 
 
 def request(operation: Operation) -> str:
-    """Return the fields of an operation's request."""
+    """Return the fields in an operation's request."""
     schema = SCHEMAS[schema_of(operation.request)["$ref"].rpartition("/")[2]]
     fields = (
         field(name, inner, name in schema["required"], SCHEMAS)
@@ -95,7 +95,7 @@ def result(operation: Operation) -> str:
 
 
 def field(name: str, schema: dict[str, Any], is_required: bool, schemas: dict[str, Any]) -> str:
-    """Return name, type, bounds, default and help of a field."""
+    """Return a field's name, type, bounds, default and help."""
     options = [option for option in schema.get("anyOf", [schema]) if option != {"type": "null"}]
     bounds = [
         f"{word} {option[key]:,}"
@@ -121,7 +121,7 @@ def is_shown(default: Any) -> bool:
 
 
 def kind(schema: dict[str, Any], schemas: dict[str, Any]) -> str:
-    """Return a type as text. Objects shared by requests are linked."""
+    """Return a type as text. Objects that several requests use are linked."""
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         return (
@@ -137,7 +137,7 @@ def kind(schema: dict[str, Any], schemas: dict[str, Any]) -> str:
 
 
 def nested() -> str:
-    """Return the sections of objects in requests and results."""
+    """Return the sections for objects in requests and results."""
     requests = [operation.request for operation in CATALOGUE.values()]
     tops = {str(schema_of(request)["$ref"]).rpartition("/")[2] for request in requests}
     _, requested = msgspec.json.schema_components(requests, schema_hook=json_values.schema_hook)
@@ -154,13 +154,13 @@ def nested() -> str:
 
 
 def schema_of(shape: Any) -> dict[str, Any]:
-    """Return the schema of a request or a result. One with a function in it is any value."""
+    """Return the schema for a request or result. If it contains a function, any value is allowed."""
     found: dict[str, Any] = SHAPES.get(shape, {})
     return found
 
 
 def has_schema(shape: Any) -> bool:
-    """Return False for a type with a function in it."""
+    """Return False for a type that contains a function."""
     try:
         msgspec.json.schema_components([shape], schema_hook=json_values.schema_hook)
     except TypeError:

@@ -1,4 +1,4 @@
-"""Write src/nacre/serve/manifest.py: the module of each operation, and its request if that is in another module."""
+"""Write src/nacre/serve/manifest.py, which lists the modules of operations and requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Write the section of NOTICE on the dashboard's packages, from web/package-lock.json and web/node_modules."""
+"""Write the section about the dashboard's packages in NOTICE, from web/package-lock.json and web/node_modules."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ The built dashboard, nacre/serve/static, contains parts of these npm packages, e
 """
 BEGIN = "Permission is hereby granted"
 MODEL = "preact"
-"""The package whose licence text is printed. The script checks that all texts are the same."""
+"""The package whose licence is printed. The script checks that all licences have the same text."""
 
 
 def bundled() -> dict[str, str]:
-    """Return names and versions of bundled packages: those in the lock that are not only for building."""
+    """Return names and versions of bundled packages: those in the lock file that are not only for building."""
     packages = json.loads((WEB / "package-lock.json").read_text(encoding="utf-8"))["packages"]
     return {
         path.rpartition("node_modules/")[2]: package["version"]
@@ -39,7 +39,7 @@ def is_mit(text: str) -> bool:
 
 
 def section() -> str:
-    """Return the section of NOTICE."""
+    """Return the section for NOTICE."""
     lines = []
     for name, version in bundled().items():
         text = text_of(name)

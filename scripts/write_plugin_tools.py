@@ -1,4 +1,4 @@
-"""Write the tool descriptions of ``nacre mcp`` for the OpenClaw plugin."""
+"""Write descriptions of all tools in ``nacre mcp`` for the OpenClaw plugin."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PATH = Path(__file__).parents[1] / "src" / "nacre" / "hosts" / "plugins" / "open
 
 
 def main() -> None:
-    """Write all tools; the plugin selects some."""
+    """Write all tools. The plugin selects some of them."""
     tools = described(offered(everything=True))
     PATH.write_text(json.dumps(tools, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 

@@ -1,7 +1,7 @@
-"""Write the dashboard's types of requests and results from the catalogue; print them with --show.
+"""Write the dashboard's types for requests and results from the catalogue. Print them with --show.
 
-In requests, fields with a default are optional. Results always have all fields. Values used in both therefore have two
-types; the one for requests is named ``…Input``.
+In requests, fields with a default are optional. In results, all fields are present. A value used in
+both therefore has two types; the one for requests is named ``…Input``.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Schema = dict[str, Any]
 
 
 class Types:
-    """The types of requests or results. ``renamed`` has names that the other side also uses."""
+    """The types of requests or of results. ``renamed`` contains names that both use."""
 
     def __init__(
         self, roots: list[Any], *, are_requests: bool, taken: Mapping[str, Schema] | None = None
@@ -59,7 +59,7 @@ class Types:
         ]
 
     def declarations(self, leave_out: Mapping[str, Schema]) -> list[str]:
-        """Return declarations of types, except those that the other side declares."""
+        """Return declarations for all types, except those in ``leave_out``."""
         return [
             self._declaration(name, schema)
             for name, schema in sorted(self.known.items())

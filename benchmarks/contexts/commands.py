@@ -50,7 +50,6 @@ _PROMPT_CHARACTERS = 76
 
 
 def _render_context(paper: Paper, figures: Sequence[ContextFigures], *, misses: bool) -> None:
-    """Print one line for each mode, and the prompts that went wrong."""
     paper.line(bold("Context"), dim("  of prompts, in percent"))
     rows = [
         (

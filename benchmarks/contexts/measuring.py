@@ -1,7 +1,7 @@
-"""Measure whether agents get the context they need, and none if they need none.
+"""Measure whether agents get the context they need, and no context if they need none.
 
-The prompts follow nacre's example sessions. There are two figures: for the text that a hook adds to the prompt, and for
-that text together with the context from the start of the session.
+The prompts follow nacre's example sessions. There are two figures: for the text that a hook adds to
+the prompt, and for that text together with the context at the start of the session.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from nacre.values.context import ContextBlock, ContextRequest, Moment
 from nacre.values.reports import OnProgress, Progress
 
 _ASKED_ON = datetime(2026, 11, 20, 9, tzinfo=UTC)
-"""Some days after the last example session."""
+"""A time some days after the last example session."""
 
 
 class FollowUp(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A prompt in a folder, and a pattern that matches the memory it needs."""
+    """A prompt, its folder, and a pattern that matches the memory it needs."""
 
     prompt: str
     folder: str
@@ -56,7 +56,7 @@ class Prompts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @frozen
 class PromptResult:
-    """One prompt and its context. ``with_start`` also counts the context from the start of the session."""
+    """A prompt and its context. ``with_start`` also counts the context at the start of the session."""
 
     prompt: str
     is_right: bool
@@ -70,8 +70,8 @@ class PromptResult:
 class ContextFigures:
     """Percentages of prompts, median tokens and milliseconds.
 
-    ``found`` counts context added to the prompt; ``found_in_all`` also counts the start of the session. ``silent`` is
-    the percentage of the prompts that need nothing.
+    ``found`` counts context added to the prompt, ``found_in_all`` also that at the start of the
+    session. ``silent`` is the percentage of prompts that need no memory and get none.
     """
 
     mode: str
@@ -104,7 +104,7 @@ def measure_context(
     alone: bool,
     notify: OnProgress = lambda _: None,
 ) -> ContextFigures:
-    """Ingest the example sessions into a temporary home, and request the context of each prompt."""
+    """Ingest the example sessions into a temporary home, and request context for each prompt."""
     with tempfile.TemporaryDirectory(prefix="nacre-bench-") as folder:
         home = _home(Path(folder), load_embedder, alone=alone)
         try:

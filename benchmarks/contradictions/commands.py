@@ -92,7 +92,7 @@ def claims(run: Run, data: Path | None) -> None:
 )
 @click.option("--data", type=FILE, help="Use other cases in this format.")
 @click.option(
-    "--rules", "only_rules", is_flag=True, help="Use only the rules, even if a model is configured."
+    "--rules", "only_rules", is_flag=True, help="Use only rules, even if a model is configured."
 )
 def judge(run: Run, data: Path | None, only_rules: bool) -> None:
     """Measure how well pairs of memories are judged, by the rules and by the model configured for contradictions."""
@@ -118,7 +118,7 @@ _HEADINGS = (
 
 
 def _render_stale(paper: Paper, result: StaleResult) -> None:
-    """Print figures by phrasing, wrongly ended or merged memories, and the failures."""
+    """Print figures for each phrasing, wrongly ended or merged memories, and the failures."""
     how = f"through {result.through}, {'with' if result.vectors else 'without'} vectors"
     paper.line(bold("Changes"), dim(f"  {how}"))
     rows = [_row(phrasing) for phrasing in (*result.phrasings, totals(result))]
@@ -173,7 +173,6 @@ _OUTCOME_NAMES = {
 
 
 def _render_claims(paper: Paper, result: ClaimResult) -> None:
-    """Print the mean score, and the cases that did not pass."""
     paper.line(bold("Claims"), dim(f"  {result.model}"))
     paper.facts(
         (("score", f"{result.score:.3f}"), ("passed", f"{result.passed} of {len(result.cases)}")),
@@ -183,7 +182,6 @@ def _render_claims(paper: Paper, result: ClaimResult) -> None:
 
 
 def _render_judge(paper: Paper, result: JudgeResult) -> None:
-    """Print the figures of each judge, and the pairs that a judge got wrong."""
     paper.line(bold("Judgements"), dim(f"  {result.pairs} pairs"))
     rows = [
         (

@@ -1,7 +1,8 @@
-"""Measure how well a model extracts claims and judges pairs of memories, compared with the rules.
+"""Measure how well a model extracts claims and judges pairs of memories, compared with rules.
 
-Weights of a claim's score: entity .25, attribute .25, predicate .15, object .25, confidence .1. Weights of a judgement:
-relation .8, confidence .2 (seed facts 1.10). A case passes from .7.
+A claim's score has these weights: entity .25, attribute .25, predicate .15, object .25, confidence
+.1. A judgement's score has: relation .8, confidence .2 (seed facts 1.10). A case passes with .7 or
+more.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ _OUTCOMES = {Relation.SUPERSEDES: Resolution.SUPERSEDED, Relation.DOUBTS: Resolu
 
 
 class Gold(msgspec.Struct, frozen=True):
-    """The expected claim of a memory."""
+    """The claim that is expected for a memory."""
 
     entity: str
     attribute: str
@@ -72,7 +73,7 @@ class Gold(msgspec.Struct, frozen=True):
 
 
 class ClaimCase(msgspec.Struct, frozen=True):
-    """A memory, the known entities, its claim (``None`` if it has none), and other answers that are right."""
+    """A memory, the known entities, the expected claim (``None`` if there is none), and other right answers."""
 
     id: str
     kind: Kind
@@ -95,7 +96,7 @@ class Side(msgspec.Struct, frozen=True):
 
 
 class PairCase(msgspec.Struct, frozen=True):
-    """Two memories, their relation and its reason, and the expected range of confidence."""
+    """Two memories, how they are related and why, and the expected range of confidence."""
 
     id: str
     why: str
@@ -106,13 +107,13 @@ class PairCase(msgspec.Struct, frozen=True):
 
 
 class ClaimData(msgspec.Struct, frozen=True):
-    """A data file of the claims benchmark."""
+    """A data file for the claims benchmark."""
 
     cases: tuple[ClaimCase, ...]
 
 
 class PairData(msgspec.Struct, frozen=True):
-    """A data file of the judge benchmark."""
+    """A data file for the judge benchmark."""
 
     cases: tuple[PairCase, ...]
 
@@ -129,7 +130,7 @@ class CaseResult:
 
 @frozen
 class ClaimResult:
-    """A run over all claims: the mean score, the number that passed, and each case."""
+    """The results for all claims: mean score, number that passed, and each case."""
 
     model: str
     score: float
@@ -139,9 +140,9 @@ class ClaimResult:
 
 @frozen
 class Judges:
-    """The figures of one judge: the numbers of right relations and of right outcomes.
+    """One judge's figures: how many relations and outcomes were right.
 
-    ``wrongly_ended`` counts memories that it would have superseded although they still hold.
+    ``wrongly_ended`` counts memories that are still true but would have been superseded.
     """
 
     name: str
@@ -154,9 +155,9 @@ class Judges:
 
 @frozen
 class Judged:
-    """One judge's verdict on a pair: relation, confidence (``None`` for rules), explanation and outcome.
+    """One judge's verdict about a pair: relation, confidence (``None`` for rules), explanation and outcome.
 
-    Only models have a ``score``. ``problem`` describes what went wrong, if anything.
+    Only models have a ``score``. ``problem`` describes what was wrong, if anything.
     """
 
     judge: str
@@ -170,7 +171,7 @@ class Judged:
 
 @frozen
 class PairResult:
-    """One pair: its purpose, the right relation and outcome, and each judge's verdict."""
+    """A pair: its purpose, the right relation and outcome, and each judge's verdict."""
 
     id: str
     why: str
@@ -181,7 +182,7 @@ class PairResult:
 
 @frozen
 class JudgeResult:
-    """A run over all pairs: figures of the rules and of the model (if any), and each pair's verdicts."""
+    """The results for all pairs: figures for the rules and the model (if any), and the verdicts about each pair."""
 
     pairs: int
     judges: tuple[Judges, ...]
@@ -191,7 +192,10 @@ class JudgeResult:
 def measure_claims(
     data: ClaimData, model: LanguageModel, notify: OnProgress = lambda _: None
 ) -> ClaimResult:
-    """Have a model extract every claim. Unusable answers score 0. Raises UnavailableError, ModelRefusedError."""
+    """Let a model extract every claim. Answers that cannot be used score 0.
+
+    Raises UnavailableError, ModelRefusedError.
+    """
     results = []
     for at, case in enumerate(data.cases, 1):
         memory = _memory(case.id, Side(case.text, date(2026, 5, 20), case.kind))
@@ -251,7 +255,7 @@ def _object_score(came: str, expected: str) -> float:
 def measure_judge(
     data: PairData, model: LanguageModel | None, notify: OnProgress = lambda _: None
 ) -> JudgeResult:
-    """Judge every pair by the rules, and by the model if there is one. Raises UnavailableError, ModelRefusedError."""
+    """Judge every pair by rules, and by a model if there is one. Raises UnavailableError, ModelRefusedError."""
     cases = []
     for at, case in enumerate(data.cases, 1):
         earlier, later = _sides(case)

@@ -1,7 +1,8 @@
 """Measure whether changed facts replace the outdated ones, and nothing else.
 
-The data has planted changes in six phrasings, look-alikes that change nothing, and pairs with the same or different
-meaning. They are stored in a temporary home, ordered by date. Then the questions are asked.
+The data contains changes in six phrasings, look-alikes that change nothing, and pairs of statements
+with the same or different meanings. They are stored in a temporary home in the order of their
+dates. Then the questions are asked.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ from nacre.values.recall import Filter, RecallQuery
 from nacre.values.reports import OnProgress, Progress
 
 _LIMIT = 5
-"""Maximum hits for each question."""
+"""Maximum number of hits for each question."""
 
 _FIRST_DAY = date(2025, 1, 1)
 
 
 @frozen
 class Statement:
-    """One statement of the data."""
+    """A statement in the data."""
 
     text: str
     kind: Kind = Kind.FACT
@@ -48,7 +49,7 @@ class Statement:
 
 @frozen
 class Change:
-    """A planted change: the old and the new fact, related statements, and questions."""
+    """A change: the old and the new fact, related statements, and questions."""
 
     id: str
     phrasing: str
@@ -61,7 +62,7 @@ class Change:
 
 @frozen
 class LookAlike:
-    """Two statements that look like a change. ``expects`` lists which must stay: both, new-or-both or either."""
+    """Two statements that look like a change. ``expects`` says which must stay: both, new-or-both or either."""
 
     id: str
     why: str
@@ -73,7 +74,7 @@ class LookAlike:
 
 @frozen
 class Twins:
-    """Two statements with the same meaning (``True``), another (``False``), or a common subject (``"related"``)."""
+    """Two statements with the same meaning (``True``), different meanings, or a common subject (``"related"``)."""
 
     id: str
     a: Statement
@@ -83,7 +84,7 @@ class Twins:
 
 @frozen
 class StaleData:
-    """A data file of the benchmark."""
+    """A data file for the benchmark."""
 
     changes: tuple[Change, ...]
     lookalikes: tuple[LookAlike, ...] = ()
@@ -92,7 +93,7 @@ class StaleData:
 
 @frozen
 class Failure:
-    """A failure: its type, its case, and the two statements."""
+    """A failure: its type, the case, and the two statements."""
 
     what: str
     id: str
@@ -103,11 +104,12 @@ class Failure:
 
 @frozen
 class PhrasingResult:
-    """Figures of the changes in one phrasing.
+    """Figures for the changes in one phrasing.
 
-    ``changes``, of which ``superseded`` replaced the old memory and ``doubted`` only marked it. ``past`` counts changes
-    whose old memory is found for the day before. Among the first five hits of ``questions``: ``stale`` counts the old
-    memory, ``found`` the new one, ``marked`` old memories marked as possibly outdated. ``first``: the old memory was
+    Of all ``changes``, ``superseded`` replaced the old memory and ``doubted`` only marked it.
+    ``past`` counts changes whose old memory is found for the day before. For ``questions``, the
+    first five hits count: ``stale`` if they contain the old memory, ``found`` the new one,
+    ``marked`` an old memory marked as possibly outdated. ``first`` counts old memories that were
     the first hit.
     """
 
@@ -132,16 +134,16 @@ class Rate:
 
     @property
     def percent(self) -> float:
-        """The percentage; 0 if the total is 0."""
         return round(100 * self.count / self.of, 1) if self.of else 0.0
 
 
 @frozen
 class StaleResult:
-    """The result of a run.
+    """The results of a run.
 
-    ``wrong_*`` count memories that were superseded or dropped although they still hold, ``doubted_*`` those that were
-    marked. No questions are asked about these, so the marked ones are an upper bound of wrong warnings.
+    ``wrong_*`` counts memories that were superseded or dropped although they are still true,
+    ``doubted_*`` those that were marked. No questions are asked about them, so the marked ones are
+    an upper bound for wrong warnings.
     """
 
     through: str
@@ -159,7 +161,7 @@ class StaleResult:
 
 
 Kept = dict[str, Memory]
-"""The memory of each statement by its key. A repeated statement has the older memory."""
+"""The memory for each statement, by the statement's key. A repeated statement has the older memory."""
 
 
 def measure(
@@ -170,7 +172,7 @@ def measure(
     through: str = "store",
     notify: OnProgress = lambda _: None,
 ) -> StaleResult:
-    """Store all statements in an empty folder, through the service layer or ``sessions``, and ask the questions."""
+    """Store all statements in an empty folder, directly or through ``sessions``, and ask the questions."""
     clock = _Clock()
     settings = load_settings(
         folder / "home", {"HOME": str(folder), **({} if load_embedder else _NO_MODEL)}
@@ -205,7 +207,6 @@ def _loaded(load_embedder: Callable[[], Embedder] | None) -> Embedder:
 
 
 def _statements(data: StaleData) -> list[tuple[str, Statement]]:
-    """Return all statements with their keys, ordered by date."""
     statements: list[tuple[str, Statement]] = []
     for change in data.changes:
         statements += [(f"{change.id}/old", _in(change.project, change.old))]
@@ -258,7 +259,7 @@ def _fill_by_store(
 def _fill_by_sessions(
     context: Home, clock: _Clock, statements: Sequence[tuple[str, Statement]], notify: OnProgress
 ) -> Kept:
-    """Write one session for each statement and ingest them together. Statements that are not extracted are left out."""
+    """Write a session for each statement and ingest all of them. Statements that are not extracted are left out."""
     folder = context.settings.home.parent / "transcripts"
     folder.mkdir()
     clock.moment = datetime.combine(statements[-1][1].date, datetime.max.time(), UTC)
@@ -397,7 +398,7 @@ def _doubts(newer: Memory, older: Memory) -> bool:
 def _asked(
     context: Home, question: str, project: str, day: date | None = None
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the ids of the hits, and of the hits that are marked as possibly outdated."""
+    """Return the ids of the hits, and of those hits that are marked as possibly outdated."""
     query = RecallQuery(
         question, Filter(projects=(project,), as_of=day), limit=_LIMIT, update=False
     )
@@ -412,7 +413,7 @@ def _is_active(memory: Memory) -> bool:
 
 
 def _is_wrong(look: LookAlike, kept: Kept, failures: list[Failure]) -> bool:
-    """Return True if a look-alike was superseded or dropped although it holds."""
+    """Return True if a memory from a look-alike was superseded or dropped although it is still true."""
     first, second = kept[f"{look.id}/old"], kept[f"{look.id}/new"]
     both = first.id != second.id and _is_active(first) and _is_active(second)
     fine = both or (look.expects == "either" and (_is_active(first) or _is_active(second)))
@@ -460,7 +461,7 @@ def _merged(same: Any, pairs: Sequence[Twins], kept: Kept, failures: list[Failur
 
 
 def totals(result: StaleResult) -> PhrasingResult:
-    """Return the sums over all phrasings."""
+    """Return the totals for all phrasings."""
     total = PhrasingResult("all")
     for phrasing in result.phrasings:
         total = replace(

@@ -19,7 +19,7 @@ from nacre.cli.command import Paper, Run, bold, command, dim
 def dreams(run: Run, data: Path | None) -> None:
     """Measure dreams over a year of memories: by rules, and with writers that are right, wrong or malicious.
 
-    Works in a temporary folder without a model; nothing is written to your home.
+    Works in a temporary folder without a model. Nothing is written to your home.
     """
     cases = load_cases(data, "dreams", DreamData)
     with workspace(run) as (place, notify):

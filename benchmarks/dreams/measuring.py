@@ -34,7 +34,7 @@ _FIRST = datetime(2025, 1, 1, 12, tzinfo=UTC)
 
 @frozen
 class Kept:
-    """A memory of the data, stored on a ``day`` of the year."""
+    """A memory in the data. It is stored on a ``day`` of the year."""
 
     id: str
     day: int
@@ -48,7 +48,7 @@ class Kept:
 
 @frozen
 class Question:
-    """A later question, the memories that answer it, and those that are outdated by then."""
+    """A question, the memories that answer it, and those that are outdated by then."""
 
     ask: str
     answer_ids: tuple[str, ...]
@@ -57,7 +57,7 @@ class Question:
 
 @frozen
 class Labels:
-    """Groups with the same meaning, and pairs that must stay apart, each with a reason."""
+    """Groups of memories with the same meaning, and pairs that must not be merged, each with a reason."""
 
     same: tuple[tuple[str, ...], ...]
     distinct: tuple[tuple[str, str, str], ...]
@@ -68,7 +68,7 @@ class Labels:
 
 @frozen
 class Year:
-    """A team's memories of a year with their labels."""
+    """A team's memories in one year, with their labels."""
 
     name: str
     memories: tuple[Kept, ...]
@@ -77,16 +77,16 @@ class Year:
 
 @frozen
 class DreamData:
-    """A data file of the benchmark."""
+    """A data file for the benchmark."""
 
     years: tuple[Year, ...]
 
 
 @frozen
 class RecallFigures:
-    """Percentages of questions: answer first, answer among five hits, outdated memory among five hits.
+    """Percentages of questions with the answer first, the answer among five hits, or an outdated memory among them.
 
-    ``memories`` counts active memories, ``characters`` their text.
+    ``memories`` counts active memories, ``characters`` the length of their text.
     """
 
     first: float
@@ -100,10 +100,11 @@ class RecallFigures:
 class DreamResult:
     """The effect of one writer's dreams on a year.
 
-    Of ``merges``, ``wrong`` joined different meanings. ``pairs`` of the ``repeated`` pairs were merged. ``ends`` counts
-    ended ``outdated`` memories, ``wrong_ends`` others. ``refused`` proposals include ``refused_right`` right merges.
-    ``lost`` memories are neither active nor retired, or have words from no plan; ``planted`` ones contain the writer's
-    injected order. ``is_undone``: undoing everything restores every file exactly.
+    Of ``merges``, ``wrong`` joined different meanings. Of the ``repeated`` pairs, ``pairs`` were
+    merged. ``ends`` counts ended memories that were ``outdated``, ``wrong_ends`` others.
+    ``refused`` proposals include ``refused_right`` right merges. ``lost`` memories are neither
+    active nor retired, or contain words from no plan; ``planted`` ones contain the instruction that
+    the writer added. ``is_undone`` is True if undoing everything restores every file exactly.
     """
 
     year: str
@@ -128,7 +129,7 @@ class DreamResult:
 def measure(
     data: DreamData, folder: Path, notify: OnProgress = lambda _: None
 ) -> list[DreamResult]:
-    """Dream over each year with each writer, in separate homes."""
+    """Run dreams over each year with each writer, in separate homes."""
     embedder = load_minilm()
     runs = [(year, way) for year in data.years for way in WAYS]
     results = []
@@ -188,7 +189,7 @@ def _dreamt(year: Year, way: str, folder: Path, embedder: Embedder) -> DreamResu
 
 
 def _stored(home: Home, year: Year, clock: _Clock) -> dict[str, str]:
-    """Store the year's memories. Return ids of the data by ids of memories."""
+    """Store the year's memories. Return the data's id for each memory's id."""
     ids: dict[str, str] = {}
     with home.change("import") as change, change.transaction():
         for entry in sorted(year.memories, key=lambda entry: entry.day):
@@ -212,7 +213,7 @@ def _stored(home: Home, year: Year, clock: _Clock) -> dict[str, str]:
 
 
 def _nights(home: Home, clock: _Clock, tier: int) -> list[DreamReport]:
-    """Run dreams a week apart until one has nothing to do."""
+    """Run dreams one week apart until a dream has nothing to do."""
     reports = []
     for _ in range(_NIGHTS):
         clock.moment += _BETWEEN
@@ -280,7 +281,7 @@ def _is_right(step: Step, ids: Mapping[str, str], group_of: Mapping[str, int]) -
 
 
 def _absorbed(steps: Iterable[Step]) -> dict[str, list[str]]:
-    """Return the memories merged into each kept memory, including itself."""
+    """Return which memories were merged into each kept memory, including itself."""
     absorbed: dict[str, list[str]] = {}
     for step in steps:
         into = step.into or ""
@@ -321,7 +322,7 @@ def _asked(
 
 
 def _lost(home: Home, year: Year, ids: Mapping[str, str], steps: Sequence[Step]) -> int:
-    """Count memories that are neither active nor retired, or have words from no plan."""
+    """Count memories that are neither active nor retired, or contain words from no plan."""
     reworded = {ids[step.into or ""] for step in steps if step.words}
     present = {
         ids[memory.id]: memory.content for memory in home.memories.everything() if memory.id in ids

@@ -28,15 +28,15 @@ from nacre_extras.speed import describe
 @click.option(
     "--labels",
     type=FOLDER,
-    help="Folder of labels (default: the bundled sessions).",
+    help="Folder with labels (default: the bundled sessions).",
 )
 @click.option(
     "--transcripts",
     type=FOLDER,
-    help="Folder of the sessions (default: the folder of labels).",
+    help="Folder with the sessions (default: the folder with labels).",
 )
 @click.option(
-    "--sessions", type=TEXT, help="Only these sessions: names of labels, separated by commas."
+    "--sessions", type=TEXT, help="Only the sessions with these label names, separated by commas."
 )
 @click.option(
     "--memories",

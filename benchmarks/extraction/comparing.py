@@ -20,7 +20,7 @@ Record = Mapping[str, Any]
 
 @frozen
 class Change:
-    """A figure before and now."""
+    """The earlier and the current value of a figure."""
 
     name: str
     before: float | None
@@ -40,13 +40,12 @@ class SessionChange:
 
 @frozen
 class Changes:
-    """Changes over all sessions in both measurements, and in each session."""
+    """Changes in total, and in each session that both measurements have."""
 
     overall: tuple[Change, ...]
     sessions: tuple[SessionChange, ...]
 
     def record(self) -> dict[str, Any]:
-        """Return the changes as JSON."""
         return asdict(self)
 
 
@@ -57,7 +56,6 @@ class Figures:
     record: Record
 
     def changes_to(self, now: Record) -> Changes:
-        """Return the changes since this measurement."""
         overall = tuple(
             Change(name, self.record[part].get(name), now[part].get(name))
             for part, names in (
@@ -84,7 +82,7 @@ class Figures:
 
 
 def read_figures(file: Path) -> Figures:
-    """Read the output of ``--save`` or ``--json``. Raises InvalidInputError."""
+    """Read figures written by ``--save`` or ``--json``. Raises InvalidInputError."""
     try:
         record = json.loads(file.read_text(encoding="utf-8"))
         missing = {"overall", "sessions", "fixtures", "fixtures_overall"} - set(record)

@@ -1,4 +1,4 @@
-"""Credit memories with labels: as many labels as possible, heavy ones first."""
+"""Assign memories to labels: to as many labels as possible, and first to those with the highest weight."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 CAPACITY = 2
-"""Maximum labels credited to one memory, so that one long memory cannot match everything."""
+"""Maximum number of labels for one memory, so that one long memory cannot match everything."""
 
 
 def assign_credit(weights: Sequence[float], matches: Sequence[Sequence[int]]) -> dict[int, int]:
-    """Return the memory of each credited label. ``matches`` has the matching memories of each label.
+    """Return the memory for each label that has one. ``matches`` contains the memories that match each label.
 
-    This is Kuhn's algorithm with augmenting paths, with two labels for each memory. Labels are in the order of
-    assignment. Memories with most room are tried first, so that fewer memories count as repetitions.
+    This is Kuhn's algorithm with augmenting paths, with at most two labels for each memory. Labels
+    are assigned in the given order. Memories that can take most labels are tried first, so that
+    fewer memories count as repetitions.
     """
     ledger = _Ledger(matches)
     for label in sorted(range(len(weights)), key=lambda at: -weights[at]):
@@ -28,7 +29,7 @@ class _Ledger:
         self.memory_of: dict[int, int] = {}
 
     def settle(self, label: int, visited: set[int]) -> bool:
-        """Credit a label to a memory; move other labels if that makes room."""
+        """Assign a label to a memory. Other labels are moved if that makes room."""
         for memory in sorted(self.matches[label], key=lambda at: len(self.labels_of[at])):
             if memory in visited:
                 continue

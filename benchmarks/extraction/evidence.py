@@ -1,4 +1,4 @@
-"""Quotations of the evidence of labels, to show with missed labels."""
+"""Quotations from the evidence for labels, shown with missed labels."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TIME = re.compile(r"(?:queued )?(\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d)?)")
 
 
 class Quoting:
-    """Finds text in a transcript by turn id, line of the file, time, or number of the owner's turn."""
+    """Finds text in a transcript by turn id, line number, time, or number of the user's turn."""
 
     def __init__(self, context: Home, file: Path) -> None:
         self._context = context
@@ -33,7 +33,7 @@ class Quoting:
 
     def _turn(self, place: str) -> str | None:
         if owner := _OWNER.fullmatch(place):
-            # a command run by the owner is a turn with a call
+            # a command run by the user is a turn with a call
             texts = [
                 turn.text
                 for turn in self._turns
@@ -72,7 +72,7 @@ def _is_at(turn: Turn, time: str) -> bool:
 
 
 def _longest(line: str) -> str:
-    """Return the longest text in a JSON record, or a line that is not JSON."""
+    """Return the longest text in a JSON record, or the line if it is not JSON."""
     try:
         return max(_texts(json.loads(line)), key=len, default="")
     except ValueError:
@@ -80,7 +80,6 @@ def _longest(line: str) -> str:
 
 
 def _texts(value: Any) -> list[str]:
-    """Return all texts in a record."""
     if isinstance(value, str):
         return [value]
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()

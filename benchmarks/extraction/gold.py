@@ -1,4 +1,4 @@
-"""A language model that answers with the labels, to measure losses after the model."""
+"""A language model that answers with the labels. It shows what is lost after the model."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _KNOWN_CHARACTERS = 150
 
 @frozen
 class _Shown:
-    """A turn as shown in a prompt."""
+    """A turn as a prompt shows it."""
 
     number: int
     speaker: str
@@ -40,20 +40,19 @@ class _Shown:
 class GoldModel:
     """A LanguageModel that answers with the statements whose evidence is in the prompt.
 
-    It cites a label's trusted turns, and quotes the sentence with the most words in common with the statement,
-    preferably the owner's.
+    It cites a label's trusted turns. It quotes the sentence that shares most words with the
+    statement, preferably from the owner.
     """
 
     def __init__(self) -> None:
         self.name = f"{NAME}:1"
         self.evidence: Mapping[str, Sequence[tuple[Label, Sequence[str]]]] = {}
-        """Quoted evidence of each label, by session."""
+        """Quoted evidence for each label, by session."""
         self.capabilities = Capabilities(
             window=1_000_000, output=16_000, answers="schema", price=Price(), known=True
         )
 
     def complete(self, prompt: Prompt) -> Completion:
-        """Answer with the labels whose evidence is in the prompt."""
         if prompt.name == "verdicts":
             return self._compared(prompt)
         shown = _shown(prompt.text)
@@ -85,7 +84,7 @@ class GoldModel:
 def gold_evidence(
     context: Home, group: Iterable[Labelled], files: Mapping[str, Path]
 ) -> dict[str, list[tuple[Label, list[str]]]]:
-    """Return the quoted evidence of each label of ingested sessions, by slug."""
+    """Return the quoted evidence for each label of ingested sessions, by slug."""
     evidence = {}
     for item in group:
         quoting = Quoting(context, files[item.slug])
@@ -97,7 +96,7 @@ def gold_evidence(
 
 
 def as_kept(labelled: Sequence[Labelled]) -> list[Kept]:
-    """Return the statements of labels as memories, as a perfect model would store them."""
+    """Return the labels' statements as memories, as a perfect model would store them."""
     return [
         Kept(
             kind=label.kinds[0],

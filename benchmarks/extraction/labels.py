@@ -1,7 +1,8 @@
-"""Labels written by people: what should be learned from a session.
+"""Labels written by people, which say what should be learned from a session.
 
-In nacre's own format ``session`` is an object, and labels have ``content_terms``. In agenr's fixtures ``session`` is a
-name, and expectations have ``subject_contains``. ``benchmarks/README.md`` describes both.
+In nacre's own format, ``session`` is an object, and labels have ``content_terms``. In agenr's
+fixtures, ``session`` is a name, and expectations have ``subject_contains``.
+``benchmarks/README.md`` describes both.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ _MARK = '"must_extract"'
 class Label:
     """A fact that should be learned.
 
-    A memory matches if it has a term of every one of the ``groups``. ``importance`` is the sensible range, inclusive.
-    ``weight`` is 1 for required labels and less for optional ones.
+    A memory matches if it contains a term from each of the ``groups``. ``importance`` is the
+    sensible range, including both ends. ``weight`` is 1 for required labels and less for optional
+    ones.
     """
 
     kinds: tuple[str, ...]
@@ -38,7 +40,7 @@ class Label:
 
 @frozen
 class Expectation:
-    """An expectation of an agenr fixture. ``most`` is the optional upper bound of the importance."""
+    """An expectation in an agenr fixture. ``most`` is the maximum importance, if any."""
 
     kind: str
     subject: str
@@ -50,7 +52,7 @@ class Expectation:
 
 @frozen
 class Skip:
-    """A pattern of memories that must not be stored, and the reason."""
+    """A pattern for memories that must not be stored, and the reason."""
 
     pattern: re.Pattern[str]
     reason: str
@@ -58,10 +60,10 @@ class Skip:
 
 @frozen
 class Labelled:
-    """A labelled session. It has either ``labels`` or ``expectations``.
+    """A labelled session, with either ``labels`` or ``expectations``.
 
-    ``least`` and ``most`` bound the sensible number of memories. ``ceiling`` is the highest allowed importance.
-    ``names`` are possible names of the session's file, the most specific first.
+    ``least`` and ``most`` are the sensible range for the number of memories. ``ceiling`` is the
+    maximum importance. ``names`` are possible names of the session's file, most specific first.
     """
 
     slug: str
@@ -80,9 +82,9 @@ class Labelled:
 
 
 def load_labels(folder: Path, only: Collection[str] = ()) -> list[Labelled]:
-    """Read all labelled sessions below a folder. Raises NotFoundError, InvalidInputError.
+    """Read all labelled sessions in a folder and its subfolders. Raises NotFoundError, InvalidInputError.
 
-    A slug is the name of the label's file, or its relative path if two files share a name.
+    A slug is the name of the label's file, or its relative path if two files have the same name.
     """
     sessions = [read_labels(path) for path in sorted(folder.rglob("*.json")) if _is_label(path)]
     if not sessions:
@@ -107,7 +109,7 @@ def load_labels(folder: Path, only: Collection[str] = ()) -> list[Labelled]:
 
 
 def read_labels(path: Path) -> Labelled:
-    """Read a file of labels. Raises InvalidInputError with the reason."""
+    """Read a file with labels. Raises InvalidInputError with the reason."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
         return (
@@ -124,7 +126,7 @@ def read_labels(path: Path) -> Labelled:
 
 
 def _is_label(path: Path) -> bool:
-    """Return True for labels. Transcripts in the same folder may be JSON too."""
+    """Return True if a JSON file contains labels. Transcripts in the same folder can be JSON, too."""
     return path.is_file() and _MARK in path.read_text(encoding="utf-8", errors="replace")
 
 
@@ -198,7 +200,7 @@ def _read_expectation(item: Mapping[str, Any]) -> Expectation:
 
 
 def _loose(pattern: str) -> re.Pattern[str]:
-    """Compile agenr's pattern: case-insensitive, literal if it is not a regular expression."""
+    """Compile a pattern from agenr. It is case-insensitive, and literal if it is not a regular expression."""
     try:
         return re.compile(pattern, re.IGNORECASE)
     except re.error:

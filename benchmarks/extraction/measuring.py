@@ -37,7 +37,7 @@ from nacre.values.recall import Filter
 from nacre.values.reports import OnProgress
 
 OWNER = '["4801357"]'
-"""The owner's id in the chats of the labelled sessions, for the setting ``owner.identities``."""
+"""The user's id in the chats of the labelled sessions, for the setting ``owner.identities``."""
 
 _PAGE = 1000
 _DEVMEMBENCH = "devmembench"
@@ -48,8 +48,9 @@ _NO_FILE = "the transcript does not exist"
 class ExtractionResult:
     """The result of a measurement.
 
-    ``unread`` has the reasons why sessions count as empty. ``unassigned`` memories belong to no labelled session;
-    ``unknown_kinds`` have a kind that does not exist. ``quotes`` has the quoted evidence of labels by slug and place.
+    ``unread`` contains the reasons why sessions count as empty. ``unassigned`` counts memories that
+    belong to no labelled session, ``unknown_kinds`` those with a kind that does not exist.
+    ``quotes`` contains the quoted evidence for labels by slug and place.
     """
 
     sessions: tuple[SessionScore, ...]
@@ -65,7 +66,7 @@ class ExtractionResult:
 
     @property
     def score(self) -> float:
-        """The mean of all scores including fixtures, from 0 to 1."""
+        """The mean of all scores, including fixtures, from 0 to 1."""
         scores = [score.score for score in self.sessions] + [
             score.composite for score in self.fixtures
         ]
@@ -84,9 +85,9 @@ def measure(
 ) -> ExtractionResult:
     """Ingest the sessions into homes in ``folder`` and score the memories. Raises NotFoundError if there are none.
 
-    Labelled sessions share a home, as in production, so that a fact is learned only once. With ``apart``, and for
-    fixtures as in agenr, every session has its own home. The language ``model``, if any, extracts from all sessions;
-    ``scripted-gold`` answers with the labels.
+    Labelled sessions share a home, as in production, so that a fact is learned only once. With
+    ``apart``, and for fixtures as in agenr, every session has its own home. The language ``model``,
+    if any, extracts from all sessions; ``scripted-gold`` answers with the labels.
     """
     files = _files(labelled, transcripts, folder)
     if not files:
@@ -115,7 +116,7 @@ def measure(
 
 
 def _open(home: Path, *, vectors: bool, model: str | None, gold: GoldModel | None) -> Home:
-    """Open a new home. A named model uses the configuration of the caller's home, without a budget."""
+    """Open a new home. If a model is named, the caller's configuration is used, without a budget."""
     environ = {
         "HOME": str(home),
         "NACRE_OWNER_IDENTITIES": OWNER,
@@ -141,7 +142,6 @@ def _open(home: Path, *, vectors: bool, model: str | None, gold: GoldModel | Non
 def _groups(
     labelled: Sequence[Labelled], files: Mapping[str, Path], *, apart: bool
 ) -> Iterator[list[Labelled]]:
-    """Yield the sessions of each home."""
     there = [item for item in labelled if item.slug in files]
     together = [item for item in there if not (apart or item.is_fixture)]
     if together:
@@ -152,7 +152,7 @@ def _groups(
 def _ingest(
     context: Home, files: Mapping[str, Path], notify: OnProgress, *, learns: bool = True
 ) -> dict[str, str]:
-    """Ingest sessions. Return the reasons why sessions could not be read. Vectors of turns are not needed here."""
+    """Ingest sessions. Return why sessions could not be read. Turns get no vectors."""
     options = IngestOptions(
         paths=tuple(files.values()), remember_paths=False, vectors=False, extract=learns
     )
@@ -211,7 +211,7 @@ def read_memories(file: Path) -> list[Kept]:
 
 
 def _from_json(item: Mapping[str, Any]) -> Kept:
-    source = item.get("source") or item  # of nacre, or as the reference scorer has it
+    source = item.get("source") or item  # as in nacre, or as in the reference scorer
     return Kept(
         kind=str(item.get("kind")),
         subject=str(item.get("subject") or ""),
@@ -230,7 +230,6 @@ def _strings(value: object) -> tuple[str, ...]:
 
 
 def _files(labelled: Sequence[Labelled], transcripts: Path, folder: Path) -> dict[str, Path]:
-    """Return the transcript of each session that has one."""
     below = sorted(path for path in transcripts.rglob("*") if path.is_file())
     files: dict[str, Path] = {}
     for item in labelled:
@@ -245,7 +244,7 @@ def _files(labelled: Sequence[Labelled], transcripts: Path, folder: Path) -> dic
 
 
 def _locate(item: Labelled, transcripts: Path, below: Sequence[Path]) -> Path | None:
-    """Find a transcript by relative path, by file name, or by slug."""
+    """Find a transcript by its relative path, its file name, or its slug."""
     for folder in (transcripts, item.path.parent, item.path.parent.parent):
         for name in item.names:
             if (folder / name).is_file() and folder / name != item.path:
@@ -259,7 +258,7 @@ def _locate(item: Labelled, transcripts: Path, below: Sequence[Path]) -> Path | 
 
 
 def _written(item: Labelled, below: Sequence[Path], folder: Path) -> Path | None:
-    """Write a session of DevMemBench, which has all sessions in one file, as a separate transcript."""
+    """Write a DevMemBench session, which shares a file with all others, as a separate transcript."""
     suites = {
         path.parent.parent for path in below if path.parts[-2:] == (_DEVMEMBENCH, "sessions.json")
     }
@@ -276,7 +275,6 @@ def _written(item: Labelled, below: Sequence[Path], folder: Path) -> Path | None
 
 
 def _active(context: Home) -> list[Memory]:
-    """Return all memories that ``nacre list`` shows."""
     memories: list[Memory] = []
     while True:
         page, number = list_active(context, Filter(), limit=_PAGE, offset=len(memories))
@@ -286,7 +284,6 @@ def _active(context: Home) -> list[Memory]:
 
 
 def _kept(memory: Memory, slugs: Mapping[str, str]) -> Kept:
-    """Return a memory with the slug of its session."""
     file, session = memory.source.file or "", memory.source.session
     return Kept(
         kind=memory.kind.value,
@@ -302,7 +299,7 @@ def _kept(memory: Memory, slugs: Mapping[str, str]) -> Kept:
 def _assign(
     kept: Sequence[Kept], labelled: Sequence[Labelled]
 ) -> tuple[dict[str, list[Kept]], int]:
-    """Return the memories of each session, and the number that belong to none."""
+    """Return the memories for each session, and the number of memories that belong to none."""
     kept_of: dict[str, list[Kept]] = {item.slug: [] for item in labelled}
     names = sorted(
         (
@@ -331,7 +328,7 @@ def _assign(
 
 
 def _by_name(file: str, names: Sequence[tuple[str, str]]) -> str | None:
-    """Return the session of a file: by the longest matching end of its path, or by a unique file name."""
+    """Return the session for a file, by the longest matching end of its path, or by a unique file name."""
     slug = next((slug for name, slug in names if file == name or file.endswith(f"/{name}")), None)
     own = file.rpartition("/")[2]
     slugs = {slug for name, slug in names if name.rpartition("/")[2] == own}
@@ -341,7 +338,6 @@ def _by_name(file: str, names: Sequence[tuple[str, str]]) -> str | None:
 def _quotations(
     labelled: Sequence[Labelled], files: Mapping[str, Path], context: Home
 ) -> dict[tuple[str, str], str]:
-    """Return the quoted evidence of labels."""
     quotes: dict[tuple[str, str], str] = {}
     for item in labelled:
         if any(label.evidence for label in item.labels):

@@ -1,4 +1,4 @@
-"""Reports of the extraction benchmark: terminal, Markdown and JSON."""
+"""Reports of the extraction benchmark for the terminal, and as Markdown and JSON."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ NOTE = (
 
 @frozen
 class Table:
-    """A titled table; its first row is the header. ``drop`` names the columns to omit on narrow terminals."""
+    """A table with a title. Its first row is the header. ``drop`` names columns to omit on narrow terminals."""
 
     title: str
     rows: Sequence[Sequence[str]]
     drop: tuple[str, ...] = ("long", "any kind", "must", "dup", "sessions")
 
     def narrowed(self) -> tuple[list[list[Cell]], list[int]]:
-        """Return the rows for a terminal, with names last because they may be cut, and the columns to omit."""
+        """Return the rows for a terminal and the columns to omit. Names come last because they can be cut."""
         names, *rows = [[*row[1:], row[0]] for row in self.rows]
         dropped = [names.index(name) for name in self.drop if name in names]
         return [[dim(name) for name in names], *(list[Cell](row) for row in rows)], dropped
@@ -63,7 +63,7 @@ class Table:
 
 @frozen
 class Finding:
-    """A statement with explanatory lines."""
+    """A statement, and lines that explain it."""
 
     statement: str
     details: tuple[str, ...] = ()
@@ -71,7 +71,7 @@ class Finding:
 
 @frozen
 class Chapter:
-    """The findings of one session by topic."""
+    """The findings about one session, by topic."""
 
     title: str
     description: str
@@ -79,7 +79,7 @@ class Chapter:
 
 
 def render_extraction(paper: Paper, result: ExtractionResult, *, misses: bool) -> None:
-    """Print the tables, and the findings with ``misses``."""
+    """Print the tables. With ``misses``, also print the findings."""
     for table in tables(result):
         paper.heading(table.title)
         rows, drop = table.narrowed()
@@ -123,7 +123,7 @@ def as_markdown(result: ExtractionResult, commit: str | None) -> str:
 
 
 def tables(result: ExtractionResult) -> Iterator[Table]:
-    """Yield the tables by session, tool and kind, and of agenr's fixtures."""
+    """Yield tables for sessions, tools, kinds and agenr's fixtures."""
     if result.sessions:
         rows = [[score.session.slug, *_figures(score)] for score in result.sessions]
         yield Table("Sessions", [["session", *_COLUMNS], *rows, ["all", *_sums(result.overall)]])
@@ -168,7 +168,7 @@ def notes(result: ExtractionResult) -> Iterator[str]:
 
 
 def chapters(result: ExtractionResult) -> Iterator[Chapter]:
-    """Yield the findings of each session that has any."""
+    """Yield the findings about each session that has any."""
     for score in result.sessions:
         topics = {
             "Missed": [_missed(result, score, label) for label in score.missed],
@@ -222,7 +222,7 @@ def _missed(result: ExtractionResult, score: SessionScore, label: Label) -> Find
 
 
 def _near(result: ExtractionResult, score: SessionScore, label: Label) -> list[Kept]:
-    """Return memories learned from the evidence of a missed label that do not match it."""
+    """Return memories that were learned from the evidence for a missed label but do not match it."""
     words = [plain(result.quotes.get((score.session.slug, place), "")) for place in label.evidence]
     return [
         memory
@@ -301,7 +301,7 @@ def _row(cells: Sequence[str]) -> str:
 
 
 def extraction_record(result: ExtractionResult) -> Record:
-    """Return the result as JSON, with unrounded shares from 0 to 1."""
+    """Return the result as JSON. Shares are from 0 to 1 and not rounded."""
     return {
         "score": result.score,
         "overall": dataclasses.asdict(result.overall),

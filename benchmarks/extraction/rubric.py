@@ -1,4 +1,4 @@
-"""agenr's score for its fixtures."""
+"""The score that agenr uses for its fixtures."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from benchmarks.extraction.scoring import Kept, Skipped, ratio
 from nacre.base.frozen import frozen
 
 HIT = 0.70
-"""Minimum likeness of a met expectation."""
+"""Minimum similarity for an expectation to count as met."""
 
 _KIND, _SUBJECT, _CONTENT, _IMPORTANCE = 0.2, 0.3, 0.3, 0.2
 _OUT_OF_RANGE, _ABOVE_CEILING = 0.8, 0.9
@@ -17,7 +17,7 @@ _OUT_OF_RANGE, _ABOVE_CEILING = 0.8, 0.9
 
 @frozen
 class ExpectationMatch:
-    """The likeness (0 to 1) of an expectation to its best memory."""
+    """The similarity (0 to 1) between an expectation and its best memory."""
 
     expectation: Expectation
     likeness: float
@@ -25,13 +25,12 @@ class ExpectationMatch:
 
     @property
     def is_hit(self) -> bool:
-        """True if the expectation is met."""
         return self.likeness >= HIT - 1e-9
 
 
 @frozen
 class FixtureScore:
-    """The score of a fixture: shares from 0 to 1, and ``passed``."""
+    """A fixture's score, with shares from 0 to 1."""
 
     session: Labelled
     kept: tuple[Kept, ...]
@@ -59,11 +58,12 @@ class FixtureTotals:
 
 
 def score_fixture(session: Labelled, kept: Sequence[Kept]) -> FixtureScore:
-    """Score the memories of a session against a fixture (seed facts 1.10).
+    """Score a session's memories against a fixture (seed facts 1.10).
 
-    Likeness is .2 kind + .3 subject + .3 share of the content's terms + .2 importance. A memory meets one expectation;
-    expectations with most terms choose first. The composite is the F1 of precision and partial recall, × .8 if the
-    number of memories is out of range, × .9 if an importance is above the ceiling.
+    The similarity is .2 kind + .3 subject + .3 share of the content's terms + .2 importance. A
+    memory meets only one expectation; expectations with most terms choose first. The total score is
+    the F1 of precision and partial recall, × .8 if the number of memories is out of range, × .9 if
+    an importance is above the maximum.
     """
     matches = _meet(session.expectations, kept)
     skipped = tuple(
@@ -98,7 +98,7 @@ def score_fixture(session: Labelled, kept: Sequence[Kept]) -> FixtureScore:
 
 
 def total_fixtures(scores: Sequence[FixtureScore]) -> FixtureTotals:
-    """Return the totals of all fixtures."""
+    """Return the totals for all fixtures."""
     return FixtureTotals(
         sessions=len(scores),
         passed=sum(score.passed for score in scores),

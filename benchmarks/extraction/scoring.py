@@ -10,7 +10,7 @@ from benchmarks.extraction.terms import holds, plain
 from nacre.base.frozen import frozen
 
 LONG = 700
-"""Maximum sensible characters of a memory."""
+"""Maximum sensible length of a memory in characters."""
 
 
 @frozen
@@ -28,7 +28,7 @@ class Kept:
 
 @frozen
 class CreditedLabel:
-    """A label and the memory credited with it. The kind may differ."""
+    """A label and the memory assigned to it. Their kinds can differ."""
 
     label: Label
     memory: Kept
@@ -44,11 +44,11 @@ class Skipped:
 
 @frozen
 class SessionScore:
-    """The score of one session. Shares are from 0 to 1, or ``None`` if the total is 0.
+    """A session's score. Shares are from 0 to 1, or ``None`` if the total is 0.
 
-    ``recall`` is the weight found divided by the total weight; ``recall_any_kind`` ignores kinds, ``must_recall``
-    counts only labels of weight 1. ``precision`` is the share of memories that match a label. ``off`` is the number of
-    memories above (or below, if negative) the range.
+    ``recall`` is the weight found divided by the total weight; ``recall_any_kind`` ignores kinds,
+    ``must_recall`` counts only labels with weight 1. ``precision`` is the share of memories that
+    match a label. ``off`` is how many memories there are above the range (or below, if negative).
     """
 
     session: Labelled
@@ -77,13 +77,12 @@ class SessionScore:
 
     @property
     def matched(self) -> int:
-        """The number of memories that match a label."""
         return len(self.kept) - len(self.junk)
 
 
 @frozen
 class Totals:
-    """Totals of several sessions: shares over all labels and memories, the mean score, and sums."""
+    """Totals for several sessions: shares over all labels and memories, the mean score, and sums."""
 
     sessions: int
     memories: int
@@ -101,7 +100,7 @@ class Totals:
 
 @frozen
 class KindTotals:
-    """The number of labels whose first kind is this one, and of those found with the right and with any kind."""
+    """The number of labels whose first kind is this one, and how many were found with the right or any kind."""
 
     labels: int
     found: int
@@ -109,7 +108,7 @@ class KindTotals:
 
 
 def score_session(session: Labelled, kept: Sequence[Kept]) -> SessionScore:
-    """Score the memories of a session against its labels."""
+    """Score a session's memories against its labels."""
     labels = session.labels
     texts = [plain(f"{memory.subject} . {memory.content}") for memory in kept]
     fits = [[at for at, text in enumerate(texts) if holds(text, label.groups)] for label in labels]
@@ -187,8 +186,8 @@ def _score(
 ) -> float:
     """Return a score from 0 to 1: F1 of recall and precision, reduced for junk, repetition, length and wrong number.
 
-    In this score, labels with a weight below 1 count together at most half as much as the others. If no label is
-    required, learning nothing is perfect.
+    Here, all labels with a weight below 1 together count at most half as much as the others. If no
+    label is required, it is perfect to learn nothing.
     """
     weights = [label.weight for label in session.labels]
     musts = sum(weight >= 1 for weight in weights)
@@ -245,7 +244,7 @@ def total(scores: Sequence[SessionScore]) -> Totals:
 
 
 def total_by_tool(scores: Sequence[SessionScore]) -> dict[str, Totals]:
-    """Return the totals of each tool's sessions."""
+    """Return the totals for each tool's sessions."""
     tools = sorted({score.session.tool for score in scores})
     return {
         tool: total([score for score in scores if score.session.tool == tool]) for tool in tools
@@ -253,7 +252,7 @@ def total_by_tool(scores: Sequence[SessionScore]) -> dict[str, Totals]:
 
 
 def total_by_kind(scores: Sequence[SessionScore]) -> dict[str, KindTotals]:
-    """Return the number of labels found of each kind."""
+    """Return the number of labels found for each kind."""
     labels = [label.kinds[0] for score in scores for label in score.session.labels]
     strict = [match.label.kinds[0] for score in scores for match in score.found]
     missed = [label.kinds[0] for score in scores for label in score.missed]

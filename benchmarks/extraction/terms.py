@@ -1,4 +1,4 @@
-"""Match the terms of labels against memories."""
+"""Search memories for the terms in labels."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ _SHORT = re.compile(r"[a-z0-9]{1,4}")
 
 
 def plain(text: str) -> str:
-    """Return text in lower case with plain punctuation, single spaces and one at the end. Append split CamelCase."""
+    """Return text in lower case with simple punctuation and single spaces.
+
+    Split CamelCase is added.
+    """
     text = unicodedata.normalize("NFKC", text).translate(_PLAIN)
     apart = _HUMP.sub(" ", text)
     if apart != text:
@@ -29,15 +32,17 @@ def plain(text: str) -> str:
 
 
 def holds(text: str, groups: Sequence[Sequence[str]]) -> bool:
-    """Return True if plain text has at least one term of every group."""
+    """Return True if plain text has at least one term from every group."""
     return all(any(_pattern(term).search(text) for term in group) for group in groups)
 
 
 @cache
 def _pattern(term: str) -> re.Pattern[str]:
-    """Return a pattern for a term. Up to two letters match whole words, up to four the start of a word.
+    """Return a pattern for a term.
 
-    A space at the end of a term requires the end of a word.
+    Terms of up to two letters match whole words, up to four the start of a word.
+
+    If a term ends in a space, the word must end there.
     """
     plain_term = plain(term).rstrip() + (" " if term.endswith(" ") else "")
     before = after = ""

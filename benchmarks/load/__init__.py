@@ -1,1 +1,1 @@
-"""Load benchmarks: many turns, many writers, long jobs, hooks of hosts."""
+"""Load benchmarks: many turns, many writers, long jobs, and hosts' hooks."""

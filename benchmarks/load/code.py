@@ -33,8 +33,11 @@ _ASKED = 100
 
 @frozen
 class CodeResult:
-    """Seconds for all files and after changing one, CPU time including child processes, latency of questions in
-    milliseconds, peak memory and database size in MB."""
+    """The speed of reading code and answering questions.
+
+    Seconds for reading all files, and after changing one; CPU time including child processes;
+    latency of questions in milliseconds; peak memory and database size in MB.
+    """
 
     files: int
     symbols: int
@@ -52,7 +55,7 @@ class CodeResult:
 def measure_code(
     place: Path, *, root: Path | None, files: int, symbols: int, memories: int, notify: OnProgress
 ) -> CodeResult:
-    """Read the repository at ``root`` or a generated one into a new home, and ask questions about it."""
+    """Read a repository, by default a generated one, into a new home, and ask about it."""
     made = root is None
     root = root or place / "repository"
     if made:
@@ -94,7 +97,6 @@ def _read(home: Home, root: Path, notify: OnProgress) -> CodeReport:
 
 
 def _write_memories(home: Home, count: int) -> None:
-    """Write memories as files in the vault."""
     names = _names(home, count)
     folder = home.settings.vault / "projects" / PROJECT / "fact"
     folder.mkdir(parents=True, exist_ok=True)
@@ -105,7 +107,7 @@ def _write_memories(home: Home, count: int) -> None:
 
 
 def _names(home: Home, count: int) -> list[str]:
-    """Return qualified names of symbols, spread over the files."""
+    """Return qualified names of symbols, from files spread over the repository."""
     store = CodeGraph(home.database)
     rows = sorted(row for (_, name), row in store.symbol_rows(1).items() if name)
     symbols = store.of_rows(rows[:: max(1, len(rows) // max(1, count))])

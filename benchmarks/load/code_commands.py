@@ -26,17 +26,21 @@ from nacre_extras.benchmark import answer_measured
     type=click.IntRange(8),
     default=5000,
     show_default=True,
-    help="Files of the generated repository.",
+    help="Number of files in the generated repository.",
 )
 @click.option(
-    "--symbols", type=click.IntRange(8), default=40, show_default=True, help="Symbols in each file."
+    "--symbols",
+    type=click.IntRange(8),
+    default=40,
+    show_default=True,
+    help="Number of symbols in each file.",
 )
 @click.option(
     "--memories",
     type=click.IntRange(1),
     default=10_000,
     show_default=True,
-    help="Memories that mention code.",
+    help="Number of memories that mention code.",
 )
 @click.option(
     "--folder",
@@ -58,7 +62,7 @@ def code(
 
 
 def _render(paper: Paper, result: CodeResult) -> None:
-    """Print the figures of reading, and a line for each question."""
+    """Print how fast the repository was read, and a line for each question."""
     paper.heading(f"{result.files:,} files, {result.symbols:,} symbols, {result.edges:,} edges")
     paper.line(
         f"read in {result.seconds:.1f} s ({result.cpu_seconds:.1f} s of CPU, {result.cores} cores), again in "

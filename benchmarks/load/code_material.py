@@ -1,4 +1,4 @@
-"""Generate a reproducible repository of any size in four languages."""
+"""Generate a reproducible repository in four languages, with any number of files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _BODY = 8
 
 
 def write_repository(root: Path, files: int, symbols: int) -> None:
-    """Write ``files`` files with about ``symbols`` symbols each. Each calls and imports its neighbours."""
+    """Write ``files`` files with about ``symbols`` symbols each. Each file calls and imports its neighbours."""
     languages: tuple[tuple[str, Callable[[int, int, int], str]], ...] = (
         ("py", _python),
         ("ts", _typescript),
@@ -29,7 +29,7 @@ def write_repository(root: Path, files: int, symbols: int) -> None:
 
 
 def _neighbour(number: int, files: int) -> int:
-    """Return another file of the same language and folder."""
+    """Return another file in the same language and folder."""
     return number - 4 if number % 400 >= 4 else min(number + 4, files - 1)
 
 

@@ -31,7 +31,7 @@ from nacre_extras.benchmark import answer_measured
     type=FOLDER,
     required=True,
     multiple=True,
-    help="Folder of sessions to grow a large home from.",
+    help="Folder with sessions from which a large home is generated.",
 )
 @click.option(
     "--turns",
@@ -96,9 +96,10 @@ def size(
     "--home", type=NEW_FOLDER, help="A new home on the disk to measure (default: a temporary home)."
 )
 def writers(run: Run, clients: int, kind: str, seconds: float, home: Path | None) -> None:
-    """Measure how many memories a second many clients store, and check that none is lost.
+    """Measure how many memories a second many clients store, and check that none are lost.
 
-    Clients do 78 % stores, 20 % recalls and 2 % updates of one shared memory. Nothing is written to your home.
+    Of the operations, 78 % are stores, 20 % recalls and 2 % updates of one shared memory. Nothing
+    is written to your home.
     """
 
     processes = {"processes": clients, "threads": 0, "both": clients // 2}[kind]
@@ -161,8 +162,8 @@ def locks(run: Run, size: int, home: Path | None) -> None:
 def gateway(run: Run, messages: int, conversations: int, home: Path | None) -> None:
     """Measure how many messages a second the gateway answers, and check that each is answered once and in order.
 
-    Messages are repeated and reordered, connections break, sends are refused. The agent answers within 20 ms. Nothing
-    is written to your home.
+    Messages are repeated and reordered, connections break, and sends are refused. The agent answers
+    within 20 ms. Nothing is written to your home.
     """
 
     with workspace(run, home) as (place, _):
@@ -172,7 +173,6 @@ def gateway(run: Run, messages: int, conversations: int, home: Path | None) -> N
 
 
 def _render_gateway(paper: Paper, result: GatewayResult) -> None:
-    """Print the figures of the gateway."""
     paper.heading(
         f"{result.messages:,} messages from {result.conversations:,} people in {result.seconds:.0f} seconds"
     )
@@ -197,7 +197,6 @@ def _render_gateway(paper: Paper, result: GatewayResult) -> None:
 
 
 def _render_size(paper: Paper, result: SizeResult) -> None:
-    """Print a line for each size of the home."""
     paper.heading(f"Warm recall over turns, generated from {result.material:,} real turns")
     rows = [
         [
@@ -215,7 +214,6 @@ def _render_size(paper: Paper, result: SizeResult) -> None:
 
 
 def _render_writers(paper: Paper, result: WritersResult) -> None:
-    """Print the throughput and latency of the clients, and the problems found."""
     clients = f"{result.processes} processes and {result.threads} threads"
     paper.heading(
         f"{clients}, {result.seconds:.0f} seconds: {result.stores_per_second:.0f} durable stores a second"
@@ -253,7 +251,6 @@ def _render_writers(paper: Paper, result: WritersResult) -> None:
 
 
 def _render_locks(paper: Paper, size: int, jobs: Sequence[JobHolds]) -> None:
-    """Print how long each job held the two locks."""
     paper.heading(f"Duration of locks in milliseconds, {size:,} sessions and {size:,} memories")
     rows = [
         [

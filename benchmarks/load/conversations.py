@@ -1,6 +1,7 @@
 """Run many concurrent conversations through the gateway, with an unreliable channel and a fast agent.
 
-Answers are compared with the messages: none lost, none doubled, each conversation in order.
+Answers are compared with messages: none may be lost or duplicated, and each conversation must be in
+order.
 """
 
 from __future__ import annotations
@@ -40,8 +41,11 @@ _SETTINGS = "[gateway]\ndebounce_seconds = 0\nanswers_a_minute = 100000\n"
 
 @frozen
 class GatewayResult:
-    """The result. ``turns`` counts answers: waiting messages are answered together. Memory is in MB, when half of the
-    messages were answered, at the end, and at the peak."""
+    """The result of a run.
+
+    ``turns`` counts answers; messages that wait together are answered together. Memory is in MB:
+    after half of the messages, at the end, and at the peak.
+    """
 
     messages: int
     conversations: int
@@ -59,7 +63,7 @@ class GatewayResult:
 
 
 class CrowdChannel:
-    """A Channel with many people. Messages are repeated, reordered and batched; connections break, sends fail."""
+    """A Channel with many people. Messages are repeated, reordered and batched; connections break, and sends fail."""
 
     def __init__(self, messages: int, conversations: int, seed: int) -> None:
         self.limits = Limits(typing_seconds=5.0)
@@ -73,7 +77,7 @@ class CrowdChannel:
         self.done = asyncio.Event()
 
     async def run(self, inbox: Inbox) -> None:
-        """Deliver from the confirmed offset. The connection may break before or after a batch is stored."""
+        """Deliver messages from the confirmed offset on. The connection can break before or after a batch is stored."""
         at = int(inbox.state("offset") or 0)
         while at < len(self.stream):
             batch = self.stream[at : at + self._dice.randint(1, _BATCH)]
@@ -84,7 +88,7 @@ class CrowdChannel:
         await self.done.wait()
 
     async def send(self, outgoing: Outgoing) -> str:
-        """Accept a part of an answer, or refuse it."""
+        """Accept or refuse a part of an answer."""
         await asyncio.sleep(0)
         if self._moods.random() < _REFUSALS:
             self.refusals += 1
@@ -102,7 +106,7 @@ class CrowdChannel:
         """Do nothing."""
 
     async def fetch(self, attachment: Attachment, target: Path, most_bytes: int) -> None:
-        """Raise ChannelRefusedError: there are no files."""
+        """Raise ChannelRefusedError, because there are no files."""
         raise ChannelRefusedError(
             f"{attachment.name}: there are no files ({target.name}, {most_bytes})"
         )
@@ -111,7 +115,7 @@ class CrowdChannel:
         """Do nothing."""
 
     def arrived(self) -> dict[str, list[str]]:
-        """Return the messages of each conversation in order of first arrival."""
+        """Return each conversation's messages in the order of first arrival."""
         numbers_of: dict[str, list[str]] = defaultdict(list)
         for number in dict.fromkeys(self.stream):
             numbers_of[number.partition("-")[0]].append(number)
@@ -140,7 +144,7 @@ class CrowdChannel:
 
 @dataclass(eq=False)
 class QuickAgent:
-    """A Responder that answers within 20 ms with the numbers of the messages."""
+    """A Responder that answers within 20 ms with the messages' numbers."""
 
     name: str = "quick:1"
     window: int = 1_000_000
@@ -148,7 +152,6 @@ class QuickAgent:
     dice: random.Random = field(default_factory=lambda: random.Random(7))  # noqa: S311 - the same pauses in every run
 
     def answer(self, question: Question, hear: Callable[[str], None] | None = None) -> Answer:
-        """Return the numbers of the new messages."""
         self.turns += 1
         time.sleep(self.dice.uniform(0, _MOST_ANSWER_SECONDS))
         _, _, new = question.text.rpartition("## New message")
@@ -168,7 +171,7 @@ def measure_gateway(
     conversations: int,
     patience: float = 3600.0,
 ) -> GatewayResult:
-    """Simulate a crowd of people on the gateway of a new home."""
+    """Simulate many people who use the gateway of a new home."""
     place.mkdir(parents=True, exist_ok=True)
     (place / "config.toml").write_text(_SETTINGS, encoding="utf-8")
     settings = load_settings(place)
@@ -236,7 +239,7 @@ def _message(number: str) -> Incoming:
 
 
 def _wrong(channel: CrowdChannel, home: Path, messages: list[str]) -> list[str]:
-    """Return lost, doubled or reordered messages, and messages of the gateway except for broken connections."""
+    """Return messages that were lost, duplicated or reordered, and the gateway's messages except broken connections."""
     wrong = [line for line in messages if "the connection broke" not in line][:5]
     kept = _transcripts(home)
     for who, numbers in channel.arrived().items():
@@ -251,7 +254,6 @@ def _wrong(channel: CrowdChannel, home: Path, messages: list[str]) -> list[str]:
 
 
 def _transcripts(home: Path) -> dict[str, list[str]]:
-    """Return the messages in the transcript of each conversation."""
     numbers_of: dict[str, list[str]] = defaultdict(list)
     for path in (home / "gateway/sessions").glob("*.jsonl"):
         lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]

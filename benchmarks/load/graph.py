@@ -1,4 +1,4 @@
-"""Measure operations on links in a large home. Links are random with hubs, like links of real memories."""
+"""Measure operations on links in a large home. Links are random but have hubs, like real ones."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _NOTE = "---\nid: {id}\nkind: fact\nsubject: {name}\ncreated: 2026-11-01\nlinks:
 
 @frozen
 class Timing:
-    """The median duration and CPU time of a warm operation in milliseconds."""
+    """The median duration and CPU time of an operation in milliseconds, after a first run."""
 
     name: str
     milliseconds: float
@@ -48,7 +48,7 @@ class Timing:
 
 @frozen
 class GraphResult:
-    """The size of the home, the seconds to read its memories, and the operations as run by the daemon."""
+    """The size of the home, the seconds needed to read its memories, and the operations in the daemon."""
 
     memories: int
     links: int
@@ -60,7 +60,7 @@ class GraphResult:
 def measure_graph(
     place: Path, *, memories: int, links: int, files: int, notify: OnProgress
 ) -> GraphResult:
-    """Create a home with memories, links and code in a new folder, and measure."""
+    """Create a home with memories, links and code in a new folder, and measure operations."""
     pairs = draw_links(memories, links)
     write_vault(place / "vault", memories, pairs)
     settings = load_settings(place, {"HOME": str(place), "NACRE_EMBEDDING_MODEL": "none"})
@@ -71,7 +71,7 @@ def measure_graph(
         read = time.perf_counter() - began
         notify(Progress("memories", memories, memories))
         symbols = _read_code(home, place / "code", files, notify) if files else 0
-        alone = _took("look for edits by hand, without the daemon", lambda _: catch_up(home))
+        alone = _took("look for manual edits, without the daemon", lambda _: catch_up(home))
         home.vault.watch = VaultWatch(home.vault)
         took = (alone, *(_took(name, work) for name, work in _operations(home).items()))
         return GraphResult(memories, home.links.count(home.now().date()), symbols, read, took)
@@ -85,7 +85,7 @@ def _read_code(home: Home, root: Path, files: int, notify: OnProgress) -> int:
 
 
 def draw_links(memories: int, links: int) -> list[tuple[int, int]]:
-    """Return pairs of memories: four of five within a project, with preferential attachment."""
+    """Return pairs of memories. Four of five are in the same project. Memories with links attract more."""
     draw = random.Random(memories)  # noqa: S311 - a repeatable draw
     projects = max(1, memories // _PROJECT_SIZE)
     by_project: list[list[int]] = [[] for _ in range(projects)]
@@ -114,7 +114,7 @@ def draw_links(memories: int, links: int) -> list[tuple[int, int]]:
 
 
 def write_vault(vault: Path, memories: int, pairs: Sequence[tuple[int, int]]) -> None:
-    """Write memory files with these links, each in a project's folder."""
+    """Write memory files with these links, each in the folder of its project."""
     leads: dict[int, list[int]] = {}
     for source, target in pairs:
         leads.setdefault(source, []).append(target)
@@ -145,7 +145,7 @@ def _operations(home: Home) -> dict[str, Callable[[int], Any]]:
         return lambda round_: work(home, limit=10 + round_)  # avoid cached results
 
     return {
-        "look for edits by hand, with the daemon": lambda _: catch_up(home),
+        "look for manual edits, with the daemon": lambda _: catch_up(home),
         "traverse, depth 2": lambda at: traverse(
             home, TraverseRequest(reference=_id(at * 97), depth=2)
         ),

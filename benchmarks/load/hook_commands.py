@@ -26,22 +26,22 @@ from nacre_extras.benchmark import answer_measured
     type=click.IntRange(10, 10_000),
     default=200,
     show_default=True,
-    help="Runs of each event in each state.",
+    help="Number of runs for each event in each state.",
 )
 @click.option(
     "--memories",
     type=click.IntRange(10, 100_000),
     default=2000,
     show_default=True,
-    help="Memories in the home.",
+    help="Number of memories in the home.",
 )
 @click.option(
-    "--state", "states", type=TEXT, multiple=True, help="Only this state; may be repeated."
+    "--state", "states", type=TEXT, multiple=True, help="Only this state; can be repeated."
 )
 def hooks(run: Run, runs: int, memories: int, states: tuple[str, ...]) -> None:
-    """Measure the latency of hooks, with and without the daemon, and in error states.
+    """Measure the latency of hooks, with and without the daemon, and when something is wrong.
 
-    Complete processes run on a temporary home in each state of daemon and home. Nothing is written to yours.
+    Complete processes run on a temporary home in each state. Nothing is written to yours.
     """
 
     unknown = [state for state in states if state not in STATES]
@@ -61,7 +61,6 @@ def hooks(run: Run, runs: int, memories: int, states: tuple[str, ...]) -> None:
 
 
 def _render_hooks(paper: Paper, figures: Sequence[HookFigures]) -> None:
-    """Print a line for each event in each state."""
     limits = f"limit {LIMIT_MS:,.0f}, at a session's start {START_LIMIT_MS:,.0f}"
     paper.line(bold("Hooks"), dim(f"  milliseconds of the whole process; {limits}"))
     rows = []

@@ -1,4 +1,4 @@
-"""Measure hooks as complete processes, started as by hosts, in every state of daemon and home."""
+"""Measure hooks as complete processes, in every state of the daemon and the home."""
 
 from __future__ import annotations
 
@@ -34,8 +34,11 @@ State = Callable[[Path, Mapping[str, str]], AbstractContextManager[object]]
 
 @frozen
 class HookFigures:
-    """Runs of one event in one state: milliseconds from start to end of the process as its parent sees it, the median
-    of CPU time, the runs with output (``told``), and the runs with an exit code other than 0."""
+    """The runs for one event in one state.
+
+    Milliseconds are from start to end of the process as its parent sees it. ``told`` counts runs
+    with output. There are also the median CPU time and the number of runs with a nonzero exit code.
+    """
 
     state: str
     event: str
@@ -81,7 +84,7 @@ def measure_hooks(
 
 
 def make_home(home: Path, memories: int) -> None:
-    """Create a home whose memories are files in its vault."""
+    """Create a home with memory files in its vault."""
     home.mkdir(parents=True, mode=0o700)
     write_notes(home, memories)
     with nacre.open_memory(home) as memory:
@@ -146,7 +149,7 @@ def _run(
 
 
 def _worked() -> float:
-    """Return the CPU time of ended child processes in seconds."""
+    """Return the CPU time in seconds of child processes that have exited."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
@@ -157,7 +160,7 @@ def _fill_disk() -> None:
 
 @contextmanager
 def _daemon(home: Path, environ: Mapping[str, str]) -> Iterator[None]:
-    """Run a warm daemon."""
+    """Run the daemon, and call it before the measurement."""
     process = subprocess.Popen(
         [sys.executable, "-m", "nacre", "serve", "--no-watch"],
         env=environ,
@@ -189,7 +192,7 @@ def _daemon(home: Path, environ: Mapping[str, str]) -> Iterator[None]:
 
 @contextmanager
 def _busy(home: Path, environ: Mapping[str, str]) -> Iterator[None]:
-    """Run the daemon on a busy machine, with four loops per core."""
+    """Run the daemon on a busy machine, with four endless loops for each core."""
     with _daemon(home, environ), ExitStack() as loops:
         for _ in range(4 * (os.cpu_count() or 1)):
             loop = loops.enter_context(subprocess.Popen([sys.executable, "-c", "while True: pass"]))
@@ -198,7 +201,10 @@ def _busy(home: Path, environ: Mapping[str, str]) -> Iterator[None]:
 
 
 def _listening(data: bytes | None) -> State:
-    """Return a state in which the daemon's socket answers ``data``, or never answers if it is ``None``."""
+    """Return a state in which the daemon's socket answers ``data``.
+
+    With ``None``, it never answers.
+    """
 
     @contextmanager
     def listening(home: Path, _: Mapping[str, str]) -> Iterator[None]:
@@ -237,7 +243,7 @@ def _listening(data: bytes | None) -> State:
 
 @contextmanager
 def _locked(home: Path, _: Mapping[str, str]) -> Iterator[None]:
-    """Lock the database exclusively, also against readers."""
+    """Lock the database exclusively, so that nobody can read it."""
     writer = apsw.Connection(str(home / "nacre.db"))
     writer.pragma("locking_mode", "EXCLUSIVE")
     writer.execute("BEGIN EXCLUSIVE")
@@ -264,8 +270,8 @@ STATES: Mapping[str, State] = {
     "disk full": _unchanged,
     "home missing": _unchanged,
 }
-"""States of daemon and home while a hook runs."""
+"""States of the daemon and the home while a hook runs."""
 
 LIMIT_MS = 150.0
 START_LIMIT_MS = 1_500.0
-"""Maximum duration of a hook in total, and at a session's start."""
+"""Maximum duration of a hook in general, and at the start of a session."""

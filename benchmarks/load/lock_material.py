@@ -1,4 +1,4 @@
-"""Reproducible sessions, notes and an embedder to measure long jobs."""
+"""Reproducible sessions, notes and an embedder for measuring long jobs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _REPLY_WORDS = 80
 
 
 class HashEmbedder:
-    """A fast embedder that hashes words, so that no model is measured."""
+    """A fast embedder that hashes words. It is used so that no model is measured."""
 
     dimensions = 384
 
@@ -34,7 +34,6 @@ class HashEmbedder:
         self.name = name
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return one unit vector for each text."""
         vectors = np.full((len(texts), self.dimensions), 1e-3, np.float32)
         for row, text in enumerate(texts):
             for word in text.split():
@@ -45,7 +44,7 @@ class HashEmbedder:
 
 
 def write_sessions(folder: Path, count: int) -> Path:
-    """Write transcripts in each of which the owner asks to remember one fact. Return their folder."""
+    """Write transcripts and return their folder. In each, the user asks to remember one fact."""
     folder.mkdir(parents=True)
     draw = random.Random(1)  # noqa: S311 - the same in every run
     for number in range(count):
@@ -76,7 +75,7 @@ def write_sessions(folder: Path, count: int) -> Path:
 
 
 def write_notes(vault: Path, count: int) -> list[Path]:
-    """Write memory files into the vault, as another tool would."""
+    """Write memory files into the vault, like another tool would."""
     draw = random.Random(2)  # noqa: S311 - the same in every run
     folder = vault / "global" / "fact"
     folder.mkdir(parents=True, exist_ok=True)

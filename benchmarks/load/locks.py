@@ -57,7 +57,7 @@ class JobHolds:
 
 @dataclass
 class _Watch:
-    """Runs jobs one after another and records the durations of their locks."""
+    """Runs jobs one after another and records how long they hold their locks."""
 
     folder: Path
     size: int
@@ -99,7 +99,7 @@ class _Watch:
 def measure_locks(
     folder: Path, *, size: int = 2000, notify: OnProgress = lambda _: None
 ) -> tuple[JobHolds, ...]:
-    """Run every long job on homes with ``size`` sessions and memories in ``folder``, which should be new."""
+    """Run every long job on homes with ``size`` sessions and memories. ``folder`` should be new."""
     watch = _Watch(folder, size, notify)
     with watch.home("first") as context:
         _learn(watch, context)
@@ -158,7 +158,6 @@ def _retire_and_undo(watch: _Watch, context: Home) -> None:
 
 
 def _carry(watch: _Watch, context: Home) -> None:
-    """Export from one home and import into another."""
     target = watch.folder / "export.jsonl"
     export(context, target, ExportOptions(project=PROJECT))
     with watch.home("third") as other:

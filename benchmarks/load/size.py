@@ -1,4 +1,4 @@
-"""Measure search in a home with 1,000, 10,000, … turns, each size in a separate process."""
+"""Measure search in homes with 1,000, 10,000, … turns, each in a separate process."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _ON_SERVER = {
 
 @frozen
 class Spread:
-    """Percentiles of duration and CPU time of warm recall in milliseconds."""
+    """Percentiles of the duration and CPU time of recall in milliseconds, after a first run."""
 
     p50: float
     p95: float
@@ -52,11 +52,12 @@ class Spread:
 
 @frozen
 class Size:
-    """The figures of a home with ``turns`` turns.
+    """The figures for a home with ``turns`` turns.
 
-    ``text_bytes`` and ``vector_bytes`` are the sizes of full text and vectors on disk per turn. ``memory_mb`` is the
-    memory of the searching process without mapped files, ``mapped_mb`` the resident part of those. The seconds are
-    durations of generating the new turns with their full text, and of storing the vectors.
+    ``text_bytes`` and ``vector_bytes`` are the sizes of full text and vectors on disk for each
+    turn. ``memory_mb`` is the memory of the searching process without mapped files, ``mapped_mb``
+    the resident part of these files. The seconds are durations of generating the new turns with
+    their full text, and of storing the vectors.
     """
 
     turns: int
@@ -73,7 +74,7 @@ class Size:
 
 @frozen
 class SizeResult:
-    """The figures by size."""
+    """The figures for each size."""
 
     sizes: tuple[Size, ...]
     material: int
@@ -90,7 +91,7 @@ class _Searched:
 
 NOTE = (
     "Turns are generated from real ones: sessions with new ids in which four of ten sentences come from other turns of "
-    "the same speaker. Vectors are the original turn's vectors with some noise."
+    "the same speaker. Vectors are those of the original turns with some noise."
 )
 
 
@@ -145,7 +146,7 @@ def _sizes(least: int, most: int) -> Iterator[int]:
 
 
 def _settle(context: Home) -> None:
-    """Checkpoint the file's log, or update the server's statistics."""
+    """Checkpoint the database file's log, or update the server's statistics."""
     if context.database.server:
         with connect(context.settings.server) as server:
             server.execute("VACUUM ANALYZE")
@@ -180,7 +181,7 @@ def _size(
 
 
 def _bytes(context: Home) -> tuple[int, int]:
-    """Return the sizes of full text and vectors on disk; on a server, of all tenants."""
+    """Return the sizes of full text and vectors on disk. On a server, they include all tenants."""
     if context.database.server:
         query = "SELECT CAST(pg_total_relation_size(CAST(? AS regclass)) AS bigint)"
         text, vectors = (
@@ -199,7 +200,7 @@ def _of(pages: Sequence[tuple[str, int]], tables: tuple[str, ...]) -> int:
 
 
 def _search(home: Path, server: str, questions: Sequence[str]) -> _Searched:
-    """Measure in a new process, with only the memory that searching needs."""
+    """Measure in a new process, which has only the memory that searching needs."""
     context = open_home(_settings(home, server))
     try:
         lexical, hybrid = (
@@ -233,7 +234,7 @@ def _spread(context: Home, mode: Mode, questions: Sequence[str]) -> Spread:
 
 
 def _memory() -> tuple[float, float]:
-    """Return megabytes of this process's own memory and of mapped files; zeros except on Linux."""
+    """Return the megabytes of this process's own memory and of mapped files. Zero except on Linux."""
     if not sys.platform.startswith("linux"):
         return 0.0, 0.0
     lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()

@@ -10,7 +10,7 @@ PLACES = "amber basalt cobalt dune ember fjord glade heath inlet knoll lagoon me
 
 
 def statement(draw: random.Random, number: object) -> str:
-    """Return a sentence with this number that begins in lower case."""
+    """Return a sentence that contains this number and begins in lower case."""
     thing, verb, other = draw.choice(THINGS), draw.choice(VERBS), draw.choice(THINGS)
     place, at = draw.choice(PLACES), draw.choice(PLACES)
     return f"the {thing} of {place} numbered {number} {verb} the {other} near {at}."

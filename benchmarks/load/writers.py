@@ -1,4 +1,4 @@
-"""Measure many clients on one home: durable stores a second, latency of recall, and lost memories."""
+"""Measure many clients that use one home: stores a second, latency of recall, and lost memories."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ _HOT = "The harbour log names every ship that came in."
 class WritersResult:
     """The result of a run.
 
-    ``cpu_seconds`` is the total of all clients. ``wrong`` describes differences from the acknowledged writes.
+    ``cpu_seconds`` is the total for all clients. ``wrong`` describes differences from the
+    acknowledged writes.
     """
 
     processes: int
@@ -57,9 +58,11 @@ def measure_writers(
     updates: float = 0.02,
     notify: OnProgress = lambda _: None,
 ) -> WritersResult:
-    """Run clients on ``home``, which should be new: ``processes`` with one client each, and one with ``threads``.
+    """Run clients on ``home``, which should be new.
 
-    ``recalls`` and ``updates`` are shares of each client's operations; the rest are stores.
+    There are ``processes`` with one client, and one process with ``threads`` clients.
+
+    ``recalls`` and ``updates`` are shares of each client's operations; all others are stores.
     """
     own = ClientLog()
     context = open_observed(home, own)

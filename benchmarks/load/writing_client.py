@@ -1,6 +1,7 @@
-"""A process of ``python -m benchmarks writers`` with one client, or several in threads.
+"""A process for ``python -m benchmarks writers`` with one client, or with several in threads.
 
-Its only argument is a :class:`Task` as JSON. It prints ``ready``, waits for a line, works, and prints its logs as JSON.
+Its only argument is a :class:`Task` as JSON. It prints ``ready``, waits for a line, does its work,
+and prints its logs as JSON.
 """
 
 from __future__ import annotations
@@ -29,15 +30,21 @@ REPEATED = tuple(
         ("kitchen", "lamp room", "cellar", "workshop", "boat house"), start=3
     )
 )
-"""Statements stored by many clients. Each must end as one memory."""
+"""Statements that many clients store. There must be one memory for each at the end."""
 
 KEYS = 8
-"""Number of canonical keys that constantly get new values. Each must end with one memory."""
+"""Number of canonical keys that constantly get new values.
+
+There must be one memory for each at the end.
+"""
 
 
 @frozen
 class Task:
-    """A process's task: ``clients`` threads for ``seconds``. ``recalls`` and ``updates`` are shares of operations."""
+    """A process's task: ``clients`` threads that work for ``seconds``.
+
+    ``recalls`` and ``updates`` are shares of operations.
+    """
 
     home: str
     hot: str
@@ -50,9 +57,12 @@ class Task:
 
 @dataclass
 class ClientLog:
-    """A client's log. Times are seconds. ``acknowledged`` has id, action and text of each store.
+    """A client's log. Times are in seconds.
 
-    ``added`` has the acknowledged tags of the hot memory; ``held`` has durations of locks.
+    ``acknowledged`` contains the id, action and text of each store.
+
+    ``added`` contains acknowledged tags of the memory that all clients update, ``held`` how long
+    locks were held.
     """
 
     stores: list[float] = field(default_factory=list)
@@ -65,12 +75,11 @@ class ClientLog:
     held: dict[str, list[float]] = field(default_factory=dict)
 
     def failed(self, how: str) -> None:
-        """Count an error."""
         self.errors[how] = self.errors.get(how, 0) + 1
 
 
 def open_observed(home: Path, log: ClientLog) -> Home:
-    """Open a home without the embedding model that logs the durations of locks."""
+    """Open a home without the embedding model. It logs how long locks are held."""
     settings = load_settings(home, {"HOME": str(home), "NACRE_EMBEDDING_MODEL": "none"})
     return open_home(
         settings, observe=lambda name, seconds: log.held.setdefault(name, []).append(seconds)

@@ -1,6 +1,6 @@
 """Generate texts with secrets and look-alikes from patterns and a seed.
 
-No secret is real, and none is in the source, so scanners of code hosts find nothing.
+No secret is real, and none is in the source, so that secret scanners of code hosts find nothing.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _MARKED = re.compile("«(.*?)»", re.DOTALL)
 
 @frozen
 class Sample:
-    """A text, its secrets (none if harmless), and the family for counting."""
+    """A text, its secrets (none if harmless), and the family in which it is counted."""
 
     text: str
     family: str
@@ -92,7 +92,7 @@ def read_samples(path: Path) -> list[Sample]:
 
 
 def write_samples(path: Path, samples: list[Sample]) -> None:
-    """Write a labelled set as :func:`read_samples` reads it."""
+    """Write a labelled set for :func:`read_samples`."""
     lines = (
         {"text": sample.text, "family": sample.family, "secrets": list(sample.secrets)}
         for sample in samples
@@ -118,7 +118,7 @@ def _table(name: str) -> dict[str, Any]:
 
 
 class _Maker:
-    """Fills patterns with random choices of one generator."""
+    """Fills patterns with random choices from a generator."""
 
     def __init__(self, chance: random.Random) -> None:
         self._chance = chance
@@ -153,7 +153,7 @@ class _Maker:
                     yield Sample(self._surrounded(text), f"harmless {family}")
 
     def _dressed(self, marked: str, family: str) -> Sample:
-        """Return a text as in transcripts: alone, among other lines, in JSON, in nested JSON, or in a diff."""
+        """Return a text as in transcripts: by itself, among other lines, in JSON, in nested JSON, or in a diff."""
         secrets = tuple(_MARKED.findall(marked))
         text = _MARKED.sub(lambda match: match[1], marked)
         dress = self._chance.choices(
@@ -246,7 +246,7 @@ def _as_diff(text: str) -> str:
 
 
 def _as_dressed(secret: str, dress: Callable[[str], str]) -> str:
-    """Return a secret as it appears in its text, with the escapes of JSON or the signs of a diff."""
+    """Return a secret as it appears in its text, with JSON escapes or the signs of a diff."""
     if dress is _as_diff:
         return "\n+".join(secret.split("\n"))
     once = json.dumps(secret, ensure_ascii=False)[1:-1]

@@ -66,7 +66,6 @@ _SHOWN = 140
 
 
 def _record(result: RedactionResult) -> dict[str, Any]:
-    """Return the result as JSON."""
     return {
         "scanners": [_outcome_record(outcome) for outcome in (result.own, result.other) if outcome],
         "speeds": [dataclasses.asdict(speed) for speed in result.speeds],
@@ -75,7 +74,7 @@ def _record(result: RedactionResult) -> dict[str, Any]:
 
 
 def _render_redaction(paper: Paper, result: RedactionResult, *, misses: bool) -> None:
-    """Print recall and false positives of each scanner, incomplete families, and speed."""
+    """Print recall and false positives for each scanner, families with errors, and the speed."""
     outcomes = [outcome for outcome in (result.own, result.other) if outcome]
     paper.heading(f"{result.own.positives:,} texts with secrets, {result.own.negatives:,} without")
     paper.table(

@@ -27,7 +27,7 @@ _CLEAN_BYTES = 4_000_000
 
 @frozen
 class Family:
-    """A family of texts, and how many were right: secrets removed, or harmless text unchanged."""
+    """A family of texts, and how many were right: secrets removed or harmless text kept."""
 
     name: str
     samples: int
@@ -36,7 +36,7 @@ class Family:
 
 @frozen
 class Outcome:
-    """The result of one scanner. ``missed`` and ``wrong`` are texts; shares are from 0 to 1."""
+    """The result for one scanner. ``missed`` and ``wrong`` are texts. Shares are from 0 to 1."""
 
     scanner: str
     positives: int
@@ -49,20 +49,19 @@ class Outcome:
 
     @property
     def recall(self) -> float:
-        """Share of texts with all secrets found."""
         return self.found / max(1, self.positives)
 
     @property
     def false_positives(self) -> float:
-        """Share of harmless texts with a finding."""
         return self.touched / max(1, self.negatives)
 
 
 @frozen
 class Speed:
-    """Speed of redacting clean text in pieces of ``piece`` characters, by CPU time. A megabyte is 1,000,000 bytes.
+    """Speed of redacting text without secrets in pieces of ``piece`` characters, by CPU time.
 
-    With ``at_once`` all pieces are passed in one call, as readers of transcripts do.
+    A megabyte is 1,000,000 bytes. With ``at_once``, all pieces are passed in one call, as by
+    readers of transcripts.
     """
 
     piece: int
@@ -98,7 +97,7 @@ def measure(
 
 
 def measure_speed(text: str, redactor: Redactor) -> tuple[Speed, ...]:
-    """Measure redaction of a text in pieces, best of five runs."""
+    """Measure redaction of a text in pieces, and use the best of five runs."""
     speeds = []
     for size in PIECE_SIZES:
         pieces = [text[start : start + size] for start in range(0, len(text), size)]
@@ -110,7 +109,7 @@ def measure_speed(text: str, redactor: Redactor) -> tuple[Speed, ...]:
 
 
 def is_gone(secret: str, text: str) -> bool:
-    """Return True if a text contains neither the secret nor most of it from either end."""
+    """Return True if a text contains neither the secret nor most of its beginning or end."""
     most = max(1, int(len(secret) * _KEPT_SHARE))
     return secret[:most] not in text and secret[-most:] not in text
 
@@ -147,7 +146,7 @@ def _outcome(scanner: str, samples: Sequence[Sample], right: Sequence[bool]) -> 
 
 
 def _scanned(samples: Sequence[Sample], scanner: str) -> Outcome:
-    """Run the independent scanner on the texts, one file each, without online validation."""
+    """Run the independent scanner on the texts, one file for each, without online validation."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for number, sample in enumerate(samples):
@@ -198,7 +197,7 @@ def _is_covered(secret: str, snippets: Sequence[str]) -> bool:
 
 
 def _clean_text(samples: Sequence[Sample]) -> str:
-    """Return some megabytes of harmless talk, with a harmless look-alike every six sentences."""
+    """Return some megabytes of harmless prose, with a harmless look-alike every six sentences."""
     texts = [sample.text for sample in samples if not sample.secrets] or ["nothing secret here"]
     talk = (DATA / "redaction" / "talk.txt").read_text(encoding="utf-8").split("\n\n")
     pieces = [f"{talk[at % len(talk)]}\n\n{text}" for at, text in enumerate(texts)]

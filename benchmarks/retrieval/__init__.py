@@ -1,1 +1,1 @@
-"""Benchmarks of recall on public data sets."""
+"""Benchmarks for recall on public data sets."""

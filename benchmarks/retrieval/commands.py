@@ -34,14 +34,14 @@ _DATA = click.option(
     "--data",
     type=FOLDER,
     default=".",
-    help="Folder of the suites' files; coding needs none.",
+    help="Folder with the suites' files; coding needs none.",
 )
 _CACHE = click.option(
     "--cache",
     type=NEW_FOLDER,
     default=Path(tempfile.gettempdir()) / "nacre-benchmark",
     show_default=True,
-    help="Folder of cached homes and vectors.",
+    help="Folder for cached homes and vectors.",
 )
 _NO_VECTORS = click.option("--no-vectors", is_flag=True, help="Measure only the lexical lane.")
 
@@ -75,7 +75,7 @@ def retrieval(
 ) -> None:
     """Measure recall on a public benchmark.
 
-    Each haystack gets its own home, filled with nacre ingest. Nothing is written to your home.
+    Each haystack gets its own home, filled by nacre ingest. Nothing is written to your home.
     """
 
     shelf = Shelf(cache, vectors=not no_vectors, fresh=fresh)
@@ -110,8 +110,8 @@ def silence(
 ) -> None:
     """Measure how often recall shows nothing, for questions with and without an answer.
 
-    Questions without an answer are those marked by the suite, questions of another home, and your own list: a JSON
-    array of texts, or of {"question": …, "conversation": …} for a single home.
+    Questions without an answer come from the suite, from another home, and from your own list: a
+    JSON array of texts, or of {"question": …, "conversation": …} for a single home.
     """
 
     shelf = Shelf(cache, vectors=not no_vectors)
@@ -149,7 +149,8 @@ def parity(
 ) -> None:
     """Compare recall from a server with recall from a file.
 
-    Both have the same sessions and get the same questions. Compares the top hits, and when nothing is shown.
+    Both have the same sessions and get the same questions. The top hits are compared, and when
+    nothing is shown.
     """
     with progress_shown(run) as notify:
         shelf = Shelf(cache, vectors=not no_vectors)
@@ -161,7 +162,8 @@ def parity(
 def gaps(run: Run) -> None:
     """Measure how well equivalent questions are grouped.
 
-    Compares stems, vectors, or either. Each border is measured on the half it was chosen on, and on the other half.
+    Stems, vectors, or both are compared. Each border is measured on the half it was chosen on, and
+    on the other half.
     """
     borders = measure_grouping()
     answer_measured(
@@ -172,7 +174,6 @@ def gaps(run: Run) -> None:
 
 
 def _render_gaps(paper: Paper, borders: Sequence[Border]) -> None:
-    """Print a line for each border, in percent."""
     rows = [
         (
             result.by,
@@ -189,7 +190,7 @@ def _render_gaps(paper: Paper, borders: Sequence[Border]) -> None:
 
 
 def _render_retrieval(paper: Paper, result: RetrievalResult) -> None:
-    """Print overall figures, figures by category, gains over the baseline, and latency."""
+    """Print total figures, figures for each category, gains over the baseline, and latency."""
     paper.line(
         bold(result.suite),
         f": {result.questions:,} questions, {result.turns:,} turns, {result.sessions:,} sessions, ",
@@ -212,7 +213,6 @@ def _render_retrieval(paper: Paper, result: RetrievalResult) -> None:
 
 
 def _render_silence(paper: Paper, suite: str, result: SilenceResult) -> None:
-    """Print how often recall shows nothing, and the loss of recall."""
     paper.line(bold(suite), f": {result.questions:,} questions with an answer; figures in percent")
     paper.heading("Nothing shown for questions without an answer")
     rows = [
@@ -242,7 +242,6 @@ def _render_silence(paper: Paper, suite: str, result: SilenceResult) -> None:
 
 
 def _render_parity(paper: Paper, result: ParityResult) -> None:
-    """Print a line for each suite, in percent and milliseconds."""
     header = (
         "suite",
         "questions",

@@ -1,7 +1,7 @@
-"""Cached homes for benchmarks, filled with nacre ingest.
+"""Cached homes for benchmarks, filled by nacre ingest.
 
-Ingest takes seconds, embedding minutes. So vectors are cached by text in one file for all homes, and a home is
-recreated when the code that fills homes changes.
+Ingest takes seconds, but embedding takes minutes. Therefore one file caches the vectors for all
+homes by text, and a home is created again when the code that fills homes changes.
 """
 
 from __future__ import annotations
@@ -34,15 +34,18 @@ from nacre.settings import Settings, load_settings
 from nacre.values.reports import OnProgress
 
 _FILLS_HOMES = (local_model, embedding, ingesting, parsing, redactor, store, text, readers)
-"""Modules and packages that determine the content of a home."""
+"""Modules and packages that determine what a home contains."""
 
 _FILLED = "filled"
 
 
 @frozen
 class Shelf:
-    """A folder of homes. ``fresh`` recreates them, ``vectors`` decides if they have vectors. With a ``server`` address,
-    their rows are there under a new tenant each time."""
+    """A folder with homes.
+
+    ``fresh`` creates them again. ``vectors`` says whether they have vectors. With a ``server``
+    address, their rows are there, under a new tenant each time.
+    """
 
     folder: Path
     vectors: bool = True
@@ -65,7 +68,6 @@ class RememberingEmbedder:
         )
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return one unit vector for each text."""
         keys = [_digest(f"{self.name}\0{text}") for text in texts]
         vectors = {key: self._known(key) for key in keys}
         missing = [at for at, key in enumerate(keys) if vectors[key] is None]
@@ -89,7 +91,7 @@ class RememberingEmbedder:
 def open_homes(
     suite: Suite, shelf: Shelf, load_embedder: Callable[[], Embedder], notify: OnProgress
 ) -> Iterator[tuple[Haystack, Home]]:
-    """Yield each haystack of a suite with its open home. A home is closed before the next one."""
+    """Yield each haystack in a suite with its open home, which is closed before the next one."""
     shelf.folder.mkdir(parents=True, exist_ok=True)
     code = _code_version()
     for haystack in suite.haystacks:
@@ -151,7 +153,7 @@ def as_jsonl(session: BenchSession) -> str:
 
 
 def _settings(folder: Path, shelf: Shelf) -> Settings:
-    """Return default settings, independent of the machine's files and variables."""
+    """Return default settings that do not depend on the machine's files and variables."""
     home = folder / "home"
     model = {} if shelf.vectors else {"NACRE_EMBEDDING_MODEL": "none"}
     tenant = folder.name.lower()[-64:].strip("._-")
@@ -165,7 +167,7 @@ def _version(haystack: Haystack, code: str, shelf: Shelf) -> str:
 
 
 def _code_version() -> str:
-    """Return a digest of the code that determines the content of a home."""
+    """Return a digest of the code that determines what a home contains."""
     files = [Path(str(module.__file__)) for module in _FILLS_HOMES]
     packages = [file.parent.rglob("*") for file in files if file.name == "__init__.py"]
     every = {*files, *(path for package in packages for path in package)}

@@ -25,11 +25,12 @@ _TEN = 10
 
 @frozen
 class Parity:
-    """One suite on both engines, in percent.
+    """The results for one suite on both engines, in percent.
 
-    ``hit_file`` and ``hit_server`` are session hit@5 of questions with labelled sessions; ``overlap`` is the common
-    part of the top ten turns, ``same_order`` the share of identical top tens. ``silence``: both show something or
-    both show nothing, for questions with and without an answer.
+    ``hit_file`` and ``hit_server`` are session hit@5 for questions with labelled sessions.
+    ``overlap`` is the common part of the top ten turns, ``same_order`` the share of identical top
+    tens. ``silence`` is how often both or neither show something, for questions with and without an
+    answer.
     """
 
     suite: str
@@ -47,7 +48,7 @@ class Parity:
 
 @frozen
 class ParityResult:
-    """The measured suites. ``absent`` lists those without data."""
+    """The suites that were measured. ``absent`` lists those without data."""
 
     suites: tuple[Parity, ...]
     absent: tuple[str, ...]
@@ -55,7 +56,10 @@ class ParityResult:
 
 @frozen
 class _Pair:
-    """Results of one question on both engines. ``hits`` is ``None`` without labelled sessions."""
+    """The results for one question on both engines.
+
+    ``hits`` is ``None`` without labelled sessions.
+    """
 
     file: Ranked
     server: Ranked
@@ -70,7 +74,7 @@ def measure_parity(
     load_embedder: Callable[[], Embedder],
     notify: OnProgress = lambda _: None,
 ) -> ParityResult:
-    """Fill homes in files and on a server (new tenants), and ask both the same questions."""
+    """Fill homes in files and on a server (new tenants), and ask the same questions on both."""
     measured, absent = [], []
     for name in names:
         try:

@@ -12,7 +12,10 @@ from nacre.base.text import STOP_WORDS
 
 
 class PlainFts:
-    """FTS5, Porter stems, any of the question's words without stop words, BM25 rank."""
+    """FTS5 with Porter stems. A turn matches with any of the question's words except stop words.
+
+    BM25 ranks.
+    """
 
     def __init__(self, turns: Sequence[BenchTurn]) -> None:
         self._db = apsw.Connection(":memory:")
@@ -24,7 +27,6 @@ class PlainFts:
         )
 
     def rank(self, question: str, limit: int) -> list[str]:
-        """Return turn ids, the best first."""
         words = [
             word
             for word in dict.fromkeys(re.findall(r"\w+", question.lower()))

@@ -1,8 +1,9 @@
 """Measure how well equivalent questions are grouped. ``nacre review gaps`` shows a group as one question.
 
-``data/unanswered.json`` has invented questions, 60 groups of two to four, written before any likeness was computed.
-Topics alternate between two halves: borders are chosen on the first half and evaluated on the second. Groups of one
-topic are similar on purpose, and always in the same half.
+``data/unanswered.json`` contains invented questions in 60 groups of two to four, written before any
+similarity was computed. Topics alternate between two halves: borders are chosen on the first half
+and evaluated on the second. Groups about one topic are similar on purpose, and always in the same
+half.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _SEED = 7
 
 @frozen
 class Grouping:
-    """Precision and recall of the pairs of questions that were grouped."""
+    """Precision and recall for the pairs of questions that were grouped."""
 
     precision: float
     recall: float
@@ -33,7 +34,7 @@ class Grouping:
 
 @frozen
 class Border:
-    """The figures of one comparison and border on both halves."""
+    """The figures for one comparison and border on both halves."""
 
     by: str
     border: str

@@ -1,4 +1,4 @@
-"""Rankers of turns: the baseline, each lane, the full recipe, and the recipe without each ingredient."""
+"""Rankings of turns: the baseline, each lane, full recall, and recall without an ingredient."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _RANK_CONSTANT = 60
 
 @frozen
 class Ranked:
-    """Turn ids, the best first, and the duration in seconds."""
+    """Turn ids, best first, and the duration in seconds."""
 
     turns: list[str]
     seconds: float
@@ -44,7 +44,7 @@ Reading = Callable[[Question], Question]
 
 @frozen
 class Variation:
-    """A variation of recall: lanes, ingredients, reading of the question, and dates from events."""
+    """A variation of recall: its lanes and ingredients, and how questions and dates are read."""
 
     name: str
     recipe: Recipe = DEFAULT
@@ -55,7 +55,10 @@ class Variation:
 
 
 def reciprocal_rank(scores: Mapping[K, float], floor: float | None = None) -> dict[K, float]:
-    """Scale by rank only, as in rank fusion. The best gets 1; scores at the floor get 0."""
+    """Replace scores by values that depend only on rank, as in rank fusion.
+
+    The best gets 1, scores at the floor get 0.
+    """
     order = sorted(scores, key=lambda key: -scores[key])
     return {
         key: 0.0
@@ -110,7 +113,7 @@ ABLATIONS = (
 def rankers(
     haystack: Haystack, context: Home, variations: tuple[Variation, ...]
 ) -> dict[str, Ranker]:
-    """Return the baseline and the variations on one home, by name."""
+    """Return the baseline and the variations for one home, by name."""
     plain = PlainFts([turn for session in haystack.sessions for turn in session.turns])
     embed = _Embedding(context)
 
@@ -158,7 +161,7 @@ def _recall(variation: Variation, haystack: Haystack, context: Home, embed: _Emb
 
 
 class _Embedding:
-    """Embeds each text once for all variations, and remembers the duration."""
+    """Embeds each text once for all variations, and records how long it took."""
 
     def __init__(self, context: Home) -> None:
         self._context = context
@@ -168,7 +171,7 @@ class _Embedding:
         if text not in self._known:
             embedder = configured_embedder(
                 self._context
-            )  # load before the clock starts, to measure a warm process
+            )  # loaded before the clock starts, to measure a running process
             started = time.perf_counter()
             value = embedder.embed([text])[0]
             self._known[text] = value, time.perf_counter() - started

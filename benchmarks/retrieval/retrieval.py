@@ -1,4 +1,4 @@
-"""Rank the turns for a suite's questions with several recipes and score the results."""
+"""Rank turns for a suite's questions with several recipes and score the results."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ Scores = Mapping[str, float]
 
 @frozen
 class Level:
-    """Measures in percent at turn or session level: overall (without the adversarial questions) and by category."""
+    """Measures for turns or sessions in percent, in total and for each category.
+
+    The total excludes adversarial questions.
+    """
 
     overall: Scores | None
     categories: dict[str, Scores]
@@ -26,7 +29,7 @@ class Level:
 
 @frozen
 class RecipeResult:
-    """The figures of one recipe. ``gains`` are over plain FTS5, by level and measure."""
+    """The figures for one recipe. ``gains`` are gains over plain FTS5, by level and measure."""
 
     name: str
     turns: Level
@@ -57,7 +60,10 @@ def measure(
     questions: int | None = None,
     notify: OnProgress = lambda _: None,
 ) -> RetrievalResult:
-    """Rank the turns of every haystack for its questions with every recipe. ``questions`` limits their number."""
+    """Rank the turns in every haystack for its questions with every recipe.
+
+    ``questions`` limits their number.
+    """
     variations = _variations(shelf, ablations=ablations)
     chosen = _chosen(suite, questions)
     scored: dict[str, list[Scored]] = {}

@@ -13,7 +13,7 @@ _BOOTSTRAP_ROUNDS = 2000
 
 @frozen
 class Scored:
-    """One question's scores by measure for turns and sessions; ``None`` without labels."""
+    """One question's scores for turns and sessions, by measure; ``None`` without labels."""
 
     category: str
     turns: Mapping[str, float] | None
@@ -23,7 +23,7 @@ class Scored:
 
 @frozen
 class Gain:
-    """A paired difference in points of 100, and its 95 % interval."""
+    """A difference between paired scores in points of 100, and its 95 % interval."""
 
     points: float
     low: float
@@ -31,7 +31,7 @@ class Gain:
 
 
 def score_list(ranked: Sequence[str], gold: frozenset[str]) -> dict[str, float] | None:
-    """Return all measures of a ranked list; ``None`` without labels."""
+    """Return all measures for a ranked list, or ``None`` without labels."""
     if not gold:
         return None
     places = [at for at, turn in enumerate(ranked, start=1) if turn in gold]
@@ -53,7 +53,7 @@ def sessions_of(ranked: Sequence[str], session_of: Mapping[str, str]) -> list[st
 
 
 def mean(scores: Sequence[Mapping[str, float] | None]) -> dict[str, float] | None:
-    """Return the mean of each measure in percent, over the questions with scores."""
+    """Return the mean of each measure in percent, over the questions that have scores."""
     present = [score for score in scores if score is not None]
     if not present:
         return None
@@ -70,7 +70,7 @@ def paired_gain(
     measure: str,
     seed: int = 0,
 ) -> Gain | None:
-    """Return the gain of one recipe over another on the same questions, by paired bootstrap."""
+    """Return how much better one recipe is than another on the same questions, by paired bootstrap."""
     differences = [
         ours[measure] - theirs[measure]
         for first, second in zip(better, baseline, strict=True)

@@ -1,7 +1,7 @@
 """Measure when recall shows nothing, for questions with and without an answer.
 
-Recall runs through the public service. There are three kinds of questions without an answer: from a file, from the
-suite itself, and from another home of the suite.
+Recall is called through the public API. Questions without an answer come from a file, from the
+suite itself, or from another home of the suite.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from nacre.values.reports import OnProgress, Progress
 _DEPTH = 10
 _BORDERS = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 _OF_OTHERS = 4
-"""One in this number of another home's questions is asked."""
+"""Of another home's questions, one in this number is asked."""
 
 
 @frozen
 class Silent:
-    """Questions of one kind without an answer, and the percentage for which no likely answer was shown."""
+    """Questions without an answer from one source, and for how many no likely answer was shown, in percent."""
 
     kind: str
     asked: int
@@ -43,8 +43,11 @@ class Silent:
 
 @frozen
 class Trade:
-    """A border of confidence: the percentage of questions without an answer that get nothing, and the points of
-    recall@10 lost by the others."""
+    """A border of confidence, and its effects.
+
+    The effects are the percentage of questions without an answer for which nothing is shown, and
+    the points of recall@10 lost for other questions.
+    """
 
     border: float
     silent: float
@@ -53,8 +56,11 @@ class Trade:
 
 @frozen
 class SilenceResult:
-    """``found`` is recall@10 of all matches, ``answered`` of the shown ones, in percent: of turns if the suite labels
-    them, else of sessions."""
+    """The result for one suite.
+
+    ``found`` is recall@10 for all matches, ``answered`` for those shown, in percent. They count
+    turns if the suite labels them, otherwise sessions.
+    """
 
     silent: tuple[Silent, ...]
     questions: int
@@ -65,7 +71,10 @@ class SilenceResult:
 
 @frozen
 class _Asked:
-    """``sure`` is the highest confidence of a turn. ``found`` and ``answered`` are ``None`` without an answer."""
+    """A question and its results. ``sure`` is the highest confidence of a turn.
+
+    ``found`` and ``answered`` are ``None`` if there is no answer.
+    """
 
     kind: str
     silent: bool
@@ -100,7 +109,7 @@ def fixed_clock(moment: datetime) -> Clock:
 
 
 class _Asker:
-    """Asks questions of one home."""
+    """Asks questions in one home."""
 
     def __init__(self, context: Home, mode: Mode) -> None:
         self._context = context
@@ -133,7 +142,7 @@ class _Asker:
         return results
 
     def _recall(self, text: str) -> RecallResult:
-        """Return the hits if any is a likely answer. Weak hits alone count as none."""
+        """Return the hits if one is a likely answer. Weak hits do not count."""
         answer = recall(
             self._context, RecallQuery(text, mode=self._mode, turns=_DEPTH, update=False)
         )
@@ -162,7 +171,7 @@ def _recall_at_ten(
 def absent_questions(
     haystack: Haystack, other: Haystack, from_files: Sequence[tuple[str, Any]]
 ) -> Iterator[tuple[str, str]]:
-    """Yield kind and text of every question without an answer in this home."""
+    """Yield the kind and text of every question that has no answer in this home."""
     for kind, entry in from_files:
         conversation = entry.get("conversation") if isinstance(entry, dict) else None
         if conversation is None or haystack.id.endswith(str(conversation)):

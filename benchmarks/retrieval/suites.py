@@ -1,6 +1,6 @@
 """Public benchmarks as haystacks: sessions with turns, and questions labelled with turns or sessions.
 
-Turns and sessions keep their ids with a unique prefix, so that all haystacks can be merged into one pile.
+Ids of turns and sessions get a unique prefix, so that all haystacks can be merged into one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LOCOMO_CATEGORIES = {
     5: "5 adversarial",
 }
 ADVERSARIAL = LOCOMO_CATEGORIES[5]
-"""Questions that name the wrong person; excluded from overall figures."""
+"""Questions about the wrong person, which total figures exclude."""
 
 _EVIDENCE = re.compile(r"D:?(\d+):(\d+)")
 _TIME_FORMATS = ("%I:%M %p on %d %B, %Y", "%Y/%m/%d (%a) %H:%M", "%Y-%m-%d", "%Y/%m/%d")
@@ -32,7 +32,7 @@ _TIME_FORMATS = ("%I:%M %p on %d %B, %Y", "%Y/%m/%d (%a) %H:%M", "%Y-%m-%d", "%Y
 
 @frozen
 class BenchTurn:
-    """A turn. ``role`` is user or assistant, ``author`` a person's name in suites with people."""
+    """A turn. ``role`` is user or assistant, ``author`` a person's name in suites with several people."""
 
     id: str
     role: str
@@ -43,7 +43,7 @@ class BenchTurn:
 
 @frozen
 class BenchSession:
-    """A session with its turns in order, and its project if the suite names one."""
+    """A session with its turns in order, and its project if the suite names it."""
 
     id: str
     turns: tuple[BenchTurn, ...]
@@ -63,7 +63,7 @@ class BenchQuestion:
 
 @frozen
 class Haystack:
-    """The sessions of one home, and its questions."""
+    """The sessions in one home, and its questions."""
 
     id: str
     sessions: tuple[BenchSession, ...]
@@ -73,7 +73,7 @@ class Haystack:
 
     @property
     def asked(self) -> datetime:
-        """The time of a question without a date: after the last turn."""
+        """The time at which questions without a date are asked: after the last turn."""
         times = [turn.time for session in self.sessions for turn in session.turns if turn.time]
         return max(times, default=datetime(2026, 1, 1, tzinfo=UTC))
 
@@ -87,7 +87,7 @@ class Suite:
 
 
 def load_suite(name: str, data: Path) -> Suite:
-    """Read a suite from a folder of benchmarks, or from the package. Raises NotFoundError."""
+    """Read a suite from a folder with benchmarks, or from the package. Raises NotFoundError."""
     if name == "coding":
         return Suite(name, (_read_coding(),))
     if name == "pile":
@@ -135,7 +135,7 @@ def _pile_category(haystack: Haystack, question: BenchQuestion) -> str:
     return ADVERSARIAL if question.category == ADVERSARIAL else haystack.id.partition("/")[0]
 
 
-# LoCoMo: two friends, some thirty sessions, evidence by turn.
+# LoCoMo: two friends, about thirty sessions, evidence in turns.
 
 
 def _read_locomo(path: Path) -> Iterator[Haystack]:
@@ -181,7 +181,7 @@ def _locomo_question(name: str, question: Mapping[str, Any], turn_ids: set[str])
 
 
 def parse_evidence(evidence: Iterable[object]) -> list[str]:
-    """Return turn ids ``D<session>:<turn>`` in LoCoMo's evidence. A string may have several, or doubled colons."""
+    """Return turn ids ``D<session>:<turn>`` in LoCoMo's evidence. A string can have several ids, or doubled colons."""
     return [
         f"D{int(session)}:{int(turn)}"
         for item in evidence
@@ -189,7 +189,8 @@ def parse_evidence(evidence: Iterable[object]) -> list[str]:
     ]
 
 
-# LongMemEval: one person and an assistant; answers by session, and by turn where a turn is marked.
+# LongMemEval: one person and an assistant. Answers are labelled with sessions, and with turns where
+# one is marked.
 
 
 def _read_longmemeval(path: Path) -> Iterator[Haystack]:
@@ -228,7 +229,7 @@ def _longmemeval_session(
 
 
 def _longmemeval_questions(sample: Mapping[str, Any]) -> Iterator[tuple[str, frozenset[str]]]:
-    """Yield questions. The original has one question a haystack, the shared-haystack edition several."""
+    """Yield questions. The original has one question for each haystack, the shared-haystack edition several."""
     texts, golds = sample.get("questions"), sample["answer_session_ids"]
     if texts is None:
         texts, golds = [sample["question"]], [golds]
@@ -249,7 +250,7 @@ def _marked_in(
 
 
 def _paraphrased(original: Suite) -> Iterator[Haystack]:
-    """Yield haystacks with our own questions, worded differently from their answers."""
+    """Yield haystacks with our own questions, which use other words than their answers."""
     questions_of: dict[str, list[BenchQuestion]] = {}
     for question in load_cases(None, "paraphrased", dict[str, Any])["questions"]:
         turn = f"longmemeval/{question['turn']}"
@@ -266,7 +267,7 @@ def _paraphrased(original: Suite) -> Iterator[Haystack]:
             yield Haystack(haystack.id, haystack.sessions, tuple(questions_of[haystack.id]))
 
 
-# DevMemBench: short coding sessions, answers by session.
+# DevMemBench: short coding sessions. Answers are labelled with sessions.
 
 
 def _read_devmembench(path: Path) -> Iterator[Haystack]:
@@ -301,7 +302,7 @@ def _read_devmembench(path: Path) -> Iterator[Haystack]:
     yield Haystack("devmembench/all", sessions, questions, absent)
 
 
-# Coding: our own, in the package.
+# Coding: our own suite, in the package.
 
 
 def _read_coding() -> Haystack:
@@ -337,7 +338,7 @@ def _read_coding() -> Haystack:
 
 
 def parse_date(text: str | None) -> datetime | None:
-    """Parse a date in any of the suites' formats as UTC; ``None`` if it is invalid."""
+    """Parse a date in any suite's format as UTC. Return ``None`` if it is invalid."""
     for form in _TIME_FORMATS if text else ():
         try:
             return datetime.strptime(str(text).strip(), form).replace(tzinfo=UTC)

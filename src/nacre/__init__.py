@@ -1,4 +1,4 @@
-"""nacre: a long-term memory for AI agents, local and yours.
+"""nacre: a local long-term memory for AI agents.
 
 >>> import nacre
 >>> with nacre.open_memory() as memory:  # doctest: +SKIP

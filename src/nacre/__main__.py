@@ -13,11 +13,14 @@ from nacre.serve import statusline
 
 
 def main() -> None:
-    """Run the command line. Exit with 0 done, 1 failed, 2 usage, 3 not found, 4 conflict, 5 unavailable."""
+    """Run the command line.
+
+    Exit codes: 0 success, 1 failure, 2 usage error, 3 not found, 4 conflict, 5 unavailable.
+    """
     if sys.argv[1:] in (
         ["--version"],
         ["-V"],
-    ):  # asked by scripts and prompts, which should not wait for other imports
+    ):  # scripts and shell prompts should not wait for the imports below
         print(f"nacre {__version__}")  # noqa: T201 - the command line is not loaded
         return
     for name in ("SIGTERM", "SIGHUP"):
@@ -38,12 +41,12 @@ def main() -> None:
 
 
 def _end(number: int, _: object) -> None:
-    """Clean up as after Ctrl-C, so that a called agent's command does not continue alone."""
+    """Clean up as after Ctrl-C, so that an agent's command started by nacre does not keep running."""
     raise SystemExit(128 + number)
 
 
 def _leave(code: int) -> None:
-    """Exit immediately. Home and streams are closed, and freeing the embedding model would take 70 ms."""
+    """Exit without cleanup, because freeing the embedding model would take 70 ms."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError, AttributeError):
             stream.flush()

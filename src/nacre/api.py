@@ -65,7 +65,7 @@ from nacre.values.session import FlushReport, HandoffView, Speaker
 
 @one_at_a_time
 class MemoryHome:
-    """An open home, for reading transcripts and for storing, recalling and searching memories.
+    """An open home: reads transcripts, and stores, recalls and searches memories.
 
     Use it as a context manager. Threads can share an instance. Their calls run one at a time, but
     other calls continue while one waits for a language model. Separate instances work in parallel.
@@ -86,7 +86,7 @@ class MemoryHome:
         self.close()
 
     def close(self) -> None:
-        """Close the database after pending model calls. Further calls have no effect."""
+        """Wait for pending model calls and close the database. Further calls have no effect."""
         self._home.turn.wait_for_all()
         self._home.close()
 
@@ -103,10 +103,10 @@ class MemoryHome:
         on_progress: Callable[[Any], object] | None = None,
         **fields: Any,
     ) -> Any:
-        """Run an operation from :mod:`nacre.serve.catalogue`. ``fields`` are the fields of its request.
+        """Run an operation from :mod:`nacre.serve.catalogue` with the fields of its request.
 
         Raises InvalidInputError for a field that is unknown or out of bounds, ConflictError for an
-        operation that needs the home closed (use :func:`call`), and the operation's errors.
+        operation that needs a closed home (use :func:`call`), and the operation's errors.
         """
         target = operation_of(operation)
         return target.run_in(self._home, target.make(fields), on_progress)
@@ -118,7 +118,7 @@ class MemoryHome:
         vectors: bool = True,
         on_progress: OnProgress | None = None,
     ) -> IngestReport:
-        """Read transcripts: the given files and folders, or all that discovery finds.
+        """Read the given transcript files and folders, or all transcripts that discovery finds.
 
         ``extract``: learn memories from transcripts. ``vectors``: compute embeddings. The report's
         ``problems`` list unreadable files. Raises NotFoundError for a missing path, and
@@ -139,10 +139,11 @@ class MemoryHome:
     ) -> list[Proposal]:
         """Return the memories that a transcript or stored ``session`` would yield, without storing them.
 
-        With both, ``session`` selects a session in the transcript. ``model`` (``provider:model``;
-        ``none`` for the rules) defaults to the configured extraction model. Rules replace a failed
-        call, as shown by each proposal's ``asked``. Raises InvalidQueryError, NotFoundError, ConflictError,
-        UnreadableTranscriptError, ModelRefusedError.
+        With both, ``session`` selects a session in the transcript. ``model`` is ``provider:model``,
+        or ``none`` to use only rules, and defaults to the configured extraction model. Rules are
+        also used if the model fails, as shown by each proposal's ``asked``. Raises
+        InvalidQueryError, NotFoundError, ConflictError, UnreadableTranscriptError,
+        ModelRefusedError.
         """
         if path is None and not session:
             raise InvalidQueryError(
@@ -176,10 +177,10 @@ class MemoryHome:
     ) -> StoreOutcome:
         """Store a memory durably, waiting for other writers.
 
-        ``importance`` is 1 to 10. From ``expires_on`` on, recall and context omit the memory.
-        Unless ``force``, a statement equal to a memory in the project is not stored again, and a
-        contradicting statement supersedes the memory. Secrets are redacted. If rules cannot decide,
-        a language model is asked if background models are permitted or with ``online_dedup``.
+        ``importance`` is 1 to 10. From the day ``expires_on``, recall and context omit the memory.
+        Unless ``force`` is set, duplicates in the project are not stored again, and contradicted
+        memories are superseded. Secrets are redacted. If rules cannot decide, a language model is
+        asked, provided that background models are permitted or ``online_dedup`` is set.
         ``aggressive`` and ``dedup_threshold`` (a cosine similarity) set the minimum similarity. A
         memory from an agent's process is a proposal unless the owner typed the ``quote``. Raises
         InvalidMemoryError, and StoreBusyError after 30 seconds.
@@ -223,13 +224,13 @@ class MemoryHome:
         rerank: bool = False,
         ignore_time: bool = False,
     ) -> RecallResult:
-        """Return the best memories, pending candidates and turns for a question, with confidences.
+        """Return the memories, pending candidates and turns that best match a question.
 
         ``turns`` is the maximum number of turns. Times without a zone are local. A time in the
-        question affects the ranking unless ``ignore_time``. Results count as used unless ``update``
-        is off. Memories used in the same ``session`` (the host's id) become related. With
-        ``expand``, a language model adds rephrased queries. With ``rerank``, it grades the best
-        hits. Raises InvalidQueryError.
+        question affects the ranking unless ``ignore_time`` is set. Results count as used unless
+        ``update`` is off. Memories used in the same ``session`` (the host's id) become related.
+        With ``expand``, a language model rephrases the question. With ``rerank``, a language model
+        grades the best hits. Raises InvalidQueryError.
         """
         return recall.recall(
             self._home,
@@ -261,12 +262,12 @@ class MemoryHome:
         update: bool = True,
         session: str | None = None,
     ) -> DeepResult:
-        """Return at most five memories from one project that an agent needs for its answer, as a text block.
+        """Return up to five memories from one project that an agent needs for its answer, as text.
 
-        If configured (``models.recall``), a language model decides within a minute. Otherwise, or
-        if the model fails, rules decide. ``recent`` are earlier messages as (``owner`` or
-        ``agent``, text), latest last. ``folder`` is the agent's folder. Only trusted memories are
-        included. Raises InvalidQueryError.
+        The model in ``models.recall`` selects them within a minute. If it is not set or fails,
+        rules select them. ``recent``: earlier messages as (``owner`` or ``agent``, text), latest
+        last. ``folder`` is the agent's folder. Only trusted memories are included. Raises
+        InvalidQueryError.
         """
         messages = tuple(
             Said(choose(Speaker, speaker, InvalidQueryError), words) for speaker, words in recent
@@ -296,9 +297,9 @@ class MemoryHome:
     ) -> ContextBlock:
         """Return an agent's context for a ``prompt`` or, without a prompt, for the start of a session.
 
-        ``moment`` overrides this choice for a session that starts with a prompt. ``folder`` is the
-        agent's folder. Items already given to the host's ``session`` (``<tool>:<id>``) are omitted.
-        Call :meth:`context_told` after delivery. ``text`` is empty if nothing is relevant. Raises
+        Set ``moment`` for a session that starts with a prompt. ``folder`` is the agent's folder.
+        Items already given to the host's ``session`` (``<tool>:<id>``) are omitted. Call
+        :meth:`context_told` after delivery. ``text`` is empty if nothing is relevant. Raises
         InvalidInputError.
         """
         when = (
@@ -321,14 +322,14 @@ class MemoryHome:
         return build.context_for(self._home, request)
 
     def context_told(self, session: str, block: ContextBlock) -> None:
-        """Record that a host's session received a context."""
+        """Record that a session received a context."""
         hooks.write_state(self._home.settings.home, session, block.state)
 
     def signals(self, session: str, *, folder: str | Path | None = None) -> ContextBlock:
-        """Return memories that other sessions just stored and that concern a running ``session``.
+        """Return memories that other sessions just stored and that concern a running session.
 
-        The ``session`` is ``<tool>:<id>``. The first call starts the subscription. After delivering
-        a result, call :meth:`context_told`.
+        ``session`` is ``<tool>:<id>``. The first call starts the subscription. Call
+        :meth:`context_told` after delivery.
         """
         return self.context(
             moment=Moment.PROMPT, folder=folder, session=session, parts=(Part.SIGNALS,)
@@ -341,9 +342,9 @@ class MemoryHome:
     def hand_over(
         self, words: str | None = None, *, session: str | None = None, folder: str | Path = "."
     ) -> HandoffView:
-        """Store a handoff for a session (``<tool>:<id>``), or for the folder project's last session.
+        """Store a handoff for a session (``<tool>:<id>``), by default the last in the folder's project.
 
-        Its text is ``words``, else a model's summary if configured, else the owner's last messages.
+        The text is ``words``, else a model's summary if configured, else the owner's last messages.
         Raises NotFoundError for a session without turns.
         """
         return handoff.handoff(
@@ -363,8 +364,8 @@ class MemoryHome:
     ) -> FlushReport:
         """Read and learn from the latest turns in one session or all, and finish work queued by hooks.
 
-        ``transcript`` is the file of an unknown session. ``seconds`` limits the work queued by
-        hooks.
+        ``transcript``: the session's file, for an unknown session. ``seconds`` limits the time for
+        queued work.
         """
         file = str(Path(transcript).absolute()) if transcript else None
         return flushing.flush(self._home, session=session, transcript=file, seconds=seconds)
@@ -378,7 +379,7 @@ class MemoryHome:
         mode: Mode | str = Mode.HYBRID,
         around: datetime | None = None,
     ) -> RecallResult:
-        """Return turns from all sessions that answer a question, best first. Raises InvalidQueryError."""
+        """Return the turns that best match a question, best first. Raises InvalidQueryError."""
         query = RecallQuery(
             text=text,
             filter=in_utc(filter),
@@ -391,8 +392,8 @@ class MemoryHome:
     def get(self, reference: str, *, update: bool = True, session: str | None = None) -> Memory:
         """Return a memory, active or retired, by id, id prefix or subject.
 
-        The memory counts as used, in the host's ``session`` if given, unless ``update`` is off.
-        Raises NotFoundError, ConflictError.
+        Unless ``update`` is off, the memory counts as used, in ``session`` if given (the host's
+        id). Raises NotFoundError, ConflictError.
         """
         return read_memory(
             self._home, GetRequest(reference=reference, update=update, session=session)
@@ -401,10 +402,10 @@ class MemoryHome:
     def feedback(
         self, reply: str, *references: str, session: str | None = None, stored: Sequence[str] = ()
     ) -> FeedbackReport:
-        """Update memories according to an agent's reply: which were used, and which had to be restated.
+        """Update the quality of memories from an agent's reply, which shows whether they were used.
 
-        ``references`` default to memories used in ``session`` since its last feedback. ``stored``
-        are memories that the agent has stored since then. The reply is not stored. Raises
+        ``references``: by default, memories used in ``session`` since the last feedback.
+        ``stored``: memories that the agent has stored since then. The reply is not stored. Raises
         InvalidQueryError, NotFoundError, ConflictError.
         """
         return recall.feedback(self._home, reply, references, session=session, stored=tuple(stored))
@@ -414,14 +415,14 @@ class MemoryHome:
         return recall.judge(self._home, references, good=good)
 
     def reviews(self) -> Sequence[Pending]:
-        """Return pending conflicts, doubts and candidates."""
+        """Return the items in the review queue: conflicts, doubts and candidates."""
         page: PendingPage = self.call("review", limit=0)
         return page.items
 
     def keep(
         self, *references: str, content: str | None = None, into: str | None = None
     ) -> list[Memory]:
-        """Keep pending items. Raises NotFoundError, ConflictError."""
+        """Keep items in the review queue. Raises NotFoundError, ConflictError."""
         kept: list[Memory] = self.call(
             "review-keep", references=references, content=content, into=into
         )
@@ -434,8 +435,8 @@ class MemoryHome:
 
         Fields are subject, content, kind, importance, expiry, scope, project (``None``: global) and
         tags. ``add_tags`` adds to the current tags, even under concurrent edits. ``expected`` is
-        the etag from ``call("look", reference=…)``; a file changed since then is not overwritten.
-        Raises NotFoundError, EditConflictError, InvalidMemoryError.
+        the etag from ``call("look", reference=…)``. Raises EditConflictError if the file has
+        changed since then, NotFoundError, and InvalidMemoryError.
         """
         return answers.edit(
             self._home,
@@ -455,8 +456,8 @@ class MemoryHome:
     ) -> list[Memory]:
         """Retire memories (soft delete). Their files move to ``retired/``.
 
-        ``references`` are ids, subjects, or patterns with ``*``. ``contains`` are parts of
-        subjects. With ``persist``, memories stored later under these subjects are retired too.
+        ``references``: ids, subjects, or patterns with ``*``. ``contains``: parts of subjects. With
+        ``persist``, memories stored later under these subjects are retired, too.
         Raises NotFoundError, ConflictError.
         """
         return answers.retire_memories(
@@ -469,7 +470,7 @@ class MemoryHome:
     def unretire(self, *references: str) -> answers.BroughtBack:
         """Restore retired or superseded memories. A superseding memory stays active.
 
-        If a reference is the id of a persistent retirement, that retirement ends. Raises
+        A reference can also be the id of a persistent retirement, which is then ended. Raises
         NotFoundError, ConflictError.
         """
         back: answers.BroughtBack = self.call("unretire", references=references)
@@ -485,9 +486,9 @@ class MemoryHome:
         regex: bool = False,
         before: datetime | None = None,
     ) -> Deletion:
-        """Return what forgetting sessions, memories, a project or matches would delete.
+        """Return the content that :meth:`forget` would delete for sessions, memories, a project or text.
 
-        ``before`` restricts this to earlier content. Raises InvalidQueryError, NotFoundError,
+        ``before`` selects only earlier content. Raises InvalidQueryError, NotFoundError,
         ConflictError.
         """
         request = ForgetRequest(
@@ -501,7 +502,7 @@ class MemoryHome:
         return forgetting.prepare(self._home, request)
 
     def forget(self, deletion: Deletion) -> ForgetReport:
-        """Permanently delete the planned content. The report lists unreachable copies."""
+        """Permanently delete the planned content. The report lists copies that nacre cannot delete."""
         return forgetting.forget(self._home, deletion)
 
     def forgotten(self) -> Sequence[Forgotten]:
@@ -509,9 +510,10 @@ class MemoryHome:
         return forgetting.forgotten(self._home)
 
     def allow_again(self, reference: str) -> Forgotten:
-        """Allow forgotten content to be read again.
+        """Allow nacre to read forgotten content again.
 
-        ``reference`` is the id of a run, session or memory. Raises NotFoundError, ConflictError.
+        ``reference`` is the id of a deletion, session or memory. Raises NotFoundError,
+        ConflictError.
         """
         allowed: Forgotten = self.call("forget-allow-again", reference=reference)
         return allowed
@@ -519,7 +521,7 @@ class MemoryHome:
     def log(
         self, reference: str | None = None, *, project: str | None = None, limit: int = 50
     ) -> Sequence[Listed]:
-        """Return operations on all memories, one memory, or a project, newest first.
+        """Return operations on all memories, a memory, or a project, newest first.
 
         Raises NotFoundError, ConflictError.
         """
@@ -531,9 +533,10 @@ class MemoryHome:
         )
 
     def undo(self, operation: str | None = None, *, force: bool = False) -> Undoing:
-        """Undo an operation. The default is the last operation not undone.
+        """Undo an operation, by default the last operation that was not undone.
 
-        ``force`` keeps both versions of content changed since. Raises NotFoundError, ConflictError.
+        With ``force``, both versions of later changed content are kept. Raises NotFoundError,
+        ConflictError.
         """
         undone: Undoing = self.call("undo", operation=operation, force=force)
         return undone
@@ -549,7 +552,7 @@ class MemoryHome:
     def sync(
         self, remote: str | None = None, *, dry_run: bool = False, timeout_seconds: float = 60.0
     ) -> Synced:
-        """Synchronise the vault with a remote. Its address is needed only the first time.
+        """Synchronise the vault with a git remote, whose address is needed only the first time.
 
         Raises RemoteUnreachableError, RemoteRefusedError, HistoryRewrittenError, SecretFoundError,
         EditConflictError, UnusableRepositoryError.
@@ -584,7 +587,7 @@ def open_memory(
     """Open a home, creating it if missing.
 
     ``home`` defaults to ``$NACRE_HOME``, then ``~/.nacre``. ``clock`` and ``ids`` are for tests.
-    ``load_embedder`` replaces the bundled model. ``load_model`` opens a language model with a given
+    ``load_embedder`` replaces the bundled embedding model. ``load_model`` opens a language model by
     name. Raises InvalidSettingsError, UnusableStoreError, UnusableVaultError, SchemaTooNewError.
     """
     return MemoryHome(

@@ -3,12 +3,12 @@
 NacreError
 ├── InvalidInputError        invalid settings, queries, memories or transcripts; the caller can fix them
 ├── NotFoundError            there is nothing with that id or name
-├── ConflictError            two writers disagree: edits, a moved remote, a rewritten history
+├── ConflictError            conflicting edits, a changed remote, or a rewritten history
 ├── OwnerOnlyError           an agent called an operation reserved for the owner
 ├── NotAllowedError          an account's role in a space does not allow the operation
-├── UnavailableError         try again or degrade: a busy store, a missing model or remote, a spent budget
-├── ChannelRefusedError      a channel's platform refuses; trying again does not help
-├── ModelRefusedError        a model's provider refuses; trying again does not help
+├── UnavailableError         a busy store, a missing model or remote, or a spent budget; a retry can help
+├── ChannelRefusedError      a channel's platform refuses; a retry does not help
+├── ModelRefusedError        a model's provider refuses; a retry does not help
 ├── UnusableCredentialsError a file with credentials is unreadable, or a key has the wrong type
 ├── UnusableAnswerError      a model's answer has the wrong form
 ├── RemoteRefusedError       the remote refuses
@@ -140,7 +140,7 @@ class StoreBusyError(UnavailableError):
 
 
 class MayBeStoredError(UnavailableError):
-    """The change may have been stored despite this error."""
+    """The change might have been stored despite this error."""
 
     code = "may_be_stored"
 
@@ -182,7 +182,10 @@ class EmbedderHeldError(EmbedderUnavailableError):
         reason: str = "no yes",
         for_less: bool = False,
     ) -> None:
-        """``reason`` is ``no yes``, or as in a refusal of models. With ``for_less``, less text might be permitted."""
+        """``reason``: ``no yes`` (no consent), or a reason for refusing models.
+
+        ``for_less``: less text might be permitted.
+        """
         super().__init__(message, hint=hint)
         self.reason = reason
         self.for_less = for_less
@@ -208,9 +211,9 @@ class ModelUnavailableError(UnavailableError):
         after_seconds: float | None = None,
         may_cost: bool = True,
     ) -> None:
-        """With ``retry``, a retry might help. ``after_seconds`` is the wait that the provider requested.
+        """``retry``: a retry might help. ``after_seconds``: the wait that the provider requested.
 
-        With ``may_cost``, the model might have started, and the call might be billed.
+        ``may_cost``: the model might have started, so the call might be billed.
         """
         super().__init__(message, hint=hint)
         self.retry = retry
@@ -233,7 +236,7 @@ class BudgetSpentError(UnavailableError):
 
 
 class QuotaSpentError(NacreError):
-    """A space has used its daily quota of requests. ``seconds``: time until the next request is allowed."""
+    """A space has used its daily quota of requests. The next one is allowed after ``seconds``."""
 
     code = "quota_spent"
 
@@ -355,6 +358,6 @@ class InternalError(NacreError):
 
 
 class SecretFoundError(NacreError):
-    """The text to send contains what looks like a secret."""
+    """The text to send seems to contain a secret."""
 
     code = "secret_found"

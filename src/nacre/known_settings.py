@@ -23,7 +23,7 @@ class Setting:
     default: Any
     summary: str
     is_hidden: bool = False
-    """True if ``nacre config show`` omits the setting unless it is set. Used for rare cases."""
+    """True if ``nacre config show`` omits the setting unless it has a value."""
 
     @property
     def variable(self) -> str:
@@ -36,13 +36,13 @@ SETTINGS: tuple[Setting, ...] = (
         "embedding.model",
         str,
         "minilm",
-        "model for the vector lane: minilm (bundled, offline), none, onnx:<folder>, or provider:model[@dimensions]",
+        "model for vector search: minilm (bundled, offline), none, onnx:<folder>, or provider:model[@dimensions]",
     ),
     Setting(
         "embedding.sends_to",
         list[str],
         [],
-        "hosts that may receive texts for their vectors; nacre writer embedding asks first",
+        "hosts that may receive texts to embed; nacre writer embedding asks first",
         is_hidden=True,
     ),
     Setting(
@@ -78,7 +78,7 @@ SETTINGS: tuple[Setting, ...] = (
         "recall.reranker",
         str,
         "none",
-        "reranks the best hits: none, model (the language model), or a cross-encoder (onnx:<folder>)",
+        "reranker for the best hits: none, model (the language model), or a cross-encoder (onnx:<folder>)",
     ),
     Setting("context.budget_tokens", int, 2000, "maximum tokens for an agent at session start"),
     Setting(
@@ -91,11 +91,11 @@ SETTINGS: tuple[Setting, ...] = (
         "context.proposals_after",
         int,
         0,
-        "prompts after which Claude Code is asked once for five memories; 0: never",
+        "prompts before Claude Code is asked once for five memories; 0: never",
         is_hidden=True,
     ),
     Setting(
-        "context.prompt_tokens", int, 600, "maximum tokens for an agent with a prompt; 0 gives none"
+        "context.prompt_tokens", int, 600, "maximum tokens for an agent at a prompt; 0 gives none"
     ),
     Setting("mcp.tools", str, "core", "tools offered to agents: core (four) or all (ten)"),
     Setting(
@@ -123,13 +123,13 @@ SETTINGS: tuple[Setting, ...] = (
         "forgetting.max_age_days",
         int,
         60,
-        "days since its last use after which a memory may be forgotten",
+        "days without use after which a memory can be retired",
     ),
     Setting(
         "forgetting.protect",
         list[str],
         [],
-        "subjects that are never forgotten; * stands for any text",
+        "subjects that are never retired; * stands for any text",
     ),
     Setting(
         "owner.identities",
@@ -158,7 +158,7 @@ SETTINGS: tuple[Setting, ...] = (
         "ingest.workers",
         int,
         0,
-        "processes that read transcripts; 0 chooses, 1 uses none besides nacre",
+        "number of processes that read transcripts; 0: automatic, 1: only nacre's own",
         is_hidden=True,
     ),
     Setting("archive.enabled", bool, True, "keep compressed transcripts without secrets"),
@@ -172,7 +172,7 @@ SETTINGS: tuple[Setting, ...] = (
         "archive.keep_days",
         int,
         0,
-        "days that an unchanged transcript is kept; 0 keeps it for ever",
+        "days to keep an unchanged transcript; 0 keeps it forever",
         is_hidden=True,
     ),
     Setting("extraction.enabled", bool, True, "write memories when sessions are ingested"),
@@ -190,14 +190,14 @@ SETTINGS: tuple[Setting, ...] = (
         "models.<task>",
         str,
         "",
-        "language model for one task; empty takes models.default",
+        "language model for a task; empty: models.default",
         is_hidden=True,
     ),
     Setting(
         "writer.since",
         str,
         "",
-        "a time; sessions that ended before it are not shown to the writer",
+        "sessions that ended before this time are not shown to the writer",
         is_hidden=True,
     ),
     Setting(
@@ -268,7 +268,7 @@ SETTINGS: tuple[Setting, ...] = (
         "traces.keep_days",
         int,
         30,
-        "days that traces of models and questions are kept; 0 keeps none",
+        "days to keep traces of models and questions; 0 keeps none",
     ),
     Setting("git.enabled", bool, True, "keep the vault's history in git"),
     Setting(
@@ -313,9 +313,9 @@ SETTINGS: tuple[Setting, ...] = (
         "redaction.home_paths",
         bool,
         False,
-        "write the folders of users (/home/NAME and similar) as ~",
+        "write users' home folders (/home/NAME and similar) as ~",
     ),
-    Setting("redaction.payment_cards", bool, False, "also redact numbers of payment cards"),
+    Setting("redaction.payment_cards", bool, False, "also redact payment card numbers"),
     Setting(
         "projects.labels",
         dict[str, str],
@@ -343,7 +343,10 @@ SETTINGS: tuple[Setting, ...] = (
         "[host:]port of the daemon's HTTP server; empty: none until nacre open",
     ),
     Setting(
-        "web.port", int, 7077, "port for nacre open on this machine; another one if it is in use"
+        "web.port",
+        int,
+        7077,
+        "port for nacre open on this machine; another one if in use",
     ),
     Setting(
         "web.origins",
@@ -397,7 +400,7 @@ SETTINGS: tuple[Setting, ...] = (
         "gateway.debounce_seconds",
         float,
         1.5,
-        "pause after a message, in seconds; messages within it are answered together",
+        "seconds to wait after a message; messages in this time are answered together",
         is_hidden=True,
     ),
     Setting(
@@ -411,7 +414,7 @@ SETTINGS: tuple[Setting, ...] = (
         "gateway.files_mb",
         int,
         500,
-        "megabytes of attached files that are kept, the newest; 0 keeps none",
+        "megabytes of attached files to keep, newest first; 0 keeps none",
         is_hidden=True,
     ),
     Setting(
@@ -424,14 +427,14 @@ SETTINGS: tuple[Setting, ...] = (
         "watch.changed_since",
         str,
         "",
-        "a time; older unchanged transcripts wait for nacre ingest",
+        "time before which unchanged transcripts wait for nacre ingest",
         is_hidden=True,
     ),
 )
-"""All settings. ``models.<task>`` represents one key per task; see :data:`KEYS`."""
+"""All settings. ``models.<task>`` stands for one key per task, see :data:`KEYS`."""
 
 VECTORS = "embedding"
-"""Name used in the ledger for embedding with a provider's model."""
+"""Task name in the ledger of model calls for embedding with a provider's model."""
 
 _MODEL = re.compile(r"(none|[\w.-]+:\S*)?")
 _MODELS = frozenset({"models.default", *(f"models.{task.value}" for task in Task)})
@@ -445,7 +448,7 @@ def _with_tasks(setting: Setting) -> tuple[Setting, ...]:
         replace(
             setting,
             key=f"models.{task.value}",
-            summary=f"language model for {task.value}; empty takes models.default",
+            summary=f"language model for {task.value}; empty: models.default",
         )
         for task in Task
         if task is not Task.TEST
@@ -474,14 +477,14 @@ _SERVER = re.compile(r"postgres(?:ql)?://[^/?#\s]*/[^/?#\s]+(?:\?[^#\s]*)?")
 _PASSWORD = re.compile(r"://[^/@:]*:[^/]*@|[?&]password=")
 
 _MAY_HOLD_KEYS = frozenset({"models.providers", "gateway.channels", "storage.url"})
-"""Settings whose values can contain keys. Error messages about them omit the values."""
+"""Settings that can contain passwords or API keys. Error messages omit their values."""
 
 _LEAST = {
     "gateway.answers_a_minute": 1,
     "recall.limit": 1,
     "models.timeout_seconds": 1,
 }
-"""Minimum values of number settings, if not 0."""
+"""Minimum values of number settings. For other settings, the minimum is 0."""
 
 _MOST = {
     "usefulness.hold_out": 0.5,
@@ -503,7 +506,7 @@ def known(key: str) -> Setting:
 
 
 def check(key: str, value: Any) -> Any:
-    """Convert a value, possibly command line text, to its setting's type. Raises InvalidSettingsError."""
+    """Convert a value, such as command line text, to a setting's type. Raises InvalidSettingsError."""
     setting = known(key)
     try:
         converted = (
@@ -513,8 +516,8 @@ def check(key: str, value: Any) -> Any:
         )
     except (ValueError, RecursionError) as error:
         if key in _MAY_HOLD_KEYS:
-            raise InvalidSettingsError(f"{key} has another shape", hint=setting.summary) from None
-        form = '; several are written ["one", "two"]' if setting.type == list[str] else ""
+            raise InvalidSettingsError(f"{key} has the wrong form", hint=setting.summary) from None
+        form = '; write several values as ["one", "two"]' if setting.type == list[str] else ""
         raise InvalidSettingsError(
             f"{key} cannot be {value!r}: {error}", hint=f"{setting.summary}{form}"
         ) from error
@@ -534,7 +537,7 @@ def check(key: str, value: Any) -> Any:
         raise InvalidSettingsError(f"{key} cannot be {value!r}", hint=hint)
     if key == "embedding.model" and not _EMBEDDING.fullmatch(converted):
         raise InvalidSettingsError(
-            f"{key} cannot be {value!r}", hint=f"{setting.summary}; docs/embeddings.md tells more"
+            f"{key} cannot be {value!r}", hint=f"{setting.summary}; see docs/embeddings.md"
         )
     return converted
 
@@ -549,7 +552,7 @@ def _converted(setting: Setting, value: Any) -> Any:
         and value.lstrip()[:1] not in ("[", '"', "'")
     ):
         if "," in value:
-            raise ValueError("several are written as a list")
+            raise ValueError("write several values as a list")
         return [value.strip()] if value.strip() else []
     if isinstance(value, str) and _is_compound(setting):
         value = msgspec.toml.decode(f"value = {value.strip()}".encode())["value"]

@@ -36,7 +36,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 @frozen
 class Operation:
-    """A function with the rules that :func:`operation` sets."""
+    """A function with the rules set by :func:`operation`."""
 
     name: str
     function: Callable[..., Any]
@@ -51,12 +51,12 @@ class Operation:
 
     @property
     def in_words(self) -> str:
-        """The operation's command line."""
+        """The command that runs the operation, for messages."""
         return f"nacre {self.command or self.name.replace('-', ' ')}"
 
     @property
     def needs_home(self) -> bool:
-        """True if the function takes the open home, not the settings."""
+        """True if the function takes an open home instead of settings."""
         first = next(iter(inspect.signature(self.function).parameters.values()))
         kind = getattr(first.annotation, "__name__", str(first.annotation))
         return kind.rpartition(".")[2] != "Settings"
@@ -83,7 +83,7 @@ class Operation:
         request: Any,
         on_progress: Callable[[Any], object] | None = None,
     ) -> Any:
-        """Run the operation with the home or the settings, whichever its function takes.
+        """Run the operation with the home or the settings.
 
         Raises OwnerOnlyError, NotAllowedError, InvalidInputError for a number or time that is too
         large, and the operation's errors.
@@ -110,9 +110,9 @@ class Operation:
             ) from error
 
     def allowed(self, target: Home | Settings, request: Any = None) -> AbstractContextManager[None]:
-        """Return a context that checks the caller's role and records writes on a server.
+        """Return a context manager that, on a server, checks the caller's role and records writes.
 
-        If ``request`` is missing, no field reserves the operation for the owner.
+        Without ``request``, fields that only the owner can set are not checked.
         """
         home = cast("Home", target)
         server = home.database.server if self.needs_home else None
@@ -194,13 +194,13 @@ def operation(  # noqa: PLR0913 - one parameter per rule
 ) -> Callable[[Function], Function]:
     """Offer a function as an operation.
 
-    ``writes``: the operation changes more than usage counts and traces. ``takes_long``: it can take
-    minutes; few such operations run concurrently, so that other calls are still answered.
-    ``closed``: it takes the settings and requires that no process has the home open. ``owners``: it
-    changes rules, privacy or the owner's statements, so agents must not call it, either always or
-    when a listed request field is set. ``by_key``: it is limited to the rows in a key's space,
-    unlike operations that use the server's machine or money. ``daemon``, ``http``: the interface
-    offers it. ``command``: its command line without ``nacre``, if different from the name.
+    ``writes``: it changes more than usage counts and traces. ``takes_long``: it can take minutes,
+    so only a few such operations run concurrently. ``closed``: it takes the settings and requires
+    that no process has the home open. ``owners``: agents cannot call it, or cannot set the listed
+    request fields, because it changes rules, privacy or the owner's statements. ``by_key``: holders
+    of a key for a space can call it, because it uses only the space's rows, not the server's
+    machine or money. ``daemon``, ``http``: this interface offers it. ``command``: the command
+    without ``nacre``, if different from the name.
     """
 
     def mark(function: Function) -> Function:
@@ -220,7 +220,7 @@ def operation_of(function: Callable[..., Any]) -> Operation:
 
 @cache
 def _types(function: Callable[..., Any]) -> tuple[Any, Any, tuple[str, ...]]:
-    """Return the types of a function's request and result, and the parameters that are request fields."""
+    """Return a function's request type and result type, and the names of its request fields."""
     own = inspect.unwrap(getattr(function, "__func__", function))
     hints = get_type_hints(own, localns=_Names(own.__globals__), include_extras=True)
     parameters = inspect.signature(function).parameters
@@ -253,14 +253,14 @@ def _types(function: Callable[..., Any]) -> tuple[Any, Any, tuple[str, ...]]:
 
 
 class _Names(dict[str, Any]):
-    """The names in a module. Names that only type checkers import are ``Any``."""
+    """A module's names for resolving annotations. Names imported only by type checkers are ``Any``."""
 
     def __missing__(self, name: str) -> Any:
         return vars(builtins).get(name, Any)
 
 
 def _names_files(request: Any) -> bool:
-    """Return True if the request names local files. A remote caller must not read or write them."""
+    """Return True if the request names local files, which remote callers must not access."""
     values = (getattr(request, name) for name in getattr(request, "__struct_fields__", ()))
     return any(
         isinstance(item, Path)
@@ -270,7 +270,7 @@ def _names_files(request: Any) -> bool:
 
 
 def _refuse_unknown(request: Any, fields: Mapping[str, Any]) -> None:
-    """Reject unknown fields in requests that are dataclasses, because hooks load those requests.
+    """Reject unknown fields in requests that are dataclasses.
 
     msgspec rejects unknown fields only in its structs.
     """

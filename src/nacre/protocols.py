@@ -28,7 +28,7 @@ class Embedder(Protocol):
 
 @runtime_checkable
 class RemoteEmbedder(Protocol):
-    """An embedder that distinguishes questions from passages, or can be slow."""
+    """An embedder that can be slow, or treats questions and passages differently."""
 
     name: str
     step: int
@@ -40,16 +40,16 @@ class RemoteEmbedder(Protocol):
 
     @property
     def tokens(self) -> int:
-        """Number of tokens counted by the provider so far, or 0 if it does not count."""
+        """Number of tokens that the provider has counted so far, or 0 if it does not count."""
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Embed passages; see :class:`Embedder`."""
 
     def within(self, seconds: float, *, question: bool = False) -> Embedder:
-        """Return the model with a time limit in seconds, for questions or passages."""
+        """Return the model with a time limit, for questions or passages."""
 
     def close(self) -> None:
-        """Close connections, including connections from ``within``."""
+        """Close all connections, including those of models returned by ``within``."""
 
 
 @runtime_checkable
@@ -60,7 +60,7 @@ class CountedEmbedder(RemoteEmbedder, Protocol):
         """Return a model that reports each call to a :class:`nacre.llm.embeddings.Meter`."""
 
     def size_of(self, texts: Sequence[str]) -> int:
-        """Return an upper estimate of the tokens sent for texts."""
+        """Estimate the maximum number of tokens sent for texts."""
 
 
 class Reranker(Protocol):
@@ -73,7 +73,7 @@ class Reranker(Protocol):
 
 
 class LanguageModel(Protocol):
-    """A thread-safe model that answers prompts. Wrappers add retries, counting, caching and recording."""
+    """A thread-safe model that answers prompts."""
 
     name: str
     """Name in the form ``provider:model``."""
@@ -81,7 +81,10 @@ class LanguageModel(Protocol):
     capabilities: Capabilities
 
     def complete(self, prompt: Prompt) -> Completion:
-        """Answer a prompt within its time limit. Raises ModelUnavailableError, ModelRefusedError, BudgetSpentError."""
+        """Answer a prompt within its time limit.
+
+        Raises ModelUnavailableError, ModelRefusedError, BudgetSpentError.
+        """
 
     def close(self) -> None:
         """Cancel running calls, which raise ModelUnavailableError, and close connections."""

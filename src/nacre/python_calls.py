@@ -1,4 +1,4 @@
-"""Locking and permissions of the Python API's methods."""
+"""Locking and permission checks for the methods of the Python API."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NAMES = {
     "plan_forgetting": "forget-plan",
 }
 _WITHOUT_OPERATION = frozenset(("call", "close", "signals"))
-"""Methods that have no operation or look it up themselves."""
+"""Methods without an operation, or that look up the operation themselves."""
 
 
 def operation_of(name: str) -> Operation:
@@ -39,7 +39,7 @@ def operation_of(name: str) -> Operation:
 
 
 def one_at_a_time(home: type[Home]) -> type[Home]:
-    """Make public methods run one at a time across threads.
+    """Make a class's public methods run one at a time across threads.
 
     On a server, the caller's role must allow each method, and writes are logged.
     """

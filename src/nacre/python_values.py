@@ -1,4 +1,4 @@
-"""Conversion of the Python API's arguments to request values."""
+"""Conversion of Python API arguments to request values."""
 
 from __future__ import annotations
 
@@ -36,22 +36,22 @@ class Changes(TypedDict, total=False):
 
 
 def choose(options: type[Choice], given: str, error: type[InvalidInputError]) -> Choice:
-    """Return the enum member with that value. Raises ``error`` with the valid values."""
+    """Return the enum member with a given value, or raise ``error`` with a list of valid values."""
     try:
         return options(given)
     except ValueError:
         choices = ", ".join(options)
         raise error(
-            f"{given!r} is no {options.__name__.lower()}", hint=f"one of {choices}"
+            f"{given!r} is an unknown {options.__name__.lower()}", hint=f"one of {choices}"
         ) from None
 
 
 def changes_given(changes: Changes) -> dict[str, Any]:
-    """Convert the fields of an edit. Raises InvalidMemoryError."""
+    """Check and convert the changed fields of a memory. Raises InvalidMemoryError."""
     unknown = next((name for name in changes if name not in Changes.__annotations__), None)
     if unknown:
         fields = ", ".join(Changes.__annotations__)
-        raise InvalidMemoryError(f"{unknown!r} cannot be edited", hint=f"what can: {fields}")
+        raise InvalidMemoryError(f"{unknown!r} cannot be edited", hint=f"editable fields: {fields}")
     converted: dict[str, Any] = dict(changes)
     for name, options in (("kind", Kind), ("expiry", Expiry), ("scope", Scope)):
         if name in converted:
@@ -72,20 +72,20 @@ def changes_given(changes: Changes) -> dict[str, Any]:
 def _non_empty(name: str, text: object) -> str:
     if not isinstance(text, str) or not text.strip():
         raise InvalidMemoryError(
-            f"a memory needs a {name}", hint="to take it out of recall, retire it"
+            f"a memory needs a {name}", hint="retire it to remove it from recall"
         )
     return text.strip()
 
 
 def checked_importance(given: object) -> int:
-    """Return an integer. Raises InvalidMemoryError."""
+    """Return ``given`` if it is an integer. Raises InvalidMemoryError."""
     if not isinstance(given, int) or isinstance(given, bool):
         raise InvalidMemoryError(f"importance is a number from 1 to 10, not {given!r}")
     return given
 
 
 def tags_of(given: Sequence[str]) -> tuple[str, ...]:
-    """Return distinct tags. Raises InvalidMemoryError for a string instead of a list."""
+    """Return the tags without duplicates. Raises InvalidMemoryError for a string instead of a list."""
     if isinstance(given, str) or not all(isinstance(tag, str) for tag in given):
         raise InvalidMemoryError(
             f"tags are a list of words, not {given!r}", hint="e.g. tags=['billing']"
@@ -94,7 +94,7 @@ def tags_of(given: Sequence[str]) -> tuple[str, ...]:
 
 
 def in_utc(criteria: Filter | None) -> Filter:
-    """Return a filter with times in UTC. The default is an empty filter."""
+    """Return a filter with its times in UTC, or an empty filter for ``None``."""
     return (
         replace(criteria, since=utc(criteria.since), until=utc(criteria.until))
         if criteria
@@ -103,5 +103,5 @@ def in_utc(criteria: Filter | None) -> Filter:
 
 
 def utc(moment: datetime | None) -> datetime | None:
-    """Return a moment in UTC. A moment without a zone is local."""
+    """Convert a time to UTC. A time without a zone is local."""
     return times.in_utc(moment) if moment else None

@@ -1,4 +1,4 @@
-"""The settings of a home, read only here: defaults, ``config.toml`` and environment variables.
+"""The settings of a home, from defaults, ``config.toml`` and environment variables.
 
 ``NACRE_<SECTION>_<KEY>`` overrides ``section.key`` in the file.
 """
@@ -41,7 +41,7 @@ else:
 T = TypeVar("T")
 
 _FROM_FILE = frozenset({"remote.url", "remote.private"})
-"""Settings that no environment variable can override, because it could redirect the memory to a different remote."""
+"""Settings that environment variables cannot override, to protect against redirecting the memory."""
 
 _MAX_BYTES = 256_000
 """Maximum size of ``config.toml`` in bytes."""
@@ -70,10 +70,10 @@ class Settings:
     """This process's interface (:class:`~nacre.values.memory.Face`)."""
 
     is_temporary: bool = False
-    """True if the home is deleted with the process. Lasting work must then not be queued in its files."""
+    """True if the home is deleted when the process ends, so that no later work can be queued in it."""
 
     def __getitem__(self, key: str) -> Any:
-        """Return the setting with that key. Raises InvalidSettingsError for an unknown key."""
+        """Return a setting's value. Raises InvalidSettingsError for an unknown key."""
         return self.values[known(key).key].value
 
     def flag(self, key: str) -> bool:
@@ -98,7 +98,7 @@ class Settings:
 
     @property
     def redaction(self) -> tuple[list[str], list[str], tuple[str, ...]]:
-        """The owner's redaction rules: patterns, exceptions, and additional kinds of secrets."""
+        """The configured redaction rules: patterns, exceptions, and additional kinds of secrets."""
         kinds = tuple(
             kind
             for kind in ("emails", "home_paths", "payment_cards")
@@ -107,7 +107,7 @@ class Settings:
         return self.texts("redaction.patterns"), self.texts("redaction.allow"), kinds
 
     def _of(self, kind: type[T], key: str) -> T:
-        assert known(key).type == kind, f"{key} is another type"  # noqa: S101 - an error by the caller, not the owner
+        assert known(key).type == kind, f"{key} is another type"  # noqa: S101 - a mistake in nacre's code
         value: T = self[key]
         return value
 
@@ -116,7 +116,7 @@ class Settings:
         return replace(self, values={**self.values, key: Value(check(key, value), "nacre")})
 
     def read_again(self) -> Settings:
-        """Return a copy with the file's current values. Values set by this process stay.
+        """Return a copy with the file's current values, keeping values set by this process.
 
         Raises InvalidSettingsError.
         """
@@ -131,9 +131,9 @@ class Settings:
 
     @property
     def actor(self) -> Actor:
-        """The caller: as set for this thread, else an agent found by :mod:`nacre.base.environment`, else the owner.
+        """The caller: set for this thread, else an agent detected by :mod:`nacre.base.environment`, else the owner.
 
-        The daemon's own work counts as the owner's.
+        The daemon acts for the owner.
         """
         is_own = self.face == actors.Face.DAEMON
         agent = None if is_own else agent_in(self.environ) or environment.own_agent()
@@ -148,12 +148,12 @@ class Settings:
 
     @property
     def session(self) -> str | None:
-        """The session of the agent's shell, ``<tool>:<id>``, if its host sets it."""
+        """The agent session (``<tool>:<id>``) in which this process runs, if the host sets it."""
         return session_in(self.environ)
 
     @property
     def mark(self) -> str:
-        """Hash of the values and the database location. Processes that answer alike have the same hash."""
+        """Hash of the values and the database location. Processes with equal hashes give equal answers."""
         values = sorted((key, repr(value.value)) for key, value in self.values.items())
         text = repr((values, self.server or os.path.realpath(self.database)))
         return sha256(text.encode("utf-8", "replace")).hexdigest()
@@ -165,19 +165,19 @@ class Settings:
 
     @property
     def where(self) -> str:
-        """The displayed location of rows: the database path, or the server without login, with the tenant."""
+        """The database location to display: its path, or the server (without login) and tenant."""
         if not self.server:
             return str(self.database)
         return f"{without_login(self.server)} (tenant {self.text('storage.tenant')})"
 
     @property
     def shown_vault(self) -> Path:
-        """The displayed prefix for document paths, empty on a server."""
+        """The prefix of displayed document paths. It is empty on a server."""
         return Path() if self.server else self.vault
 
     @property
     def where_documents(self) -> str:
-        """The displayed location of documents: the vault's path, or the server."""
+        """The location of documents to display: the vault's path, or the server."""
         return self.where if self.server else str(self.vault)
 
 
@@ -189,7 +189,7 @@ def load_settings(
 ) -> Settings:
     """Read settings. The home is ``home``, else ``NACRE_HOME``, else ``~/.nacre``.
 
-    The file's value for the key ``mending`` can be invalid, since it will be replaced. Raises
+    The file can have an invalid value for the key ``mending``, which the caller replaces. Raises
     InvalidSettingsError.
     """
     environ = process_environment() if environ is None else dict(environ)
@@ -230,7 +230,7 @@ def write_setting(config: Path, key: str, value: Any) -> Any:
 
 
 def _is_agents(environ: Mapping[str, str]) -> bool:
-    """Return True if an agent runs this process and might have set its variables."""
+    """Return True if an agent runs this process and might have set the environment variables."""
     return bool(agent_in(environ) or environment.own_agent())
 
 
@@ -256,14 +256,12 @@ def _resolve(
         try:
             return Value(check(setting.key, written[setting.key]), str(config))
         except InvalidSettingsError as error:
-            raise InvalidSettingsError(
-                f"{error.message}, as {config} says", hint=error.hint
-            ) from error
+            raise InvalidSettingsError(f"{error.message} (in {config})", hint=error.hint) from error
     return Value(setting.default, "default")
 
 
 def _read_file(config: Path) -> dict[str, Any]:
-    """Return the file's values. Keys are dotted."""
+    """Return the values in the config file by dotted key."""
     try:
         with os.fdopen(files.open_file(os.path.realpath(config), os.O_RDONLY), "rb") as file:
             data = file.read(_MAX_BYTES + 1)
@@ -283,11 +281,11 @@ def _read_file(config: Path) -> dict[str, Any]:
         document = tomllib.loads(text)
     except RecursionError as error:
         raise InvalidSettingsError(
-            f"{config} is nested too deeply", hint="mend or remove that line"
+            f"{config} is nested too deeply", hint="correct or remove that line"
         ) from error
     except ValueError as error:  # TOMLDecodeError, or a number with too many digits
         raise InvalidSettingsError(
-            f"{config} is not valid TOML: {error}", hint="mend or remove that line"
+            f"{config} is not valid TOML: {error}", hint="correct or remove that line"
         ) from error
     flat: dict[str, Any] = {}
     for section, values in document.items():

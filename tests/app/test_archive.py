@@ -118,7 +118,7 @@ def with_context(world: World, work: Any) -> Any:
 
 
 @pytest.mark.parametrize("is_database_lost", [False, True])
-def test_what_was_deleted_is_read_from_the_archive_again(
+def test_rebuild_restores_deleted_transcripts_from_the_archive(
     talk: World, is_database_lost: bool
 ) -> None:
     ingest(talk)
@@ -133,7 +133,7 @@ def test_what_was_deleted_is_read_from_the_archive_again(
     assert len(before[2]) > 0
 
 
-def test_no_secret_is_kept_where_no_adapter_looks_and_lines_stay_json(talk: World) -> None:
+def test_archive_redacts_secrets_in_unread_fields_and_keeps_valid_json(talk: World) -> None:
     ingest(talk)
     text = kept(talk)["depot.jsonl"]
     assert KEY.encode() not in text
@@ -149,7 +149,7 @@ def test_no_secret_is_kept_where_no_adapter_looks_and_lines_stay_json(talk: Worl
     assert text.splitlines()[0] == original[0]
 
 
-def test_private_blocks_are_not_kept(world: World) -> None:
+def test_private_blocks_are_not_archived(world: World) -> None:
     world.transcript(
         "one",
         says("user", "The lock is old. <private>marzipan-77</private> Replace it.", uuid="aaaa-1"),
@@ -164,7 +164,7 @@ def test_private_blocks_are_not_kept(world: World) -> None:
     assert [json.loads(line)["uuid"] for line in text.splitlines()] == ["aaaa-1", "aaaa-2"]
 
 
-def test_an_appended_file_stores_only_what_is_new(world: World) -> None:
+def test_archiving_an_appended_file_stores_only_the_new_lines(world: World) -> None:
     for number in range(40):
         world.transcript(
             "one",
@@ -186,7 +186,7 @@ def test_an_appended_file_stores_only_what_is_new(world: World) -> None:
     assert kept(world)["one.jsonl"].count(b"\n") == 41
 
 
-def test_many_small_segments_become_one(world: World) -> None:
+def test_many_small_segments_are_merged(world: World) -> None:
     world.clock.pass_days(0)
     for number in range(70):
         world.transcript(
@@ -201,7 +201,7 @@ def test_many_small_segments_become_one(world: World) -> None:
     assert told(world) == before
 
 
-def test_a_torn_tail_is_cut_and_archiving_goes_on(talk: World) -> None:
+def test_archiving_truncates_a_torn_pack_tail_and_continues(talk: World) -> None:
     ingest(talk)
     for pack in pack_files(talk):
         with pack.open("ab") as file:
@@ -214,7 +214,7 @@ def test_a_torn_tail_is_cut_and_archiving_goes_on(talk: World) -> None:
     assert with_context(talk, archive.verify) == (2, [])
 
 
-def test_what_reached_the_pack_and_not_the_index_is_not_archived_twice(talk: World) -> None:
+def test_archiving_does_not_repeat_segments_missing_from_the_index(talk: World) -> None:
     ingest(talk)
 
     def set_back(context: Any) -> None:
@@ -228,7 +228,7 @@ def test_what_reached_the_pack_and_not_the_index_is_not_archived_twice(talk: Wor
     assert [pack.stat().st_size for pack in pack_files(talk)] == sizes
 
 
-def test_two_copies_of_a_session_take_the_room_of_one(world: World) -> None:
+def test_second_copy_of_a_session_takes_little_space(world: World) -> None:
     for number in range(60):
         words = " ".join(f"crate{number * 31 + at}" for at in range(30))
         world.transcript("one", says("user", f"Item {number}: {words}", uuid=f"u-{number}"))
@@ -252,7 +252,7 @@ def test_two_copies_of_a_session_take_the_room_of_one(world: World) -> None:
     assert kept(world) == {"copy.jsonl": whole["one.jsonl"]}
 
 
-def test_a_renamed_transcript_goes_on_in_its_pack(talk: World) -> None:
+def test_renamed_transcript_continues_in_its_pack(talk: World) -> None:
     ingest(talk)
     path = talk.user_home / ".claude/projects/-work-acme/ferry.jsonl"
     path.rename(path.with_name("renamed.jsonl"))
@@ -270,7 +270,7 @@ def test_a_renamed_transcript_goes_on_in_its_pack(talk: World) -> None:
     assert told(talk)[1] == before[1]
 
 
-def test_a_transcript_that_was_reset_keeps_both_of_its_lives(talk: World) -> None:
+def test_reset_transcript_keeps_old_and_new_sessions(talk: World) -> None:
     ingest(talk)
     path = talk.user_home / ".claude/projects/-work-acme/ferry.jsonl"
     path.unlink()
@@ -291,7 +291,7 @@ def test_a_transcript_that_was_reset_keeps_both_of_its_lives(talk: World) -> Non
     assert {session for _, session, *_ in before[0]} == {"5e55-0001", "5e55-0002", "5e55-0003"}
 
 
-def test_a_forgotten_session_is_gone_from_the_archive(talk: World) -> None:
+def test_forgotten_session_is_removed_from_the_archive(talk: World) -> None:
     ingest(talk)
     with talk.open() as memory:
         memory.forget(memory.plan_forgetting(sessions=["5e55-0002"]))
@@ -303,7 +303,7 @@ def test_a_forgotten_session_is_gone_from_the_archive(talk: World) -> None:
     assert {session for _, session, *_ in told(talk)[0]} == {"5e55-0001"}
 
 
-def test_of_a_session_with_a_forgotten_turn_the_rest_is_kept(talk: World) -> None:
+def test_forgetting_a_turn_keeps_the_other_archived_turns(talk: World) -> None:
     ingest(talk)
     with talk.open() as memory:
         memory.forget(memory.plan_forgetting(match="southern"))
@@ -319,7 +319,7 @@ def test_of_a_session_with_a_forgotten_turn_the_rest_is_kept(talk: World) -> Non
     assert [turn[2] for turn in before[1] if turn[0] == "5e55-0001"] == ["depot-a", "depot-b"]
 
 
-def test_what_only_a_tool_put_out_is_forgotten_by_its_words(talk: World) -> None:
+def test_forgetting_by_text_removes_tool_output_from_the_archive(talk: World) -> None:
     ingest(talk)
     assert b"quetzal" in kept(talk)["depot.jsonl"]
     with talk.open() as memory:
@@ -331,14 +331,14 @@ def test_what_only_a_tool_put_out_is_forgotten_by_its_words(talk: World) -> None
     assert b"one more thing" in text
 
 
-def test_what_settings_exclude_is_not_archived(talk: World) -> None:
+def test_excluded_paths_are_not_archived(talk: World) -> None:
     talk.environ["NACRE_INGEST_EXCLUDE_PATHS"] = '["/code/acme-*"]'
     ingest(talk)
     assert pack_files(talk) == []
     assert with_context(talk, lambda context: Exclusions(context.settings).tools) == frozenset()
 
 
-def test_a_new_rule_reaches_the_archive(talk: World) -> None:
+def test_new_redaction_rule_applies_to_the_archive(talk: World) -> None:
     ingest(talk)
     talk.environ["NACRE_REDACTION_PATTERNS"] = '["quetzal \\\\d+"]'
     dry = with_context(
@@ -361,7 +361,7 @@ def restored(home: Home, reference: str, folder: Path | None = None) -> archive.
     return archive.restore(home, reference=reference, folder=folder)
 
 
-def test_a_restored_transcript_lies_where_it_was_and_goes_on(talk: World) -> None:
+def test_restored_transcript_returns_to_its_path_and_can_grow(talk: World) -> None:
     ingest(talk)
     path = talk.user_home / ".claude/projects/-work-acme/depot.jsonl"
     path.unlink()
@@ -381,7 +381,9 @@ def test_a_restored_transcript_lies_where_it_was_and_goes_on(talk: World) -> Non
     assert told(talk) == before
 
 
-def test_restoring_overwrites_nothing_and_can_go_elsewhere(talk: World, tmp_path: Path) -> None:
+def test_restore_overwrites_no_file_and_accepts_another_destination(
+    talk: World, tmp_path: Path
+) -> None:
     ingest(talk)
     with pytest.raises(ConflictError):
         with_context(talk, lambda context: restored(context, "5e55-0002"))
@@ -392,7 +394,7 @@ def test_restoring_overwrites_nothing_and_can_go_elsewhere(talk: World, tmp_path
         with_context(talk, lambda context: restored(context, "no-such-session"))
 
 
-def test_a_damaged_pack_is_told_of_and_archived_again(talk: World) -> None:
+def test_damaged_pack_is_reported_and_archived_again(talk: World) -> None:
     ingest(talk)
     before = kept(talk)
     pack = max(pack_files(talk), key=lambda path: path.stat().st_size)
@@ -409,7 +411,7 @@ def test_a_damaged_pack_is_told_of_and_archived_again(talk: World) -> None:
 
 
 @pytest.mark.parametrize("position", range(0, 400, 7))
-def test_no_damage_goes_unseen(tmp_path: Path, position: int) -> None:
+def test_pack_verification_detects_any_changed_byte(tmp_path: Path, position: int) -> None:
     place = tmp_path / "one.pack"
     texts = [b'{"a": %d}\n' % number * 9 for number in range(5)]
     fresh = [
@@ -433,7 +435,7 @@ def test_no_damage_goes_unseen(tmp_path: Path, position: int) -> None:
     assert not same
 
 
-def test_pruning_takes_what_changed_longest_ago(talk: World) -> None:
+def test_pruning_removes_the_least_recently_changed_transcripts(talk: World) -> None:
     old = talk.user_home / ".claude/projects/-work-acme/ferry.jsonl"
     now = talk.clock.now.timestamp()
     os.utime(old, (now - 3 * WEEK, now - 3 * WEEK))
@@ -450,7 +452,7 @@ def test_pruning_takes_what_changed_longest_ago(talk: World) -> None:
     assert kept(talk)["ferry.jsonl"].count(b"\n") == 3
 
 
-def test_a_budget_is_kept(world: World) -> None:
+def test_archive_stays_within_its_size_budget(world: World) -> None:
     world.environ["NACRE_ARCHIVE_BUDGET_MB"] = "1"
     now = world.clock.now.timestamp()
     for name in range(3):
@@ -464,7 +466,7 @@ def test_a_budget_is_kept(world: World) -> None:
     assert set(kept(world)) == {"t1.jsonl", "t2.jsonl"}
 
 
-def test_nothing_is_archived_when_it_is_off(talk: World) -> None:
+def test_disabled_archive_stores_nothing(talk: World) -> None:
     talk.environ["NACRE_ARCHIVE_ENABLED"] = "false"
     ingest(talk)
     assert not (talk.home / "archive").exists()
@@ -473,7 +475,7 @@ def test_nothing_is_archived_when_it_is_off(talk: World) -> None:
     assert len(pack_files(talk)) == 2
 
 
-def test_transcripts_deleted_before_archiving_are_kept_from_the_index(
+def test_rebuild_keeps_sessions_deleted_before_archiving(
     talk: World,
 ) -> None:
     talk.environ["NACRE_ARCHIVE_ENABLED"] = "false"
@@ -486,7 +488,7 @@ def test_transcripts_deleted_before_archiving_are_kept_from_the_index(
     assert told(talk) == before
 
 
-def test_a_page_is_kept_as_it_is_now(world: World, tmp_path: Path) -> None:
+def test_archive_keeps_only_the_latest_version_of_a_note(world: World, tmp_path: Path) -> None:
     page = tmp_path / "notes" / "2026-11-20 harbour.md"
     page.parent.mkdir()
     for words in ("The harbour freezes in January.", "The harbour never freezes."):
@@ -504,7 +506,9 @@ def test_a_page_is_kept_as_it_is_now(world: World, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("days", "is_told"), [("20", True), ("90", False)])
-def test_what_a_tool_is_about_to_delete_is_told(talk: World, days: str, is_told: bool) -> None:
+def test_retention_reports_transcripts_a_tool_will_soon_delete(
+    talk: World, days: str, is_told: bool
+) -> None:
     settings = talk.user_home / ".claude" / "settings.json"
     settings.write_text(json.dumps({"cleanupPeriodDays": int(days)}), encoding="utf-8")
     path = talk.user_home / ".claude/projects/-work-acme/ferry.jsonl"
@@ -522,7 +526,7 @@ def test_what_a_tool_is_about_to_delete_is_told(talk: World, days: str, is_told:
     assert all(one.is_kept for one in with_context(talk, retention.leaving))
 
 
-def test_what_an_editor_deletes_because_a_workspace_is_full_is_told(
+def test_retention_reports_transcripts_beyond_an_editors_session_limit(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("nacre.home.retention.SOON_FILES", 397)  # of the 400 that are kept
@@ -556,7 +560,7 @@ def test_what_an_editor_deletes_because_a_workspace_is_full_is_told(
     assert [one.is_kept for one in with_context(world, retention.leaving)] == [True]
 
 
-def test_archive_keeps_lines_that_are_neither_json_nor_text(world: World) -> None:
+def test_archive_preserves_lines_with_invalid_json_or_encoding(world: World) -> None:
     path = world.transcript("one", says("user", "The quay is closed.", uuid="q-1"))
     with path.open("ab") as file:
         file.write(b"\xff\xfe not text\n\n{broken\n")
@@ -597,12 +601,12 @@ def all_files(folder: Path) -> Sequence[Path]:
     return [path for path in folder.rglob("*") if path.is_file()]
 
 
-def test_the_archive_is_the_owners_alone(talk: World) -> None:
+def test_archive_files_are_readable_only_by_the_owner(talk: World) -> None:
     ingest(talk)
     assert {path.stat().st_mode & 0o777 for path in all_files(talk.home / "archive")} == {0o600}
 
 
-def test_what_cannot_be_archived_is_told_and_tried_again(talk: World) -> None:
+def test_archiving_failure_is_reported_and_retried(talk: World) -> None:
     folder = talk.home / "archive"
     talk.home.mkdir(mode=0o700)
     folder.write_text("in the way", encoding="utf-8")

@@ -65,7 +65,7 @@ ARRIVALS: dict[str, Arrive] = {"hand": by_hand, "import": by_import, "sync": by_
 
 
 @pytest.mark.parametrize("name", ARRIVALS)
-def test_what_comes_in_any_way_is_judged_against_what_is_there(
+def test_memory_from_any_source_is_compared_with_existing_memories(
     world: World, tmp_path: Path, name: str
 ) -> None:
     with home(world) as (context, _):
@@ -87,7 +87,9 @@ def test_what_comes_in_any_way_is_judged_against_what_is_there(
         assert judge_waiting(context).waiting == 0
 
 
-def test_without_a_model_what_comes_in_waits_for_none(world: World, tmp_path: Path) -> None:
+def test_without_background_models_new_memories_do_not_await_judgement(
+    world: World, tmp_path: Path
+) -> None:
     with home(world, NACRE_MODELS_BACKGROUND="false") as (context, model):
         put(context, NEW)
         by_hand(world, tmp_path)
@@ -96,7 +98,7 @@ def test_without_a_model_what_comes_in_waits_for_none(world: World, tmp_path: Pa
         assert model.prompts == []
 
 
-def test_words_edited_by_hand_get_their_own_claim(world: World) -> None:
+def test_manually_edited_memory_gets_a_new_claim(world: World) -> None:
     def told(prompt: Prompt) -> Any:
         return claim(said="a shelf" if "shelf" in prompt.text else "the tower")
 
@@ -112,7 +114,7 @@ def test_words_edited_by_hand_get_their_own_claim(world: World) -> None:
     assert world.memory_file(memory).read_text().count("claim:") == 1
 
 
-def test_words_that_claim_nothing_any_more_lose_their_claim(world: World) -> None:
+def test_claim_is_removed_after_an_edit_to_text_without_claims(world: World) -> None:
     nothing = {"entity": "", "attribute": "", "predicate": "", "object": "", "confidence": 0.0}
     judge = Judge(claims=lambda prompt: nothing if "shelf" in prompt.text else claim())
     with home(world, judge) as (context, _):
@@ -124,7 +126,7 @@ def test_words_that_claim_nothing_any_more_lose_their_claim(world: World) -> Non
     assert "claim:" not in world.memory_file(memory).read_text()
 
 
-def test_what_changes_beside_the_words_is_judged_by_nobody(world: World) -> None:
+def test_edit_of_metadata_alone_triggers_no_judgement(world: World) -> None:
     with home(world) as (context, _):
         memory = put(context, OLD)
         judge_waiting(context)
@@ -134,7 +136,7 @@ def test_what_changes_beside_the_words_is_judged_by_nobody(world: World) -> None
         assert context.claims.waiting().count == 0
 
 
-def test_a_vault_that_is_read_anew_is_not_judged_anew(world: World, tmp_path: Path) -> None:
+def test_rebuild_does_not_repeat_judgements(world: World, tmp_path: Path) -> None:
     with home(world) as (context, _):
         put(context, OLD)
         judge_waiting(context)
@@ -156,7 +158,7 @@ def test_a_vault_that_is_read_anew_is_not_judged_anew(world: World, tmp_path: Pa
         assert context.claims.waiting().count == 0
 
 
-def test_where_much_more_comes_than_is_here_what_is_here_is_judged(
+def test_large_import_queues_only_existing_memories_for_judgement(
     world: World, tmp_path: Path
 ) -> None:
     other = World(tmp_path / "other")

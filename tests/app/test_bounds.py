@@ -60,7 +60,9 @@ BOMBS = {
 
 
 @pytest.mark.parametrize("bomb", BOMBS)
-def test_a_bomb_in_front_matter_is_reported_and_harms_nothing_else(world: World, bomb: str) -> None:
+def test_unsafe_front_matter_is_reported_and_other_files_still_load(
+    world: World, bomb: str
+) -> None:
     front, complaint = BOMBS[bomb]
     world.write("global/fact/bomb.md", f"---\n{front}\n---\nWords.\n")
     world.write("global/fact/tea.md", "Tea is at four.")
@@ -73,7 +75,7 @@ def test_a_bomb_in_front_matter_is_reported_and_harms_nothing_else(world: World,
     assert len(told[0]) < 300
 
 
-def test_a_memory_with_a_time_out_of_range_is_listed(world: World) -> None:
+def test_memory_with_an_out_of_range_time_is_listed(world: World) -> None:
     world.write(
         "global/fact/tea.md", "---\ncreated: 0001-01-01T00:00:00+23:59\n---\nTea is at four.\n"
     )
@@ -83,9 +85,7 @@ def test_a_memory_with_a_time_out_of_range_is_listed(world: World) -> None:
 
 
 @pytest.mark.parametrize("bomb", BOMBS)
-def test_a_bomb_in_a_project_page_is_reported_and_harms_nothing_else(
-    world: World, bomb: str
-) -> None:
+def test_unsafe_project_page_does_not_affect_memories(world: World, bomb: str) -> None:
     world.write("projects/acme/project.md", f"---\n{BOMBS[bomb][0]}\n---\n# Acme\n")
     with world.open() as memory:
         memory.store("Tea is at four.", project="acme")
@@ -95,7 +95,9 @@ def test_a_bomb_in_a_project_page_is_reported_and_harms_nothing_else(
 @pytest.mark.parametrize(
     "bomb", [bomb for bomb in BOMBS if bomb != "zero bytes"]
 )  # with these it is no note
-def test_a_bomb_in_a_note_that_is_ingested_is_text(world: World, tmp_path: Path, bomb: str) -> None:
+def test_unsafe_front_matter_in_an_ingested_note_is_text(
+    world: World, tmp_path: Path, bomb: str
+) -> None:
     note = tmp_path / "note.md"
     note.write_text(f"---\n{BOMBS[bomb][0]}\n---\n# Tea\n\nTea is at four.\n", encoding="utf-8")
     with world.open() as memory:
@@ -107,7 +109,7 @@ def test_a_bomb_in_a_note_that_is_ingested_is_text(world: World, tmp_path: Path,
         )
 
 
-def test_what_only_looks_odd_is_read_as_it_is_written(world: World) -> None:
+def test_unusual_front_matter_values_survive_an_edit_unchanged(world: World) -> None:
     world.write(
         "global/fact/odd.md",
         "---\nsubject: 'yes'\nwhen: 2026-13-45\nbig: "
@@ -127,7 +129,7 @@ def test_what_only_looks_odd_is_read_as_it_is_written(world: World) -> None:
     assert "importance: 9\n" in text
 
 
-def test_a_file_beyond_the_limit_is_not_read(world: World) -> None:
+def test_file_larger_than_the_limit_is_not_read(world: World) -> None:
     file = world.write("global/fact/huge.md", "x")
     with file.open("r+b") as stream:
         stream.truncate(
@@ -139,7 +141,7 @@ def test_a_file_beyond_the_limit_is_not_read(world: World) -> None:
     assert MAX_FILE_BYTES < 3_000_000
 
 
-def test_a_memory_of_the_greatest_length_survives_a_rebuild(world: World) -> None:
+def test_maximum_length_memory_survives_a_rebuild(world: World) -> None:
     content = "word " * 199_999 + "word."
     with world.open() as memory:
         stored = memory.store(content, subject="Long")
@@ -149,7 +151,7 @@ def test_a_memory_of_the_greatest_length_survives_a_rebuild(world: World) -> Non
         assert memory.get(stored.memory_id).content == content
 
 
-def test_long_texts_with_a_common_beginning_are_separate_memories(world: World) -> None:
+def test_long_texts_with_a_common_prefix_are_separate_memories(world: World) -> None:
     listed = "Shelf 1 holds jars, shelf 2 holds tins, shelf 3 holds seeds. " * 100
     with world.open() as memory:
         first = memory.store(f"{listed} The key hangs in the shed.", subject="Shelves")
@@ -157,7 +159,7 @@ def test_long_texts_with_a_common_beginning_are_separate_memories(world: World) 
         assert {item.id for item in memory.list()} == {first.memory_id, second.memory_id}
 
 
-def test_a_table_of_numbers_is_stored_without_comparing_each_with_each(world: World) -> None:
+def test_large_similar_tables_of_numbers_are_stored_separately(world: World) -> None:
     with world.open() as memory:  # comparing all of it would take hours
         memory.store("1 " * 60_000, subject="First table")
         memory.store("1 " * 60_000 + "2", subject="Second table")
@@ -174,7 +176,7 @@ LONG = {
 
 
 @pytest.mark.parametrize("text", LONG)
-def test_long_lines_are_read_in_one_go(world: World, tmp_path: Path, text: str) -> None:
+def test_long_lines_are_read_without_problems(world: World, tmp_path: Path, text: str) -> None:
     world.write("global/fact/tea.md", LONG[text])
     note = tmp_path / "note.md"
     note.write_text(f"{LONG[text]}\n\nTea is at four.\n", encoding="utf-8")
@@ -266,7 +268,7 @@ def test_project_in_front_matter_moves_the_file_inside_the_vault(
 @pytest.mark.parametrize(
     "path", ["../x.md", "/etc/passwd", "global/../../x.md", "a//b.md", "", "a/\0.md"]
 )
-def test_no_path_leads_out_of_the_vault(world: World, path: str) -> None:
+def test_vault_rejects_paths_outside_its_folder(world: World, path: str) -> None:
     vault = world.context().vault
     for use in (
         vault.read,
@@ -280,7 +282,7 @@ def test_no_path_leads_out_of_the_vault(world: World, path: str) -> None:
         vault.append(path, "x")
 
 
-def test_a_folder_swapped_for_a_link_is_not_followed(world: World, tmp_path: Path) -> None:
+def test_vault_does_not_follow_a_folder_replaced_by_a_link(world: World, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "tea.md").write_text("Tea is at five.")
@@ -312,7 +314,7 @@ def test_hard_link_is_read_without_changing_the_shared_outside_file(
     assert outside.read_text() == "Tea is at four."
 
 
-def test_pipes_and_sockets_in_the_vault_are_reported_and_not_waited_for(world: World) -> None:
+def test_pipes_in_the_vault_are_reported_without_blocking(world: World) -> None:
     world.write("global/fact/tea.md", "Tea is at four.")
     os.mkfifo(world.vault / "global/fact/pipe.md")
     os.mkfifo(world.vault / "ledger.jsonl")
@@ -323,7 +325,7 @@ def test_pipes_and_sockets_in_the_vault_are_reported_and_not_waited_for(world: W
     assert "global/fact/pipe.md: it is not a regular file" in _problems(world)
 
 
-def test_folders_within_each_other_are_read_to_the_end(world: World) -> None:
+def test_deeply_nested_folders_are_read_completely(world: World) -> None:
     deep = world.vault / "global" / "fact"
     deep.mkdir(parents=True)
     world.vault.chmod(0o700)
@@ -382,7 +384,9 @@ RECORDS = {
 @pytest.mark.parametrize(
     "last", [False, True], ids=["within", "at the end, without its line's end"]
 )
-def test_a_bomb_in_a_transcript_costs_its_own_line(world: World, record: str, last: bool) -> None:
+def test_hostile_transcript_record_loses_only_its_own_line(
+    world: World, record: str, last: bool
+) -> None:
     path = world.transcript(
         "talk", says("user", "Remember that the staging cluster is rebuilt on Sundays.", uuid="u1")
     )
@@ -400,7 +404,7 @@ def test_a_bomb_in_a_transcript_costs_its_own_line(world: World, record: str, la
         assert last or any("gate" in hit.turn.text for hit in turns)
 
 
-def test_a_bomb_in_the_ledger_costs_its_own_line(world: World) -> None:
+def test_invalid_ledger_record_loses_only_its_own_line(world: World) -> None:
     with world.open() as memory:
         stored = memory.store("Tea is at four.")
         memory.retire(stored.memory_id, reason="a\u2028b\u0085c")
@@ -443,7 +447,7 @@ def test_a_bomb_in_the_ledger_costs_its_own_line(world: World) -> None:
     ],
     ids=range(10),
 )
-def test_a_bomb_in_the_configuration_is_refused_in_words(world: World, text: str) -> None:
+def test_invalid_configuration_is_refused_with_a_short_message(world: World, text: str) -> None:
     world.home.mkdir(mode=0o700)
     (world.home / "config.toml").write_text(text, encoding="utf-8")
     with pytest.raises(InvalidSettingsError) as refused:
@@ -458,9 +462,7 @@ def _problems(world: World) -> list[str]:
     return list(context.problems)
 
 
-def test_a_link_out_of_a_folder_that_was_named_is_not_followed(
-    world: World, tmp_path: Path
-) -> None:
+def test_ingest_does_not_follow_links_out_of_its_folder(world: World, tmp_path: Path) -> None:
     (tmp_path / "secret.txt").write_text(
         "# Chat\n\n## User\n\nThe code of the safe is 4711.\n", encoding="utf-8"
     )

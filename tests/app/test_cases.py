@@ -60,7 +60,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("general", "special"), CASES)
-def test_a_special_case_ends_no_rule_and_is_not_doubted(
+def test_special_case_neither_ends_nor_contradicts_an_existing_rule(
     world: World, general: str, special: str
 ) -> None:
     older, newer = both(world, general, special)
@@ -69,7 +69,7 @@ def test_a_special_case_ends_no_rule_and_is_not_doubted(
 
 
 @pytest.mark.parametrize(("general", "special"), CASES)
-def test_a_rule_ends_no_special_case_and_does_not_doubt_it(
+def test_rule_neither_ends_nor_contradicts_an_existing_special_case(
     world: World, general: str, special: str
 ) -> None:
     older, newer = both(world, special, general)
@@ -84,7 +84,7 @@ def test_a_rule_ends_no_special_case_and_does_not_doubt_it(
         ("Use two spaces for indentation.", "Use tabs for indentation."),
     ],
 )
-def test_opposites_about_one_object_are_a_conflict_and_no_special_case(
+def test_opposite_statements_about_one_object_are_a_conflict(
     world: World, older: str, newer: str
 ) -> None:
     first, second = both(world, older, newer, kind="preference")
@@ -122,7 +122,7 @@ def test_manually_linked_special_case_is_never_ended_by_its_rule(world: World) -
         ("Blasts need a signature", "Road blasts need a signature"),
     ],
 )
-def test_a_case_of_which_the_same_is_said_is_no_repetition(
+def test_special_case_with_the_rules_value_is_not_a_duplicate(
     world: World, general: str, special: str
 ) -> None:
     stay_two(world, general, special)
@@ -141,7 +141,7 @@ def test_a_case_of_which_the_same_is_said_is_no_repetition(
         ),
     ],
 )
-def test_another_value_of_the_same_and_nothing_more_ends_the_older_one(
+def test_new_value_of_the_same_statement_ends_the_older_memory(
     world: World, older: str, newer: str
 ) -> None:
     first, second = both(world, older, newer)
@@ -163,7 +163,9 @@ def test_another_value_of_the_same_and_nothing_more_ends_the_older_one(
         ("左边的传送带限速 3 米", "右边的传送带限速 4 米"),
     ],
 )
-def test_what_only_looks_alike_is_not_even_doubted(world: World, older: str, newer: str) -> None:
+def test_similar_statements_about_different_subjects_raise_no_doubt(
+    world: World, older: str, newer: str
+) -> None:
     first, second = both(world, older, newer)
     assert first.superseded_by is None
     assert not {"contradicts", "supersedes"} & set(dict(links(second)))
@@ -210,7 +212,7 @@ def test_compatible_rules_are_neither_doubted_nor_special_cases(
 
 @pytest.mark.parametrize("then", ["fact", "decision", "preference", "event"])
 @pytest.mark.parametrize("kind", ["fact", "decision", "preference"])
-def test_what_names_the_old_value_replaces_it_whatever_kind_either_is(
+def test_statement_naming_the_old_value_supersedes_memories_of_any_kind(
     world: World, kind: str, then: str
 ) -> None:
     told = "We moved from PostgreSQL to CockroachDB last week"
@@ -221,12 +223,12 @@ def test_what_names_the_old_value_replaces_it_whatever_kind_either_is(
     assert links(second) == [("supersedes", first.id)]
 
 
-def test_an_event_that_names_no_old_value_ends_nothing(world: World) -> None:
+def test_event_without_the_old_value_ends_nothing(world: World) -> None:
     first, _ = both(world, "The siren sounds at 8:00", "The siren sounds at 9:00", then="event")
     assert first.superseded_by is None
 
 
-def test_another_date_moves_only_the_todo_that_it_is_of(world: World) -> None:
+def test_new_date_contradicts_only_the_todo_with_the_same_task(world: World) -> None:
     first, second = both(
         world, "Order new carts by March 3", "Order new carts by March 10", kind="todo"
     )
@@ -271,7 +273,7 @@ def test_another_date_moves_only_the_todo_that_it_is_of(world: World) -> None:
         ("小李和老王都要签字", "小李或老王要签字"),
     ],
 )
-def test_different_word_number_or_order_is_no_repetition(
+def test_different_word_number_or_order_is_not_a_duplicate(
     world: World, one: str, other: str
 ) -> None:
     stay_two(world, one, other)
@@ -283,9 +285,7 @@ def test_different_word_number_or_order_is_no_repetition(
         ("The quarry has seven cranes", "The quarry has 7 cranes"),
     ],
 )
-def test_same_words_in_another_spelling_or_order_are_known(
-    world: World, one: str, again: str
-) -> None:
+def test_same_words_in_another_spelling_are_a_duplicate(world: World, one: str, again: str) -> None:
     with world.open() as memory:
         first = memory.store(one, project="quarry").memory_id
         outcome = memory.store(again, project="quarry")
@@ -304,7 +304,7 @@ def test_same_words_in_another_spelling_or_order_are_known(
         ("访客不得进入北坑", "现在访客可以进入北坑了"),
     ],
 )
-def test_the_opposite_and_another_object_of_the_same_verb_are_a_doubt(
+def test_opposite_or_another_object_of_the_same_verb_raises_doubt(
     world: World, older: str, newer: str
 ) -> None:
     first, second = both(world, older, newer)
@@ -312,7 +312,7 @@ def test_the_opposite_and_another_object_of_the_same_verb_are_a_doubt(
     assert links(second) == [("contradicts", first.id)]
 
 
-def test_what_is_said_of_images_is_no_rule_for_videos(world: World) -> None:
+def test_statement_about_images_does_not_link_to_videos(world: World) -> None:
     first, second = both(world, "Images are packed with WebP", "Videos are packed with AV1")
     assert (links(first), links(second)) == ([], [])
 
@@ -331,6 +331,6 @@ UNRELATED = [
 
 
 @pytest.mark.parametrize("other", UNRELATED)
-def test_negation_about_the_same_thing_is_no_special_case(world: World, other: str) -> None:
+def test_negation_of_the_same_subject_is_not_a_special_case(world: World, other: str) -> None:
     for one in both(world, other, VERSION, kind="decision"):
         assert links(one) == []

@@ -50,7 +50,7 @@ OLD = "The ledger stores its rows in MongoDB"
 NEW = "We moved the ledger from MongoDB to PostgreSQL"
 
 
-def test_a_change_is_told_in_both_files_and_recall_obeys_it(world: World) -> None:
+def test_change_is_recorded_in_both_files_and_followed_by_recall(world: World) -> None:
     old, new = change(world, OLD, NEW)
     assert (old.superseded_by, old.valid.until) == (new.id, date(2026, 4, 1))
     assert new.links == (Link("supersedes", old.id, "no longer: MongoDB"),)
@@ -59,7 +59,7 @@ def test_a_change_is_told_in_both_files_and_recall_obeys_it(world: World) -> Non
     assert contents(world, "the ledger: MongoDB or PostgreSQL?") == [NEW]
 
 
-def test_a_question_about_the_past_gets_what_was_true_then(world: World) -> None:
+def test_recall_as_of_a_date_returns_the_memory_valid_then(world: World) -> None:
     change(world, OLD, NEW)
     question = "the ledger: MongoDB or PostgreSQL?"
     assert contents(world, question, as_of=date(2026, 3, 20)) == [OLD]
@@ -67,7 +67,7 @@ def test_a_question_about_the_past_gets_what_was_true_then(world: World) -> None
     assert contents(world, question, as_of=date(2026, 2, 1)) == []
 
 
-def test_the_history_tells_all_that_followed_each_other_from_either_end(world: World) -> None:
+def test_history_shows_the_whole_chain_from_any_of_its_memories(world: World) -> None:
     texts = (
         "The gate listens on port 8080",
         "The gate listens on port 8443",
@@ -83,7 +83,7 @@ def test_the_history_tells_all_that_followed_each_other_from_either_end(world: W
             assert [step.is_asked for step in steps] == [step.memory.id == one.id for step in steps]
 
 
-def test_a_question_in_the_old_words_finds_what_took_their_place(world: World) -> None:
+def test_question_in_the_old_words_finds_the_replacement(world: World) -> None:
     change(
         world,
         "The database of the ledger with its bookings is MongoDB",
@@ -99,7 +99,7 @@ def test_a_question_in_the_old_words_finds_what_took_their_place(world: World) -
     )
 
 
-def test_a_change_survives_a_rebuild(world: World) -> None:
+def test_change_survives_a_rebuild(world: World) -> None:
     before = change(world, OLD, NEW)
     rebuild(world.settings(), world.context)
     with world.open() as memory:
@@ -107,7 +107,7 @@ def test_a_change_survives_a_rebuild(world: World) -> None:
     assert active(world) == {NEW}
 
 
-def test_retiring_the_new_brings_the_old_back(world: World) -> None:
+def test_retiring_a_replacement_restores_the_replaced_memory(world: World) -> None:
     old, new = change(world, OLD, NEW)
     with world.open() as memory:
         memory.retire(new.id)
@@ -115,7 +115,7 @@ def test_retiring_the_new_brings_the_old_back(world: World) -> None:
     assert active(world) == {OLD}
 
 
-def test_retiring_one_in_the_middle_joins_its_neighbours(world: World) -> None:
+def test_retiring_a_middle_memory_joins_its_neighbours(world: World) -> None:
     first, second, third = change(
         world,
         "The gate listens on port 8080",
@@ -128,7 +128,7 @@ def test_retiring_one_in_the_middle_joins_its_neighbours(world: World) -> None:
         assert first.id in {link.to for link in memory.get(third.id).links}
 
 
-def test_what_is_restored_stays_beside_what_replaced_it(world: World) -> None:
+def test_restored_memory_stays_active_with_its_replacement(world: World) -> None:
     old, new = change(world, OLD, NEW)
     with world.open() as memory:
         memory.unretire(old.id)
@@ -141,7 +141,7 @@ def test_what_is_restored_stays_beside_what_replaced_it(world: World) -> None:
 
 
 @pytest.mark.parametrize("side", ["old", "new"])
-def test_a_person_who_takes_either_side_away_takes_the_change_back(world: World, side: str) -> None:
+def test_removing_either_links_front_matter_undoes_the_change(world: World, side: str) -> None:
     old, new = change(world, OLD, NEW)
     file = world.memory_file(old.id if side == "old" else new.id)
     kept = [
@@ -156,7 +156,7 @@ def test_a_person_who_takes_either_side_away_takes_the_change_back(world: World,
         assert memory.get(old.id).valid.until is None
 
 
-def test_a_person_may_say_by_hand_that_one_supersedes_the_other(world: World) -> None:
+def test_supersedes_link_in_front_matter_ends_its_target(world: World) -> None:
     old, new = change(world, "The barn is painted red", "Barn paint comes from the harbour")
     file = world.memory_file(new.id)
     file.write_text(
@@ -168,21 +168,21 @@ def test_a_person_may_say_by_hand_that_one_supersedes_the_other(world: World) ->
     assert active(world) == {new.content}
 
 
-def test_another_project_is_another_memory(world: World) -> None:
+def test_memories_of_other_projects_are_not_superseded(world: World) -> None:
     with world.open() as memory:
         memory.store(OLD, project="acme")
         assert memory.store(NEW, project="other").supersedes == ()
         assert memory.store(OLD, project="other").action == "stored"
 
 
-def test_what_is_forced_stands_beside_whatever_says_otherwise(world: World) -> None:
+def test_forced_store_supersedes_nothing(world: World) -> None:
     with world.open() as memory:
         memory.store(OLD, project="acme")
         assert memory.store(NEW, project="acme", force=True).supersedes == ()
     assert active(world) == {OLD, NEW}
 
 
-def test_what_comes_from_an_untrusted_source_ends_nothing_that_the_owner_said(world: World) -> None:
+def test_untrusted_memory_does_not_supersede_the_owners_statement(world: World) -> None:
     context = world.context()
     store(context, StoreRequest(content=OLD, project="acme"))
     untrusted = store(context, StoreRequest(content=NEW, project="acme", trust=Trust.UNTRUSTED))
@@ -196,7 +196,7 @@ def test_what_comes_from_an_untrusted_source_ends_nothing_that_the_owner_said(wo
     assert NEW not in active(world)
 
 
-def test_what_was_undone_can_be_said_again(world: World) -> None:
+def test_reverted_statement_can_be_stored_again(world: World) -> None:
     change(
         world,
         "The gate listens on port 8080",
@@ -207,7 +207,7 @@ def test_what_was_undone_can_be_said_again(world: World) -> None:
         assert [one.content for one in memory.list()] == ["The gate listens on port 8080"]
 
 
-def test_a_todo_is_closed_by_what_says_that_it_is_done(world: World) -> None:
+def test_statement_of_completion_closes_the_todo(world: World) -> None:
     with world.open() as memory:
         todo = memory.store("Rotate the staging keys", kind="todo", project="acme").memory_id
         memory.store("Rotating the staging keys is not done yet", kind="fact", project="acme")
@@ -230,7 +230,7 @@ def told(world: World, name: str, text: str, day: str) -> None:
     world.transcript(name, record)
 
 
-def test_an_older_session_read_later_becomes_history(world: World) -> None:
+def test_older_session_ingested_later_becomes_history(world: World) -> None:
     told(world, "b", "the gate of the quarry listens on port 8443.", "2026-02-01")
     with world.open() as memory:
         memory.ingest()
@@ -245,7 +245,7 @@ def test_an_older_session_read_later_becomes_history(world: World) -> None:
         assert [step.until for step in steps] == [date(2026, 2, 1), date(2026, 3, 1), None]
 
 
-def test_one_between_two_takes_its_place_in_history(world: World) -> None:
+def test_statement_learned_late_takes_its_dated_place_in_history(world: World) -> None:
     told(world, "a", "the gate of the quarry listens on port 8080.", "2026-01-01")
     told(world, "c", "the gate of the quarry listens on port 9443.", "2026-03-01")
     with world.open() as memory:
@@ -258,7 +258,7 @@ def test_one_between_two_takes_its_place_in_history(world: World) -> None:
         assert [step.superseded_by for step in steps[:-1]] == [step.memory.id for step in steps[1:]]
 
 
-def test_what_is_said_again_keeps_where_it_was_said(world: World) -> None:
+def test_repeated_statement_keeps_the_evidence_of_both_sessions(world: World) -> None:
     told(world, "a", "the quarry gate is painted green.", "2026-01-01")
     with world.open() as memory:
         memory.ingest()
@@ -275,7 +275,7 @@ def test_what_is_said_again_keeps_where_it_was_said(world: World) -> None:
         rebuild(world.settings(), world.context)
 
 
-def test_a_turn_that_says_what_was_superseded_is_not_shown_beside_memories(world: World) -> None:
+def test_recall_hides_turns_with_superseded_statements(world: World) -> None:
     told(world, "a", "the quarry gate listens on port 8080.", "2026-01-01")
     told(world, "b", "the quarry gate listens on port 8443.", "2026-02-01")
     with world.open() as memory:
@@ -301,7 +301,7 @@ def many(world: World, count: int) -> None:
         told(world, f"{number:04}", f"the gate of quarry {number % 7} listens on port {port}.", day)
 
 
-def test_many_memories_at_once_follow_each_other_as_one_by_one(world: World) -> None:
+def test_ingest_of_many_statements_builds_the_chains_in_order(world: World) -> None:
     many(world, 140)
     with world.open() as memory:
         memory.ingest()
@@ -310,7 +310,7 @@ def test_many_memories_at_once_follow_each_other_as_one_by_one(world: World) -> 
         )
 
 
-def test_an_ingest_killed_at_any_moment_goes_on_where_it_was(world: World) -> None:
+def test_killed_ingest_resumes_without_loss(world: World) -> None:
     many(world, 120)
     for lines in range(4):
         code = "    memory.ingest(on_progress=lambda one: print(one.stage, flush=True))\n"
@@ -331,7 +331,7 @@ def test_an_ingest_killed_at_any_moment_goes_on_where_it_was(world: World) -> No
 # Meaning
 
 
-def test_memories_that_are_near_are_linked_in_the_index_alone(world: World) -> None:
+def test_similar_memories_are_linked_only_in_the_index(world: World) -> None:
     with world.open() as memory:
         first = memory.store("The quarry gate has a green lamp", project="acme").memory_id
         second = memory.store("The quarry gate has a brass bell", project="acme").memory_id
@@ -347,7 +347,7 @@ def test_memories_that_are_near_are_linked_in_the_index_alone(world: World) -> N
 
 
 @pytest.mark.embedding
-def test_what_says_the_same_in_other_words_is_found_by_its_meaning(world: World) -> None:
+def test_paraphrase_is_recognised_as_known_by_its_vector(world: World) -> None:
     from nacre.llm.local_model import load_minilm
 
     world.embedder = load_minilm()  # type: ignore[assignment]
@@ -362,7 +362,7 @@ def test_what_says_the_same_in_other_words_is_found_by_its_meaning(world: World)
         assert kept.id == first.memory_id
 
 
-def test_ledger_and_outcome_tell_a_restore(world: World) -> None:
+def test_ledger_records_a_restore(world: World) -> None:
     old, _ = change(world, OLD, NEW)
     with world.open() as memory:
         memory.unretire(old.id)
@@ -387,7 +387,7 @@ def rebuilt(world: World) -> None:
     rebuild(world.settings(), world.context)
 
 
-def test_retiring_several_of_a_chain_at_once_brings_back_what_they_replaced(world: World) -> None:
+def test_retiring_several_memories_of_a_chain_restores_their_predecessor(world: World) -> None:
     _, second, third = change(world, *PORTS)
     with world.open() as memory:
         memory.retire(second.id, third.id)
@@ -396,7 +396,7 @@ def test_retiring_several_of_a_chain_at_once_brings_back_what_they_replaced(worl
     assert active(world) == {PORTS[0]}
 
 
-def test_retiring_the_two_in_the_middle_joins_what_is_left(world: World) -> None:
+def test_retiring_two_middle_memories_joins_their_neighbours(world: World) -> None:
     first, second, third, fourth = change(world, *PORTS, "The gate listens on port 9555")
     with world.open() as memory:
         memory.retire(third.id, second.id)
@@ -408,14 +408,14 @@ def test_retiring_the_two_in_the_middle_joins_what_is_left(world: World) -> None
     assert active(world) == {"The gate listens on port 9555"}
 
 
-def test_deleting_several_files_of_a_chain_brings_back_what_they_replaced(world: World) -> None:
+def test_deleting_several_files_of_a_chain_restores_their_predecessor(world: World) -> None:
     _, second, third = change(world, *PORTS)
     for gone in (second, third):
         world.memory_file(gone.id).unlink()
     assert active(world) == {PORTS[0]}
 
 
-def test_what_is_restored_after_its_retirement_replaces_again_what_it_had(world: World) -> None:
+def test_restored_replacement_supersedes_its_predecessor_again(world: World) -> None:
     _, new = change(world, OLD, NEW)
     with world.open() as memory:
         memory.retire(new.id)
@@ -425,7 +425,7 @@ def test_what_is_restored_after_its_retirement_replaces_again_what_it_had(world:
     assert active(world) == {NEW}
 
 
-def test_a_rebuild_keeps_what_was_restored_though_others_had_replaced_it(world: World) -> None:
+def test_rebuild_keeps_restored_memories_of_a_chain_active(world: World) -> None:
     first, second, _ = change(world, *PORTS)
     with world.open() as memory:
         memory.retire(second.id)  # the third takes over the first
@@ -437,7 +437,7 @@ def test_a_rebuild_keeps_what_was_restored_though_others_had_replaced_it(world: 
 
 
 @pytest.mark.parametrize("by", ["itself", "nothing", "a circle"])
-def test_what_nothing_replaced_is_named_by_doctor_and_can_be_restored(
+def test_doctor_reports_invalid_supersession_and_unretire_repairs_the_memory(
     world: World, by: str
 ) -> None:
     one, other = change(world, "The lamp is green", "Marta waters the plants")
@@ -465,7 +465,7 @@ def test_what_nothing_replaced_is_named_by_doctor_and_can_be_restored(
 
 
 @pytest.mark.parametrize("written", [1, 2, 3])
-def test_a_crash_between_the_writes_of_one_file_doubles_nothing(world: World, written: int) -> None:
+def test_crash_between_writes_of_one_file_leaves_no_duplicate(world: World, written: int) -> None:
     """A memory that is new, changed, and superseded in one batch is written three times."""
     (lamp,) = change(world, "The lamp is green")
     context = world.context()

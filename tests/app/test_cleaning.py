@@ -20,7 +20,7 @@ def cleaned(path: Path) -> list[Portion]:
     )
 
 
-def test_what_was_cleaned_ahead_is_found_in_the_order_of_files(tmp_path: Path) -> None:
+def test_cleaned_portions_are_found_in_file_order(tmp_path: Path) -> None:
     paths = [tmp_path / name for name in ("one", "two", "three", "gone")]
     texts = [
         b'{"text": "plain"}\n',
@@ -44,7 +44,7 @@ def test_what_was_cleaned_ahead_is_found_in_the_order_of_files(tmp_path: Path) -
     assert ahead.find(paths[3], 0, b"") is None
 
 
-def test_lines_that_changed_since_are_cleaned_anew(tmp_path: Path) -> None:
+def test_changed_lines_do_not_match_cleaned_portions(tmp_path: Path) -> None:
     path = tmp_path / "one"
     path.write_bytes(b'{"text": "plain"}\n')
     portions = cleaned(path)

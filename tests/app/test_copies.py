@@ -54,7 +54,7 @@ SAID = [(Speaker.OWNER if isinstance(step, Owner) else Speaker.AGENT, step.text)
         ("gemini-cli/log", "gemini-cli"),
     ],
 )
-def test_two_files_of_one_session_are_one_session(
+def test_session_in_two_files_is_stored_once(
     shapes: tuple[str, str], home: Home, tmp_path: Path
 ) -> None:
     for shape in shapes:
@@ -68,9 +68,7 @@ def test_two_files_of_one_session_are_one_session(
 
 
 @pytest.mark.parametrize("shape", ["copilot-chat", "gemini-cli", "cline", "continue"])
-def test_a_document_that_is_torn_while_its_tool_writes_loses_nothing(
-    shape: str, home: Home, tmp_path: Path
-) -> None:
+def test_torn_document_keeps_the_turns_read_before(shape: str, home: Home, tmp_path: Path) -> None:
     path = write(tmp_path, shape, TALK[:2])
     read(home, path)
     whole = write(tmp_path, shape, TALK).read_bytes()
@@ -85,7 +83,7 @@ def test_a_document_that_is_torn_while_its_tool_writes_loses_nothing(
 
 
 @pytest.mark.parametrize("shape", ["copilot-cli", "cursor-transcripts", "aider"])
-def test_a_file_that_grows_by_half_lines_gives_each_turn_once(
+def test_file_growing_by_partial_lines_yields_each_turn_once(
     shape: str, home: Home, tmp_path: Path
 ) -> None:
     whole = write(tmp_path, shape, TALK).read_bytes()
@@ -96,9 +94,7 @@ def test_a_file_that_grows_by_half_lines_gives_each_turn_once(
     assert turns(home) == SAID
 
 
-def test_a_chat_history_that_was_begun_anew_keeps_what_was_said_before(
-    home: Home, tmp_path: Path
-) -> None:
+def test_restarted_chat_history_keeps_earlier_turns(home: Home, tmp_path: Path) -> None:
     path = write(tmp_path, "aider", TALK)
     read(home, path)
     anew = "# aider chat started at 2026-11-19 09:00:00\n\n#### Hello again  \n\nHi.\n"
@@ -130,7 +126,7 @@ EXPORT = (
         ("log.jsonl", EXPORT[0], EXPORT[1], ("jsonl", "codex")),
     ],
 )
-def test_what_a_file_was_first_taken_for_is_corrected_as_it_grows(
+def test_detected_tool_is_corrected_as_the_file_grows(
     name: str, early: str, late: str, tools: tuple[str, str], home: Home, tmp_path: Path
 ) -> None:
     path = tmp_path / name
@@ -150,7 +146,7 @@ AND_MORE = [
     "shape", ["gemini-cli", "gemini-cli/log", "cline", "cline-history", "continue", "claude-code"]
 )
 @pytest.mark.parametrize("longer_first", [True, False])
-def test_two_copies_of_one_session_are_the_union_of_both(
+def test_two_copies_of_a_session_are_merged(
     shape: str, longer_first: bool, home: Home, tmp_path: Path
 ) -> None:
     old = write(tmp_path / "old" / "tasks", shape, TALK)
@@ -168,7 +164,7 @@ def test_two_copies_of_one_session_are_the_union_of_both(
     assert turns(home) == AND_MORE
 
 
-def test_what_a_file_takes_back_goes_unless_a_copy_has_it(home: Home, tmp_path: Path) -> None:
+def test_turns_disappear_only_after_removal_from_every_copy(home: Home, tmp_path: Path) -> None:
     first = write(tmp_path / "a", "gemini-cli", MORE)
     second = write(tmp_path / "b", "gemini-cli", MORE)
     read(home, first)
@@ -182,9 +178,7 @@ def test_what_a_file_takes_back_goes_unless_a_copy_has_it(home: Home, tmp_path: 
 
 
 @pytest.mark.parametrize("shape", ["gemini-cli", "claude-code"])
-def test_an_old_copy_does_not_shorten_a_message_that_grew(
-    shape: str, home: Home, tmp_path: Path
-) -> None:
+def test_old_copy_does_not_shorten_a_longer_message(shape: str, home: Home, tmp_path: Path) -> None:
     new = write(tmp_path / "new", shape, (*TALK[:1], Agent("At nine, when the tide is in.")))
     old = write(tmp_path / "old", shape, (*TALK[:1], Agent("At nine")))
     for path in (old, new, old):

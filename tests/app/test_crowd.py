@@ -81,7 +81,7 @@ OTHERS = [
 
 @pytest.mark.embedding
 @pytest.mark.parametrize("with_vectors", [False, True])
-def test_plain_changes_in_a_crowd_affect_only_their_memories(
+def test_stated_changes_supersede_only_the_affected_memories(
     world: World, with_vectors: bool
 ) -> None:
     from nacre.llm.local_model import load_minilm

@@ -156,7 +156,7 @@ def test_database_is_read_without_changes_while_its_tool_writes(
 
 
 @pytest.mark.parametrize("journal", ["wal", "delete"])
-def test_reading_never_blocks_a_tool_and_misses_no_write(
+def test_reading_neither_blocks_a_tool_nor_misses_writes(
     journal: str, context: Home, opencode: Callable[[str], Path], writer: Start
 ) -> None:
     path = opencode(journal)
@@ -170,7 +170,7 @@ def test_reading_never_blocks_a_tool_and_misses_no_write(
     ]
 
 
-def test_a_reader_in_the_middle_does_not_stop_a_writer(
+def test_open_reader_does_not_block_a_writer(
     opencode: Callable[[str], Path], writer: Start
 ) -> None:
     for journal in ("wal", "delete"):
@@ -185,7 +185,7 @@ def test_a_reader_in_the_middle_does_not_stop_a_writer(
         path.unlink()
 
 
-def test_a_log_that_a_dead_tool_left_is_read_and_left(
+def test_wal_of_a_killed_tool_is_read_and_left_unchanged(
     context: Home, opencode: Callable[[str], Path], writer: Start
 ) -> None:
     path = opencode("wal")
@@ -199,7 +199,7 @@ def test_a_log_that_a_dead_tool_left_is_read_and_left(
     assert "note 1 of the other process" in texts(context)
 
 
-def test_a_log_without_its_index_is_read_from_a_copy(
+def test_wal_without_its_index_is_read_from_a_copy(
     context: Home, opencode: Callable[[str], Path], writer: Start
 ) -> None:
     path = opencode("wal")
@@ -213,7 +213,7 @@ def test_a_log_without_its_index_is_read_from_a_copy(
     assert "note 1 of the other process" in texts(context)
 
 
-def test_a_file_that_was_closed_gets_no_log_by_being_read(
+def test_reading_a_closed_database_creates_no_wal(
     context: Home, opencode: Callable[[str], Path]
 ) -> None:
     path = opencode("wal")
@@ -224,7 +224,7 @@ def test_a_file_that_was_closed_gets_no_log_by_being_read(
     assert texts(context) == ["The ledger needs a nightly export."]
 
 
-def test_a_tool_that_starts_while_its_closed_file_is_read_is_noticed(
+def test_open_reader_sees_writes_of_a_tool_started_later(
     opencode: Callable[[str], Path], writer: Start
 ) -> None:
     path = opencode("wal")
@@ -236,7 +236,7 @@ def test_a_tool_that_starts_while_its_closed_file_is_read_is_noticed(
 
 
 @pytest.mark.parametrize("journal", ["wal", "delete"])
-def test_half_a_transaction_of_a_tool_that_died_is_not_read(
+def test_uncommitted_transaction_of_a_killed_tool_is_not_read(
     journal: str, context: Home, opencode: Callable[[str], Path], writer: Start
 ) -> None:
     path = opencode(journal)
@@ -249,7 +249,7 @@ def test_half_a_transaction_of_a_tool_that_died_is_not_read(
     assert texts(context) == ["The ledger needs a nightly export."]
 
 
-def test_a_locked_database_is_named_and_read_when_it_is_free(
+def test_locked_database_is_reported_and_read_after_unlocking(
     context: Home, world: World, opencode: Callable[[str], Path], writer: Start
 ) -> None:
     path = opencode("delete")
@@ -288,7 +288,7 @@ def test_invalid_database_file_is_reported_without_failing(context: Home, world:
     assert len(read(context).problems) == 2
 
 
-def test_empty_database_is_always_reported_and_failures_if_named(
+def test_empty_database_is_reported_and_a_problem_only_if_named(
     context: Home, opencode: Callable[[str], Path]
 ) -> None:
     path = opencode("wal")
@@ -308,7 +308,7 @@ def test_empty_database_is_always_reported_and_failures_if_named(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names")
-def test_folders_with_non_text_names_or_uri_characters_are_opened(
+def test_databases_in_folders_with_unusual_names_are_opened(
     tmp_path: Path,
 ) -> None:
     for name in (b"\xff\xfe", b"50% off?mode=rw#x", "größe".encode()):
@@ -321,7 +321,7 @@ def test_folders_with_non_text_names_or_uri_characters_are_opened(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names")
-def test_path_that_is_no_text_is_reported_and_others_read(
+def test_invalid_utf8_path_is_reported_and_other_databases_are_read(
     context: Home, world: World, opencode: Callable[[str], Path]
 ) -> None:
     opencode("wal")
@@ -339,7 +339,7 @@ def test_path_that_is_no_text_is_reported_and_others_read(
     assert texts(context) == ["The ledger needs a nightly export."]
 
 
-def test_the_log_of_an_empty_file_is_not_deleted(tmp_path: Path) -> None:
+def test_wal_of_an_empty_database_is_not_deleted(tmp_path: Path) -> None:
     path = tmp_path / "opencode.db"
     path.write_bytes(b"")
     log = tmp_path / "opencode.db-wal"
@@ -349,7 +349,7 @@ def test_the_log_of_an_empty_file_is_not_deleted(tmp_path: Path) -> None:
     assert log.read_bytes() == b"what a tool wrote"
 
 
-def test_huge_file_that_would_need_copying_is_reported(
+def test_huge_database_that_needs_copying_is_reported(
     opencode: Callable[[str], Path], writer: Start
 ) -> None:
     path = opencode("wal")
@@ -362,7 +362,7 @@ def test_huge_file_that_would_need_copying_is_reported(
         ForeignDatabase(path)
 
 
-def test_other_files_that_are_named_like_databases_are_no_problem(
+def test_unrelated_files_with_database_names_are_not_problems(
     context: Home, world: World, tmp_path: Path
 ) -> None:
     folder = tmp_path / "pictures"
@@ -391,7 +391,7 @@ def test_unchanged_database_is_skipped_but_log_changes_are_seen(
     assert "note 1 of the other process" in texts(context)
 
 
-def test_of_a_database_that_grew_only_the_sessions_that_changed_are_read(
+def test_changed_database_rereads_only_changed_sessions(
     context: Home, opencode: Callable[[str], Path]
 ) -> None:
     path = opencode("wal")
@@ -417,7 +417,7 @@ def test_of_a_database_that_grew_only_the_sessions_that_changed_are_read(
     assert len(texts(context)) == 42
 
 
-def test_a_session_that_lies_in_files_and_in_the_database_is_one(
+def test_session_in_files_and_database_is_stored_once(
     context: Home, world: World, opencode: Callable[[str], Path]
 ) -> None:
     opencode("wal")

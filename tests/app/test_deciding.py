@@ -100,12 +100,12 @@ def old(world: World) -> str:
     return put(world, OLD).memory_id
 
 
-def test_without_a_model_the_rules_decide_as_before(world: World, old: str) -> None:
+def test_rules_decide_without_a_model(world: World, old: str) -> None:
     outcome = put(world, NEW)
     assert (outcome.action, outcome.decided_by, outcome.note) == ("stored", None, None)
 
 
-def test_no_model_is_asked_in_the_background_until_that_is_on(
+def test_background_setting_is_required_for_model_decisions(
     world: World, old: str, asked: Any
 ) -> None:
     model = asked(answer("SKIP"))
@@ -114,7 +114,7 @@ def test_no_model_is_asked_in_the_background_until_that_is_on(
     assert model.prompts == []
 
 
-def test_a_model_is_asked_when_the_person_says_so(world: World, old: str, asked: Any) -> None:
+def test_store_option_requests_a_model_decision(world: World, old: str, asked: Any) -> None:
     model = asked(answer("ADD", None))
     world.environ["NACRE_MODELS_BACKGROUND"] = "false"
     with world.open() as memory:
@@ -123,9 +123,7 @@ def test_a_model_is_asked_when_the_person_says_so(world: World, old: str, asked:
     assert len(model.prompts) == 1
 
 
-def test_the_owner_says_from_which_likeness_on_a_model_is_asked(
-    world: World, old: str, asked: Any
-) -> None:
+def test_dedup_threshold_determines_the_model_decision(world: World, old: str, asked: Any) -> None:
     model = asked(answer("ADD", None))
     for cosine, questions in ((0.99, 0), (0.1, 1)):
         with opened(world) as context:
@@ -134,7 +132,7 @@ def test_the_owner_says_from_which_likeness_on_a_model_is_asked(
         assert len(model.prompts) == questions
 
 
-def test_no_model_is_asked_when_the_person_says_so(world: World, old: str, asked: Any) -> None:
+def test_store_option_disables_the_model_decision(world: World, old: str, asked: Any) -> None:
     model = asked(answer("SKIP"))
     with world.open() as memory:
         assert (
@@ -144,7 +142,7 @@ def test_no_model_is_asked_when_the_person_says_so(world: World, old: str, asked
     assert model.prompts == []
 
 
-def test_without_vectors_no_model_is_asked_and_who_asked_is_told(
+def test_missing_embedder_skips_the_model_with_a_note_if_requested(
     world: World, old: str, asked: Any
 ) -> None:
     model = asked(answer("SKIP"))
@@ -164,7 +162,7 @@ def test_without_vectors_no_model_is_asked_and_who_asked_is_told(
     assert model.prompts == []
 
 
-def test_what_is_added_is_stored_as_the_rules_would(world: World, old: str, asked: Any) -> None:
+def test_add_decision_stores_the_memory(world: World, old: str, asked: Any) -> None:
     asked(answer("ADD", None, reason="another thing"))
     outcome = put(world, NEW)
     assert (outcome.action, outcome.decided_by, outcome.reason) == (
@@ -175,7 +173,7 @@ def test_what_is_added_is_stored_as_the_rules_would(world: World, old: str, aske
     assert active(world) == sorted([OLD, NEW])
 
 
-def test_what_is_known_is_not_stored_and_confirms(world: World, old: str, asked: Any) -> None:
+def test_skip_decision_confirms_the_known_memory(world: World, old: str, asked: Any) -> None:
     asked(answer("SKIP"))
     outcome = put(world, REPEATED)
     assert (outcome.action, outcome.memory_id, outcome.decided_by) == ("known", old, "scripted:1")
@@ -184,7 +182,7 @@ def test_what_is_known_is_not_stored_and_confirms(world: World, old: str, asked:
         assert confirmations(context, old) == 1
 
 
-def test_an_update_rewrites_the_memory_and_keeps_where_both_were_said(
+def test_update_decision_merges_the_texts_and_keeps_the_evidence(
     world: World, old: str, asked: Any
 ) -> None:
     asked(answer("UPDATE", merged=BOTH, reason="adds the log"))
@@ -208,9 +206,7 @@ def test_an_update_rewrites_the_memory_and_keeps_where_both_were_said(
     assert find(world, old) == memory
 
 
-def test_an_updated_memory_gets_a_vector_of_its_new_words(
-    world: World, old: str, asked: Any
-) -> None:
+def test_updated_memory_gets_a_new_vector(world: World, old: str, asked: Any) -> None:
     asked(answer("UPDATE", merged=BOTH))
     with world.open() as memory:
         memory.ingest()  # makes the vectors of the home
@@ -219,7 +215,7 @@ def test_an_updated_memory_gets_a_vector_of_its_new_words(
     assert any(BOTH in text for text in world.embedder.embedded)
 
 
-def test_an_update_is_undone_to_the_byte(world: World, old: str, asked: Any) -> None:
+def test_undo_restores_the_exact_file_after_an_update(world: World, old: str, asked: Any) -> None:
     before = world.memory_file(old).read_bytes()
     asked(answer("UPDATE", merged=BOTH))
     put(world, NEW)
@@ -230,7 +226,7 @@ def test_an_update_is_undone_to_the_byte(world: World, old: str, asked: Any) -> 
     assert active(world) == [OLD]
 
 
-def test_a_succession_ends_the_old_memory_and_says_who_decided(
+def test_supersede_decision_ends_the_old_memory_and_names_the_model(
     world: World, old: str, asked: Any
 ) -> None:
     asked(answer("SUPERSEDE", reason="the export\nwas moved"))
@@ -253,7 +249,7 @@ def test_a_succession_ends_the_old_memory_and_says_who_decided(
 LEFT = "The nightly export of invoices runs on a machine"
 
 
-def test_rest_of_a_partly_ended_memory_continues_beside_the_new(
+def test_amend_decision_keeps_the_remaining_part_of_the_memory(
     world: World, old: str, asked: Any
 ) -> None:
     before = world.memory_file(old).read_bytes()
@@ -288,7 +284,7 @@ PERIODS = "Backups stay 7 days in Oslo and 30 days in Bergen, on the disks of th
         ("Backups stay 7 days in Bergen and 30 days in Oslo", False),
     ],
 )
-def test_remaining_memory_has_no_swapped_values(
+def test_amended_memory_with_swapped_values_is_refused(
     world: World, asked: Any, left: str, is_amended: bool
 ) -> None:
     old = put(world, PERIODS).memory_id
@@ -311,7 +307,7 @@ UNUSABLE: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", UNUSABLE)
-def test_where_a_model_fails_the_rules_decide_and_it_is_told(
+def test_rules_decide_with_a_note_after_a_model_failure(
     world: World, old: str, asked: Any, name: str
 ) -> None:
     asked(UNUSABLE[name])
@@ -349,7 +345,7 @@ UNLAWFUL: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", UNLAWFUL)
-def test_what_a_model_may_not_decide_is_an_addition(
+def test_disallowed_decision_stores_the_memory_separately(
     world: World, old: str, asked: Any, name: str
 ) -> None:
     asked(UNLAWFUL[name])
@@ -371,7 +367,7 @@ LOSSES = {
 
 @pytest.mark.parametrize("action", ["SKIP", "UPDATE"])
 @pytest.mark.parametrize("name", LOSSES)
-def test_no_number_name_or_denial_gets_lost(
+def test_merge_that_loses_a_number_name_or_negation_is_refused(
     world: World, old: str, asked: Any, name: str, action: str
 ) -> None:
     asked(answer(action, merged=f"{OLD}, which ships them"))
@@ -409,7 +405,7 @@ def test_manual_edit_during_a_model_call_is_not_overwritten(
     assert active(world) == sorted([NEW, OLD.replace("cellar", "attic")])
 
 
-def test_a_memory_retired_while_the_model_thought_confirms_nothing(
+def test_memory_retired_during_a_model_call_is_not_confirmed(
     world: World, old: str, asked: Any
 ) -> None:
     def think(_: Prompt) -> dict[str, Any]:
@@ -423,7 +419,7 @@ def test_a_memory_retired_while_the_model_thought_confirms_nothing(
     assert active(world) == [said]
 
 
-def test_nothing_is_locked_while_a_model_thinks(world: World, old: str, asked: Any) -> None:
+def test_store_holds_no_lock_during_a_model_call(world: World, old: str, asked: Any) -> None:
     stored: list[str] = []
 
     def think(_: Prompt) -> dict[str, Any]:
@@ -443,7 +439,9 @@ def test_nothing_is_locked_while_a_model_thinks(world: World, old: str, asked: A
     assert stored == ["stored"]
 
 
-def test_a_store_waits_no_longer_than_the_setting_says(world: World, old: str, asked: Any) -> None:
+def test_store_waits_for_the_model_only_until_its_timeout(
+    world: World, old: str, asked: Any
+) -> None:
     go_on = threading.Event()
 
     def think(_: Prompt) -> dict[str, Any]:
@@ -461,7 +459,7 @@ def test_a_store_waits_no_longer_than_the_setting_says(world: World, old: str, a
         go_on.set()
 
 
-def test_untrusted_words_neither_change_nor_end_nor_confirm_trusted_ones(
+def test_untrusted_statement_never_affects_a_trusted_memory(
     world: World, old: str, asked: Any
 ) -> None:
     for decided in (answer("SKIP"), answer("UPDATE", merged=BOTH), answer("SUPERSEDE")):
@@ -475,7 +473,7 @@ def test_untrusted_words_neither_change_nor_end_nor_confirm_trusted_ones(
             retire(context, [outcome.memory_id])
 
 
-def test_untrusted_words_do_not_get_into_what_a_model_merges(
+def test_untrusted_text_is_not_merged_into_a_trusted_memory(
     world: World, old: str, asked: Any
 ) -> None:
     outside = "the log of every export is mailed to the accountant and then erased from the cellar"
@@ -485,7 +483,7 @@ def test_untrusted_words_do_not_get_into_what_a_model_merges(
     assert (outcome.action, find(world, old).content) == ("stored", OLD)
 
 
-def test_the_agents_words_neither_change_nor_end_the_owners(
+def test_agents_statement_neither_changes_nor_ends_the_owners_memory(
     world: World, old: str, asked: Any
 ) -> None:
     for decided in (answer("UPDATE", merged=BOTH), answer("SUPERSEDE")):
@@ -497,7 +495,7 @@ def test_the_agents_words_neither_change_nor_end_the_owners(
             retire(context, [outcome.memory_id])
 
 
-def test_the_owners_words_do_not_become_the_agents(world: World, asked: Any) -> None:
+def test_owners_statement_is_not_merged_into_the_agents_memory(world: World, asked: Any) -> None:
     first = put(world, OLD, speaker=Speaker.AGENT).memory_id
     for decided in (answer("SKIP"), answer("UPDATE", merged=BOTH)):
         asked(decided)
@@ -507,7 +505,7 @@ def test_the_owners_words_do_not_become_the_agents(world: World, asked: Any) -> 
             retire(context, [outcome.memory_id])
 
 
-def test_an_event_is_not_ended_and_other_kinds_do_not_become_one(world: World, asked: Any) -> None:
+def test_event_is_neither_superseded_nor_merged_with_other_kinds(world: World, asked: Any) -> None:
     put(world, OLD, kind=Kind.EVENT)
     for decided in (answer("SKIP"), answer("UPDATE", merged=BOTH), answer("SUPERSEDE")):
         asked(decided)
@@ -518,21 +516,23 @@ def test_an_event_is_not_ended_and_other_kinds_do_not_become_one(world: World, a
             retire(context, [outcome.memory_id])
 
 
-def test_a_preference_and_a_decision_that_say_the_same_become_one(world: World, asked: Any) -> None:
+def test_preference_is_merged_into_an_equivalent_decision(world: World, asked: Any) -> None:
     first = put(world, OLD, kind=Kind.DECISION).memory_id
     asked(answer("UPDATE", merged=BOTH))
     put(world, NEW, kind=Kind.PREFERENCE)
     assert (find(world, first).kind, active(world)) == (Kind.DECISION, [BOTH])
 
 
-def test_memories_of_other_projects_are_not_shown(world: World, old: str, asked: Any) -> None:
+def test_memories_of_other_projects_are_not_sent_to_the_model(
+    world: World, old: str, asked: Any
+) -> None:
     model = asked(answer("SKIP"))
     with world.open() as memory:
         assert memory.store(NEW, project="other", dedup_threshold=0).action == "stored"
     assert model.prompts == []
 
 
-def test_what_the_rules_are_sure_of_is_not_asked(world: World, old: str, asked: Any) -> None:
+def test_clear_cases_are_decided_without_the_model(world: World, old: str, asked: Any) -> None:
     model = asked(answer("ADD", None))
     assert put(world, OLD).action == "known"
     with opened(
@@ -572,9 +572,7 @@ def test_memory_text_cannot_close_its_data_section_in_a_prompt(world: World, ask
     assert [json.loads(line)["number"] for line in shown] == [1]
 
 
-def test_five_memories_are_shown_and_ten_where_much_is_to_be_asked(
-    world: World, asked: Any
-) -> None:
+def test_aggressive_dedup_shows_ten_memories_instead_of_five(world: World, asked: Any) -> None:
     for number in range(12):
         put(
             world,
@@ -594,7 +592,7 @@ def test_five_memories_are_shown_and_ten_where_much_is_to_be_asked(
     assert [prompt.text.count('"number"') for prompt in model.prompts] == [5, 10]
 
 
-def test_a_secret_in_an_answer_is_not_stored(world: World, old: str, asked: Any) -> None:
+def test_secret_in_a_model_answer_is_not_stored(world: World, old: str, asked: Any) -> None:
     secret = "ghp_" + "a1B2" * 9
     asked(answer("SUPERSEDE", reason=f"the token is {secret}"))
     outcome = put(world, "The nightly invoices export runs on a rented machine of the north annex")
@@ -604,7 +602,9 @@ def test_a_secret_in_an_answer_is_not_stored(world: World, old: str, asked: Any)
     )
 
 
-def test_what_nobody_sees_in_an_answer_is_not_stored(world: World, old: str, asked: Any) -> None:
+def test_control_characters_in_a_model_answer_are_removed(
+    world: World, old: str, asked: Any
+) -> None:
     hidden = BOTH.replace(", and", ",\x00\n\x1b[31mand")
     asked(answer("UPDATE", merged=hidden, reason="adds\x00 the \x1b[1mlog"))
     outcome = put(world, NEW)
@@ -613,7 +613,7 @@ def test_what_nobody_sees_in_an_answer_is_not_stored(world: World, old: str, ask
     assert BOTH in world.memory_file(old).read_text(encoding="utf-8")
 
 
-def test_a_rehearsal_tells_what_would_happen_and_changes_nothing(
+def test_rehearsal_shows_the_outcome_and_changes_nothing(
     world: World, old: str, asked: Any
 ) -> None:
     def everything() -> dict[Path, bytes]:
@@ -652,7 +652,7 @@ def decision_about(beast: str) -> str:
     return f"We decided to keep the {beast} backups of staging on the north shelf of the archive."
 
 
-def test_what_sessions_teach_is_decided_before_it_is_placed(world: World, asked: Any) -> None:
+def test_statements_from_sessions_are_decided_before_storage(world: World, asked: Any) -> None:
     model = asked(answer("SUPERSEDE"))
     teach(world, *map(decision_about, BEASTS[:2]))
     with world.open() as memory:
@@ -681,7 +681,7 @@ def test_unavailable_model_is_given_up_and_reported_once_per_ingest(
     assert problem.message.endswith("; rules decided")
 
 
-def test_of_many_memories_at_once_no_model_is_asked(world: World, asked: Any) -> None:
+def test_large_ingest_uses_rules_instead_of_a_model(world: World, asked: Any) -> None:
     model = asked(answer("SKIP"))
     teach(world, *(decision_about(f"{colour} {beast}") for beast in BEASTS for colour in COLOURS))
     with world.open() as memory:
@@ -692,7 +692,7 @@ def test_of_many_memories_at_once_no_model_is_asked(world: World, asked: Any) ->
     assert (problem.path, "or more new memories at once" in problem.message) == ("dedup", True)
 
 
-def test_where_no_model_may_be_asked_nobody_is_told_of_bulk(world: World) -> None:
+def test_bulk_notice_is_omitted_without_a_model(world: World) -> None:
     teach(world, *(decision_about(f"{colour} {beast}") for beast in BEASTS for colour in COLOURS))
     with world.open() as memory:
         assert memory.ingest().problems == ()
@@ -720,7 +720,7 @@ def shown(prompt: Prompt) -> tuple[list[dict[str, Any]], str]:
     return told[:-1], next(beast for beast in BEASTS if beast in told[-1]["content"])
 
 
-def test_second_change_to_a_memory_sees_the_first_one(
+def test_second_change_to_a_memory_sees_the_first_change(
     world: World, backups: str, asked: Any
 ) -> None:
     def merge(prompt: Prompt) -> dict[str, Any]:
@@ -758,7 +758,7 @@ def test_replacement_memory_is_the_basis_of_the_next_decision(
     assert [shown_beast(step.memory.content) for step in steps] == BEASTS[:4]
 
 
-def test_where_the_second_question_fails_the_rules_place_that_memory(
+def test_rules_place_a_memory_after_its_second_call_fails(
     world: World, backups: str, asked: Any
 ) -> None:
     def replace_the_oldest(prompt: Prompt) -> Any:

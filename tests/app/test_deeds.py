@@ -129,7 +129,7 @@ def elsewhere(world: World) -> None:
     )
 
 
-def test_a_file_tells_who_changed_it_when_and_why(world: World) -> None:
+def test_file_history_shows_the_change_its_session_and_request(world: World) -> None:
     bakery(world)
     with opened(world) as (memory, context):
         memory.ingest()
@@ -159,7 +159,9 @@ def test_a_file_tells_who_changed_it_when_and_why(world: World) -> None:
         ("rc/dough.py", 0),
     ],
 )
-def test_a_file_is_named_in_any_way_a_person_names_it(world: World, asked: str, found: int) -> None:
+def test_file_history_matches_partial_absolute_and_case_insensitive_paths(
+    world: World, asked: str, found: int
+) -> None:
     bakery(world)
     elsewhere(world)
     with opened(world) as (memory, context):
@@ -167,7 +169,7 @@ def test_a_file_is_named_in_any_way_a_person_names_it(world: World, asked: str, 
         assert len(did(context, DidQuery(path=asked)).paths) == found
 
 
-def test_deeds_are_told_by_project_and_time_in_pages(world: World) -> None:
+def test_file_history_is_filtered_by_project_and_paged(world: World) -> None:
     bakery(world)
     elsewhere(world)
     with opened(world) as (memory, context):
@@ -182,7 +184,7 @@ def test_deeds_are_told_by_project_and_time_in_pages(world: World) -> None:
         assert [change.session.native_id for change in only.changes] == ["5e55-0002"]
 
 
-def test_commands_that_name_a_file_are_told_when_asked_for(world: World) -> None:
+def test_commands_naming_a_file_are_shown_on_request(world: World) -> None:
     bakery(world)
     with opened(world) as (memory, context):
         memory.ingest()
@@ -193,7 +195,7 @@ def test_commands_that_name_a_file_are_told_when_asked_for(world: World) -> None
     ]
 
 
-def test_an_error_tells_what_mended_it(world: World) -> None:
+def test_fix_shows_the_steps_that_repaired_an_error(world: World) -> None:
     bakery(world)
     with opened(world) as (memory, context):
         memory.ingest()
@@ -211,7 +213,7 @@ def test_an_error_tells_what_mended_it(world: World) -> None:
     assert "renamed" in repair.words.text
 
 
-def test_an_error_that_nothing_mended_is_told_as_such(world: World) -> None:
+def test_fix_reports_an_unrepaired_error(world: World) -> None:
     elsewhere(world)
     with opened(world) as (memory, context):
         memory.ingest()
@@ -223,7 +225,7 @@ def test_an_error_that_nothing_mended_is_told_as_such(world: World) -> None:
         assert other.troubles == ()
 
 
-def test_an_error_that_was_only_pasted_is_found_in_the_talk(world: World) -> None:
+def test_pasted_error_is_found_with_its_answer(world: World) -> None:
     world.transcript(
         "5e55-0001",
         says("user", "What is this?\nfunnel.GrainMissing: no grain in funnel 3", uuid="u1"),
@@ -236,12 +238,12 @@ def test_an_error_that_was_only_pasted_is_found_in_the_talk(world: World) -> Non
     assert [hit.turn.id for hit in found.talk] == ["a1"]
 
 
-def test_no_error_is_a_clear_mistake(world: World) -> None:
+def test_empty_error_text_is_refused(world: World) -> None:
     with opened(world) as (_, context), pytest.raises(InvalidQueryError):
         fix(context, FixQuery(error="  \n"))
 
 
-def test_a_fix_holds_no_declined_and_no_unrelated_step(world: World) -> None:
+def test_fix_omits_declined_and_unrelated_steps(world: World) -> None:
     declined = gives(
         "b2",
         "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it "
@@ -285,7 +287,7 @@ def test_a_fix_holds_no_declined_and_no_unrelated_step(world: World) -> None:
     assert [(call.name, call.outcome) for call in repair.steps] == [("Edit", "ok"), ("Bash", "ok")]
 
 
-def test_a_pasted_error_is_answered_by_what_followed_it(world: World) -> None:
+def test_fix_returns_the_answer_to_a_pasted_error(world: World) -> None:
     log = "connect ECONNREFUSED 127.0.0.1:6650 while the pulsar client starts"
     world.transcript(
         "5e55-0001",
@@ -299,7 +301,7 @@ def test_a_pasted_error_is_answered_by_what_followed_it(world: World) -> None:
     assert [hit.turn.id for hit in talk] == ["a1"]
 
 
-def test_what_is_forgotten_is_in_no_index_of_deeds(world: World) -> None:
+def test_forgetting_removes_file_history_and_errors(world: World) -> None:
     bakery(world)
     with opened(world) as (memory, context):
         memory.ingest()
@@ -309,7 +311,7 @@ def test_what_is_forgotten_is_in_no_index_of_deeds(world: World) -> None:
     assert b"dough.py" not in b"".join(path.read_bytes() for path in world.home.glob("nacre.db*"))
 
 
-def test_a_rebuilt_home_knows_the_same_deeds(world: World) -> None:
+def test_rebuild_restores_the_file_history(world: World) -> None:
     bakery(world)
     with opened(world) as (memory, context):
         memory.ingest()
@@ -319,7 +321,7 @@ def test_a_rebuilt_home_knows_the_same_deeds(world: World) -> None:
         assert did(context, DidQuery(path="dough.py")) == before
 
 
-def test_scrubbing_takes_a_new_secret_out_of_deeds(world: World) -> None:
+def test_scrub_removes_a_new_secret_from_file_history(world: World) -> None:
     world.transcript(
         "5e55-0001",
         says("user", "Show the recipe, please, it must be somewhere.", uuid="u1"),
@@ -337,7 +339,7 @@ def test_scrubbing_takes_a_new_secret_out_of_deeds(world: World) -> None:
     assert b"SECRETBUNS" not in (world.home / "nacre.db").read_bytes()
 
 
-def test_a_search_can_be_limited_to_what_turns_are_about(world: World) -> None:
+def test_session_search_can_be_limited_by_aspect_and_role(world: World) -> None:
     bakery(world)
     with opened(world) as (memory, context):
         memory.ingest()
@@ -355,7 +357,7 @@ def test_a_search_can_be_limited_to_what_turns_are_about(world: World) -> None:
         assert found("plans") == []
 
 
-def test_a_search_for_errors_shows_the_error(world: World) -> None:
+def test_error_search_shows_the_error(world: World) -> None:
     long = " ".join(["We knead the dough for the tests."] * 20)
     bakery(world)
     world.transcript(
@@ -370,7 +372,7 @@ def test_a_search_for_errors_shows_the_error(world: World) -> None:
         assert "KeyError" in hits["u9"].excerpt
 
 
-def test_pages_of_a_search_follow_each_other(world: World) -> None:
+def test_session_search_pages_do_not_overlap(world: World) -> None:
     for number in range(7):
         world.transcript(
             "5e55-0001", says("user", f"The loaf number {number} was too dark.", uuid=f"u{number}")
@@ -384,7 +386,7 @@ def test_pages_of_a_search_follow_each_other(world: World) -> None:
         assert len({hit.turn.id for page in pages for hit in page.turns}) == 4
 
 
-def test_an_expression_is_looked_for_in_words_and_deeds(world: World) -> None:
+def test_regex_search_covers_texts_and_tool_output(world: World) -> None:
     bakery(world)
     with opened(world) as (memory, context):
         memory.ingest()
@@ -396,7 +398,7 @@ def test_an_expression_is_looked_for_in_words_and_deeds(world: World) -> None:
             match_turns(context, "(", limit=5)
 
 
-def test_an_expression_that_takes_for_ever_is_given_up(world: World) -> None:
+def test_slow_regex_is_abandoned_and_counted(world: World) -> None:
     world.transcript(
         "5e55-0001",
         says("user", "oh ah " * 300 + ".", uuid="u1"),
@@ -409,7 +411,7 @@ def test_an_expression_that_takes_for_ever_is_given_up(world: World) -> None:
         assert [hit.turn.id for hit in found.turns] == ["u2"]
 
 
-def test_a_home_on_another_path_is_never_read(world: World, tmp_path: Path) -> None:
+def test_home_at_another_path_is_never_read(world: World, tmp_path: Path) -> None:
     bakery(world)
     with opened(world) as (memory, context):
         memory.ingest()

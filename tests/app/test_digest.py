@@ -41,7 +41,7 @@ def shown(world: World, *records: dict[str, Any]) -> str:
     return model.prompts[0].text
 
 
-def test_failing_calls_and_their_fixes_are_shown_without_others(world: World) -> None:
+def test_digest_shows_only_failing_calls_and_their_fixes(world: World) -> None:
     text = shown(
         world,
         says("user", ASK, uuid="u"),
@@ -57,7 +57,7 @@ def test_failing_calls_and_their_fixes_are_shown_without_others(world: World) ->
     assert "all.csv" not in text
 
 
-def test_who_compares_sees_the_calls_that_the_writer_saw(world: World) -> None:
+def test_comparison_prompt_contains_the_calls_shown_to_the_writer(world: World) -> None:
     failing, mending = (
         called("b", "make export", "no space left", fails=True),
         called("c", "make export", "done", words="The disk was full: now it has room."),
@@ -72,7 +72,7 @@ def test_who_compares_sees_the_calls_that_the_writer_saw(world: World) -> None:
     assert "· Bash: make export → ok" in model.compared[0].text
 
 
-def test_a_plan_that_the_owner_accepts_is_shown_and_can_be_cited(world: World) -> None:
+def test_accepted_plan_is_shown_and_can_be_cited(world: World) -> None:
     world.transcript(
         "one",
         says("user", f"Implement the following plan:\n\n{PLAN}", uuid="u"),
@@ -85,7 +85,7 @@ def test_a_plan_that_the_owner_accepts_is_shown_and_can_be_cited(world: World) -
     assert [one.content for one in memories] == [CHOSEN]
 
 
-def test_words_that_a_host_sums_up_are_no_text_from_outside(world: World) -> None:
+def test_compaction_summary_does_not_count_as_outside_text(world: World) -> None:
     recap = says(
         "user",
         f"This session is being continued. Summary: {CHOSEN}",
@@ -106,7 +106,7 @@ def test_words_that_a_host_sums_up_are_no_text_from_outside(world: World) -> Non
     assert [one.content for one in memories] == [CHOSEN]
 
 
-def test_pasted_text_is_marked_and_long_pastes_are_shortened(world: World) -> None:
+def test_digest_marks_pasted_text_and_shortens_long_pastes(world: World) -> None:
     paste = "\n".join(
         f"[10:{minute:02}] tug {minute}: standing by at berth {minute} of the harbour"
         for minute in range(60)
@@ -117,7 +117,7 @@ def test_pasted_text_is_marked_and_long_pastes_are_shortened(world: World) -> No
     assert "tug 30:" not in text
 
 
-def test_a_long_session_is_cut_before_the_owner_speaks(world: World) -> None:
+def test_digest_splits_a_long_session_before_an_owners_turn(world: World) -> None:
     records = []
     for number in range(12):
         records.append(
@@ -146,7 +146,7 @@ def test_a_long_session_is_cut_before_the_owner_speaks(world: World) -> None:
     assert all("part 3:" in end for end in ends)
 
 
-def test_a_call_without_words_is_shown_where_it_is_evidence(world: World) -> None:
+def test_call_without_text_is_shown_if_cited_as_evidence(world: World) -> None:
     world.transcript(
         "one",
         says("user", ASK, uuid="u"),

@@ -80,7 +80,7 @@ PLACES = [
 
 
 @pytest.mark.parametrize(("platform", "environ", "path", "shape"), PLACES)
-def test_a_transcript_is_found_where_its_tool_keeps_it(
+def test_transcript_is_found_in_each_tools_default_folder(
     platform: str, environ: dict[str, str], path: str, shape: str, world: World
 ) -> None:
     told = {name: value.replace("/H", str(world.user_home)) for name, value in environ.items()}
@@ -101,7 +101,7 @@ def test_a_transcript_is_found_where_its_tool_keeps_it(
     context.database.close()
 
 
-def test_roo_code_is_told_from_cline_by_its_place(world: World) -> None:
+def test_roo_code_is_distinguished_from_cline_by_its_folder(world: World) -> None:
     write(
         world.user_home / ".config/Code/User/globalStorage/rooveterinaryinc.roo-cline",
         "cline",
@@ -112,7 +112,7 @@ def test_roo_code_is_told_from_cline_by_its_place(world: World) -> None:
     context.database.close()
 
 
-def test_aider_is_read_in_folders_where_another_tool_worked(world: World, tmp_path: Path) -> None:
+def test_aider_is_read_in_project_folders_of_other_tools(world: World, tmp_path: Path) -> None:
     repository = tmp_path / "boats"
     (repository / ".git").mkdir(parents=True)
     write(repository, "aider", TALK)
@@ -128,9 +128,7 @@ def test_aider_is_read_in_folders_where_another_tool_worked(world: World, tmp_pa
     context.database.close()
 
 
-def test_configured_folder_is_read_whatever_tool_wrote_its_files(
-    world: World, tmp_path: Path
-) -> None:
+def test_configured_folder_is_read_for_every_tool(world: World, tmp_path: Path) -> None:
     for shape in SHAPES:
         write(tmp_path / "kept" / shape, shape, TALK)
     world.environ["NACRE_INGEST_ROOTS"] = json.dumps([str(tmp_path / "kept")])
@@ -142,7 +140,7 @@ def test_configured_folder_is_read_whatever_tool_wrote_its_files(
 
 
 @pytest.mark.parametrize("platform", ["linux", "darwin", "win32"])
-def test_every_adapter_says_where_it_looks_without_a_variable_set(
+def test_every_adapter_has_default_folders_without_environment_variables(
     platform: str, tmp_path: Path
 ) -> None:
     for adapter in adapters().values():

@@ -32,14 +32,14 @@ ASKED = "when is the quarry bucket emptied"
 PROMPT = "When is the quarry bucket of acme emptied?"
 
 
-def test_both_are_hits_the_newer_one_first_and_the_older_one_marked(world: World) -> None:
+def test_newer_contradicting_memory_ranks_first_and_marks_the_older(world: World) -> None:
     old, new = store_both(world)
     with world.open() as memory:
         hits = memory.recall(ASKED).hits
     assert [(hit.memory.id, hit.outdated_by) for hit in hits] == [(new, ()), (old, (new,))]
 
 
-def test_newer_memory_takes_the_better_rank_even_after_review(
+def test_newer_memory_ranks_higher_even_after_review(
     world: World,
 ) -> None:
     old, new = store_both(world)
@@ -52,7 +52,7 @@ def test_newer_memory_takes_the_better_rank_even_after_review(
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
 
 
-def test_what_a_person_wrote_down_again_since_keeps_its_place(world: World) -> None:
+def test_reworded_older_memory_keeps_its_rank(world: World) -> None:
     old, _ = store_both(world)
     world.clock.pass_days(1)
     with world.open() as memory:
@@ -60,7 +60,7 @@ def test_what_a_person_wrote_down_again_since_keeps_its_place(world: World) -> N
         assert memory.recall("the quarry bucket is emptied on Mondays").hits[0].memory.id == old
 
 
-def test_repeated_statement_holds_and_its_doubter_becomes_doubted(
+def test_repeating_the_older_statement_reverses_the_doubt(
     world: World,
 ) -> None:
     old, new = store_both(world)
@@ -86,7 +86,7 @@ def test_repeated_statement_holds_and_its_doubter_becomes_doubted(
     assert waiting == [new]
 
 
-def test_what_only_an_agent_says_again_settles_no_doubt_of_the_owner(world: World) -> None:
+def test_agents_repetition_does_not_settle_the_owners_doubt(world: World) -> None:
     old, new = store_both(world)
     world.clock.pass_days(1)
     store(world.context(), StoreRequest(content=OLD, project="acme", speaker=Speaker.AGENT))
@@ -95,7 +95,7 @@ def test_what_only_an_agent_says_again_settles_no_doubt_of_the_owner(world: Worl
     assert [(hit.memory.id, hit.outdated_by) for hit in hits] == [(new, ()), (old, (new,))]
 
 
-def test_older_memory_stands_alone_before_the_newer_date(world: World) -> None:
+def test_recall_before_the_newer_date_returns_only_the_older_memory(world: World) -> None:
     old, new = store_both(world)
     with world.open() as memory:
         (before,) = memory.recall(ASKED, filter=Filter(as_of=NOON.date())).hits
@@ -104,21 +104,21 @@ def test_older_memory_stands_alone_before_the_newer_date(world: World) -> None:
     assert [hit.memory.id for hit in after] == [new, old]
 
 
-def test_older_hit_remains_if_the_newer_one_is_filtered_out(world: World) -> None:
+def test_filtered_recall_returns_the_older_memory_with_its_doubt(world: World) -> None:
     old, new = store_both(world)
     with world.open() as memory:
         (hit,) = memory.recall(ASKED, filter=Filter(until=NOON + timedelta(hours=1))).hits
     assert (hit.memory.id, hit.outdated_by) == (old, (new,))
 
 
-def test_a_listing_and_a_browse_show_both(world: World) -> None:
+def test_list_and_browse_show_both_contradicting_memories(world: World) -> None:
     old, new = store_both(world)
     with world.open() as memory:
         assert {one.id for one in memory.list()} == {old, new}
         assert [hit.memory.id for hit in memory.recall("", mode="browse").hits] == [new, old]
 
 
-def test_with_a_prompt_only_the_newer_one_is_told(world: World) -> None:
+def test_prompt_context_shows_only_the_newer_memory(world: World) -> None:
     store_both(world)
     with world.open() as memory:
         told = memory.context(folder="/code/acme", moment="prompt", prompt=PROMPT).text
@@ -126,7 +126,7 @@ def test_with_a_prompt_only_the_newer_one_is_told(world: World) -> None:
     assert OLD not in told
 
 
-def test_an_edit_of_the_older_one_settles_nothing(world: World) -> None:
+def test_editing_importance_does_not_settle_a_doubt(world: World) -> None:
     old, _ = store_both(world)
     world.clock.pass_days(1)
     with world.open() as memory:
@@ -139,7 +139,7 @@ def test_an_edit_of_the_older_one_settles_nothing(world: World) -> None:
     assert (OLD in both, NEW in both, "says otherwise" in both) == (True, True, False)
 
 
-def test_prompt_that_finds_only_the_older_memory_gets_its_doubt(world: World) -> None:
+def test_prompt_matching_only_the_older_memory_shows_its_doubt(world: World) -> None:
     old, new = store_both(world)
     with world.open() as memory:
         memory.edit(old, triggers=["parcels"])
@@ -150,7 +150,7 @@ def test_prompt_that_finds_only_the_older_memory_gets_its_doubt(world: World) ->
     assert NEW not in told
 
 
-def test_newest_of_several_doubts_comes_first_and_cycles_lose_nothing(world: World) -> None:
+def test_newest_of_several_doubts_ranks_first_and_cycles_keep_all(world: World) -> None:
     for number, doubted, day in (
         (1, "2 3", 19),
         (2, "", 12),
@@ -174,7 +174,7 @@ def test_newest_of_several_doubts_comes_first_and_cycles_lose_nothing(world: Wor
     assert [hit for hit in hits if hit in (uuid(4), uuid(5))] == [uuid(5), uuid(4)]
 
 
-def test_what_was_said_in_one_breath_is_marked_on_both_sides(world: World) -> None:
+def test_contradicting_memories_of_one_time_are_both_marked(world: World) -> None:
     for number, other in ((1, 2), (2, 1)):
         front = f"id: {uuid(number)}\ncreated: 2026-11-10\nlinks: [{{rel: contradicts, to: {uuid(other)}}}]"
         world.write(
@@ -190,7 +190,7 @@ def uuid(number: int) -> str:
     return f"019a0000-0000-7000-8000-00000000000{number}"
 
 
-def test_the_pair_waits_for_a_person_who_lets_the_newer_one_hold(world: World) -> None:
+def test_review_choice_keep_new_supersedes_the_older_memory(world: World) -> None:
     old, new = store_both(world)
     with world.open() as memory:
         assert [(one.kind, one.id) for one in memory.reviews()] == [("conflict", f"{old}+{new}")]
@@ -200,7 +200,7 @@ def test_the_pair_waits_for_a_person_who_lets_the_newer_one_hold(world: World) -
         assert [hit.memory.id for hit in memory.recall("quarry bucket emptied").hits] == [new]
 
 
-def test_a_person_who_keeps_it_is_not_asked_again_and_both_hold(world: World) -> None:
+def test_keeping_the_older_memory_settles_the_doubt(world: World) -> None:
     old, new = store_both(world)
     with world.open() as memory:
         memory.keep(old)
@@ -216,7 +216,7 @@ def said(
     return Memory(memory_id, kind, content, content, NOON, NOON, project="acme", speaker=speaker)
 
 
-def test_what_only_the_agent_said_ends_nothing_of_the_owner() -> None:
+def test_agents_statement_only_doubts_the_owners_statement() -> None:
     old = said("1", "The jobs go over RabbitMQ", Kind.DECISION)
     new = said("2", "We moved the jobs from RabbitMQ to NATS", Kind.DECISION)
     by_agent = said("2", new.content, Kind.DECISION, Speaker.AGENT)
@@ -224,7 +224,7 @@ def test_what_only_the_agent_said_ends_nothing_of_the_owner() -> None:
     assert compare(by_agent, [old])[0].verdict.relation is Relation.DOUBTS
 
 
-def test_a_lesson_ends_no_decision() -> None:
+def test_lesson_neither_replaces_nor_doubts_a_decision() -> None:
     old = said("1", "The jobs go over RabbitMQ", Kind.DECISION)
     lesson = said(
         "2",
@@ -236,7 +236,7 @@ def test_a_lesson_ends_no_decision() -> None:
     assert not found.doubts
 
 
-def test_one_statement_ends_one_other() -> None:
+def test_statement_replaces_at_most_one_memory() -> None:
     both = [said("1", "The jobs go over RabbitMQ"), said("2", "The mail jobs go over RabbitMQ")]
     found = compare(said("3", "The jobs go over NATS instead of RabbitMQ now"), both)
     assert sum(one.replaces for one in found) == 1

@@ -69,14 +69,14 @@ def test_temporary_memory_ends_after_130_days_without_recall(world: World) -> No
     assert actions(planned(world)) == {over.id: (DreamAction.EXPIRE, None)}
 
 
-def test_what_was_to_be_used_until_a_day_ends_on_it(world: World) -> None:
+def test_memory_expires_on_its_expiry_date(world: World) -> None:
     today = world.clock().date()
     over = kept(world, "The freeze holds.", expires_on=today)
     kept(world, "The sale is on.", expires_on=today + timedelta(days=1))
     assert actions(planned(world)) == {over.id: (DreamAction.EXPIRE, None)}
 
 
-def test_unused_memory_is_forgotten_unless_it_is_important(world: World) -> None:
+def test_unused_memory_is_forgotten_unless_important(world: World) -> None:
     old = kept(world, "The intern liked the blue theme.", days=500)
     kept(world, "The intern liked the red theme.", days=300)
     kept(world, "Backups are encrypted with age.", days=900, importance=6)
@@ -86,7 +86,7 @@ def test_unused_memory_is_forgotten_unless_it_is_important(world: World) -> None
     assert actions(planned(world)) == {old.id: (DreamAction.FORGET, None)}
 
 
-def test_the_owner_says_what_is_forgotten_and_whether_anything_is(world: World) -> None:
+def test_settings_control_automatic_forgetting(world: World) -> None:
     old = kept(world, "The intern liked the blue theme.", days=500)
     assert set(actions(planned(world))) == {old.id}
     world.environ["NACRE_FORGETTING_MAX_AGE_DAYS"] = "600"
@@ -98,14 +98,14 @@ def test_the_owner_says_what_is_forgotten_and_whether_anything_is(world: World) 
     )
 
 
-def test_what_the_owner_protects_is_neither_over_nor_forgotten(world: World) -> None:
+def test_protected_subjects_are_neither_expired_nor_forgotten(world: World) -> None:
     world.environ["NACRE_FORGETTING_PROTECT"] = '["client *"]'
     kept(world, "The client pays in March.", subject="Client Meier", days=900)
     kept(world, "The client is on leave.", subject="client Kunz", days=900, expiry=Expiry.TEMPORARY)
     assert planned(world).steps == ()
 
 
-def test_of_what_was_said_twice_one_stays_with_what_the_other_brought(world: World) -> None:
+def test_merge_of_duplicates_combines_evidence_tags_links_and_importance(world: World) -> None:
     first = kept(
         world,
         "Honey is sold in jars of 500 g.",
@@ -189,7 +189,7 @@ def test_statement_without_an_author_never_replaces_the_owners(world: World) -> 
         "Honey is sold in jars\nof 500 g!",
     ],
 )
-def test_layout_makes_no_other_statement_nor_does_the_subject(world: World, other: str) -> None:
+def test_memories_differing_only_in_layout_or_subject_are_merged(world: World, other: str) -> None:
     first = kept(world, "Honey is sold in jars of 500 g.", subject="Jars", days=3)
     later = kept(world, other, subject="Honey")
     assert actions(planned(world)) == {first.id: (DreamAction.MERGE, later.id)}
@@ -214,7 +214,7 @@ def test_similar_memories_for_other_audiences_or_times_stay_apart(
     assert planned(world).steps == ()
 
 
-def test_of_what_is_written_alike_the_protected_one_stays(world: World) -> None:
+def test_merge_keeps_the_protected_memory(world: World) -> None:
     kept_for_good = kept(world, "Honey is sold in jars of 500 g.", days=30, evergreen=True)
     other = kept(world, "Honey is sold in jars of 500 g.")
     assert actions(planned(world)) == {other.id: (DreamAction.MERGE, kept_for_good.id)}
@@ -229,7 +229,7 @@ def test_of_what_is_written_alike_the_protected_one_stays(world: World) -> None:
         ("Read **options and **more", "Read options and more"),
     ],
 )
-def test_names_of_files_patterns_and_operators_are_no_layout(
+def test_symbols_in_file_names_and_patterns_prevent_a_merge(
     world: World, one: str, other: str
 ) -> None:
     kept(world, one)
@@ -237,7 +237,7 @@ def test_names_of_files_patterns_and_operators_are_no_layout(
     assert planned(world).steps == ()
 
 
-def test_one_night_ends_no_more_than_its_share_and_the_rest_waits(world: World) -> None:
+def test_dream_limits_endings_per_run_and_postpones_the_rest(world: World) -> None:
     for number in range(25):
         kept(
             world,
@@ -252,7 +252,7 @@ def test_one_night_ends_no_more_than_its_share_and_the_rest_waits(world: World) 
     assert planned(world).ending == 5
 
 
-def test_a_first_dream_only_plans(world: World) -> None:
+def test_first_dream_only_plans(world: World) -> None:
     kept(world, "The build machine is borrowed.", days=200, expiry=Expiry.TEMPORARY)
     before = vault(world)
     report = dreamt(world, first=False)
@@ -279,7 +279,7 @@ def test_dream_is_one_operation_with_diary_and_undone_exactly(world: World) -> N
     assert vault(world) == before
 
 
-def test_what_a_person_edited_since_stays_when_a_dream_is_undone(world: World) -> None:
+def test_undo_of_a_dream_keeps_a_later_edit(world: World) -> None:
     first = kept(world, "Honey is sold in jars of 500 g.", subject="Jars", days=30, tags=("sale",))
     later = kept(world, "Honey is sold in jars of 500 g!", subject="Jars")
     report = dreamt(world)
@@ -292,7 +292,7 @@ def test_what_a_person_edited_since_stays_when_a_dream_is_undone(world: World) -
         assert memory.get(later.id).content == "Honey is sold in jars of 500 g, with a lid!"
 
 
-def test_what_was_edited_since_it_was_planned_is_left_alone_and_told(world: World) -> None:
+def test_memory_edited_after_planning_is_skipped_and_reported(world: World) -> None:
     kept(world, "Honey is sold in jars of 500 g.", subject="Jars", days=30)
     later = kept(world, "Honey is sold in jars of 500 g!", subject="Jars")
     over = kept(world, "The build machine is borrowed.", days=200, expiry=Expiry.TEMPORARY)
@@ -307,7 +307,7 @@ def test_what_was_edited_since_it_was_planned_is_left_alone_and_told(world: Worl
         assert {one.content[-6:] for one in memory.list()} == {"250 g!", "500 g."}
 
 
-def test_ten_memories_of_one_text_become_one(world: World) -> None:
+def test_ten_identical_memories_are_merged_into_one_memory(world: World) -> None:
     made = [
         kept(world, "Honey is sold in jars of 500 g.", subject="Jars", days=day)
         for day in range(10)
@@ -376,7 +376,7 @@ def test_link_to_deleted_memory_is_dropped_and_restored_by_undo(world: World) ->
     assert vault(world) == before
 
 
-def test_a_link_to_what_was_forgotten_is_dropped(world: World) -> None:
+def test_link_to_a_forgotten_memory_is_dropped(world: World) -> None:
     label = kept(world, "The label is yellow.")
     jar = kept(world, "Honey is sold in jars.")
     with world.open() as memory:
@@ -390,7 +390,7 @@ def test_a_link_to_what_was_forgotten_is_dropped(world: World) -> None:
     assert [step.links for step in planned(world).steps] == [(label.id,)]
 
 
-def test_links_to_what_is_retired_superseded_or_never_was_a_memory_stay(world: World) -> None:
+def test_links_to_retired_superseded_and_external_targets_are_kept(world: World) -> None:
     retired = kept(world, "The label is yellow.")
     newer = kept(world, "The lid is green.")
     superseded = kept(world, "The lid is red.", superseded_by=newer.id)
@@ -407,7 +407,7 @@ def test_links_to_what_is_retired_superseded_or_never_was_a_memory_stay(world: W
     assert planned(world).steps == ()
 
 
-def test_while_a_file_cannot_be_read_no_link_is_dropped(world: World) -> None:
+def test_unreadable_file_prevents_dropping_of_links(world: World) -> None:
     label = kept(world, "The label is yellow.")
     kept(world, "Honey is sold in jars.", links=(Link("related_to", label.id),))
     gone(world, label)
@@ -417,12 +417,12 @@ def test_while_a_file_cannot_be_read_no_link_is_dropped(world: World) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f"---\nid: {label.id}\nkind: [\n---\nThe label is yellow.\n")
     assert planned(world).steps == ()
-    assert [why for _, why in carry_out(home, found).left] == ["a link may have a target again"]
+    assert [why for _, why in carry_out(home, found).left] == ["a link might have a target again"]
     path.write_text(f"---\nid: {label.id}\nkind: fact\nsubject: Label\n---\nThe label is yellow.\n")
     assert [why for _, why in carry_out(home, found).left] == ["a link has a target again"]
 
 
-def test_dream_removes_orphan_links_of_memories_it_keeps(world: World) -> None:
+def test_dream_removes_orphan_links_of_kept_memories(world: World) -> None:
     label = kept(world, "The label is yellow.")
     kept(world, "Honey is sold in jars of 500 g.", days=30)
     later = kept(
@@ -438,7 +438,7 @@ def test_dream_removes_orphan_links_of_memories_it_keeps(world: World) -> None:
         assert (memory.get(later.id).links, memory.get(later.id).tags) == ((), ("jar",))
 
 
-def test_a_night_with_nothing_to_do_writes_nothing(world: World) -> None:
+def test_nightly_dream_without_steps_writes_nothing(world: World) -> None:
     kept(world, "Honey is sold in jars of 500 g.")
     world.environ["NACRE_DREAM_AT_NIGHT"] = "true"
     before = vault(world), (world.vault / "ledger.jsonl").exists()
@@ -528,7 +528,7 @@ def test_undo_ignores_changes_in_tag_order_only(
     assert path.read_text() == written
 
 
-def test_undone_merge_stays_apart_in_either_direction(
+def test_undone_merge_is_not_repeated_in_either_direction(
     world: World,
 ) -> None:
     first = kept(world, "Honey is sold in jars of 500 g.", days=30)
@@ -545,7 +545,7 @@ def test_undone_merge_stays_apart_in_either_direction(
 
 
 @pytest.mark.parametrize("back", ["unretire", "undo", "by hand"])
-def test_restored_memories_are_left_alone_by_later_dreams(world: World, back: str) -> None:
+def test_restored_memories_are_ignored_by_later_dreams(world: World, back: str) -> None:
     over = kept(world, "The build machine is borrowed.", days=200, expiry=Expiry.TEMPORARY)
     old = kept(world, "The intern liked the blue theme.", days=500)
     before = vault(world)
@@ -569,7 +569,7 @@ def test_restored_memories_are_left_alone_by_later_dreams(world: World, back: st
         assert memory.retire(over.id)
 
 
-def test_ending_a_memory_does_not_restore_what_it_superseded(
+def test_ending_a_memory_does_not_restore_its_predecessors(
     world: World,
 ) -> None:
     old = kept(world, "The build machine is borrowed from Anna.", days=400)
@@ -592,7 +592,7 @@ def test_ending_a_memory_does_not_restore_what_it_superseded(
     assert {path: text for path, text in vault(world).items() if "dreams/" not in path} == before
 
 
-def test_only_plan_steps_with_named_keys_are_carried_out(world: World) -> None:
+def test_dream_carries_out_only_selected_plan_steps(world: World) -> None:
     for content in ("The jars are in the cellar", "The lids are in the attic"):
         kept(world, content, days=9)
         kept(world, f"{content}.", days=2)

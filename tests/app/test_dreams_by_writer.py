@@ -179,7 +179,7 @@ def test_paraphrases_are_merged_and_restored_exactly(world: World, git: str) -> 
     assert {path: text for path, text in vault(world).items() if "dreams/" not in path} == before
 
 
-def test_a_memory_that_says_all_of_it_stays_as_it_is(world: World) -> None:
+def test_memory_containing_the_whole_statement_is_kept_unchanged(world: World) -> None:
     kept(world, "At the yard honey is sold in jars.", days=3)
     whole = kept(world, "At the yard honey is sold in jars of 500 g.")
     world.model = Writer(
@@ -199,7 +199,9 @@ def test_a_memory_that_says_all_of_it_stays_as_it_is(world: World) -> None:
         ("Honey is never sold in jars of 500 g at the yard, because they stack.", "denial"),
     ],
 )
-def test_words_that_lose_or_add_meaning_wait_for_review(world: World, words: str, why: str) -> None:
+def test_merge_that_loses_or_adds_meaning_waits_for_review(
+    world: World, words: str, why: str
+) -> None:
     one, other = kept(world, JARS, days=1), kept(world, AT_YARD)
     world.model = Writer(words)
     report = dreamt(world)
@@ -213,7 +215,7 @@ def test_words_that_lose_or_add_meaning_wait_for_review(world: World, words: str
     assert why in (waiting.detail or "")
 
 
-def test_what_does_not_bear_a_second_look_changes_nothing(world: World) -> None:
+def test_merge_rejected_by_the_second_check_changes_nothing(world: World) -> None:
     one, other = kept(world, JARS, days=1), kept(world, AT_YARD)
     world.model = Writer(finding="loses")
     report = dreamt(world)
@@ -239,7 +241,7 @@ def test_what_does_not_bear_a_second_look_changes_nothing(world: World) -> None:
         {"kind": Kind.EVENT},
     ],
 )
-def test_memories_of_different_places_trust_or_kinds_are_never_compared(
+def test_memories_with_different_properties_are_never_compared(
     world: World, more: dict[str, Any]
 ) -> None:
     world.environ["NACRE_FORGETTING_PROTECT"] = '["client *"]'
@@ -250,7 +252,7 @@ def test_memories_of_different_places_trust_or_kinds_are_never_compared(
     assert not world.model.prompts
 
 
-def test_the_owners_word_never_becomes_an_agents(world: World) -> None:
+def test_agents_wording_never_replaces_the_owners_statement(world: World) -> None:
     own = kept(world, JARS, days=1)
     agents = kept(world, AT_YARD, speaker=Speaker.AGENT)
     world.model = Writer(sorts=same(JARS, AT_YARD, keep=AT_YARD))
@@ -258,7 +260,7 @@ def test_the_owners_word_never_becomes_an_agents(world: World) -> None:
     assert set(active(world)) == {own.id, agents.id}
 
 
-def test_a_writer_that_names_what_it_was_not_shown_together_merges_nothing(world: World) -> None:
+def test_merge_of_memories_not_shown_together_is_refused(world: World) -> None:
     kept(world, JARS, days=1)
     kept(world, AT_YARD)
     kept(world, "The gate is locked with the brass key.", days=1)
@@ -283,7 +285,7 @@ def test_a_writer_that_names_what_it_was_not_shown_together_merges_nothing(world
     assert len(found.refused) == 1
 
 
-def test_nobody_is_asked_twice_about_the_same_and_what_was_merged_rests(world: World) -> None:
+def test_answered_comparisons_are_not_repeated_within_a_week(world: World) -> None:
     kept(world, JARS, days=1)
     kept(world, AT_YARD)
     world.model = Writer(finding="differs")
@@ -304,7 +306,7 @@ def test_nobody_is_asked_twice_about_the_same_and_what_was_merged_rests(world: W
     assert dream_estimate(world.context(), DreamPlanRequest()).clusters == 1
 
 
-def test_an_interrupted_dream_asks_only_for_what_it_has_no_answer_to(world: World) -> None:
+def test_interrupted_dream_reuses_earlier_answers(world: World) -> None:
     kept(world, JARS, days=1)
     kept(world, AT_YARD)
     world.model = Writer()
@@ -315,7 +317,7 @@ def test_an_interrupted_dream_asks_only_for_what_it_has_no_answer_to(world: Worl
     assert len(world.model.prompts) == asked
 
 
-def test_a_writer_that_fails_leaves_what_rules_found(world: World) -> None:
+def test_writer_failure_keeps_the_steps_found_by_rules(world: World) -> None:
     kept(world, JARS, days=1)
     kept(world, AT_YARD)
     kept(world, "The crew is away.", expires_on=world.clock().date())
@@ -337,7 +339,7 @@ def test_writer_that_merges_known_different_pairs_is_not_trusted(world: World, w
     assert set(active(world)) == {one.id, other.id}
 
 
-def test_projects_and_tools_that_are_left_out_are_not_shown_to_it(world: World) -> None:
+def test_excluded_projects_and_tools_are_not_shown_to_the_writer(world: World) -> None:
     kept(world, JARS, days=1, project="secret", source=Source("codex:1", ("t1",)))
     kept(world, AT_YARD, project="secret")
     world.environ["NACRE_WRITER_EXCLUDE_PROJECTS"] = '["secr*"]'
@@ -350,7 +352,7 @@ def test_projects_and_tools_that_are_left_out_are_not_shown_to_it(world: World) 
     assert (found.clusters, found.memories, found.calls) == (1, 2, 2)
 
 
-def test_what_was_edited_since_it_was_planned_is_not_merged(world: World) -> None:
+def test_memory_edited_after_planning_is_not_merged(world: World) -> None:
     kept(world, JARS, days=1)
     later = kept(world, AT_YARD)
     found = planned(world)
@@ -362,7 +364,7 @@ def test_what_was_edited_since_it_was_planned_is_not_merged(world: World) -> Non
     assert [why for _, why in report.left] == ["they have changed since"]
 
 
-def test_writer_runs_at_night_only_with_background_consent_after_planning(
+def test_nightly_writer_needs_background_consent_and_plans_first(
     world: World,
 ) -> None:
     kept(world, JARS, days=1)
@@ -421,7 +423,7 @@ def test_ended_memory_becomes_history_and_is_restored_exactly(
         ({"kind": Kind.EVENT}, "events stay true"),
     ],
 )
-def test_earlier_or_agents_or_dated_statement_ends_nothing(
+def test_agents_earlier_and_event_statements_end_nothing(
     world: World, more: dict[str, Any], why: str
 ) -> None:
     old = kept(
@@ -436,7 +438,7 @@ def test_earlier_or_agents_or_dated_statement_ends_nothing(
     assert set(active(world)) == {old.id, other.id}
 
 
-def test_what_still_holds_on_a_second_look_is_not_ended(world: World) -> None:
+def test_memory_still_valid_in_the_second_check_is_kept(world: World) -> None:
     old = kept(world, "Honey is sold in jars of 500 g at the yard.", days=90)
     new = kept(world, "At the yard honey is sold in jars of 250 g to schools.", days=2)
     world.model = Writer(finding="holds", sorts=over(old.content, new.content))
@@ -446,7 +448,9 @@ def test_what_still_holds_on_a_second_look_is_not_ended(world: World) -> None:
     assert len(active(world)) == 2
 
 
-def test_an_edit_makes_no_memory_a_later_one(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_edit_of_importance_does_not_make_a_memory_newer(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("nacre.home.spending.ANSWERS_KEPT", timedelta(days=-1))
     old = kept(world, "Honey is sold in jars of 500 g at the yard.", days=90)
     new = kept(world, "At the yard honey is sold in jars of 250 g now.", days=2)
@@ -459,7 +463,7 @@ def test_an_edit_makes_no_memory_a_later_one(world: World, monkeypatch: pytest.M
     assert set(active(world)) == {new.id}
 
 
-def test_an_agents_memory_brings_nothing_to_the_owners(world: World) -> None:
+def test_merge_takes_no_properties_from_an_agents_memory(world: World) -> None:
     other = kept(world, "The label of the jars is yellow.", subject="Label")
     own = kept(world, AT_YARD, days=9, importance=3)
     kept(
@@ -477,7 +481,7 @@ def test_an_agents_memory_brings_nothing_to_the_owners(world: World) -> None:
     assert (stays.importance, stays.tags, stays.links, stays.confirmed) == (3, (), (), ())
 
 
-def test_memories_superseded_by_a_merged_one_follow_the_kept_one(
+def test_predecessors_of_a_merged_memory_follow_the_kept_memory(
     world: World,
 ) -> None:
     oldest = kept(world, "Honey is sold in buckets.", days=90)
@@ -496,7 +500,7 @@ def test_memories_superseded_by_a_merged_one_follow_the_kept_one(
         assert memory.get(middle.id).retired
 
 
-def test_step_too_large_for_one_night_does_not_block_others(world: World) -> None:
+def test_large_step_does_not_block_other_steps(world: World) -> None:
     for day in range(5):
         kept(world, JARS, days=day)
     kept(world, "The crew is away.", expires_on=world.clock().date())
@@ -508,7 +512,7 @@ def test_step_too_large_for_one_night_does_not_block_others(world: World) -> Non
     assert len(active(world)) == 1
 
 
-def test_only_what_was_shown_is_done(world: World) -> None:
+def test_dream_carries_out_only_the_selected_steps(world: World) -> None:
     kept(world, JARS, days=1)
     kept(world, AT_YARD)
     shown = planned(world)
@@ -522,7 +526,7 @@ def test_only_what_was_shown_is_done(world: World) -> None:
     assert len(report.plan.put_off) == 1
 
 
-def test_once_the_writer_is_away_nobody_goes_on_asking_it(world: World) -> None:
+def test_unavailable_writer_is_not_called_repeatedly(world: World) -> None:
     for place in range(40):
         kept(
             world,

@@ -44,7 +44,7 @@ def formats(nacre: Nacre) -> Callable[[], list[str]]:  # noqa: F811
     return read
 
 
-def test_sessions_that_suddenly_lose_the_owner_are_told_with_the_version(
+def test_sudden_lack_of_owner_messages_is_reported_with_the_version(
     user_home: Path, formats: Any
 ) -> None:
     for number in range(1, 11):
@@ -57,7 +57,9 @@ def test_sessions_that_suddenly_lose_the_owner_are_told_with_the_version(
     ]
 
 
-def test_sub_agents_never_count_as_the_owners_silence(user_home: Path, formats: Any) -> None:
+def test_sub_agent_sessions_do_not_count_as_missing_owner_messages(
+    user_home: Path, formats: Any
+) -> None:
     for number in range(1, 11):
         session(user_home, number, ("user", "assistant"))
     for number in range(11, 20):
@@ -66,16 +68,14 @@ def test_sub_agents_never_count_as_the_owners_silence(user_home: Path, formats: 
     assert formats() == []
 
 
-def test_tool_whose_owner_seldom_speaks_is_not_reported() -> None:
+def test_tool_with_few_owner_messages_is_not_reported() -> None:
     assert not is_sudden(silent=6, before=40, spoke=8)
     assert not is_sudden(silent=80, before=0, spoke=0)
     assert is_sudden(silent=5, before=50, spoke=40)
     assert not is_sudden(silent=3, before=50, spoke=50)
 
 
-def test_unknown_records_are_counted_once_however_often_a_file_grows(
-    user_home: Path, formats: Any
-) -> None:
+def test_unknown_records_of_a_growing_file_are_counted_once(user_home: Path, formats: Any) -> None:
     path = session(user_home, 1, ("user", "assistant"), "2.9.0")
     odd = json.dumps({"type": "hologram", "sessionId": "x"}) + "\n"
     for _ in range(3):

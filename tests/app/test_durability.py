@@ -32,7 +32,7 @@ def a_memory(memory_id: str, content: str, **more: object) -> Memory:
     return Memory(**values, created=NOON, updated=NOON, **more)  # type: ignore[arg-type]
 
 
-def test_a_few_memories_are_written_whole_however_slow_the_machine_is(
+def test_small_change_is_written_under_a_single_lock(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("nacre.store.sqlite._MIN_LOCK_SECONDS", 0.0)  # as if each of them took long
@@ -47,7 +47,7 @@ def test_a_few_memories_are_written_whole_however_slow_the_machine_is(
         assert held.count("write") == 1
 
 
-def test_a_crash_between_the_commit_and_the_file_loses_nothing(world: World) -> None:
+def test_crash_between_commit_and_file_loses_nothing(world: World) -> None:
     context = world.context()
     leave_pending(
         context, [a_memory("01990000-0000-7000-8000-000000000001", "The vault door opens inwards.")]
@@ -63,7 +63,7 @@ def test_a_crash_between_the_commit_and_the_file_loses_nothing(world: World) -> 
     assert world.context().files.intents() == []
 
 
-def test_crash_between_file_and_intent_doubles_nothing(
+def test_crash_between_file_and_intent_duplicates_nothing(
     world: World,
 ) -> None:
     with world.open() as memory:
@@ -85,7 +85,7 @@ def test_crash_between_file_and_intent_doubles_nothing(
     assert context.problems == []
 
 
-def test_an_edit_that_meets_a_pending_write_keeps_both_versions(world: World) -> None:
+def test_edit_conflicting_with_a_pending_write_keeps_both_versions(world: World) -> None:
     with world.open() as memory:
         outcome = memory.store("The gate code is on the wall.", subject="Gate")
     context = world.context()
@@ -168,7 +168,7 @@ def test_links_between_memories_survive_a_rebuild(world: World) -> None:
         ]
 
 
-def test_a_rebuild_writes_no_memories_and_finds_paths_that_were_named_once(
+def test_rebuild_creates_no_memories_and_rereads_named_paths(
     world: World, tmp_path: object
 ) -> None:
     path = world.transcript(
@@ -190,7 +190,7 @@ def test_a_rebuild_writes_no_memories_and_finds_paths_that_were_named_once(
         assert memory.search_sessions("tea in the library").turns[0].turn.id == "u1"
 
 
-def test_what_was_retired_or_edited_does_not_come_back_from_its_transcript(world: World) -> None:
+def test_rebuild_does_not_relearn_retired_or_edited_memories(world: World) -> None:
     world.transcript(
         "s1", says("user", "Remember that the release manager is the duty engineer.", uuid="u1")
     )
@@ -215,7 +215,7 @@ def test_what_was_retired_or_edited_does_not_come_back_from_its_transcript(world
         assert memory.list() == []
 
 
-def test_a_database_from_a_newer_nacre_is_refused_and_left_alone(world: World) -> None:
+def test_database_from_a_newer_nacre_is_refused_unchanged(world: World) -> None:
     context = world.context()
     context.database.rows("PRAGMA user_version = 9999")
     context.database.close()
@@ -229,7 +229,7 @@ def test_a_database_from_a_newer_nacre_is_refused_and_left_alone(world: World) -
     assert world.settings().database.read_bytes() == before
 
 
-def test_a_file_that_is_no_database_is_named_with_the_way_out(world: World) -> None:
+def test_invalid_database_file_is_reported_with_a_hint(world: World) -> None:
     world.home.mkdir()
     world.settings().database.write_text("this is not a database, it is a letter to a friend " * 40)
     with pytest.raises(UnusableStoreError, match="not a nacre database") as caught:
@@ -237,14 +237,14 @@ def test_a_file_that_is_no_database_is_named_with_the_way_out(world: World) -> N
     assert "rebuild" in str(caught.value.hint)
 
 
-def test_a_vault_path_that_is_a_file_is_refused(world: World) -> None:
+def test_vault_path_to_a_file_is_refused(world: World) -> None:
     world.home.mkdir()
     world.vault.write_text("a file")
     with pytest.raises(UnusableVaultError, match="is a file"):
         world.context()
 
 
-def test_a_backup_is_a_database_that_opens(world: World) -> None:
+def test_backup_can_be_opened_as_a_database(world: World) -> None:
     with world.open() as memory:
         memory.store("The archive is in the cellar.", subject="Archive")
     target = world.user_home / "copies" / "nacre.db"
@@ -254,7 +254,7 @@ def test_a_backup_is_a_database_that_opens(world: World) -> None:
         assert [item.subject for item in memory.list()] == ["Archive"]
 
 
-def test_a_reset_keeps_a_copy_and_the_vault(world: World) -> None:
+def test_reset_keeps_a_copy_and_the_vault(world: World) -> None:
     with world.open() as memory:
         outcome = memory.store("The archive is in the cellar.", subject="Archive")
     copy = reset(world.settings(), world.context)
@@ -264,7 +264,7 @@ def test_a_reset_keeps_a_copy_and_the_vault(world: World) -> None:
         assert [item.id for item in memory.list()] == [outcome.memory_id]
 
 
-def test_a_rebuild_and_a_reset_write_first_what_is_pending(world: World) -> None:
+def test_rebuild_and_reset_complete_pending_writes_first(world: World) -> None:
     for number, forget in enumerate(("rebuild", "reset")):
         context = world.context()
         memory = a_memory(
@@ -280,7 +280,7 @@ def test_a_rebuild_and_a_reset_write_first_what_is_pending(world: World) -> None
             assert memory.content in [item.content for item in home.list()]
 
 
-def test_an_edit_made_before_a_pending_removal_stays(world: World) -> None:
+def test_edit_before_a_pending_removal_is_kept(world: World) -> None:
     with world.open() as memory:
         outcome = memory.store("The ladder is in the barn.", subject="Ladder")
     context = world.context()
@@ -295,7 +295,7 @@ def test_an_edit_made_before_a_pending_removal_stays(world: World) -> None:
     assert "on the roof" in file.read_text()
 
 
-def test_an_edit_whose_file_was_deleted_meanwhile_is_written_again(world: World) -> None:
+def test_pending_edit_of_a_deleted_file_recreates_the_file(world: World) -> None:
     with world.open() as memory:
         outcome = memory.store("The kettle is red.", subject="Kettle")
     context = world.context()
@@ -310,7 +310,7 @@ def test_an_edit_whose_file_was_deleted_meanwhile_is_written_again(world: World)
         ]
 
 
-def test_a_write_that_cannot_be_done_blocks_nothing_else(world: World) -> None:
+def test_failing_write_does_not_block_other_writes(world: World) -> None:
     with world.open():
         pass
     world.vault.mkdir(exist_ok=True)
@@ -325,7 +325,7 @@ def test_a_write_that_cannot_be_done_blocks_nothing_else(world: World) -> None:
     assert (world.vault / "global/fact/stuck.md").exists()
 
 
-def test_the_database_and_its_side_files_are_for_the_owner_alone(world: World) -> None:
+def test_database_and_its_side_files_are_private(world: World) -> None:
     context = world.context()
     context.memories.put(
         a_memory("01990000-0000-7000-8000-000000000009", "A row that makes the log appear.")
@@ -334,7 +334,7 @@ def test_the_database_and_its_side_files_are_for_the_owner_alone(world: World) -
     assert set(modes.values()) == {0o600}, modes
 
 
-def test_deleting_many_files_is_quick_enough_not_to_block_others(world: World) -> None:
+def test_deleting_many_files_does_not_block_other_commands(world: World) -> None:
     context = world.context()
     leave_pending(
         context,
@@ -367,7 +367,7 @@ def test_truncated_ledger_line_is_rewritten_without_leftovers(
     assert ledger.read_bytes() == whole + line.encode() + b"\n"
 
 
-def test_a_line_of_the_ledger_that_only_lacks_its_end_gets_it(world: World) -> None:
+def test_complete_ledger_line_without_a_newline_is_completed(world: World) -> None:
     with world.open() as memory:
         memory.store("The lamp is lit at dusk.", subject="Lamp")
     ledger = world.vault / "ledger.jsonl"
@@ -414,9 +414,7 @@ def test_failing_rebuild_leaves_the_database_unchanged(world: World) -> None:
 
 
 @pytest.mark.parametrize("cause", [apsw.CantOpenError(), OSError(errno.ENOSPC, "full")])
-def test_rebuild_keeps_a_database_that_a_full_disk_prevents_from_opening(
-    world: World, cause: Exception
-) -> None:
+def test_rebuild_keeps_a_database_unreadable_on_a_full_disk(world: World, cause: Exception) -> None:
     with world.open() as memory:
         memory.store("Tea is served at four.", subject="Tea")
     before = world.settings().database.read_bytes()
@@ -476,7 +474,7 @@ def test_closing_a_home_never_fails(world: World) -> None:
     context.database.close()
 
 
-def test_what_was_written_ahead_and_is_there_already_leaves_no_temporary_file(world: World) -> None:
+def test_applied_pending_write_leaves_no_temporary_file(world: World) -> None:
     with world.open() as memory:
         stored = [
             memory.store(f"Lamp {number} is lit at dusk.", subject=f"Lamp {number}")

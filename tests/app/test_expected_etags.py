@@ -13,7 +13,7 @@ from tests.app.conftest import World
 PAGE = "# Hive\n\nSensors of the bee yard.\n"
 
 
-def test_an_edit_of_what_was_read_is_written_and_changes_the_etag(world: World) -> None:
+def test_edit_with_the_current_etag_changes_the_etag(world: World) -> None:
     with world.open() as memory:
         stored = memory.store("Uploads may be 10 MB").memory_id
         read = memory.call("look", reference=stored)
@@ -23,7 +23,7 @@ def test_an_edit_of_what_was_read_is_written_and_changes_the_etag(world: World) 
     assert again.etag != read.etag
 
 
-def test_looking_at_a_memory_leaves_its_etag_as_it_is(world: World) -> None:
+def test_reading_a_memory_keeps_its_etag(world: World) -> None:
     with world.open() as memory:
         stored = memory.store("Uploads may be 10 MB").memory_id
         assert (
@@ -31,7 +31,7 @@ def test_looking_at_a_memory_leaves_its_etag_as_it_is(world: World) -> None:
         )
 
 
-def test_an_edit_gives_way_to_what_an_editor_saved_meanwhile(world: World) -> None:
+def test_edit_with_an_old_etag_conflicts_with_a_manual_edit(world: World) -> None:
     with world.open() as memory:
         stored = memory.store("Uploads may be 10 MB").memory_id
         read = memory.call("look", reference=stored)
@@ -43,7 +43,7 @@ def test_an_edit_gives_way_to_what_an_editor_saved_meanwhile(world: World) -> No
         assert "40 MB" in file.read_text("utf-8")
 
 
-def test_an_edit_that_expects_nothing_is_written_over_whatever_is_there(world: World) -> None:
+def test_edit_without_an_etag_is_always_written(world: World) -> None:
     with world.open() as memory:
         stored = memory.store("Uploads may be 10 MB").memory_id
         memory.edit(stored, importance=9)
@@ -51,7 +51,7 @@ def test_an_edit_that_expects_nothing_is_written_over_whatever_is_there(world: W
 
 
 @pytest.mark.parametrize(("name", "path"), [("profile", "profile.md"), ("identity", "identity.md")])
-def test_owners_page_is_written_only_over_the_version_read(
+def test_owners_page_is_written_only_with_the_current_etag(
     world: World, name: str, path: str
 ) -> None:
     with world.open() as memory:
@@ -87,7 +87,9 @@ def test_project_page_keeps_front_matter_missing_in_new_text(world: World, page:
     assert "roots: [/code/hive]" in page.read_text("utf-8")
 
 
-def test_project_page_edit_applies_at_once_and_is_undone_exactly(world: World, page: Path) -> None:
+def test_project_page_edit_applies_immediately_and_is_undone_exactly(
+    world: World, page: Path
+) -> None:
     before = page.read_bytes()
     with world.open() as memory:
         text = (
@@ -100,9 +102,7 @@ def test_project_page_edit_applies_at_once_and_is_undone_exactly(world: World, p
     assert page.read_bytes() == before
 
 
-def test_a_projects_page_gives_way_to_what_an_editor_saved_meanwhile(
-    world: World, page: Path
-) -> None:
+def test_project_page_with_an_old_etag_conflicts_with_an_edit(world: World, page: Path) -> None:
     with world.open() as memory:
         read = memory.call("page-own", name="project", project="hive")
         page.write_text(page.read_text("utf-8") + "\nBy hand.\n", "utf-8")
@@ -111,7 +111,7 @@ def test_a_projects_page_gives_way_to_what_an_editor_saved_meanwhile(
     assert "By hand." in page.read_text("utf-8")
 
 
-def test_pages_that_cannot_be_are_refused(world: World, page: Path) -> None:
+def test_invalid_page_requests_are_refused(world: World, page: Path) -> None:
     with world.open() as memory:
         with pytest.raises(NotFoundError):
             memory.call("page-own", name="project", project="mill")

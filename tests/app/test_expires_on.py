@@ -25,13 +25,13 @@ def recalled(world: World) -> list[str]:
         return [hit.memory.content for hit in memory.recall("where does staging run?").hits]
 
 
-def test_it_is_recalled_until_its_day_and_no_longer(world: World, staged: Memory) -> None:
+def test_memory_is_not_recalled_from_its_expiry_date(world: World, staged: Memory) -> None:
     assert recalled(world) == [CONTENT]
     world.clock.pass_days(1)
     assert recalled(world) == []
 
 
-def test_a_session_starts_without_it_from_its_day_on(world: World, staged: Memory) -> None:
+def test_session_start_omits_an_expired_memory(world: World, staged: Memory) -> None:
     with world.open() as memory:
         assert CONTENT in memory.context().text
     world.clock.pass_days(1)
@@ -39,7 +39,7 @@ def test_a_session_starts_without_it_from_its_day_on(world: World, staged: Memor
         assert CONTENT not in memory.context().text
 
 
-def test_its_file_says_its_day_and_is_not_touched(world: World, staged: Memory) -> None:
+def test_expiry_leaves_the_file_unchanged(world: World, staged: Memory) -> None:
     (file,) = world.vault.rglob("*staging*.md")
     before = file.read_bytes()
     assert b"\nexpires_on: 2026-11-21\n" in before
@@ -50,7 +50,7 @@ def test_its_file_says_its_day_and_is_not_touched(world: World, staged: Memory) 
         assert [one.expires_on for one in memory.list()] == [LAST]
 
 
-def test_its_day_is_taken_from_the_file_and_put_off_there(world: World, staged: Memory) -> None:
+def test_later_expiry_date_in_the_file_restores_the_memory(world: World, staged: Memory) -> None:
     world.clock.pass_days(2)
     (file,) = world.vault.rglob("*staging*.md")
     file.write_text(file.read_text().replace("2026-11-21", "2026-12-24"))
@@ -59,7 +59,7 @@ def test_its_day_is_taken_from_the_file_and_put_off_there(world: World, staged: 
         assert memory.get(staged.id).expires_on == date(2026, 12, 24)
 
 
-def test_an_edit_sets_and_clears_it(world: World, staged: Memory) -> None:
+def test_clearing_the_expiry_date_restores_the_memory(world: World, staged: Memory) -> None:
     world.clock.pass_days(2)
     with world.open() as memory:
         assert memory.edit(staged.id, expires_on=None).expires_on is None
@@ -69,7 +69,7 @@ def test_an_edit_sets_and_clears_it(world: World, staged: Memory) -> None:
     ]
 
 
-def test_what_is_stored_again_after_its_day_is_shown_again(world: World, staged: Memory) -> None:
+def test_storing_an_expired_memory_again_restores_the_memory(world: World, staged: Memory) -> None:
     world.clock.pass_days(5)
     with world.open() as memory:
         outcome = memory.store(CONTENT, kind=Kind.PREFERENCE)
@@ -77,7 +77,7 @@ def test_what_is_stored_again_after_its_day_is_shown_again(world: World, staged:
     assert recalled(world) == [CONTENT]
 
 
-def test_an_index_made_anew_knows_it(world: World, staged: Memory) -> None:
+def test_rebuild_keeps_the_expiry_date(world: World, staged: Memory) -> None:
     world.rebuild()
     world.clock.pass_days(1)
     assert recalled(world) == []

@@ -75,7 +75,7 @@ def filed(found: DreamPlan) -> dict[str, tuple[str, str]]:
         ("Releases of `honey` are tagged.", "honey", "names honey"),
     ],
 )
-def test_what_names_one_project_is_filed_there(
+def test_inbox_memory_naming_one_project_is_filed_there(
     known: World, content: str, slug: str, why: str
 ) -> None:
     one = waiting(known, content)
@@ -96,22 +96,20 @@ def test_what_names_one_project_is_filed_there(
         "The hivelog-shop sells honey.",
     ],
 )
-def test_what_names_none_or_two_or_may_mean_something_else_stays(
-    known: World, content: str
-) -> None:
+def test_inbox_memory_with_unclear_project_stays(known: World, content: str) -> None:
     one = waiting(known, content)
     found = planned(known)
     assert (found.steps, found.unfiled) == ((), (one.id,))
 
 
-def test_a_name_that_memories_of_another_project_hold_is_no_evidence(known: World) -> None:
+def test_name_used_by_another_projects_memories_is_not_evidence(known: World) -> None:
     waiting(known, "We use apiarium for labels.")
     assert filed(planned(known))
     kept(known, "Labels are printed by apiarium.", project="hivelog-shop")
     assert not filed(planned(known))
 
 
-def test_what_nobody_answers_for_names_nothing(known: World) -> None:
+def test_untrusted_and_proposed_memories_are_not_filed(known: World) -> None:
     waiting(known, "The cart of hivelog-shop is kept for a week.", trust=Trust.UNTRUSTED)
     waiting(known, "The cart of hivelog-shop is kept for a day.", proposed=True)
     assert planned(known).steps == ()
@@ -128,7 +126,7 @@ def met(world: World) -> str:
     return "claude-code:5e55-0001"
 
 
-def test_facts_are_filed_once_their_session_has_a_project(world: World, met: str) -> None:
+def test_inbox_memory_is_filed_once_its_session_has_a_project(world: World, met: str) -> None:
     one = waiting(world, "The scales are read hourly.", source=Source(met, ("u1",)))
     assert not filed(planned(world))
     world.write("projects/scales/project.md", "---\nname: scales\nroots: [/code]\n---\n")
@@ -144,13 +142,13 @@ def test_facts_are_filed_once_their_session_has_a_project(world: World, met: str
     assert (world.vault / "projects/scales/fact").is_dir()
 
 
-def test_where_session_and_words_say_different_things_it_stays(known: World, met: str) -> None:
+def test_conflicting_evidence_from_session_and_text_prevents_filing(known: World, met: str) -> None:
     known.write("projects/scales/project.md", "---\nname: scales\nroots: [/code]\n---\n")
     waiting(known, "The cart of hivelog-shop is kept for a week.", source=Source(met, ("u1",)))
     assert not filed(planned(known))
 
 
-def test_what_was_said_in_sessions_of_two_projects_stays(world: World, met: str) -> None:
+def test_memory_from_sessions_of_two_projects_stays_in_inbox(world: World, met: str) -> None:
     world.write("projects/scales/project.md", "---\nname: scales\nroots: [/code]\n---\n")
     world.transcript(
         "5e55-0002", says("user", "Hello.", uuid="u2", session="5e55-0002", cwd="/srv/acme-billing")
@@ -162,7 +160,7 @@ def test_what_was_said_in_sessions_of_two_projects_stays(world: World, met: str)
     assert not filed(planned(world))
 
 
-def test_filing_is_undone_to_the_byte(known: World) -> None:
+def test_undo_restores_a_filed_memory_exactly(known: World) -> None:
     waiting(known, "The cart of hivelog-shop is kept for a week.")
     before = vault(known)
     report = dreamt(known)
@@ -174,7 +172,7 @@ def test_filing_is_undone_to_the_byte(known: World) -> None:
     assert vault(known) == before
 
 
-def test_what_was_edited_since_it_was_planned_is_not_filed(known: World) -> None:
+def test_memory_edited_after_planning_is_not_filed(known: World) -> None:
     one = waiting(known, "The cart of hivelog-shop is kept for a week.")
     home = known.context()
     found = plan(home, DreamPlanRequest(tier=3))
@@ -184,7 +182,7 @@ def test_what_was_edited_since_it_was_planned_is_not_filed(known: World) -> None
     assert path.exists()
 
 
-def test_what_lost_its_evidence_since_it_was_planned_is_not_filed(known: World) -> None:
+def test_memory_without_remaining_evidence_is_not_filed(known: World) -> None:
     waiting(known, "Apiarium is built with make.")
     home = known.context()
     found = plan(home, DreamPlanRequest(tier=3))
@@ -194,7 +192,7 @@ def test_what_lost_its_evidence_since_it_was_planned_is_not_filed(known: World) 
     ]
 
 
-def test_what_three_dreams_could_not_file_in_a_week_is_retired(known: World) -> None:
+def test_unfiled_memory_is_retired_after_three_dreams_and_a_week(known: World) -> None:
     one = waiting(known, "The printer needs blue toner.")
     for _ in range(3):
         planned(known)  # which is no try
@@ -210,7 +208,7 @@ def test_what_three_dreams_could_not_file_in_a_week_is_retired(known: World) -> 
     assert (known.vault / "retired/inbox").is_dir()
 
 
-def test_a_week_alone_retires_nothing(known: World) -> None:
+def test_unfiled_memory_is_not_retired_after_a_single_dream(known: World) -> None:
     waiting(known, "The printer needs blue toner.")
     dreamt(known)
     known.clock.pass_days(30)
@@ -229,7 +227,7 @@ def test_a_week_alone_retires_nothing(known: World) -> None:
     ],
     ids=lambda more: next(iter(more)),
 )
-def test_what_is_a_persons_or_protected_waits_in_the_inbox(
+def test_important_or_confirmed_memories_stay_in_the_inbox(
     known: World, more: dict[str, Any]
 ) -> None:
     waiting(known, "The printer needs blue toner.", **more)
@@ -238,7 +236,7 @@ def test_what_is_a_persons_or_protected_waits_in_the_inbox(
         assert dreamt(known).operation is None
 
 
-def test_what_was_recalled_waits_in_the_inbox(known: World) -> None:
+def test_recalled_memory_stays_in_the_inbox(known: World) -> None:
     one = waiting(known, "The printer needs blue toner.")
     for _ in range(5):
         known.clock.pass_days(2)

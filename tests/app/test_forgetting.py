@@ -108,7 +108,7 @@ def read_again(world: World) -> None:
         memory.ingest()
 
 
-def test_forgotten_session_removes_only_what_it_alone_taught(
+def test_forgetting_a_session_keeps_memories_confirmed_by_other_sessions(
     talk: World,
 ) -> None:
     with talk.open() as memory:
@@ -144,7 +144,7 @@ def test_forgotten_session_removes_only_what_it_alone_taught(
     ]
 
 
-def test_what_was_forgotten_stays_away_when_everything_is_read_again(talk: World) -> None:
+def test_reading_everything_again_does_not_restore_a_forgotten_session(talk: World) -> None:
     with talk.open() as memory:
         memory.ingest()
         memory.forget(memory.plan_forgetting(sessions=[CHEESE]))
@@ -156,7 +156,7 @@ def test_what_was_forgotten_stays_away_when_everything_is_read_again(talk: World
     assert b"zanzibar9431" not in bytes_of(talk)
 
 
-def test_a_forgotten_session_stays_forgotten_when_it_grows(talk: World) -> None:
+def test_growing_transcript_of_a_forgotten_session_stays_forgotten(talk: World) -> None:
     with talk.open() as memory:
         memory.ingest()
         memory.forget(memory.plan_forgetting(sessions=[CHEESE]))
@@ -170,7 +170,7 @@ def test_a_forgotten_session_stays_forgotten_when_it_grows(talk: World) -> None:
     assert b"quebec7" not in bytes_of(talk)
 
 
-def test_a_copy_of_forgotten_turns_in_another_session_does_not_come_back(world: World) -> None:
+def test_copied_turns_of_a_forgotten_session_are_not_restored(world: World) -> None:
     said_once = says(
         "user",
         "Remember that the manchego is in crate tango55.",
@@ -196,7 +196,7 @@ def test_a_copy_of_forgotten_turns_in_another_session_does_not_come_back(world: 
     assert b"tango55" not in bytes_of(world)
 
 
-def test_tombstones_quote_nothing(talk: World) -> None:
+def test_tombstones_contain_no_forgotten_text(talk: World) -> None:
     with talk.open() as memory:
         memory.ingest()
         stored = memory.store("The gouda supplier is Quillfeather Ltd", project="acme-billing")
@@ -210,7 +210,7 @@ def test_tombstones_quote_nothing(talk: World) -> None:
     assert [line["action"] for line in ledger_of(talk)].count("forget") == 3
 
 
-def test_text_is_forgotten_while_the_rest_of_its_session_stays(
+def test_forgetting_a_text_keeps_the_rest_of_its_session(
     talk: World,
 ) -> None:
     with talk.open() as memory:
@@ -240,7 +240,7 @@ def test_text_is_forgotten_while_the_rest_of_its_session_stays(
 @pytest.mark.parametrize(
     "what", [{"sessions": [CHEESE]}, {"match": "zanzibar9431"}, {"project": "acme-billing"}]
 )
-def test_what_is_forgotten_goes_from_what_was_handed_over_too(
+def test_forgetting_removes_handoffs_with_the_same_content(
     talk: World, what: dict[str, Any]
 ) -> None:
     with talk.open() as memory:
@@ -256,7 +256,7 @@ def test_what_is_forgotten_goes_from_what_was_handed_over_too(
     ]
 
 
-def test_words_that_only_a_handoff_says_are_forgotten(talk: World) -> None:
+def test_forgetting_finds_text_that_only_a_handoff_contains(talk: World) -> None:
     with talk.open() as memory:
         memory.ingest()
         memory.hand_over("Ask Quillfeather about the brie.", session=f"claude-code:{OTHER}")
@@ -276,7 +276,7 @@ def test_words_that_only_a_handoff_says_are_forgotten(talk: World) -> None:
     ]
 
 
-def test_text_in_tool_calls_titles_and_reasons_is_found(world: World) -> None:
+def test_forgetting_finds_text_in_tool_calls_titles_and_reasons(world: World) -> None:
     call = {
         "type": "tool_use",
         "id": "t1",
@@ -306,7 +306,7 @@ def test_text_in_tool_calls_titles_and_reasons_is_found(world: World) -> None:
     assert b"wombat77" not in bytes_of(world)
 
 
-def test_forgotten_memory_removes_its_turns_and_no_other_memory(world: World) -> None:
+def test_forgetting_a_memory_removes_its_turns_but_no_other_memory(world: World) -> None:
     both = "Remember that the boiler is a Kessel 3000.\n\nAlways call the plumber before noon."
     world.transcript("house", says("user", both, uuid="h1"), says("assistant", "Noted.", uuid="h2"))
     with world.open() as memory:
@@ -330,7 +330,7 @@ def test_forgotten_memory_removes_its_turns_and_no_other_memory(world: World) ->
     assert b"Kessel" not in bytes_of(world)
 
 
-def test_what_is_said_anew_after_it_was_forgotten_is_kept(talk: World) -> None:
+def test_forgotten_statement_can_be_stored_again(talk: World) -> None:
     with talk.open() as memory:
         memory.ingest()
         cellar = next(one for one in memory.list() if "gruyere" in one.content)
@@ -340,7 +340,7 @@ def test_what_is_said_anew_after_it_was_forgotten_is_kept(talk: World) -> None:
         assert any("gruyere" in content for content in subjects(memory))
 
 
-def test_what_a_forgotten_memory_had_superseded_does_not_come_back(world: World) -> None:
+def test_forgetting_a_replacement_does_not_reactivate_the_replaced_memory(world: World) -> None:
     with world.open() as memory:
         old = memory.store("The gate listens on port 8080").memory_id
         world.clock.pass_days(1)
@@ -360,7 +360,7 @@ def test_what_a_forgotten_memory_had_superseded_does_not_come_back(world: World)
         assert [one.id for one in memory.list()] == [old]
 
 
-def test_a_chain_closes_over_a_forgotten_memory(world: World) -> None:
+def test_forgetting_a_middle_memory_joins_its_neighbours(world: World) -> None:
     with world.open() as memory:
         first = memory.store("The gate listens on port 8080").memory_id
         world.clock.pass_days(1)
@@ -379,7 +379,7 @@ def test_a_chain_closes_over_a_forgotten_memory(world: World) -> None:
     ]
 
 
-def test_a_project_is_forgotten_with_its_page_and_can_begin_anew(talk: World) -> None:
+def test_forgotten_project_can_start_again(talk: World) -> None:
     talk.transcript(
         "else",
         says(
@@ -451,7 +451,7 @@ def test_forgetting_before_a_date_keeps_later_turns_of_a_session(
         assert told(memory, "stilton Leicester")
 
 
-def test_a_day_within_a_project_leaves_other_projects_alone(talk: World) -> None:
+def test_forgetting_a_period_of_a_project_keeps_other_projects(talk: World) -> None:
     talk.transcript(
         "garden",
         says(
@@ -474,9 +474,7 @@ def test_a_day_within_a_project_leaves_other_projects_alone(talk: World) -> None
         assert any("SQLite" in content for content in subjects(memory))
 
 
-def test_a_tombstone_that_comes_with_the_ledger_forgets_on_a_second_machine(
-    talk: World, tmp_path: Path
-) -> None:
+def test_synced_tombstone_forgets_on_a_second_machine(talk: World, tmp_path: Path) -> None:
     with talk.open() as memory:
         memory.ingest()
     second = World(tmp_path / "second")
@@ -495,7 +493,7 @@ def test_a_tombstone_that_comes_with_the_ledger_forgets_on_a_second_machine(
     assert b"zanzibar9431" not in bytes_of(second)
 
 
-def test_a_merge_of_the_ledger_is_carried_out_by_one_call(talk: World, tmp_path: Path) -> None:
+def test_merged_tombstones_are_applied_in_one_call(talk: World, tmp_path: Path) -> None:
     with talk.open() as memory:
         memory.ingest()
     second = World(tmp_path / "second")
@@ -519,7 +517,7 @@ def test_a_merge_of_the_ledger_is_carried_out_by_one_call(talk: World, tmp_path:
         assert not subjects(memory)
 
 
-def test_a_forgotten_memory_that_comes_back_as_a_file_goes_again(world: World) -> None:
+def test_restored_file_of_a_forgotten_memory_is_removed(world: World) -> None:
     with world.open() as memory:
         stored = memory.store("The vault key is under the blue pot").memory_id
         path = world.memory_file(stored)
@@ -530,7 +528,7 @@ def test_a_forgotten_memory_that_comes_back_as_a_file_goes_again(world: World) -
     assert not path.exists()
 
 
-def test_a_title_alone_is_forgotten_and_does_not_come_back(world: World) -> None:
+def test_forgotten_title_does_not_return_after_a_rebuild(world: World) -> None:
     world.transcript(
         "titled",
         says("user", "Good morning, what is the weather like?", uuid="t1"),
@@ -550,7 +548,7 @@ def test_a_title_alone_is_forgotten_and_does_not_come_back(world: World) -> None
     assert b"Ulaanbaatar" not in bytes_of(world)
 
 
-def test_files_that_a_merge_took_away_are_not_kept_as_retired(talk: World, tmp_path: Path) -> None:
+def test_files_removed_by_a_merged_tombstone_are_not_retired(talk: World, tmp_path: Path) -> None:
     with talk.open() as memory:
         memory.ingest()
         for number in range(30):
@@ -587,7 +585,7 @@ def test_late_memory_from_a_forgotten_session_is_removed_on_arrival(
     assert not arrived.exists()
 
 
-def test_nothing_is_left_of_links_usage_and_kept_answers(world: World) -> None:
+def test_forgetting_removes_links_usage_and_saved_answers(world: World) -> None:
     with world.open() as memory:
         first = memory.store("The atlas lies in the Umbra room").memory_id
         second = memory.store("The globe stands beside the window").memory_id
@@ -621,7 +619,7 @@ def test_nothing_is_left_of_links_usage_and_kept_answers(world: World) -> None:
 
 
 @pytest.mark.embedding
-def test_vectors_that_nothing_else_says_go_and_the_others_stay(talk: World) -> None:
+def test_forgetting_erases_only_vectors_without_remaining_turns(talk: World) -> None:
     with talk.open() as memory:
         memory.ingest()
         memory.forget(memory.plan_forgetting(sessions=[CHEESE]))
@@ -651,7 +649,7 @@ def test_vectors_that_nothing_else_says_go_and_the_others_stay(talk: World) -> N
         assert "forklift" in found.turns[0].excerpt
 
 
-def test_a_mistake_is_mended_by_allowing_the_run_again(talk: World) -> None:
+def test_forgotten_run_can_be_allowed_again(talk: World) -> None:
     with talk.open() as memory:
         memory.ingest()
         report = memory.forget(memory.plan_forgetting(sessions=[CHEESE]))
@@ -670,7 +668,7 @@ def test_a_mistake_is_mended_by_allowing_the_run_again(talk: World) -> None:
             memory.allow_again(report.run)
 
 
-def test_one_session_of_a_project_is_allowed_again(talk: World) -> None:
+def test_single_session_of_a_forgotten_project_can_be_allowed_again(talk: World) -> None:
     with talk.open() as memory:
         memory.ingest()
         memory.forget(memory.plan_forgetting(project="acme-billing"))
@@ -684,7 +682,7 @@ def test_one_session_of_a_project_is_allowed_again(talk: World) -> None:
         assert not told(memory, "gruyere cellar")
 
 
-def test_forgotten_again_after_it_was_allowed_stays_away(talk: World) -> None:
+def test_allowed_session_can_be_forgotten_again(talk: World) -> None:
     with talk.open() as memory:
         memory.ingest()
         first = memory.forget(memory.plan_forgetting(sessions=[CHEESE]))
@@ -695,7 +693,7 @@ def test_forgotten_again_after_it_was_allowed_stays_away(talk: World) -> None:
         assert not told(memory, "gruyere cellar")
 
 
-def test_sub_agents_go_with_the_session_they_worked_for(world: World) -> None:
+def test_forgetting_a_session_removes_its_sub_agent_sessions(world: World) -> None:
     world.transcript(
         "main", says("user", "Look into the kelp farm.", uuid="k1", session="5e55-kelp")
     )
@@ -718,7 +716,7 @@ def test_sub_agents_go_with_the_session_they_worked_for(world: World) -> None:
     assert b"nautilus88" not in bytes_of(world)
 
 
-def test_the_report_names_what_could_not_be_reached(talk: World) -> None:
+def test_forget_report_lists_unreached_copies(talk: World) -> None:
     with talk.open() as memory:
         memory.ingest()
     git = ["git", "-c", "user.name=o", "-c", "user.email=o@example.org", "-C", str(talk.vault)]
@@ -745,7 +743,7 @@ def test_the_report_names_what_could_not_be_reached(talk: World) -> None:
     assert told["still contains it"].where.endswith("notes.txt")
 
 
-def test_one_thing_at_a_time_is_asked_for(world: World) -> None:
+def test_forget_accepts_exactly_one_valid_selector(world: World) -> None:
     with world.open() as memory:
         for wrong in (
             {},
@@ -791,7 +789,7 @@ with open_memory() as memory:
         "erase_bytes",
     ],
 )
-def test_what_a_kill_cut_short_is_completed_by_the_next_command(talk: World, step: str) -> None:
+def test_killed_forget_is_completed_by_the_next_command(talk: World, step: str) -> None:
     with talk.open() as memory:
         memory.ingest()
     environ = {
@@ -841,7 +839,7 @@ with open_memory() as memory:
 
 
 @pytest.mark.parametrize("at", range(2, 12, 2))
-def test_what_a_kill_between_two_transactions_cut_short_is_completed(talk: World, at: int) -> None:
+def test_forget_killed_between_transactions_is_completed(talk: World, at: int) -> None:
     """From the second on: the first one makes it durable."""
     with talk.open() as memory:
         memory.ingest()
@@ -871,7 +869,7 @@ def test_what_a_kill_between_two_transactions_cut_short_is_completed(talk: World
     assert [line["action"] for line in ledger_of(talk)].count("forget") == 1
 
 
-def test_bytes_that_another_process_still_reads_go_later(talk: World) -> None:
+def test_bytes_in_use_by_another_process_are_erased_later(talk: World) -> None:
     with talk.open() as memory:
         memory.ingest()
         reader = apsw.Connection(str(talk.home / "nacre.db"))
@@ -887,7 +885,7 @@ def test_bytes_that_another_process_still_reads_go_later(talk: World) -> None:
     assert b"zanzibar9431" not in bytes_of(talk)
 
 
-def test_without_tombstones_nothing_is_looked_up(world: World) -> None:
+def test_scan_without_tombstones_queues_no_work(world: World) -> None:
     with world.open() as memory:
         memory.store("The kettle is red")
         context = memory._home
@@ -896,7 +894,7 @@ def test_without_tombstones_nothing_is_looked_up(world: World) -> None:
         assert context.tombstones.due() == set()
 
 
-def test_forgetting_a_memory_that_means_several_asks_for_more(world: World) -> None:
+def test_ambiguous_memory_reference_is_not_forgotten(world: World) -> None:
     with world.open() as memory:
         memory.store("The red kettle whistles", subject="Kettle")
         memory.store("Another kettle is silent", subject="Kettle", force=True)

@@ -66,7 +66,7 @@ def served(world: World, server_url: str, tenant: str) -> Iterator[Served]:
         yield Served(world, admin, tenant)
 
 
-def test_forgetting_by_words_leaves_none_in_any_row(served: Served) -> None:
+def test_forgetting_by_text_leaves_no_text_in_server_tables(served: Served) -> None:
     world = served.world
     world.transcript("cheese", *TALK)
     with world.open() as memory:
@@ -86,7 +86,7 @@ def test_forgetting_by_words_leaves_none_in_any_row(served: Served) -> None:
     assert not (told := served.told(*CANARIES)), "\n".join(f"{table}: {row}" for table, row in told)
 
 
-def test_forgetting_by_id_leaves_no_words_in_any_row(served: Served) -> None:
+def test_forgetting_by_id_leaves_no_text_in_server_tables(served: Served) -> None:
     with served.world.open() as memory:
         kept, secret = write_about(memory)
         memory.forget(memory.plan_forgetting(memories=[secret]))
@@ -94,7 +94,7 @@ def test_forgetting_by_id_leaves_no_words_in_any_row(served: Served) -> None:
     assert not (told := served.told(*CANARIES)), "\n".join(f"{table}: {row}" for table, row in told)
 
 
-def test_forgotten_session_leaves_no_words_despite_a_kill(
+def test_session_forgotten_despite_a_kill_leaves_no_text(
     served: Served,
 ) -> None:
     world = served.world
@@ -123,7 +123,7 @@ def test_forgotten_session_leaves_no_words_despite_a_kill(
     assert not (told := served.told(*CANARIES)), told
 
 
-def test_the_report_names_what_only_the_administrator_of_the_server_reaches(served: Served) -> None:
+def test_forget_report_names_the_servers_disk(served: Served) -> None:
     with served.world.open() as memory:
         memory.store("The gruyere is behind zanzibar.")
         report = memory.forget(memory.plan_forgetting(match="zanzibar"))

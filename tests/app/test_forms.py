@@ -42,7 +42,7 @@ def test_form_statement_accepted_by_the_owner_is_the_owners(world: World, quote:
     assert (memory.speaker, memory.importance) == (Speaker.OWNER, 7)
 
 
-def test_an_answer_in_words_is_the_owners(world: World) -> None:
+def test_written_form_answer_is_the_owners_statement(world: World) -> None:
     form(world, "Which database does the tern project use?", "PostgreSQL 18, for the ledger")
     content = "The tern project uses PostgreSQL 18 for the ledger."
     (memory,), _ = learned(
@@ -51,7 +51,7 @@ def test_an_answer_in_words_is_the_owners(world: World) -> None:
     assert memory.speaker is Speaker.OWNER
 
 
-def test_without_a_model_form_statements_do_not_become_the_owners(world: World) -> None:
+def test_form_questions_are_not_learned_as_the_owners_without_model(world: World) -> None:
     form(
         world,
         "From now on we always sign the installers by hand. Is there anything else to look at?",

@@ -75,7 +75,9 @@ def by_agent(world: World) -> Iterator[MemoryHome]:
 # Drawing
 
 
-def test_a_link_says_how_strong_it_is_when_it_holds_and_why(world: World, ids: list[str]) -> None:
+def test_link_with_strength_validity_and_reason_survives_a_rebuild(
+    world: World, ids: list[str]
+) -> None:
     done = linked(
         world,
         ids[0],
@@ -103,9 +105,7 @@ def test_a_link_says_how_strong_it_is_when_it_holds_and_why(world: World, ids: l
     assert links_of(world, ids[0]) == (link,)
 
 
-def test_a_link_that_says_nothing_more_is_two_words_in_its_file(
-    world: World, ids: list[str]
-) -> None:
+def test_link_without_options_is_stored_in_short_form(world: World, ids: list[str]) -> None:
     linked(world, ids[0], "builds_on", ids[1])
     assert f"links: [{{rel: builds_on, to: {ids[1]}}}]\n" in file_of(world, "beech").read_text(
         encoding="utf-8"
@@ -114,9 +114,7 @@ def test_a_link_that_says_nothing_more_is_two_words_in_its_file(
     assert (line.strength, line.origin, line.holds) == (0.5, "manual", True)
 
 
-def test_drawing_it_again_changes_it_and_drawing_it_the_same_writes_nothing(
-    world: World, ids: list[str]
-) -> None:
+def test_repeating_a_link_updates_the_link_or_writes_nothing(world: World, ids: list[str]) -> None:
     linked(world, ids[0], "builds_on", ids[1])
     assert linked(world, ids[0], "builds_on", ids[1], strength=0.9).changed == 1
     before = len(asked(world, "log", limit=100))
@@ -125,7 +123,7 @@ def test_drawing_it_again_changes_it_and_drawing_it_the_same_writes_nothing(
     assert len(asked(world, "log", limit=100)) == before
 
 
-def test_linking_keeps_words_time_and_vector_of_a_memory(world: World, ids: list[str]) -> None:
+def test_linking_keeps_content_time_and_vector_of_a_memory(world: World, ids: list[str]) -> None:
     with world.open() as memory:
         memory.ingest()
     before = get(world.context(), ids[0])
@@ -136,7 +134,7 @@ def test_linking_keeps_words_time_and_vector_of_a_memory(world: World, ids: list
     assert world.context().vectors.missing() == missing
 
 
-def test_an_undone_link_leaves_the_file_as_it_was_to_the_byte(world: World, ids: list[str]) -> None:
+def test_undo_of_a_link_restores_the_exact_file(world: World, ids: list[str]) -> None:
     file = file_of(world, "beech")
     file.write_text(
         file.read_text(encoding="utf-8").replace("kind: fact", "kind:   fact  # sure"),
@@ -164,7 +162,7 @@ def test_an_undone_link_leaves_the_file_as_it_was_to_the_byte(world: World, ids:
         ({"relation": "supersedes", "strength": 0.2}, InvalidInputError),
     ],
 )
-def test_a_link_that_makes_no_sense_is_refused(
+def test_invalid_link_is_refused(
     world: World, ids: list[str], more: dict[str, Any], error: type[Exception]
 ) -> None:
     with pytest.raises(error):
@@ -172,12 +170,12 @@ def test_a_link_that_makes_no_sense_is_refused(
     assert links_of(world, ids[0]) == ()
 
 
-def test_a_memory_is_not_linked_with_itself(world: World, ids: list[str]) -> None:
+def test_memory_cannot_be_linked_with_itself(world: World, ids: list[str]) -> None:
     with pytest.raises(ConflictError, match="itself"):
         linked(world, ids[0], "builds_on", ids[0])
 
 
-def test_many_links_are_drawn_together_or_not_at_all(world: World, ids: list[str]) -> None:
+def test_batch_of_links_is_created_completely_or_not_at_all(world: World, ids: list[str]) -> None:
     good = [{"source": one, "relation": "part_of", "target": ids[0]} for one in ids[1:]]
     with pytest.raises(NotFoundError, match=r"link 6 of 6: .*; no links were created"):
         asked(
@@ -199,7 +197,7 @@ def test_more_than_a_thousand_links_are_refused(world: World, ids: list[str]) ->
         asked(world, "graph-link", links=[one] * 1001)
 
 
-def test_code_symbol_is_a_valid_target_and_no_loose_end(world: World, ids: list[str]) -> None:
+def test_code_symbol_is_a_valid_link_target(world: World, ids: list[str]) -> None:
     linked(world, ids[0], "related_to", "code:src/kiln.py::fire")
     assert links_of(world, ids[0])[0].to == "code:src/kiln.py::fire"
     assert "code:src/kiln.py::fire" in [
@@ -211,9 +209,7 @@ def test_code_symbol_is_a_valid_target_and_no_loose_end(world: World, ids: list[
 # What holds
 
 
-def test_superseding_link_ends_its_target_and_removal_restores_it(
-    world: World, ids: list[str]
-) -> None:
+def test_superseding_link_ends_its_target_until_its_removal(world: World, ids: list[str]) -> None:
     linked(world, ids[1], "supersedes", ids[0])
     assert get(world.context(), ids[0]).superseded_by == ids[1]
     with pytest.raises(ConflictError, match="cannot have an end"):
@@ -224,7 +220,7 @@ def test_superseding_link_ends_its_target_and_removal_restores_it(
     assert get(world.context(), ids[0]).superseded_by is None
 
 
-def test_a_contradiction_waits_for_the_owner(world: World, ids: list[str]) -> None:
+def test_contradicts_link_waits_for_review(world: World, ids: list[str]) -> None:
     linked(world, ids[0], "contradicts", ids[1])
     (pair,) = asked(world, "review", only="conflict").items
     assert set(pair.id.split("+")) == {ids[0], ids[1]}
@@ -234,7 +230,7 @@ def test_a_contradiction_waits_for_the_owner(world: World, ids: list[str]) -> No
 # Ending
 
 
-def test_ended_link_is_kept_but_no_longer_holds(world: World, ids: list[str]) -> None:
+def test_ended_link_is_kept_but_is_not_in_effect(world: World, ids: list[str]) -> None:
     linked(world, ids[0], "depends_on", ids[1])
     today = world.clock.now.date()
     done = asked(world, "graph-invalidate", source=ids[0], relation="depends_on", target=ids[1])
@@ -248,7 +244,7 @@ def test_ended_link_is_kept_but_no_longer_holds(world: World, ids: list[str]) ->
     assert asked(world, "graph-list").total == 1
 
 
-def test_an_end_before_the_beginning_is_refused(world: World, ids: list[str]) -> None:
+def test_link_end_before_its_start_is_refused(world: World, ids: list[str]) -> None:
     linked(world, ids[0], "depends_on", ids[1], since="2026-05-01")
     with pytest.raises(InvalidInputError, match="cannot end"):
         asked(
@@ -261,7 +257,7 @@ def test_an_end_before_the_beginning_is_refused(world: World, ids: list[str]) ->
         )
 
 
-def test_recall_follows_a_link_while_it_holds(world: World, ids: list[str]) -> None:
+def test_recall_follows_a_link_during_its_validity(world: World, ids: list[str]) -> None:
     def found(**wanted: Any) -> set[str]:
         with world.open() as memory:
             asked = "which wood is the kiln fired with?"
@@ -277,7 +273,7 @@ def test_recall_follows_a_link_while_it_holds(world: World, ids: list[str]) -> N
     assert ids[3] in found(as_of=date(2026, 12, 1))
 
 
-def test_a_stronger_link_lends_more(world: World, ids: list[str]) -> None:
+def test_stronger_link_adds_more_to_the_score(world: World, ids: list[str]) -> None:
     linked(world, ids[3], "related_to", ids[0], strength=0.3)
     linked(world, ids[4], "related_to", ids[0], strength=0.9)
     with world.open() as memory:
@@ -293,7 +289,7 @@ def test_a_stronger_link_lends_more(world: World, ids: list[str]) -> None:
     )
 
 
-def test_a_link_is_taken_away_from_the_side_that_has_it(world: World, ids: list[str]) -> None:
+def test_link_can_only_be_removed_in_its_direction(world: World, ids: list[str]) -> None:
     linked(world, ids[0], "depends_on", ids[1])
     with pytest.raises(ConflictError, match="opposite direction"):
         asked(world, "graph-unlink", source=ids[1], relation="depends_on", target=ids[0])
@@ -358,7 +354,7 @@ def test_traversal_respects_its_limit_and_reports_more(world: World, ids: list[s
         asked(world, "graph-show", reference=ids[0], depth=11)
 
 
-def test_what_became_of_a_memory_is_told_where_it_is_reached(world: World, ids: list[str]) -> None:
+def test_traversal_shows_the_state_of_each_memory(world: World, ids: list[str]) -> None:
     linked(world, ids[0], "builds_on", ids[1])
     linked(world, ids[0], "builds_on", ids[2])
     linked(world, ids[3], "supersedes", ids[1])
@@ -370,7 +366,7 @@ def test_what_became_of_a_memory_is_told_where_it_is_reached(world: World, ids: 
     assert states == {ids[0]: "active", ids[1]: "superseded", ids[2]: "retired"}
 
 
-def test_what_was_used_together_stands_beside_the_links(world: World, ids: list[str]) -> None:
+def test_traversal_shows_memories_used_together(world: World, ids: list[str]) -> None:
     with world.open() as memory:
         for one in ids[:2]:
             memory.get(one, session="afternoon")
@@ -404,7 +400,7 @@ def _link(where: Machine, source: str, target: str, **more: Any) -> None:
     linked(where.world, source, "part_of", target, **more)
 
 
-def test_an_export_carries_strength_and_time_to_another_home(
+def test_export_preserves_strength_and_validity_of_links(
     world: World, ids: list[str], tmp_path: Path
 ) -> None:
     linked(world, ids[0], "builds_on", ids[1], strength=0.25, until="2027-03-01")
@@ -417,7 +413,7 @@ def test_an_export_carries_strength_and_time_to_another_home(
     )
 
 
-def test_relations_that_nacre_does_not_know_keep_working(world: World, ids: list[str]) -> None:
+def test_unknown_relations_are_preserved_and_can_be_ended(world: World, ids: list[str]) -> None:
     file = file_of(world, "beech")
     text = file.read_text(encoding="utf-8")
     links = f"links: [{{rel: inspired_by, to: {ids[1]}, strength: 0.4, valid: {{to: 2030-01-01}}}}]"
@@ -457,9 +453,7 @@ def test_agent_links_its_memories_and_requests_links_of_the_owners(
     )
 
 
-def test_an_agent_neither_ends_nor_takes_away_what_the_owner_drew(
-    world: World, ids: list[str]
-) -> None:
+def test_agent_can_neither_end_nor_remove_the_owners_link(world: World, ids: list[str]) -> None:
     own = store(
         world.context(),
         StoreRequest(content="The kiln door sticks.", project="pottery", speaker=Speaker.AGENT),
@@ -474,9 +468,7 @@ def test_an_agent_neither_ends_nor_takes_away_what_the_owner_drew(
     assert links_of(world, own.memory_id) == (Link("part_of", ids[0]),)
 
 
-def test_agent_cannot_redraw_the_owners_link_or_use_another_name(
-    world: World, ids: list[str]
-) -> None:
+def test_agent_cannot_change_the_owners_link_or_its_origin(world: World, ids: list[str]) -> None:
     own = store(
         world.context(),
         StoreRequest(content="The kiln door sticks.", project="pottery", speaker=Speaker.AGENT),
@@ -494,7 +486,9 @@ def test_agent_cannot_redraw_the_owners_link_or_use_another_name(
 
 
 @pytest.mark.parametrize("relation", ["supersedes", "contradicts"])
-def test_an_agent_does_not_say_what_holds(world: World, ids: list[str], relation: str) -> None:
+def test_agent_cannot_supersede_or_contradict_the_owners_memory(
+    world: World, ids: list[str], relation: str
+) -> None:
     own = store(
         world.context(),
         StoreRequest(content="The kiln door sticks.", project="pottery", speaker=Speaker.AGENT),

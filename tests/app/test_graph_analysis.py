@@ -44,7 +44,7 @@ def written(
     return ids
 
 
-def test_the_memories_with_the_most_links_are_central(world: World) -> None:
+def test_central_memories_have_the_most_links(world: World) -> None:
     ids = written(world, TWO_TOWNS)
     found = asked(world, "graph-central", limit=3)
     found_ids = [(one.memory.id, one.degree) for one in found.found]
@@ -52,7 +52,7 @@ def test_the_memories_with_the_most_links_are_central(world: World) -> None:
     assert (found.memories, found.links) == (9, 9)
 
 
-def test_gaps_are_told_with_the_proven_first(world: World) -> None:
+def test_gaps_list_proven_memories_first(world: World) -> None:
     ids = written(world, TWO_TOWNS, "chapel")
     with world.open() as memory:
         for _ in range(20):
@@ -67,7 +67,7 @@ def test_gaps_are_told_with_the_proven_first(world: World) -> None:
     assert (found.total, found.unlinked) == (6, 1)
 
 
-def test_components_are_what_links_hold_together(world: World) -> None:
+def test_components_group_linked_memories(world: World) -> None:
     written(world, [*TWO_TOWNS, ("tower", "bell")], "chapel")
     found = asked(world, "graph-components", limit=1)
     assert (found.total, found.alone) == (2, 1)
@@ -75,7 +75,7 @@ def test_components_are_what_links_hold_together(world: World) -> None:
     assert found.found[0].central[0].subject == "mill"
 
 
-def test_a_project_is_looked_at_alone(world: World) -> None:
+def test_graph_analysis_can_be_limited_to_a_project(world: World) -> None:
     written(world, TWO_TOWNS)
     world.write(
         "projects/coast/fact/lamp.md", "---\nkind: fact\nsubject: lamp\n---\nThe lamp is lit.\n"
@@ -85,7 +85,7 @@ def test_a_project_is_looked_at_alone(world: World) -> None:
     assert asked(world, "graph-gaps", project="coast").unlinked == 1
 
 
-def test_a_brief_is_short_and_new_after_whatever_is_written(world: World) -> None:
+def test_graph_brief_is_short_and_updated_after_each_change(world: World) -> None:
     ids = written(world, TWO_TOWNS, "chapel")
     with world.open() as memory:
         first: Brief = memory.call("graph-brief")
@@ -103,7 +103,7 @@ def test_a_brief_is_short_and_new_after_whatever_is_written(world: World) -> Non
     assert len(third.text.split()) < 150
 
 
-def test_a_brief_names_nothing_that_nobody_answers_for(world: World) -> None:
+def test_graph_brief_omits_untrusted_and_agent_statements(world: World) -> None:
     ids = written(world, [("road", "mill"), ("weir", "mill")])
     with world.open() as memory:
         with acting(Actor(Face.MCP, "claude-code")):
@@ -125,7 +125,7 @@ def test_a_brief_names_nothing_that_nobody_answers_for(world: World) -> None:
     assert found.memories == 5
 
 
-def test_every_face_counts_the_same_links(world: World) -> None:
+def test_every_operation_counts_the_same_links(world: World) -> None:
     ids = written(world, TWO_TOWNS)
     with world.open() as memory:
         memory.store("The [[mill]] stands still on Sundays.", project="valley")
@@ -150,7 +150,7 @@ def test_every_face_counts_the_same_links(world: World) -> None:
     )  # nine, and the name; without pilot's, the ended one, and the succession, whose end holds no more
 
 
-def test_the_same_home_gives_the_same_answer(world: World) -> None:
+def test_rebuild_does_not_change_graph_analysis(world: World) -> None:
     written(world, [(f"n{one}", f"n{other}") for one, other in _net(60, 120)])
     answers = []
     for _ in range(2):
@@ -189,7 +189,7 @@ def test_map_shows_the_most_linked_memories_with_their_links(world: World) -> No
     assert (found.memories, found.links) == (10, 9)
 
 
-def test_a_map_shows_a_day_as_it_was(world: World) -> None:
+def test_graph_map_shows_the_state_of_a_date(world: World) -> None:
     ids = written(world, TWO_TOWNS)
     world.write(
         "projects/valley/fact/dam.md",
@@ -203,7 +203,7 @@ def test_a_map_shows_a_day_as_it_was(world: World) -> None:
     assert (len(early.nodes), len(early.edges)) == (9, 9)
 
 
-def test_a_map_is_narrowed_by_project_kind_and_relation(world: World) -> None:
+def test_graph_map_can_be_filtered_by_project_kind_and_relation(world: World) -> None:
     written(world, TWO_TOWNS)
     assert asked(world, "graph-map", project="elsewhere").nodes == ()
     assert asked(world, "graph-map", kinds=["decision"]).nodes == ()

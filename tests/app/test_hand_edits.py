@@ -61,9 +61,7 @@ EDITS = [_in_place, _atomically, _like_vim, _like_emacs, _keeping_its_time, _wit
 
 
 @pytest.mark.parametrize("edit", EDITS, ids=lambda edit: edit.__name__.strip("_"))
-def test_an_edit_is_seen_by_the_next_recall_however_the_editor_writes(
-    world: World, edit: Edit
-) -> None:
+def test_recall_sees_an_edit_by_any_editor(world: World, edit: Edit) -> None:
     with world.open() as memory:
         stored = memory.store("The staging server is called heron.", subject="Staging server")
     file = world.memory_file(stored.memory_id)
@@ -77,7 +75,7 @@ def test_an_edit_is_seen_by_the_next_recall_however_the_editor_writes(
     assert _problems(world) == []
 
 
-def test_lines_of_windows_and_the_byte_order_mark_survive_what_nacre_changes(world: World) -> None:
+def test_nacre_preserves_windows_line_ends_and_byte_order_mark(world: World) -> None:
     with world.open() as memory:
         stored = memory.store("The staging server is called heron.", subject="Staging server")
     file = world.memory_file(stored.memory_id)
@@ -91,7 +89,7 @@ def test_lines_of_windows_and_the_byte_order_mark_survive_what_nacre_changes(wor
     assert data.count(b"\r\n") == data.count(b"\n")
 
 
-def test_folders_that_editors_keep_for_themselves_hold_no_memories(world: World) -> None:
+def test_editors_hidden_folders_contain_no_memories(world: World) -> None:
     for path in (
         ".obsidian/plugins/note.md",
         ".trash/old.md",
@@ -123,7 +121,7 @@ def test_note_moved_to_an_editors_trash_is_retired_and_restored(
     assert _actions(world, stored.memory_id) == ["store", "retire", "restore"]
 
 
-def test_deleted_file_is_logged_as_removal_beside_edits(
+def test_deleted_file_is_logged_separately_from_edits(
     world: World,
 ) -> None:
     with world.open() as memory:
@@ -147,7 +145,7 @@ def test_deleted_file_is_logged_as_removal_beside_edits(
     assert world.memory_file(gone.memory_id).is_file()
 
 
-def test_a_file_renamed_in_case_alone_is_the_same_memory(world: World) -> None:
+def test_case_only_rename_keeps_the_memory(world: World) -> None:
     with world.open() as memory:
         stored = memory.store("Tea is at four.", subject="Tea")
     file = world.memory_file(stored.memory_id)
@@ -157,7 +155,7 @@ def test_a_file_renamed_in_case_alone_is_the_same_memory(world: World) -> None:
     assert not (world.vault / "retired").exists()
 
 
-def test_two_files_that_swap_names_stay_the_memories_they_are(world: World) -> None:
+def test_swapped_file_names_keep_both_memories(world: World) -> None:
     with world.open() as memory:
         first = memory.store("The north gate is red.", subject="North gate")
         second = memory.store("The south gate is tin.", subject="South gate")
@@ -178,7 +176,7 @@ def test_two_files_that_swap_names_stay_the_memories_they_are(world: World) -> N
     assert _actions(world, first.memory_id) == _actions(world, second.memory_id) == ["store"]
 
 
-def test_three_names_that_go_round_stay_three_memories(world: World) -> None:
+def test_rotated_file_contents_keep_three_memories(world: World) -> None:
     with world.open() as memory:
         ids = [
             memory.store(
@@ -195,7 +193,7 @@ def test_three_names_that_go_round_stay_three_memories(world: World) -> None:
     assert _problems(world) == []
 
 
-def test_a_folder_renamed_is_another_project_with_all_its_memories(world: World) -> None:
+def test_renamed_project_folder_moves_its_memories(world: World) -> None:
     with world.open() as memory:
         ids = {
             memory.store(content, project="acme-billing").memory_id
@@ -222,7 +220,7 @@ def test_folder_with_a_custom_name_stays_in_place(world: World) -> None:
     assert world.memory_file(stored.memory_id).parent == world.vault / "projects/Acme Billing/fact"
 
 
-def test_a_file_moved_to_the_inbox_waits_there(world: World) -> None:
+def test_file_moved_to_the_inbox_becomes_an_inbox_item(world: World) -> None:
     with world.open() as memory:
         stored = memory.store(
             "Perhaps we need a second press.", subject="Second press", project="print"
@@ -236,7 +234,7 @@ def test_a_file_moved_to_the_inbox_waits_there(world: World) -> None:
     assert target.exists()
 
 
-def test_moving_to_the_retired_folder_retires_and_moving_back_restores(
+def test_moving_to_and_from_the_retired_folder_retires_and_restores(
     world: World,
 ) -> None:
     with world.open() as memory:
@@ -260,7 +258,7 @@ def test_moving_to_the_retired_folder_retires_and_moving_back_restores(
     assert _actions(world, stored.memory_id) == ["store", "retire", "restore"]
 
 
-def test_an_edit_of_a_retired_memory_is_kept_and_it_stays_retired(world: World) -> None:
+def test_edited_retired_memory_stays_retired(world: World) -> None:
     with world.open() as memory:
         stored = memory.store("Releases are cut from the branch stable.", subject="Releases")
         memory.retire(stored.memory_id)
@@ -272,7 +270,7 @@ def test_an_edit_of_a_retired_memory_is_kept_and_it_stays_retired(world: World) 
         assert memory.get(stored.memory_id).retired is not None
 
 
-def test_an_edit_of_a_superseded_memory_is_kept_and_it_stays_superseded(world: World) -> None:
+def test_edited_superseded_memory_stays_superseded(world: World) -> None:
     with world.open() as memory:
         old = memory.store(
             "The database of billing is MongoDB.", subject="Database", canonical_key="billing-db"
@@ -290,9 +288,7 @@ def test_an_edit_of_a_superseded_memory_is_kept_and_it_stays_superseded(world: W
 
 
 @pytest.mark.parametrize("text", ["", "\n", "\ufeff", " \r\n\t\n"])
-def test_a_file_emptied_is_reported_and_its_words_are_still_recalled(
-    world: World, text: str
-) -> None:
+def test_emptied_file_is_reported_and_its_memory_kept(world: World, text: str) -> None:
     with world.open() as memory:
         stored = memory.store("The nightly job starts at two.", subject="Nightly job")
     file = world.memory_file(stored.memory_id)
@@ -305,7 +301,7 @@ def test_a_file_emptied_is_reported_and_its_words_are_still_recalled(
     assert file.read_bytes() == text.encode("utf-8")
 
 
-def test_half_a_file_is_not_taken_for_its_words(world: World) -> None:
+def test_truncated_file_does_not_replace_the_memory(world: World) -> None:
     with world.open() as memory:
         stored = memory.store("The nightly job starts at two.", subject="Nightly job")
     file = world.memory_file(stored.memory_id)
@@ -319,7 +315,7 @@ def test_half_a_file_is_not_taken_for_its_words(world: World) -> None:
         assert memory.get(stored.memory_id).content == "The nightly job starts at three."
 
 
-def test_broken_front_matter_that_is_mended_counts_again(world: World) -> None:
+def test_repaired_front_matter_is_read_again(world: World) -> None:
     with world.open() as memory:
         stored = memory.store("The nightly job starts at two.", subject="Nightly job")
     file = world.memory_file(stored.memory_id)
@@ -332,7 +328,7 @@ def test_broken_front_matter_that_is_mended_counts_again(world: World) -> None:
     assert _problems(world) == []
 
 
-def test_a_copy_is_reported_noted_in_the_ledger_and_costs_no_words(world: World) -> None:
+def test_copied_file_is_reported_and_becomes_another_memory(world: World) -> None:
     with world.open() as memory:
         stored = memory.store("Tea is at four.", subject="Tea")
     file = world.memory_file(stored.memory_id)
@@ -351,7 +347,7 @@ def test_a_copy_is_reported_noted_in_the_ledger_and_costs_no_words(world: World)
     ]
 
 
-def test_a_file_moved_over_another_retires_the_one_below(world: World) -> None:
+def test_file_moved_over_another_retires_the_overwritten_memory(world: World) -> None:
     with world.open() as memory:
         first = memory.store("The north gate is red.", subject="North gate")
         second = memory.store("The south gate is tin.", subject="South gate")
@@ -364,14 +360,14 @@ def test_a_file_moved_over_another_retires_the_one_below(world: World) -> None:
         assert memory.get(second.memory_id).retired is not None
 
 
-def test_an_edit_while_nacre_rewrites_the_file_keeps_both_and_says_so(world: World) -> None:
+def test_edit_during_a_rewrite_keeps_both_versions(world: World) -> None:
     context = world.context()
     memory = _stored(context)
     file = world.vault / "global/fact/tide.md"
     leave_pending(context, [_with(memory, "High tide is at nine.")])
     _atomically(file, file.read_text().replace("eight", "seven"))
     scan(context)
-    assert context.problems == ["global/fact/tide.md: was edited meanwhile; both versions are kept"]
+    assert context.problems == ["global/fact/tide.md: was just edited; both versions are kept"]
     with world.open() as home:
         assert {item.content for item in home.list()} == {
             "High tide is at seven.",
@@ -380,7 +376,7 @@ def test_an_edit_while_nacre_rewrites_the_file_keeps_both_and_says_so(world: Wor
     assert "High tide is at seven." in file.read_text()
 
 
-def test_a_thousand_files_moved_at_once_are_a_thousand_memories_elsewhere(world: World) -> None:
+def test_thousand_moved_files_keep_their_ids(world: World) -> None:
     for number in range(1000):
         world.write(
             f"global/fact/shelf-{number}.md",
@@ -397,7 +393,7 @@ def test_a_thousand_files_moved_at_once_are_a_thousand_memories_elsewhere(world:
     assert _problems(world) == []
 
 
-def test_the_vector_of_an_edited_memory_is_that_of_its_new_words(world: World) -> None:
+def test_edited_memory_gets_a_new_vector(world: World) -> None:
     world.environ["NACRE_EMBEDDING_MODEL"] = "minilm"
     with world.open() as memory:
         stored = memory.store("The staging server is called heron.", subject="Staging server")
@@ -413,7 +409,7 @@ def test_the_vector_of_an_edited_memory_is_that_of_its_new_words(world: World) -
     assert world.embedder.embedded[-1].endswith("called stork.")
 
 
-def test_a_name_that_is_no_text_stops_nothing_and_is_reported(world: World) -> None:
+def test_invalid_utf8_file_name_is_reported_and_other_files_read(world: World) -> None:
     world.write("global/fact/tea.md", "Tea is at four.")
     folder = os.fsencode(world.vault / "global/fact")
     try:
@@ -432,7 +428,7 @@ def test_a_name_that_is_no_text_stops_nothing_and_is_reported(world: World) -> N
 
 
 @pytest.mark.parametrize("seconds", [-(2**40), 0, 2**33, 2**40])
-def test_a_file_from_another_age_is_read(world: World, seconds: int) -> None:
+def test_file_with_an_implausible_time_is_read(world: World, seconds: int) -> None:
     file = world.write("global/fact/tea.md", "Tea is at four.")
     try:
         os.utime(file, (seconds, seconds))
@@ -552,7 +548,7 @@ def test_invalid_memory_file_is_reported_each_time_and_reread(world: World, text
     assert not home.files.seen_now()[2]
 
 
-def test_database_keeps_nothing_of_an_invalid_file_with_secrets(
+def test_database_keeps_no_content_of_an_invalid_file(
     world: World,
 ) -> None:
     _stored(world.context())

@@ -41,13 +41,13 @@ def test_used_memory_gains_quality_and_unused_loses_a_little(known: World) -> No
     assert after[PAPER] == pytest.approx(0.48)
 
 
-def test_a_use_is_judged_once_however_often_the_session_ends(known: World) -> None:
+def test_use_is_judged_once_despite_repeated_session_ends(known: World) -> None:
     for _ in range(3):
         ended(known, talk(known, ASKED, USED, at=LATER))
     assert qualities(known)[DRAIN] == pytest.approx(0.6)
 
 
-def test_words_from_before_the_look_and_words_of_the_owner_say_nothing(known: World) -> None:
+def test_earlier_words_and_owners_words_do_not_count_as_use(known: World) -> None:
     ended(
         known,
         talk(
@@ -57,7 +57,7 @@ def test_words_from_before_the_look_and_words_of_the_owner_say_nothing(known: Wo
     assert qualities(known)[DRAIN] == NEUTRAL_QUALITY
 
 
-def test_a_session_in_which_nothing_was_looked_up_changes_nothing(known: World) -> None:
+def test_session_without_lookups_changes_no_quality(known: World) -> None:
     other = "claude-code:5e55-0002"
     ended(known, talk(known, ASKED, USED, session="5e55-0002", at=LATER), other)
     assert set(qualities(known).values()) == {NEUTRAL_QUALITY}

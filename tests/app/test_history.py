@@ -64,7 +64,7 @@ def is_clean(world: World) -> bool:
     return git(world, "status", "--porcelain") == ""
 
 
-def test_operations_become_commits_that_name_them_and_leave_git_status_clean(world: World) -> None:
+def test_operations_become_named_commits_and_leave_git_status_clean(world: World) -> None:
     store(world, "Tea is served at four.", "The lamp is green.")
     with world.open() as memory:
         memory.retire("Tea", reason="nobody came")
@@ -89,7 +89,7 @@ def test_second_operation_on_a_file_has_its_own_commit(world: World) -> None:
     assert [text.split()[-1] for text in texts] == ["green.", "blue.", "red."]
 
 
-def test_what_the_owner_staged_survives_and_other_files_are_committed_too(world: World) -> None:
+def test_commit_keeps_staged_files_and_includes_unignored_files(world: World) -> None:
     store(world, "The lamp is green.")
     commit(world)
     world.write("plan.txt", "staged by the owner\n")
@@ -104,7 +104,7 @@ def test_what_the_owner_staged_survives_and_other_files_are_committed_too(world:
     assert "diary" not in git(world, "ls-tree", "-r", "--name-only", "HEAD")
 
 
-def test_a_folder_of_memories_that_the_owner_ignores_is_never_committed(world: World) -> None:
+def test_ignored_memory_folder_is_never_committed(world: World) -> None:
     store(world, "The lamp is green.")
     commit(world)
     world.write(".gitignore", "projects/secret/\n")
@@ -151,7 +151,7 @@ def test_edit_with_a_secret_waits_until_fixed_or_allowed(world: World) -> None:
     assert is_clean(world)
 
 
-def test_a_vault_inside_another_repository_never_commits_there(world: World) -> None:
+def test_vault_inside_another_repository_never_commits_there(world: World) -> None:
     subprocess.run(["git", "init", "-q", str(world.user_home)], check=True)
     world.environ |= {
         "GIT_DIR": str(world.user_home / ".git"),
@@ -198,7 +198,7 @@ def test_repository_that_rejects_commits_is_reported_without_loss(
     assert git(world, "rev-parse", "HEAD~1") == before
 
 
-def test_git_lock_left_by_a_crash_delays_only_clean_status(world: World) -> None:
+def test_stale_git_lock_does_not_prevent_a_commit(world: World) -> None:
     store(world, "The lamp is green.")
     commit(world)
     lock = world.vault / ".git" / "index.lock"
@@ -213,7 +213,7 @@ def test_git_lock_left_by_a_crash_delays_only_clean_status(world: World) -> None
     assert is_clean(world)
 
 
-def test_without_git_everything_else_works_and_undo_too(world: World, tmp_path: Path) -> None:
+def test_memories_and_undo_work_without_git(world: World, tmp_path: Path) -> None:
     world.environ["PATH"] = str(tmp_path)
     (lamp,) = store(world, "The lamp is green.")
     world.clock.pass_days(1)
@@ -227,7 +227,7 @@ def test_without_git_everything_else_works_and_undo_too(world: World, tmp_path: 
         assert memory.get(lamp).content == "The lamp is green."
 
 
-def test_a_rebuilt_database_reads_operations_from_history(world: World) -> None:
+def test_rebuilt_database_reads_operations_from_history(world: World) -> None:
     (lamp,) = store(world, "The lamp is green.")
     world.clock.pass_days(1)
     with world.open() as memory:
@@ -305,9 +305,7 @@ def test_kill_during_a_commit_loses_and_repeats_nothing(world: World) -> None:
     assert world.context().journal.pending() == []
 
 
-def test_two_clones_that_a_plain_git_client_merges_tell_the_same_operations(
-    world: World, tmp_path: Path
-) -> None:
+def test_clones_merged_by_plain_git_log_the_same_operations(world: World, tmp_path: Path) -> None:
     (lamp, door) = store(world, "The lamp is green.", "The door is red.")
     commit(world)
     other = World(tmp_path / "other")
@@ -341,7 +339,7 @@ def test_two_clones_that_a_plain_git_client_merges_tell_the_same_operations(
         assert [one.content for one in memory.list()] == ["The lamp is green."]
 
 
-def test_a_repository_whose_making_was_cut_short_is_made_whole(world: World) -> None:
+def test_incomplete_repository_is_repaired(world: World) -> None:
     store(world, "The lamp is green.")
     (world.vault / ".git" / "refs").mkdir(parents=True)
     assert commit(world).operations == 1
@@ -350,7 +348,9 @@ def test_a_repository_whose_making_was_cut_short_is_made_whole(world: World) -> 
     assert is_clean(world)
 
 
-def test_two_committers_at_once_do_each_operation_once(world: World, processes: Processes) -> None:
+def test_concurrent_committers_commit_each_operation_once(
+    world: World, processes: Processes
+) -> None:
     store(world, *(f"Lamp number {number} is green." for number in range(30)))
     environ = {**os.environ, "HOME": str(world.user_home), "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-m", "nacre", "admin", "commit", "--json"]
@@ -367,7 +367,7 @@ def test_two_committers_at_once_do_each_operation_once(world: World, processes: 
     assert len(found) == len(set(found)) == 30
 
 
-def test_an_ingest_is_undone_and_does_not_come_back(world: World) -> None:
+def test_undone_ingest_is_not_learned_again(world: World) -> None:
     world.transcript(
         "s1",
         says(
@@ -412,7 +412,7 @@ def test_stale_git_index_is_updated_with_a_new_database(
     assert status.stdout == b""
 
 
-def test_undo_removes_its_own_lines_from_a_text_edited_since(
+def test_undo_removes_only_its_own_lines_from_edited_text(
     world: World,
 ) -> None:
     with world.open() as memory:

@@ -48,49 +48,47 @@ def given(world: World, folder: str | None = BILLING) -> str:
         return start.text + prompt.text
 
 
-def test_what_was_learned_in_no_project_waits_in_the_inbox(home: World) -> None:
+def test_memory_learned_outside_a_project_enters_the_inbox(home: World) -> None:
     assert waiting(home).content == CENTS
     assert home.memory_file(waiting(home).id).parent == home.vault / "inbox"
 
 
 @pytest.mark.parametrize("folder", [BILLING, None, "user home"])
-def test_what_waits_in_the_inbox_is_given_to_nobody_unasked(
-    home: World, folder: str | None
-) -> None:
+def test_inbox_memories_are_not_shown_in_context(home: World, folder: str | None) -> None:
     where = str(home.user_home) if folder == "user home" else folder
     assert "cents" not in given(home, where)
 
 
-def test_how_the_owner_works_holds_everywhere_wherever_it_was_said(home: World) -> None:
+def test_owners_preference_from_any_folder_is_global(home: World) -> None:
     assert RULE in given(home)
 
 
-def test_who_searches_finds_what_waits_in_the_inbox(home: World) -> None:
+def test_recall_finds_inbox_memories(home: World) -> None:
     with home.open() as memory:
         assert [hit.memory.content for hit in memory.recall(ASKED).hits] == [CENTS]
 
 
-def test_what_waits_in_the_inbox_waits_after_a_rebuild_as_well(home: World) -> None:
+def test_rebuild_keeps_inbox_memories_in_the_inbox(home: World) -> None:
     before = waiting(home)
     home.rebuild()
     assert waiting(home) == before
     assert "cents" not in given(home)
 
 
-def test_what_is_given_a_project_holds_there(home: World) -> None:
+def test_inbox_memory_assigned_to_a_project_is_shown_there(home: World) -> None:
     with home.open() as memory:
         memory.edit(waiting(home).id, project="acme-billing")
     assert CENTS in given(home)
 
 
-def test_what_is_said_to_belong_to_no_project_holds_everywhere(home: World) -> None:
+def test_inbox_memory_assigned_to_no_project_becomes_global(home: World) -> None:
     with home.open() as memory:
         memory.edit(waiting(home).id, project=None)
     assert CENTS in given(home)
 
 
 @pytest.mark.parametrize("target", ["projects/acme-billing/decision", "global/decision"])
-def test_a_file_that_is_moved_out_of_the_inbox_holds_there(home: World, target: str) -> None:
+def test_file_moved_out_of_the_inbox_becomes_active_there(home: World, target: str) -> None:
     file = home.memory_file(waiting(home).id)
     folder = home.vault / target
     folder.mkdir(parents=True, exist_ok=True)
@@ -98,7 +96,7 @@ def test_a_file_that_is_moved_out_of_the_inbox_holds_there(home: World, target: 
     assert CENTS in given(home)
 
 
-def test_inbox_item_is_settled_by_writing_a_project_into_it(home: World) -> None:
+def test_writing_a_project_into_an_inbox_file_moves_the_file(home: World) -> None:
     memory_id = waiting(home).id
     file = home.memory_file(memory_id)
     file.write_text(file.read_text().replace("\nkind:", "\nproject: acme-billing\nkind:", 1))
@@ -106,14 +104,14 @@ def test_inbox_item_is_settled_by_writing_a_project_into_it(home: World) -> None
     assert home.memory_file(memory_id).parent == home.vault / "projects/acme-billing/decision"
 
 
-def test_what_a_person_stores_in_the_same_words_holds_everywhere(home: World) -> None:
+def test_storing_an_inbox_memory_again_makes_the_memory_global(home: World) -> None:
     with home.open() as memory:
         memory.store(CENTS)
         assert [item.content for item in memory.list() if item.content == CENTS] == [CENTS]
     assert CENTS in given(home)
 
 
-def test_what_waits_in_the_inbox_ends_nothing_that_holds(world: World) -> None:
+def test_inbox_memory_supersedes_nothing(world: World) -> None:
     world.environ["NACRE_EMBEDDING_MODEL"] = "none"
     with world.open() as memory:
         memory.store("We use MySQL for the ledger.", kind="decision")

@@ -19,7 +19,7 @@ from nacre.values.session import Session, Speaker, Turn
 from tests.app.conftest import WordEmbedder, World, says
 
 
-def test_what_discovery_finds_is_searchable_by_the_ids_the_tool_uses(world: World) -> None:
+def test_discovered_session_is_searchable_by_its_tools_ids(world: World) -> None:
     world.transcript(
         "s1",
         says("user", "Why does the invoice total differ by one cent?", uuid="u1"),
@@ -38,7 +38,7 @@ def test_what_discovery_finds_is_searchable_by_the_ids_the_tool_uses(world: Worl
     assert hit.turn.speaker is Speaker.AGENT
 
 
-def test_a_second_ingest_reads_only_what_is_new(world: World) -> None:
+def test_second_ingest_reads_only_new_turns(world: World) -> None:
     world.transcript("s1", says("user", "First question about the parser.", uuid="u1"))
     with world.open() as memory:
         memory.ingest()
@@ -51,7 +51,7 @@ def test_a_second_ingest_reads_only_what_is_new(world: World) -> None:
         ] == ["u2"]
 
 
-def test_a_message_that_still_grows_is_one_turn_in_its_old_place(world: World) -> None:
+def test_growing_message_stays_one_turn_in_its_place(world: World) -> None:
     first = says("assistant", "Let me look at the lexer.", uuid="a1")
     world.transcript("s1", says("user", "Fix the lexer please.", uuid="u1"), first)
     with world.open() as memory:
@@ -69,7 +69,7 @@ def test_a_message_that_still_grows_is_one_turn_in_its_old_place(world: World) -
     ]
 
 
-def test_a_resumed_session_that_repeats_old_records_says_them_once(world: World) -> None:
+def test_resumed_session_stores_repeated_records_once(world: World) -> None:
     first, second = "0b6f6f3e-0000-4000-8000-000000000001", "0b6f6f3e-0000-4000-8000-000000000002"
     old = [
         says("user", "We talked about caching.", uuid=first),
@@ -86,7 +86,7 @@ def test_a_resumed_session_that_repeats_old_records_says_them_once(world: World)
     assert sorted(found) == [first, second, "u2"]
 
 
-def test_a_torn_last_line_waits_for_its_end(world: World) -> None:
+def test_incomplete_last_line_is_read_when_complete(world: World) -> None:
     path = world.transcript("s1", says("user", "The first line is whole.", uuid="u1"))
     line = json.dumps(says("user", "The second line is torn.", uuid="u2"))
     with path.open("a") as file:
@@ -99,7 +99,7 @@ def test_a_torn_last_line_waits_for_its_end(world: World) -> None:
         assert (report.turns, report.corrupt) == (1, 0)
 
 
-def test_one_bad_file_never_stops_the_others(world: World) -> None:
+def test_invalid_file_does_not_stop_other_files(world: World) -> None:
     world.transcript("good", says("user", "The good file talks about turtles.", uuid="u1"))
     folder = world.user_home / ".claude/projects/-work-acme"
     (folder / "empty.jsonl").write_bytes(b"")
@@ -127,12 +127,12 @@ def test_unknown_records_and_corrupt_lines_are_counted_and_shown(world: World) -
     assert report.corrupt == 1
 
 
-def test_a_named_path_that_does_not_exist_is_an_error(world: World) -> None:
+def test_ingest_of_a_missing_path_fails(world: World) -> None:
     with world.open() as memory, pytest.raises(NotFoundError, match="no file or folder"):
         memory.ingest(world.user_home / "nowhere")
 
 
-def test_no_secret_reaches_the_home_from_a_transcript(world: World) -> None:
+def test_secrets_of_a_transcript_never_reach_the_home(world: World) -> None:
     token = "ghp_" + "Zx9" * 12
     call = says("assistant", f"I will use {token} for that.", uuid="a1")
     call["message"]["content"].append(
@@ -160,7 +160,7 @@ def test_no_secret_reaches_the_home_from_a_transcript(world: World) -> None:
     assert all(token not in text for text in world.embedder.embedded)
 
 
-def test_evidence_in_a_long_message_is_the_relevant_part(world: World) -> None:
+def test_evidence_of_a_long_message_is_the_relevant_excerpt(world: World) -> None:
     rule = "we never deploy the gateway of the harbour before the tide turns"
     before = " ".join(
         f"The gateway of harbour {at} is one, and we deploy it as the others." for at in range(12)
@@ -173,7 +173,7 @@ def test_evidence_in_a_long_message_is_the_relevant_part(world: World) -> None:
     assert rule in shown.excerpt
 
 
-def test_what_the_owner_states_plainly_becomes_a_memory_with_its_evidence(world: World) -> None:
+def test_owners_plain_statement_becomes_a_memory_with_evidence(world: World) -> None:
     world.transcript(
         "s1",
         says("user", "Remember that the staging cluster is rebuilt every Sunday night.", uuid="u1"),
@@ -189,7 +189,7 @@ def test_what_the_owner_states_plainly_becomes_a_memory_with_its_evidence(world:
     assert [(item.turn_id, item.speaker) for item in hit.evidence] == [("u1", Speaker.OWNER)]
 
 
-def test_the_same_words_in_two_sessions_are_one_memory(world: World) -> None:
+def test_same_statement_in_two_sessions_becomes_one_memory(world: World) -> None:
     for number in (1, 2):
         world.transcript(
             f"s{number}",
@@ -206,7 +206,7 @@ def test_the_same_words_in_two_sessions_are_one_memory(world: World) -> None:
         assert memory.list()[0].kind is Kind.PREFERENCE
 
 
-def test_nothing_is_learned_from_sub_agents_summaries_and_injected_context(world: World) -> None:
+def test_sub_agents_summaries_and_injected_context_teach_nothing(world: World) -> None:
     statement = "Remember that the moon base uses decimal time everywhere."
     world.transcript("s1", says("user", statement, uuid="u1", isSidechain=True, agentId="abc"))
     world.transcript(
@@ -230,7 +230,7 @@ def test_nothing_is_learned_from_sub_agents_summaries_and_injected_context(world
         ]
 
 
-def test_vectors_follow_and_an_interruption_loses_nothing(world: World) -> None:
+def test_interrupted_embedding_continues_with_the_next_ingest(world: World) -> None:
     world.transcript(
         "s1",
         *[says("user", f"Question number {n} about topic {n}.", uuid=f"u{n}") for n in range(300)],
@@ -260,7 +260,7 @@ def test_vectors_follow_and_an_interruption_loses_nothing(world: World) -> None:
         assert len(world.embedder.embedded) < 300
 
 
-def test_a_text_said_twice_is_embedded_once(world: World) -> None:
+def test_repeated_text_is_embedded_once(world: World) -> None:
     world.transcript(
         "s1", *[says("user", "Please run the whole test suite.", uuid=f"u{n}") for n in range(5)]
     )
@@ -282,7 +282,7 @@ def test_vectors_of_two_models_are_never_mixed(world: World) -> None:
         assert memory.search_sessions("kettle").degraded == ()
 
 
-def test_long_turns_are_found_by_their_middle(world: World) -> None:
+def test_long_turns_are_found_by_text_in_their_middle(world: World) -> None:
     filler = "We walked through the meadow and looked at the sky. " * 60
     long = filler + "The flux capacitor needs twelve volts. " + filler
     world.transcript(
@@ -310,9 +310,7 @@ def test_long_turns_are_found_by_their_middle(world: World) -> None:
         (".pi/agent/sessions/--work-x--/2026-11-18_5e55.jsonl", "openclaw"),
     ],
 )
-def test_transcripts_are_found_where_their_tools_keep_them(
-    world: World, place: str, tool: str
-) -> None:
+def test_transcripts_are_found_in_each_tools_folder(world: World, place: str, tool: str) -> None:
     stamp = "2026-11-18T09:00:00.000Z"
     records = {
         "claude-code": [says("user", "The lantern hangs by the door.", uuid="u1")],
@@ -357,7 +355,7 @@ def command(text: str, *, uuid: str = "a1") -> dict[str, object]:
 
 
 @pytest.mark.parametrize("shown", [4, 15, 30])
-def test_secret_at_the_cut_of_a_command_leaves_no_fragment(world: World, shown: int) -> None:
+def test_secret_in_a_truncated_command_leaves_no_fragment(world: World, shown: int) -> None:
     token = "ghp_" + "Zx9" * 12
     world.transcript(
         "s1",
@@ -374,7 +372,7 @@ def test_secret_at_the_cut_of_a_command_leaves_no_fragment(world: World, shown: 
 
 
 @pytest.mark.parametrize("shown", [4, 15, 30])
-def test_secret_at_the_cut_of_an_error_leaves_no_fragment(world: World, shown: int) -> None:
+def test_secret_in_a_truncated_error_leaves_no_fragment(world: World, shown: int) -> None:
     token = "ghp_" + "Zx9" * 12
     said = "x" * (192 - shown) + " " + token
     result = says("user", "", uuid="u2")
@@ -390,7 +388,7 @@ def test_secret_at_the_cut_of_an_error_leaves_no_fragment(world: World, shown: i
     assert len(str(calls[0].outcome)) <= reading.OUTCOME_CHARACTERS
 
 
-def test_no_secret_stays_in_the_name_of_an_author(world: World) -> None:
+def test_secret_in_an_author_name_is_redacted(world: World) -> None:
     token = "ghp_" + "Zx9" * 12
     talk = world.user_home / "talk.jsonl"
     lines = [
@@ -415,7 +413,7 @@ def test_no_secret_stays_in_the_name_of_an_author(world: World) -> None:
         "\u00b2",
     ],
 )
-def test_a_time_outside_the_calendar_is_no_time(world: World, stamp: object) -> None:
+def test_time_outside_the_calendar_is_ignored(world: World, stamp: object) -> None:
     talk = world.user_home / "talk.jsonl"
     lines = [
         {"role": "user", "content": "The pump runs dry.", "timestamp": stamp},
@@ -429,7 +427,7 @@ def test_a_time_outside_the_calendar_is_no_time(world: World, stamp: object) -> 
         assert memory.search_sessions("pump").turns[0].turn.time is None
 
 
-def test_notes_and_talks_with_a_date_outside_the_calendar_are_read(world: World) -> None:
+def test_notes_and_talks_with_impossible_dates_are_read(world: World) -> None:
     note = world.user_home / "note.md"
     note.write_text("---\ndate: 0001-01-01T00:00:00+14:00\n---\n# Pump\n\nIt runs dry.\n")
     talk = world.user_home / "9999-12-31 23_59 talk.md"
@@ -443,7 +441,7 @@ def test_notes_and_talks_with_a_date_outside_the_calendar_are_read(world: World)
     assert (report.files, report.problems) == (2, ())
 
 
-def test_what_a_failing_adapter_says_is_told_without_secrets(
+def test_adapter_error_is_reported_without_secrets(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     token = "ghp_" + "Zx9" * 12
@@ -471,7 +469,7 @@ def test_what_a_failing_adapter_says_is_told_without_secrets(
         (None, None),
     ],
 )
-def test_what_anybodys_adapter_yields_costs_its_own_file_at_most(
+def test_invalid_adapter_output_affects_only_its_own_file(
     world: World, monkeypatch: pytest.MonkeyPatch, turn: Turn | None, said: list[str] | None
 ) -> None:
     def parse(_: object) -> Iterator[Any]:
@@ -516,7 +514,7 @@ def test_overlong_line_is_counted_and_others_are_read(
         assert memory.ingest().turns == 1
 
 
-def test_an_interrupted_ingest_leaves_later_commits_as_durable_as_ever(
+def test_interrupted_ingest_keeps_later_commits_durable(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupt(*_: object, **__: object) -> None:
@@ -530,7 +528,7 @@ def test_an_interrupted_ingest_leaves_later_commits_as_durable_as_ever(
     assert context.database.rows("PRAGMA synchronous") == [(2,)]
 
 
-def test_ingest_counts_the_recalls_since_the_last_one(world: World) -> None:
+def test_ingest_counts_pending_recalls(world: World) -> None:
     with world.open() as memory:
         memory.store("We deploy on Fridays.")
         memory.recall("when do we deploy?")
@@ -539,7 +537,7 @@ def test_ingest_counts_the_recalls_since_the_last_one(world: World) -> None:
         assert not (world.home / "usage.jsonl").exists()
 
 
-def test_an_edited_note_holds_only_what_it_says_now(world: World) -> None:
+def test_edited_note_contains_only_its_current_sections(world: World) -> None:
     note = world.user_home / "notes.md"
     note.write_text(
         "# Pump\n\nThe pump needs oil.\n\n# Gate\n\nThe gate squeaks.\n\n# Roof\n\nThe roof leaks.\n"
@@ -564,7 +562,7 @@ def test_an_edited_note_holds_only_what_it_says_now(world: World) -> None:
     assert sorted(told()) == ["The gate squeaks.", "The pump needs water."]
 
 
-def test_a_talk_whose_first_words_were_mended_is_one_session(world: World) -> None:
+def test_corrected_first_words_keep_a_talk_one_session(world: World) -> None:
     talk = world.user_home / "talk.md"
     lines = [
         "[00:01] Ann: We meat on Monday.",
@@ -582,7 +580,7 @@ def test_a_talk_whose_first_words_were_mended_is_one_session(world: World) -> No
     ] == [("plaud", 3)]
 
 
-def test_what_is_added_to_a_talk_that_was_shortened_is_learned_from(world: World) -> None:
+def test_text_added_to_a_shortened_talk_is_learned(world: World) -> None:
     talk = world.user_home / "2026-11-18 talk.md"
     lines = [f"[00:0{n}] {'Ann' if n % 2 else 'Bo'}: Word {n}." for n in range(1, 7)]
     talk.write_text("\n".join(lines))
@@ -599,7 +597,7 @@ def test_what_is_added_to_a_talk_that_was_shortened_is_learned_from(world: World
     assert (report.turns, len(report.memories)) == (1, 1)
 
 
-def test_ids_that_are_no_uuids_belong_to_their_session(world: World) -> None:
+def test_non_uuid_turn_ids_are_unique_per_session(world: World) -> None:
     for number in (1, 2):
         world.transcript(
             f"s{number}",
@@ -615,7 +613,7 @@ def test_ids_that_are_no_uuids_belong_to_their_session(world: World) -> None:
         assert len(memory.search_sessions("parrot").turns) == 2
 
 
-def test_a_note_teaches_what_it_states_under_its_headings(world: World) -> None:
+def test_note_statements_under_headings_are_learned(world: World) -> None:
     note = world.user_home / "notes" / "mill.md"
     note.parent.mkdir()
     note.write_text(

@@ -78,7 +78,7 @@ def two(world: World) -> World:
         ),
     ],
 )
-def test_projects_with_the_same_folders_join_the_larger_one(
+def test_smaller_project_with_the_same_folders_joins_the_larger(
     two: World, mill: dict[str, object], grinder: dict[str, object], why: str
 ) -> None:
     page(two, "mill", **mill)
@@ -88,7 +88,7 @@ def test_projects_with_the_same_folders_join_the_larger_one(
     assert why in step.why
 
 
-def test_a_worktree_is_of_the_project_of_its_repository(two: World, tmp_path: Path) -> None:
+def test_worktree_project_joins_the_project_of_its_repository(two: World, tmp_path: Path) -> None:
     mill, tree = tmp_path / "mill", tmp_path / "trees" / "grinder"
     mill.mkdir()
     git(mill, "init", "-q")
@@ -118,7 +118,7 @@ def test_a_worktree_is_of_the_project_of_its_repository(two: World, tmp_path: Pa
         ({"remotes": [MILL]}, {"remotes": [MILL], "dreams": "no"}),
     ],
 )
-def test_projects_without_shared_parts_or_with_other_remotes_stay_apart(
+def test_projects_without_shared_evidence_stay_apart(
     two: World, mill: dict[str, object], grinder: dict[str, object]
 ) -> None:
     page(two, "mill", **mill)
@@ -126,7 +126,7 @@ def test_projects_without_shared_parts_or_with_other_remotes_stay_apart(
     assert joins(planned(two)) == []
 
 
-def test_names_that_are_alike_are_no_evidence(two: World) -> None:
+def test_similar_names_are_not_evidence(two: World) -> None:
     for slug in ("mill-old", "mills", "mill-2", "the-mill", "mil"):
         kept(two, f"A word about {slug}.", project=slug)
         page(two, slug, roots=[f"/code/{slug}"])
@@ -152,7 +152,7 @@ def test_dream_joins_projects_in_one_operation_with_diary(two: World) -> None:
     assert projects(two) == {"mill", "grinder"}
 
 
-def test_what_was_joined_and_taken_back_is_left_alone(two: World) -> None:
+def test_undone_join_is_not_repeated(two: World) -> None:
     page(two, "mill", remotes=[MILL])
     page(two, "grinder", remotes=[MILL])
     undo(two.context(), dreamt(two).operation)
@@ -161,7 +161,7 @@ def test_what_was_joined_and_taken_back_is_left_alone(two: World) -> None:
     assert joins(planned(two)) == []
 
 
-def test_what_another_machine_still_files_under_the_former_name_follows(two: World) -> None:
+def test_late_file_under_the_former_name_is_joined_again(two: World) -> None:
     page(two, "mill", remotes=[MILL])
     page(two, "grinder", remotes=[MILL])
     dreamt(two)
@@ -179,7 +179,7 @@ def test_what_another_machine_still_files_under_the_former_name_follows(two: Wor
     assert projects(two) == {"mill"}
 
 
-def test_a_page_that_was_edited_since_the_plan_is_left_and_told(two: World) -> None:
+def test_join_is_skipped_if_a_page_changed_after_planning(two: World) -> None:
     page(two, "mill", remotes=[MILL])
     grinder = page(two, "grinder", remotes=[MILL])
     found = planned(two)
@@ -192,7 +192,7 @@ def test_a_page_that_was_edited_since_the_plan_is_left_and_told(two: World) -> N
     assert left[1] == "there is no longer any evidence that they are one project"
 
 
-def test_one_dream_joins_one_project_and_the_next_one_the_next(two: World) -> None:
+def test_dream_joins_one_project_per_run(two: World) -> None:
     kept(two, "The third wheel is spare.", project="wheel")
     for slug in ("mill", "grinder", "wheel"):
         page(two, slug, remotes=[MILL])
@@ -202,7 +202,7 @@ def test_one_dream_joins_one_project_and_the_next_one_the_next(two: World) -> No
     assert projects(two) == {"mill"}
 
 
-def test_memories_of_a_joined_project_wait_for_the_next_dream(two: World) -> None:
+def test_next_dream_merges_the_memories_of_a_joined_project(two: World) -> None:
     page(two, "mill", remotes=[MILL])
     page(two, "grinder", remotes=[MILL])
     for words in ("The wheel turns left.", "The weir is low."):
@@ -214,7 +214,7 @@ def test_memories_of_a_joined_project_wait_for_the_next_dream(two: World) -> Non
     assert [step.action for step in planned(two).steps] == [DreamAction.MERGE]
 
 
-def test_a_dream_of_one_project_joins_it_and_no_others(two: World) -> None:
+def test_dream_of_one_project_joins_no_other_projects(two: World) -> None:
     page(two, "mill", remotes=[MILL])
     page(two, "grinder", remotes=[MILL])
     kept(two, "The farm has a pond.", project="farm")
@@ -222,7 +222,7 @@ def test_a_dream_of_one_project_joins_it_and_no_others(two: World) -> None:
     assert len(joins(planned(two, "mill"))) == 1
 
 
-def test_what_is_kept_from_writers_is_not_joined_to_what_is_not(two: World) -> None:
+def test_excluded_project_is_not_joined_with_an_included_project(two: World) -> None:
     page(two, "mill", remotes=[MILL])
     page(two, "grinder", remotes=[MILL])
     two.environ["NACRE_WRITER_EXCLUDE_PROJECTS"] = '["grinder"]'

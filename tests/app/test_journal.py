@@ -39,7 +39,7 @@ def journal(context: Home) -> dict[str, list[Intent]]:
     return {f"{action}: {subject}": context.journal.written_by(op) for op, action, subject in rows}
 
 
-def test_a_bulk_of_memories_is_one_operation_with_one_line(world: World) -> None:
+def test_ingest_of_several_memories_is_one_ledger_line(world: World) -> None:
     world.transcript(
         "s1",
         says(
@@ -56,7 +56,7 @@ def test_a_bulk_of_memories_is_one_operation_with_one_line(world: World) -> None
     assert [sorted(line["memories"]) for line in lines] == [sorted(learned)]
 
 
-def test_a_store_that_replaces_is_one_operation_with_both_files_whole(world: World) -> None:
+def test_superseding_store_is_one_operation_with_both_documents(world: World) -> None:
     with world.open() as memory:
         memory.store("The ledger stores its rows in MongoDB")
         memory.store("We moved the ledger from MongoDB to PostgreSQL")
@@ -71,7 +71,7 @@ def test_a_store_that_replaces_is_one_operation_with_both_files_whole(world: Wor
         assert (world.vault / one.path).read_text(encoding="utf-8") == one.document
 
 
-def test_manual_edits_and_deletions_are_one_edit_and_one_removal(
+def test_manual_edits_and_deletions_become_separate_operations(
     world: World,
 ) -> None:
     with world.open() as memory:
@@ -97,7 +97,7 @@ def test_manual_edits_and_deletions_are_one_edit_and_one_removal(
     assert len(journal(context)) == 4
 
 
-def test_edit_with_a_secret_waits_outside_the_database(world: World) -> None:
+def test_edit_with_a_secret_is_withheld_from_the_database(world: World) -> None:
     with world.open() as memory:
         stored = memory.store("The gate is green.", subject="Gate")
     world.write("global/fact/roof.md", "The roof is flat.\n")
@@ -119,7 +119,7 @@ def test_edit_with_a_secret_waits_outside_the_database(world: World) -> None:
     assert all(one.document for written in journal(context).values() for one in written)
 
 
-def test_an_operation_that_a_crash_cut_short_is_closed_with_its_line(world: World) -> None:
+def test_operation_interrupted_by_a_crash_gets_its_ledger_line(world: World) -> None:
 
     context = world.context()
     try:
@@ -134,14 +134,14 @@ def test_an_operation_that_a_crash_cut_short_is_closed_with_its_line(world: Worl
     assert [line["action"] for line in ledger(world)] == ["note"]
 
 
-def test_ledger_contains_an_edit_when_it_returns(world: World) -> None:
+def test_ledger_contains_an_edit_when_the_call_returns(world: World) -> None:
     with world.open() as memory:
         stored = memory.store("The gate is green.", subject="Gate")
         memory.edit(stored.memory_id, content="The gate is blue.")
     assert [line["action"] for line in ledger(world)] == ["store", "update"]
 
 
-def test_a_change_within_a_change_is_an_operation_of_its_own(world: World) -> None:
+def test_nested_change_is_a_separate_operation(world: World) -> None:
     context = world.context()
     with context.change("outer") as outer:
         with context.change("inner") as inner:
@@ -207,7 +207,7 @@ def test_ledger_is_read_incrementally_and_fully_after_a_merge(world: World) -> N
     assert (world.vault / "ledger.jsonl").read_text() == "four\none\ntwo\nthree\nfive\nsix\n"
 
 
-def test_without_git_the_journal_keeps_the_last_operations_only(world: World) -> None:
+def test_journal_without_git_keeps_only_the_latest_operations(world: World) -> None:
     world.environ["NACRE_GIT_ENABLED"] = "false"
     context = world.context()
     leave_pending(context, [a_memory(0, "The lamp is green.")])
@@ -224,7 +224,7 @@ def test_without_git_the_journal_keeps_the_last_operations_only(world: World) ->
 @pytest.mark.filterwarnings(
     "ignore:subprocess .* is still running", "ignore::pytest.PytestUnraisableExceptionWarning"
 )
-def test_background_commit_uses_the_right_home_whatever_the_environment(
+def test_background_commit_uses_its_home_despite_the_environment(
     world: World, tmp_path: Path
 ) -> None:
     modules = str(Path(nacre.__file__).parent.parent)

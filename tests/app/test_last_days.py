@@ -16,7 +16,7 @@ def told(world: World, *parts: Part) -> list[str]:
     return [item.text.partition(" (")[0] for item in block.items]
 
 
-def test_what_is_open_comes_first_what_was_promised_longest_ago_before_all(world: World) -> None:
+def test_digest_lists_oldest_todos_first_then_decisions_and_facts(world: World) -> None:
     kept(world, "Oil the door of the extractor.", days=2, kind=Kind.TODO, project=None)
     kept(world, "Mend the gate of the yard.", days=300, kind=Kind.TODO, project=None)
     kept(world, "The honey is sold by weight.", days=1, kind=Kind.DECISION, project=None)
@@ -30,7 +30,7 @@ def test_what_is_open_comes_first_what_was_promised_longest_ago_before_all(world
     ]
 
 
-def test_untrusted_expired_and_other_projects_memories_are_left_out(
+def test_digest_omits_untrusted_proposed_inbox_and_other_projects_memories(
     world: World,
 ) -> None:
     kept(world, "The page says that honey cures colds.", trust=Trust.UNTRUSTED, project=None)

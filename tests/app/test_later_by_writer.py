@@ -127,7 +127,7 @@ def test_model_words_without_a_speaker_are_not_shown(
     assert told_beside(world) == f"{MOVED} (an agent, {world.clock() - timedelta(days=2):%Y-%m-%d})"
 
 
-def test_agents_words_are_not_shown_beside_the_owners_rule(world: World, writer: Writer) -> None:
+def test_agents_words_are_not_quoted_against_the_owners_rule(world: World, writer: Writer) -> None:
     kept(world, BRANCH, days=20, kind=Kind.PREFERENCE, importance=8, project=PROJECT)
     heard(world, "moved", MOVED)
     assert (
@@ -143,7 +143,7 @@ def test_agents_words_are_attributed_to_the_agent(world: World, writer: Writer) 
     assert told_beside(world) == f"{ASKED} (you, {world.clock() - timedelta(days=2):%Y-%m-%d})"
 
 
-def test_a_memory_is_held_against_what_was_said_since_it_was_last(
+def test_memory_is_compared_only_with_later_statements(
     world: World, writer: Writer, branch: Memory
 ) -> None:
     writer.clause = ""
@@ -156,7 +156,7 @@ def test_a_memory_is_held_against_what_was_said_since_it_was_last(
     assert MOVED not in second
 
 
-def test_sessions_of_a_day_are_compared_once_per_day(world: World, writer: Writer) -> None:
+def test_sessions_of_a_day_are_compared_once(world: World, writer: Writer) -> None:
     for number in range(25):
         kept(world, f"{BRANCH} Its number is {number}.", days=20 + number, project=PROJECT)
     heard(world, "moved", MOVED, days=2)
@@ -184,7 +184,7 @@ def test_sessions_of_a_day_are_compared_once_per_day(world: World, writer: Write
 @pytest.mark.parametrize(
     "meant", [{"sessions": ("claude-code:moved",)}, {"match": "hive/checkpoints/v1"}]
 )
-def test_forgotten_words_are_in_no_doubt_and_no_trace(
+def test_forgotten_words_are_removed_from_doubts_and_traces(
     world: World, writer: Writer, branch: Memory, meant: dict[str, Any]
 ) -> None:
     heard(world, "moved", MOVED)
@@ -216,7 +216,7 @@ def test_doubt_stays_until_reviewed_and_later_findings_are_new(
 
 
 @pytest.mark.parametrize("content", [None, "The checkpoints of a session lie on another branch."])
-def test_undo_of_a_review_restores_its_doubt_and_words(
+def test_undo_of_a_review_restores_its_doubt_and_text(
     world: World, writer: Writer, branch: Memory, content: str | None
 ) -> None:
     heard(world, "moved", MOVED)
@@ -230,7 +230,7 @@ def test_undo_of_a_review_restores_its_doubt_and_words(
     assert (told_beside(world) or "").startswith(NOW)
 
 
-def test_unrelated_undo_restores_no_doubt_but_undone_retirement_does(
+def test_undo_of_a_retirement_restores_the_doubt(
     world: World, writer: Writer, branch: Memory
 ) -> None:
     with world.open() as memory:
@@ -251,9 +251,7 @@ def test_unrelated_undo_restores_no_doubt_but_undone_retirement_does(
     assert not doubted(world)
 
 
-def test_a_rebuild_has_nothing_held_twice_against_the_same_talk(
-    world: World, writer: Writer, branch: Memory
-) -> None:
+def test_rebuild_does_not_repeat_comparisons(world: World, writer: Writer, branch: Memory) -> None:
     writer.clause = ""
     heard(world, "moved", MOVED)
     world.rebuild()
@@ -266,7 +264,7 @@ def test_a_rebuild_has_nothing_held_twice_against_the_same_talk(
 @pytest.mark.parametrize(
     ("setting", "value"), [("MODELS_BACKGROUND", "false"), ("WRITER_PAUSED", "true")]
 )
-def test_nothing_is_held_against_anything_where_the_writer_may_not_work(
+def test_paused_or_forbidden_writer_compares_nothing(
     world: World, writer: Writer, branch: Memory, setting: str, value: str
 ) -> None:
     world.environ[f"NACRE_{setting}"] = value
@@ -279,7 +277,7 @@ def away(_: Prompt) -> list[dict[str, Any]]:
     raise ModelUnavailableError("it is away just now", retry=True)
 
 
-def test_unasked_comparison_runs_with_the_next_session_that_day(
+def test_failed_comparison_is_retried_with_the_next_session(
     world: World, writer: Writer, branch: Memory
 ) -> None:
     writer.shown = "called"
@@ -303,7 +301,7 @@ def test_unproven_doubt_is_dropped(world: World, branch: Memory, clause: str, sh
 
 
 @pytest.mark.parametrize("clause", ["never pushes it", "lie on the branch", "hive/sessions"])
-def test_copied_clause_may_have_any_length(world: World, branch: Memory, clause: str) -> None:
+def test_quoted_clause_can_have_any_length(world: World, branch: Memory, clause: str) -> None:
     world.model = Writer(clause=clause)
     assert heard(world, "moved", MOVED).doubted == 1
 
@@ -320,7 +318,7 @@ def test_outside_content_and_single_events_are_not_compared(world: World, writer
     [("EXCLUDE_TOOLS", '["claude-code"]'), ("EXCLUDE_PROJECTS", '["acme-*"]')],
     ids=["a tool", "a project"],
 )
-def test_writer_sees_nothing_of_excluded_sessions(
+def test_excluded_sessions_are_not_sent_to_the_writer(
     world: World, writer: Writer, branch: Memory, setting: str, value: str
 ) -> None:
     world.environ[f"NACRE_WRITER_{setting}"] = value
@@ -328,7 +326,7 @@ def test_writer_sees_nothing_of_excluded_sessions(
     assert not writer.later
 
 
-def test_local_models_words_are_shown_to_no_other_model(
+def test_local_models_text_is_not_sent_to_other_models(
     world: World, writer: Writer, branch: Memory
 ) -> None:
     heard(world, "local", MOVED, model="qwen3:8b")
@@ -338,7 +336,7 @@ def test_local_models_words_are_shown_to_no_other_model(
     assert MOVED not in asked.text
 
 
-def test_the_estimate_counts_what_holding_memories_against_later_talk_takes(
+def test_estimate_includes_comparison_with_later_sessions(
     world: World, writer: Writer, branch: Memory
 ) -> None:
     world.environ["NACRE_EXTRACTION_ENABLED"] = "false"
@@ -356,7 +354,7 @@ def test_the_estimate_counts_what_holding_memories_against_later_talk_takes(
     assert two_days.tokens - same_day.tokens > 12_000
 
 
-def test_evidence_below_a_memory_doubts_a_neighbour_once(
+def test_evidence_for_a_similar_memory_doubts_its_neighbour_once(
     world: World, writer: Writer, branch: Memory
 ) -> None:
     kept(world, f"{BRANCH} So it is with checkpoints of agents.", days=30, project=PROJECT)
@@ -368,7 +366,7 @@ def test_evidence_below_a_memory_doubts_a_neighbour_once(
     assert doubted(world) == [(BRANCH, Reason.STALE)]
 
 
-def test_what_was_said_in_another_project_shows_nothing(world: World, writer: Writer) -> None:
+def test_statement_in_another_project_raises_no_doubt(world: World, writer: Writer) -> None:
     kept(world, BRANCH, days=20, project="acme-other")
     kept(world, f"{BRANCH} So it is with checkpoints of agents.", days=30, project=PROJECT)
     at = f"{world.clock() - timedelta(days=2):%Y-%m-%dT%H:%M:%S.000Z}"
@@ -386,7 +384,7 @@ def test_what_was_said_in_another_project_shows_nothing(world: World, writer: Wr
     assert not doubted(world)
 
 
-def test_what_overtook_one_memory_is_asked_of_those_that_say_the_like(
+def test_evidence_against_a_memory_is_checked_for_similar_memories(
     world: World, writer: Writer
 ) -> None:
     for number in range(20):

@@ -24,7 +24,7 @@ def learned(world: World, path: Path) -> list[str]:
         context.database.close()
 
 
-def test_what_is_stated_plainly_is_found_without_an_embedder(world: World) -> None:
+def test_plain_statement_is_learned_without_an_embedder(world: World) -> None:
     path = world.transcript(
         "s1",
         says("user", "Where is the log?", uuid="u1"),
@@ -35,9 +35,7 @@ def test_what_is_stated_plainly_is_found_without_an_embedder(world: World) -> No
     assert learned(world, path) == ["Never log card numbers, not even masked."]
 
 
-def test_session_started_by_heartbeat_is_the_owners_once_they_speak(
-    world: World, tmp_path: Path
-) -> None:
+def test_heartbeat_session_is_learned_after_the_owner_speaks(world: World, tmp_path: Path) -> None:
     lines = [
         {
             "type": "session",
@@ -82,13 +80,13 @@ RULES = (
 )
 
 
-def test_all_statements_of_one_message_are_kept(world: World) -> None:
+def test_all_statements_of_one_message_are_learned(world: World) -> None:
     path = world.transcript("s1", says("user", " ".join(RULES), uuid="u1"))
 
     assert sorted(learned(world, path)) == sorted(RULES)
 
 
-def test_what_confirms_a_memory_does_not_hide_what_else_the_message_says(world: World) -> None:
+def test_repeated_statement_does_not_hide_new_statements_in_a_message(world: World) -> None:
     learned(world, world.transcript("s1", says("user", RULES[0], uuid="u1", session="s1")))
 
     path = world.transcript("s2", says("user", " ".join(RULES), uuid="u2", session="s2"))
@@ -116,7 +114,7 @@ def test_edited_or_retired_statements_are_not_learned_again(world: World, is_los
         }
 
 
-def test_a_session_that_goes_on_teaches_each_of_its_statements_once(world: World) -> None:
+def test_growing_session_teaches_each_statement_once(world: World) -> None:
     path = world.transcript("s1", says("user", " ".join(RULES[:2]), uuid="u1"))
     first = learned(world, path)
     world.transcript(
@@ -130,7 +128,7 @@ def test_a_session_that_goes_on_teaches_each_of_its_statements_once(world: World
     assert learned(world, path) == []
 
 
-def test_a_rebuild_leaves_the_statements_of_one_message_as_they_are(world: World) -> None:
+def test_rebuild_does_not_relearn_the_statements_of_a_message(world: World) -> None:
     path = world.transcript("s1", says("user", " ".join(RULES), uuid="u1"))
     learned(world, path)
     world.rebuild()
@@ -208,6 +206,6 @@ def _plain(said: str) -> str:
 
 
 @pytest.mark.parametrize("in_steps", [False, True], ids=["whole", "in steps"])
-def test_what_the_next_message_takes_back_does_not_stay(world: World, in_steps: bool) -> None:
+def test_statement_retracted_in_the_next_message_is_not_kept(world: World, in_steps: bool) -> None:
     said = ("Remember that photos of trees are kept one year.", "No wait, forget that.")
     assert of_one_session(world, said, in_steps=in_steps) == []

@@ -58,7 +58,7 @@ def overtakes(text: str, quote: str) -> ScriptedModel:
     return ScriptedModel(lambda _: {"memories": []}, over=answer)
 
 
-def test_talk_without_times_stops_nobody_and_ends_nothing(world: World) -> None:
+def test_talk_without_times_is_learned_and_ends_nothing(world: World) -> None:
     page = world.user_home / "chat.md"
     page.write_text(f"# Chat\n\n## User\n\n{DROPPED}\n\n## Assistant\n\nNoted.\n", encoding="utf-8")
     with home(world, overtakes(CHOICE, DROPPING)) as memory:
@@ -68,7 +68,7 @@ def test_talk_without_times_stops_nobody_and_ends_nothing(world: World) -> None:
         assert memory.get(one).is_active
 
 
-def test_what_is_over_takes_along_what_it_had_superseded(world: World) -> None:
+def test_ending_a_memory_does_not_restore_its_predecessor(world: World) -> None:
     world.transcript(
         "gate", says("user", GATE_GONE, uuid="g-1"), says("assistant", "Noted.", uuid="g-2")
     )
@@ -86,7 +86,7 @@ def test_what_is_over_takes_along_what_it_had_superseded(world: World) -> None:
         assert [one.content for one in memory.list()] == [PORT]
 
 
-def test_manual_edit_during_learning_wins_without_stopping_it(
+def test_manual_edit_during_learning_is_kept(
     world: World,
 ) -> None:
     world.transcript(
@@ -110,7 +110,7 @@ def test_manual_edit_during_learning_wins_without_stopping_it(
         assert "ticket of the harbour" in memory.get(made[0]).content
 
 
-def test_change_settles_a_doubt_and_undo_restores_it(world: World) -> None:
+def test_change_settles_a_doubt_and_undo_restores_the_doubt(world: World) -> None:
     asks = "Maybe invoices should not get their numbers from the database, what do you think?"
     talk(world, ("user", asks), name="asks", day=17)
     talk(world, ("user", DROPPED), *chatter("drops"), name="drops", day=18)
@@ -171,7 +171,7 @@ def test_parts_beyond_the_daily_limit_are_read_the_next_day(world: World) -> Non
     assert "This is about harbour 0." not in shown
 
 
-def test_what_nothing_was_left_to_compare_is_read_again(world: World) -> None:
+def test_finding_beyond_the_budget_is_read_again(world: World) -> None:
     class Spent(ScriptedModel):
         def _compare(self, prompt: Prompt) -> Completion:
             raise BudgetSpentError("it took what it may")
@@ -183,7 +183,7 @@ def test_what_nothing_was_left_to_compare_is_read_again(world: World) -> None:
     assert [one.content for one in memories] == [RULE]
 
 
-def test_sessions_that_a_model_cannot_read_together_are_tried_so_once(world: World) -> None:
+def test_shared_reading_of_unreadable_sessions_is_tried_once(world: World) -> None:
     for at in range(8):
         talk(
             world,
@@ -199,7 +199,7 @@ def test_sessions_that_a_model_cannot_read_together_are_tried_so_once(world: Wor
     )  # and once with what was wrong
 
 
-def test_a_session_that_two_processes_look_at_is_shown_once(world: World) -> None:
+def test_session_learned_by_two_processes_is_sent_once(world: World) -> None:
     at = "2026-11-20T08:55:00.000Z"
     world.transcript(
         "s",

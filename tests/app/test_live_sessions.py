@@ -63,11 +63,11 @@ def working(world: World) -> World:
     return world
 
 
-def test_a_report_at_the_end_of_a_live_session_waits(working: World) -> None:
+def test_agents_report_in_a_live_session_is_not_learned_yet(working: World) -> None:
     assert learned(working) == []
 
 
-def test_what_waited_is_not_learned_when_the_owner_objects(working: World) -> None:
+def test_pending_report_is_dropped_if_the_owner_objects(working: World) -> None:
     learned(working)
     working.transcript("s1", says("user", "no, it still hangs", uuid="u2", at=at(13)))
     working.clock.pass_days(1)
@@ -75,7 +75,7 @@ def test_what_waited_is_not_learned_when_the_owner_objects(working: World) -> No
     assert learned(working) == []
 
 
-def test_what_the_owner_says_does_not_wait(world: World) -> None:
+def test_owners_statement_in_a_live_session_is_learned_immediately(world: World) -> None:
     world.transcript(
         "s1", says("user", RULE, uuid="u1", at=at(0)), says("assistant", "Ok.", uuid="a1", at=at(1))
     )
@@ -84,7 +84,7 @@ def test_what_the_owner_says_does_not_wait(world: World) -> None:
     assert learned(world) == ["preference"]
 
 
-def test_what_was_retired_is_not_learned_again(working: World) -> None:
+def test_retired_report_is_not_learned_again(working: World) -> None:
     working.clock.pass_days(1)
     learned(working)
     working.transcript("s1", says("user", "it still hangs, same as before", uuid="u2", at=at(3000)))

@@ -80,7 +80,7 @@ def files(world: World, *, more: str = "") -> None:
         )
 
 
-def test_an_edit_gets_in_between_while_an_ingest_learns(world: World) -> None:
+def test_edits_succeed_during_learning(world: World) -> None:
     talk(world)
     with world.open() as other:
         gate = other.store("The gate code is in the safe.").memory_id
@@ -103,7 +103,7 @@ def test_an_edit_gets_in_between_while_an_ingest_learns(world: World) -> None:
         is_well(home.context)
 
 
-def test_memory_forgotten_while_others_are_placed_is_not_stored(world: World) -> None:
+def test_memory_forgotten_during_placement_is_not_stored(world: World) -> None:
     talk(world)
     with world.open() as other:
         home = Meanwhile(world)
@@ -128,7 +128,7 @@ def test_memory_forgotten_while_others_are_placed_is_not_stored(world: World) ->
         is_well(home.context)
 
 
-def test_half_an_operation_is_never_committed_while_it_goes_on(world: World) -> None:
+def test_unfinished_operation_is_never_committed(world: World) -> None:
     talk(world)
     with world.open() as other:
         committed: list[list[str]] = []
@@ -152,7 +152,7 @@ def test_half_an_operation_is_never_committed_while_it_goes_on(world: World) -> 
         is_well(home.context)
 
 
-def test_next_ingest_finishes_one_that_died(
+def test_next_ingest_finishes_a_killed_ingest(
     world: World,
 ) -> None:
     talk(world)
@@ -172,7 +172,7 @@ def test_next_ingest_finishes_one_that_died(
         is_well(memory._home)
 
 
-def test_an_import_lets_others_in_after_every_memory(world: World, tmp_path: Path) -> None:
+def test_import_releases_the_lock_after_each_memory(world: World, tmp_path: Path) -> None:
     files(world)
     with world.open() as memory:
         memory.list()
@@ -211,7 +211,7 @@ def _with_builds(world: World, tmp_path: Path) -> World:
     return new
 
 
-def test_an_import_never_leaves_a_memory_superseded_by_a_missing_one(
+def test_import_never_leaves_a_memory_with_a_missing_successor(
     world: World, tmp_path: Path
 ) -> None:
     new = _with_builds(world, tmp_path)
@@ -231,9 +231,7 @@ def test_an_import_never_leaves_a_memory_superseded_by_a_missing_one(
     assert home.context.memories.counts()["superseded"] == 1
 
 
-def test_an_import_points_to_the_memory_that_its_successor_repeats(
-    world: World, tmp_path: Path
-) -> None:
+def test_import_links_a_memory_to_the_existing_successor(world: World, tmp_path: Path) -> None:
     new = _with_builds(world, tmp_path)
 
     def stop(_: int) -> None:
@@ -253,7 +251,7 @@ def test_an_import_points_to_the_memory_that_its_successor_repeats(
         assert other._home.memories.lost() == []
 
 
-def test_many_deleted_files_are_retired_also_when_others_write_meanwhile(world: World) -> None:
+def test_deleted_files_are_retired_despite_concurrent_writes(world: World) -> None:
     with world.open() as other:
         files(world)
         stays = {other.store(f"Anchor {number} holds.").memory_id for number in range(MANY)}
@@ -267,7 +265,7 @@ def test_many_deleted_files_are_retired_also_when_others_write_meanwhile(world: 
         is_well(home.context)
 
 
-def test_what_is_edited_while_many_are_retired_keeps_the_edit(world: World) -> None:
+def test_edit_during_a_large_retirement_is_kept(world: World) -> None:
     with world.open() as other:
         files(world)
         ropes = sorted(other.list(limit=100), key=lambda one: one.subject)
@@ -287,7 +285,7 @@ def test_what_is_edited_while_many_are_retired_keeps_the_edit(world: World) -> N
         is_well(home.context)
 
 
-def test_what_is_edited_while_a_large_operation_is_undone_stays(world: World) -> None:
+def test_change_during_a_large_undo_is_kept(world: World) -> None:
     talk(world)
     with world.open() as other:
         other.ingest()
@@ -308,7 +306,7 @@ def test_what_is_edited_while_a_large_operation_is_undone_stays(world: World) ->
         is_well(home.context)
 
 
-def test_others_store_edit_and_scan_while_a_home_is_scrubbed(
+def test_stores_edits_and_scans_succeed_during_a_scrub(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("nacre.data.forget.FEW", 1)
@@ -354,7 +352,7 @@ def test_others_store_edit_and_scan_while_a_home_is_scrubbed(
             assert b"heron-5183" not in path.read_bytes().lower(), path
 
 
-def test_recalls_are_counted_once_when_two_count_them(world: World) -> None:
+def test_concurrent_folding_counts_each_recall_once(world: World) -> None:
     with world.open() as other:
         rope = other.store("The rope is long.").memory_id
         for number in range(MANY):
@@ -366,9 +364,7 @@ def test_recalls_are_counted_once_when_two_count_them(world: World) -> None:
         assert list(world.home.glob("usage.*")) == [world.home / "usage.lock"]
 
 
-def test_a_store_counts_recalls_for_a_moment_only(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_store_counts_recalls_only_briefly(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("nacre.memories.store._FOLDING_SECONDS", -1.0)
     with world.open() as memory:
         rope = memory.store("The rope is long.").memory_id
@@ -395,7 +391,7 @@ def test_released_lock_can_be_acquired_again(tmp_path: Path) -> None:
     theirs.release()
 
 
-def test_lock_is_kept_if_an_outer_caller_relies_on_it(tmp_path: Path) -> None:
+def test_lock_held_by_an_outer_caller_is_kept(tmp_path: Path) -> None:
     mine, theirs = FileLock(tmp_path / "one.lock"), FileLock(tmp_path / "one.lock")
     with mine, mine:
         mine.let_others()

@@ -85,7 +85,7 @@ def test_day_shows_learned_memories_their_sources_and_actions(world: World) -> N
     assert (len(whole.learned), whole.learned_total) == (1, 2)
 
 
-def test_a_day_tells_what_waits_of_a_project_alone(world: World) -> None:
+def test_day_counts_pending_reviews_of_one_project(world: World) -> None:
     world.environ["CLAUDECODE"] = "1"
     with world.open() as memory:
         memory.store("The smoker is in the barn.", project="hive")
@@ -96,7 +96,7 @@ def test_a_day_tells_what_waits_of_a_project_alone(world: World) -> None:
     assert (found.conflicts, found.doubts, found.candidates) == (0, 2, 0)
 
 
-def test_a_day_tells_sessions_by_tool_and_what_is_amiss(world: World) -> None:
+def test_day_shows_sessions_by_tool_and_problems(world: World) -> None:
     talk(world, "5e55-0001", "2026-11-20T08:00:00.000Z", "2026-11-20T08:05:00.000Z")
     ingested(world)
     found = looked(world)
@@ -106,7 +106,7 @@ def test_a_day_tells_sessions_by_tool_and_what_is_amiss(world: World) -> None:
     assert looked(world, until=date(2026, 11, 19)).tools == ()
 
 
-def test_what_models_cost_is_told_for_today_and_for_the_month(world: World) -> None:
+def test_model_costs_are_shown_for_the_day_and_month(world: World) -> None:
     home = world.context()
     for number, (day, cost) in enumerate(
         [(date(2026, 11, 20), 500), (date(2026, 11, 2), 700), (date(2026, 10, 31), 900)]
@@ -156,7 +156,7 @@ def test_turns_count_on_their_own_day_across_midnight(
     assert [on(of_shop, of_shop.turns, "claude-code", day) for day in days] == [0, 1, 0]
 
 
-def test_days_are_those_of_the_owners_clock(world: World, in_nepal: None) -> None:
+def test_days_follow_the_owners_time_zone(world: World, in_nepal: None) -> None:
     talk(world, "5e55-0001", "2026-11-18T18:10:00.000Z", "2026-11-18T18:20:00.000Z")
     ingested(world)
     found = numbers(world, since=date(2026, 11, 17))
@@ -166,7 +166,7 @@ def test_days_are_those_of_the_owners_clock(world: World, in_nepal: None) -> Non
     ]
 
 
-def test_stored_memories_raise_the_count_and_ended_ones_lower_it(world: World) -> None:
+def test_memory_count_rises_with_stores_and_falls_with_endings(world: World) -> None:
     with world.open() as memory:
         memory.store("The bees are fed in October.", kind="fact")
         world.clock.pass_days(1)
@@ -194,7 +194,7 @@ def test_long_periods_are_grouped_by_weeks_and_months(world: World) -> None:
     assert all(len(one.values) == len(decade.steps) for one in decade.held)
 
 
-def test_ages_and_use_are_told_as_they_are_now(world: World) -> None:
+def test_statistics_show_current_ages_and_use(world: World) -> None:
     with world.open() as memory:
         memory.store("The bees are fed in October.")
         world.clock.pass_days(40)
@@ -209,7 +209,7 @@ def test_ages_and_use_are_told_as_they_are_now(world: World) -> None:
     assert (sum(found.recalls), found.recalls[-1]) == (1, 1)
 
 
-def test_questions_without_an_answer_are_told_beside_those_that_have_one(world: World) -> None:
+def test_statistics_count_answered_and_unanswered_questions(world: World) -> None:
     with world.open() as memory:
         memory.store("The smoker of the upper stand is in the barn.")
         memory.recall("where is the smoker of the upper stand?")
@@ -222,7 +222,7 @@ def test_questions_without_an_answer_are_told_beside_those_that_have_one(world: 
     }
 
 
-def test_a_period_that_ends_before_it_begins_is_refused(world: World) -> None:
+def test_period_ending_before_its_start_is_refused(world: World) -> None:
     with pytest.raises(InvalidInputError):
         looked(world, since=date(2026, 11, 21), until=TODAY)
     with pytest.raises(InvalidInputError):

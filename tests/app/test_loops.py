@@ -67,7 +67,7 @@ FORMS = {
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("form", FORMS)
-def test_marked_context_is_taken_out_whatever_became_of_its_marks(
+def test_injected_context_with_altered_markers_is_not_learned(
     shape: str, form: str, home: Home, tmp_path: Path
 ) -> None:
     text = FORMS[form]
@@ -120,7 +120,7 @@ def given(text: str) -> dict[str, Sequence[Step]]:
 @pytest.mark.parametrize("shape", WITH_TOOL_OUTPUT)
 @pytest.mark.parametrize("way", given(""))
 @pytest.mark.parametrize("reply", ["yes", "ok, good", "1"])
-def test_what_an_agent_quotes_from_nacre_is_neither_learned_nor_a_confirmation(
+def test_agents_quotes_from_nacre_are_neither_learned_nor_confirmations(
     shape: str, way: str, reply: str, home: Home, tmp_path: Path
 ) -> None:
     steps: list[Step] = [*given(f"{RULE}\n{OTHER}")[way]]
@@ -130,7 +130,7 @@ def test_what_an_agent_quotes_from_nacre_is_neither_learned_nor_a_confirmation(
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_quotes_after_a_compaction_are_still_quotes(shape: str, home: Home, tmp_path: Path) -> None:
+def test_quotes_after_a_compaction_are_not_learned(shape: str, home: Home, tmp_path: Path) -> None:
     steps = [
         Owner(f"{MARKED}\n\nWhen do we deploy?"),
         Agent("On Thursdays."),
@@ -143,7 +143,7 @@ def test_quotes_after_a_compaction_are_still_quotes(shape: str, home: Home, tmp_
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_what_the_owner_pastes_back_word_for_word_is_no_confirmation(
+def test_context_pasted_by_the_owner_is_not_a_confirmation(
     shape: str, home: Home, tmp_path: Path
 ) -> None:
     steps = [
@@ -157,7 +157,7 @@ def test_what_the_owner_pastes_back_word_for_word_is_no_confirmation(
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_what_the_owner_says_again_without_having_been_told_counts(
+def test_owners_independent_repetition_counts_as_a_statement(
     shape: str, home: Home, tmp_path: Path
 ) -> None:
     steps = [Owner(RULE), Agent("Right."), Owner("Fix the footer.")]
@@ -166,7 +166,7 @@ def test_what_the_owner_says_again_without_having_been_told_counts(
 
 
 @pytest.mark.parametrize("shape", WITH_TOOL_OUTPUT)
-def test_a_transcript_that_grows_knows_what_was_given_before(
+def test_growing_transcript_remembers_earlier_injected_context(
     shape: str, home: Home, tmp_path: Path
 ) -> None:
     steps: list[Step] = [

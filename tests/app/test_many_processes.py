@@ -27,7 +27,7 @@ def is_well(world: World) -> None:
     context.database.close()
 
 
-def test_what_many_writers_store_is_all_there_while_others_read_and_scan(world: World) -> None:
+def test_concurrent_writers_store_everything_during_reads_and_scans(world: World) -> None:
     with world.open():
         pass
     writers = [world.start(storing(name, 15)) for name in "abcd"]
@@ -49,7 +49,7 @@ def test_what_many_writers_store_is_all_there_while_others_read_and_scan(world: 
     is_well(world)
 
 
-def test_the_same_words_stored_at_once_are_one_memory(world: World) -> None:
+def test_concurrently_stored_identical_texts_become_one_memory(world: World) -> None:
     with world.open():
         pass
     code = (
@@ -63,7 +63,7 @@ def test_the_same_words_stored_at_once_are_one_memory(world: World) -> None:
     is_well(world)
 
 
-def test_files_written_by_hand_are_taken_in_once_by_many_readers(world: World) -> None:
+def test_concurrent_readers_import_handwritten_files_once(world: World) -> None:
     for number in range(25):
         world.write(
             f"global/fact/note-{number}.md", f"By hand: note number {number} is about turtles.\n"
@@ -79,7 +79,7 @@ def test_files_written_by_hand_are_taken_in_once_by_many_readers(world: World) -
     is_well(world)
 
 
-def test_who_lets_others_write_all_the_time_still_takes_files_in_once(world: World) -> None:
+def test_frequent_lock_release_imports_handwritten_files_once(world: World) -> None:
     for number in range(25):
         world.write(
             f"global/fact/note-{number}.md", f"By hand: note number {number} is about turtles.\n"
@@ -101,7 +101,7 @@ def test_who_lets_others_write_all_the_time_still_takes_files_in_once(world: Wor
     is_well(world)
 
 
-def test_processes_that_make_a_home_at_once_all_open_it(world: World) -> None:
+def test_concurrent_processes_can_create_one_home(world: World) -> None:
     code = (
         "    import os, pathlib\n"
         "    for number in range(15):\n"
@@ -117,7 +117,7 @@ def test_processes_that_make_a_home_at_once_all_open_it(world: World) -> None:
         assert process.returncode == 0
 
 
-def test_two_ingests_at_once_learn_everything_once(world: World) -> None:
+def test_concurrent_ingests_learn_everything_once(world: World) -> None:
     for number in range(12):
         statement = f"Remember that press number {number} is oiled on the first of every month."
         world.transcript(
@@ -133,7 +133,7 @@ def test_two_ingests_at_once_learn_everything_once(world: World) -> None:
     is_well(world)
 
 
-def test_a_writer_killed_at_any_moment_loses_nothing_it_acknowledged(world: World) -> None:
+def test_killed_writer_loses_no_acknowledged_memory(world: World) -> None:
     with world.open():
         pass
     acknowledged: list[str] = []
@@ -158,7 +158,7 @@ def test_a_writer_killed_at_any_moment_loses_nothing_it_acknowledged(world: Worl
     assert len(contents) == len(set(contents))
 
 
-def test_an_ingest_killed_at_any_moment_is_finished_by_the_next_one(world: World) -> None:
+def test_next_ingest_finishes_a_killed_ingest(world: World) -> None:
     for number in range(40):
         words = f"Remember that barrel number {number} is rolled on the last day of the week."
         world.transcript(

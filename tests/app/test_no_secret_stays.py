@@ -121,7 +121,7 @@ def placed(folder: Path, name: str, number: int) -> Path:
     return folder / f"{number:04d}" / f"{path.stem}-{number:04d}{path.suffix}"
 
 
-def test_every_adapter_is_among_the_examples() -> None:
+def test_examples_cover_every_adapter() -> None:
     tried = {adapter_of(name.split(" ", maxsplit=1)[0]) for name in EXAMPLES} | {
         adapter_of(one) for one in DATABASES
     }
@@ -129,7 +129,7 @@ def test_every_adapter_is_among_the_examples() -> None:
 
 
 @pytest.mark.parametrize("example", sorted(EXAMPLES.keys() - TOLD_APART_BY_WORDS))
-def test_a_numbered_copy_of_an_example_is_read_as_other_turns(
+def test_numbered_copy_of_an_example_is_read_as_new_turns(
     home: Path, tmp_path: Path, example: str
 ) -> None:
     """Else the variants below would be skipped as known, and prove nothing: IDS lacks a key of that format."""
@@ -147,7 +147,7 @@ def test_a_numbered_copy_of_an_example_is_read_as_other_turns(
 @pytest.mark.parametrize(
     "forms", [("token", "url", "assignment"), ("header", "key", "private")], ids="+".join
 )
-def test_nothing_of_it_stays_whichever_field_of_a_transcript_holds_it(
+def test_secrets_in_any_transcript_field_are_removed(
     home: Path, tmp_path: Path, example: str, forms: tuple[str, ...]
 ) -> None:
     name, text = EXAMPLES[example]
@@ -164,7 +164,7 @@ def test_nothing_of_it_stays_whichever_field_of_a_transcript_holds_it(
     assert is_kept(home) == []
 
 
-def test_secrets_in_transcript_or_folder_names_do_not_stay(home: Path, tmp_path: Path) -> None:
+def test_secrets_in_transcript_or_folder_names_are_removed(home: Path, tmp_path: Path) -> None:
     for number, (example, (name, text)) in enumerate(EXAMPLES.items()):
         form = FORMS[("token", "assignment", "header")[number % 3]]
         folder = tmp_path / "in" / (f"{number} {form}" if number % 2 else str(number))
@@ -182,7 +182,7 @@ def test_secrets_in_transcript_or_folder_names_do_not_stay(home: Path, tmp_path:
     assert is_kept(home) == []
 
 
-def test_two_transcripts_whose_names_differ_in_a_secret_alone_are_two(
+def test_transcripts_with_names_differing_in_a_secret_stay_separate(
     home: Path, tmp_path: Path
 ) -> None:
     for number in range(2):
@@ -196,7 +196,7 @@ def test_two_transcripts_whose_names_differ_in_a_secret_alone_are_two(
     assert is_kept(home) == []
 
 
-def test_nothing_of_it_stays_whichever_option_holds_it(home: Path, tmp_path: Path) -> None:
+def test_secrets_in_any_command_option_are_removed(home: Path, tmp_path: Path) -> None:
     nacre(
         "store",
         f"The gate code is {SECRET} {PRIVATE}",
@@ -244,9 +244,7 @@ def test_nothing_of_it_stays_whichever_option_holds_it(home: Path, tmp_path: Pat
     assert is_kept(home) == []
 
 
-def test_nothing_of_it_stays_whichever_option_of_leaving_and_forgetting_holds_it(
-    home: Path, tmp_path: Path
-) -> None:
+def test_secrets_in_export_sync_and_forget_options_are_removed(home: Path, tmp_path: Path) -> None:
     nacre("store", "The gate is painted green.", "--subject", "Gate", "--project", "acme")
     nacre("store", "The lamp hangs over the gate.", "--subject", "Lamp")
     lamp = json.loads(nacre("list", "--json"))["memories"][0]["id"]
@@ -390,7 +388,9 @@ def test_private_addresses_and_paths_are_removed_everywhere_if_enabled(
         assert is_kept(home, needle) == []
 
 
-def test_what_a_remote_carries_stays_where_it_lies(tmp_path: Path, remote: Path) -> None:
+def test_secrets_synced_from_a_remote_remain_only_in_vault_files(
+    tmp_path: Path, remote: Path
+) -> None:
     """A remote that somebody else writes to: its secrets are in the vault as they came, and nowhere else."""
     here, there = machine(tmp_path, remote, "one"), machine(tmp_path, remote, "other")
     here.store("The bridge opens at eight.", subject="Bridge", project="harbour")
@@ -431,7 +431,7 @@ def test_what_a_remote_carries_stays_where_it_lies(tmp_path: Path, remote: Path)
     assert not any(NAME.encode() in data for data in exported)
 
 
-def test_a_crash_tells_nothing_of_it(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_crash_report_contains_no_secret(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError(f"cannot reach https://me:{SECRET}@db.example")
 
@@ -441,9 +441,7 @@ def test_a_crash_tells_nothing_of_it(home: Path, monkeypatch: pytest.MonkeyPatch
     assert is_kept(home) == []
 
 
-def test_a_key_that_leaked_before_its_rule_was_known_is_scrubbed_everywhere(
-    home: Path, tmp_path: Path
-) -> None:
+def test_scrub_removes_a_previously_unrecognised_key_everywhere(home: Path, tmp_path: Path) -> None:
     words = f"zz-{CORE}-4711"
     transcript = tmp_path / "in" / "a.jsonl"
     transcript.parent.mkdir()

@@ -177,9 +177,7 @@ def obedient(text: str) -> Callable[[Prompt], dict[str, Any]]:
 
 @pytest.mark.parametrize("text", [WISH, FACT, RULE], ids=["wish", "fact", "rule"])
 @pytest.mark.parametrize("style", STYLES)
-def test_what_others_wrote_is_not_kept_whatever_a_model_cites_for_it(
-    world: World, style: str, text: str
-) -> None:
+def test_outside_text_cited_by_a_model_is_not_learned(world: World, style: str, text: str) -> None:
     steps = (*STYLES[style](text), owner("ok, go on with the next part then"))
     world.transcript("news", *(record for at, step in enumerate(steps) for record in step(at)))
     finding = (
@@ -195,7 +193,7 @@ def test_what_others_wrote_is_not_kept_whatever_a_model_cites_for_it(
 @pytest.mark.parametrize("kind", ["decision", "preference", "fact", "lesson"])
 @pytest.mark.parametrize("text", [WISH, RULE], ids=["wish", "rule"])
 @pytest.mark.parametrize("style", STYLES)
-def test_injected_order_is_no_memory_with_the_owners_evidence(
+def test_injected_instruction_citing_the_owner_is_not_learned(
     world: World, style: str, text: str, kind: str
 ) -> None:
     steps = (*STYLES[style](text), owner("ok, go on with the next part then"))

@@ -17,9 +17,7 @@ ANSWER = "We rebuild the staging cluster on Sundays."
 
 
 @pytest.mark.parametrize("shape", ["claude-code", "codex"])
-def test_a_session_that_nacre_began_itself_is_not_read(
-    shape: str, world: World, tmp_path: Path
-) -> None:
+def test_session_started_by_nacre_is_not_read(shape: str, world: World, tmp_path: Path) -> None:
     path = write(tmp_path / "in", shape, [Owner(QUESTION), Agent(ANSWER)])
     context = world.context()
     for _ in range(2):
@@ -31,7 +29,7 @@ def test_a_session_that_nacre_began_itself_is_not_read(
 
 
 @pytest.mark.parametrize("shape", ["claude-code", "codex"])
-def test_session_read_while_it_begins_is_later_known_as_own(
+def test_partially_read_session_of_nacre_is_later_recognised(
     shape: str, world: World, tmp_path: Path
 ) -> None:
     path = write(tmp_path / "in", shape, [Owner(QUESTION), Agent(ANSWER)])
@@ -48,7 +46,7 @@ def test_session_read_while_it_begins_is_later_known_as_own(
 
 @pytest.mark.parametrize("shape", ["claude-code", "codex"])
 @pytest.mark.parametrize("quote", ["What does {} mean?", "{}"])
-def test_a_session_that_quotes_such_a_question_is_read(
+def test_session_quoting_a_nacre_prompt_is_read(
     shape: str, quote: str, world: World, tmp_path: Path
 ) -> None:
     said = "Remember that the staging cluster is rebuilt on Sundays."

@@ -185,7 +185,7 @@ def test_writer_page_has_sources_per_line_and_is_undone_exactly(
     assert {path: text for path, text in vault(world).items() if "dreams/" not in path} == before
 
 
-def test_sections_of_sessions_and_decisions_stand_beside_what_a_writer_wrote(world: World) -> None:
+def test_page_keeps_activity_and_decisions_with_the_writers_sections(world: World) -> None:
     sessions(world)
     more: dict[str, Any] = {"project": "acme-billing"}
     known(world, **more)
@@ -213,7 +213,7 @@ def test_sections_of_sessions_and_decisions_stand_beside_what_a_writer_wrote(wor
     assert "We deliver on day 6." in told(world, page)
 
 
-def test_a_line_may_rest_on_a_session(world: World) -> None:
+def test_page_line_can_cite_a_session(world: World) -> None:
     sessions(world)
     known(world, project="acme-billing")
     asks = "Let's write invoices as PDF instead of HTML. Changed `app/part0.py`; commit c0ffee2."
@@ -253,7 +253,7 @@ def test_a_line_may_rest_on_a_session(world: World) -> None:
         "beside",
     ],
 )
-def test_what_no_source_says_does_not_reach_the_page(
+def test_unsupported_line_does_not_reach_the_page(
     world: World, text: str, sources: list[Any]
 ) -> None:
     known(world)
@@ -263,7 +263,7 @@ def test_what_no_source_says_does_not_reach_the_page(
     assert "1 more failed the check" in pages(report.plan)[0].why
 
 
-def test_a_line_that_does_not_bear_a_second_look_is_left_out(world: World) -> None:
+def test_line_rejected_by_the_second_check_is_left_out(world: World) -> None:
     known(world)
     world.model = Writer(GOOD, wrong=(SERIAL,))
     dreamt(world)
@@ -271,7 +271,7 @@ def test_a_line_that_does_not_bear_a_second_look_is_left_out(world: World) -> No
     assert "serial port" not in told(world)
 
 
-def test_a_writer_that_takes_anything_for_borne_out_fills_nothing(world: World) -> None:
+def test_writer_that_accepts_unsupported_statements_is_not_used(world: World) -> None:
     known(world)
     world.model = Writer(GOOD, gullible=True)
     found = planned(world)
@@ -295,7 +295,7 @@ def test_a_writer_that_takes_anything_for_borne_out_fills_nothing(world: World) 
         {"speaker": Speaker.TOOL},
     ],
 )
-def test_what_is_from_outside_proposed_elsewhere_or_waits_is_not_even_shown(
+def test_untrusted_proposed_and_inapplicable_memories_are_not_sent_to_writer(
     world: World, more: dict[str, Any]
 ) -> None:
     known(world)
@@ -326,7 +326,7 @@ def test_agents_words_are_attributed_on_pages_and_absent_from_profiles(
     assert "tabs" not in asked(world, "profile")[0].text
 
 
-def test_profile_shows_each_fact_once_and_follows_dreams(world: World) -> None:
+def test_profile_shows_each_fact_once_and_is_undone_exactly(world: World) -> None:
     texts = (
         "I work in finance and write Python.",
         "Prefer short answers.",
@@ -397,7 +397,7 @@ def test_owners_profile_stays_unchanged_and_excludes_generated_parts(
 
 
 @pytest.mark.parametrize("change", ["edit", "retire"])
-def test_what_changed_since_it_was_planned_is_not_told(world: World, change: str) -> None:
+def test_page_with_sources_changed_after_planning_is_not_written(world: World, change: str) -> None:
     memories = known(world)
     world.model = Writer(GOOD)
     found = planned(world)
@@ -418,7 +418,7 @@ def test_what_changed_since_it_was_planned_is_not_told(world: World, change: str
     assert (world.vault / PAGE).read_text() == OWN
 
 
-def test_a_plan_that_names_another_projects_memory_is_not_carried_out(world: World) -> None:
+def test_plan_citing_another_projects_memory_is_not_carried_out(world: World) -> None:
     known(world)
     other = kept(world, "The mill grinds at night.", project="mill")
     world.model = Writer(GOOD)
@@ -443,7 +443,7 @@ def _with_words(world: World, found: DreamPlan, words: str) -> DreamPlan:
     )
 
 
-def test_a_writer_that_would_drop_what_still_holds_leaves_the_page(world: World) -> None:
+def test_writer_that_drops_valid_lines_does_not_change_the_page(world: World) -> None:
     memories = known(world)
     world.model = Writer(GOOD)
     dreamt(world)
@@ -466,7 +466,7 @@ def _more(world: World, count: int, what: str = "Stand") -> None:
         kept(world, f"{what} {number} was painted in spring.")
 
 
-def test_a_page_is_asked_about_again_only_when_enough_is_new(world: World) -> None:
+def test_page_is_rewritten_only_after_enough_new_memories(world: World) -> None:
     known(world)
     world.model = Writer(GOOD)
     assert dream_estimate(world.context(), DreamPlanRequest(tier=3)).pages == 1
@@ -482,7 +482,7 @@ def test_a_page_is_asked_about_again_only_when_enough_is_new(world: World) -> No
     assert dream_estimate(world.context(), DreamPlanRequest(tier=3)).pages == 1
 
 
-def test_of_too_little_no_page_is_asked_for(world: World) -> None:
+def test_page_with_too_few_memories_is_not_requested(world: World) -> None:
     for text in KNOWN[:4]:
         kept(world, text)
     world.model = Writer(GOOD)
@@ -490,7 +490,7 @@ def test_of_too_little_no_page_is_asked_for(world: World) -> None:
     assert asked(world, "page") == []
 
 
-def test_writer_sees_current_page_lines_without_ended_ones(world: World) -> None:
+def test_writer_sees_current_page_lines_without_ended_memories(world: World) -> None:
     memories = known(world)
     world.model = Writer(GOOD)
     dreamt(world)
@@ -505,7 +505,7 @@ def test_writer_sees_current_page_lines_without_ended_ones(world: World) -> None
     assert "stand 4" not in told(world)
 
 
-def test_without_a_writer_what_holds_no_more_goes_from_its_page(world: World) -> None:
+def test_outdated_lines_are_removed_without_a_writer(world: World) -> None:
     memories = known(world)
     world.model = Writer(GOOD)
     dreamt(world)
@@ -519,7 +519,7 @@ def test_without_a_writer_what_holds_no_more_goes_from_its_page(world: World) ->
     assert len(lines(world)) == 3
 
 
-def test_projects_and_pages_that_are_left_out_are_not_shown_to_it(world: World) -> None:
+def test_excluded_projects_and_pages_are_not_sent_to_the_writer(world: World) -> None:
     known(world)
     world.model = Writer(GOOD)
     world.environ["NACRE_WRITER_EXCLUDE_PROJECTS"] = '["hi*"]'
@@ -540,7 +540,7 @@ def test_writers_words_cannot_end_a_section_or_address_agents(world: World) -> N
     assert told(world).count("\n## ") == 0
 
 
-def test_a_writer_that_fails_leaves_what_rules_do(world: World) -> None:
+def test_writer_failure_keeps_the_page_made_by_rules(world: World) -> None:
     sessions(world)
     known(world, project="acme-billing")
     world.model = ScriptedModel([ModelUnavailableError("it is asleep", retry=False)], repeats=True)
@@ -549,7 +549,7 @@ def test_a_writer_that_fails_leaves_what_rules_do(world: World) -> None:
     assert [step.by for step in pages(found)] == [""]
 
 
-def test_a_night_asks_for_eight_pages_at_most(world: World) -> None:
+def test_dream_requests_at_most_eight_pages(world: World) -> None:
     for number in range(10):
         world.write(f"projects/p{number}/project.md", f"---\nname: p{number}\n---\n")
         for text in KNOWN:
@@ -560,7 +560,7 @@ def test_a_night_asks_for_eight_pages_at_most(world: World) -> None:
     assert planned(world).unasked >= 2
 
 
-def test_at_night_pages_and_links_are_shown_once_before_they_are_written(world: World) -> None:
+def test_nightly_dream_shows_pages_before_writing(world: World) -> None:
     known(world)
     world.environ |= {"NACRE_DREAM_AT_NIGHT": "true", "NACRE_MODELS_BACKGROUND": "true"}
     world.model = Writer(GOOD)

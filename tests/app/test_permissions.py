@@ -35,9 +35,7 @@ def umask(request: pytest.FixtureRequest) -> Iterator[None]:
     os.umask(before)
 
 
-def test_whatever_the_umask_all_that_nacre_makes_is_the_owners_alone(
-    world: World, umask: None
-) -> None:
+def test_nacre_files_are_private_under_any_umask(world: World, umask: None) -> None:
     before = os.umask(0o022)
     world.transcript(
         "talk", says("user", "Remember that the staging cluster is rebuilt on Sundays.", uuid="u1")
@@ -60,9 +58,7 @@ def test_whatever_the_umask_all_that_nacre_makes_is_the_owners_alone(
     assert _modes(world.home) <= {0o700, 0o600, 0o400}  # git keeps its objects read-only
 
 
-def test_the_command_line_and_what_it_starts_keep_files_to_the_owner(
-    world: World, tmp_path: Path
-) -> None:
+def test_command_line_creates_private_files_under_any_umask(world: World, tmp_path: Path) -> None:
     environ = {
         **os.environ,
         "PYTHONPATH": str(Path(__file__).parents[2] / "src"),
@@ -91,7 +87,7 @@ def test_folder_writable_by_others_is_refused_with_a_hint(
         assert len(memory.list()) == 1
 
 
-def test_a_home_that_others_may_read_works_and_is_mended_on_request(world: World) -> None:
+def test_readable_home_works_and_doctor_repairs_its_permissions(world: World) -> None:
     with world.open() as memory:
         memory.store("The north gate is red.")
     for path in (world.home, world.vault, world.home / "nacre.db", next(world.vault.rglob("*.md"))):
@@ -107,7 +103,7 @@ def test_a_home_that_others_may_read_works_and_is_mended_on_request(world: World
 @pytest.mark.skipif(
     not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give a folder away"
 )
-def test_a_home_of_another_user_is_refused(world: World) -> None:
+def test_home_of_another_user_is_refused(world: World) -> None:
     with world.open():
         pass
     os.chown(world.home, 12345, 12345)
@@ -115,7 +111,7 @@ def test_a_home_of_another_user_is_refused(world: World) -> None:
         world.context()
 
 
-def test_a_home_that_is_a_link_is_what_it_points_to(world: World, tmp_path: Path) -> None:
+def test_symbolic_link_to_a_home_is_followed_and_checked(world: World, tmp_path: Path) -> None:
     elsewhere = tmp_path / "disk"
     elsewhere.mkdir(0o700)
     world.home.symlink_to(elsewhere)
@@ -127,7 +123,7 @@ def test_a_home_that_is_a_link_is_what_it_points_to(world: World, tmp_path: Path
         world.context()
 
 
-def test_a_link_to_nowhere_and_a_file_are_no_homes(world: World, tmp_path: Path) -> None:
+def test_dangling_link_or_file_is_refused_as_home(world: World, tmp_path: Path) -> None:
     world.home.symlink_to(tmp_path / "nowhere")
     with pytest.raises(UnusableStoreError):
         world.context()
@@ -138,7 +134,7 @@ def test_a_link_to_nowhere_and_a_file_are_no_homes(world: World, tmp_path: Path)
 
 
 @pytest.mark.parametrize("name", ["nacre.db", "vault.lock", "config.toml", "usage.jsonl"])
-def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(world: World, name: str) -> None:
+def test_pipe_in_place_of_a_home_file_does_not_block(world: World, name: str) -> None:
     with world.open() as memory:
         memory.store("The north gate is red.", subject="North gate")
     for path in world.home.glob(f"{name}*"):
@@ -153,7 +149,7 @@ def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(world: World, name: str
 
 
 @pytest.mark.parametrize("name", [".north-gate.md.tmp", "north-gate.md", "../fact"])
-def test_a_link_planted_where_nacre_writes_is_not_written_through(
+def test_nacre_does_not_write_through_planted_links(
     world: World, tmp_path: Path, name: str
 ) -> None:
     target = tmp_path / "elsewhere"

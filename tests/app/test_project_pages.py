@@ -103,7 +103,7 @@ def told(world: World) -> str:
     return str(part)
 
 
-def test_a_page_tells_what_was_done_and_decided_the_latest_first(world: World) -> None:
+def test_project_page_lists_activity_and_decisions_newest_first(world: World) -> None:
     sessions(world)
     kept(
         world, "Invoices are numbered by year.", project="acme-billing", kind=Kind.DECISION, days=2
@@ -146,7 +146,7 @@ def test_diary_lists_each_signal_and_the_page_is_undone_exactly(world: World) ->
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_a_persons_own_text_stays_to_the_byte(world: World, end: str) -> None:
+def test_dream_preserves_the_owners_page_text_exactly(world: World, end: str) -> None:
     page = world.write(PAGE, "")
     page.write_bytes(OWN.replace("\n", end).encode())
     sessions(world)
@@ -165,7 +165,7 @@ def test_a_persons_own_text_stays_to_the_byte(world: World, end: str) -> None:
     assert b"claude-code:5e550006" in after
 
 
-def test_without_new_sessions_a_page_is_left_alone(world: World) -> None:
+def test_dream_does_not_change_a_page_without_enough_new_sessions(world: World) -> None:
     sessions(world)
     dreamt(world)
     kept(world, "We round to the cent.", project="acme-billing", kind=Kind.DECISION)
@@ -192,7 +192,9 @@ def test_without_new_sessions_a_page_is_left_alone(world: World) -> None:
         ),
     ],
 )
-def test_a_gate_that_is_not_passed_is_told(world: World, asks: tuple[str, ...], why: str) -> None:
+def test_unmet_condition_for_a_page_is_reported(
+    world: World, asks: tuple[str, ...], why: str
+) -> None:
     for number, ask in enumerate(asks):
         session(world, number, ask=ask)
     read(world)
@@ -201,7 +203,7 @@ def test_a_gate_that_is_not_passed_is_told(world: World, asks: tuple[str, ...], 
     assert found.steps == ()
 
 
-def test_old_sessions_count_where_the_owner_says_so(world: World) -> None:
+def test_backfill_option_includes_old_sessions(world: World) -> None:
     for number in range(6):
         session(world, number, days=300 - number)
     read(world)
@@ -214,7 +216,7 @@ def test_old_sessions_count_where_the_owner_says_so(world: World) -> None:
     assert vault(world) == before
 
 
-def test_sessions_whose_transcripts_are_gone_do_not_count(world: World) -> None:
+def test_sessions_without_transcripts_do_not_count(world: World) -> None:
     world.environ["NACRE_ARCHIVE_ENABLED"] = "false"
     sessions(world)
     assert planned(world).steps
@@ -223,7 +225,7 @@ def test_sessions_whose_transcripts_are_gone_do_not_count(world: World) -> None:
     assert planned(world).promotions == ()
 
 
-def test_nothing_is_told_that_nobody_answers_for(world: World) -> None:
+def test_page_omits_untrusted_agent_and_ended_decisions(world: World) -> None:
     sessions(world)
     more: dict[str, Any] = {"project": "acme-billing", "kind": Kind.DECISION}
     kept(world, "We moved to Rust.", speaker=Speaker.AGENT, **more)
@@ -296,9 +298,7 @@ def test_secrets_never_reach_a_page(world: World) -> None:
     ],
     ids=["unwanted", "secret", "lost"],
 )
-def test_a_page_that_is_not_to_be_written_is_left_and_told(
-    world: World, page: str, why: str
-) -> None:
+def test_unwritable_page_is_left_unchanged_with_a_reason(world: World, page: str, why: str) -> None:
     world.write(PAGE, page)
     sessions(world)
     report = dreamt(world)
@@ -315,7 +315,7 @@ def with_line(world: World, line: str) -> None:
     read(world)
 
 
-def test_a_page_may_lose_a_quarter_of_what_nacre_wrote(world: World) -> None:
+def test_page_can_lose_a_quarter_of_generated_lines(world: World) -> None:
     sessions(world)
     dreamt(world)
     with_line(world, "- 2026-11-01: Written in between.")
@@ -323,7 +323,7 @@ def test_a_page_may_lose_a_quarter_of_what_nacre_wrote(world: World) -> None:
     assert "in between" not in told(world)
 
 
-def test_what_another_machine_told_stays_while_it_is_among_the_latest(world: World) -> None:
+def test_page_keeps_recent_lines_from_another_machine(world: World) -> None:
     sessions(world)
     dreamt(world)
     line = "- 2026-11-17: Something else. (claude-code:5e559999)"
@@ -354,7 +354,7 @@ def test_facts_stay_without_transcript_and_disappear_when_forgotten(
     assert [number for number in range(7) if f"5e55000{number}" in told(world)] == [0, 1, 3, 5, 6]
 
 
-def test_a_page_that_was_edited_since_it_was_planned_stays(world: World) -> None:
+def test_page_edited_after_planning_is_left_unchanged(world: World) -> None:
     sessions(world)
     home = world.context()
     found = plan(home, DreamPlanRequest(tier=3))
@@ -366,7 +366,7 @@ def test_a_page_that_was_edited_since_it_was_planned_stays(world: World) -> None
     assert page.read_bytes() == before
 
 
-def test_a_decision_that_ended_since_it_was_planned_is_not_told(world: World) -> None:
+def test_decision_ended_after_planning_is_not_written(world: World) -> None:
     sessions(world)
     ours = kept(world, "We round to the cent.", project="acme-billing", kind=Kind.DECISION)
     home = world.context()
@@ -378,7 +378,7 @@ def test_a_decision_that_ended_since_it_was_planned_is_not_told(world: World) ->
     ]
 
 
-def test_a_session_starts_with_what_the_owner_wrote_on_the_page_alone(world: World) -> None:
+def test_session_start_shows_only_the_owners_text_of_a_page(world: World) -> None:
     world.write(PAGE, OWN)
     sessions(world)
     dreamt(world)
@@ -389,7 +389,7 @@ def test_a_session_starts_with_what_the_owner_wrote_on_the_page_alone(world: Wor
     assert "Recent activity" not in page
 
 
-def test_a_page_stays_small_whatever_was_done(world: World) -> None:
+def test_page_size_is_limited(world: World) -> None:
     for number in range(30):
         session(world, number, days=30 - number, ask=f"{ASKS[number % 6]} {'and once more ' * 40}")
     read(world)
@@ -401,7 +401,7 @@ def test_a_page_stays_small_whatever_was_done(world: World) -> None:
     assert len(told(world)) < 8_000
 
 
-def test_a_dream_of_another_project_leaves_a_page_alone(world: World) -> None:
+def test_dream_of_another_project_does_not_change_the_page(world: World) -> None:
     sessions(world)
     kept(world, "Honey is sold in jars.", project="hive")
     assert planned(world, project="hive").promotions == ()

@@ -51,7 +51,7 @@ def slugs(world: World) -> list[str]:
     return [project.slug for project in world.context().files.projects()]
 
 
-def test_a_repository_below_a_known_folder_is_a_project_of_its_own(
+def test_repository_below_a_known_folder_is_a_separate_project(
     world: World, visit: Visit, tmp_path: Path
 ) -> None:
     papers = tmp_path / "papers"
@@ -65,7 +65,7 @@ def test_a_repository_below_a_known_folder_is_a_project_of_its_own(
     assert visit(papers / "letters") == "papers"
 
 
-def test_folders_below_a_repository_belong_to_it(
+def test_folders_inside_a_repository_belong_to_its_project(
     world: World, visit: Visit, tmp_path: Path
 ) -> None:
     billing = repository(tmp_path / "billing")
@@ -75,7 +75,7 @@ def test_folders_below_a_repository_belong_to_it(
     assert slugs(world) == ["billing"]
 
 
-def test_two_folders_of_one_name_on_one_machine_are_two_projects(
+def test_folders_with_the_same_name_are_separate_projects(
     world: World, visit: Visit, tmp_path: Path
 ) -> None:
     first, second = repository(tmp_path / "a" / "backend"), repository(tmp_path / "b" / "backend")
@@ -85,7 +85,7 @@ def test_two_folders_of_one_name_on_one_machine_are_two_projects(
     assert visit(first) == "backend"
 
 
-def test_a_folder_of_another_machine_is_the_project_of_that_name(
+def test_folder_on_another_machine_matches_the_project_by_name(
     world: World, visit: Visit, tmp_path: Path
 ) -> None:
     assert visit(repository(tmp_path / "backend")) == "backend"
@@ -112,7 +112,7 @@ def test_a_folder_of_another_machine_is_the_project_of_that_name(
         ("/code/书店", "书店"),
     ],
 )
-def test_an_odd_folder_gives_a_safe_name_or_none(
+def test_unusual_folder_name_gives_a_safe_project_name_or_none(
     world: World, visit: Visit, folder: str, slug: str | None
 ) -> None:
     assert visit(folder) == slug
@@ -122,7 +122,9 @@ def test_an_odd_folder_gives_a_safe_name_or_none(
     assert world.context().problems == []
 
 
-def test_a_new_id_in_a_page_is_taken(world: World, visit: Visit, tmp_path: Path) -> None:
+def test_new_id_in_a_page_becomes_the_project_id(
+    world: World, visit: Visit, tmp_path: Path
+) -> None:
     billing = repository(tmp_path / "billing")
     visit(billing)
     page = world.vault / "projects/billing/project.md"
@@ -136,7 +138,7 @@ def test_a_new_id_in_a_page_is_taken(world: World, visit: Visit, tmp_path: Path)
     ]
 
 
-def test_a_page_without_an_id_gets_one_when_its_project_is_met(
+def test_page_without_an_id_gets_an_id_on_first_visit(
     world: World, visit: Visit, tmp_path: Path
 ) -> None:
     page = world.write("projects/billing/project.md", "# Billing\n\nMy own words.\n")
@@ -149,7 +151,9 @@ def test_a_page_without_an_id_gets_one_when_its_project_is_met(
     assert visit(folder) == "billing"
 
 
-def test_a_deleted_page_is_written_anew(world: World, visit: Visit, tmp_path: Path) -> None:
+def test_deleted_page_is_recreated_on_the_next_visit(
+    world: World, visit: Visit, tmp_path: Path
+) -> None:
     folder = repository(tmp_path / "billing")
     visit(folder)
     page = world.vault / "projects/billing/project.md"
@@ -162,7 +166,7 @@ def test_a_deleted_page_is_written_anew(world: World, visit: Visit, tmp_path: Pa
     assert page.exists()
 
 
-def test_a_renamed_folder_keeps_what_resolves_to_it(
+def test_renamed_project_folder_keeps_its_source_folders(
     world: World, visit: Visit, tmp_path: Path
 ) -> None:
     folder = repository(tmp_path / "billing")
@@ -172,9 +176,7 @@ def test_a_renamed_folder_keeps_what_resolves_to_it(
     assert slugs(world) == ["invoices"]
 
 
-def test_a_copied_page_is_a_project_beside_the_first(
-    world: World, visit: Visit, tmp_path: Path
-) -> None:
+def test_copied_page_becomes_a_separate_project(world: World, visit: Visit, tmp_path: Path) -> None:
     folder = repository(tmp_path / "billing")
     visit(folder)
     world.write(
@@ -191,12 +193,14 @@ def test_a_copied_page_is_a_project_beside_the_first(
     "page",
     ["---\nid: [\n---\n", "---\n- a\n---\n", "---\nroots: 5\nremotes: {a: b}\n---\n", "\x00"],
 )
-def test_a_broken_page_stops_nothing(world: World, visit: Visit, tmp_path: Path, page: str) -> None:
+def test_invalid_page_does_not_prevent_project_resolution(
+    world: World, visit: Visit, tmp_path: Path, page: str
+) -> None:
     world.write("projects/billing/project.md", page)
     assert str(visit(repository(tmp_path / "billing"))).startswith("billing")
 
 
-def test_a_page_that_breaks_later_stays_as_it_is(
+def test_page_that_becomes_invalid_is_left_unchanged(
     world: World, visit: Visit, tmp_path: Path
 ) -> None:
     visit(repository(tmp_path / "billing"))
@@ -205,7 +209,7 @@ def test_a_page_that_breaks_later_stays_as_it_is(
     assert page.read_text() == "---\nid: [\n---\n"
 
 
-def test_a_label_goes_to_the_project_that_the_settings_name(world: World) -> None:
+def test_label_is_assigned_to_the_configured_project(world: World) -> None:
     world.home.mkdir()
     (world.home / "config.toml").write_text(
         '[projects.labels]\n"Team chat" = "Acme Site"\nnoise = "!!!"\n'
@@ -220,7 +224,7 @@ def test_a_label_goes_to_the_project_that_the_settings_name(world: World) -> Non
     assert found == {"Note a": "acme-site", "Note b": None}
 
 
-def test_a_project_is_meant_by_its_folder_its_name_or_its_alias(world: World) -> None:
+def test_project_is_found_by_folder_name_or_alias(world: World) -> None:
     world.write("projects/My App/decision/cache.md", "We use Redis for the cache.\n")
     world.write(
         "projects/shop-2/project.md",
@@ -273,7 +277,7 @@ def clone(folder: Path, remote: str | None = None) -> Path:
         "git@host.example:/acme/billing.git",
     ],
 )
-def test_clones_of_one_remote_are_one_project_however_it_is_spelt(
+def test_clones_of_one_remote_are_one_project_in_any_spelling(
     world: World, visit: Visit, tmp_path: Path, remote: str
 ) -> None:
     first = clone(tmp_path / "src" / "billing", "git@host.example:acme/billing.git")
@@ -292,7 +296,7 @@ def test_clones_of_one_remote_are_one_project_however_it_is_spelt(
         "../acme/billing",
     ],
 )
-def test_a_fork_and_a_namesake_elsewhere_are_projects_of_their_own(
+def test_forks_and_same_named_remotes_are_separate_projects(
     world: World, visit: Visit, tmp_path: Path, remote: str
 ) -> None:
     assert (
@@ -320,9 +324,7 @@ def test_later_remote_is_recorded_and_leads_clones_to_the_project(
     assert visit(clone(tmp_path / "b2", "https://host.example/acme/billing")) == "billing"
 
 
-def test_a_clone_that_is_gone_is_still_the_project_that_it_was(
-    world: World, visit: Visit, tmp_path: Path
-) -> None:
+def test_deleted_clone_keeps_its_project(world: World, visit: Visit, tmp_path: Path) -> None:
     remote = "git@host.example:acme/billing.git"
     assert visit(clone(tmp_path / "src" / "billing", remote)) == "billing"
     gone = clone(tmp_path / "tmp" / "try-7", remote)
@@ -372,7 +374,7 @@ def test_worktrees_of_a_bare_repository_are_one_project(
     assert visit(clone(tmp_path / "elsewhere", "https://host.example/acme/billing")) == "billing"
 
 
-def test_a_worktree_whose_repository_cannot_be_reached_is_still_its_project(
+def test_worktree_keeps_its_project_after_its_repository_is_deleted(
     world: World, visit: Visit, tmp_path: Path
 ) -> None:
     main = clone(tmp_path / "billing")
@@ -383,7 +385,7 @@ def test_a_worktree_whose_repository_cannot_be_reached_is_still_its_project(
 
 
 @pytest.mark.parametrize("remote", ["git@host.example:acme/Wren.git", None])
-def test_a_clone_of_a_repository_on_this_machine_is_its_project(
+def test_local_clone_belongs_to_the_original_repositorys_project(
     world: World, visit: Visit, tmp_path: Path, remote: str | None
 ) -> None:
     first = clone(tmp_path / "Code" / "wren", remote)
@@ -409,17 +411,21 @@ def test_clone_listing_its_origin_path_keeps_its_project(
     assert visit(first) == "letters"
 
 
-def test_repositories_that_name_each_other_are_a_project(visit: Visit, tmp_path: Path) -> None:
+def test_repositories_with_each_other_as_remote_are_one_project(
+    visit: Visit, tmp_path: Path
+) -> None:
     first = repository(tmp_path / "wren", str(tmp_path / "lark"))
     repository(tmp_path / "lark", str(first))
     assert visit(first) in ("wren", "lark")
 
 
-def test_a_clone_whose_repository_is_gone_is_named_like_it(visit: Visit, tmp_path: Path) -> None:
+def test_clone_of_a_deleted_repository_is_named_after_the_repository(
+    visit: Visit, tmp_path: Path
+) -> None:
     assert visit(repository(tmp_path / "copy", f"{tmp_path}/gone/wren/.")) == "wren"
 
 
-def test_a_submodule_is_the_project_of_its_own_remote(
+def test_submodule_belongs_to_the_project_of_its_remote(
     world: World, visit: Visit, tmp_path: Path
 ) -> None:
     library, outer = clone(tmp_path / "library"), clone(tmp_path / "outer")
@@ -441,7 +447,7 @@ def test_a_submodule_is_the_project_of_its_own_remote(
     assert visit(clone(tmp_path / "again", "https://host.example/acme/library")) == "library"
 
 
-def test_a_page_notes_no_more_folders_than_it_can_be_read_with(
+def test_full_list_of_folders_in_a_page_is_not_extended(
     world: World, visit: Visit, tmp_path: Path
 ) -> None:
     roots = [f"/gone/{number}" for number in range(50)]

@@ -18,7 +18,7 @@ from tests.app.conftest import World, says
     ("given", "choice"),
     [({"kind": "nope"}, "decision"), ({"expiry": "nope"}, "core"), ({"scope": "nope"}, "public")],
 )
-def test_a_value_that_is_no_choice_is_refused_with_the_choices(
+def test_invalid_value_is_refused_with_the_valid_choices(
     world: World, given: dict[str, Any], choice: str
 ) -> None:
     with world.open() as memory:
@@ -32,7 +32,7 @@ def test_a_value_that_is_no_choice_is_refused_with_the_choices(
             assert choice in str(caught.value.hint)
 
 
-def test_a_mode_that_does_not_exist_is_refused_with_the_modes(world: World) -> None:
+def test_unknown_mode_is_refused_with_the_valid_modes(world: World) -> None:
     with world.open() as memory:
         for call in (memory.recall, memory.search_sessions):
             with pytest.raises(InvalidQueryError, match="nope") as caught:
@@ -40,7 +40,7 @@ def test_a_mode_that_does_not_exist_is_refused_with_the_modes(world: World) -> N
             assert "browse" in str(caught.value.hint)
 
 
-def test_an_edit_takes_plain_values(world: World) -> None:
+def test_edit_accepts_plain_values(world: World) -> None:
     with world.open() as memory:
         stored = memory.store("We deploy on Fridays.", project="acme")
         changed = memory.edit(
@@ -78,7 +78,7 @@ def test_an_edit_takes_plain_values(world: World) -> None:
         {"tags": "billing"},
     ],
 )
-def test_an_edit_refuses_what_it_cannot_change(world: World, changes: dict[str, Any]) -> None:
+def test_invalid_edit_is_refused_without_changes(world: World, changes: dict[str, Any]) -> None:
     with world.open() as memory:
         stored = memory.store("We deploy on Fridays.")
         before = memory.get(stored.memory_id)
@@ -104,7 +104,7 @@ def test_times_without_a_zone_are_utc(world: World) -> None:
         assert count(memory) == (1, 1, 1)
 
 
-def test_a_memory_is_shown_as_a_person_left_its_file(world: World) -> None:
+def test_get_returns_the_manually_edited_content(world: World) -> None:
     with world.open() as memory:
         stored = memory.store("We deploy on Fridays.", subject="Deploys")
         file = world.memory_file(stored.memory_id)
@@ -114,7 +114,7 @@ def test_a_memory_is_shown_as_a_person_left_its_file(world: World) -> None:
         assert memory.get("Deploys").content == "We deploy on Mondays."
 
 
-def test_extraction_shows_what_would_be_learned_and_stores_nothing(world: World) -> None:
+def test_extract_shows_candidates_and_stores_nothing(world: World) -> None:
     rule = "Never push to the main branch of the harbour service before I have read it."
     path = world.transcript("one", says("user", rule, uuid="one-0"))
     with world.open() as memory:
@@ -127,7 +127,7 @@ def test_extraction_shows_what_would_be_learned_and_stores_nothing(world: World)
         assert again.candidates == proposal.candidates
 
 
-def test_extraction_says_what_it_cannot_take(world: World) -> None:
+def test_invalid_extract_arguments_are_refused(world: World) -> None:
     with world.open() as memory:
         with pytest.raises(InvalidQueryError, match="nothing to extract from"):
             memory.extract()
@@ -137,7 +137,7 @@ def test_extraction_says_what_it_cannot_take(world: World) -> None:
             memory.extract(world.user_home / "nothing.jsonl")
 
 
-def test_session_is_flushed_and_handed_over_from_python(world: World) -> None:
+def test_python_api_flushes_a_session_and_stores_its_handoff(world: World) -> None:
     said = "From now on the ferry bell is rung twice before it leaves, never once."
     world.transcript(
         "s1",
@@ -158,7 +158,7 @@ def test_session_is_flushed_and_handed_over_from_python(world: World) -> None:
             memory.hand_over(folder="/code/nowhere")
 
 
-def test_signals_reach_a_session_that_listens_from_python(world: World) -> None:
+def test_signals_reach_a_listening_session_from_python(world: World) -> None:
     with world.open() as memory:
         for expected in (0, 1, 0):
             block = memory.signals("claude-code:s2")

@@ -46,7 +46,7 @@ def rules(world: World) -> None:
     )
 
 
-def test_on_an_empty_home_the_examples_stand_in(world: World) -> None:
+def test_quickstart_uses_the_examples_in_an_empty_home(world: World) -> None:
     result = look(world)
     assert result.source == "examples"
     assert result.tools == {"Claude Code": 2, "Codex CLI": 2, "OpenClaw and pi": 2}
@@ -75,7 +75,7 @@ def test_examples_can_be_removed_and_added_again(world: World) -> None:
     assert look(world).report.sessions == 6
 
 
-def test_the_example_questions_are_answered_with_evidence_by_the_bundled_model(
+def test_bundled_model_answers_the_example_questions_with_evidence(
     world: World,
 ) -> None:
     context = open_home(world.settings(), clock=world.clock)
@@ -98,14 +98,14 @@ def test_the_example_questions_are_answered_with_evidence_by_the_bundled_model(
     assert [answer.result.degraded for answer in result.answers] == [(), (), ()]
 
 
-def test_without_the_embedding_model_the_examples_are_answered_by_words(world: World) -> None:
+def test_word_search_answers_the_examples_without_embedding_model(world: World) -> None:
     world.environ["NACRE_EMBEDDING_MODEL"] = "none"
     result = look(world)
     assert len(result.answers) == 3
     assert "off" in (result.report.vectors_note or "")
 
 
-def test_the_examples_stay_in_the_home_readable_by_the_owner_alone(world: World) -> None:
+def test_copied_examples_are_readable_only_by_the_owner(world: World) -> None:
     result = look(world)
     for memory in result.best:
         assert memory.source.file
@@ -114,7 +114,7 @@ def test_the_examples_stay_in_the_home_readable_by_the_owner_alone(world: World)
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_a_second_look_doubles_nothing(world: World) -> None:
+def test_second_quickstart_adds_nothing(world: World) -> None:
     first = look(world)
     files = sorted(world.vault.rglob("*"))
     second = look(world)
@@ -135,7 +135,7 @@ def test_the_examples_survive_a_rebuild(world: World) -> None:
     assert all(hit.evidence for answer in after.answers for hit in answer.result.hits)
 
 
-def test_transcripts_of_this_machine_go_before_the_examples(world: World) -> None:
+def test_quickstart_prefers_transcripts_of_this_machine(world: World) -> None:
     rules(world)
     result = look(world)
     assert result.source == "discovered"
@@ -156,14 +156,14 @@ def test_own_sessions_hide_the_examples(world: World) -> None:
     assert result.has_examples
 
 
-def test_a_tool_that_was_only_ever_started_leaves_nothing_to_look_at(world: World) -> None:
+def test_empty_transcript_does_not_replace_the_examples(world: World) -> None:
     world.transcript("s1", {"type": "file-history-snapshot", "messageId": "m", "snapshot": {}})
     assert look(world).source == "examples"
     rules(world)
     assert look(world).source == "discovered"
 
 
-def test_questions_come_from_what_was_learned_and_are_answered(world: World) -> None:
+def test_quickstart_questions_come_from_learned_memories(world: World) -> None:
     rules(world)
     result = look(world)
     assert [answer.question for answer in result.answers] == [
@@ -222,7 +222,7 @@ def test_questions_come_from_what_was_learned_and_are_answered(world: World) -> 
         (Kind.FACT, "港口费用", "港口费用按年计算。", "关于港口费用，我们知道什么？"),
     ],
 )
-def test_a_question_is_put_as_a_person_would(
+def test_suggested_question_matches_kind_and_subject(
     world: World, kind: Kind, subject: str | None, content: str, question: str
 ) -> None:
     world.transcript("s1", says("user", "Why is the sky blue?", uuid="u1"))
@@ -246,12 +246,12 @@ def test_a_question_is_put_as_a_person_would(
         "以后所有的港口费用都按照年份来计算，并且要附上说明",
     ],
 )
-def test_words_that_name_nothing_make_no_question(world: World, content: str) -> None:
+def test_text_without_a_name_makes_no_question(world: World, content: str) -> None:
     world.transcript("s1", says("user", f"Remember: {content}", uuid="u1"))
     assert look(world).answers == ()
 
 
-def test_what_came_up_in_several_sessions_is_asked_for_and_found(world: World) -> None:
+def test_topic_of_several_sessions_makes_an_answered_question(world: World) -> None:
     for name in ("s1", "s2", "s3"):
         world.transcript(
             name,
@@ -263,7 +263,7 @@ def test_what_came_up_in_several_sessions_is_asked_for_and_found(world: World) -
     assert "mooring ledger" in answer.result.turns[0].turn.text
 
 
-def test_what_is_in_reach_is_told_in_true_numbers(world: World) -> None:
+def test_quickstart_reports_exact_counts(world: World) -> None:
     rules(world)
     world.transcript(
         "s2", says("user", "Maybe the crane log belongs into the ledger.", uuid="s2", session="s2")
@@ -280,7 +280,7 @@ def test_what_is_in_reach_is_told_in_true_numbers(world: World) -> None:
 LONG = "The crane at the east quay stood still today, and nobody could tell why it did so. " * 40
 
 
-def test_the_file_that_most_sessions_changed_is_named(world: World) -> None:
+def test_most_frequently_changed_file_is_reported(world: World) -> None:
     for name in ("s1", "s2"):
         edit = {
             "type": "tool_use",
@@ -302,13 +302,13 @@ def test_questions_change_neither_usage_nor_ranking(world: World) -> None:
     assert not (world.home / "usage.jsonl").exists()
 
 
-def test_nothing_learned_gives_no_questions(world: World) -> None:
+def test_quickstart_without_memories_asks_no_questions(world: World) -> None:
     world.transcript("s1", says("user", "Why is the sky blue?", uuid="u1"))
     result = look(world)
     assert (result.source, result.best, result.answers) == ("discovered", (), ())
 
 
-def test_the_best_are_a_dozen_of_several_kinds_the_weighty_first(world: World) -> None:
+def test_quickstart_shows_twelve_important_memories_of_several_kinds(world: World) -> None:
     with world.open() as memory:
         for number in range(20):
             world.clock.now = datetime(2026, 11, 1, number, tzinfo=UTC)
@@ -330,7 +330,7 @@ def test_the_best_are_a_dozen_of_several_kinds_the_weighty_first(world: World) -
     assert best[2].kind is Kind.DECISION
 
 
-def test_vectors_stop_when_the_time_is_over_and_the_rest_is_announced(world: World) -> None:
+def test_embedding_stops_after_its_time_limit_with_the_rest_reported(world: World) -> None:
     rules(world)
     result = look(world, seconds_for_vectors=0.0)
     assert result.report.vectors_made == 0
@@ -341,9 +341,7 @@ def test_vectors_stop_when_the_time_is_over_and_the_rest_is_announced(world: Wor
         assert memory.ingest().vectors_left == 0
 
 
-def test_memories_get_their_vectors_before_turns_do(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_memories_are_embedded_before_turns(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     rules(world)
     times = iter([0.0, 0.0, 1.0, 2.0, 99.0, 99.0])
     monkeypatch.setattr("nacre.memories.vectors.time.monotonic", lambda: next(times, 99.0))

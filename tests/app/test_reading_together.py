@@ -67,7 +67,7 @@ def test_small_sessions_share_a_call_and_keep_their_own_memories(world: World) -
     assert not learned(world, ScriptedModel([]))[1].memories
 
 
-def test_the_numbers_of_turns_go_on_from_session_to_session(world: World) -> None:
+def test_turns_are_numbered_continuously_across_sessions(world: World) -> None:
     sessions(world)
     model = ScriptedModel([{"memories": []}])
     read(world, model)
@@ -87,7 +87,7 @@ def test_a_memory_from_no_session_is_dropped(world: World) -> None:
     assert report.dropped == {"no evidence": 1}
 
 
-def test_sessions_of_several_projects_are_shown_apart(world: World) -> None:
+def test_sessions_of_different_projects_are_sent_separately(world: World) -> None:
     sessions(world)
     world.transcript(
         "kiln",
@@ -105,7 +105,7 @@ def test_sessions_of_several_projects_are_shown_apart(world: World) -> None:
     assert sorted(with_kiln) == [False, True]
 
 
-def test_a_large_session_is_shown_alone(world: World) -> None:
+def test_large_session_is_sent_separately(world: World) -> None:
     sessions(world)
     turns = [("user", "Please tell me all that you know of the cranes."), *chatter("cranes")]
     for at, (who, text) in enumerate(turns):
@@ -129,7 +129,7 @@ def test_unusable_shared_answer_falls_back_to_single_sessions(world: World) -> N
     assert report.calls == len(model.prompts) + len(model.compared)
 
 
-def test_calls_are_counted_as_often_as_they_were_made(world: World) -> None:
+def test_reported_calls_match_calls_made_by_the_writer(world: World) -> None:
     sessions(world)
     with world.open() as memory:
         world.clock.pass_days(-9)

@@ -67,7 +67,7 @@ def subjects(result: object) -> list[str]:
     return [hit.memory.content for hit in result.hits]  # type: ignore[attr-defined]
 
 
-def test_the_memory_that_answers_comes_first(stocked: World) -> None:
+def test_recall_returns_the_answering_memory_first(stocked: World) -> None:
     with stocked.open() as memory:
         assert "PostgreSQL" in subjects(memory.recall("which database does billing run on?"))[0]
         assert (
@@ -75,24 +75,24 @@ def test_the_memory_that_answers_comes_first(stocked: World) -> None:
         )
 
 
-def test_a_question_in_chinese_finds_chinese_words(stocked: World) -> None:
+def test_chinese_question_finds_chinese_text(stocked: World) -> None:
     with stocked.open() as memory:
         assert subjects(memory.recall("数据库迁移到哪里了", mode="lexical"))[0].startswith("数据库")
 
 
-def test_a_part_of_an_identifier_or_path_finds_it(stocked: World) -> None:
+def test_recall_finds_parts_of_identifiers_and_paths(stocked: World) -> None:
     with stocked.open() as memory:
         for question in ("computeSpacing", "score/spacing.py"):
             assert "computeSpacingFactor" in subjects(memory.recall(question, mode="lexical"))[0]
 
 
-def test_a_question_that_nothing_answers_gets_nothing(stocked: World) -> None:
+def test_unrelated_question_gets_no_hits(stocked: World) -> None:
     with stocked.open() as memory:
         for question in ("what is the capital of Bolivia?", "zebra crossing paint supplier"):
             assert memory.recall(question).hits == ()
 
 
-def test_an_empty_home_answers_with_nothing(world: World) -> None:
+def test_recall_in_an_empty_home_returns_nothing(world: World) -> None:
     with world.open() as memory:
         result = memory.recall("anything at all?")
     assert (result.hits, result.turns) == ((), ())
@@ -116,7 +116,9 @@ def test_an_empty_home_answers_with_nothing(world: World) -> None:
         (Filter(scope=Scope.PUBLIC), set()),
     ],
 )
-def test_a_filter_lets_only_its_own_through(stocked: World, wanted: Filter, kept: set[str]) -> None:
+def test_filter_returns_only_matching_memories(
+    stocked: World, wanted: Filter, kept: set[str]
+) -> None:
     names = {
         "PostgreSQL": "decision",
         "metric": "preference",
@@ -132,7 +134,7 @@ def test_a_filter_lets_only_its_own_through(stocked: World, wanted: Filter, kept
     assert seen == kept
 
 
-def test_browse_needs_no_question_and_orders_by_importance_and_date(stocked: World) -> None:
+def test_browse_works_without_a_question_and_ranks_by_importance(stocked: World) -> None:
     stocked.clock.pass_days(1)
     with stocked.open() as memory:
         found = memory.recall("", mode="browse").hits
@@ -140,7 +142,7 @@ def test_browse_needs_no_question_and_orders_by_importance_and_date(stocked: Wor
     assert len(found) == 7
 
 
-def test_a_time_in_the_question_weighs_the_answer(world: World) -> None:
+def test_time_expression_in_the_question_limits_or_ranks_hits(world: World) -> None:
     with world.open() as memory:
         memory.store("The cache was switched to write-through.", subject="Cache then", kind="event")
         world.clock.pass_days(40)
@@ -175,7 +177,9 @@ def test_a_time_in_the_question_weighs_the_answer(world: World) -> None:
         ("todos and decisions from today", ["Renew the certificate", "Ledger database"]),
     ],
 )
-def test_a_question_for_a_kind_lists_it(world: World, question: str, kept: list[str]) -> None:
+def test_question_about_a_kind_lists_its_memories(
+    world: World, question: str, kept: list[str]
+) -> None:
     with world.open() as memory:
         memory.store(
             "Order the screws for the forge.",
@@ -195,7 +199,7 @@ def test_a_question_for_a_kind_lists_it(world: World, question: str, kept: list[
         assert {hit.memory.subject for hit in memory.recall(question).hits} == set(kept)
 
 
-def test_around_prefers_what_was_recorded_near_that_date(world: World) -> None:
+def test_around_prefers_memories_near_its_date(world: World) -> None:
     world.environ["NACRE_EMBEDDING_MODEL"] = "none"  # by words alone neither doubts the other
     with world.open() as memory:
         memory.store("The cache was switched to write-through.", subject="Cache then", kind="event")
@@ -211,7 +215,7 @@ def test_around_prefers_what_was_recorded_near_that_date(world: World) -> None:
         assert [hit.memory.subject for hit in found.hits] == ["Cache then", "Cache now"]
 
 
-def test_a_date_to_search_around_opens_a_window_also_when_browsing(world: World) -> None:
+def test_around_also_limits_browsing(world: World) -> None:
     with world.open() as memory:
         memory.store("The mast is 12 m high.", subject="Mast", importance=9)
         world.clock.pass_days(30)
@@ -220,7 +224,7 @@ def test_a_date_to_search_around_opens_a_window_also_when_browsing(world: World)
         assert [hit.memory.subject for hit in found.hits] == ["Lamp"]
 
 
-def test_until_is_the_moment_that_age_counts_from(world: World) -> None:
+def test_until_is_the_reference_time_for_age(world: World) -> None:
     with world.open() as memory:
         memory.store("The lamp of the lighthouse burns red.", expiry="temporary")
         world.clock.pass_days(400)
@@ -235,7 +239,7 @@ def test_until_is_the_moment_that_age_counts_from(world: World) -> None:
     assert as_then.get("x_recency", 1.0) > 0.999
 
 
-def test_browsing_halves_what_a_memory_counts_after_thirty_days(world: World) -> None:
+def test_browse_score_is_halved_after_thirty_days(world: World) -> None:
     with world.open() as memory:
         memory.store("The lamp burns red.", importance=10)
         world.clock.pass_days(30)
@@ -250,7 +254,7 @@ def test_agenr_profile_without_boost_ranks_by_cosine(stocked: World) -> None:
     assert hits[0].score == hits[0].components["cosine"] == hits[0].components["relevance"]
 
 
-def test_a_kind_that_is_preferred_counts_a_quarter_more(stocked: World) -> None:
+def test_preferred_kind_raises_the_score_by_a_quarter(stocked: World) -> None:
     stocked.clock.pass_days(300)
     with stocked.open() as memory:
         before = memory.recall("billing ledger and tax rounding", update=False).hits
@@ -265,7 +269,7 @@ def test_a_kind_that_is_preferred_counts_a_quarter_more(stocked: World) -> None:
     assert {hit.memory.kind for hit in after} == scores.keys() >= {Kind.LESSON, Kind.DECISION}
 
 
-def test_a_threshold_leaves_out_what_scores_less(stocked: World) -> None:
+def test_threshold_removes_hits_with_lower_scores(stocked: World) -> None:
     stocked.clock.pass_days(300)
     with stocked.open() as memory:
         every = memory.recall("which database does billing run on?").hits
@@ -277,7 +281,7 @@ def test_a_threshold_leaves_out_what_scores_less(stocked: World) -> None:
             assert (every[0].memory.id in {hit.memory.id for hit in found}) is kept
 
 
-def test_a_topic_is_read_before_the_question_by_meaning_alone(stocked: World) -> None:
+def test_topic_is_prepended_only_for_vector_search(stocked: World) -> None:
     with stocked.open() as memory:
         memory.call("recall", text="which units?", topic="metric answers", mode="vector")
         assert stocked.embedder.embedded[-1] == "metric answers: which units?"
@@ -286,7 +290,7 @@ def test_a_topic_is_read_before_the_question_by_meaning_alone(stocked: World) ->
         assert len(stocked.embedder.embedded) == before
 
 
-def test_words_alone_or_meaning_alone_may_make_relevance(stocked: World) -> None:
+def test_word_share_can_select_words_or_meaning_only(stocked: World) -> None:
     with stocked.open() as memory:
         for share, other in ((1.0, "vector"), (0.0, "lexical")):
             hits = memory.call(
@@ -296,7 +300,7 @@ def test_words_alone_or_meaning_alone_may_make_relevance(stocked: World) -> None
             assert hits[0].components["relevance"] == pytest.approx(1.0)
 
 
-def test_likeness_decides_places_only_as_far_as_it_is_wanted(world: World) -> None:
+def test_diversification_depends_on_its_settings(world: World) -> None:
     world.environ["NACRE_EMBEDDING_MODEL"] = "none"
     with world.open() as memory:
         for content in (
@@ -320,7 +324,7 @@ def test_likeness_decides_places_only_as_far_as_it_is_wanted(world: World) -> No
         assert not any("mmr" in hit.components for hit in plain)
 
 
-def test_misspelt_words_are_read_as_known_ones_only_where_that_is_wanted(stocked: World) -> None:
+def test_fuzzy_option_corrects_misspelt_words(stocked: World) -> None:
     asked = "which databse does biling run on?"
     stocked.environ["NACRE_EMBEDDING_MODEL"] = "none"
     with stocked.open() as memory:
@@ -335,13 +339,13 @@ def test_misspelt_words_are_read_as_known_ones_only_where_that_is_wanted(stocked
         assert [lane.note for lane in right.lanes if lane.name == "spelling"] == [None]
 
 
-def test_every_hit_says_what_its_score_is_made_of(stocked: World) -> None:
+def test_hit_shows_the_components_of_its_score(stocked: World) -> None:
     with stocked.open() as memory:
         components = memory.recall("which database does billing run on?").hits[0].components
     assert {"lexical", "vector", "coverage", "cosine"} <= set(components)
 
 
-def test_without_boost_the_score_is_relevance_alone(stocked: World) -> None:
+def test_score_without_boost_equals_relevance(stocked: World) -> None:
     with stocked.open() as memory:
         plain = memory.recall("which database does billing run on?", boost=False).hits[0]
     parts = {
@@ -352,7 +356,7 @@ def test_without_boost_the_score_is_relevance_alone(stocked: World) -> None:
     assert plain.score == pytest.approx(sum(parts.values()), abs=0.001)
 
 
-def test_a_token_budget_cuts_the_answer_and_says_so(stocked: World) -> None:
+def test_token_budget_truncates_the_answer_and_reports_the_truncation(stocked: World) -> None:
     with stocked.open() as memory:
         whole = memory.recall("", mode="browse")
         cut = memory.recall("", mode="browse", budget_tokens=60)
@@ -361,7 +365,7 @@ def test_a_token_budget_cuts_the_answer_and_says_so(stocked: World) -> None:
     assert 0 < len(cut.hits) < len(whole.hits)
 
 
-def test_near_copies_do_not_fill_the_answer(world: World) -> None:
+def test_near_duplicates_do_not_fill_the_answer(world: World) -> None:
     with world.open() as memory:
         for number in range(6):
             memory.store(
@@ -374,7 +378,7 @@ def test_near_copies_do_not_fill_the_answer(world: World) -> None:
     assert any("duty engineer" in hit.memory.content for hit in found)
 
 
-def test_recall_writes_only_its_spool_which_is_folded_later(
+def test_recall_writes_usage_only_to_its_spool(
     stocked: World,
 ) -> None:
     with stocked.open() as memory:
@@ -387,13 +391,13 @@ def test_recall_writes_only_its_spool_which_is_folded_later(
     assert fold_usage(context) == 0
 
 
-def test_a_recall_that_is_not_to_count_leaves_no_trace(stocked: World) -> None:
+def test_recall_without_update_records_no_use(stocked: World) -> None:
     with stocked.open() as memory:
         memory.recall("which database does billing run on?", update=False)
     assert not (stocked.home / "usage.jsonl").exists()
 
 
-def test_what_is_recalled_often_ranks_a_little_higher(world: World) -> None:
+def test_frequently_recalled_memory_ranks_slightly_higher(world: World) -> None:
     with world.open() as memory:
         first = memory.store("The printer on floor one is called goose.", importance=5, force=True)
         second = memory.store("The printer on floor two is called heron.", importance=5, force=True)
@@ -417,14 +421,14 @@ def test_what_is_recalled_often_ranks_a_little_higher(world: World) -> None:
         ("a", {"filter": Filter(since=NOON, until=NOON - timedelta(days=1))}, "--since"),
     ],
 )
-def test_a_question_that_makes_no_sense_is_refused(
+def test_invalid_query_is_refused(
     world: World, query: str, more: dict[str, object], complaint: str
 ) -> None:
     with world.open() as memory, pytest.raises(InvalidQueryError, match=complaint):
         memory.recall(query, **more)  # type: ignore[arg-type]
 
 
-def test_odd_questions_never_break_the_search(stocked: World) -> None:
+def test_unusual_characters_never_break_search(stocked: World) -> None:
     with stocked.open() as memory:
         for question in (
             '"',
@@ -443,7 +447,7 @@ def test_odd_questions_never_break_the_search(stocked: World) -> None:
             memory.search_sessions(question)
 
 
-def test_a_turn_is_read_with_its_neighbours(world: World) -> None:
+def test_search_finds_the_answer_next_to_a_matching_turn(world: World) -> None:
     world.transcript(
         "s1",
         says("user", "Which colour should the harbour lights have?", uuid="u1"),
@@ -492,7 +496,7 @@ def test_sessions_can_be_searched_by_tool_project_speaker_and_time(world: World)
         assert found(since=datetime(2026, 11, 2, tzinfo=UTC)) == {"a1"}
 
 
-def test_a_lane_that_cannot_run_is_named(stocked: World) -> None:
+def test_skipped_lane_is_named_in_the_result(stocked: World) -> None:
     stocked.environ["NACRE_EMBEDDING_MODEL"] = "none"
     with stocked.open() as memory:
         result = memory.recall("which database does billing run on?")
@@ -503,7 +507,7 @@ def test_a_lane_that_cannot_run_is_named(stocked: World) -> None:
     ]
 
 
-def test_memories_linked_to_an_answer_come_with_it(world: World) -> None:
+def test_recall_includes_memories_linked_to_a_hit(world: World) -> None:
     with world.open() as memory:
         cause = memory.store(
             "Turbine seven trips when the bearing runs hot.", subject="Turbine seven"
@@ -519,7 +523,7 @@ def test_memories_linked_to_an_answer_come_with_it(world: World) -> None:
     assert found[1].components["link"] > 0
 
 
-def test_a_memory_linked_to_something_unsure_does_not_ride_on_another_hit(world: World) -> None:
+def test_memory_linked_to_a_weak_hit_is_not_included(world: World) -> None:
     with world.open() as memory:
         memory.store("Billing runs on postgresql in frankfurt.")
         unsure = memory.store(
@@ -544,13 +548,13 @@ def test_a_memory_linked_to_something_unsure_does_not_ride_on_another_hit(world:
         "last 99999999999 years",
     ],
 )
-def test_a_time_that_no_calendar_holds_never_breaks_recall(stocked: World, question: str) -> None:
+def test_impossible_times_never_break_recall(stocked: World, question: str) -> None:
     with stocked.open() as memory:
         memory.recall(question)
         memory.search_sessions(question)
 
 
-def test_a_question_about_a_time_in_which_nothing_was_recorded_gets_nothing(world: World) -> None:
+def test_question_about_a_time_without_records_gets_nothing(world: World) -> None:
     world.transcript(
         "s1",
         says(
@@ -577,7 +581,7 @@ def test_a_question_about_a_time_in_which_nothing_was_recorded_gets_nothing(worl
         Filter(expiry=(Expiry.PERMANENT,)),
     ],
 )
-def test_turns_are_not_shown_to_others_nor_past_a_filter_for_memories(
+def test_recall_hides_turns_from_scoped_and_memory_filtered_requests(
     world: World, wanted: Filter
 ) -> None:
     world.transcript("s1", says("user", "The salary of anna is ninety thousand.", uuid="u1"))
@@ -592,7 +596,7 @@ def test_turns_are_not_shown_to_others_nor_past_a_filter_for_memories(
     assert bool(found.turns) is (wanted.scope is Scope.PRIVATE)
 
 
-def test_a_public_request_does_not_see_what_was_said(world: World) -> None:
+def test_public_request_sees_no_evidence(world: World) -> None:
     world.transcript(
         "s1", says("user", "Remember that the staging cluster is rebuilt on Sundays.", uuid="u1")
     )
@@ -623,7 +627,7 @@ def test_outdated_memories_are_not_recalled_but_can_be_viewed(world: World) -> N
     assert look_at(context, GetRequest(reference="Price then", update=False)).memory.valid.until
 
 
-def test_a_session_shows_no_memory_that_another_superseded(world: World) -> None:
+def test_session_view_omits_superseded_memories(world: World) -> None:
     world.transcript(
         "s1", says("user", "Remember that the staging cluster is rebuilt on Sundays.", uuid="u1")
     )
@@ -636,7 +640,7 @@ def test_a_session_shows_no_memory_that_another_superseded(world: World) -> None
     assert search.look_at_session(context, "5e55-0001").memories == ()
 
 
-def test_evidence_is_found_in_the_copy_when_the_first_session_is_gone(world: World) -> None:
+def test_evidence_is_found_in_a_copy_of_a_deleted_session(world: World) -> None:
     world.environ["NACRE_ARCHIVE_ENABLED"] = "false"
     said = "Remember that the billing database is PostgreSQL 18."
     first = world.transcript(
@@ -698,7 +702,7 @@ def test_edit_during_embedding_discards_the_old_vector(
     assert [round(cosine, 2) for cosine in cosines.values()] == [1.0]
 
 
-def test_a_turn_that_goes_while_it_is_embedded_is_left_out(world: World) -> None:
+def test_turn_deleted_during_embedding_gets_no_vector(world: World) -> None:
     world.transcript("s1", says("user", "Hello there, my good friend.", uuid="u1"))
     with world.open() as memory:
         memory.ingest(vectors=False)
@@ -709,7 +713,7 @@ def test_a_turn_that_goes_while_it_is_embedded_is_left_out(world: World) -> None
     assert context.vectors.cosines_of_turns(world.embedder.embed(["friend"])[0], [1]) == {}
 
 
-def test_vectors_that_another_process_added_are_seen_by_an_open_home(world: World) -> None:
+def test_open_home_sees_vectors_added_by_another_process(world: World) -> None:
     with world.open() as memory:
         memory.store("The printer on floor one is called goose.")
         memory.ingest()
@@ -720,7 +724,7 @@ def test_vectors_that_another_process_added_are_seen_by_an_open_home(world: Worl
         assert subjects(memory.recall("kettle heron", mode="vector"))[0].startswith("The kettle")
 
 
-def test_a_filter_that_lets_few_turns_through_compares_only_those(world: World) -> None:
+def test_filtered_vector_search_compares_only_matching_turns(world: World) -> None:
     for number in range(30):
         world.transcript(
             f"s{number}",
@@ -740,7 +744,7 @@ def test_a_filter_that_lets_few_turns_through_compares_only_those(world: World) 
     assert [hit.turn.id for hit in found.turns] == ["u7"]
 
 
-def test_only_the_nearest_of_many_memories_are_read(world: World) -> None:
+def test_ranking_reads_only_the_nearest_memories(world: World) -> None:
     context = world.context()
     for number in range(CANDIDATES + 20):
         store.store(context, StoreRequest(content=f"Note {number} about the harbour.", force=True))
@@ -755,7 +759,7 @@ def test_only_the_nearest_of_many_memories_are_read(world: World) -> None:
     assert ranked[0].memory.content == "Note 7 about the harbour."
 
 
-def test_the_formula_of_agenr_is_there_for_who_wants_it(world: World) -> None:
+def test_agenr_scoring_profile_uses_the_agenr_formula(world: World) -> None:
     scores = {}
     for profile in ("nacre", "agenr"):
         world.environ["NACRE_SCORING_PROFILE"] = profile
@@ -800,7 +804,7 @@ def _resolve(memory: MemoryHome, world: World, old: str, new: str) -> None:
 
 
 @pytest.mark.parametrize("change", [_edit, _edit_file, _restore, _undo, _resolve])
-def test_a_changed_memory_is_embedded_at_once(world: World, change: Callable[..., None]) -> None:
+def test_changed_memory_is_embedded_immediately(world: World, change: Callable[..., None]) -> None:
     with world.open() as memory:
         old = memory.store("The lobby has asters.", subject="aster", force=True).memory_id
         new = memory.store("The lobby has dahlias.", subject="dahlia", force=True).memory_id
@@ -813,9 +817,7 @@ def test_a_changed_memory_is_embedded_at_once(world: World, change: Callable[...
 @pytest.mark.parametrize(
     "sentence", ["We now build with Bazel.", "部署改用蓝绿发布。", "Never say sorry."]
 )
-def test_a_memory_without_a_vector_is_recalled_by_its_own_words(
-    world: World, sentence: str
-) -> None:
+def test_memory_without_a_vector_is_recalled_by_its_words(world: World, sentence: str) -> None:
     from nacre.llm.local_model import load_minilm
 
     world.embedder = load_minilm()  # type: ignore[assignment]

@@ -60,7 +60,7 @@ def contents(result: RecallResult) -> list[str]:
     return [hit.memory.content for hit in result.hits]
 
 
-def test_other_phrasings_find_what_the_question_s_words_do_not(
+def test_model_phrasings_find_memories_without_the_questions_words(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     question = "how are chilled goods shipped?"
@@ -87,7 +87,7 @@ def test_other_phrasings_find_what_the_question_s_words_do_not(
     ],
     ids=["a name and a number", "a number", "without the name that was asked for"],
 )
-def test_what_a_model_guesses_makes_no_answer_surer(
+def test_model_phrasings_do_not_raise_confidence(
     world: World, monkeypatch: pytest.MonkeyPatch, question: str, guess: str
 ) -> None:
     with home(world, monkeypatch, [{"phrasings": [guess]}]) as (memory, _):
@@ -98,7 +98,9 @@ def test_what_a_model_guesses_makes_no_answer_surer(
     assert not result.is_answered
 
 
-def test_three_phrasings_are_enough(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_model_phrasings_are_limited_to_three(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     answer = {
         "phrasings": [
             "one lorry?",
@@ -122,7 +124,7 @@ def test_three_phrasings_are_enough(world: World, monkeypatch: pytest.MonkeyPatc
         (None, "no language model is set"),
     ],
 )
-def test_without_an_answer_recall_is_what_it_was(
+def test_model_failure_leaves_recall_unchanged(
     world: World, monkeypatch: pytest.MonkeyPatch, answer: Any, told: str
 ) -> None:
     answers = None if answer is None else [answer, answer, answer, answer]
@@ -138,7 +140,7 @@ def test_without_an_answer_recall_is_what_it_was(
         assert told in (note or "")
 
 
-def test_grades_order_the_hits_and_leave_out_what_is_about_something_else(
+def test_grades_reorder_hits_and_remove_irrelevant_hits(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     question = "which ferry does the plum or the quince crate take?"
@@ -156,7 +158,7 @@ def test_grades_order_the_hits_and_leave_out_what_is_about_something_else(
         assert "1 left out" in (lane(fewer, "reranker")[1] or "")
 
 
-def test_a_model_may_say_that_nothing_matches(
+def test_model_can_grade_all_hits_as_irrelevant(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with home(world, monkeypatch, [grades(crate=0)]) as (memory, _):
@@ -167,7 +169,7 @@ def test_a_model_may_say_that_nothing_matches(
 @pytest.mark.parametrize(
     "answer", [{"grades": [{"number": 70, "grade": 3}]}, {"grades": [{"number": 1, "grade": 9}]}]
 )
-def test_grades_that_make_no_sense_change_nothing(
+def test_invalid_grades_change_nothing(
     world: World, monkeypatch: pytest.MonkeyPatch, answer: Any
 ) -> None:
     with home(world, monkeypatch, [answer, answer]) as (memory, _):
@@ -176,7 +178,7 @@ def test_grades_that_make_no_sense_change_nothing(
     assert lane(result, "reranker")[0] is LaneState.UNAVAILABLE
 
 
-def test_what_is_untrusted_cannot_ask_for_a_better_grade(
+def test_untrusted_memories_are_not_sent_for_grading(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with home(world, monkeypatch, [grades(crate=3)]) as (memory, model):
@@ -189,9 +191,7 @@ def test_what_is_untrusted_cannot_ask_for_a_better_grade(
     assert any("grade this" in text for text in contents(result))
 
 
-def test_a_listing_asks_no_model_for_phrasings(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_listing_question_uses_no_model(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     with home(world, monkeypatch, []) as (memory, model):
         memory.store("Buy a new ferry ticket.", kind="todo")
         assert len(memory.recall("open todos", expand=True).hits) == 1

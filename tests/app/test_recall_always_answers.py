@@ -41,7 +41,7 @@ def recalled(world: World, question: str, **options: object) -> RecallResult:
         return memory.call("recall", text=question, **options)
 
 
-def test_a_pending_candidate_answers_and_is_marked(bakery: World) -> None:
+def test_pending_candidate_is_returned_and_marked(bakery: World) -> None:
     found = recalled(bakery, "at how many degrees does the sourdough proof?")
     (hit,) = [hit for hit in found.hits if hit.candidate]
     assert hit.confidence is SURE
@@ -52,12 +52,12 @@ def test_a_pending_candidate_answers_and_is_marked(bakery: World) -> None:
     assert recalled(bakery, "sourdough degrees", filter=Filter(kinds=(Kind.TODO,))).hits == ()
 
 
-def test_turns_answer_without_being_asked_for(bakery: World) -> None:
+def test_recall_returns_turns_without_being_asked_for_turns(bakery: World) -> None:
     found = recalled(bakery, "when is flour ordered?")
     assert (found.turns[0].turn.id, found.turns[0].confidence) == ("u4", SURE)
 
 
-def test_a_memory_with_all_the_words_is_found_however_common_they_are(world: World) -> None:
+def test_memory_with_all_common_words_is_found(world: World) -> None:
     with world.open() as memory:
         for number in range(12):
             memory.store(f"Use the crate number {number} for parcel {number * 7}.", force=True)
@@ -70,14 +70,14 @@ def test_a_memory_with_all_the_words_is_found_however_common_they_are(world: Wor
 @pytest.mark.parametrize(
     "question", ["which violin strings do we buy?", "who painted the harbour?", "ok, go on"]
 )
-def test_unrelated_questions_get_weak_hits_at_most(bakery: World, question: str) -> None:
+def test_unrelated_questions_get_only_weak_hits(bakery: World, question: str) -> None:
     found = recalled(bakery, question)
     assert not found.is_answered
     assert {hit.confidence for hit in found.hits} <= {WEAK}
     assert {hit.confidence for hit in found.turns} <= {WEAK}
 
 
-def test_nothing_is_returned_where_no_word_and_no_meaning_matches(bakery: World) -> None:
+def test_recall_without_any_match_returns_nothing(bakery: World) -> None:
     found = recalled(bakery, "quantum chromodynamics", mode="lexical")
     assert (found.hits, found.turns) == ((), ())
 
@@ -89,7 +89,7 @@ def test_weak_hits_are_not_counted_as_used(bakery: World) -> None:
         assert memory.call("look", reference=hits[0].memory.id).usage.recall_count == 0
 
 
-def test_context_of_a_prompt_holds_no_candidates_and_no_weak_hits(bakery: World) -> None:
+def test_prompt_context_contains_no_candidates_or_weak_hits(bakery: World) -> None:
     with bakery.open() as memory:
         for prompt in (
             "At how many degrees does the sourdough proof?",
@@ -116,7 +116,7 @@ def test_search_without_a_full_match_returns_partial_matches(
         assert memory.search_sessions("rye thursdays").turns
 
 
-def test_a_turn_that_only_repeats_the_question_does_not_hide_its_answer(world: World) -> None:
+def test_turn_repeating_the_question_does_not_hide_its_answer(world: World) -> None:
     world.transcript(
         "s1",
         says("user", "Which valve feeds the boiler?", uuid="asked"),

@@ -21,7 +21,7 @@ SAID = {
 }
 
 
-def test_the_query_finds_the_turn_and_the_memory_that_hold_it(world: World) -> None:
+def test_query_with_signs_finds_its_turn_and_memory(world: World) -> None:
     world.environ["NACRE_EMBEDDING_MODEL"] = "none"
     world.transcript(
         "s1", *(says("user", text, uuid=f"u{at}") for at, text in enumerate(SAID.values()))

@@ -56,16 +56,12 @@ def shown(world: World, question: str) -> list[str]:
         "好的，继续",
     ],
 )
-def test_a_question_about_something_else_gets_weak_turns_at_most(
-    pottery: World, question: str
-) -> None:
+def test_unrelated_question_gets_only_weak_turns(pottery: World, question: str) -> None:
     assert shown(pottery, question) == []
 
 
 @pytest.mark.parametrize("question", ["what about 98431?", "////"])
-def test_an_unknown_number_and_mere_signs_get_weak_hits_at_most(
-    world: World, question: str
-) -> None:
+def test_unknown_number_or_punctuation_gets_only_weak_hits(world: World, question: str) -> None:
     with world.open() as memory:
         for number, text in enumerate(
             ("The quarry gate has a green lamp", "Ask Marta what it is about")
@@ -87,7 +83,7 @@ def test_an_unknown_number_and_mere_signs_get_weak_hits_at_most(
         ("窑炉温度的上限是多少？", "u5"),
     ],
 )
-def test_what_a_turn_speaks_of_is_shown_first(pottery: World, question: str, turn: str) -> None:
+def test_turn_about_the_subject_is_shown_first(pottery: World, question: str, turn: str) -> None:
     assert shown(pottery, question)[:1] == [turn]
 
 
@@ -99,7 +95,7 @@ def test_search_shows_weak_hits_with_their_confidence(pottery: World) -> None:
     assert found[0].components["unknown"] > 0.5
 
 
-def test_a_turn_that_only_asks_comes_after_its_answer(world: World) -> None:
+def test_answer_ranks_above_a_turn_that_repeats_the_question(world: World) -> None:
     world.transcript(
         "s1",
         says("user", "Which relay switches the kiln fan?", uuid="asked"),
@@ -111,7 +107,7 @@ def test_a_turn_that_only_asks_comes_after_its_answer(world: World) -> None:
     assert [hit.turn.id for hit in found] == ["told", "asked"]
 
 
-def test_the_same_words_in_several_sessions_are_shown_once_before_other_words(world: World) -> None:
+def test_repeated_text_of_several_sessions_is_shown_once_first(world: World) -> None:
     for number in range(4):
         text = "The kiln fan is switched by relay nine, see the wiring plan."
         world.transcript(
@@ -127,7 +123,7 @@ def test_the_same_words_in_several_sessions_are_shown_once_before_other_words(wo
     assert found[1].turn.id == "other"
 
 
-def test_before_an_event_means_before_it_was_spoken_of(world: World) -> None:
+def test_question_before_an_event_uses_the_time_of_its_mention(world: World) -> None:
     for name, text, at in (
         ("old", "The kiln server listens on port 4000.", "2026-01-05T09:00:00Z"),
         ("move", "The migration starts now.", "2026-03-05T09:00:00Z"),
@@ -179,7 +175,7 @@ def ask(world: World, reranker: Liking) -> tuple[RecallResult, RecallResult]:
         context.database.close()
 
 
-def test_a_reranker_reorders_the_best_hits_and_is_named_among_the_lanes(pottery: World) -> None:
+def test_reranker_reorders_hits_and_appears_as_a_lane(pottery: World) -> None:
     for word, turn in (("seal", "u3"), ("relay", "u0")):
         searched, recalled = ask(pottery, Liking(word))
         assert searched.turns[0].turn.id == turn
@@ -192,13 +188,13 @@ def test_a_reranker_reorders_the_best_hits_and_is_named_among_the_lanes(pottery:
         )
 
 
-def test_failing_reranker_keeps_the_answer_and_reports_it(pottery: World) -> None:
+def test_failing_reranker_keeps_the_answer_and_is_reported(pottery: World) -> None:
     searched, _ = ask(pottery, Broken("seal"))
     assert {hit.turn.id for hit in searched.turns[:2]} == {"u0", "u3"}
     assert [lane.note for lane in searched.degraded if lane.name == "reranker"] == ["out of order"]
 
 
-def test_a_folder_without_a_model_is_told_and_nothing_breaks(
+def test_missing_reranker_model_is_reported_and_search_still_works(
     pottery: World, tmp_path: Path
 ) -> None:
     pottery.environ["NACRE_RECALL_RERANKER"] = str(tmp_path / "nowhere")

@@ -58,7 +58,7 @@ def scale(world: World) -> tuple[str, str]:
     )
 
 
-def test_memories_that_share_a_name_are_asked_about_the_later_one_first(
+def test_memories_naming_one_file_are_asked_about_newest_first(
     world: World, scale: tuple[str, str]
 ) -> None:
     stored(world, "The honey is sold on Saturdays.")
@@ -68,7 +68,7 @@ def test_memories_that_share_a_name_are_asked_about_the_later_one_first(
     assert question.id == f"{scale[1][-8:]}+{scale[0][-8:]}"
 
 
-def test_what_is_near_in_meaning_is_asked_about_without_a_name(world: World) -> None:
+def test_similar_memories_without_a_common_name_are_asked_about(world: World) -> None:
     first = stored(
         world,
         "In spring the smoker of the upper stand burns dried grass, which Mara cuts in the orchard.",
@@ -83,7 +83,7 @@ def test_what_is_near_in_meaning_is_asked_about_without_a_name(world: World) -> 
 
 
 @pytest.mark.parametrize("more", [{"project": "mill"}, {"trust": Trust.UNTRUSTED}])
-def test_other_projects_and_what_nobody_answers_for_are_not_asked_about(
+def test_other_projects_and_untrusted_memories_are_not_asked_about(
     world: World, more: dict[str, Any]
 ) -> None:
     stored(world, "The scale is read by tools/read_scale.py every ten minutes.")
@@ -93,9 +93,7 @@ def test_other_projects_and_what_nobody_answers_for_are_not_asked_about(
     assert asked(world) == ()
 
 
-def test_contradictions_come_first_then_what_was_used_most_and_each_memory_once(
-    world: World, scale: tuple[str, str]
-) -> None:
+def test_contradictions_precede_frequently_used_pairs(world: World, scale: tuple[str, str]) -> None:
     stored(world, "bin/feed weighs the sugar before it pours.")
     recalled = stored(world, "Nobody but Mara may change bin/feed in winter.")
     stored(world, "Since May bin/feed also logs what it pours.")
@@ -114,7 +112,7 @@ def test_contradictions_come_first_then_what_was_used_most_and_each_memory_once(
     assert asked(world, project="mill") == ()
 
 
-def test_a_link_says_in_the_file_that_it_was_an_answer(
+def test_reflection_link_stores_its_origin_in_the_file(
     world: World, scale: tuple[str, str]
 ) -> None:
     done = answered(world, scale[1][-8:], scale[0][-8:], link=Relates.DEPENDS_ON)
@@ -128,7 +126,7 @@ def test_a_link_says_in_the_file_that_it_was_an_answer(
     assert asked(world) == ()
 
 
-def test_an_answer_is_taken_back_to_the_byte(world: World, scale: tuple[str, str]) -> None:
+def test_undo_of_an_answer_restores_the_exact_file(world: World, scale: tuple[str, str]) -> None:
     before = world.memory_file(scale[1]).read_bytes()
     answered(world, *reversed(scale), link=Relates.PART_OF)
     world.clock.pass_days(1)
@@ -138,23 +136,21 @@ def test_an_answer_is_taken_back_to_the_byte(world: World, scale: tuple[str, str
     assert len(asked(world)) == 1
 
 
-def test_an_edit_afterwards_leaves_the_link_what_it_is(
-    world: World, scale: tuple[str, str]
-) -> None:
+def test_later_edit_preserves_the_reflection_link(world: World, scale: tuple[str, str]) -> None:
     answered(world, *scale, link=Relates.RELATED_TO)
     with world.open() as memory:
         memory.edit(scale[0], importance=9)
     assert found(world, scale[0]).links == (Link("related_to", scale[1], origin="reflect"),)
 
 
-def test_what_is_forgotten_is_in_no_answer_any_more(world: World, scale: tuple[str, str]) -> None:
+def test_forgetting_removes_links_from_answers(world: World, scale: tuple[str, str]) -> None:
     answered(world, *scale, link=Relates.RELATED_TO)
     with world.open() as memory:
         memory.call("forget", memories=[scale[1]])
     assert scale[1] not in world.memory_file(scale[0]).read_text(encoding="utf-8")
 
 
-def test_a_name_in_the_text_says_no_more_than_an_answer(world: World) -> None:
+def test_reflection_link_takes_precedence_over_a_text_mention(world: World) -> None:
     scale = stored(world, "The scale hangs by tools/read_scale.py.", subject="Scale")
     named = stored(
         world, "Since the move tools/read_scale.py wants a port, see [[Scale]].", subject="Port"
@@ -169,7 +165,7 @@ def test_a_name_in_the_text_says_no_more_than_an_answer(world: World) -> None:
     assert [(link.rel, link.origin) for link in links] == [("part_of", "reflect")]
 
 
-def test_another_machine_hears_what_was_answered(tmp_path: Path, remote: Path) -> None:
+def test_reflection_answer_syncs_to_another_machine(tmp_path: Path, remote: Path) -> None:
     one, other = machine(tmp_path, remote, "one"), machine(tmp_path, remote, "other")
     first = one.store("The scale is read by tools/read_scale.py every ten minutes.", project="hive")
     second = one.store(
@@ -183,7 +179,7 @@ def test_another_machine_hears_what_was_answered(tmp_path: Path, remote: Path) -
     assert other.do(get, first).links == (Link("builds_on", second, origin="reflect"),)
 
 
-def test_an_export_carries_it_to_another_home(
+def test_export_carries_reflection_links_to_another_home(
     world: World, scale: tuple[str, str], tmp_path: Path
 ) -> None:
     answered(world, *scale, link=Relates.ELABORATES)
@@ -223,14 +219,14 @@ def test_known_reflection_answer_gets_links_without_a_copy(
     assert {link.to for link in found(world, known).links} == set(scale)
 
 
-def test_what_is_skipped_is_not_asked_again(world: World, scale: tuple[str, str]) -> None:
+def test_skipped_question_is_not_asked_again(world: World, scale: tuple[str, str]) -> None:
     assert answered(world, *scale, skip=True).action == "skipped"
     assert asked(world) == ()
     assert found(world, scale[0]).links == ()
 
 
 @pytest.mark.parametrize(("keep", "left"), [(Choice.KEEP_NEW, 1), (Choice.KEEP_OLD, 0)])
-def test_a_contradiction_is_settled_by_what_is_kept(world: World, keep: Choice, left: int) -> None:
+def test_keep_choice_settles_a_contradiction(world: World, keep: Choice, left: int) -> None:
     both = stored(world, OLD), stored(world, NEW)
     assert answered(world, *both, keep=keep).action == "settled"
     gone = found(world, both[1 - left])
@@ -238,7 +234,7 @@ def test_a_contradiction_is_settled_by_what_is_kept(world: World, keep: Choice, 
     assert asked(world) == ()
 
 
-def test_who_links_what_contradicts_says_that_both_hold(world: World) -> None:
+def test_linking_contradicting_memories_keeps_both(world: World) -> None:
     both = stored(world, OLD), stored(world, NEW)
     answered(world, *both, link=Relates.SPECIALIZES)
     home = world.context()
@@ -250,7 +246,7 @@ def test_who_links_what_contradicts_says_that_both_hold(world: World) -> None:
 
 
 @pytest.mark.parametrize("order", [1, -1])
-def test_who_says_that_two_contradict_is_asked_which_one_holds(
+def test_contradicts_answer_creates_a_contradiction_question(
     world: World, scale: tuple[str, str], order: int
 ) -> None:
     answered(world, *scale[::order], link=Relates.CONTRADICTS)
@@ -261,9 +257,7 @@ def test_who_says_that_two_contradict_is_asked_which_one_holds(
     assert (question.second.id, question.first.id) == scale
 
 
-def test_an_answer_says_one_thing_about_two_memories_that_hold(
-    world: World, scale: tuple[str, str]
-) -> None:
+def test_invalid_reflection_answers_are_refused(world: World, scale: tuple[str, str]) -> None:
     elsewhere = stored(world, "The mill has two wheels.", project="mill")
     with pytest.raises(InvalidInputError):
         answered(world, *scale)

@@ -153,7 +153,7 @@ def test_inconsistent_answers_draw_no_link_and_are_not_repeated(
     assert of(world, scale[0]) == ()
 
 
-def test_a_writer_that_connects_what_has_nothing_in_common_is_not_believed(
+def test_writer_that_connects_unrelated_memories_is_not_used(
     world: World, scale: tuple[Memory, Memory]
 ) -> None:
     world.model = Writer(("depends_on", SERIAL), gullible=True)
@@ -165,7 +165,7 @@ def test_a_writer_that_connects_what_has_nothing_in_common_is_not_believed(
     assert dream_estimate(world.context(), DreamPlanRequest(tier=3)).pairs == 1
 
 
-def test_a_contradiction_waits_for_the_person_and_ends_nothing(
+def test_contradiction_found_by_the_writer_waits_for_review(
     world: World, scale: tuple[Memory, Memory]
 ) -> None:
     world.model = Writer(("contradicts", READ))
@@ -177,7 +177,7 @@ def test_a_contradiction_waits_for_the_person_and_ends_nothing(
     assert dream_estimate(world.context(), DreamPlanRequest(tier=3)).pairs == 0
 
 
-def test_an_agents_word_never_puts_the_owners_in_doubt(world: World) -> None:
+def test_agents_statement_does_not_contradict_the_owners_statement(world: World) -> None:
     kept(world, READ, days=9)
     kept(world, SERIAL, days=1, speaker=Speaker.AGENT)
     world.model = Writer(("contradicts", READ))
@@ -188,7 +188,7 @@ def test_an_agents_word_never_puts_the_owners_in_doubt(world: World) -> None:
     "more",
     [{"project": "mill"}, {"trust": Trust.UNTRUSTED}, {"proposed": True, "speaker": Speaker.AGENT}],
 )
-def test_other_projects_and_what_nobody_answers_for_are_not_shown(
+def test_other_projects_and_untrusted_memories_are_not_sent(
     world: World, more: dict[str, Any]
 ) -> None:
     kept(world, READ, days=9)
@@ -240,7 +240,7 @@ def _retired(world: World, scale: tuple[Memory, Memory]) -> None:
         (_retired, "they no longer exist"),
     ],
 )
-def test_what_changed_since_it_was_planned_is_not_linked(
+def test_memories_changed_after_planning_are_not_linked(
     world: World,
     scale: tuple[Memory, Memory],
     happens: Callable[[World, tuple[Memory, Memory]], None],
@@ -253,7 +253,7 @@ def test_what_changed_since_it_was_planned_is_not_linked(
 
 
 @pytest.mark.parametrize("relation", ["supersedes", "distinct_from", "none", ""])
-def test_a_plan_draws_no_link_of_another_type(
+def test_plan_with_an_unsupported_relation_is_not_carried_out(
     world: World, scale: tuple[Memory, Memory], relation: str
 ) -> None:
     world.model = Writer(("depends_on", SERIAL))
@@ -263,7 +263,7 @@ def test_a_plan_draws_no_link_of_another_type(
     assert [one for _, one in report.left] == ["it does not link two memories of one place"]
 
 
-def test_one_memory_gets_three_links_at_most_in_a_dream(world: World) -> None:
+def test_dream_adds_at_most_three_links_per_memory(world: World) -> None:
     names = ("alpha_one", "beta_two", "gamma_three", "delta_four", "epsilon_five")
     kept(world, f"The middle knows {' and '.join(names)}.", days=9)
     for day, name in enumerate(names):

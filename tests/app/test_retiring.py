@@ -24,7 +24,7 @@ def contents(memory: MemoryHome) -> set[str]:
     return {one.content for one in memory.list()}
 
 
-def test_a_subject_is_meant_whatever_its_case_and_spaces(world: World) -> None:
+def test_retire_matches_subjects_regardless_of_case_and_spaces(world: World) -> None:
     with world.open() as memory:
         memory.store("The kettle is red and whistles", subject="Kitchen  Kettle")
         memory.store("The other kettle is silent", subject="kitchen kettle", force=True)
@@ -32,7 +32,7 @@ def test_a_subject_is_meant_whatever_its_case_and_spaces(world: World) -> None:
         assert not memory.list()
 
 
-def test_patterns_parts_and_ids_are_given_at_once(world: World) -> None:
+def test_retire_accepts_patterns_text_and_ids_together(world: World) -> None:
     with world.open() as memory:
         memory.store("Spoke about the roof", subject="Handoff Monday")
         memory.store("Spoke about the cellar", subject="Handoff Tuesday")
@@ -53,7 +53,7 @@ def test_patterns_parts_and_ids_are_given_at_once(world: World) -> None:
             memory.retire(lamp)
 
 
-def test_a_standing_retirement_takes_what_sessions_say_later(world: World) -> None:
+def test_standing_retirement_applies_to_later_sessions(world: World) -> None:
     lint = says("user", "Always run the linter before you commit.", uuid="a1", session="5e55-a")
     world.transcript("a", lint, says("assistant", "Understood.", uuid="a2", session="5e55-a"))
     with world.open() as memory:
@@ -90,7 +90,7 @@ def test_a_standing_retirement_takes_what_sessions_say_later(world: World) -> No
         assert not [one for one in memory.list() if one.subject == rule.subject]
 
 
-def test_what_the_owner_stores_goes_before_a_standing_retirement_and_says_so(world: World) -> None:
+def test_owners_store_overrides_a_standing_retirement_with_a_note(world: World) -> None:
     with world.open() as memory:
         memory.retire("*linter*", persist=True)
         stored = memory.store("Run the linter on Sundays, too", subject="When the linter runs")
@@ -100,7 +100,7 @@ def test_what_the_owner_stores_goes_before_a_standing_retirement_and_says_so(wor
         assert [one.id for one in memory.list()] == [stored.memory_id]
 
 
-def test_a_standing_retirement_outlives_database_and_transcripts(world: World) -> None:
+def test_standing_retirement_survives_loss_of_database_and_transcripts(world: World) -> None:
     world.transcript(
         "a", says("user", "Always run the linter before you commit.", uuid="a1", session="5e55-a")
     )
@@ -123,7 +123,7 @@ def test_a_standing_retirement_outlives_database_and_transcripts(world: World) -
         assert memory.get(rule.id, update=False).retired
 
 
-def test_a_pattern_may_stand_for_what_is_not_there_yet(world: World) -> None:
+def test_standing_retirement_can_precede_matching_memories(world: World) -> None:
     with world.open() as memory:
         assert memory.retire("session handoff *", persist=True) == []
         assert (
@@ -140,7 +140,7 @@ def test_a_pattern_may_stand_for_what_is_not_there_yet(world: World) -> None:
         )
 
 
-def test_what_a_standing_retirement_took_is_whole_when_it_is_brought_back(world: World) -> None:
+def test_memory_restored_from_a_standing_retirement_is_active(world: World) -> None:
     with world.open() as memory:
         memory.retire("draft *", persist=True)
         draft = agent_stores(memory, "The draft names three towns", "Draft of the tour").memory_id
@@ -165,7 +165,7 @@ def test_reasons_and_patterns_are_redacted(world: World) -> None:
         assert not path.is_file() or secret.encode() not in path.read_bytes(), path
 
 
-def test_one_rule_is_kept_once(world: World) -> None:
+def test_repeated_standing_retirement_is_stored_once(world: World) -> None:
     with world.open() as memory:
         for _ in range(2):
             memory.retire("draft *", persist=True)

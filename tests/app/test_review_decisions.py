@@ -62,9 +62,7 @@ def waiting(world: World) -> list[str]:
         return [one.memory.id for one in memory.call("review", only="candidate", limit=0).items]
 
 
-def test_a_candidate_is_merged_into_a_memory_with_its_words_and_tags(
-    world: World, candidate: str
-) -> None:
+def test_candidate_merged_into_a_memory_adds_words_and_tags(world: World, candidate: str) -> None:
     with world.open() as memory:
         (target,) = memory.list()
         assert [
@@ -80,7 +78,7 @@ def test_a_candidate_is_merged_into_a_memory_with_its_words_and_tags(
     assert waiting(world) == []
 
 
-def test_a_candidate_that_the_memory_says_already_adds_no_words(
+def test_merge_of_an_already_contained_candidate_adds_no_words(
     world: World, candidate: str
 ) -> None:
     with world.open() as memory:
@@ -90,9 +88,7 @@ def test_a_candidate_that_the_memory_says_already_adds_no_words(
     assert contents(world) == {f"{UPLOADS} {EXPORTS}"}
 
 
-def test_nothing_is_merged_into_what_is_retired_nor_into_no_words(
-    world: World, candidate: str
-) -> None:
+def test_merge_into_a_retired_memory_or_empty_text_fails(world: World, candidate: str) -> None:
     with world.open() as memory:
         (target,) = memory.list()
         with pytest.raises(InvalidInputError):
@@ -104,9 +100,7 @@ def test_nothing_is_merged_into_what_is_retired_nor_into_no_words(
 
 
 @pytest.mark.parametrize("decision", ["keep", "reword", "merge", "drop", "repeat"])
-def test_what_was_decided_about_a_candidate_is_taken_back(
-    world: World, candidate: str, decision: str
-) -> None:
+def test_review_undo_restores_a_candidate(world: World, candidate: str, decision: str) -> None:
     with world.open() as memory:
         (target,) = memory.list()
         if decision == "drop":
@@ -123,9 +117,7 @@ def test_what_was_decided_about_a_candidate_is_taken_back(
         memory.call("review-undo", reference=candidate)
 
 
-def test_a_decision_is_not_taken_back_where_its_memory_was_changed_since(
-    world: World, candidate: str
-) -> None:
+def test_review_undo_is_refused_after_a_later_edit(world: World, candidate: str) -> None:
     with world.open() as memory:
         (target,) = memory.list()
         memory.call("review-keep", references=(candidate,), into=target.id)
@@ -136,7 +128,7 @@ def test_a_decision_is_not_taken_back_where_its_memory_was_changed_since(
     assert waiting(world) == []
 
 
-def test_the_words_of_what_was_dropped_are_gone_after_a_day(world: World, candidate: str) -> None:
+def test_dropped_candidate_text_is_erased_after_a_day(world: World, candidate: str) -> None:
     with world.open() as memory:
         memory.call("review-drop", references=(candidate,))
     world.clock.now += timedelta(days=1, minutes=1)
@@ -153,7 +145,9 @@ def test_the_words_of_what_was_dropped_are_gone_after_a_day(world: World, candid
         ]
 
 
-def test_journal_and_history_hold_no_word_of_what_was_dropped(world: World, candidate: str) -> None:
+def test_journal_and_history_contain_no_text_of_dropped_candidates(
+    world: World, candidate: str
+) -> None:
     with world.open() as memory:
         memory.call("review-drop", references=(candidate,))
         (dropped, *_) = memory.log()
@@ -187,7 +181,7 @@ def test_kept_candidate_stays_kept_after_a_later_undo(world: World, candidate: s
     assert waiting(world) == []
 
 
-def test_what_is_forgotten_is_not_brought_back(world: World, candidate: str) -> None:
+def test_forgotten_candidate_cannot_be_restored(world: World, candidate: str) -> None:
     with world.open() as memory:
         memory.call("review-drop", references=(candidate,))
         memory.forget(memory.plan_forgetting(match="exports should be compressed"))
@@ -196,7 +190,7 @@ def test_what_is_forgotten_is_not_brought_back(world: World, candidate: str) -> 
 
 
 @pytest.mark.parametrize("decision", ["keep", "reword", "merge", "retire"])
-def test_what_was_decided_about_a_memory_is_taken_back(
+def test_review_undo_restores_a_proposed_memory(
     world: World, candidate: str, decision: str
 ) -> None:
     world.environ["CLAUDECODE"] = "1"
@@ -234,7 +228,7 @@ def test_what_was_decided_about_a_memory_is_taken_back(
     assert contents(world) == {UPLOADS, "The bank opens at nine."}
 
 
-def test_other_words_are_for_one_memory(world: World) -> None:
+def test_new_text_is_accepted_only_for_a_single_memory(world: World) -> None:
     with world.open() as memory:
         found = [
             memory.store(text).memory_id
@@ -245,7 +239,7 @@ def test_other_words_are_for_one_memory(world: World) -> None:
             memory.call("review-keep", references=tuple(found), content="Both.")
 
 
-def test_doubt_is_not_kept_over_words_saved_in_an_editor(world: World) -> None:
+def test_review_keep_conflicts_with_a_newer_manual_edit(world: World) -> None:
     with world.open() as memory:
         one = memory.call("store", content=UPLOADS, speaker="agent").memory_id
         read = memory.call("look", reference=one)
@@ -261,7 +255,7 @@ def test_doubt_is_not_kept_over_words_saved_in_an_editor(world: World) -> None:
     assert (kept.content, kept.proposed) == (EXPORTS, False)
 
 
-def test_a_pair_is_settled_by_the_ids_of_both(world: World) -> None:
+def test_contradiction_is_settled_by_its_pair_of_ids(world: World) -> None:
     with world.open() as memory:
         for content in ("Uploads may be 10 MB", "Uploads have changed to 25 MB"):
             memory.store(content, project="acme")
@@ -305,7 +299,7 @@ def _held(world: World, content: str) -> Memory:
         ("我们用Sapling做队列", "Sapling 的队列又堵了。", "队列从Sapling换成了Walnut。"),
     ],
 )
-def test_keeping_a_candidate_shows_a_later_statement_that_departs_from_it(
+def test_keeping_a_candidate_shows_a_later_contradicting_statement(
     world: World, content: str, agent: str, later: str
 ) -> None:
     one = _held(world, content)
@@ -322,7 +316,7 @@ def test_keeping_a_candidate_shows_a_later_statement_that_departs_from_it(
 @pytest.mark.parametrize(
     "later", ["Fix it, the test is red.", "Sapling needs a test for the nested list.", "Thanks."]
 )
-def test_a_kept_candidate_has_the_date_of_its_words(world: World, later: str) -> None:
+def test_kept_candidate_has_the_date_of_its_statement(world: World, later: str) -> None:
     one = _held(world, "We take Sapling for the schema.")
     world.transcript(
         "s1",
@@ -336,7 +330,7 @@ def test_a_kept_candidate_has_the_date_of_its_words(world: World, later: str) ->
 
 
 @pytest.mark.parametrize("content", ["Rip it out, we use Walnut.", "它是默认的。"])
-def test_candidate_with_a_pronoun_is_edited_before_it_is_kept(world: World, content: str) -> None:
+def test_candidate_with_a_pronoun_must_be_edited_before_keeping(world: World, content: str) -> None:
     one = _held(world, content)
     with world.open() as memory:
         with pytest.raises(InvalidInputError):

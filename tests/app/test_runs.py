@@ -78,7 +78,7 @@ def exported(path: Path) -> Path:
     return path
 
 
-def test_an_ingest_in_parts_is_one_operation_that_is_undone_as_one(
+def test_ingest_in_parts_is_one_undoable_operation(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[list[str]] = []
@@ -106,9 +106,7 @@ def test_an_ingest_in_parts_is_one_operation_that_is_undone_as_one(
     context.database.close()
 
 
-def test_an_import_in_parts_is_one_operation_that_is_undone_as_one(
-    world: World, tmp_path: Path
-) -> None:
+def test_import_in_parts_is_one_undoable_operation(world: World, tmp_path: Path) -> None:
     context = world.context()
     plan = plan_import(context, ImportOptions(path=exported(tmp_path / "workspace"), vectors=False))
     report = carry_out(context, plan)
@@ -126,7 +124,7 @@ def test_an_import_in_parts_is_one_operation_that_is_undone_as_one(
     context.database.close()
 
 
-def test_what_is_edited_by_hand_during_a_run_is_committed_after_it(
+def test_manual_edit_during_a_run_is_committed_afterwards(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     edited: list[Path] = []
@@ -146,7 +144,7 @@ def test_what_is_edited_by_hand_during_a_run_is_committed_after_it(
     assert [title.split(":")[0] for title in order] == ["ingest", "edit"]
 
 
-def test_a_run_that_is_cut_short_is_closed_by_the_next_command(
+def test_interrupted_run_is_closed_by_the_next_command(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def between() -> None:
@@ -168,7 +166,7 @@ def test_a_run_that_is_cut_short_is_closed_by_the_next_command(
     assert actions(world) == ["ingest", "ingest"]
 
 
-def test_undoing_an_ingest_leaves_the_pages_of_projects_whose_sessions_stay(
+def test_undo_of_an_ingest_keeps_project_pages(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read_sessions(world, lambda: None, monkeypatch)
@@ -179,7 +177,7 @@ def test_undoing_an_ingest_leaves_the_pages_of_projects_whose_sessions_stay(
     context.database.close()
 
 
-def test_ledger_names_items_once_and_each_learning(world: World) -> None:
+def test_ledger_lists_paths_once_and_each_learned_memory(world: World) -> None:
     path = world.transcript("5e55-0000", says("user", RULES[0], uuid="u0", session="5e55-0000"))
     context = world.context()
     learned = list(ingest(context, IngestOptions(paths=(path,), vectors=False)).memories)

@@ -34,7 +34,7 @@ def fill(world: World) -> None:
         memory.store(f"The old gate took {WORDS} as well", tags=["gates"])
 
 
-def test_vectors_of_what_was_taken_out_go_and_new_ones_come(world: World) -> None:
+def test_scrub_replaces_vectors_of_redacted_turns(world: World) -> None:
     fill(world)
     world.environ |= RULE
     context = world.context()
@@ -52,7 +52,7 @@ def test_vectors_of_what_was_taken_out_go_and_new_ones_come(world: World) -> Non
         assert found.turns[0].excerpt.count("[REDACTED:owner]") == 1
 
 
-def test_what_was_handed_over_is_scrubbed_and_still_waits(world: World) -> None:
+def test_scrub_redacts_a_pending_handoff(world: World) -> None:
     fill(world)
     with world.open() as memory:
         memory.hand_over(f"Try {WORDS} at the gate.", session="claude-code:5e55-0001")
@@ -62,7 +62,7 @@ def test_what_was_handed_over_is_scrubbed_and_still_waits(world: World) -> None:
     assert made.content == "Try [REDACTED:owner] at the gate."
 
 
-def test_an_interrupted_scrub_is_finished_by_the_next(world: World) -> None:
+def test_next_scrub_finishes_an_interrupted_scrub(world: World) -> None:
     fill(world)
     world.environ |= RULE
     context = world.context()
@@ -81,7 +81,7 @@ def test_an_interrupted_scrub_is_finished_by_the_next(world: World) -> None:
     assert WORDS.encode() not in data.lower()
 
 
-def test_a_table_of_tomorrow_is_looked_through_too(world: World) -> None:
+def test_scrub_also_covers_unknown_tables(world: World) -> None:
     fill(world)
     connection = apsw.Connection(str(world.home / "nacre.db"))
     connection.execute("CREATE TABLE chats (id INTEGER PRIMARY KEY, channel TEXT, state TEXT)")
@@ -98,7 +98,7 @@ def test_a_table_of_tomorrow_is_looked_through_too(world: World) -> None:
     context.database.close()
 
 
-def test_a_file_that_a_person_wrote_stays_valid_and_loses_its_secret(world: World) -> None:
+def test_scrub_keeps_a_handwritten_file_valid(world: World) -> None:
     fill(world)
     path = world.write(
         "global/fact/depot.md",
@@ -126,7 +126,7 @@ def test_a_file_that_a_person_wrote_stays_valid_and_loses_its_secret(world: Worl
         ("NACRE_INGEST_EXCLUDE_PATHS", ["/code"], "path"),
     ],
 )
-def test_what_is_excluded_is_counted_and_leaves_nothing(
+def test_excluded_session_is_counted_and_not_stored(
     world: World, setting: str, value: list[str], why: str
 ) -> None:
     world.environ[setting] = json.dumps(value)
@@ -139,7 +139,7 @@ def test_what_is_excluded_is_counted_and_leaves_nothing(
     assert not list(Path(world.vault).glob("projects/*"))
 
 
-def test_a_session_elsewhere_is_read_all_the_same(world: World) -> None:
+def test_session_outside_excluded_paths_is_read(world: World) -> None:
     world.environ["NACRE_INGEST_EXCLUDE_PATHS"] = json.dumps(["/code/other", "*/clients"])
     world.transcript("one", says("user", "Always water the ficus on Mondays.", uuid="a"))
     world.transcript(
@@ -151,7 +151,7 @@ def test_a_session_elsewhere_is_read_all_the_same(world: World) -> None:
         assert report.excluded == {"path": 1}
 
 
-def test_nothing_is_learned_from_what_is_private(world: World) -> None:
+def test_private_text_is_not_learned(world: World) -> None:
     world.transcript(
         "one",
         says(

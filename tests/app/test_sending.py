@@ -64,7 +64,7 @@ def spent(context: Home) -> list[tuple[bool, int, int, int]]:
     return [(one.is_background, one.calls, one.failed, one.cost) for one in entries(context)]
 
 
-def test_calls_side_by_side_keep_within_the_budget(
+def test_concurrent_calls_stay_within_the_budget(
     world: World, provider: FakeProvider, opened: Opened
 ) -> None:
     world.environ["NACRE_MODELS_DAILY_BUDGET_USD"] = "0.000005"
@@ -98,7 +98,7 @@ def test_failed_call_counts_as_sent_unless_the_provider_denies(
     assert spent(context) == [(True, 3, 2, 2)], "each try is a call"
 
 
-def test_too_expensive_step_is_reduced_and_the_rest_waits(
+def test_embedding_beyond_the_budget_continues_the_next_day(
     world: World, provider: FakeProvider, opened: Opened
 ) -> None:
     world.environ["NACRE_MODELS_DAILY_BUDGET_USD"] = "0.00005"
@@ -117,7 +117,7 @@ def test_too_expensive_step_is_reduced_and_the_rest_waits(
     assert [asked for asked, *_ in spent(opened())] == [True, False, True]
 
 
-def test_texts_leave_questions_a_part_of_the_budget(
+def test_embedding_reserves_part_of_the_budget_for_questions(
     world: World, provider: FakeProvider, opened: Opened
 ) -> None:
     world.environ["NACRE_MODELS_DAILY_BUDGET_USD"] = "0.0002"
@@ -136,7 +136,7 @@ def test_texts_leave_questions_a_part_of_the_budget(
     assert len(provider.requests) == sent + 1
 
 
-def test_a_question_is_noted_and_recall_writes_in_no_database(
+def test_question_cost_is_noted_without_a_database_write(
     world: World, provider: FakeProvider, opened: Opened
 ) -> None:
     with MemoryHome(opened()) as memory:

@@ -105,7 +105,7 @@ def check_whole(world: World) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_a_server_is_restored_to_a_moment_of_its_past(world: World, server: Any) -> None:
+def test_server_is_restored_to_a_past_time(world: World, server: Any) -> None:
     archive, base = folder_of(server, "archive"), folder_of(server, "base")
     archive_from_now_on(server, archive)
     world.environ["NACRE_DB"] = server.get_uri()
@@ -144,7 +144,7 @@ def test_a_server_is_restored_to_a_moment_of_its_past(world: World, server: Any)
         assert contents(memory) == {"The ferry runs every hour.", "The bridge is closed."}
 
 
-def test_a_dump_of_a_database_is_brought_back_as_another_one(world: World, server: Any) -> None:
+def test_database_dump_is_restored_as_another_database(world: World, server: Any) -> None:
     world.environ["NACRE_DB"] = server.get_uri()
     with world.open() as memory:
         memory.store("The mill stands on the left bank.")

@@ -79,7 +79,7 @@ def within_patience(future: Future[Any]) -> Any:
     return future.result(PATIENCE)
 
 
-def test_other_threads_recall_and_store_while_a_store_waits_for_its_model(
+def test_other_threads_work_while_a_store_awaits_its_model(
     world: World, thread: ThreadPoolExecutor
 ) -> None:
     model = thinking(world, merge, NACRE_MODELS_DEDUP="scripted:1")
@@ -98,7 +98,7 @@ def test_other_threads_recall_and_store_while_a_store_waits_for_its_model(
         assert sorted(one.content for one in memory.list()) == ["The kettle is blue", BOTH]
 
 
-def test_what_another_thread_did_meanwhile_is_seen_before_the_decision_is_followed(
+def test_concurrent_change_is_considered_before_a_model_decision_applies(
     world: World, thread: ThreadPoolExecutor
 ) -> None:
     model = thinking(world, merge, NACRE_MODELS_DEDUP="scripted:1")
@@ -149,9 +149,7 @@ def test_other_threads_run_while_a_model_is_loading(
             within_patience(waits)
 
 
-def test_a_home_is_closed_when_nobody_waits_for_a_model_any_more(
-    world: World, thread: ThreadPoolExecutor
-) -> None:
+def test_close_waits_for_a_pending_model_call(world: World, thread: ThreadPoolExecutor) -> None:
     model = thinking(world, merge, NACRE_MODELS_DEDUP="scripted:1")
     memory = MemoryHome(world.context())
     store(memory, OLD)

@@ -82,7 +82,7 @@ def later(world: World, seconds: float) -> None:
     world.clock.now += timedelta(seconds=seconds)
 
 
-def test_what_another_session_stores_is_told_with_the_next_prompt_and_once(home: World) -> None:
+def test_next_prompt_shows_another_sessions_memory_once(home: World) -> None:
     stores(home)
     block = prompt(home)
     assert [NEWS in text for text in told(block)] == [True]
@@ -101,12 +101,12 @@ def test_what_another_session_stores_is_told_with_the_next_prompt_and_once(home:
     ],
     ids=["of little weight", "its own", "of another project", "from outside"],
 )
-def test_no_session_hears_what_does_not_concern_it(home: World, more: dict[str, object]) -> None:
+def test_unrelated_memories_send_no_signal(home: World, more: dict[str, object]) -> None:
     stores(home, **more)  # type: ignore[arg-type]
     assert told(prompt(home)) == []
 
 
-def test_what_holds_everywhere_reaches_every_session(home: World) -> None:
+def test_global_memory_is_signalled_to_every_session(home: World) -> None:
     stores(home, project=None)
     assert len(told(prompt(home))) == 1
 
@@ -119,7 +119,7 @@ def end(world: World, session: str, folder: str = FOLDER) -> None:
     write_state(world.home, session, state)
 
 
-def test_after_a_reset_a_session_does_not_hear_what_was_stored_under_the_name_it_had_before(
+def test_reset_session_gets_no_signal_for_its_earlier_memories(
     home: World,
 ) -> None:
     third, fourth = "claude-code:5e55-0003", "claude-code:5e55-0004"
@@ -140,7 +140,7 @@ def test_after_a_reset_a_session_does_not_hear_what_was_stored_under_the_name_it
     assert len(told(prompt(home, session=fifth))) == 1, "that one ended long before"
 
 
-def test_what_an_agent_stores_is_told_to_no_other_session_until_the_owner_keeps_it(
+def test_agents_memory_is_a_proposal_and_sends_no_signal(
     home: World,
 ) -> None:
     start(home, OTHER)
@@ -154,7 +154,7 @@ def test_what_an_agent_stores_is_told_to_no_other_session_until_the_owner_keeps_
         assert opened.get(memory).proposed is False
 
 
-def test_a_new_session_begins_to_listen_now(home: World) -> None:
+def test_new_session_gets_signals_from_its_start(home: World) -> None:
     stores(home)
     third = "claude-code:5e55-0003"
     start(home, third)
@@ -163,7 +163,7 @@ def test_a_new_session_begins_to_listen_now(home: World) -> None:
     assert len(told(prompt(home, session=third))) == 1
 
 
-def test_a_session_whose_start_nobody_told_of_listens_from_its_first_prompt_on(home: World) -> None:
+def test_session_without_a_start_hook_listens_from_first_prompt(home: World) -> None:
     fourth = "claude-code:5e55-0004"
     stores(home)
     assert told(prompt(home, session=fourth)) == []
@@ -187,7 +187,7 @@ THINGS = [
 ]
 
 
-def test_three_are_told_at_once_then_there_is_a_pause_and_ten_in_all(home: World) -> None:
+def test_signals_are_limited_per_prompt_and_per_session(home: World) -> None:
     for thing in THINGS:
         stores(
             home,
@@ -206,13 +206,13 @@ def test_three_are_told_at_once_then_there_is_a_pause_and_ten_in_all(home: World
     assert told(prompt(home)) == [], "ten are enough for a session"
 
 
-def test_what_is_older_than_five_minutes_is_no_news(home: World) -> None:
+def test_memory_older_than_five_minutes_is_not_signalled(home: World) -> None:
     stores(home)
     later(home, 301)
     assert told(prompt(home)) == []
 
 
-def test_what_was_said_long_ago_is_no_news_when_it_is_learned_now(home: World) -> None:
+def test_old_statement_learned_now_is_not_signalled(home: World) -> None:
     said = "Remember: never deploy the gateway on a Friday, this is very important."
     old = says("user", said, uuid="o1", session="old", at="2026-03-01T09:00:00.000Z", cwd=FOLDER)
     home.transcript("old", old)
@@ -222,7 +222,7 @@ def test_what_was_said_long_ago_is_no_news_when_it_is_learned_now(home: World) -
     assert told(prompt(home)) == []
 
 
-def test_what_did_not_reach_the_agent_is_told_again(home: World) -> None:
+def test_undelivered_signal_is_repeated(home: World) -> None:
     stores(home)
     lost = build(
         home.context(), ContextRequest(Moment.PROMPT, prompt="go on", folder=FOLDER, session=MINE)
@@ -231,7 +231,7 @@ def test_what_did_not_reach_the_agent_is_told_again(home: World) -> None:
     assert told(prompt(home)) == told(lost)
 
 
-def test_what_has_no_room_is_told_with_the_next_prompt(home: World) -> None:
+def test_signal_beyond_the_budget_follows_with_the_next_prompt(home: World) -> None:
     stores(home)
     asked = ContextRequest(
         Moment.PROMPT, prompt="go on", folder=FOLDER, session=MINE, budget_tokens=70
@@ -240,12 +240,12 @@ def test_what_has_no_room_is_told_with_the_next_prompt(home: World) -> None:
     assert told(prompt(home))
 
 
-def test_what_was_retired_meanwhile_is_not_told(home: World) -> None:
+def test_retired_memory_is_not_signalled(home: World) -> None:
     retire(home.context(), [stores(home)])
     assert told(prompt(home)) == []
 
 
-def test_a_memory_that_is_edited_is_no_news_again(home: World) -> None:
+def test_edited_memory_is_not_signalled_again(home: World) -> None:
     memory = stores(home)
     assert told(prompt(home))
     later(home, 31)
@@ -253,7 +253,7 @@ def test_a_memory_that_is_edited_is_no_news_again(home: World) -> None:
     assert told(prompt(home)) == []
 
 
-def test_signals_go_on_after_the_database_was_made_anew(home: World) -> None:
+def test_signals_continue_after_a_rebuild(home: World) -> None:
     for thing in THINGS[:4]:
         edit(
             home.context(),
@@ -296,7 +296,7 @@ def test_signals_pause_after_three_memories(home: World) -> None:
         (SignalLimits(min_importance=1, most_at_once=9), 3),
     ],
 )
-def test_a_host_may_ask_for_fewer_signals_than_the_owner_allows_and_not_for_more(
+def test_host_can_only_reduce_the_signal_limits(
     home: World, limits: SignalLimits, count: int
 ) -> None:
     for thing in THINGS[:4]:
@@ -332,13 +332,13 @@ def talk_on(world: World, prompts: int, session: str = MINE) -> list[int]:
     ]
 
 
-def test_an_agent_that_stores_nothing_is_reminded_every_eight_turns_three_times(
+def test_idle_agent_is_reminded_three_times_every_eight_turns(
     home: World,
 ) -> None:
     assert talk_on(home, 40) == [8, 16, 24]
 
 
-def test_a_store_of_the_agent_or_of_its_session_starts_the_count_again(home: World) -> None:
+def test_agents_store_resets_the_reminder_count(home: World) -> None:
     assert talk_on(home, 7) == []
     stores(home, importance=5, session=None, speaker=Speaker.AGENT)
     assert talk_on(home, 8) == []
@@ -346,7 +346,7 @@ def test_a_store_of_the_agent_or_of_its_session_starts_the_count_again(home: Wor
     assert talk_on(home, 9) == [9]
 
 
-def test_what_other_sessions_store_does_not_count(home: World) -> None:
+def test_stores_of_other_sessions_do_not_reset_the_count(home: World) -> None:
     talk_on(home, 7)
     stores(home, importance=5)
     assert talk_on(home, 1) == [1]
@@ -356,7 +356,7 @@ def test_sessions_without_tools_get_no_reminder(home: World) -> None:
     assert talk_on(home, 20, session="aider:1") == []
 
 
-def test_the_day_of_the_clock_is_used(home: World) -> None:
+def test_signals_follow_the_injected_clock_across_midnight(home: World) -> None:
     home.clock.now = datetime(2026, 12, 31, 23, 59, 50, tzinfo=UTC)
     start(home)
     stores(home)
@@ -364,7 +364,7 @@ def test_the_day_of_the_clock_is_used(home: World) -> None:
     assert told(prompt(home))
 
 
-def test_what_waits_in_the_inbox_is_no_news(home: World) -> None:
+def test_inbox_memory_is_not_signalled(home: World) -> None:
     file = home.memory_file(stores(home, project=None))
     (home.vault / "inbox").mkdir()
     file.rename(home.vault / "inbox" / file.name)

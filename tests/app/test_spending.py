@@ -70,7 +70,7 @@ def asked(context: Home, *, background: bool = True, task: Task = Task.EXTRACTIO
     return model
 
 
-def test_every_call_is_counted_at_what_it_cost(world: World) -> None:
+def test_each_call_is_recorded_with_its_cost(world: World) -> None:
     context = home(world, priced())
     asked(context).complete(prompt())
     asked(context, background=False).complete(prompt("Which colour has grass?"))
@@ -85,7 +85,7 @@ def test_every_call_is_counted_at_what_it_cost(world: World) -> None:
     )
 
 
-def test_the_day_begins_anew_at_the_owners_midnight(
+def test_daily_budget_resets_at_the_owners_midnight(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TZ", "Asia/Tokyo")
@@ -105,7 +105,7 @@ def test_the_day_begins_anew_at_the_owners_midnight(
         time.tzset()
 
 
-def test_a_call_that_could_go_beyond_the_budget_is_not_made(world: World) -> None:
+def test_call_that_could_exceed_the_budget_is_not_made(world: World) -> None:
     model = priced()
     context = home(
         world, model, models_daily_budget_usd=0.006
@@ -126,7 +126,7 @@ def test_a_call_that_could_go_beyond_the_budget_is_not_made(world: World) -> Non
     asked(context).complete(prompt("three?", output_tokens=1_000))
 
 
-def test_where_a_day_is_spent_it_is_told_when_it_goes_on(world: World) -> None:
+def test_spent_daily_budget_error_names_the_next_day(world: World) -> None:
     context = home(world, priced(), models_daily_budget_usd=0.006)
 
     def ask_on() -> None:
@@ -139,13 +139,13 @@ def test_where_a_day_is_spent_it_is_told_when_it_goes_on(world: World) -> None:
     assert "models.daily_budget_usd" in (refused.value.hint or "")
 
 
-def test_a_budget_of_nothing_stops_also_what_is_free(world: World) -> None:
+def test_zero_budget_also_stops_free_models(world: World) -> None:
     context = home(world, ScriptedModel([{"colour": "blue"}]), models_daily_budget_usd=0)
     with pytest.raises(BudgetSpentError, match="has no background budget"):
         asked(context).complete(prompt())
 
 
-def test_calls_side_by_side_keep_within_the_budget(world: World) -> None:
+def test_concurrent_calls_stay_within_the_budget(world: World) -> None:
     """Each may take 5 thousandths of a dollar, and takes next to nothing: never more than four run at a time."""
     together: list[int] = []
     running: list[int] = []
@@ -184,7 +184,7 @@ def _wait(until: Callable[[], bool]) -> None:
         Event().wait(0.01)
 
 
-def test_a_call_whose_process_ends_counts_what_it_may_have_cost(world: World) -> None:
+def test_killed_call_counts_its_maximum_cost(world: World) -> None:
     class KilledError(BaseException):
         pass
 
@@ -213,7 +213,7 @@ def test_rebuild_keeps_model_costs_and_todays_budget(
     assert [trace.prompt for trace in list_traces(context)] == ["Which colour has the sky?"]
 
 
-def test_a_rebuild_says_what_of_the_costs_it_could_not_read(world: World) -> None:
+def test_rebuild_reports_unreadable_costs(world: World) -> None:
     context = home(world, priced())
     asked(context).complete(prompt())
     ((page,),) = context.database.rows(
@@ -234,7 +234,7 @@ def test_a_rebuild_says_what_of_the_costs_it_could_not_read(world: World) -> Non
     assert [trace.prompt for trace in list_traces(context)] == ["Which colour has the sky?"]
 
 
-def test_no_budget_holds_a_model_of_unknown_price(world: World) -> None:
+def test_model_without_a_known_price_is_refused_in_background(world: World) -> None:
     model = ScriptedModel([{"colour": "blue"}] * 2)
     model.capabilities = replace(model.capabilities, price=None)
     context = home(world, model)
@@ -258,7 +258,7 @@ def test_secret_in_a_provider_error_is_never_stored(
     assert key not in told
 
 
-def test_what_was_asked_lately_is_not_asked_again(world: World) -> None:
+def test_identical_prompt_is_answered_from_cache(world: World) -> None:
     model = priced({"colour": "blue"}, {"colour": "green"}, {"colour": "grey"})
     context = home(world, model)
     first = asked(context).complete(prompt())
@@ -270,7 +270,7 @@ def test_what_was_asked_lately_is_not_asked_again(world: World) -> None:
     assert asked(context).complete(prompt()).text == '{"colour": "grey"}'
 
 
-def test_an_answer_that_had_to_be_mended_is_asked_for_again(world: World) -> None:
+def test_repaired_answer_is_not_cached(world: World) -> None:
     model = priced({"color": "blue"}, {"color": "blue"}, {"colour": "blue"})
     context = home(world, model)
     with pytest.raises(UnusableAnswerError):
@@ -279,7 +279,7 @@ def test_an_answer_that_had_to_be_mended_is_asked_for_again(world: World) -> Non
     assert len(model.prompts) == 3
 
 
-def test_trials_and_secrets_are_not_kept(world: World) -> None:
+def test_trial_calls_and_secret_answers_are_not_cached(world: World) -> None:
     secret = "gh" + "p_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     model = priced({"colour": "blue"}, {"colour": "blue"}, {"colour": secret}, {"colour": secret})
     context = home(world, model)
@@ -298,7 +298,7 @@ def told(world: World, *arguments: str) -> str:
     return result.stdout
 
 
-def test_the_month_has_a_cap_of_its_own(world: World) -> None:
+def test_monthly_budget_limits_background_calls(world: World) -> None:
     model = priced()
     context = home(world, model, models_monthly_budget_usd=0.006)
     asked(context).complete(prompt("one?"))
@@ -316,7 +316,7 @@ def test_the_month_has_a_cap_of_its_own(world: World) -> None:
     asked(context).complete(prompt("in December?"))
 
 
-def test_the_cost_is_told_as_a_table(world: World) -> None:
+def test_cost_command_shows_a_table(world: World) -> None:
     context = replace(home(world, priced()), clock=utc_now)
     for number in range(3):
         asked(context).complete(prompt(f"{number}?"))
@@ -333,7 +333,7 @@ def test_the_cost_is_told_as_a_table(world: World) -> None:
     ]
 
 
-def test_when_nothing_was_spent_it_says_so(world: World) -> None:
+def test_cost_command_reports_zero_spending(world: World) -> None:
     assert "nothing was spent" in told(world, "writer", "cost")
 
 
@@ -359,7 +359,7 @@ SOON = {"retry-after-ms": "1"}
 
 
 @pytest.mark.parametrize("background", [True, False])
-def test_a_call_that_the_library_makes_again_is_one_call(world: World, *, background: bool) -> None:
+def test_retried_request_counts_as_one_call(world: World, *, background: bool) -> None:
     with by_wire(
         world, Reply(status=500, headers=SOON), Reply(status=429, headers=SOON), {"colour": "blue"}
     ) as fake:
@@ -385,7 +385,7 @@ def test_a_call_that_the_library_makes_again_is_one_call(world: World, *, backgr
         (Reply(fault="html"), False),
     ],
 )
-def test_what_failed_counts_what_was_sent_unless_the_provider_said_no(
+def test_failed_call_counts_as_sent_unless_the_provider_refused(
     world: World, reply: Reply, *, may_cost: bool
 ) -> None:
     with by_wire(world, replace(reply, headers=SOON)):
@@ -399,19 +399,19 @@ def test_what_failed_counts_what_was_sent_unless_the_provider_said_no(
     assert (spent.cost > 0) is may_cost
 
 
-def test_what_a_model_thinks_is_held_by_the_budget_too(world: World) -> None:
+def test_reasoning_tokens_count_against_the_budget(world: World) -> None:
     """OpenAI's responses are asked for the answer and 8,192 tokens of thought."""
     with by_wire(world, {"colour": "blue"}, api="openai") as fake:
         world.environ["NACRE_MODELS_DAILY_BUDGET_USD"] = "0.04"
         context = world.context()
-        with pytest.raises(BudgetSpentError, match=r"a call may take \$0\.04"):
+        with pytest.raises(BudgetSpentError, match=r"a call can cost \$0\.04"):
             ask_once(context, prompt(output_tokens=1_000))
         world.environ["NACRE_MODELS_DAILY_BUDGET_USD"] = "0.05"
         ask_once(world.context(), prompt(output_tokens=1_000))
         assert fake.calls[0].body["max_output_tokens"] == 9_192
 
 
-def test_a_call_that_the_owner_breaks_off_counts_what_was_sent(world: World) -> None:
+def test_call_interrupted_by_the_owner_counts_as_sent(world: World) -> None:
     def interrupts(_: Prompt) -> None:
         raise KeyboardInterrupt
 

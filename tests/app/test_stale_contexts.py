@@ -85,7 +85,7 @@ def told(block: ContextBlock) -> list[str]:
     return [item.text for item in block.items if item.part is Part.PREFERENCES]
 
 
-def test_a_session_start_does_not_tell_it_and_says_why(changed: World) -> None:
+def test_session_start_omits_a_stale_memory_with_a_reason(changed: World) -> None:
     assert len(told(started(changed))) == 2
     after_a_session(changed)
     block = started(changed)
@@ -106,7 +106,7 @@ def test_start_shows_an_uncertain_doubt_directly(
     assert DOUBT in line
 
 
-def test_a_prompt_is_told_the_doubt_too(changed: World) -> None:
+def test_prompt_context_shows_the_doubt(changed: World) -> None:
     after_a_session(changed)
     assert DOUBT in asked(changed)
 
@@ -114,16 +114,14 @@ def test_a_prompt_is_told_the_doubt_too(changed: World) -> None:
 @pytest.mark.parametrize(
     "change", [{"importance": 6}, {"add_tags": ("oven",)}], ids=["its weight", "its tags"]
 )
-def test_the_doubt_stays_beside_it_whatever_else_is_edited(
-    changed: World, change: dict[str, Any]
-) -> None:
+def test_doubt_remains_after_metadata_edits(changed: World, change: dict[str, Any]) -> None:
     after_a_session(changed)
     edit(changed.context(), oven(changed).id, **change)
     assert DOUBT in asked(changed)
     assert len(told(started(changed))) == 1
 
 
-def test_certain_change_waits_for_review_until_it_is_kept(
+def test_certain_file_change_waits_for_review_until_kept(
     changed: World,
 ) -> None:
     (found,) = doubts(changed.context())
@@ -136,7 +134,7 @@ def test_certain_change_waits_for_review_until_it_is_kept(
     assert len(told(started(changed))) == 2
 
 
-def test_another_doubt_counts_where_that_of_its_files_was_settled(changed: World) -> None:
+def test_another_doubt_applies_after_the_file_doubt_is_settled(changed: World) -> None:
     (found,) = doubts(changed.context())
     with changed.open() as memory:
         memory.keep(found.memory.id)
@@ -147,7 +145,7 @@ def test_another_doubt_counts_where_that_of_its_files_was_settled(changed: World
     assert len(told(started(changed))) == 1
 
 
-def test_restated_memory_loses_its_doubt_until_that_is_undone(
+def test_restated_memory_loses_its_doubt_until_undo(
     changed: World,
 ) -> None:
     after_a_session(changed)

@@ -94,7 +94,7 @@ def trivial_sessions(world: World) -> Path:
     return folder
 
 
-def test_a_thousand_trivial_sessions_cause_no_call(world: World) -> None:
+def test_thousand_trivial_sessions_cause_no_model_call(world: World) -> None:
     folder = trivial_sessions(world)
     model = ScriptedModel([])
     context = home(world, model, NACRE_ARCHIVE_ENABLED="false")
@@ -107,7 +107,7 @@ def test_a_thousand_trivial_sessions_cause_no_call(world: World) -> None:
 @pytest.mark.parametrize(
     "kind", [SessionKind.SUBAGENT, SessionKind.SCHEDULED, SessionKind.HEARTBEAT]
 )
-def test_sessions_that_no_person_held_are_of_no_substance(world: World, kind: SessionKind) -> None:
+def test_automated_sessions_have_no_substance(world: World, kind: SessionKind) -> None:
     said = Turn(
         "1", Speaker.OWNER, "Remember that the staging cluster is rebuilt every Sunday at four."
     )
@@ -115,7 +115,7 @@ def test_sessions_that_no_person_held_are_of_no_substance(world: World, kind: Se
     assert not is_worth_asking(Session("claude-code", "1", kind=kind), [said])
 
 
-def test_no_labelled_memory_lies_in_a_session_that_is_left_out(world: World) -> None:
+def test_sessions_with_labelled_memories_are_not_skipped(world: World) -> None:
     folder = DATA / "extraction"
     labelled = {name: item for item in load_labels(folder) for name in item.names if item.labels}
     world.environ["NACRE_OWNER_IDENTITIES"] = OWNER
@@ -154,7 +154,7 @@ PRICED = Capabilities(
 )
 
 
-def test_an_estimate_tells_what_learning_would_cost_and_stores_nothing(world: World) -> None:
+def test_estimate_shows_the_cost_of_learning_and_stores_nothing(world: World) -> None:
     for number in range(3):
         talk(world, number)
     world.transcript("trivial", says("user", "hi", uuid="t1", session="5e55-hi"))
@@ -172,7 +172,7 @@ def test_an_estimate_tells_what_learning_would_cost_and_stores_nothing(world: Wo
     )
 
 
-def test_beyond_the_budget_it_says_first_how_much_a_model_learns(world: World) -> None:
+def test_ingest_announces_the_part_learned_within_the_budget(world: World) -> None:
     for number in range(6):
         talk(world, number)
     context = home(
@@ -186,7 +186,7 @@ def test_beyond_the_budget_it_says_first_how_much_a_model_learns(world: World) -
     assert context.sessions.to_extract(), "the rest waits for another day"
 
 
-def test_an_estimate_without_a_model_says_that_it_costs_nothing(world: World) -> None:
+def test_estimate_without_a_model_shows_no_cost(world: World) -> None:
     talk(world)
     env = {"NACRE_HOME": str(world.home), "HOME": str(world.user_home)}
     shown = CliRunner().invoke(cli, ["ingest", "--estimate"], env=env)

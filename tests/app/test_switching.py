@@ -119,9 +119,7 @@ def begun(context: Home, models: Models, *, after: int) -> Home:
     return context
 
 
-def test_recall_during_a_switch_is_recall_before_it_to_the_last_number(
-    world: World, models: Models
-) -> None:
+def test_recall_results_are_unchanged_during_a_switch(world: World, models: Models) -> None:
     context = filled(world, models)
     before = shown(asked(world, models))
     begun(context, models, after=150)
@@ -132,7 +130,7 @@ def test_recall_during_a_switch_is_recall_before_it_to_the_last_number(
     assert shown(asked(world, models)) == before
 
 
-def test_after_a_switch_recall_goes_by_the_new_vectors_alone(world: World, models: Models) -> None:
+def test_recall_after_a_switch_uses_only_new_vectors(world: World, models: Models) -> None:
     context = filled(world, models)
     before = shown(asked(world, models))
     assert model_switch.switch(context, lambda _: None, name=NEW).left == 0
@@ -144,9 +142,7 @@ def test_after_a_switch_recall_goes_by_the_new_vectors_alone(world: World, model
     assert opened(world, models).vectors.dimensions() == 192
 
 
-def test_what_comes_during_a_switch_is_found_by_meaning_at_once(
-    world: World, models: Models
-) -> None:
+def test_memory_stored_during_a_switch_is_found_immediately(world: World, models: Models) -> None:
     context = filled(world, models)
     begun(context, models, after=150)
     with MemoryHome(opened(world, models)) as memory:
@@ -161,7 +157,7 @@ def test_what_comes_during_a_switch_is_found_by_meaning_at_once(
         )
 
 
-def test_a_switch_goes_on_where_it_stopped(world: World, models: Models) -> None:
+def test_interrupted_switch_resumes(world: World, models: Models) -> None:
     context = filled(world, models)
     begun(context, models, after=150)
     done = len(models.found[NEW].embedded)
@@ -173,7 +169,7 @@ def test_a_switch_goes_on_where_it_stopped(world: World, models: Models) -> None
     assert done >= 100
 
 
-def test_the_old_model_may_be_gone_in_the_middle_of_a_switch(world: World, models: Models) -> None:
+def test_switch_completes_without_the_old_model(world: World, models: Models) -> None:
     context = filled(world, models)
     begun(context, models, after=150)
     models.found[OLD].fails_after = 0
@@ -187,7 +183,7 @@ def test_the_old_model_may_be_gone_in_the_middle_of_a_switch(world: World, model
     assert asked(world, models).lanes[1].state == "ran"
 
 
-def test_a_switch_that_is_given_up_leaves_all_as_it_was(world: World, models: Models) -> None:
+def test_abandoned_switch_leaves_recall_unchanged(world: World, models: Models) -> None:
     context = filled(world, models)
     before = shown(asked(world, models))
     begun(context, models, after=150)
@@ -197,7 +193,7 @@ def test_a_switch_that_is_given_up_leaves_all_as_it_was(world: World, models: Mo
     assert shown(asked(world, models)) == before
 
 
-def test_vectors_of_two_models_are_there_only_during_a_switch(world: World, models: Models) -> None:
+def test_old_vectors_are_removed_after_a_switch(world: World, models: Models) -> None:
     model_switch.switch(filled(world, models), lambda _: None, name=NEW)
     assert model_switch.status(opened(world, models)).other is None
     model_switch.switch(opened(world, models), lambda _: None, name=THIRD)
@@ -206,9 +202,7 @@ def test_vectors_of_two_models_are_there_only_during_a_switch(world: World, mode
     assert asked(world, models).lanes[1].state == "ran"  # 100 numbers are no whole words of bits
 
 
-def test_an_estimate_counts_each_text_once_and_nothing_that_is_known(
-    world: World, models: Models
-) -> None:
+def test_switch_estimate_counts_each_missing_text_once(world: World, models: Models) -> None:
     context = filled(world, models)
     world.transcript(
         "s2",
@@ -224,7 +218,7 @@ def test_an_estimate_counts_each_text_once_and_nothing_that_is_known(
     )
 
 
-def test_a_question_embedded_before_the_exchange_meets_none_of_the_new_vectors(
+def test_question_embedded_before_a_switch_matches_no_new_vectors(
     world: World, models: Models
 ) -> None:
     context = filled(world, models)
@@ -237,9 +231,7 @@ def test_a_question_embedded_before_the_exchange_meets_none_of_the_new_vectors(
     assert vectors.cosines_of_turns(query, [1, 2, 3]) == {}
 
 
-def test_a_process_that_searched_the_old_vectors_searches_the_new_ones_next(
-    world: World, models: Models
-) -> None:
+def test_open_home_searches_the_new_vectors_after_a_switch(world: World, models: Models) -> None:
     with MemoryHome(filled(world, models)) as memory:
         memory.recall(QUESTION, update=False)
         model_switch.switch(opened(world, models), lambda _: None, name=NEW)  # another process
@@ -247,7 +239,7 @@ def test_a_process_that_searched_the_old_vectors_searches_the_new_ones_next(
         assert here == shown(asked(world, models))
 
 
-def test_what_is_forgotten_goes_from_the_vectors_in_the_making_too(
+def test_forgetting_also_erases_vectors_of_an_unfinished_switch(
     world: World, models: Models
 ) -> None:
     context = begun(filled(world, models), models, after=150)
@@ -259,7 +251,7 @@ def test_what_is_forgotten_goes_from_the_vectors_in_the_making_too(
     assert context.database.rows(gone.replace("passages", "other_passages")) == [(1,)]
 
 
-def test_a_model_that_answers_with_another_size_spoils_no_index(
+def test_model_returning_another_vector_size_does_not_corrupt_the_index(
     world: World, models: Models
 ) -> None:
     context = filled(world, models)
@@ -273,9 +265,7 @@ def test_a_model_that_answers_with_another_size_spoils_no_index(
     assert context.vectors.dimensions() == 128
 
 
-def test_a_variable_that_names_the_model_is_not_overridden_in_silence(
-    world: World, models: Models
-) -> None:
+def test_environment_variable_for_the_model_prevents_a_switch(world: World, models: Models) -> None:
     context = filled(world, models)
     world.environ["NACRE_EMBEDDING_MODEL"] = OLD
     with pytest.raises(InvalidSettingsError, match="NACRE_EMBEDDING_MODEL"):
@@ -283,7 +273,7 @@ def test_a_variable_that_names_the_model_is_not_overridden_in_silence(
     assert not model_switch.status(context).switching
 
 
-def test_a_rebuild_embeds_no_text_of_a_session_again(world: World, models: Models) -> None:
+def test_rebuild_does_not_embed_session_texts_again(world: World, models: Models) -> None:
     context = filled(world, models)
     before = shown(asked(world, models))
     context.close()

@@ -177,14 +177,16 @@ def replace_in(path: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new))
 
 
-def test_without_a_remote_sync_commits_and_says_so(tmp_path: Path, remote: Path) -> None:
+def test_sync_without_a_remote_commits_and_reports_the_missing_remote(
+    tmp_path: Path, remote: Path
+) -> None:
     one = machine(tmp_path, remote, "one")
     one.store("Low tide is at noon.")
     assert one.sync().state is State.NO_REMOTE
     assert "Low tide" in one.git("log", "--format=%B")
 
 
-def test_memories_go_from_one_machine_to_the_other_and_back(pair: tuple[Machine, Machine]) -> None:
+def test_memories_sync_in_both_directions(pair: tuple[Machine, Machine]) -> None:
     one, other = pair
     other.store("The mill grinds on Mondays.")
     sent = other.sync()
@@ -197,7 +199,7 @@ def test_memories_go_from_one_machine_to_the_other_and_back(pair: tuple[Machine,
     assert {"store"} <= {listed.operation.action for listed in one.do(log, limit=50)}
 
 
-def test_both_change_other_fields_of_one_memory(pair: tuple[Machine, Machine]) -> None:
+def test_changes_to_different_fields_are_merged(pair: tuple[Machine, Machine]) -> None:
     one, other = pair
     one.do(edit, "Bridge", importance=9)
     other.do(edit, "Bridge", content="The bridge opens at nine. Its keeper is Osk.")
@@ -208,7 +210,7 @@ def test_both_change_other_fields_of_one_memory(pair: tuple[Machine, Machine]) -
     assert (done[1].sent, done[1].received) == (1, 1)
 
 
-def test_both_change_one_sentence_and_both_versions_are_kept(pair: tuple[Machine, Machine]) -> None:
+def test_conflicting_sentences_keep_both_versions(pair: tuple[Machine, Machine]) -> None:
     one, other = pair
     one.do(edit, "Bridge", content="The bridge opens at seven. Its keeper is Osk.")
     other.do(edit, "Bridge", content="The bridge opens at nine. Its keeper is Osk.")
@@ -228,7 +230,7 @@ def test_both_change_one_sentence_and_both_versions_are_kept(pair: tuple[Machine
         assert waiting.older.content == "The bridge opens at nine. Its keeper is Osk."
 
 
-def test_a_memory_moved_on_one_machine_and_edited_on_the_other(
+def test_memory_moved_and_edited_on_two_machines_keeps_both_changes(
     pair: tuple[Machine, Machine],
 ) -> None:
     one, other = pair
@@ -245,7 +247,9 @@ def test_a_memory_moved_on_one_machine_and_edited_on_the_other(
     )
 
 
-def test_retired_on_one_machine_and_edited_on_the_other(pair: tuple[Machine, Machine]) -> None:
+def test_memory_retired_here_stays_retired_despite_a_remote_edit(
+    pair: tuple[Machine, Machine],
+) -> None:
     one, other = pair
     one.do(retire, ["Bridge"], "torn down")
     other.do(edit, "Bridge", content="The bridge is closed.")
@@ -256,7 +260,7 @@ def test_retired_on_one_machine_and_edited_on_the_other(pair: tuple[Machine, Mac
     assert (found.content, found.retired.reason) == ("The bridge is closed.", "torn down")
 
 
-def test_deleted_by_a_plain_git_and_edited_by_nacre(
+def test_memory_deleted_with_git_and_edited_in_nacre_is_kept(
     pair: tuple[Machine, Machine], tmp_path: Path
 ) -> None:
     one, other = pair
@@ -273,7 +277,7 @@ def test_deleted_by_a_plain_git_and_edited_by_nacre(
     assert one.do(get, "Yard").retired
 
 
-def test_both_store_a_memory_of_one_name(pair: tuple[Machine, Machine]) -> None:
+def test_memories_with_the_same_name_are_both_kept(pair: tuple[Machine, Machine]) -> None:
     one, other = pair
     one.store("The mill grinds on Mondays.", subject="Mill")
     other.store("The mill belongs to Ida.", subject="Mill")
@@ -281,7 +285,9 @@ def test_both_store_a_memory_of_one_name(pair: tuple[Machine, Machine]) -> None:
     assert {"The mill grinds on Mondays.", "The mill belongs to Ida."} < set(one.active())
 
 
-def test_both_store_the_same_words_and_keep_one(pair: tuple[Machine, Machine]) -> None:
+def test_memories_stored_identically_on_two_machines_become_one_memory(
+    pair: tuple[Machine, Machine],
+) -> None:
     one, other = pair
     for each in pair:
         each.store("The mill grinds on Mondays.", subject="Mill")
@@ -291,7 +297,7 @@ def test_both_store_the_same_words_and_keep_one(pair: tuple[Machine, Machine]) -
     assert not list(retired.rglob("*.md"))
 
 
-def test_a_note_without_an_id_that_both_get_from_a_plain_git(
+def test_note_without_an_id_pulled_by_both_machines_stays_unique(
     pair: tuple[Machine, Machine], tmp_path: Path
 ) -> None:
     one, other = pair
@@ -309,7 +315,7 @@ def test_a_note_without_an_id_that_both_get_from_a_plain_git(
     assert one.active().count("Low at noon.") == 1
 
 
-def test_two_vaults_that_began_apart_become_one(tmp_path: Path, remote: Path) -> None:
+def test_unrelated_vaults_are_joined(tmp_path: Path, remote: Path) -> None:
     one, other = machine(tmp_path, remote, "one"), machine(tmp_path, remote, "other")
     for each, words in ((one, "The mill grinds."), (other, "The bridge opens.")):
         each.store(words, project="harbour")
@@ -331,7 +337,7 @@ def test_three_machines_converge(pair: tuple[Machine, Machine], tmp_path: Path) 
     assert sum(words.startswith("The bridge opens") for words in one.active()) == 3
 
 
-def test_what_one_machine_undoes_is_undone_on_the_other(pair: tuple[Machine, Machine]) -> None:
+def test_undo_on_one_machine_applies_to_other_machines(pair: tuple[Machine, Machine]) -> None:
     one, other = pair
     one.do(edit, "Bridge", content="The bridge is closed.")
     converge(one, other)
@@ -343,7 +349,7 @@ def test_what_one_machine_undoes_is_undone_on_the_other(pair: tuple[Machine, Mac
     assert "The bridge opens at eight. Its keeper is Osk." in one.active()
 
 
-def test_memory_forgotten_elsewhere_is_not_restored_by_an_edit(
+def test_memory_forgotten_remotely_is_not_restored_by_an_edit(
     pair: tuple[Machine, Machine],
 ) -> None:
     one, other = pair
@@ -367,7 +373,7 @@ def test_memory_forgotten_elsewhere_is_not_restored_by_an_edit(
     assert "Lorries wait in the yard." in other.active()
 
 
-def test_ledgers_are_united(pair: tuple[Machine, Machine]) -> None:
+def test_sync_merges_ledgers(pair: tuple[Machine, Machine]) -> None:
     one, other = pair
     one.do(retire, ["Bridge"], "torn down")
     other.do(retire, ["Yard"], "paved over")
@@ -377,7 +383,7 @@ def test_ledgers_are_united(pair: tuple[Machine, Machine]) -> None:
     assert [line["op"] for line in lines] == sorted(line["op"] for line in lines)
 
 
-def test_other_files_travel_too(pair: tuple[Machine, Machine]) -> None:
+def test_sync_transfers_other_files(pair: tuple[Machine, Machine]) -> None:
     one, other = pair
     (one.vault / "tide.png").write_bytes(b"\x89PNG\0one")
     (other.vault / "tide.png").write_bytes(b"\x89PNG\0two")
@@ -390,7 +396,7 @@ def test_other_files_travel_too(pair: tuple[Machine, Machine]) -> None:
     assert (one.vault / ".obsidian/app.json").exists()
 
 
-def test_a_file_where_the_other_side_has_a_folder_gets_another_name(
+def test_file_conflicting_with_a_folder_is_renamed(
     pair: tuple[Machine, Machine],
 ) -> None:
     one, other = pair
@@ -422,7 +428,7 @@ def test_full_disk_is_reported_and_the_next_sync_continues(
     assert len(one.active()) == 3
 
 
-def test_edits_by_hand_are_taken_in_before_anything_else(pair: tuple[Machine, Machine]) -> None:
+def test_sync_imports_manual_edits_first(pair: tuple[Machine, Machine]) -> None:
     one, other = pair
     replace_in(bridge(one), "at eight", "at nine")
     other.do(edit, "Bridge", importance=9)
@@ -435,7 +441,7 @@ def test_edits_by_hand_are_taken_in_before_anything_else(pair: tuple[Machine, Ma
 # A plain git in between.
 
 
-def test_a_plain_pull_with_rebase_in_between(pair: tuple[Machine, Machine]) -> None:
+def test_sync_works_after_a_manual_pull_with_rebase(pair: tuple[Machine, Machine]) -> None:
     one, other = pair
     other.do(edit, "Yard", importance=9)
     other.sync()
@@ -448,7 +454,7 @@ def test_a_plain_pull_with_rebase_in_between(pair: tuple[Machine, Machine]) -> N
     assert other.do(get, "Bridge").importance == 8
 
 
-def test_a_foreign_merge_that_left_marks_is_named_and_not_read(
+def test_file_with_conflict_markers_is_reported_and_not_read(
     pair: tuple[Machine, Machine], tmp_path: Path
 ) -> None:
     one, other = pair
@@ -475,7 +481,7 @@ def test_a_foreign_merge_that_left_marks_is_named_and_not_read(
     assert "The bridge opens at six." in other.active()
 
 
-def test_an_amended_commit_that_was_sent_already(pair: tuple[Machine, Machine]) -> None:
+def test_sync_works_after_amending_a_pushed_commit(pair: tuple[Machine, Machine]) -> None:
     one, other = pair
     one.do(edit, "Bridge", importance=9)
     one.sync()
@@ -485,7 +491,7 @@ def test_an_amended_commit_that_was_sent_already(pair: tuple[Machine, Machine]) 
     assert other.do(get, "Bridge").importance == 9
 
 
-def test_a_history_that_somebody_rewrote_is_refused_until_it_is_accepted(
+def test_rewritten_history_is_refused_until_accepted(
     pair: tuple[Machine, Machine], tmp_path: Path
 ) -> None:
     one, other = pair
@@ -513,7 +519,7 @@ def test_a_history_that_somebody_rewrote_is_refused_until_it_is_accepted(
     converge(one, other)
 
 
-def test_a_merge_in_progress_and_a_detached_head_are_refused_with_words(
+def test_merge_in_progress_and_detached_head_are_refused(
     pair: tuple[Machine, Machine],
 ) -> None:
     one, _ = pair
@@ -528,7 +534,7 @@ def test_a_merge_in_progress_and_a_detached_head_are_refused_with_words(
     assert one.sync().state is State.UP_TO_DATE
 
 
-def test_what_the_owner_staged_stays_staged(pair: tuple[Machine, Machine]) -> None:
+def test_sync_keeps_staged_files_staged(pair: tuple[Machine, Machine]) -> None:
     one, other = pair
     (one.vault / "draft.txt").write_text("Not yet.\n")
     one.git("add", "draft.txt")
@@ -541,7 +547,7 @@ def test_what_the_owner_staged_stays_staged(pair: tuple[Machine, Machine]) -> No
 # Remotes.
 
 
-def test_the_branch_of_the_remote_is_respected(tmp_path: Path, remote: Path) -> None:
+def test_sync_uses_the_default_branch_of_the_remote(tmp_path: Path, remote: Path) -> None:
     git(remote, "symbolic-ref", "HEAD", "refs/heads/trunk")
     clone = tmp_path / "clone"
     git(tmp_path, "clone", "--quiet", str(remote), str(clone))
@@ -566,7 +572,7 @@ def test_the_branch_of_the_remote_is_respected(tmp_path: Path, remote: Path) -> 
         "nowhere/at/all",
     ],
 )
-def test_addresses_with_passwords_or_of_strange_kinds_are_refused(
+def test_remote_addresses_with_passwords_or_unsafe_schemes_are_refused(
     tmp_path: Path, remote: Path, address: str
 ) -> None:
     one = machine(tmp_path, remote, "one")
@@ -597,13 +603,13 @@ def test_unreachable_remote_is_reported_and_the_next_sync_continues(
     assert "The mill grinds." in other.active()
 
 
-def test_a_host_that_nobody_can_reach_is_told_in_words(tmp_path: Path, remote: Path) -> None:
+def test_unreachable_host_is_reported(tmp_path: Path, remote: Path) -> None:
     one = machine(tmp_path, remote, "one")
     with pytest.raises(RemoteUnreachableError, match="cannot be reached"):
         one.sync(remote="http://127.0.0.1:1/memories.git")
 
 
-def test_an_address_that_nobody_answers_at_does_not_replace_one_that_works(
+def test_unreachable_address_does_not_replace_a_working_remote(
     pair: tuple[Machine, Machine],
 ) -> None:
     one, _ = pair
@@ -612,7 +618,7 @@ def test_an_address_that_nobody_answers_at_does_not_replace_one_that_works(
     assert one.sync().url == str(one.remote)
 
 
-def test_a_remote_that_does_not_answer_is_given_up_in_time(tmp_path: Path, remote: Path) -> None:
+def test_unresponsive_remote_is_abandoned_after_the_timeout(tmp_path: Path, remote: Path) -> None:
     silent = tmp_path / "silent"
     silent.write_text("#!/bin/sh\nsleep 60\n")
     silent.chmod(0o755)
@@ -622,9 +628,7 @@ def test_a_remote_that_does_not_answer_is_given_up_in_time(tmp_path: Path, remot
         one.sync(remote="owner@example.invalid:memories.git", timeout_seconds=1.0)
 
 
-def test_credentials_that_are_refused_are_told_and_never_asked_for(
-    tmp_path: Path, remote: Path
-) -> None:
+def test_rejected_credentials_are_reported_without_a_prompt(tmp_path: Path, remote: Path) -> None:
     refusing = tmp_path / "refusing"
     refusing.write_text(
         "#!/bin/sh\necho 'owner@host: Permission denied (publickey).' >&2\nexit 255\n"
@@ -636,7 +640,7 @@ def test_credentials_that_are_refused_are_told_and_never_asked_for(
         one.sync(remote="owner@example.invalid:memories.git")
 
 
-def test_a_hook_that_declines_is_told_in_its_own_words(pair: tuple[Machine, Machine]) -> None:
+def test_rejection_by_a_remote_hook_shows_its_message(pair: tuple[Machine, Machine]) -> None:
     one, _ = pair
     hook = one.remote / "hooks/pre-receive"
     hook.parent.mkdir(exist_ok=True)
@@ -649,7 +653,7 @@ def test_a_hook_that_declines_is_told_in_its_own_words(pair: tuple[Machine, Mach
     assert one.sync().sent == 1
 
 
-def test_a_remote_that_moves_while_one_syncs_is_met_again(pair: tuple[Machine, Machine]) -> None:
+def test_sync_retries_if_the_remote_changes_during_push(pair: tuple[Machine, Machine]) -> None:
     one, other = pair
     other.store("The mill grinds.")
     other.do(commit)
@@ -671,7 +675,7 @@ def test_a_remote_that_moves_while_one_syncs_is_met_again(pair: tuple[Machine, M
 # Secrets.
 
 
-def test_a_secret_in_what_is_to_be_sent_stops_the_push(pair: tuple[Machine, Machine]) -> None:
+def test_secret_in_outgoing_commits_stops_the_push(pair: tuple[Machine, Machine]) -> None:
     one, _ = pair
     (one.vault / "notes.txt").write_text(f"token = {SECRET}\n")
     one.git("add", "-A")
@@ -685,7 +689,7 @@ def test_a_secret_in_what_is_to_be_sent_stops_the_push(pair: tuple[Machine, Mach
     assert git(one.remote, "rev-parse", "HEAD") == before
 
 
-def test_a_sync_that_finds_nothing_new_starts_few_programs(
+def test_sync_without_changes_starts_few_processes(
     tmp_path: Path, remote: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each is some milliseconds that an owner waits: what is configured is asked once, and not setting by setting."""
@@ -713,7 +717,7 @@ def test_a_sync_that_finds_nothing_new_starts_few_programs(
     assert desk.git("rev-parse", "HEAD") == git(remote, "rev-parse", "HEAD")
 
 
-def test_a_file_with_a_secret_waits_and_the_rest_is_sent(pair: tuple[Machine, Machine]) -> None:
+def test_file_with_a_secret_is_held_and_other_files_sync(pair: tuple[Machine, Machine]) -> None:
     one, other = pair
     replace_in(bridge(one), "Its keeper is Osk.", f"Its token is {SECRET}.")
     one.store("The mill grinds.")
@@ -738,7 +742,7 @@ class KilledError(BaseException):
 
 
 @pytest.mark.parametrize("point", ["intents", "written", "moved", "index", "pushed"])
-def test_a_sync_that_is_killed_goes_on_with_the_next_one(
+def test_next_sync_continues_a_killed_sync(
     pair: tuple[Machine, Machine], point: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from nacre.data import sync as import_remote
@@ -778,7 +782,7 @@ def test_a_sync_that_is_killed_goes_on_with_the_next_one(
 # Many, and anything.
 
 
-def test_hundreds_of_memories_travel_at_once(pair: tuple[Machine, Machine]) -> None:
+def test_hundreds_of_memories_sync_together(pair: tuple[Machine, Machine]) -> None:
     one, other = pair
     for number in range(600):
         one.world.write(
@@ -821,9 +825,7 @@ def anything(random_: random.Random, one: Machine, number: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_whatever_people_do_on_two_machines_they_converge(
-    pair: tuple[Machine, Machine], seed: int
-) -> None:
+def test_random_changes_on_two_machines_converge(pair: tuple[Machine, Machine], seed: int) -> None:
     random_ = random.Random(seed)  # noqa: S311 - what people do is no secret
     for turn in range(3):
         for number in range(4):
@@ -834,13 +836,13 @@ def test_whatever_people_do_on_two_machines_they_converge(
     converge(*pair)
 
 
-def test_an_address_on_the_command_line_does_not_hide_errors(tmp_path: Path, remote: Path) -> None:
+def test_remote_option_does_not_hide_errors(tmp_path: Path, remote: Path) -> None:
     one = machine(tmp_path, remote, "one")
     with pytest.raises(NacreError):
         one.sync(remote=str(tmp_path / "one" / ".nacre" / "vault"))
 
 
-def test_syncs_that_are_killed_at_any_moment_lose_and_double_nothing(
+def test_repeatedly_killed_syncs_neither_lose_nor_duplicate_memories(
     pair: tuple[Machine, Machine], processes: Processes
 ) -> None:
     one, other = pair
@@ -881,7 +883,7 @@ def keep_out(context: Home, subject: str) -> None:
     retire_chosen(context, choose(context, request), "we moved", persist=True)
 
 
-def test_a_standing_retirement_takes_what_another_machine_stored_before_it_came(
+def test_standing_retirement_applies_to_earlier_memories_of_another_machine(
     pair: tuple[Machine, Machine],
 ) -> None:
     one, other = pair
@@ -934,7 +936,7 @@ def test_incoming_standing_retirement_survives_a_kill(
     ]
 
 
-def test_a_sync_that_brings_nothing_is_no_operation(pair: tuple[Machine, Machine]) -> None:
+def test_sync_without_incoming_changes_creates_no_operation(pair: tuple[Machine, Machine]) -> None:
     one, other = pair
 
     def syncs() -> list[int]:
@@ -948,7 +950,10 @@ def test_a_sync_that_brings_nothing_is_no_operation(pair: tuple[Machine, Machine
         path.write_text(path.read_text(encoding="utf-8").replace("wait", "queue"), encoding="utf-8")
     converge(one, other)
     assert syncs() == before
-    assert other.git("log", "--format=%s", "--merges").split("\n")[0] == "Join what the remote has"
+    assert (
+        other.git("log", "--format=%s", "--merges").split("\n")[0]
+        == "Merge changes from the remote"
+    )
 
 
 # What one machine forgot, whatever the other one did to it before it learned of that.
@@ -1008,7 +1013,7 @@ def traces_of(one: Machine, word: str, since: str) -> list[str]:
 
 @pytest.mark.parametrize("how", ["memories", "match"])
 @pytest.mark.parametrize("is_sent", [False, True])
-def test_forgotten_words_do_not_come_back_by_sync(
+def test_sync_does_not_restore_forgotten_words(
     tmp_path: Path, remote: Path, how: str, *, is_sent: bool
 ) -> None:
     one, other = machine(tmp_path, remote, "one"), machine(tmp_path, remote, "other")

@@ -65,7 +65,7 @@ def edit_all(one: Machine, words: str) -> None:
         one.do(edit, f"Lamp {number}", content=f"Lamp {number} {words}")
 
 
-def test_nobody_takes_half_of_a_sync_for_edits_by_hand(pair: tuple[Machine, Machine]) -> None:
+def test_unfinished_sync_is_not_mistaken_for_manual_edits(pair: tuple[Machine, Machine]) -> None:
     one, other = pair
     edit_all(other, "burns gas.")
     for number in range(MANY):
@@ -94,7 +94,7 @@ def test_nobody_takes_half_of_a_sync_for_edits_by_hand(pair: tuple[Machine, Mach
     assert sum("Buoy" in words for words in one.active()) == MANY
 
 
-def test_what_another_process_edits_while_a_sync_goes_on_is_merged(
+def test_edit_by_another_process_during_a_sync_is_merged(
     pair: tuple[Machine, Machine],
 ) -> None:
     one, other = pair
@@ -119,7 +119,7 @@ def test_what_another_process_edits_while_a_sync_goes_on_is_merged(
     assert all("gas" in one.do(get, f"Lamp {number}").content for number in range(MANY))
 
 
-def test_one_who_edits_all_the_time_stops_no_sync_for_good(pair: tuple[Machine, Machine]) -> None:
+def test_continuous_edits_do_not_prevent_a_sync(pair: tuple[Machine, Machine]) -> None:
     one, other = pair
     edit_all(other, "burns gas.")
     other.sync()
@@ -131,7 +131,7 @@ def test_one_who_edits_all_the_time_stops_no_sync_for_good(pair: tuple[Machine, 
     assert one.do(get, f"Lamp {MANY - 1}").tags
 
 
-def test_a_memory_and_what_superseded_it_are_never_both_active(
+def test_superseded_memory_and_its_replacement_are_never_both_active(
     pair: tuple[Machine, Machine],
 ) -> None:
     one, other = pair
@@ -161,7 +161,7 @@ def test_a_memory_and_what_superseded_it_are_never_both_active(
     assert len(one.active()) == 2 * MANY
 
 
-def test_what_the_other_machine_forgot_is_nowhere_also_when_others_write_meanwhile(
+def test_memory_forgotten_remotely_is_erased_despite_concurrent_writes(
     pair: tuple[Machine, Machine],
 ) -> None:
     one, other = pair
@@ -194,9 +194,7 @@ def test_what_the_other_machine_forgot_is_nowhere_also_when_others_write_meanwhi
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_whatever_is_done_at_the_pauses_of_a_sync_machines_converge(
-    pair: tuple[Machine, Machine], seed: int
-) -> None:
+def test_random_changes_during_a_sync_converge(pair: tuple[Machine, Machine], seed: int) -> None:
     one, other = pair
     random_ = random.Random(seed)  # noqa: S311 - what people do is no secret
     for number in range(8):

@@ -143,7 +143,7 @@ def test_previous_ending_is_not_repeated_in_a_late_handoff(world: World, agent: 
 
 
 @pytest.mark.parametrize("session_says_more", [True, False])
-def test_two_sessions_that_hand_over_the_same_say_it_once(
+def test_identical_handoffs_of_two_sessions_are_shown_once(
     world: World, agent: Agent, session_says_more: bool
 ) -> None:
     talk(world, ASKED, "I am at it.")
@@ -169,7 +169,7 @@ def test_two_sessions_that_hand_over_the_same_say_it_once(
     assert {one.given for one in world.context().handoffs.everything()} == {NEXT}
 
 
-def test_what_the_owners_page_says_is_not_told_as_a_memory(world: World, agent: Agent) -> None:
+def test_memory_repeated_on_the_owners_page_is_shown_once(world: World, agent: Agent) -> None:
     talk(world, "Hello!", "Hi.")
     ingest(world.context())
     with world.open() as memory:
@@ -183,7 +183,7 @@ def test_what_the_owners_page_says_is_not_told_as_a_memory(world: World, agent: 
     assert agent.twice == []
 
 
-def test_the_opposite_of_what_a_page_says_is_not_said_by_it(world: World, agent: Agent) -> None:
+def test_memory_negated_on_the_owners_page_is_shown(world: World, agent: Agent) -> None:
     talk(world, "Hello!", "Hi.")
     ingest(world.context())
     with world.open() as memory:
@@ -193,7 +193,7 @@ def test_the_opposite_of_what_a_page_says_is_not_said_by_it(world: World, agent:
     assert agent.was_told(RULE) == 1
 
 
-def test_a_memory_that_is_kept_in_two_places_is_told_once(world: World, agent: Agent) -> None:
+def test_memory_stored_in_two_places_is_shown_once(world: World, agent: Agent) -> None:
     talk(world, "Hello!", "Hi.")
     ingest(world.context())
     remembered(world, RULE)
@@ -204,7 +204,7 @@ def test_a_memory_that_is_kept_in_two_places_is_told_once(world: World, agent: A
     assert agent.twice == []
 
 
-def test_after_a_compaction_it_is_told_again(world: World, agent: Agent) -> None:
+def test_memory_is_shown_again_after_a_compaction(world: World, agent: Agent) -> None:
     talk(world, "Hello!", "Hi.")
     ingest(world.context())
     remembered(world, RULE)
@@ -213,7 +213,7 @@ def test_after_a_compaction_it_is_told_again(world: World, agent: Agent) -> None
     assert agent.was_told(RULE) == 2
 
 
-def test_what_says_more_or_the_opposite_of_what_was_told_is_told(
+def test_longer_or_opposite_memory_is_shown_after_a_similar_memory(
     world: World, agent: Agent
 ) -> None:
     talk(world, "Do not use tabs in the ledger files, please change them.", "I changed them.")

@@ -75,7 +75,7 @@ def questions(context: Home) -> list[str]:
     return [json.loads(body)["text"] for (body,) in rows]
 
 
-def test_a_call_is_shown_whole(world: World) -> None:
+def test_trace_contains_the_whole_call(world: World) -> None:
     context = home(world, '{"rule": "run the linter"}')
     asks(context, "The owner says: always run the linter.")
     (trace,) = traced(context)
@@ -107,7 +107,7 @@ def told(world: World, *arguments: str) -> str:
     return result.stdout
 
 
-def test_a_failed_call_is_shown_with_its_error(world: World) -> None:
+def test_failed_call_is_traced_with_its_error(world: World) -> None:
     context = home(world, ModelUnavailableError("the line is down"))
     with pytest.raises(ModelUnavailableError):
         asks(context, "one?")
@@ -115,7 +115,7 @@ def test_a_failed_call_is_shown_with_its_error(world: World) -> None:
     assert (trace.prompt, trace.answer, trace.error) == ("one?", "", "the line is down")
 
 
-def test_a_secret_stays_in_no_trace(world: World) -> None:
+def test_traces_contain_no_secrets(world: World) -> None:
     context = home(world, json.dumps({"key": SECRET}))
     asks(context, f"The key is {SECRET}")
     recall(context, RecallQuery(f"what is {SECRET} for?"))
@@ -125,7 +125,7 @@ def test_a_secret_stays_in_no_trace(world: World) -> None:
     context.database.close()
 
 
-def test_a_question_is_noted_and_writes_nothing_in_the_database(talk: World) -> None:
+def test_question_trace_is_recorded_without_a_database_write(talk: World) -> None:
     context = talk.context()
     ingest(context)
     recall(
@@ -141,7 +141,7 @@ def test_a_question_is_noted_and_writes_nothing_in_the_database(talk: World) -> 
     assert questions(context) == ["what is the code of the gruyere cellar?"]
 
 
-def test_nobody_is_traced_where_the_owner_wants_none(talk: World) -> None:
+def test_disabled_traces_record_nothing(talk: World) -> None:
     talk.environ["NACRE_TRACES_KEEP_DAYS"] = "0"
     context = talk.context()
     ingest(context)
@@ -151,7 +151,7 @@ def test_nobody_is_traced_where_the_owner_wants_none(talk: World) -> None:
     assert questions(context) == []
 
 
-def test_old_traces_go_and_there_are_never_too_many(world: World) -> None:
+def test_old_traces_expire_and_their_number_is_limited(world: World) -> None:
     context = home(world, lambda _: "{}")
     asks(context, "old?")
     assert len(traced(context)) == 1
@@ -164,7 +164,7 @@ def test_old_traces_go_and_there_are_never_too_many(world: World) -> None:
     assert len(questions(context)) == 1
 
 
-def test_a_fold_that_was_cut_short_doubles_nothing(world: World) -> None:
+def test_interrupted_folding_duplicates_no_trace(world: World) -> None:
     context = home(world, "{}")
     asks(context, "one?")
     noted = (world.home / "notes.jsonl").read_bytes()
@@ -174,7 +174,7 @@ def test_a_fold_that_was_cut_short_doubles_nothing(world: World) -> None:
     assert [path.name for path in world.home.glob("notes.*.taken")] == []
 
 
-def test_half_a_character_breaks_nothing(world: World) -> None:
+def test_invalid_unicode_is_replaced_in_traces(world: World) -> None:
     context = home(world, '{"rule": "\ud800"}')
     asks(context, "half \udc00 a character")
     recall(context, RecallQuery("half \ud800"))
@@ -182,7 +182,7 @@ def test_half_a_character_breaks_nothing(world: World) -> None:
     assert questions(context) == ["half ?"]
 
 
-def test_a_trace_that_is_not_there_is_said_to_be_so(world: World) -> None:
+def test_missing_trace_raises_not_found(world: World) -> None:
     with pytest.raises(NotFoundError):
         show_trace(world.context(), "5f0c2a4d")
 
@@ -199,7 +199,9 @@ def _memory(context: Home) -> str:
 
 
 @pytest.mark.parametrize("number", range(4), ids=["session", "memory", "match", "before"])
-def test_forgotten_words_are_in_no_trace_case_or_answer(talk: World, number: int) -> None:
+def test_forgotten_words_are_removed_from_traces_and_cached_answers(
+    talk: World, number: int
+) -> None:
     rule = json.dumps({"rule": f"the code is {CANARY}"})
     context = home(talk, lambda asked: rule if asked.task is Task.EXTRACTION else "{}")
     ingest(context)
@@ -244,7 +246,7 @@ RULE = (
     ],
     ids=["the middle", "one sentence", "cut on both sides", "single words", "the same topic"],
 )
-def test_a_question_that_quotes_a_forgotten_memory_is_forgotten(
+def test_question_quoting_a_forgotten_memory_is_forgotten(
     world: World, quote: str, is_told: bool
 ) -> None:
     context = world.context()
@@ -258,7 +260,7 @@ def test_a_question_that_quotes_a_forgotten_memory_is_forgotten(
     assert stays in questions(context)
 
 
-def test_a_scrub_reaches_traces_and_kept_answers(world: World) -> None:
+def test_scrub_redacts_traces_and_cached_answers(world: World) -> None:
     context = home(world, json.dumps({"name": "Project Nightingale"}))
     asks(context, "Who is Project Nightingale?")
     fold_notes(context)
@@ -272,7 +274,7 @@ def test_a_scrub_reaches_traces_and_kept_answers(world: World) -> None:
 assert CORE
 
 
-def test_question_that_repeats_a_line_of_a_forgotten_memory_loses_its_trace(world: World) -> None:
+def test_question_repeating_a_line_of_a_forgotten_memory_is_forgotten(world: World) -> None:
     line = "Ask Marta for the cellar key"
     context = world.context()
     recall(context, RecallQuery(line))

@@ -24,7 +24,7 @@ def found(world: World) -> dict[str, Check]:
     return {check.name: check for check in contents(world.context())}
 
 
-def test_health_says_when_memories_were_last_said_or_recalled(world: World) -> None:
+def test_health_shows_the_last_use_of_memories_by_period(world: World) -> None:
     for days in (0, 7, 8, 31, 32, 92, 93, 183, 184, 300):
         kept(world, f"Crate {days} stands in row {days + 1000}.", days=days)
     recalled = kept(world, "The demo runs on the old server.", days=400)
@@ -38,13 +38,13 @@ def test_health_says_when_memories_were_last_said_or_recalled(world: World) -> N
     assert found(world)["recency"].detail == f"last stated or recalled: {spans}"
 
 
-def test_of_a_young_home_there_is_nothing_to_say(world: World) -> None:
+def test_health_reports_nothing_for_a_new_home(world: World) -> None:
     kept(world, "Honey is sold in jars of 500 g.", days=3)
     kept(world, "Mend the gate of the yard.", days=3, kind=Kind.TODO)
     assert not {"recency", "todos", "unused", "dream"} & found(world).keys()
 
 
-def test_open_todos_are_stale_after_a_month_the_oldest_first(world: World) -> None:
+def test_open_todos_become_stale_after_a_month(world: World) -> None:
     kept(world, "Order labels.", days=30, kind=Kind.TODO)
     gate = kept(world, "Mend the gate.", days=200, kind=Kind.TODO)
     roof = kept(world, "Mend the roof.", days=31, kind=Kind.TODO)
@@ -61,7 +61,7 @@ def test_open_todos_are_stale_after_a_month_the_oldest_first(world: World) -> No
     assert "todos" not in found(world)
 
 
-def test_each_kind_is_unused_after_a_time_of_its_own(world: World) -> None:
+def test_each_kind_has_its_own_unused_period(world: World) -> None:
     kept(world, "We sell in jars.", days=179, kind=Kind.DECISION)
     kept(world, "We sell in tins.", days=180, kind=Kind.DECISION)
     kept(world, "The hive stands in Bern.", days=180)
@@ -73,7 +73,7 @@ def test_each_kind_is_unused_after_a_time_of_its_own(world: World) -> None:
     )
 
 
-def test_health_counts_what_a_dream_would_end_by_its_rules(world: World) -> None:
+def test_health_counts_the_memories_a_dream_would_end(world: World) -> None:
     kept(world, "The build machine is borrowed.", days=131, expiry=Expiry.TEMPORARY)
     kept(world, "The intern liked the blue theme.", days=500)
     kept(world, "The client pays in March.", subject="Client", days=500)
@@ -149,7 +149,7 @@ def _of_all_sorts(world: World) -> None:
                 home.usage.adopt(one.id, Usage(chance.choice((0, 1, 2, 5, 9)), recalled))
 
 
-def test_what_the_database_counts_is_what_a_look_at_every_memory_finds(world: World) -> None:
+def test_health_statistics_match_a_full_scan_of_memories(world: World) -> None:
     world.environ["NACRE_FORGETTING_PROTECT"] = '["crate 4*"]'
     _of_all_sorts(world)
     told = found(world)

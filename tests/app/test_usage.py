@@ -87,7 +87,7 @@ def rebuild(world: World) -> None:
 # What counts as use
 
 
-def test_a_recall_counts_and_an_opened_memory_is_an_access_alone(plain: World) -> None:
+def test_recall_increments_the_recall_count_and_get_the_access_count(plain: World) -> None:
     (falcon,) = store(plain, FALCON)
     recall(plain, FALCON_ASKED)
     with plain.open() as memory:
@@ -97,7 +97,7 @@ def test_a_recall_counts_and_an_opened_memory_is_an_access_alone(plain: World) -
     assert (used.recall_count, used.access_count, used.last_recalled) == (1, 2, NOON)
 
 
-def test_what_is_browsed_listed_or_asked_without_counting_is_not_used(plain: World) -> None:
+def test_browse_list_and_recall_without_update_record_no_use(plain: World) -> None:
     (falcon,) = store(plain, FALCON)
     with plain.open() as memory:
         memory.recall("", mode="browse")
@@ -107,7 +107,7 @@ def test_what_is_browsed_listed_or_asked_without_counting_is_not_used(plain: Wor
     assert view(plain, falcon).usage == Usage()
 
 
-def test_the_times_of_the_last_hundred_recalls_are_kept(plain: World) -> None:
+def test_times_of_the_last_hundred_recalls_are_kept(plain: World) -> None:
     (falcon,) = store(plain, FALCON)
     for _ in range(4):
         recall_apart(plain, FALCON_ASKED, 30)
@@ -150,7 +150,7 @@ def test_opened_memory_can_still_be_recalled(
     assert view(plain, falcon).usage.recall_count == 1
 
 
-def test_a_crash_while_folding_loses_nothing_and_counts_nothing_twice(plain: World) -> None:
+def test_crash_during_folding_loses_and_repeats_nothing(plain: World) -> None:
     (falcon,) = store(plain, FALCON)
     recall_apart(plain, FALCON_ASKED, 2)
     (plain.home / "usage.jsonl").rename(
@@ -185,7 +185,7 @@ def test_small_spools_are_folded_in_order_and_once(
     assert not list(plain.home.glob("usage.*.taken"))
 
 
-def test_a_torn_line_in_the_spool_spoils_no_other(plain: World) -> None:
+def test_torn_spool_line_does_not_affect_other_lines(plain: World) -> None:
     (falcon,) = store(plain, FALCON)
     recall_apart(plain, FALCON_ASKED)
     with (plain.home / "usage.jsonl").open("a", encoding="utf-8") as spool:
@@ -208,7 +208,7 @@ def test_a_torn_line_in_the_spool_spoils_no_other(plain: World) -> None:
         "\0\0",
     ],
 )
-def test_a_line_that_makes_no_sense_stops_no_command_that_writes(plain: World, line: str) -> None:
+def test_invalid_spool_line_does_not_stop_writing_commands(plain: World, line: str) -> None:
     (falcon,) = store(plain, FALCON)
     recall_apart(plain, FALCON_ASKED)
     with (plain.home / "usage.jsonl").open("a", encoding="utf-8") as spool:
@@ -218,7 +218,7 @@ def test_a_line_that_makes_no_sense_stops_no_command_that_writes(plain: World, l
     assert not list(plain.home.glob("usage.*.taken"))
 
 
-def test_what_a_host_calls_its_session_is_kept_nowhere(plain: World) -> None:
+def test_session_name_from_a_host_is_not_stored(plain: World) -> None:
     (falcon,) = store(plain, FALCON)
     name = "ghp_" + "a1B2" * 9
     for folded in (False, True):
@@ -233,13 +233,13 @@ def test_what_a_host_calls_its_session_is_kept_nowhere(plain: World) -> None:
         ]
 
 
-def test_a_session_may_have_any_name(plain: World) -> None:
+def test_session_name_can_contain_invalid_unicode(plain: World) -> None:
     (falcon,) = store(plain, FALCON)
     recall(plain, FALCON_ASKED, session="torn \udcff name")
     assert view(plain, falcon).usage.recall_count == 1
 
 
-def test_a_spool_that_cannot_be_read_stops_no_command(plain: World) -> None:
+def test_unreadable_spool_does_not_stop_commands(plain: World) -> None:
     store(plain, FALCON)
     (plain.home / "usage.jsonl").mkdir()
     recall(plain, FALCON_ASKED)
@@ -247,7 +247,7 @@ def test_a_spool_that_cannot_be_read_stops_no_command(plain: World) -> None:
     assert view(plain, kettle).memory.content == KETTLE
 
 
-def test_no_recall_is_lost_while_other_processes_fold(plain: World) -> None:
+def test_concurrent_folding_loses_no_recall(plain: World) -> None:
     store(plain, FALCON)
     asking = [
         plain.start(
@@ -278,7 +278,7 @@ def strength(world: World, question: str) -> float:
         return memory.recall(question, update=False).hits[0].components["x_strength"]
 
 
-def test_recalls_far_apart_strengthen_more_than_recalls_in_a_row(plain: World) -> None:
+def test_spaced_recalls_strengthen_more_than_consecutive_recalls(plain: World) -> None:
     store(plain, FALCON, KETTLE, importance=1)
     recall_apart(plain, KETTLE_ASKED, 7)
     for _ in range(2):
@@ -292,7 +292,7 @@ def test_recalls_far_apart_strengthen_more_than_recalls_in_a_row(plain: World) -
     assert strength(plain, KETTLE_ASKED) == pytest.approx(faded, abs=1e-3)
 
 
-def test_what_is_recalled_rarely_is_worth_its_importance(plain: World) -> None:
+def test_rarely_recalled_memory_is_weighted_by_importance(plain: World) -> None:
     (falcon,) = store(plain, FALCON, importance=4)
     recall(plain, FALCON_ASKED)
     fold(plain)
@@ -302,7 +302,7 @@ def test_what_is_recalled_rarely_is_worth_its_importance(plain: World) -> None:
         assert "x_strength" not in memory.recall(FALCON_ASKED, update=False).hits[0].components
 
 
-def test_recalls_whose_times_are_unknown_count_as_evenly_spread() -> None:
+def test_recalls_without_known_times_count_as_evenly_spaced() -> None:
     def factor(count: int, days: float, *intervals: int) -> float:
         return spacing_factor(Usage(count, NOON + timedelta(days=days), intervals), NOON)
 
@@ -355,7 +355,7 @@ def test_importance_grows_up_to_nine_and_never_falls(plain: World, given: int, g
     assert importance(plain, falcon) == (grown, f"importance: {grown}")
 
 
-def test_the_vectors_of_a_memory_survive_a_step(world: World) -> None:
+def test_vectors_survive_an_importance_step(world: World) -> None:
     (falcon,) = store(world, FALCON)
     with world.open() as memory:
         memory.ingest()
@@ -364,7 +364,7 @@ def test_the_vectors_of_a_memory_survive_a_step(world: World) -> None:
     assert world.context().vectors.missing() == (0, 0)
 
 
-def test_a_step_leaves_a_file_written_by_hand_as_it_is(plain: World) -> None:
+def test_importance_step_preserves_handwritten_front_matter(plain: World) -> None:
     path = plain.write(
         "global/fact/falcon.md", f"---\nimportance: 4   # my guess\nmood: calm\n---\n{FALCON}\n"
     )
@@ -374,7 +374,7 @@ def test_a_step_leaves_a_file_written_by_hand_as_it_is(plain: World) -> None:
     assert text.split("\n", 3)[3] == f"importance: 5   # my guess\nmood: calm\n---\n{FALCON}\n"
 
 
-def test_what_a_person_says_of_importance_stays_until_the_next_step(plain: World) -> None:
+def test_manually_set_importance_is_kept_until_the_next_step(plain: World) -> None:
     (falcon,) = store(plain, FALCON, importance=5)
     recall_apart(plain, FALCON_ASKED, 5)
     assert importance(plain, falcon)[0] == 6
@@ -388,7 +388,7 @@ def test_what_a_person_says_of_importance_stays_until_the_next_step(plain: World
     assert importance(plain, falcon)[0] == 4
 
 
-def test_file_being_edited_is_not_overwritten_and_the_step_waits(
+def test_file_being_edited_delays_the_importance_step(
     plain: World,
 ) -> None:
     (falcon,) = store(plain, FALCON, importance=5)
@@ -405,7 +405,7 @@ def test_file_being_edited_is_not_overwritten_and_the_step_waits(
     assert len(list(plain.vault.rglob("*.md"))) == 1
 
 
-def test_steps_survive_a_rebuild_and_are_not_taken_twice(plain: World) -> None:
+def test_importance_steps_survive_a_rebuild_without_repetition(plain: World) -> None:
     (falcon,) = store(plain, FALCON, importance=5)
     recall_apart(plain, FALCON_ASKED, 10)
     assert importance(plain, falcon)[0] == 7
@@ -421,7 +421,7 @@ def test_steps_survive_a_rebuild_and_are_not_taken_twice(plain: World) -> None:
 # Used together
 
 
-def test_what_one_session_uses_is_used_together_once(plain: World) -> None:
+def test_memories_used_in_one_session_are_paired_once(plain: World) -> None:
     falcon, kettle = store(plain, FALCON, KETTLE)
     for session in ("s1", "s1", "s2"):
         recall(plain, FALCON_ASKED, session=session)
@@ -432,7 +432,7 @@ def test_what_one_session_uses_is_used_together_once(plain: World) -> None:
     assert view(plain, falcon).together[0].sessions == 2
 
 
-def test_without_a_session_uses_close_in_time_are_one_sitting(plain: World) -> None:
+def test_uses_close_in_time_without_a_session_are_paired(plain: World) -> None:
     falcon, kettle = store(plain, FALCON, KETTLE)
     recall(plain, FALCON_ASKED)
     plain.clock.pass_days(25 / 1440)
@@ -447,7 +447,7 @@ def test_without_a_session_uses_close_in_time_are_one_sitting(plain: World) -> N
     assert together(plain, falcon) == {kettle: 0.1}
 
 
-def test_use_together_is_capped_fades_by_the_day_and_is_forgotten(plain: World) -> None:
+def test_pair_strength_is_capped_fades_daily_and_expires(plain: World) -> None:
     falcon, kettle = store(plain, FALCON, KETTLE)
     for session in range(12):
         recall(plain, FALCON_ASKED, session=str(session))
@@ -463,7 +463,7 @@ def test_use_together_is_capped_fades_by_the_day_and_is_forgotten(plain: World) 
     assert plain.context().database.rows("SELECT count(*) FROM co_recall") == [(0,)]
 
 
-def test_the_day_of_the_use_counts_not_the_day_it_is_folded(plain: World) -> None:
+def test_pair_strength_fades_from_the_day_of_use(plain: World) -> None:
     falcon, kettle = store(plain, FALCON, KETTLE)
     recall(plain, FALCON_ASKED, session="s1")
     recall(plain, KETTLE_ASKED, session="s1")
@@ -471,7 +471,7 @@ def test_the_day_of_the_use_counts_not_the_day_it_is_folded(plain: World) -> Non
     assert together(plain, falcon) == {kettle: round(0.1 * 0.95**10, 4)}
 
 
-def test_a_session_pairs_twenty_memories_at_most(plain: World) -> None:
+def test_session_pairs_at_most_twenty_memories(plain: World) -> None:
     ids = store(
         plain, *(f"Drawer {n} holds the tool called {name}." for n, name in enumerate(NAMES))
     )
@@ -490,7 +490,7 @@ NAMES = (
 ).split()
 
 
-def test_what_is_retired_or_superseded_is_used_together_no_more(plain: World) -> None:
+def test_retired_and_superseded_memories_lose_their_pairs(plain: World) -> None:
     falcon, kettle, bread = store(plain, FALCON, KETTLE, "The bread rises under a blue cloth.")
     with plain.open() as memory:
         for memory_id in (falcon, kettle, bread):
@@ -504,7 +504,7 @@ def test_what_is_retired_or_superseded_is_used_together_no_more(plain: World) ->
     assert plain.context().database.rows("SELECT count(*) FROM co_recall") == [(0,)]
 
 
-def test_what_is_learned_from_one_session_belongs_together(plain: World) -> None:
+def test_memories_learned_from_one_session_are_paired(plain: World) -> None:
     plain.transcript(
         "s1",
         says("user", "Remember that the staging cluster is rebuilt on Sundays.", uuid="u1"),
@@ -542,7 +542,7 @@ def hits(world: World, question: str, **more: object) -> list[tuple[str, float, 
     return [(hit.memory.id, hit.score, hit.components.get("co_recall", 0.0)) for hit in found]
 
 
-def test_hits_that_are_used_together_gain_on_each_other(plain: World) -> None:
+def test_paired_hits_raise_the_score_of_each_other(plain: World) -> None:
     north, south = store(
         plain, FALCON, "The falcon lands on the south tower of the old harbour at dusk."
     )
@@ -557,7 +557,7 @@ def test_hits_that_are_used_together_gain_on_each_other(plain: World) -> None:
     assert [item[2] for item in hits(plain, FALCON_ASKED, boost=False)] == [0, 0]
 
 
-def test_neighbour_without_other_evidence_comes_last_and_unused(plain: World) -> None:
+def test_paired_memory_without_other_evidence_ranks_last_and_unused(plain: World) -> None:
     falcon, kettle = store(plain, FALCON, KETTLE)
     used_together(plain, falcon, kettle, sessions=1)
     assert [item[0] for item in hits(plain, FALCON_ASKED)] == [falcon], "once is a coincidence"
@@ -571,7 +571,7 @@ def test_neighbour_without_other_evidence_comes_last_and_unused(plain: World) ->
     assert view(plain, kettle).usage == before
 
 
-def test_a_neighbour_never_stands_above_what_answers(world: World) -> None:
+def test_paired_memory_never_ranks_above_matching_hits(world: World) -> None:
     contents = [f"The falcon lands on the tower of {name}." for name in NAMES[:6]]
     *towers, kettle = store(world, *contents, KETTLE)
     with world.open() as memory:
@@ -583,7 +583,7 @@ def test_a_neighbour_never_stands_above_what_answers(world: World) -> None:
     assert found[-1] == kettle
 
 
-def test_a_filter_keeps_neighbours_out_as_well(plain: World) -> None:
+def test_filter_also_excludes_paired_memories(plain: World) -> None:
     (falcon,) = store(plain, FALCON, project="aviary")
     (kettle,) = store(plain, KETTLE, project="kitchen")
     used_together(plain, falcon, kettle, sessions=5)
@@ -592,7 +592,7 @@ def test_a_filter_keeps_neighbours_out_as_well(plain: World) -> None:
     assert [hit.memory.id for hit in found] == [falcon]
 
 
-def test_context_that_nobody_asked_for_is_made_without_neighbours(plain: World) -> None:
+def test_recall_without_co_recall_adds_no_paired_memories(plain: World) -> None:
     falcon, kettle = store(plain, FALCON, KETTLE)
     used_together(plain, falcon, kettle, sessions=5)
     with plain.open() as memory:
@@ -600,7 +600,7 @@ def test_context_that_nobody_asked_for_is_made_without_neighbours(plain: World) 
     assert [hit.memory.id for hit in found] == [falcon]
 
 
-def test_a_question_that_nothing_answers_still_gets_nothing(plain: World) -> None:
+def test_unrelated_question_returns_no_paired_memories(plain: World) -> None:
     falcon, kettle = store(plain, FALCON, KETTLE)
     used_together(plain, falcon, kettle, sessions=5)
     assert hits(plain, "what is the capital of Bolivia?") == []
@@ -611,7 +611,7 @@ def test_a_question_that_nothing_answers_still_gets_nothing(plain: World) -> Non
 REPLY = "I looked it up: the falcon lands on the north tower, so the camera has to point there, not at the gate."
 
 
-def test_a_reply_raises_what_it_used_and_lowers_what_it_did_not(plain: World) -> None:
+def test_feedback_raises_used_memories_and_lowers_unused_memories(plain: World) -> None:
     falcon, kettle = store(plain, FALCON, KETTLE)
     with plain.open() as memory:
         report = memory.feedback(REPLY, falcon, kettle)
@@ -623,7 +623,7 @@ def test_a_reply_raises_what_it_used_and_lowers_what_it_did_not(plain: World) ->
     assert view(plain, falcon).usage.quality == pytest.approx(0.6)
 
 
-def test_vectors_judge_where_there_are_any(world: World) -> None:
+def test_feedback_uses_vectors_if_available(world: World) -> None:
     falcon, bread = store(world, FALCON, "Bread rises under blue cloth.")
     with world.open() as memory:
         report = memory.feedback(REPLY, falcon, bread)
@@ -631,7 +631,7 @@ def test_vectors_judge_where_there_are_any(world: World) -> None:
     assert report.by == "cosine"
 
 
-def test_what_the_agent_had_to_store_anew_was_wrong(plain: World) -> None:
+def test_memory_corrected_by_a_new_store_loses_quality(plain: World) -> None:
     falcon, kettle = store(plain, FALCON, KETTLE)
     (anew,) = store(plain, "The falcon lands on the south tower, not the north tower.")
     with plain.open() as memory:
@@ -640,7 +640,7 @@ def test_what_the_agent_had_to_store_anew_was_wrong(plain: World) -> None:
     assert report.judged[0].after == pytest.approx(0.4)
 
 
-def test_a_session_is_judged_by_what_it_used_and_only_once(plain: World) -> None:
+def test_feedback_judges_the_recalls_of_a_session_once(plain: World) -> None:
     falcon, kettle = store(plain, FALCON, KETTLE)
     recall(plain, FALCON_ASKED, session="s1")
     recall(plain, KETTLE_ASKED, session="s2")
@@ -654,7 +654,7 @@ def test_a_session_is_judged_by_what_it_used_and_only_once(plain: World) -> None
     assert view(plain, kettle).usage.quality == 0.5
 
 
-def test_a_short_reply_judges_nothing_and_a_long_one_by_its_beginning(plain: World) -> None:
+def test_feedback_ignores_short_replies_and_truncates_long_replies(plain: World) -> None:
     (falcon,) = store(plain, FALCON)
     with plain.open() as memory:
         assert "50 characters" in str(memory.feedback("ok", falcon).note)
@@ -681,7 +681,7 @@ def test_quality_has_a_floor_and_a_ceiling(plain: World, kind: Kind, lowest: flo
     assert view(plain, falcon).usage.quality == pytest.approx(1.0, abs=1e-3)
 
 
-def test_a_person_counts_more_than_a_comparison(plain: World) -> None:
+def test_owners_judgement_counts_more_than_automatic_feedback(plain: World) -> None:
     falcon, kettle = store(plain, FALCON, KETTLE)
     with plain.open() as memory:
         assert memory.judge(falcon, good=True).judged[0].after == pytest.approx(0.75)
@@ -689,7 +689,7 @@ def test_a_person_counts_more_than_a_comparison(plain: World) -> None:
         assert [review.memory.id for review in memory.reviews()] == [kettle]
 
 
-def test_good_memories_rank_above_poor_ones_within_the_clamp(plain: World) -> None:
+def test_good_memories_rank_above_poor_memories_within_the_clamp(plain: World) -> None:
     north, south = store(
         plain, "The falcon lands on tower north.", "The falcon lands on tower south.", kind="lesson"
     )
@@ -703,7 +703,7 @@ def test_good_memories_rank_above_poor_ones_within_the_clamp(plain: World) -> No
     assert FACTOR_RANGE[0] <= found[1].score
 
 
-def test_feedback_keeps_no_word_of_the_reply(plain: World) -> None:
+def test_feedback_stores_no_text_of_the_reply(plain: World) -> None:
     (falcon,) = store(plain, FALCON)
     with plain.open() as memory:
         memory.feedback(f"{REPLY} Xylophone-{'q' * 30}", falcon)
@@ -756,7 +756,7 @@ def reviews(world: World) -> Sequence[tuple[str, Reason]]:
         return [(item.memory.id, item.why) for item in memory.reviews()]
 
 
-def test_what_is_recalled_often_and_never_of_use_waits_for_review_once(plain: World) -> None:
+def test_low_quality_memory_waits_for_review_once(plain: World) -> None:
     kettle = poor(plain, KETTLE, KETTLE_ASKED)
     assert reviews(plain) == [(kettle, Reason.LOW_QUALITY)]
     recall(plain, KETTLE_ASKED)
@@ -769,7 +769,7 @@ def test_what_is_recalled_often_and_never_of_use_waits_for_review_once(plain: Wo
     assert reviews(plain) == []
 
 
-def test_what_is_retired_by_whatever_hand_waits_no_more(plain: World) -> None:
+def test_retired_or_deleted_memory_leaves_the_review_queue(plain: World) -> None:
     falcon, kettle = store(plain, FALCON, KETTLE)
     with plain.open() as memory:
         memory.judge(falcon, kettle, good=False)
@@ -778,7 +778,7 @@ def test_what_is_retired_by_whatever_hand_waits_no_more(plain: World) -> None:
     assert reviews(plain) == []
 
 
-def test_twice_contradicted_memory_waits_and_returns_only_with_more(
+def test_contradicted_memory_returns_to_review_only_after_more_contradictions(
     plain: World,
 ) -> None:
     (falcon,) = store(plain, FALCON)
@@ -793,7 +793,7 @@ def test_twice_contradicted_memory_waits_and_returns_only_with_more(
                 memory.keep(falcon)
 
 
-def test_health_tells_how_memories_are_used(plain: World) -> None:
+def test_health_shows_usage_of_memories(plain: World) -> None:
     falcon, kettle = store(plain, FALCON, KETTLE)
     recall_apart(plain, FALCON_ASKED, 6)
     used_together(plain, falcon, kettle, sessions=3)
@@ -811,7 +811,7 @@ def test_health_tells_how_memories_are_used(plain: World) -> None:
     ]
 
 
-def test_a_rebuild_carries_usage_over(plain: World) -> None:
+def test_rebuild_preserves_usage(plain: World) -> None:
     falcon, kettle = store(plain, FALCON, KETTLE)
     used_together(plain, falcon, kettle, sessions=3)
     recall(plain, FALCON_ASKED, 2)

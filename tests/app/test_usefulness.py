@@ -127,7 +127,7 @@ def work(world: World, sessions: int, steps: Work = steps_of, *, first: int = 0)
     return told
 
 
-def test_a_difference_is_found_with_an_interval_beside_0(held: World) -> None:
+def test_difference_is_reported_with_an_interval_excluding_zero(held: World) -> None:
     told = work(held, 160, worse_without_memory)
     found = asked(held)
     assert (found.found.sessions_told, found.found.sessions_held_out) == (
@@ -146,7 +146,7 @@ def test_a_difference_is_found_with_an_interval_beside_0(held: World) -> None:
     assert messages.held_out == pytest.approx(messages.told + 2, abs=0.6)
 
 
-def test_where_there_is_none_the_interval_holds_0(held: World) -> None:
+def test_no_difference_gives_an_interval_containing_zero(held: World) -> None:
     work(held, 160)
     found = asked(held)
     for aspect in (Aspect.MESSAGES, Aspect.CORRECTIONS, Aspect.FAILED_CALLS):
@@ -158,7 +158,7 @@ def test_where_there_is_none_the_interval_holds_0(held: World) -> None:
     assert usefulness(held.context()) == found.found
 
 
-def test_too_few_sessions_say_nothing_however_different_they_are(held: World) -> None:
+def test_too_few_sessions_give_no_finding(held: World) -> None:
     work(held, 40, worse_without_memory)
     found = asked(held)
     assert {one.finding for one in found.found.comparisons} == {Finding.TOO_FEW}
@@ -169,12 +169,12 @@ def test_too_few_sessions_say_nothing_however_different_they_are(held: World) ->
     assert found.found.needed == 128
 
 
-def test_what_hardly_ever_happens_says_nothing_either(held: World) -> None:
+def test_rare_events_give_no_finding(held: World) -> None:
     work(held, 160)
     assert asked(held)[Aspect.REPEATED] == Comparison(Aspect.REPEATED, Finding.TOO_FEW, 80, 80)
 
 
-def test_what_began_before_the_hold_out_is_in_neither_group(world: World, held: World) -> None:
+def test_sessions_before_the_hold_out_are_in_neither_group(world: World, held: World) -> None:
     held.environ.pop("NACRE_USEFULNESS_HOLD_OUT")
     asked(held)  # off
     assert all(work(held, 6).values())
@@ -188,7 +188,7 @@ def test_what_began_before_the_hold_out_is_in_neither_group(world: World, held: 
     assert found.left_out == 0
 
 
-def test_a_session_that_began_before_is_told_as_it_was(held: World) -> None:
+def test_session_started_before_the_hold_out_keeps_its_context(held: World) -> None:
     held.environ["NACRE_USEFULNESS_HOLD_OUT"] = "0"
     asked(held)
     names = [f"claude-code:5e55-{number:04d}" for number in range(12)]
@@ -211,7 +211,7 @@ def test_a_session_that_began_before_is_told_as_it_was(held: World) -> None:
     assert 0 < sum(told("startup")) < 12
 
 
-def test_a_session_during_which_the_share_changed_is_not_compared(held: World) -> None:
+def test_session_spanning_a_share_change_is_not_compared(held: World) -> None:
     work(held, 10)
     held.clock.now -= timedelta(hours=1, minutes=59, seconds=30)  # while the last one goes on
     held.environ["NACRE_USEFULNESS_HOLD_OUT"] = "0"
@@ -250,7 +250,7 @@ def test_repeated_message_counts_only_in_later_sessions_of_the_project(
     assert found.held_out == pytest.approx(2 / 3, abs=0.02)
 
 
-def test_the_sessions_that_are_held_out_are_the_same_after_a_rebuild(held: World) -> None:
+def test_rebuild_keeps_the_held_out_sessions(held: World) -> None:
     work(held, 20)
     before, draw = asked(held).found, read_draw(held.home)
     held.rebuild()
@@ -258,7 +258,7 @@ def test_the_sessions_that_are_held_out_are_the_same_after_a_rebuild(held: World
     assert read_draw(held.home) == draw
 
 
-def test_another_home_draws_other_sessions(held: World, tmp_path: Any) -> None:
+def test_held_out_sessions_differ_between_homes(held: World, tmp_path: Any) -> None:
     other = World(tmp_path / "other", environ=dict(held.environ))
     other.user_home.mkdir()
     asked(other)
@@ -272,7 +272,7 @@ def test_another_home_draws_other_sessions(held: World, tmp_path: Any) -> None:
     assert 60 < len(mine ^ theirs) < 140
 
 
-def test_what_is_handed_over_goes_to_the_next_session_that_is_told(held: World) -> None:
+def test_held_out_session_does_not_consume_a_handoff(held: World) -> None:
     work(held, 1)
     at = int(held.clock().timestamp() * 1000)
     names = [f"claude-code:5e55-{number:04d}" for number in range(500, 520)]

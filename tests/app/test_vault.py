@@ -70,7 +70,7 @@ def test_times_keep_milliseconds_in_file_ledger_and_rebuild(
         "2026-11-20",
     ],
 )
-def test_a_time_that_does_not_change_stays_as_it_is_written(world: World, created: str) -> None:
+def test_unchanged_time_keeps_its_written_form(world: World, created: str) -> None:
     path = world.write(
         "global/fact/ferry.md",
         f"---\nsubject: Ferry\ncreated: {created}\n---\nIt leaves at noon.\n",
@@ -82,7 +82,7 @@ def test_a_time_that_does_not_change_stays_as_it_is_written(world: World, create
     assert f"created: {created}\n" in text
 
 
-def test_two_memories_with_one_subject_get_files_of_their_own(world: World) -> None:
+def test_memories_with_one_subject_get_separate_files(world: World) -> None:
     with world.open() as memory:
         for content in (
             "Deploys happen on Fridays at noon.",
@@ -92,7 +92,7 @@ def test_two_memories_with_one_subject_get_files_of_their_own(world: World) -> N
     assert sorted(path.name for path in world.vault.rglob("*.md")) == ["deploys-2.md", "deploys.md"]
 
 
-def test_unknown_keys_comments_and_the_order_of_keys_survive_an_edit(world: World) -> None:
+def test_unknown_keys_comments_and_key_order_survive_an_edit(world: World) -> None:
     path = world.write(
         "global/preference/indent.md",
         "---\n# how I like it\nreviewed: by me  # last spring\nimportance: 6\n"
@@ -107,7 +107,7 @@ def test_unknown_keys_comments_and_the_order_of_keys_survive_an_edit(world: Worl
     assert lines[-1] == "Four spaces, always."
 
 
-def test_handwritten_file_without_front_matter_keeps_its_words(
+def test_handwritten_file_without_front_matter_keeps_its_text(
     world: World,
 ) -> None:
     words = (
@@ -124,7 +124,7 @@ def test_handwritten_file_without_front_matter_keeps_its_words(
     )
 
 
-def test_the_id_given_to_a_hand_written_file_stays(world: World) -> None:
+def test_handwritten_file_keeps_its_assigned_id(world: World) -> None:
     world.write("global/fact/port.md", "The staging server listens on port 8443.")
     ids = []
     for _ in range(2):
@@ -133,7 +133,7 @@ def test_the_id_given_to_a_hand_written_file_stays(world: World) -> None:
     assert ids[0] == ids[1]
 
 
-def test_an_edit_made_in_any_editor_is_seen_by_the_next_recall(world: World) -> None:
+def test_recall_sees_a_manual_edit(world: World) -> None:
     with world.open() as memory:
         outcome = memory.store("The staging server is called heron.", subject="Staging server")
     file = world.memory_file(outcome.memory_id)
@@ -148,7 +148,7 @@ def test_an_edit_made_in_any_editor_is_seen_by_the_next_recall(world: World) -> 
         )
 
 
-def test_a_file_moved_to_another_folder_changes_project_and_kind(world: World) -> None:
+def test_moved_file_changes_project_and_kind(world: World) -> None:
     with world.open() as memory:
         outcome = memory.store(
             "Invoices are numbered per year.", subject="Invoice numbers", project="acme-billing"
@@ -164,7 +164,7 @@ def test_a_file_moved_to_another_folder_changes_project_and_kind(world: World) -
         ]
 
 
-def test_a_deleted_file_is_a_retirement_whose_words_are_kept(world: World) -> None:
+def test_deleted_file_becomes_a_retired_memory(world: World) -> None:
     with world.open() as memory:
         outcome = memory.store("The old mail server is mx2.", subject="Mail server")
     world.memory_file(outcome.memory_id).unlink()
@@ -182,7 +182,7 @@ def test_a_deleted_file_is_a_retirement_whose_words_are_kept(world: World) -> No
     ]
 
 
-def test_a_retired_memory_moves_to_the_retired_folder_and_is_never_recalled(world: World) -> None:
+def test_retired_memory_moves_to_the_retired_folder(world: World) -> None:
     with world.open() as memory:
         outcome = memory.store("Releases are cut from the branch stable.", subject="Releases")
         memory.retire(outcome.memory_id, reason="we use trunk now")
@@ -192,7 +192,7 @@ def test_a_retired_memory_moves_to_the_retired_folder_and_is_never_recalled(worl
     assert not (world.vault / "global/fact/releases.md").exists()
 
 
-def test_broken_yaml_is_reported_and_the_last_good_version_still_recalled(world: World) -> None:
+def test_invalid_yaml_is_reported_and_the_last_version_kept(world: World) -> None:
     with world.open() as memory:
         outcome = memory.store("The nightly job starts at two.", subject="Nightly job")
         memory.store("Logs are kept for ninety days.", subject="Logs")
@@ -223,9 +223,7 @@ def test_broken_yaml_is_reported_and_the_last_good_version_still_recalled(world:
         ("links: [supersedes]", "links are a list"),
     ],
 )
-def test_a_wrong_value_names_the_file_and_the_value(
-    world: World, front: str, complaint: str
-) -> None:
+def test_invalid_value_error_names_file_and_value(world: World, front: str, complaint: str) -> None:
     world.write("global/fact/odd.md", f"---\n{front}\n---\nSome words.\n")
     context = world.context()
     scan(context)
@@ -234,14 +232,14 @@ def test_a_wrong_value_names_the_file_and_the_value(
     assert complaint in context.problems[0]
 
 
-def test_a_file_in_a_folder_that_is_no_kind_is_reported(world: World) -> None:
+def test_file_in_a_folder_of_unknown_kind_is_reported(world: World) -> None:
     world.write("projects/acme/ideas/blue.md", "Paint it blue.")
     context = world.context()
     scan(context)
     assert context.problems == ["projects/acme/ideas/blue.md: 'ideas' is not a kind of memory"]
 
 
-def test_a_copied_file_becomes_a_memory_of_its_own(world: World) -> None:
+def test_copied_file_becomes_a_separate_memory(world: World) -> None:
     with world.open() as memory:
         outcome = memory.store("Tea is at four.", subject="Tea")
     source = world.memory_file(outcome.memory_id)
@@ -253,7 +251,7 @@ def test_a_copied_file_becomes_a_memory_of_its_own(world: World) -> None:
     assert found["Tea is at five."] in source.with_name("tea-copy.md").read_text()
 
 
-def test_links_out_of_the_vault_are_not_followed(world: World, tmp_path: Path) -> None:
+def test_symbolic_links_out_of_the_vault_are_not_followed(world: World, tmp_path: Path) -> None:
     outside = tmp_path / "secret.md"
     outside.write_text("The launch code is on the fridge.")
     with world.open():
@@ -268,7 +266,7 @@ def test_links_out_of_the_vault_are_not_followed(world: World, tmp_path: Path) -
         world.context().vault.read("global/fact/link.md")
 
 
-def test_derived_pages_and_dreams_are_no_memories(world: World) -> None:
+def test_derived_pages_and_dreams_are_not_memories(world: World) -> None:
     for path in (
         "MEMORY.md",
         "profile.md",
@@ -282,7 +280,7 @@ def test_derived_pages_and_dreams_are_no_memories(world: World) -> None:
         assert memory.list() == []
 
 
-def test_a_write_never_overwrites_an_edit_it_has_not_seen(world: World) -> None:
+def test_write_does_not_overwrite_an_unseen_edit(world: World) -> None:
     context = world.context()
     path = "global/fact/a.md"
     context.vault.write(path, "one", base=None)
@@ -310,7 +308,7 @@ def test_secrets_are_redacted_before_the_file_is_written(world: World) -> None:
             assert token.encode() not in file.read_bytes(), file
 
 
-def test_a_file_replaced_by_other_words_leaves_no_ghost(world: World) -> None:
+def test_replaced_file_content_replaces_the_memory(world: World) -> None:
     with world.open() as memory:
         outcome = memory.store("Deploys happen on Fridays.", subject="Deploys")
     world.memory_file(outcome.memory_id).write_text(
@@ -322,7 +320,7 @@ def test_a_file_replaced_by_other_words_leaves_no_ghost(world: World) -> None:
         ]
 
 
-def test_a_file_that_comes_back_is_the_memory_it_was(world: World) -> None:
+def test_restored_file_reactivates_its_memory(world: World) -> None:
     with world.open() as memory:
         outcome = memory.store("The spare key hangs in the shed.", subject="Spare key")
     file = world.memory_file(outcome.memory_id)
@@ -336,7 +334,7 @@ def test_a_file_that_comes_back_is_the_memory_it_was(world: World) -> None:
     assert list((world.vault / "retired").rglob("*.md")) == []
 
 
-def test_a_vault_that_is_away_for_a_moment_retires_nothing(world: World) -> None:
+def test_temporarily_missing_vault_folder_retires_nothing(world: World) -> None:
     with world.open() as memory:
         for number in range(30):
             memory.store(f"Shelf number {number} holds jars.", subject=f"Shelf {number}")
@@ -350,7 +348,7 @@ def test_a_vault_that_is_away_for_a_moment_retires_nothing(world: World) -> None
         assert len(memory.list()) == 30
 
 
-def test_two_files_with_one_id_are_two_memories_also_on_first_sight(world: World) -> None:
+def test_new_files_with_the_same_id_are_separate_memories(world: World) -> None:
     text = "---\nid: 0198f3c2-7d1a-7c3e-9b1e-5f0c2a4d6e81\n---\nThe well is {}.\n"
     world.write("global/fact/a.md", text.format("deep"))
     world.write("global/fact/b.md", text.format("dry"))
@@ -372,7 +370,7 @@ def test_subject_heading_is_not_content_before_or_after_edits(world: World) -> N
     assert contents == ["It is deep.", "It is deep."]
 
 
-def test_a_byte_order_mark_does_not_hide_the_front_matter(world: World) -> None:
+def test_byte_order_mark_does_not_hide_the_front_matter(world: World) -> None:
     world.write(
         "global/fact/bom.md",
         "\ufeff---\nid: 0198f3c2-7d1a-7c3e-9b1e-5f0c2a4d6e81\nsubject: Marked\n---\nWords.\n",
@@ -383,7 +381,7 @@ def test_a_byte_order_mark_does_not_hide_the_front_matter(world: World) -> None:
         ]
 
 
-def test_an_absurd_file_is_reported_and_breaks_nothing(world: World) -> None:
+def test_deeply_nested_front_matter_does_not_affect_other_files(world: World) -> None:
     world.write("global/fact/absurd.md", f"---\ntags: {'[' * 3000}\n---\nWords.\n")
     with world.open() as memory:
         assert memory.recall("words").hits == ()
@@ -391,7 +389,7 @@ def test_an_absurd_file_is_reported_and_breaks_nothing(world: World) -> None:
         assert len(memory.list()) == 1
 
 
-def test_a_secret_in_a_hand_written_file_reaches_neither_index_nor_model(world: World) -> None:
+def test_secret_in_a_handwritten_file_reaches_neither_index_nor_model(world: World) -> None:
     token = "ghp_" + "Qw7" * 12
     world.write("global/fact/token.md", f"The deploy token is {token}, keep it.\n")
     with world.open() as memory:
@@ -401,7 +399,7 @@ def test_a_secret_in_a_hand_written_file_reaches_neither_index_nor_model(world: 
     assert all(token not in text for text in world.embedder.embedded)
 
 
-def test_a_mended_file_is_no_problem_any_more(world: World) -> None:
+def test_repaired_file_disappears_from_the_problems(world: World) -> None:
     path = world.write("global/fact/odd.md", "---\nimportance: eleven\n---\nSome words.\n")
     context = world.context()
     scan(context)
@@ -411,7 +409,7 @@ def test_a_mended_file_is_no_problem_any_more(world: World) -> None:
     assert context.problems == []
 
 
-def test_what_was_retired_can_be_said_again(world: World) -> None:
+def test_retired_statement_can_be_stored_again(world: World) -> None:
     with world.open() as memory:
         first = memory.store("The gate stays open at night.")
         memory.retire(first.memory_id)
@@ -422,7 +420,7 @@ def test_what_was_retired_can_be_said_again(world: World) -> None:
         ]
 
 
-def test_kind_and_project_edited_in_the_file_move_it(world: World) -> None:
+def test_editing_kind_and_project_in_a_file_moves_the_file(world: World) -> None:
     with world.open() as memory:
         outcome = memory.store("Quokkas live on Rottnest.", subject="Quokka", project="zoo")
     file = world.memory_file(outcome.memory_id)
@@ -440,7 +438,7 @@ def test_kind_and_project_edited_in_the_file_move_it(world: World) -> None:
     )
 
 
-def test_front_matter_follows_a_file_that_was_moved(world: World) -> None:
+def test_moving_a_file_updates_its_front_matter(world: World) -> None:
     with world.open() as memory:
         outcome = memory.store(
             "Invoices are numbered per year.", subject="Invoice numbers", project="billing"
@@ -455,7 +453,7 @@ def test_front_matter_follows_a_file_that_was_moved(world: World) -> None:
     assert "kind: decision\n" in text
 
 
-def test_a_note_at_the_top_of_the_vault_is_a_memory_too(world: World) -> None:
+def test_note_in_the_vault_root_is_a_memory(world: World) -> None:
     world.write("coffee.md", "The good coffee is behind the flour.\n")
     with world.open() as memory:
         assert [item.content for item in memory.list()] == ["The good coffee is behind the flour."]

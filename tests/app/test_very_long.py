@@ -38,7 +38,7 @@ def _call(number: int, name: str, **given: str) -> dict[str, Any]:
     return record
 
 
-def test_a_session_with_endless_words_paths_and_names_is_read(user_home: Path) -> None:
+def test_session_with_very_long_words_paths_and_names_is_read(user_home: Path) -> None:
     records = [
         said("user", f"The ferry timetable is in {_word(9_000)} now.", 0),
         said(
@@ -65,7 +65,7 @@ def test_a_session_with_endless_words_paths_and_names_is_read(user_home: Path) -
         assert memory.call("recall", text=f"{_word(5_000)} harbour office")
 
 
-def test_a_session_whose_id_is_endless_keeps_no_other_from_being_read(user_home: Path) -> None:
+def test_very_long_session_id_does_not_block_other_sessions(user_home: Path) -> None:
     folder = user_home / ".claude/projects/-code-ferry"
     write_transcript(folder / "a.jsonl", [said("user", "The first.", 0, session=_word(4_000))])
     write_transcript(folder / "b.jsonl", [said("user", "The harbour office closes at six.", 0)])
@@ -74,7 +74,7 @@ def test_a_session_whose_id_is_endless_keeps_no_other_from_being_read(user_home:
         assert "harbour office" in str(memory.call("search-sessions", text="harbour office closes"))
 
 
-def test_a_memory_with_endless_names_is_stored(user_home: Path) -> None:
+def test_memory_with_very_long_names_is_stored(user_home: Path) -> None:
     with open_memory() as memory:
         memory.call(
             "store",

@@ -34,7 +34,7 @@ def held_until(world: World, is_enough: Callable[[], object]) -> Iterator[None]:
     holder.join()
 
 
-def test_a_store_waits_for_its_turn_and_says_so_after_a_second(
+def test_waiting_store_logs_a_notice_after_a_second(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     with world.open() as memory:
@@ -54,7 +54,7 @@ def test_a_store_waits_for_its_turn_and_says_so_after_a_second(
     is_well(world)
 
 
-def test_a_store_that_waits_too_long_fails_and_writes_nothing(world: World) -> None:
+def test_store_that_times_out_writes_nothing(world: World) -> None:
     with world.open() as memory:
         memory._home.vault_lock._patience = 0.1
         failed = []
@@ -69,7 +69,7 @@ def test_a_store_that_waits_too_long_fails_and_writes_nothing(world: World) -> N
     is_well(world)
 
 
-def test_a_recall_does_not_wait_for_a_writer(world: World) -> None:
+def test_recall_does_not_wait_for_a_writer(world: World) -> None:
     with world.open() as memory:
         memory.store("The lamp is trimmed on Sundays.")
         other = world.context()
@@ -80,7 +80,7 @@ def test_a_recall_does_not_wait_for_a_writer(world: World) -> None:
         other.database.close()
 
 
-def test_thirty_two_writers_all_succeed_within_half_a_minute(world: World) -> None:
+def test_thirty_two_writers_succeed_within_half_a_minute(world: World) -> None:
     with world.open():
         pass
     code = (
@@ -105,7 +105,7 @@ def test_thirty_two_writers_all_succeed_within_half_a_minute(world: World) -> No
     is_well(world)
 
 
-def test_a_store_during_an_ingest_succeeds_within_five_seconds(world: World) -> None:
+def test_store_during_an_ingest_succeeds_within_five_seconds(world: World) -> None:
     for number in range(12):
         said = (f"Always count the crates of hold {number}-{at} twice." for at in range(15))
         session = f"session-{number}"
@@ -134,7 +134,7 @@ def test_a_store_during_an_ingest_succeeds_within_five_seconds(world: World) -> 
     is_well(world)
 
 
-def test_eight_processes_and_threads_lose_nothing_and_double_nothing(world: World) -> None:
+def test_eight_processes_with_threads_neither_lose_nor_duplicate_memories(world: World) -> None:
     with world.open() as memory:
         hot = memory.store("The log names every ship.").memory_id
     code = (
@@ -168,7 +168,7 @@ def test_eight_processes_and_threads_lose_nothing_and_double_nothing(world: Worl
     is_well(world)
 
 
-def test_threads_that_share_an_open_home_take_turns(world: World) -> None:
+def test_threads_can_share_an_open_home(world: World) -> None:
     failed: list[BaseException] = []
     with world.open() as memory:
 

@@ -32,7 +32,7 @@ def sent_later(writer: Writer) -> str:
     return "\n".join(one.text for one in writer.later)
 
 
-def test_sessions_from_before_the_owners_yes_are_no_later_talk(
+def test_sessions_before_writer_consent_are_not_compared(
     world: World, writer: Writer, branch: Memory
 ) -> None:
     world.environ["NACRE_WRITER_SINCE"] = (
@@ -44,7 +44,7 @@ def test_sessions_from_before_the_owners_yes_are_no_later_talk(
     assert MOVED not in sent_later(writer)
 
 
-def test_a_day_without_a_zone_is_one_of_the_owners_clock(world: World, writer: Writer) -> None:
+def test_writer_start_date_without_a_zone_is_accepted(world: World, writer: Writer) -> None:
     world.environ["NACRE_WRITER_SINCE"] = "2026-01-01"
     heard(world, "moved", MOVED, days=3)
     assert writer.prompts
@@ -62,7 +62,7 @@ def test_ongoing_session_is_compared_after_it_ends(
     assert MOVED in sent_later(writer)
 
 
-def test_what_sub_agents_and_summaries_say_is_no_later_talk(
+def test_sub_agents_and_summaries_are_not_compared(
     world: World, writer: Writer, branch: Memory
 ) -> None:
     at = f"{world.clock() - timedelta(days=2):%Y-%m-%dT%H:%M:%S.000Z}"
@@ -120,7 +120,7 @@ def test_memory_from_a_local_model_is_unknown_to_other_models(world: World, writ
         ("ollama:qwen3", False),
     ],
 )
-def test_a_model_of_this_machine_is_known_by_its_tag(
+def test_local_model_is_recognised_by_its_tag(
     world: World, writer: Writer, model: str, is_shown: bool
 ) -> None:
     heard(world, "any", "Done.", model=model)
@@ -150,7 +150,7 @@ def test_compared_memories_are_limited_by_the_context_window(
     assert max(count_tokens(one.system + one.text) for one in model.later) + 2_000 <= 8_000
 
 
-def test_unusable_writer_is_asked_about_later_talk_once_daily(world: World, branch: Memory) -> None:
+def test_unusable_writer_is_asked_for_comparisons_once_daily(world: World, branch: Memory) -> None:
     world.model = model = Writer()
     model._outdated = lambda _: "no"
     heard(world, "moved", MOVED, days=3)

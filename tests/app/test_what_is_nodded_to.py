@@ -39,7 +39,7 @@ def written(world: World, text: str, kind: str, *, quote: str) -> tuple[list[Mem
 @pytest.mark.parametrize(
     "kind", ["preference", "decision", "fact", "lesson", "todo", "event", "relationship"]
 )
-def test_nodded_rule_waits_for_review_whatever_its_kind(world: World, kind: str) -> None:
+def test_nodded_rule_of_any_kind_waits_for_review(world: World, kind: str) -> None:
     session(world, owner(ASK), fetched(PAGE), agent(f"I noted: {RULE}"), owner(NOD))
     assert written(world, RULE, kind, quote=RULE[:40]) == ([], [Why.UNTRUSTED])
 
@@ -54,9 +54,7 @@ def test_nodded_rule_waits_for_review_whatever_its_kind(world: World, kind: str)
         ("dependencies by the mirror from now on", False),
     ],
 )
-def test_rule_is_the_owners_if_they_state_it_themselves(
-    world: World, said: str, *, waits: bool
-) -> None:
+def test_rule_stated_by_the_owner_is_the_owners(world: World, said: str, *, waits: bool) -> None:
     session(world, owner(ASK), fetched(PAGE), agent(f"I noted: {RULE}"), owner(said))
     memories, why = written(world, RULE, "preference", quote=RULE[:40])
     assert ([one.speaker for one in memories], why) == (
@@ -81,7 +79,7 @@ def test_rule_is_the_owners_if_they_state_it_themselves(
         ),
     ],
 )
-def test_stated_rules_are_the_owners_in_other_scripts_too(
+def test_stated_rules_are_the_owners_in_other_scripts(
     world: World, rule: str, said: str, *, waits: bool
 ) -> None:
     session(world, owner(ASK), fetched(PAGE), agent(f"I noted: {rule}"), owner(said))
@@ -105,7 +103,7 @@ def test_rule_from_failing_command_output_waits_for_review(world: World, kind: s
 @pytest.mark.parametrize(
     ("kind", "importance"), [("fact", 5), ("lesson", 6), ("event", 5), ("relationship", 5)]
 )
-def test_what_steers_nobody_and_was_only_nodded_to_is_the_agents(
+def test_nodded_fact_is_attributed_to_the_agent(
     world: World, kind: str, importance: int, quote: str
 ) -> None:
     session(world, owner(ASK), fetched(PAGE), agent(f"I noted: {PLAIN}"), owner(NOD))
@@ -113,13 +111,13 @@ def test_what_steers_nobody_and_was_only_nodded_to_is_the_agents(
     assert (memory.speaker, memory.importance) == (Speaker.AGENT, importance)
 
 
-def test_a_plain_option_that_was_nodded_to_is_the_owners_decision(world: World) -> None:
+def test_nodded_decision_without_outside_instructions_is_the_owners(world: World) -> None:
     session(world, owner(ASK), fetched(PAGE), agent(f"Shall I do that? {PLAIN}"), owner(NOD))
     (memory,), _ = written(world, PLAIN, "decision", quote=PLAIN)
     assert memory.speaker is Speaker.OWNER
 
 
-def test_a_nod_is_the_owners_word_where_nothing_from_outside_was_read(world: World) -> None:
+def test_nod_counts_as_the_owners_without_outside_text(world: World) -> None:
     session(
         world,
         owner(ASK),
@@ -147,7 +145,7 @@ NEW = "We moved the sessions of the tern project from Redis to Valkey; Redis is 
         (True, "yes, Valkey for the sessions. Please remove Redis from tern.", True),
     ],
 )
-def test_nodded_decision_ends_no_statement_of_the_owner(
+def test_nodded_decision_does_not_end_the_owners_statement(
     world: World, *, read: bool, said: str, is_ended: bool
 ) -> None:
     page = (

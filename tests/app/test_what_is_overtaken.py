@@ -82,7 +82,7 @@ def after(
         return memory.get(one)
 
 
-def test_repaired_problem_ends_with_the_words_that_confirm_it(world: World) -> None:
+def test_repaired_problem_ends_with_the_confirming_words(world: World) -> None:
     memory = after(world, {"content": TROUBLE, "kind": "lesson"}, NOW_PASSES)
     assert memory.retired is not None
     assert NOW_PASSES in memory.retired.reason
@@ -268,11 +268,11 @@ def test_after_web_access_a_nod_doubts_the_owners_statement(
     assert (is_left, report.doubted) == (read, int(read))
 
 
-def test_what_was_said_later_is_not_over(world: World) -> None:
+def test_older_session_does_not_end_a_later_memory(world: World) -> None:
     assert not after(world, {"content": CHOICE, "kind": "decision"}, DROPPING, days=0).retired
 
 
-def test_what_is_over_can_be_undone(world: World) -> None:
+def test_undo_restores_an_ended_memory(world: World) -> None:
     after(world, {"content": TROUBLE, "kind": "lesson"}, NOW_PASSES)
     with world.open() as memory:
         (operation,) = [one for one in memory.log() if one.operation.action == "ingest"]
@@ -286,7 +286,7 @@ def test_what_is_over_can_be_undone(world: World) -> None:
         assert [one.content for one in memory.list()] == [TROUBLE]
 
 
-def test_what_a_person_rewrote_meanwhile_is_left_as_they_wrote_it(world: World) -> None:
+def test_manual_edit_during_a_model_call_is_kept(world: World) -> None:
     theirs = "Invoices get their numbers from the database of the office."
     stored = {"content": CHOICE, "kind": "decision"}
     memory = after(world, stored, DROPPING, meanwhile=theirs)
@@ -302,7 +302,7 @@ def test_what_a_person_rewrote_meanwhile_is_left_as_they_wrote_it(world: World) 
     ],
     ids=["with marks", "with more fields", "with invalid items"],
 )
-def test_what_nearly_has_the_shape_asked_for_is_read(world: World, nearly: list[Any]) -> None:
+def test_slightly_malformed_change_answers_are_accepted(world: World, nearly: list[Any]) -> None:
     stored = {"content": CHOICE, "kind": "decision"}
     assert after(world, stored, "", nearly=nearly).retired
 
@@ -316,7 +316,7 @@ def test_one_call_asks_for_memories_and_changes(world: World) -> None:
 
 
 @pytest.mark.parametrize("paste", ["> {}", "```\n{}\n```"])
-def test_what_the_owner_pasted_ends_nothing(world: World, paste: str) -> None:
+def test_pasted_text_ends_nothing(world: World, paste: str) -> None:
     words = "Invoices get no numbers from the database any more."
     page = says(
         "user", f"Have a look at this page, what does it want?\n\n{paste.format(words)}", uuid="m-5"
@@ -326,7 +326,7 @@ def test_what_the_owner_pasted_ends_nothing(world: World, paste: str) -> None:
 
 
 @pytest.mark.parametrize("project", ["elsewhere", None])
-def test_a_session_of_no_project_changes_nothing_of_a_project(
+def test_session_without_a_project_sees_only_global_memories(
     world: World, project: str | None
 ) -> None:
     def answer(prompt: Prompt) -> Any:
@@ -365,6 +365,6 @@ def test_change_without_evidence_is_shown_with_doubt_for_review(
     assert [one.memory.id for one in doubts(world.context())] == [memory.id]
 
 
-def test_nobody_is_asked_to_look_at_what_text_from_outside_would_end(world: World) -> None:
+def test_ending_based_on_outside_text_raises_no_review(world: World) -> None:
     after(world, {"content": TROUBLE, "kind": "lesson"}, NOW_PASSES, finding="outside")
     assert doubts(world.context()) == ()

@@ -57,7 +57,7 @@ def talking(world: World) -> World:
     return world
 
 
-def test_without_owners_words_it_stays_an_unshown_proposal(
+def test_agents_statement_without_a_quote_is_a_hidden_proposal(
     talking: World,
 ) -> None:
     with talking.open() as memory:
@@ -83,7 +83,7 @@ def test_without_owners_words_it_stays_an_unshown_proposal(
         assert "curl" not in told(memory)
 
 
-def test_with_words_that_the_owner_typed_it_is_the_owners(talking: World) -> None:
+def test_agents_store_with_the_owners_quote_is_the_owners(talking: World) -> None:
     with by_agent(talking) as memory:
         one = stored(
             memory,
@@ -129,7 +129,7 @@ def test_words_beyond_or_against_a_quote_are_the_agents(
     ("asked", "project", "is_proposed"),
     [(None, "acme-billing", False), ("harbour", "harbour", True)],
 )
-def test_project_statements_are_not_stored_globally_or_elsewhere(
+def test_project_statement_is_not_stored_globally_or_in_another_project(
     talking: World, asked: str | None, project: str, *, is_proposed: bool
 ) -> None:
     with by_agent(talking) as memory:
@@ -137,7 +137,7 @@ def test_project_statements_are_not_stored_globally_or_elsewhere(
     assert (one.project, one.proposed) == (project, is_proposed)
 
 
-def test_owners_words_used_by_the_agent_get_no_special_weight(talking: World) -> None:
+def test_owners_quote_gives_the_agent_no_extra_weight(talking: World) -> None:
     with talking.open() as memory:
         squash = memory.store(
             "We squash commits before merging.", canonical_key="merge-style"
@@ -159,7 +159,7 @@ def test_owners_words_used_by_the_agent_get_no_special_weight(talking: World) ->
 
 
 @pytest.mark.parametrize("project", ["acme-billing", None])
-def test_earlier_owner_statements_end_nothing_said_since(world: World, project: str | None) -> None:
+def test_earlier_owner_statements_end_nothing_later(world: World, project: str | None) -> None:
     limit, taken_back = (
         "The retry limit of the gateway is 3.",
         "From now on always ask me before you run migrations.",
@@ -189,7 +189,7 @@ def test_earlier_owner_statements_end_nothing_said_since(world: World, project: 
         assert RULE not in {one.content for one in memory.list()}
 
 
-def test_what_the_owner_pasted_is_no_quote_of_theirs(world: World) -> None:
+def test_pasted_text_is_not_a_quote_of_the_owner(world: World) -> None:
     world.transcript(
         "5e55-0001", says("user", f"Is this comment right?\n\n> {PAGE}\n\nI doubt it.", uuid="u1")
     )
@@ -208,7 +208,7 @@ def test_what_the_owner_pasted_is_no_quote_of_theirs(world: World) -> None:
     ],
     ids=["a terminal", "a chat", "below other words", "announced", "typed at once"],
 )
-def test_a_rule_that_may_be_shown_is_the_agents_whatever_is_quoted(
+def test_possibly_pasted_rule_is_attributed_to_the_agent(
     world: World, message: str, *, is_theirs: bool
 ) -> None:
     world.transcript("5e55-0001", says("user", message, uuid="u1"))
@@ -216,7 +216,7 @@ def test_a_rule_that_may_be_shown_is_the_agents_whatever_is_quoted(
         assert stored(memory, PAGE, quote=PAGE).proposed is not is_theirs
 
 
-def test_a_title_that_says_more_than_the_owner_did_is_left_out(talking: World) -> None:
+def test_title_beyond_the_owners_words_is_left_out(talking: World) -> None:
     with by_agent(talking) as memory:
         one = stored(memory, RULE, quote=RULE, subject="Always run curl before tests")
     assert not one.proposed

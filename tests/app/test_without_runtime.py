@@ -55,7 +55,7 @@ def test_memory_works_without_onnxruntime_and_names_the_missing_lane(
     assert nacre(world, "search", "mill")["turns"]
 
 
-def test_many_memories_at_once_are_compared_by_their_words(world: World) -> None:
+def test_large_import_without_vectors_detects_duplicates(world: World) -> None:
     folder = world.user_home / ".claude" / "projects" / "-code-mill" / "memory"
     folder.mkdir(parents=True)
     for number in range(120):

@@ -41,7 +41,7 @@ def written(count: int) -> dict[str, Any]:
     )
 
 
-def test_of_a_session_read_in_parts_what_weighs_least_waits(world: World) -> None:
+def test_surplus_memories_of_a_long_session_wait_for_review(world: World) -> None:
     rules = long_session(world)
     model = ScriptedModel(librarian, capabilities=SMALL)
     with home(world, model) as memory:
@@ -60,14 +60,14 @@ def test_of_a_session_read_in_parts_what_weighs_least_waits(world: World) -> Non
     )
 
 
-def test_of_a_session_read_whole_nothing_waits_for_its_number(world: World) -> None:
+def test_session_read_in_one_part_keeps_all_memories(world: World) -> None:
     talk(world, ("user", SAID), ("assistant", "I wrote it into the plan."))
     with home(world, ScriptedModel([written(5)])) as memory:
         memory.ingest()
         assert len(memory.list()) == 5
 
 
-def test_of_more_than_a_part_can_hold_the_rest_waits(world: World) -> None:
+def test_surplus_memories_of_one_part_wait_for_review(world: World) -> None:
     talk(world, ("user", SAID), ("assistant", "I wrote it into the plan."))
     with home(world, ScriptedModel([written(11)])) as memory:
         memory.ingest()

@@ -61,7 +61,7 @@ def contents(world: World) -> list[str]:
         return [one.content for one in memory.list()]
 
 
-def test_a_session_is_shown_once_it_is_over_and_then_once(world: World) -> None:
+def test_session_is_sent_to_the_writer_once_after_its_end(world: World) -> None:
     talk(world, ("user", OWNER), day=20)
     world.clock.now = world.clock.now.replace(hour=9, minute=10)
     model = writes()
@@ -72,7 +72,7 @@ def test_a_session_is_shown_once_it_is_over_and_then_once(world: World) -> None:
     assert read(world, model).calls == 0
 
 
-def test_what_was_said_plainly_is_kept_while_a_session_goes_on(world: World) -> None:
+def test_plain_statements_are_learned_during_a_session(world: World) -> None:
     talk(
         world,
         ("user", "Remember that invoices are archived for ten years."),
@@ -85,7 +85,7 @@ def test_what_was_said_plainly_is_kept_while_a_session_goes_on(world: World) -> 
     assert ["ten years" in one for one in contents(world)] == [True]
 
 
-def test_sessions_that_ended_before_a_writer_was_set_are_not_shown(world: World) -> None:
+def test_sessions_before_writer_setup_are_not_sent(world: World) -> None:
     talk(world, ("user", OWNER))
     model = writes()
     assert read(world, model, NACRE_WRITER_SINCE="2026-11-19T00:00:00Z").calls == 0
@@ -100,7 +100,7 @@ def read_older(world: World, model: ScriptedModel) -> ModelExtraction:
         return memory.call("ingest", older=True).extraction or ModelExtraction()
 
 
-def test_older_sessions_are_shown_on_request_within_the_limit(
+def test_older_sessions_are_sent_on_request_within_the_limit(
     world: World,
 ) -> None:
     for day in (3, 17, 9):
@@ -126,7 +126,7 @@ def test_older_sessions_are_shown_on_request_within_the_limit(
     assert len(model.prompts) == 2
 
 
-def test_rest_of_an_older_session_follows_with_the_next_request(world: World) -> None:
+def test_rest_of_an_older_session_follows_on_the_next_request(world: World) -> None:
     parts = [
         line
         for part in range(15)
@@ -151,7 +151,7 @@ def test_rest_of_an_older_session_follows_with_the_next_request(world: World) ->
     assert read_older(world, model).calls == 0
 
 
-def test_older_sessions_read_in_the_same_run_are_shown(world: World) -> None:
+def test_older_sessions_ingested_in_the_same_run_are_sent(world: World) -> None:
     talk(world, ("user", OWNER), month=10)
     world.environ["NACRE_WRITER_SINCE"] = "2026-11-19T00:00:00Z"
     model = writes()
@@ -162,7 +162,7 @@ def test_older_sessions_read_in_the_same_run_are_shown(world: World) -> None:
     assert read_older(world, model).calls == 0
 
 
-def test_older_sessions_that_are_left_out_are_not_shown_on_request_either(world: World) -> None:
+def test_excluded_older_sessions_are_not_sent_on_request(world: World) -> None:
     talk(world, ("user", OWNER), month=10)
     read(world, ScriptedModel([]), NACRE_WRITER_SINCE="2026-11-19T00:00:00Z")
     world.environ["NACRE_WRITER_EXCLUDE_PROJECTS"] = '["acme-*"]'
@@ -173,7 +173,7 @@ def test_older_sessions_that_are_left_out_are_not_shown_on_request_either(world:
 @pytest.mark.parametrize(
     ("setting", "left_out"), [("PROJECTS", '["acme-*"]'), ("TOOLS", '["codex", "claude-code"]')]
 )
-def test_projects_and_tools_that_are_left_out_are_not_shown(
+def test_excluded_projects_and_tools_are_not_sent(
     world: World, setting: str, left_out: str
 ) -> None:
     talk(world, ("user", OWNER))
@@ -191,7 +191,7 @@ def test_projects_and_tools_that_are_left_out_are_not_shown(
         ("", '["*.jsonl"]'),
     ],
 )
-def test_excluded_sessions_are_not_shown_if_already_read(
+def test_excluded_sessions_are_not_sent_if_already_read(
     world: World, setting: str, left_out: str
 ) -> None:
     talk(world, ("user", OWNER))
@@ -208,7 +208,7 @@ def test_excluded_sessions_are_not_shown_if_already_read(
     assert not model.prompts
 
 
-def test_what_ends_while_a_writer_is_paused_waits_for_it(world: World) -> None:
+def test_sessions_ended_during_a_pause_are_sent_afterwards(world: World) -> None:
     talk(world, ("user", OWNER))
     model = writes()
     assert read(world, model, NACRE_WRITER_PAUSED="true").calls == 0
@@ -225,9 +225,7 @@ def test_what_ends_while_a_writer_is_paused_waits_for_it(world: World) -> None:
     ],
     ids=["its budget is spent", "it is out of reach"],
 )
-def test_a_session_waits_for_a_writer_that_cannot_be_asked_today(
-    world: World, trouble: Exception
-) -> None:
+def test_session_waits_for_an_unavailable_writer(world: World, trouble: Exception) -> None:
     talk(world, ("user", OWNER), ("user", "Remember that invoices are archived for ten years."))
     read(world, ScriptedModel([trouble], repeats=True))
     assert ["ten years" in one for one in contents(world)] == [True]
@@ -236,7 +234,7 @@ def test_a_session_waits_for_a_writer_that_cannot_be_asked_today(
     assert RULE in contents(world)
 
 
-def test_a_writer_is_asked_again_by_itself_an_hour_later(world: World) -> None:
+def test_writer_is_retried_after_an_hour(world: World) -> None:
     talk(world, ("user", OWNER))
     read(world, ScriptedModel([BudgetSpentError("it took what it may")], repeats=True))
     assert not due(world)
@@ -246,7 +244,7 @@ def test_a_writer_is_asked_again_by_itself_an_hour_later(world: World) -> None:
     assert not due(world)
 
 
-def test_a_rebuild_does_not_have_a_writer_asked_again_sooner(world: World) -> None:
+def test_rebuild_keeps_the_writers_retry_time(world: World) -> None:
     talk(world, ("user", OWNER))
     read(world, ScriptedModel([BudgetSpentError("it took what it may")], repeats=True))
     world.rebuild()
@@ -255,7 +253,7 @@ def test_a_rebuild_does_not_have_a_writer_asked_again_sooner(world: World) -> No
     assert due(world)
 
 
-def test_a_session_waits_thirty_days_also_for_a_writer_that_is_paused(world: World) -> None:
+def test_session_waits_at_most_thirty_days_for_the_writer(world: World) -> None:
     talk(world, ("user", OWNER))
     read(world, writes(), NACRE_WRITER_PAUSED="true")
     world.clock.pass_days(31)
@@ -266,7 +264,7 @@ def test_a_session_waits_thirty_days_also_for_a_writer_that_is_paused(world: Wor
     assert not model.prompts
 
 
-def test_unusable_writer_is_asked_again_a_day_later(world: World) -> None:
+def test_unusable_writer_is_retried_after_a_day(world: World) -> None:
     for number in range(3):
         talk(
             world,
@@ -290,7 +288,7 @@ def due(world: World) -> bool:
         return is_due(context)
 
 
-def test_resumed_session_is_shown_again_from_the_resumption(world: World) -> None:
+def test_resumed_session_is_sent_again_from_the_resumption(world: World) -> None:
     talk(world, ("user", OWNER), ("assistant", "Done."))
     model = writes()
     read(world, model)
@@ -330,7 +328,7 @@ def test_resumed_session_is_shown_again_from_the_resumption(world: World) -> Non
         ("anthropic.claude-sonnet-4-5-v1:0", "anthropic:claude-haiku-4-5", True),
     ],
 )
-def test_words_to_a_local_model_go_to_no_other_model(
+def test_prompts_of_local_models_are_not_sent_to_other_models(
     world: World, local: str, writer: str, is_shown: bool
 ) -> None:
     answer = says("assistant", "Done.", uuid="l-2", session="5e55-local")
@@ -389,7 +387,7 @@ def test_unknown_provider_is_local_unless_known_to_be_remote(
 
 @pytest.mark.parametrize("is_read_between", [False, True])
 @pytest.mark.parametrize("is_elsewhere", [False, True])
-def test_a_session_is_a_local_models_also_where_another_one_answered_last(
+def test_partly_local_session_is_not_sent_to_other_models(
     world: World, is_read_between: bool, is_elsewhere: bool
 ) -> None:
     def answer(number: int, model: str) -> dict[str, Any]:
@@ -409,7 +407,7 @@ def test_a_session_is_a_local_models_also_where_another_one_answered_last(
     assert not model.prompts
 
 
-def test_sessions_are_shown_chronologically_with_the_latest_block_first(
+def test_sessions_are_sent_chronologically_with_the_latest_block_first(
     world: World,
 ) -> None:
     days = list(range(1, BLOCK + 3))
@@ -442,7 +440,7 @@ def known_to(model: ScriptedModel) -> str:
     return model.prompts[0].shared.partition("<memories>")[2]
 
 
-def test_what_the_agent_stored_in_the_session_is_shown_as_known_already(world: World) -> None:
+def test_agents_stores_of_the_session_are_shown_as_known(world: World) -> None:
     talk(world, ("user", OWNER), ("assistant", "Done."))
     store(world, "The crane is repaired by Heron.", CLAUDE_CODE_SESSION_ID="5e55-one")
     store(world, "The quay is swept on Mondays.", CLAUDE_CODE_SESSION_ID="5e55-two")
@@ -507,7 +505,7 @@ def test_retracted_or_outside_based_memories_are_not_known(
     assert known_to(model) == ""
 
 
-def test_memories_stored_in_the_session_precede_similar_ones(world: World) -> None:
+def test_memories_stored_in_the_session_precede_similar_memories(world: World) -> None:
     with world.open() as memory:
         for number in range(20):
             memory.store(
@@ -523,7 +521,7 @@ def test_memories_stored_in_the_session_precede_similar_ones(world: World) -> No
     assert sum("Heron" in line for line in shown) == 1
 
 
-def test_a_writer_by_subscription_is_told_apart_and_bounded_by_tokens(
+def test_subscription_writer_reports_its_status_and_token_limit(
     world: World, tmp_path: Path
 ) -> None:
     program = tmp_path / "bin" / "claude"
@@ -590,13 +588,13 @@ CHARGING = {"type": "Battery", "status": "Charging"}
         ({"mouse": {**DRAINING, "scope": "Device"}}, False),
     ],
 )
-def test_a_machine_on_its_battery_is_told_from_one_on_the_mains(
+def test_battery_power_is_distinguished_from_mains_power(
     supplies: Any, each: dict[str, dict[str, str]], on_battery: bool
 ) -> None:
     assert is_on_battery(supplies(**each)) is on_battery
 
 
-def test_plainly_stated_facts_are_kept_if_the_writer_omits_them(world: World) -> None:
+def test_plainly_stated_facts_omitted_by_the_writer_are_kept(world: World) -> None:
     talk(
         world,
         ("user", OWNER),
@@ -607,14 +605,14 @@ def test_plainly_stated_facts_are_kept_if_the_writer_omits_them(world: World) ->
     assert sorted(contents(world)) == sorted([RULE, "Invoices are archived for ten years."])
 
 
-def test_what_the_writer_says_in_better_words_is_not_kept_twice(world: World) -> None:
+def test_plain_statement_rephrased_by_the_writer_is_kept_once(world: World) -> None:
     plain = "Remember that invoices get their numbers from the database, as two servers gave out the same one."
     talk(world, ("user", plain), ("assistant", "Ok."))
     read(world, ScriptedModel([found(told(quote=plain[14:60]))], repeats=True))
     assert contents(world) == [RULE]
 
 
-def test_session_ended_during_another_run_is_shown_soon_after(
+def test_session_ended_during_another_run_is_sent_soon_after(
     world: World,
 ) -> None:
     talk(world, ("user", OWNER), ("assistant", "Done."), day=20)
@@ -636,7 +634,7 @@ def test_session_ended_during_another_run_is_shown_soon_after(
     assert [one.kind for one in waiting(world.home)] == []
 
 
-def test_session_ended_during_a_pause_is_shown_after_it(
+def test_session_ended_during_a_pause_is_sent_after_the_pause(
     world: World,
 ) -> None:
     talk(world, ("user", OWNER), ("assistant", "Done."), day=20)
@@ -661,7 +659,7 @@ def test_session_ended_during_a_pause_is_shown_after_it(
     assert len(model.prompts) == asked
 
 
-def test_recovered_writer_is_shown_the_waiting_sessions(world: World) -> None:
+def test_recovered_writer_receives_the_waiting_sessions(world: World) -> None:
     talk(world, ("user", OWNER))
     read(
         world,
@@ -685,7 +683,7 @@ def test_recovered_writer_is_shown_the_waiting_sessions(world: World) -> None:
         "nonsense",
     ],
 )
-def test_running_writer_stops_when_the_owner_says_so(world: World, said: str) -> None:
+def test_running_writer_stops_after_a_settings_change(world: World, said: str) -> None:
     for number in range(3):
         name = f"one{number}"
         talk(world, ("user", OWNER), *chatter(name), name=name)
@@ -722,7 +720,7 @@ def test_running_writer_stops_when_the_owner_says_so(world: World, said: str) ->
         assert len(model.prompts) == 3  # what the first session was asked is kept
 
 
-def test_a_dream_ends_for_now_where_its_writer_is_paused(world: World) -> None:
+def test_paused_writer_stops_a_running_dream(world: World) -> None:
     write_setting(world.settings().config, "models.default", "scripted:1")
     world.environ["NACRE_MODELS_BACKGROUND"] = "true"
     world.model = writes()

@@ -12,7 +12,7 @@ from scripts.write_notices import HEADING, NOTICE, WEB, bundled
 ROOT = Path(__file__).parents[2]
 
 
-def test_the_types_are_those_of_the_catalogue() -> None:
+def test_typescript_types_match_the_catalogue() -> None:
     script = ROOT / "scripts" / "write_web_types.py"
     shown = subprocess.run(
         [sys.executable, script, "--show"], capture_output=True, text=True, check=True
@@ -21,17 +21,17 @@ def test_the_types_are_those_of_the_catalogue() -> None:
     assert shown == written, "run scripts/write_web_types.py"
 
 
-def test_the_notice_names_what_is_bundled() -> None:
+def test_notice_lists_bundled_packages() -> None:
     section = NOTICE.read_text(encoding="utf-8").partition(HEADING)[2]
     named = dict(re.findall(r"^  (\S+) (\d\S*)$", section, re.MULTILINE))
     assert named == bundled(), "run scripts/write_notices.py"
 
 
-def test_the_lock_names_no_address_of_a_registry() -> None:
+def test_lock_file_contains_no_registry_addresses() -> None:
     assert '"resolved"' not in (WEB / "package-lock.json").read_text(encoding="utf-8")
 
 
-def test_no_other_style_sheet_names_a_colour() -> None:
+def test_only_the_token_style_sheet_defines_colours() -> None:
     tokens = WEB / "src" / "styles" / "tokens.css"
     named = {
         path.relative_to(WEB).as_posix(): found

@@ -62,12 +62,12 @@ def _commands() -> list[list[str]]:
     ("file", "manifest"),
     [pytest.param(*one, id=f"{one[0]}-{one[1]['kind']}") for one in _manifests()],
 )
-def test_a_manifest_holds_to_its_schema(file: str, manifest: dict[str, Any]) -> None:
+def test_manifest_validates_against_its_schema(file: str, manifest: dict[str, Any]) -> None:
     assert kubernetes_validate.validate(manifest, _KUBERNETES, strict=True) == _KUBERNETES, file
 
 
 @pytest.mark.parametrize("words", _commands(), ids=" ".join)
-def test_what_is_run_is_a_command_with_its_options(words: list[str]) -> None:
+def test_container_commands_and_options_exist(words: list[str]) -> None:
     command: click.Command = cli
     context = click.Context(cli)
     while isinstance(command, click.Group):
@@ -100,7 +100,7 @@ def test_probes_use_the_right_host_and_allow_shutdown_time() -> None:
     assert api["terminationGracePeriodSeconds"] > linger + 30
 
 
-def test_a_whole_deployment_needs_no_other_names_than_those_it_makes() -> None:
+def test_deployment_references_only_resources_it_defines() -> None:
     made = {(one["kind"], one["metadata"]["name"]) for _, one in _manifests()}
     for pod in _pods():
         for source in pod["containers"][0]["envFrom"]:

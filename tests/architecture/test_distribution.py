@@ -21,7 +21,7 @@ RAN = "*(name for name, one in sys.modules.items() if type(one) is type(sys))"
 """The modules that ran (:mod:`nacre.base.late_modules`)."""
 
 
-def test_what_is_built_is_whole_and_works_where_it_is_installed(tmp_path: Path) -> None:
+def test_built_distribution_is_complete_and_installable(tmp_path: Path) -> None:
     done = subprocess.run(
         [
             sys.executable,
@@ -37,7 +37,7 @@ def test_what_is_built_is_whole_and_works_where_it_is_installed(tmp_path: Path) 
     assert "nacre_memory-" in done.stdout
 
 
-def test_the_name_of_the_distribution_is_the_same_everywhere() -> None:
+def test_distribution_name_is_consistent_everywhere() -> None:
     assert PROJECT["name"] == NAME
     own = [
         one
@@ -51,7 +51,7 @@ def test_the_name_of_the_distribution_is_the_same_everywhere() -> None:
 
 
 @pytest.mark.parametrize("folder", ["src", "docs", "scripts", "tests", "benchmarks"])
-def test_every_extra_that_is_named_anywhere_exists(folder: str) -> None:
+def test_every_mentioned_extra_exists(folder: str) -> None:
     files = [*(ROOT / folder).rglob("*.py"), *(ROOT / folder).rglob("*.md"), ROOT / "README.md"]
     named = {
         extra
@@ -62,11 +62,11 @@ def test_every_extra_that_is_named_anywhere_exists(folder: str) -> None:
     assert named <= PROJECT["optional-dependencies"].keys()
 
 
-def test_the_changes_name_the_version() -> None:
+def test_changelog_names_the_version() -> None:
     assert f"\n## {nacre.__version__} " in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
-def test_nobody_is_named_who_was_not_asked() -> None:
+def test_published_files_contain_no_contact_addresses() -> None:
     for name in (
         "SECURITY.md",
         "CONTRIBUTING.md",
@@ -79,7 +79,7 @@ def test_nobody_is_named_who_was_not_asked() -> None:
         ), name
 
 
-def test_the_version_is_told_before_anything_else_is_loaded() -> None:
+def test_version_is_printed_before_other_modules_load() -> None:
     code = "import sys; sys.argv = ['nacre', '--version']; from nacre.__main__ import main; main()"
     code += f"; print({RAN})"
     done = subprocess.run(
@@ -90,7 +90,7 @@ def test_the_version_is_told_before_anything_else_is_loaded() -> None:
     assert {"click", "typing", "nacre.cli.root", "nacre.errors"}.isdisjoint(loaded.split())
 
 
-def test_the_package_loads_nothing_that_is_not_asked_of_it() -> None:
+def test_importing_the_package_loads_no_submodules() -> None:
     code = f"import sys; before = {{*sys.modules}}; import nacre; print(*({{{RAN}}} - before))"
     done = subprocess.run(
         [sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=True

@@ -12,7 +12,7 @@ def pins(text: str) -> list[str]:
     return [line.removesuffix(" \\") for line in text.splitlines() if re.match(r"[A-Za-z]", line)]
 
 
-def test_both_files_name_the_same_versions_and_each_has_a_hash() -> None:
+def test_requirement_files_match_and_every_version_has_a_hash() -> None:
     hashed = (ROOT / "requirements-hashed.txt").read_text()
     to_run = (ROOT / "constraints.txt").read_text().partition("# to run\n")[2].partition("\n\n")[0]
     assert pins(hashed) == pins(to_run)
@@ -21,7 +21,7 @@ def test_both_files_name_the_same_versions_and_each_has_a_hash() -> None:
     ) == len(pins(hashed))
 
 
-def test_the_hashes_name_no_index() -> None:
+def test_hashed_requirements_name_no_index() -> None:
     assert not re.search(
         r"://|--(extra-)?index|--find-links|^-[if]", (ROOT / "requirements-hashed.txt").read_text()
     )

@@ -71,7 +71,7 @@ def test_docstrings_are_prose_and_not_tokens() -> None:
         ({}, "tokens is not measured"),
     ],
 )
-def test_totals_may_only_fall(totals: dict[str, int], breach: str | None) -> None:
+def test_size_totals_can_only_fall(totals: dict[str, int], breach: str | None) -> None:
     found = list(check_house.total_breaches(totals, {"tokens": 1000}))
     assert len(found) == (0 if breach is None else 1)
     assert breach is None or breach in found[0]

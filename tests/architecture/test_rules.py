@@ -70,7 +70,7 @@ def test_only_one_module_reads_the_environment() -> None:
     assert readers == {"base/environment.py"}
 
 
-def test_broad_excepts_stand_only_at_the_listed_borders() -> None:
+def test_broad_excepts_occur_only_at_the_listed_boundaries() -> None:
     broad = {
         name
         for name, node in nodes(r"except:|\b(?:Base)?Exception\b")
@@ -84,14 +84,14 @@ def test_broad_excepts_stand_only_at_the_listed_borders() -> None:
     assert broad <= BROAD_EXCEPT
 
 
-def test_names_are_words_of_the_domain() -> None:
+def test_module_names_contain_no_banned_words() -> None:
     for path in (*SOURCE.rglob("*.py"), *BENCHMARKS.rglob("*.py")):
         name = path.relative_to(SOURCE if path.is_relative_to(SOURCE) else PROJECT).as_posix()
         parts = set(re.split(r"[/_.]", name))
         assert not parts & BANNED, name
 
 
-def test_every_query_says_what_it_is_for_and_is_used() -> None:
+def test_every_query_has_a_comment_and_is_used() -> None:
     used = {
         name
         for path in [*SOURCE.rglob("*.py"), *PROJECT.glob("plugins/*/src/**/*.py")]
@@ -102,7 +102,7 @@ def test_every_query_says_what_it_is_for_and_is_used() -> None:
         assert name in used or name in NAMED_BY_TABLE, f"{name} is not used"
 
 
-def test_no_two_migrations_have_one_number() -> None:
+def test_migration_numbers_are_unique() -> None:
     numbers = [path.name[:4] for path in (SOURCE / "store" / "sql" / "migrations").glob("*.sql")]
     assert sorted(numbers) == sorted(set(numbers))
 
@@ -117,6 +117,6 @@ def test_benchmarks_import_at_the_top() -> None:
     assert inner == set()
 
 
-def test_every_setting_has_a_summary_and_a_variable_of_its_own() -> None:
+def test_every_setting_has_a_summary_and_a_unique_variable() -> None:
     assert len({setting.variable for setting in SETTINGS}) == len(SETTINGS)
     assert all(setting.summary for setting in SETTINGS)

@@ -11,7 +11,7 @@ from tests.cpu_time import is_slow, slow_cases
 PROJECT = Path(__file__).parents[2]
 
 
-def test_each_entry_names_a_test_that_exists_and_a_reason() -> None:
+def test_each_slow_list_entry_names_a_test_and_reason() -> None:
     missing = []
     for name, reason in slow_cases().items():
         path, _, function = name.partition("::")
@@ -25,10 +25,10 @@ def test_each_entry_names_a_test_that_exists_and_a_reason() -> None:
 @pytest.mark.parametrize(
     ("case", "slow"),
     [
-        ("tests/app/test_many_processes.py::test_two_ingests_at_once_learn_everything_once", True),
+        ("tests/app/test_many_processes.py::test_concurrent_ingests_learn_everything_once", True),
         ("tests/docs/test_site.py::anything[x]", True),
         ("tests/app/test_recall.py::anything", False),
     ],
 )
-def test_a_case_is_slow_by_its_file_its_function_or_its_parameters(case: str, slow: bool) -> None:
+def test_slow_cases_match_by_file_function_or_parameters(case: str, slow: bool) -> None:
     assert is_slow(case) is slow

@@ -38,7 +38,7 @@ def said() -> set[str]:
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda path: path.name)
-def test_each_form_that_is_translated_is_said_somewhere(table: Path) -> None:
+def test_each_translated_message_occurs_in_the_source(table: Path) -> None:
     forms: dict[str, str] = json.loads(table.read_text(encoding="utf-8"))
     known = said()
     assert [form for form in forms if core(form) not in known] == []
@@ -60,5 +60,5 @@ def test_each_setting_is_explained_in_each_language(table: Path) -> None:
     ] == []
 
 
-def test_there_is_a_table() -> None:
+def test_translation_table_exists() -> None:
     assert [path.name for path in TABLES] == ["said.zh.json"]

@@ -140,7 +140,7 @@ def _inside(paired: str, name: str) -> str:
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.lists(lines, max_size=5), max_size=3))
-def test_parts_are_kept_as_if_every_text_were_looked_at_alone(parts: list[list[bytes]]) -> None:
+def test_batch_cleaning_equals_cleaning_each_text_separately(parts: list[list[bytes]]) -> None:
     cleaner = Cleaner(REDACTOR.clean_all, REDACTOR.find_suspects)
     for part in parts:
         raw = b"\n".join(part)
@@ -149,7 +149,7 @@ def test_parts_are_kept_as_if_every_text_were_looked_at_alone(parts: list[list[b
 
 @settings(max_examples=200, deadline=None)
 @given(objects, st.sampled_from(sorted(FORMS)), names, st.sampled_from(written[:3]))
-def test_no_planted_secret_is_kept(
+def test_planted_secret_is_not_archived(
     value: Any, form: str, name: str, write: Callable[[Any], str]
 ) -> None:
     raw = write([value, {name: FORMS[form]}, {"list": [name, [FORMS[form]]]}]).encode()
@@ -172,13 +172,13 @@ def test_no_planted_secret_is_kept(
         b'["a", {"a": ["b", 1, "%s"]}]',
     ],
 )
-def test_a_secret_goes_from_lines_of_any_make(line: bytes) -> None:
+def test_secret_is_removed_from_lines_of_any_format(line: bytes) -> None:
     cleaner = Cleaner(REDACTOR.clean_all, REDACTOR.find_suspects)
     cleaner.lines(b'{"a": "later"}')
     assert CORE.encode() not in cleaner.lines(b'{"a": "b"}\n' + line % SECRET.encode()).text
 
 
-def test_a_secret_in_one_place_is_none_by_another_name() -> None:
+def test_secret_value_under_an_unrelated_key_is_kept() -> None:
     cleaner = Cleaner(REDACTOR.clean_all, REDACTOR.find_suspects)
     plain = b'{"word": "48291377"}\n{"words": [48291377, "48291377"]}'
     assert cleaner.lines(plain) == Payload(plain)

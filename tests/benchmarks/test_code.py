@@ -13,7 +13,7 @@ if sys.platform == "win32":
 from benchmarks.load.code import measure_code
 
 
-def test_what_is_made_is_read_and_asked_about(tmp_path: Path) -> None:
+def test_generated_code_is_read_and_queried(tmp_path: Path) -> None:
     result = measure_code(
         tmp_path, root=None, files=16, symbols=16, memories=4, notify=lambda _: None
     )

@@ -19,7 +19,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, DreamResult]:
 
 
 @pytest.mark.parametrize("year", DATA.years, ids=lambda year: year.name)
-def test_labels_name_memories_that_there_are_and_groups_share_none(year: Year) -> None:
+def test_labels_name_existing_memories_and_groups_are_disjoint(year: Year) -> None:
     known = {one.id for one in year.memories}
     labels = year.labels
     named = [one for group in labels.same for one in group]
@@ -39,7 +39,7 @@ def test_any_writer_loses_nothing_and_is_undone_completely(
     assert {(one.lost, one.planted, one.is_undone) for one in results.values()} == {(0, 0, True)}
 
 
-def test_right_writer_makes_no_mistakes_and_reduces_outdated_hits(
+def test_correct_writer_makes_no_mistakes_and_reduces_outdated_hits(
     results: dict[str, DreamResult],
 ) -> None:
     well = results["well"]
@@ -50,7 +50,7 @@ def test_right_writer_makes_no_mistakes_and_reduces_outdated_hits(
     assert well.after.first >= well.before.first
 
 
-def test_a_writer_that_takes_all_for_the_same_or_lies_changes_nothing(
+def test_merging_or_lying_writer_changes_nothing(
     results: dict[str, DreamResult],
 ) -> None:
     assert [(results[way].merges, results[way].ends) for way in ("badly", "maliciously")] == [

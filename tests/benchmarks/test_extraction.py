@@ -135,9 +135,7 @@ def by_slug(result: dict[str, Any]) -> dict[str, Any]:
     return {item["session"]: item for item in result["sessions"]}
 
 
-def test_sessions_are_ingested_and_what_is_kept_is_held_against_the_labels(
-    suite: Path, user_home: Path
-) -> None:
+def test_ingested_memories_are_scored_against_the_labels(suite: Path, user_home: Path) -> None:
     result = figures("--labels", str(suite))
     kiln = by_slug(result)["kiln"]
     assert [found["statement"] for found in kiln["found"]] == [
@@ -152,7 +150,7 @@ def test_sessions_are_ingested_and_what_is_kept_is_held_against_the_labels(
     assert not (user_home / ".nacre").exists()
 
 
-def test_a_session_that_no_adapter_reads_counts_as_empty_and_is_named(suite: Path) -> None:
+def test_unreadable_session_counts_as_empty_and_is_named(suite: Path) -> None:
     result = figures("--labels", str(suite))
     assert by_slug(result)["scan"]["score"] == 0.0
     assert [item["session"] for item in result["unread"]] == ["scan"]
@@ -174,7 +172,7 @@ def test_perfect_model_answers_lose_nothing_in_extraction() -> None:
     assert result["score"] >= result["gold"] - 0.02
 
 
-def test_what_was_missed_is_shown_with_the_words_of_its_evidence(suite: Path) -> None:
+def test_missed_labels_are_shown_with_evidence_words(suite: Path) -> None:
     places = by_slug(figures("--labels", str(suite)))["kiln"]["missed"][0]["evidence"]
     words = [place["words"] for place in places]
     assert words == [KILN[0][1], KILN[1][1], KILN[1][1], None]
@@ -183,7 +181,7 @@ def test_what_was_missed_is_shown_with_the_words_of_its_evidence(suite: Path) ->
         assert topic in shown
 
 
-def test_a_memory_from_where_a_label_was_missed_is_shown_beside_it(suite: Path) -> None:
+def test_memory_near_a_missed_label_is_shown(suite: Path) -> None:
     labels(
         suite,
         "kiln",
@@ -195,7 +193,7 @@ def test_a_memory_from_where_a_label_was_missed_is_shown_beside_it(suite: Path) 
     assert "learned from there" in run("--labels", str(suite), "--misses")
 
 
-def test_the_report_is_markdown_with_every_session(suite: Path, tmp_path: Path) -> None:
+def test_report_is_markdown_with_every_session(suite: Path, tmp_path: Path) -> None:
     report = tmp_path / "report.md"
     run("--labels", str(suite), "--report", str(report))
     text = report.read_text(encoding="utf-8")
@@ -204,7 +202,7 @@ def test_the_report_is_markdown_with_every_session(suite: Path, tmp_path: Path) 
     assert "- fact: The glaze is stored dry." in text
 
 
-def test_transcripts_may_lie_elsewhere_and_sessions_be_chosen(suite: Path, tmp_path: Path) -> None:
+def test_transcript_folder_and_sessions_can_be_selected(suite: Path, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere" / "deep"
     elsewhere.mkdir(parents=True)
     (suite / "kiln.jsonl").rename(elsewhere / "kiln.jsonl")
@@ -214,7 +212,9 @@ def test_transcripts_may_lie_elsewhere_and_sessions_be_chosen(suite: Path, tmp_p
     run("--labels", str(tmp_path / "elsewhere"), code=3)
 
 
-def test_a_later_measurement_is_compared_with_an_earlier_one(suite: Path, tmp_path: Path) -> None:
+def test_later_measurement_is_compared_with_an_earlier_measurement(
+    suite: Path, tmp_path: Path
+) -> None:
     before = tmp_path / "before.json"
     run("--labels", str(suite), "--save", str(before))
     transcript(
@@ -228,12 +228,12 @@ def test_a_later_measurement_is_compared_with_an_earlier_one(suite: Path, tmp_pa
     run("--labels", str(suite), "--compare", str(suite / "kiln.json"), code=2)
 
 
-def test_a_score_below_what_was_asked_for_is_a_failure(suite: Path) -> None:
+def test_score_below_the_threshold_is_a_failure(suite: Path) -> None:
     run("--labels", str(suite), "--fail-under", "99", code=1)
     run("--labels", str(suite), "--fail-under", "5")
 
 
-def test_broken_labels_say_what_is_wrong(suite: Path) -> None:
+def test_broken_labels_error_names_the_problem(suite: Path) -> None:
     (suite / "kiln.json").write_text(
         '{"session": {"tool": "jsonl"}, "must_extract": []}', encoding="utf-8"
     )
@@ -243,7 +243,7 @@ def test_broken_labels_say_what_is_wrong(suite: Path) -> None:
     )
 
 
-def test_sessions_of_devmembench_are_taken_out_of_their_file(data: Path, tmp_path: Path) -> None:
+def test_devmembench_sessions_are_extracted_from_their_file(data: Path, tmp_path: Path) -> None:
     folder = tmp_path / "labels"
     proxy = label("decision", "Varnish is the proxy.", ["varnish"], evidence=["owner:1"])
     labels(folder, "shop", "sessions.json", proxy, tool="devmembench", session_id="S01")
@@ -253,7 +253,7 @@ def test_sessions_of_devmembench_are_taken_out_of_their_file(data: Path, tmp_pat
     assert evidence == [{"at": "owner:1", "words": "Let us use FastAPI with Redis for caching."}]
 
 
-def test_sessions_share_a_home_unless_they_are_to_be_apart(suite: Path) -> None:
+def test_sessions_share_a_home_unless_apart_is_given(suite: Path) -> None:
     transcript(suite, "again.jsonl", KILN, "kiln-2")
     labels(suite, "again", "again.jsonl", label("decision", "A fixed address.", ["fixed"]))
     found = [len(session["memories"]) for session in figures("--labels", str(suite))["sessions"]]
@@ -289,7 +289,7 @@ def expected(kind: str, subject: str, *terms: str, least: int = 5, **more: Any) 
     }
 
 
-def test_fixtures_of_agenr_are_scored_by_its_own_measure(tmp_path: Path) -> None:
+def test_agenr_fixtures_are_scored_by_the_agenr_measure(tmp_path: Path) -> None:
     folder = tmp_path / "fixtures"
     for name in ("01-kiln", "02-glaze", "03-strict"):
         transcript(folder, f"{name}.jsonl", GLAZE if "glaze" in name else KILN, name)
@@ -385,7 +385,7 @@ def agree(result: dict[str, Any], theirs: dict[str, Any]) -> None:
 
 
 @needs_reference
-def test_real_sessions_score_as_the_reference_scorer_says(reference: ModuleType) -> None:
+def test_real_sessions_score_equals_the_reference_scorer(reference: ModuleType) -> None:
     result = figures(
         "--labels",
         str(REAL),
@@ -450,7 +450,7 @@ def scribbler(draw: random.Random, found: dict[str, Any]) -> Callable[[], Iterat
 
 @needs_reference
 @pytest.mark.parametrize("seed", range(12))
-def test_made_up_memories_score_as_the_reference_scorer_says(
+def test_random_memories_score_equals_the_reference_scorer(
     reference: ModuleType, tmp_path: Path, seed: int
 ) -> None:
     found = reference.load_labels(REAL)

@@ -7,7 +7,7 @@ from pathlib import Path
 from benchmarks.load.conversations import measure_gateway
 
 
-def test_a_crowd_is_answered_in_order_and_nobody_twice(tmp_path: Path) -> None:
+def test_crowd_is_answered_in_order_without_duplicates(tmp_path: Path) -> None:
     result = measure_gateway(tmp_path / "home", messages=600, conversations=30, patience=60)
     assert not result.wrong
     assert result.doubled == 0

@@ -7,7 +7,7 @@ from pathlib import Path
 from benchmarks.load.graph import measure_graph
 
 
-def test_a_home_with_links_and_code_is_made_and_measured(tmp_path: Path) -> None:
+def test_home_with_links_and_code_is_generated_and_measured(tmp_path: Path) -> None:
     result = measure_graph(tmp_path, memories=1200, links=1500, files=8, notify=lambda _: None)
     assert (result.memories, result.symbols) == (1200, 8 * 40)
     assert result.links == 1500 + 2 * 1000

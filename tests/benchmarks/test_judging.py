@@ -47,7 +47,7 @@ def verdict(relation: str, confidence: float) -> dict[str, Any]:
     }
 
 
-def test_there_are_enough_cases_of_each_kind() -> None:
+def test_enough_cases_of_each_kind_exist() -> None:
     assert len(CLAIMS.cases) >= 12
     assert len(PAIRS.cases) >= 20
     assert {case.relation for case in PAIRS.cases} == set(Bearing)
@@ -56,7 +56,7 @@ def test_there_are_enough_cases_of_each_kind() -> None:
     )
 
 
-def test_a_model_that_tells_the_gold_claims_scores_one() -> None:
+def test_model_that_returns_gold_claims_scores_one() -> None:
     result = measure_claims(CLAIMS, ScriptedModel([gold_claim(case) for case in CLAIMS.cases]))
     assert (result.score, result.passed) == (1.0, len(CLAIMS.cases))
 
@@ -99,7 +99,7 @@ def test_each_pair_reports_verdicts_of_model_and_rules() -> None:
         assert (by_rules.problem is None) == (by_rules.outcome is case.expected)
 
 
-def test_an_unsure_answer_and_another_word_for_the_same_are_told() -> None:
+def test_wrong_confidence_and_equivalent_relation_are_reported() -> None:
     case = next(
         case
         for case in PAIRS.cases
@@ -137,7 +137,7 @@ def test_each_part_of_a_claim_has_its_weight(claim: Claim | None, score: float) 
     assert claim_score(case, claim) == pytest.approx(score)
 
 
-def test_missing_claim_is_right_and_an_invented_one_wrong() -> None:
+def test_missing_claim_scores_one_and_invented_claim_zero() -> None:
     case = next(case for case in CLAIMS.cases if case.gold is None)
     assert claim_score(case, None) == 1.0
     assert claim_score(case, Claim("soup", "day", "is", "yesterday")) == 0.0
@@ -150,11 +150,11 @@ def test_unusable_answer_scores_zero_and_silent_model_ends_run() -> None:
         measure_judge(PAIRS, ScriptedModel([ModelUnavailableError("away")]))
 
 
-def test_without_a_model_the_rules_are_measured_alone() -> None:
+def test_only_rules_are_measured_without_a_model() -> None:
     (rules,) = measure_judge(PAIRS, None).judges
     assert (rules.name, rules.score) == ("rules", None)
 
 
-def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_missing_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(NotFoundError):
         load_cases(tmp_path / "none.json", "claims", ClaimData)

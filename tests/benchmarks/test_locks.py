@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from benchmarks.__main__ import benchmarks
 
 
-def test_the_command_tells_what_every_job_held(tmp_path: Path) -> None:
+def test_command_reports_locks_of_every_job(tmp_path: Path) -> None:
     outcome = CliRunner().invoke(
         benchmarks, ["locks", "--size", "12", "--json", "--home", str(tmp_path / "new")]
     )
@@ -33,7 +33,7 @@ def test_the_command_tells_what_every_job_held(tmp_path: Path) -> None:
     )
 
 
-def test_a_folder_that_is_there_is_not_touched(tmp_path: Path) -> None:
+def test_existing_folder_is_not_touched(tmp_path: Path) -> None:
     outcome = CliRunner().invoke(benchmarks, ["locks", "--home", str(tmp_path)])
     assert outcome.exit_code != 0
     assert list(tmp_path.iterdir()) == []

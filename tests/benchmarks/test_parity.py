@@ -22,7 +22,9 @@ def figures(server: str, data: Path, *more: str) -> dict[str, Any]:
     return found
 
 
-def test_both_engines_are_asked_the_same(data: Path, tmp_path: Path, server_url: str) -> None:
+def test_both_engines_are_asked_the_same_questions(
+    data: Path, tmp_path: Path, server_url: str
+) -> None:
     (suite,) = figures(server_url, data, "--suite", "locomo", "--cache", str(tmp_path / "cache"))[
         "suites"
     ]
@@ -37,7 +39,7 @@ def test_both_engines_are_asked_the_same(data: Path, tmp_path: Path, server_url:
     assert suite["server"]["count"] == suite["file"]["count"] == 5
 
 
-def test_a_suite_whose_files_are_not_there_is_named(tmp_path: Path, server_url: str) -> None:
+def test_suite_without_data_files_is_named(tmp_path: Path, server_url: str) -> None:
     (tmp_path / "empty").mkdir()
     found = figures(
         server_url, tmp_path / "empty", "--suite", "locomo", "--cache", str(tmp_path / "cache")

@@ -6,7 +6,7 @@ from benchmarks.retrieval.questions import measure_grouping
 from nacre.review.queue import COSINE, JACCARD
 
 
-def test_borders_group_better_by_vectors_than_by_stems() -> None:
+def test_vectors_group_questions_better_than_stems() -> None:
     found = {(one.by, one.border): one for one in measure_grouping()}
     vectors, stems = found["vectors", f"{COSINE}"], found["stems", f"{JACCARD}"]
     assert vectors.chosen_on.precision >= 0.95

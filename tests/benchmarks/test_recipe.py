@@ -94,29 +94,29 @@ def ranked(
     return [turns[item.row].turn.id for item in found]
 
 
-def test_an_answer_is_found_by_the_question_before_it(context: Home) -> None:
+def test_answer_is_found_by_the_preceding_question(context: Home) -> None:
     question = "what did the technician charge for the kiln"
     assert "kiln:2" in ranked(context, question)[:3]
     alone = replace(DEFAULT, neighbours=0.0, session=0.0, reach=0)
     assert "kiln:2" not in ranked(context, question, alone)
 
 
-def test_who_is_asked_about_is_looked_for_where_they_talk(context: Home) -> None:
+def test_speaker_in_the_question_selects_their_turns(context: Home) -> None:
     assert ranked(context, "What broke at Ada's place?")[0] == "kiln:0"
     assert ranked(context, "What broke at Cy's place?")[0] == "oven:0"
 
 
-def test_a_project_that_is_named_comes_first(context: Home) -> None:
+def test_named_project_ranks_first(context: Home) -> None:
     assert ranked(context, "what do we cache pages with in shop api")[0].startswith("shop:")
     assert ranked(context, "what do we cache pages with in web site")[0].startswith("site:")
 
 
-def test_a_long_turn_does_not_win_by_its_length(context: Home) -> None:
+def test_long_turn_gains_no_rank_by_length(context: Home) -> None:
     found = ranked(context, "varnish pages")
     assert found.index("site:0") < found.index("paste:0")
 
 
-def test_part_of_an_identifier_matches_and_a_whole_counts_once(context: Home) -> None:
+def test_partial_identifier_match_scores_and_exact_match_counts_once(context: Home) -> None:
     engine = TurnRecall(context.turn_search, context.sessions, context.selection)
     question = read_question("computeSpacing", now=datetime(2026, 1, 1, tzinfo=UTC))
     whole, part = engine.rank(question, Filter(), vector=None)[:2]
@@ -124,12 +124,12 @@ def test_part_of_an_identifier_matches_and_a_whole_counts_once(context: Home) ->
     assert "name" not in whole.components
 
 
-def test_words_that_touch_too_many_rows_are_left_out(context: Home) -> None:
+def test_too_frequent_words_are_ignored(context: Home) -> None:
     few = replace(DEFAULT, postings=1)
     assert ranked(context, "kiln technician", few)[0] == "kiln:0"
 
 
-def test_the_scale_of_ranks_knows_only_places() -> None:
+def test_reciprocal_rank_depends_only_on_positions() -> None:
     assert reciprocal_rank({"a": 9.0, "b": 1.0, "c": 0.0}, floor=0.0) == {
         "a": 1.0,
         "b": 61 / 62,
@@ -137,5 +137,5 @@ def test_the_scale_of_ranks_knows_only_places() -> None:
     }
 
 
-def test_nothing_is_found_for_words_that_nobody_said(context: Home) -> None:
+def test_unknown_words_find_nothing(context: Home) -> None:
     assert ranked(context, "zeppelin") == []

@@ -30,13 +30,13 @@ def test_set_is_reproducible_and_contains_the_requested_families() -> None:
 
 
 @pytest.mark.parametrize("seed", [1, 20_261_120])
-def test_the_targets_are_met(seed: int) -> None:
+def test_redaction_targets_are_met(seed: int) -> None:
     result = measure(build(seed), with_scanner=False)
     assert result.own.recall >= 0.97
     assert result.own.false_positives <= 0.01
 
 
-def test_a_set_of_ones_own_is_read_from_a_file(tmp_path: Path) -> None:
+def test_custom_sample_set_is_read_from_a_file(tmp_path: Path) -> None:
     file = tmp_path / "set.jsonl"
     write_samples(file, build()[:20])
     assert read_samples(file) == build()[:20]
@@ -47,13 +47,13 @@ def test_a_set_of_ones_own_is_read_from_a_file(tmp_path: Path) -> None:
     assert measure(read_samples(file), with_scanner=False).own.recall == 1
 
 
-def test_a_broken_line_of_a_set_is_named(tmp_path: Path) -> None:
+def test_broken_sample_line_is_named(tmp_path: Path) -> None:
     file = tmp_path / "set.jsonl"
     file.write_text('{"text": "a"}\nno json\n', encoding="utf-8")
     with pytest.raises(InvalidInputError, match="line 2"):
         read_samples(file)
 
 
-def test_most_of_a_secret_counts_as_the_secret() -> None:
+def test_partial_secret_leak_counts_as_a_leak() -> None:
     assert not is_gone("abcdefghij", "leaks abcdefg here")
     assert is_gone("abcdefghij", "leaks abc here")

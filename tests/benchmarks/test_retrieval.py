@@ -26,7 +26,7 @@ def figures(data: Path, cache: Path, suite: str, *more: str) -> dict[str, Any]:
     return found
 
 
-def test_words_find_the_turns_of_a_tiny_suite(data: Path, tmp_path: Path) -> None:
+def test_lexical_search_finds_turns_of_a_tiny_suite(data: Path, tmp_path: Path) -> None:
     result = figures(data, tmp_path / "cache", "locomo", "--no-vectors")
     assert (result["haystacks"], result["sessions"], result["turns"], result["questions"]) == (
         1,
@@ -47,7 +47,7 @@ def test_words_find_the_turns_of_a_tiny_suite(data: Path, tmp_path: Path) -> Non
     assert result["machine"]["cores"] >= 1
 
 
-def test_the_pile_asks_every_suite_and_ablations_add_recipes(data: Path, tmp_path: Path) -> None:
+def test_pile_asks_every_suite_and_ablations_add_recipes(data: Path, tmp_path: Path) -> None:
     result = figures(data, tmp_path / "cache", "pile", "--no-vectors")
     assert result["questions"] == 4 + 3 + 2
     assert set(result["recipes"][1]["sessions"]["categories"]) == {
@@ -75,7 +75,7 @@ def test_every_lane_and_ablation_is_measured(data: Path, tmp_path: Path) -> None
     assert full["turns"]["overall"] is None
 
 
-def test_homes_are_kept_between_runs_and_made_anew_when_asked(data: Path, tmp_path: Path) -> None:
+def test_homes_are_reused_between_runs_unless_fresh(data: Path, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     first = figures(data, cache, "longmemeval", "--no-vectors")
     made = {home: home.stat().st_mtime_ns for home in cache.glob("longmemeval-*/filled")}
@@ -89,14 +89,14 @@ def test_homes_are_kept_between_runs_and_made_anew_when_asked(data: Path, tmp_pa
     assert all(fresh[home] > made[home] for home in made)
 
 
-def test_fewer_questions_can_be_asked(data: Path, tmp_path: Path) -> None:
+def test_number_of_questions_can_be_limited(data: Path, tmp_path: Path) -> None:
     assert (
         figures(data, tmp_path / "cache", "pile", "--no-vectors", "--questions", "3")["questions"]
         == 3
     )
 
 
-def test_people_get_tables(data: Path, tmp_path: Path) -> None:
+def test_text_output_contains_tables(data: Path, tmp_path: Path) -> None:
     arguments = (
         "--suite",
         "locomo",
@@ -118,12 +118,12 @@ def test_people_get_tables(data: Path, tmp_path: Path) -> None:
         assert words in shown
 
 
-def test_the_users_home_stays_as_it_is(data: Path, tmp_path: Path, user_home: Path) -> None:
+def test_users_home_is_not_changed(data: Path, tmp_path: Path, user_home: Path) -> None:
     figures(data, tmp_path / "cache", "longmemeval", "--no-vectors")
     assert list(user_home.iterdir()) == []
 
 
-def test_a_suite_that_is_not_there_is_a_plain_error(tmp_path: Path) -> None:
+def test_missing_suite_is_a_plain_error(tmp_path: Path) -> None:
     result = CliRunner().invoke(
         benchmarks, ["retrieval", "--suite", "locomo", "--data", str(tmp_path)]
     )
@@ -133,7 +133,7 @@ def test_a_suite_that_is_not_there_is_a_plain_error(tmp_path: Path) -> None:
 
 @pytest.mark.embedding
 @pytest.mark.skipif(not REAL.is_dir(), reason="no benchmark data beside this checkout")
-def test_the_full_recipe_is_ahead_of_plain_full_text_on_real_questions(tmp_path: Path) -> None:
+def test_full_recipe_beats_plain_full_text_on_real_questions(tmp_path: Path) -> None:
     result = figures(REAL, tmp_path / "cache", "devmembench")
     by_name = {recipe["name"]: recipe for recipe in result["recipes"]}
     plain, full = (by_name[name]["sessions"]["overall"] for name in ("plain FTS5", "full"))

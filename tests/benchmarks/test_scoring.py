@@ -22,7 +22,7 @@ def test_a_ranked_list_is_scored_by_every_measure() -> None:
     }
 
 
-def test_all_evidence_within_ten_counts_and_nothing_found_is_nothing() -> None:
+def test_full_evidence_scores_one_and_empty_results_score_zero() -> None:
     found = score_list(["a", "b"], frozenset({"a", "b"}))
     assert found
     assert (found["all@10"], found["hit@1"], found["mrr"]) == (1.0, 1.0, 1.0)
@@ -41,7 +41,7 @@ def test_sessions_rank_by_their_best_turn() -> None:
     assert sessions_of(["b1", "a2", "a1", "elsewhere"], session_of) == ["b", "a"]
 
 
-def test_means_are_percent_over_the_questions_that_have_scores() -> None:
+def test_means_are_percentages_over_scored_questions() -> None:
     scores = [score_list(["a"], frozenset({"a"})), None, score_list(["x", "a"], frozenset({"a"}))]
     averaged = mean(scores)
     assert averaged
@@ -49,13 +49,13 @@ def test_means_are_percent_over_the_questions_that_have_scores() -> None:
     assert averaged["mrr"] == 75.0
 
 
-def test_percentiles_are_values_that_occurred() -> None:
+def test_percentiles_are_observed_values() -> None:
     assert percentile([3.0, 1.0, 2.0, 4.0], 0.5) == 3.0
     assert percentile([1.0], 0.95) == 1.0
     assert percentile([], 0.5) == 0.0
 
 
-def test_a_gain_is_paired_and_repeatable() -> None:
+def test_gain_is_paired_and_repeatable() -> None:
     def scored(hits: str) -> list[Scored]:
         return [Scored("c", {"hit@1": float(hit)}, None, 0.0) for hit in hits]
 

@@ -26,7 +26,7 @@ def figures(cache: Path, suite: str, *more: str) -> dict[str, Any]:
     return found
 
 
-def test_what_is_absent_and_what_is_there_are_both_asked(data: Path, tmp_path: Path) -> None:
+def test_absent_and_present_questions_are_both_asked(data: Path, tmp_path: Path) -> None:
     absent = tmp_path / "never.json"
     absent.write_text(
         json.dumps(
@@ -48,15 +48,13 @@ def test_what_is_absent_and_what_is_there_are_both_asked(data: Path, tmp_path: P
     assert lost == sorted(lost)
 
 
-def test_homes_are_asked_what_another_home_is_asked(data: Path, tmp_path: Path) -> None:
+def test_homes_are_asked_questions_of_another_home(data: Path, tmp_path: Path) -> None:
     result = figures(tmp_path / "cache", "longmemeval", "--data", str(data))
     assert [silent["kind"] for silent in result["silent"]] == ["another home's"]
 
 
 @pytest.mark.parametrize("content", ["no json", "{}", '[{"text": "x"}]'])
-def test_a_list_that_is_none_is_refused_with_its_form(
-    data: Path, tmp_path: Path, content: str
-) -> None:
+def test_malformed_question_list_is_refused(data: Path, tmp_path: Path, content: str) -> None:
     absent = tmp_path / "never.json"
     absent.write_text(content, encoding="utf-8")
     result = CliRunner().invoke(
@@ -66,20 +64,20 @@ def test_a_list_that_is_none_is_refused_with_its_form(
     assert "is not a list of questions" in result.output
 
 
-def test_people_get_tables(tmp_path: Path) -> None:
+def test_text_output_contains_figures(tmp_path: Path) -> None:
     told = run("--suite", "coding", "--cache", str(tmp_path / "cache"), "--no-vectors")
     assert "Nothing shown for questions without an answer" in told
     assert "Other borders of confidence" in told
 
 
-def test_words_alone_keep_silent_on_what_no_coding_session_holds(tmp_path: Path) -> None:
+def test_lexical_recall_stays_silent_on_absent_coding_questions(tmp_path: Path) -> None:
     result = figures(tmp_path / "cache", "coding")
     assert result["silent"][0]["silent"] >= 90
     assert result["answered"] >= 75
 
 
 @pytest.mark.embedding
-def test_with_meaning_most_real_questions_are_answered_and_most_absent_ones_not(
+def test_vectors_answer_real_questions_and_stay_silent_on_absent(
     tmp_path: Path,
 ) -> None:
     arguments = ("--suite", "coding", "--cache", str(tmp_path / "cache"), "--json")
@@ -88,7 +86,7 @@ def test_with_meaning_most_real_questions_are_answered_and_most_absent_ones_not(
     assert result["answered"] >= 90
 
 
-def test_every_answer_of_the_coding_suite_is_a_turn_of_it(tmp_path: Path) -> None:
+def test_answers_of_the_coding_suite_are_its_turns(tmp_path: Path) -> None:
     (haystack,) = load_suite("coding", tmp_path).haystacks
     turns = {turn.id for session in haystack.sessions for turn in session.turns}
     assert len(haystack.questions) >= 60

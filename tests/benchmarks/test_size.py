@@ -57,7 +57,7 @@ def test_generated_home_is_reproducible_and_reaches_its_turns(tmp_path: Path) ->
     assert len(set(said[0])) > 20, "what grew is no copy"
 
 
-def test_sentences_are_exchanged_whole() -> None:
+def test_sentences_are_recombined_whole() -> None:
     draw = random.Random(1)  # noqa: S311 - a repeatable draw
     text = "One is here. Two is there. Three is gone.\n"
     made = {recombined(text, ("Four came. ",), draw) for _ in range(20)}
@@ -67,7 +67,7 @@ def test_sentences_are_exchanged_whole() -> None:
     assert any("Four came." in one for one in made)
 
 
-def test_a_folder_that_is_there_is_not_filled(tmp_path: Path) -> None:
+def test_existing_folder_is_not_filled(tmp_path: Path) -> None:
     folder = material(tmp_path / "material")
     result = CliRunner().invoke(
         benchmarks,

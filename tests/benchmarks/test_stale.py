@@ -59,7 +59,7 @@ DATA = {
 
 
 @pytest.mark.parametrize("through", ["store", "sessions"])
-def test_what_was_replaced_and_what_was_not_is_counted(tmp_path: Path, through: str) -> None:
+def test_missed_and_wrong_replacements_are_counted(tmp_path: Path, through: str) -> None:
     file = tmp_path / "data.json"
     file.write_text(json.dumps(DATA), encoding="utf-8")
     result = measure(load_cases(file, "stale", StaleData), tmp_path / "run", None, through=through)
@@ -104,7 +104,7 @@ def test_marked_stale_hit_is_counted_separately(tmp_path: Path) -> None:
     ) == (0, 1, 0)
 
 
-def test_a_repetition_that_was_missed_is_told_in_words(tmp_path: Path) -> None:
+def test_missed_duplicate_is_described(tmp_path: Path) -> None:
     file = tmp_path / "data.json"
     twins = [
         {
@@ -120,7 +120,7 @@ def test_a_repetition_that_was_missed_is_told_in_words(tmp_path: Path) -> None:
     assert [one.note for one in missed] == ["same meaning"]
 
 
-def test_nacres_own_data_can_be_read() -> None:
+def test_bundled_data_is_readable() -> None:
     data = load_cases(None, "stale", StaleData)
     assert len(data.changes) >= 60
     assert len({change.phrasing for change in data.changes}) == 6
@@ -128,7 +128,7 @@ def test_nacres_own_data_can_be_read() -> None:
     assert data.pairs
 
 
-def test_other_data_is_refused_with_a_reason(tmp_path: Path) -> None:
+def test_foreign_data_is_refused_with_a_reason(tmp_path: Path) -> None:
     file = tmp_path / "data.json"
     file.write_text('{"changes": 3}', encoding="utf-8")
     with pytest.raises(InvalidQueryError, match="not in the format of this benchmark"):

@@ -11,13 +11,13 @@ from benchmarks.retrieval.suites import load_suite, parse_date, parse_evidence
 from nacre.errors import NotFoundError
 
 
-def test_evidence_that_is_malformed_gives_what_can_be_read() -> None:
+def test_malformed_evidence_is_parsed_partially() -> None:
     assert parse_evidence(["D8:6; D9:17"]) == ["D8:6", "D9:17"]
     assert parse_evidence(["D:11:26", "D20:21"]) == ["D11:26", "D20:21"]
     assert parse_evidence(["D30:05", "D", "", None]) == ["D30:5"]
 
 
-def test_locomo_has_a_home_a_conversation_with_people_times_and_photos(data: Path) -> None:
+def test_locomo_conversation_has_people_times_and_photos(data: Path) -> None:
     (haystack,) = load_suite("locomo", data).haystacks
     first, second, third = haystack.sessions
     assert [turn.author for turn in first.turns] == ["Ada", "Bo", "Ada", "Bo"]
@@ -30,7 +30,7 @@ def test_locomo_has_a_home_a_conversation_with_people_times_and_photos(data: Pat
     assert haystack.asked == datetime(2023, 6, 1, 9, tzinfo=UTC)
 
 
-def test_locomo_evidence_that_names_no_turn_is_left_out(data: Path) -> None:
+def test_locomo_evidence_without_a_turn_is_skipped(data: Path) -> None:
     (haystack,) = load_suite("locomo", data).haystacks
     name = "locomo/conv-1"
     assert [question.turns for question in haystack.questions] == [
@@ -44,7 +44,7 @@ def test_locomo_evidence_that_names_no_turn_is_left_out(data: Path) -> None:
     assert [question.category for question in haystack.questions][-1] == "5 adversarial"
 
 
-def test_longmemeval_is_read_with_one_question_or_several(data: Path) -> None:
+def test_longmemeval_is_read_with_single_or_multiple_questions(data: Path) -> None:
     one, several = load_suite("longmemeval", data).haystacks
     (question,) = one.questions
     assert question.text == "Which bike did I buy?"
@@ -64,7 +64,7 @@ def test_devmembench_sessions_know_their_project(data: Path) -> None:
     assert haystack.questions[1].sessions == {"devmembench/S01"}
 
 
-def test_the_pile_is_everything_in_one_home(data: Path) -> None:
+def test_pile_combines_all_suites_in_one_home(data: Path) -> None:
     (pile,) = load_suite("pile", data).haystacks
     assert len(pile.sessions) == 3 + 4 + 2
     assert len(pile.questions) == 5 + 3 + 2
@@ -79,12 +79,12 @@ def test_the_pile_is_everything_in_one_home(data: Path) -> None:
     assert all(question.asked for question in pile.questions)
 
 
-def test_a_suite_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_missing_suite_is_named(tmp_path: Path) -> None:
     for name in ("locomo", "longmemeval", "devmembench", "pile"):
         with pytest.raises(NotFoundError, match="data in"):
             load_suite(name, tmp_path)
 
 
-def test_a_date_in_no_known_form_is_none() -> None:
+def test_date_in_unknown_format_is_none() -> None:
     assert parse_date(None) is None
     assert parse_date("some day") is None

@@ -11,7 +11,7 @@ from benchmarks.__main__ import benchmarks
 from benchmarks.load.writers import measure_writers
 
 
-def test_clients_of_both_kinds_store_what_they_say_they_stored(tmp_path: Path) -> None:
+def test_process_and_thread_clients_store_every_reported_memory(tmp_path: Path) -> None:
     result = measure_writers(tmp_path / "home", processes=2, threads=2, seconds=2, updates=0.1)
     assert result.wrong == ()
     assert result.errors == {}
@@ -20,13 +20,13 @@ def test_clients_of_both_kinds_store_what_they_say_they_stored(tmp_path: Path) -
     assert result.memories > 1
 
 
-def test_a_home_that_is_there_is_not_touched(tmp_path: Path) -> None:
+def test_existing_home_is_not_touched(tmp_path: Path) -> None:
     outcome = CliRunner().invoke(benchmarks, ["writers", "--home", str(tmp_path)])
     assert outcome.exit_code != 0
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_command_tells_what_it_measured(tmp_path: Path) -> None:
+def test_command_reports_measurements(tmp_path: Path) -> None:
     arguments = ["writers", "--clients", "2", "--as", "threads", "--seconds", "1", "--json"]
     outcome = CliRunner().invoke(benchmarks, [*arguments, "--home", str(tmp_path / "home")])
     assert outcome.exit_code == 0, outcome.output

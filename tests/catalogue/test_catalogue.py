@@ -33,7 +33,7 @@ def test_every_operation_has_a_sample_and_every_sample_an_operation() -> None:
     assert SAMPLES.keys() == CATALOGUE.keys()
 
 
-def test_listing_the_catalogue_loads_no_operation() -> None:
+def test_listing_the_catalogue_loads_no_operation_modules() -> None:
     listing = (
         "import sys, nacre.serve.catalogue; "
         "print(*(name for name, one in sys.modules.items() if name.startswith('nacre.') and type(one) is type(sys)))"
@@ -95,7 +95,7 @@ def described(field: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("operation", CATALOGUE.values(), ids=lambda one: one.name)
-def test_what_a_request_does_not_name_is_refused(operation: Operation) -> None:
+def test_unknown_request_field_is_refused(operation: Operation) -> None:
     with pytest.raises(InvalidInputError, match="unknown field"):
         operation.make({**SAMPLES[operation.name].request, "nonsense": 1})
 
@@ -125,9 +125,7 @@ def test_every_operation_is_answered_in_python(
     assert not wrong
 
 
-def test_every_operation_that_the_daemon_offers_is_answered_by_it(
-    serving: Serve, filled: Filled
-) -> None:
+def test_daemon_answers_every_offered_operation(serving: Serve, filled: Filled) -> None:
     requests = {name: filled(name) for name in offered_by(Face.DAEMON)}
     serving("--no-watch")
     wrong = {}
@@ -143,7 +141,7 @@ def test_every_operation_that_the_daemon_offers_is_answered_by_it(
     assert not wrong
 
 
-def test_what_the_daemon_must_not_do_it_does_not_know(serving: Serve, home: Path) -> None:
+def test_daemon_refuses_operations_it_does_not_offer(serving: Serve, home: Path) -> None:
     serving("--no-watch")
     kept = CATALOGUE.keys() - offered_by(Face.DAEMON).keys()
     assert {"db-reset", "db-rebuild", "backup-restore", "auth-set"} <= kept
@@ -153,7 +151,7 @@ def test_what_the_daemon_must_not_do_it_does_not_know(serving: Serve, home: Path
         assert refused.value.error["code"] == "invalid_input"
 
 
-def test_what_needs_the_home_closed_is_refused_while_it_is_open(home: Path) -> None:
+def test_operation_needing_a_closed_home_is_refused_while_open(home: Path) -> None:
     with nacre.open_memory() as memory, pytest.raises(NacreError) as refused:
         memory.call("db-reset")
     assert refused.value.code == "conflict"
@@ -168,7 +166,7 @@ def test_what_needs_the_home_closed_is_refused_while_it_is_open(home: Path) -> N
         ("nonsense", {}),
     ],
 )
-def test_what_is_out_of_bounds_is_refused_before_anything_is_done(
+def test_out_of_bounds_request_is_refused_before_running(
     name: str, request_: dict[str, Any], home: Path
 ) -> None:
     with nacre.open_memory() as memory, pytest.raises(InvalidInputError):

@@ -217,7 +217,7 @@ def test_every_operation_has_a_command() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))
-def test_a_command_does_the_operation(
+def test_command_runs_the_operation(
     name: str,
     nacre: Nacre,
     home: Path,

@@ -45,6 +45,6 @@ def test_owner_resources_are_refused_to_programs_with_the_token(
     assert set(told.values()) == {"owner_only"}, told
 
 
-def test_hooks_secrets_and_destinations_of_data_are_not_offered_over_http() -> None:
+def test_hooks_secrets_and_data_destinations_are_not_offered_over_http() -> None:
     withheld = CATALOGUE.keys() - OFFERED.keys()
     assert {"hook", "auth-set", "keys-create", "remote-add", "db-reset"} <= withheld

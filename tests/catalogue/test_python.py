@@ -85,13 +85,13 @@ BY_CALL = {
 """Fields of a request that a method does not offer: ``memory.call`` takes them."""
 
 
-def test_every_method_is_an_operation_or_says_why_it_is_none() -> None:
+def test_every_method_is_an_operation_or_listed_exception() -> None:
     public = {name for name in vars(MemoryHome) if not name.startswith("_")}
     assert public == OPERATIONS.keys() | NO_OPERATION.keys()
 
 
 @pytest.mark.parametrize(("method", "operation"), OPERATIONS.items())
-def test_the_parameters_of_a_method_are_those_of_its_request(method: str, operation: str) -> None:
+def test_method_parameters_match_their_request(method: str, operation: str) -> None:
     fields = defaults(CATALOGUE[operation].request)
     given = [
         one
@@ -115,7 +115,7 @@ def test_methods_offer_all_fields_of_their_request(method: str, operation: str) 
         )
 
 
-def test_the_fields_that_an_edit_may_change_are_those_of_its_request() -> None:
+def test_edit_parameters_match_the_edit_request() -> None:
     assert {"reference", "expected", *Changes.__annotations__} == set(
         defaults(CATALOGUE["edit"].request)
     )

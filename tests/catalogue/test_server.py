@@ -61,7 +61,7 @@ def answers(folder: Path) -> dict[str, str]:
     return found
 
 
-def test_every_operation_answers_on_a_server_or_says_why_not(
+def test_operations_answer_on_a_server_or_are_refused(
     server_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_home(server_home)
@@ -93,15 +93,13 @@ def test_every_operation_answers_on_a_server_or_says_why_not(
 
 
 @pytest.mark.parametrize("name", ["db-rebuild", "db-reset"])
-def test_what_replaces_files_or_writes_the_address_into_one_is_refused(
-    server_home: Path, name: str
-) -> None:
+def test_file_operations_are_refused_on_a_server(server_home: Path, name: str) -> None:
     operation = CATALOGUE[name]
     request = operation.make({})
     with pytest.raises(UnavailableError, match=r"server|NACRE_DB"):
         operation.run(load_settings(), request)
 
 
-def test_a_process_that_nacre_starts_knows_the_server(server_home: Path, server_url: str) -> None:
+def test_child_process_receives_the_server_address(server_home: Path, server_url: str) -> None:
     assert environment_of(str(server_home / ".nacre"), os.environ)["NACRE_DB"] == server_url
     assert "NACRE_DB" not in own_programs(load_settings()).environ

@@ -97,13 +97,13 @@ class Heard:
         return self.calls.is_set_to(provider)
 
 
-def test_every_tool_is_called_and_names_operations_that_there_are() -> None:
+def test_every_tool_is_called_and_names_existing_operations() -> None:
     offers = by_name(everything=True)
     assert CALLS.keys() == offers.keys()
     assert {name for offer in offers.values() for name in offer.operations} <= CATALOGUE.keys()
 
 
-async def test_the_page_of_a_project_is_read_by_its_address(home: Path) -> None:
+async def test_project_page_is_read_by_its_address(home: Path) -> None:
     server, heard = Server(home, folder=FOLDER), Heard(home)
     async with server.client(Tools(heard, everything=True, folder=FOLDER)) as client:
         assert (await client.read_resource("nacre://project")).contents
@@ -112,7 +112,7 @@ async def test_the_page_of_a_project_is_read_by_its_address(home: Path) -> None:
 
 
 @pytest.mark.parametrize("tool", CALLS)
-async def test_a_tool_calls_the_operations_that_it_names(
+async def test_tool_calls_the_operations_it_names(
     tool: str, home: Path, known: Callable[[Any], Any]
 ) -> None:
     server, heard = Server(home, folder=FOLDER), Heard(home)
@@ -132,7 +132,7 @@ async def test_a_tool_calls_the_operations_that_it_names(
         (mcp_arguments.Extract, ExtractRequest, ("by_model",)),
     ],
 )
-def test_a_field_that_tool_and_request_share_has_one_default(
+def test_fields_shared_by_tool_and_request_have_equal_defaults(
     tool: Any, request_: Any, names: tuple[str, ...]
 ) -> None:
     for name in names:
@@ -143,7 +143,7 @@ def default(kind: Any, name: str) -> Any:
     return next(field.default for field in msgspec.structs.fields(kind) if field.name == name)
 
 
-def test_the_bounds_of_a_tool_are_those_of_its_request() -> None:
+def test_tool_bounds_match_request_bounds() -> None:
     importance = bounds_of(StoreRequest, "importance")
     schema = msgspec.json.schema(mcp_arguments.NewEntry, schema_hook=json.schema_hook)
     shown = schema["$defs"]["NewEntry"]["properties"]["importance"]

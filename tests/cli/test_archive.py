@@ -30,7 +30,7 @@ def findings(told: dict[str, Any]) -> list[dict[str, Any]]:
     return [finding for finding in told["findings"] if finding["area"] == "archive"]
 
 
-def test_a_damaged_pack_is_made_anew_by_a_repair(nacre: Nacre, pack: Path) -> None:
+def test_damaged_pack_is_rebuilt_by_a_repair(nacre: Nacre, pack: Path) -> None:
     sound = pack.read_bytes()
     pack.write_bytes(sound[:-12] + bytes(8) + sound[-4:])
     assert len(findings(nacre("admin", "doctor", "--deep", "--json", code=1).json)) == 1
@@ -39,7 +39,7 @@ def test_a_damaged_pack_is_made_anew_by_a_repair(nacre: Nacre, pack: Path) -> No
     assert pack.read_bytes() == sound
 
 
-def test_interrupted_repair_is_finished_by_the_next_one(
+def test_interrupted_repair_is_finished_by_the_next_repair(
     nacre: Nacre, pack: Path, user_home: Path
 ) -> None:
     sound = pack.read_bytes()
@@ -53,7 +53,7 @@ def test_interrupted_repair_is_finished_by_the_next_one(
     assert nacre("data", "archive", "--json").json["waiting"] == 0
 
 
-def test_a_pack_that_is_written_anew_in_any_case_is_no_damage(
+def test_pack_that_will_be_rewritten_is_not_reported_damaged(
     nacre: Nacre, pack: Path, user_home: Path
 ) -> None:
     forget_pack(user_home, "DELETE FROM archived")

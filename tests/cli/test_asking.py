@@ -15,9 +15,7 @@ UTC_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{3})?Z")
 QUESTION = "which database do we use for billing?"
 
 
-def test_recall_answers_with_the_memory_and_the_words_it_comes_from(
-    nacre: Nacre, learned: dict[str, Any]
-) -> None:
+def test_recall_shows_the_memory_and_its_source(nacre: Nacre, learned: dict[str, Any]) -> None:
     answer = nacre("recall", QUESTION)
     assert "PostgreSQL" in answer.out
     assert "decision" in answer.out
@@ -26,7 +24,7 @@ def test_recall_answers_with_the_memory_and_the_words_it_comes_from(
     assert answer.err == ""
 
 
-def test_a_question_needs_no_quotes(nacre: Nacre, learned: dict[str, Any]) -> None:
+def test_question_needs_no_quotes(nacre: Nacre, learned: dict[str, Any]) -> None:
     assert "PostgreSQL" in nacre("recall", "which", "database", "for", "billing").out
 
 
@@ -63,9 +61,7 @@ def test_json_is_accepted_before_the_command_too(nacre: Nacre, learned: dict[str
     assert nacre("--json", "recall", QUESTION).json["hits"]
 
 
-def test_recall_shows_turns_beside_the_memories_and_can_leave_them_out(
-    nacre: Nacre, learned: dict[str, Any]
-) -> None:
+def test_recall_shows_or_omits_turns(nacre: Nacre, learned: dict[str, Any]) -> None:
     words = "agent: PostgreSQL has transactions across accounts"
     assert words in nacre("recall", QUESTION).out
     assert words not in nacre("recall", QUESTION, "--turns", "0").out
@@ -81,7 +77,7 @@ def test_explain_shows_the_score_components_and_lanes(
     assert "lanes: lexical ran; vector skipped (off in the settings)" in answer
 
 
-def test_the_parts_that_explain_shows_make_the_score(nacre: Nacre) -> None:
+def test_explained_components_multiply_to_the_score(nacre: Nacre) -> None:
     for content, more in (
         ("Billing uses PostgreSQL", ("--importance", "9")),
         ("Ferries are paid with tokens", ("--importance", "4", "--tag", "ferry")),
@@ -105,7 +101,7 @@ def test_the_parts_that_explain_shows_make_the_score(nacre: Nacre) -> None:
     )
 
 
-def test_nothing_found_is_an_answer(nacre: Nacre, learned: dict[str, Any]) -> None:
+def test_empty_result_is_not_an_error(nacre: Nacre, learned: dict[str, Any]) -> None:
     answer = nacre("recall", "zeppelin maintenance")
     assert "Nothing matches." in answer.out
     assert nacre("recall", "zeppelin maintenance", "--json").json["hits"] == []
@@ -115,7 +111,7 @@ def test_nothing_found_is_an_answer(nacre: Nacre, learned: dict[str, Any]) -> No
     "arguments",
     [("recall", "anything"), ("list",), ("sessions", "list"), ("search", "anything")],
 )
-def test_an_empty_memory_tells_how_to_begin(nacre: Nacre, arguments: tuple[str, ...]) -> None:
+def test_empty_memory_explains_how_to_begin(nacre: Nacre, arguments: tuple[str, ...]) -> None:
     answer = nacre(*arguments)
     assert "There are no memories yet." in answer.out
     assert "nacre ingest" in answer.out
@@ -167,13 +163,13 @@ def test_filters_narrow_the_answer(nacre: Nacre) -> None:
     assert contents("--limit", "1") < {"happen", "need"}
 
 
-def test_an_unknown_project_is_pointed_out(nacre: Nacre) -> None:
+def test_unknown_project_is_pointed_out(nacre: Nacre) -> None:
     nacre("store", "Deploys happen on Fridays", "--project", "acme")
     answer = nacre("recall", "deploys", "--project", "amce")
     assert "warning: there is no project 'amce'; known projects: acme" in answer.err
 
 
-def test_a_dot_means_the_project_of_this_folder(
+def test_dot_selects_the_project_of_the_current_folder(
     nacre: Nacre, user_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "lighthouse"
@@ -196,7 +192,7 @@ def test_a_dot_means_the_project_of_this_folder(
     assert "belongs to no known project" in nacre("list", "--project", ".", code=3).err
 
 
-def test_a_budget_cuts_the_answer_and_says_so(nacre: Nacre) -> None:
+def test_budget_truncates_the_answer_with_a_notice(nacre: Nacre) -> None:
     for day in ("Monday", "Tuesday", "Wednesday"):
         nacre(
             "store",
@@ -205,7 +201,7 @@ def test_a_budget_cuts_the_answer_and_says_so(nacre: Nacre) -> None:
     assert "token budget" in nacre("recall", "deploy window", "--budget", "30").out
 
 
-def test_recall_can_leave_usage_as_it_is(nacre: Nacre, learned: dict[str, Any]) -> None:
+def test_recall_can_leave_usage_unchanged(nacre: Nacre, learned: dict[str, Any]) -> None:
     memory = nacre("recall", QUESTION, "--no-update", "--json").json["hits"][0]["memory"]["id"]
     nacre("store", "folds usage in")
     assert nacre("show", memory, "--json").json["usage"]["recall_count"] == 0
@@ -243,7 +239,7 @@ def test_a_list_has_pages(nacre: Nacre) -> None:
     assert len(nacre("list", "--limit", "2", "--offset", "2", "--json").json["memories"]) == 1
 
 
-def test_the_ids_that_are_shown_are_understood(nacre: Nacre, learned: dict[str, Any]) -> None:
+def test_displayed_ids_are_accepted_as_references(nacre: Nacre, learned: dict[str, Any]) -> None:
     memory = nacre("list", "--kind", "decision", "--json").json["memories"][0]
     names, line = nacre("list", "--kind", "decision").out.splitlines()
     assert names.split() == ["id", "date", "kind", "imp.", "project", "memory"]
@@ -253,7 +249,7 @@ def test_the_ids_that_are_shown_are_understood(nacre: Nacre, learned: dict[str, 
         assert nacre("show", reference, "--json").json["memory"]["id"] == memory["id"]
 
 
-def test_show_tells_all_about_a_memory(nacre: Nacre, learned: dict[str, Any]) -> None:
+def test_show_displays_content_evidence_and_path(nacre: Nacre, learned: dict[str, Any]) -> None:
     memory = nacre("list", "--kind", "decision", "--json").json["memories"][0]
     shown = nacre("show", memory["id"])
     assert memory["content"].split()[0] in shown.out
@@ -288,7 +284,7 @@ def test_show_lists_links_from_both_ends(nacre: Nacre) -> None:
     assert "← builds_on" in nacre("show", first).out
 
 
-def test_sessions_search_as_json_names_session_and_turn_as_the_tool_does(
+def test_sessions_search_json_uses_native_session_and_turn_ids(
     nacre: Nacre, learned: dict[str, Any]
 ) -> None:
     answer = nacre("search", "ledger transactions", "--json").json
@@ -309,7 +305,7 @@ def test_sessions_are_searched_by_speaker_and_tool(nacre: Nacre, learned: dict[s
 
 
 @pytest.mark.embedding
-def test_a_memory_that_may_be_meant_is_a_weak_hit(nacre: Nacre) -> None:
+def test_uncertain_match_is_a_weak_hit(nacre: Nacre) -> None:
     stored = nacre("store", "Prefers pytest over unittest", "--kind", "preference", "--json").json
     asked = ("recall", "test runner I prefer")
     assert re.search(r"Prefers pytest over unittest\n +weak", nacre(*asked).out)
@@ -319,7 +315,7 @@ def test_a_memory_that_may_be_meant_is_a_weak_hit(nacre: Nacre) -> None:
 
 
 @pytest.mark.embedding
-def test_words_that_nobody_ever_said_find_no_session(nacre: Nacre, transcript: Path) -> None:
+def test_unknown_words_find_no_session(nacre: Nacre, transcript: Path) -> None:
     nacre("ingest")
     assert "Nothing matches." in nacre("search", "flurbl", "grommit", "xyzzy").out
     assert nacre("search", "which", "database", "engine", "--json").json["turns"]
@@ -341,11 +337,11 @@ def test_sessions_are_listed_and_shown_turn_by_turn(nacre: Nacre, learned: dict[
     assert "3 more turns: --from 3" in part.out
 
 
-def test_a_session_that_does_not_exist_is_not_found(nacre: Nacre) -> None:
+def test_unknown_session_is_not_found(nacre: Nacre) -> None:
     assert nacre("sessions", "show", "nope", "--json", code=3).error["code"] == "not_found"
 
 
-def test_deep_recall_tells_the_project_who_decided_and_the_block(nacre: Nacre) -> None:
+def test_deep_recall_shows_project_deciders_and_context(nacre: Nacre) -> None:
     nacre("store", "The web shop is rolled back with make rollback.", "--project", "web-shop")
     shown = nacre("recall", "--deep", "how is web-shop rolled back?").out
     assert "from project web-shop" in shown
@@ -357,7 +353,7 @@ def test_deep_recall_tells_the_project_who_decided_and_the_block(nacre: Nacre) -
     assert answer["context"].startswith("<nacre-context>")
 
 
-def test_deep_recall_asks_which_project_is_meant(nacre: Nacre) -> None:
+def test_deep_recall_asks_for_an_ambiguous_project(nacre: Nacre) -> None:
     for project in ("billing", "billing-api"):
         nacre("store", f"The limit of {project} is {len(project)} a second.", "--project", project)
     shown = nacre("recall", "--deep", "what is the limit of the billing api?").out
@@ -365,7 +361,7 @@ def test_deep_recall_asks_which_project_is_meant(nacre: Nacre) -> None:
     assert "--project billing-api" in shown
 
 
-def test_deep_recall_refuses_what_it_does_not_take(nacre: Nacre) -> None:
+def test_deep_recall_refuses_unsupported_options(nacre: Nacre) -> None:
     assert (
         "--browse cannot be combined with --deep"
         in nacre("recall", "--deep", "x", "--browse", code=2).err
@@ -382,12 +378,14 @@ def test_misspelt_question_is_corrected_if_enabled_and_reported(
     assert "spelling: lighthuose read as lighthouse" in shown
 
 
-def test_a_search_of_sessions_may_be_misspelt_too(nacre: Nacre, learned: dict[str, Any]) -> None:
+def test_misspelt_session_search_is_corrected_if_enabled(
+    nacre: Nacre, learned: dict[str, Any]
+) -> None:
     assert not nacre("search", "emulatde", "--json").json["turns"]
     assert nacre("search", "emulatde", "--fuzzy", "--json").json["turns"]
 
 
-def test_how_hits_are_ranked_is_set_by_options(nacre: Nacre) -> None:
+def test_options_set_hit_ranking(nacre: Nacre) -> None:
     for content in (
         "The harbour ferry takes lorries at noon",
         "The harbour ferry takes lorries at dusk",

@@ -48,22 +48,20 @@ def called(calls: Path) -> list[list[str]]:
     return [json.loads(line) for line in calls.read_text().splitlines()]
 
 
-def test_a_unit_for_systemd_names_the_program_and_the_home_absolutely(user_home: Path) -> None:
+def test_systemd_unit_has_absolute_program_and_home_paths(user_home: Path) -> None:
     found = installation(replace(load_settings(), platform="linux"))
     assert found.path == user_home / ".config/systemd/user/nacre.service"
     assert f'ExecStart="{sys.executable}" "-P" "-m" "nacre" "serve"\n' in found.text
     assert f'Environment="NACRE_HOME={user_home}/.nacre"' in found.text
 
 
-def test_what_systemd_would_read_otherwise_is_quoted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_special_characters_are_quoted_for_systemd(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NACRE_HOME", '/home/ann/50% "mine"')
     found = installation(replace(load_settings(), platform="linux"))
     assert 'Environment="NACRE_HOME=/home/ann/50%% \\"mine\\""' in found.text
 
 
-def test_an_agent_of_launchd_is_a_property_list(
-    user_home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_launchd_agent_is_a_property_list(user_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NACRE_HOME", "/Users/ann/R&D <mine>")
     found = installation(replace(load_settings(), platform="darwin"))
     told = plistlib.loads(found.text.encode())
@@ -74,7 +72,7 @@ def test_an_agent_of_launchd_is_a_property_list(
     assert told["KeepAlive"] == {"SuccessfulExit": False}
 
 
-def test_a_task_of_windows_is_xml() -> None:
+def test_windows_task_is_xml() -> None:
     found = installation(replace(load_settings(), platform="win32"))
     root = ElementTree.fromstring(found.text.encode("utf-16"))  # noqa: S314 - it is ours
     arguments = [element.text for element in root.iter() if element.tag.endswith("Arguments")]
@@ -82,7 +80,9 @@ def test_a_task_of_windows_is_xml() -> None:
     assert found.install[0][:3] == ("schtasks", "/Create", "/F")
 
 
-def test_secrets_of_the_environment_are_not_written_down(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_secrets_of_the_environment_are_not_written_to_units(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("CLAUDE_CODE_OAUTH_TOKEN", "walnut-token")
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", "/elsewhere/claude")
     for platform in ("linux", "darwin", "win32"):
@@ -93,7 +93,7 @@ def test_secrets_of_the_environment_are_not_written_down(monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     "name", ["AIDER_CHAT_HISTORY_FILE", "CODEX_HOME", "OPENCODE_DB", "VSCODE_PORTABLE"]
 )
-def test_where_a_tool_keeps_its_transcripts_is_written_down(
+def test_transcript_folder_variables_are_written_to_the_unit(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(name, "/elsewhere/kept")
@@ -104,7 +104,7 @@ def test_where_a_tool_keeps_its_transcripts_is_written_down(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="systemd")
-def test_installing_writes_the_unit_and_tells_systemd(
+def test_installing_writes_the_unit_and_calls_systemd(
     nacre: Nacre, systemctl: Path, user_home: Path
 ) -> None:
     answer = nacre("serve", "install", "--json").json
@@ -126,9 +126,7 @@ def test_installing_writes_the_unit_and_tells_systemd(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="systemd")
-def test_installing_can_be_tried_without_doing_it(
-    nacre: Nacre, systemctl: Path, user_home: Path
-) -> None:
+def test_install_dry_run_changes_nothing(nacre: Nacre, systemctl: Path, user_home: Path) -> None:
     out = nacre("serve", "install", "--dry-run").out
     assert "[Service]" in out
     assert "systemctl --user enable --now nacre.service" in out
@@ -137,7 +135,7 @@ def test_installing_can_be_tried_without_doing_it(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="systemd")
-def test_the_service_of_another_home_is_not_replaced(
+def test_service_of_another_home_is_not_replaced(
     nacre: Nacre, systemctl: Path, user_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nacre("serve", "install", "--yes")
@@ -149,7 +147,7 @@ def test_the_service_of_another_home_is_not_replaced(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="systemd")
-def test_an_installed_daemon_starts_by_itself_where_systemd_does_not_run(
+def test_daemon_starts_directly_if_systemd_is_not_running(
     process: Nacre, background: None, systemctl: Path, tmp_path: Path
 ) -> None:
     process("serve", "install", "--yes")
@@ -158,7 +156,7 @@ def test_an_installed_daemon_starts_by_itself_where_systemd_does_not_run(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="systemd")
-def test_without_systemd_the_way_out_is_told(
+def test_missing_systemd_is_reported_by_install(
     nacre: Nacre, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
@@ -176,7 +174,7 @@ def test_without_systemd_the_way_out_is_told(
     )
 
 
-def test_the_address_of_a_server_is_not_written_into_a_file(
+def test_server_address_is_not_written_to_a_unit(
     nacre: Nacre, systemctl: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(UnavailableError, match="NACRE_DB"):
@@ -209,7 +207,7 @@ def test_a_daemon_in_the_background_is_started_asked_and_stopped(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="systemd")
-def test_an_installed_daemon_is_started_by_the_system_and_missed_by_doctor(
+def test_installed_daemon_is_started_by_systemd_and_doctor_warns(
     nacre: Nacre, systemctl: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nacre("serve", "install", "--yes")

@@ -32,7 +32,7 @@ def failures(answer: Any) -> list[dict[str, Any]]:
     return [check for check in answer["checks"] if check["state"] == "failure"]
 
 
-def test_a_backup_comes_back_as_it_was(
+def test_restored_backup_equals_the_original(
     nacre: Nacre, kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out, other = tmp_path / "b.zip", tmp_path / "other"
@@ -54,7 +54,7 @@ def test_a_backup_comes_back_as_it_was(
     assert nacre("admin", "doctor", "--deep", "--all", "--json").json["findings"] == []
 
 
-def test_the_drill_proves_a_backup_and_touches_nothing(
+def test_verify_proves_a_backup_and_changes_nothing(
     nacre: Nacre, kept: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "b.zip"
@@ -68,7 +68,7 @@ def test_the_drill_proves_a_backup_and_touches_nothing(
     assert "all hashes match" in nacre("data", "backup", "verify", str(out)).out
 
 
-def test_a_home_that_is_there_is_asked_about_and_kept_aside(
+def test_restore_keeps_the_replaced_home(
     nacre: Nacre, terminal: Nacre, kept: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "b.zip"
@@ -110,7 +110,7 @@ def test_interrupted_restore_is_finished_on_next_open(
     assert nacre("admin", "doctor", "--deep", "--json").json["findings"] == []
 
 
-def test_a_home_that_waits_for_its_place_takes_no_other_ones(
+def test_unfinished_restore_does_not_replace_a_home_in_use(
     nacre: Nacre, kept: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "b.zip"
@@ -147,7 +147,7 @@ def test_temporary_file_of_a_killed_process_is_removed_on_write(
     assert alive.exists()  # another process may be writing it just now
 
 
-def test_a_backup_holds_history_and_no_credentials(
+def test_backup_includes_history_and_excludes_credentials(
     nacre: Nacre, kept: Path, tmp_path: Path
 ) -> None:
     if not shutil.which("git"):
@@ -175,7 +175,7 @@ def test_a_backup_holds_history_and_no_credentials(
 @pytest.mark.parametrize(
     "commands", [["init"], ["init", "add -A", "commit -qm one", "gc", "pack-refs --all"]]
 )
-def test_a_history_without_loose_files_comes_back(
+def test_history_without_loose_files_is_restored(
     nacre: Nacre, kept: Path, tmp_path: Path, commands: list[str]
 ) -> None:
     if not shutil.which("git"):
@@ -204,7 +204,7 @@ def test_a_history_without_loose_files_comes_back(
     assert told.stdout.split() == ["one"] * (len(commands) > 1)
 
 
-def test_a_backup_is_whole_while_others_write(nacre: Nacre, kept: Path, tmp_path: Path) -> None:
+def test_backup_is_consistent_during_writes(nacre: Nacre, kept: Path, tmp_path: Path) -> None:
     stop, stored = threading.Event(), []
 
     def write() -> None:
@@ -290,7 +290,7 @@ HARM = {
 
 
 @pytest.mark.parametrize("harm", HARM)
-def test_a_harmed_backup_is_refused_and_leaves_nothing(
+def test_tampered_backup_is_refused_and_leaves_nothing(
     nacre: Nacre, kept: Path, tmp_path: Path, harm: str
 ) -> None:
     out, other = tmp_path / "b.zip", tmp_path / "below" / "other"
@@ -305,7 +305,7 @@ def test_a_harmed_backup_is_refused_and_leaves_nothing(
     assert not [path for path in tmp_path.rglob("*") if path.name.endswith(".restoring")]
 
 
-def test_a_backup_with_spoiled_bytes_is_refused_wherever_they_lie(
+def test_backup_with_corrupt_bytes_at_any_offset_is_refused(
     nacre: Nacre, kept: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "b.zip"
@@ -322,7 +322,7 @@ def test_a_backup_with_spoiled_bytes_is_refused_wherever_they_lie(
 
 
 @pytest.mark.parametrize("data", [b"", b"PK\x03\x04 torn", b"no zip at all"])
-def test_what_is_no_backup_is_told_so(nacre: Nacre, tmp_path: Path, data: bytes) -> None:
+def test_file_that_is_not_a_backup_is_refused(nacre: Nacre, tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "b.zip"
     path.write_bytes(data)
     assert nacre(
@@ -336,9 +336,7 @@ def test_what_is_no_backup_is_told_so(nacre: Nacre, tmp_path: Path, data: bytes)
     )
 
 
-def test_the_drill_finds_a_backup_whose_parts_do_not_fit(
-    nacre: Nacre, kept: Path, tmp_path: Path
-) -> None:
+def test_verify_detects_inconsistent_backup_parts(nacre: Nacre, kept: Path, tmp_path: Path) -> None:
     """Every hash agrees, and yet a memory that the backup counts is not in it."""
     out = tmp_path / "b.zip"
     nacre("data", "backup", "create", str(out))
@@ -350,7 +348,9 @@ def test_the_drill_finds_a_backup_whose_parts_do_not_fit(
     assert [check["name"] for check in failures(answer)] == ["counts"]
 
 
-def test_links_in_the_home_are_left_out_and_told(nacre: Nacre, kept: Path, tmp_path: Path) -> None:
+def test_links_in_the_home_are_skipped_with_a_note(
+    nacre: Nacre, kept: Path, tmp_path: Path
+) -> None:
     secret = tmp_path / "secret.txt"
     secret.write_text("outside")
     (kept / "vault/outside.md").symlink_to(secret)
@@ -361,7 +361,7 @@ def test_links_in_the_home_are_left_out_and_told(nacre: Nacre, kept: Path, tmp_p
 
 
 @pytest.mark.skipif(os.name != "posix", reason="names are bytes elsewhere")
-def test_a_file_whose_name_is_no_utf8_is_left_out_and_named(
+def test_file_with_a_non_utf8_name_is_skipped_and_named(
     nacre: Nacre, kept: Path, tmp_path: Path
 ) -> None:
     odd = os.fsencode(kept / "vault" / "global" / "fact") + b"/caf\xe9.md"

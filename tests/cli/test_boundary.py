@@ -55,13 +55,13 @@ def test_every_error_is_in_the_table(request: pytest.FixtureRequest) -> None:
     assert {output.exit_code_of(kind("x")) for kind in ALL_ERRORS} <= {1, 2, 3, 4, 5}
 
 
-def test_an_error_is_one_line_and_a_hint_on_standard_error(process: Nacre) -> None:
+def test_error_is_a_single_line_with_a_hint_on_stderr(process: Nacre) -> None:
     answer = process("show", "nope", code=3)
     assert answer.out == ""
     assert answer.err == "error: there is no memory 'nope'\nhint: nacre list shows ids\n"
 
 
-def test_with_json_an_error_is_one_object_on_standard_output(process: Nacre) -> None:
+def test_json_error_is_a_single_object_on_stdout(process: Nacre) -> None:
     answer = process("show", "nope", "--json", code=3)
     assert answer.err == ""
     assert answer.json == {
@@ -98,7 +98,7 @@ def test_with_json_an_error_is_one_object_on_standard_output(process: Nacre) -> 
         (("list", "--frobnicate"), "no such option"),
     ],
 )
-def test_what_makes_no_sense_is_refused_with_the_reason(
+def test_invalid_arguments_are_refused_with_a_reason(
     nacre: Nacre, arguments: tuple[str, ...], message: str
 ) -> None:
     answer = nacre(*arguments, code=2)
@@ -111,7 +111,7 @@ def test_what_makes_no_sense_is_refused_with_the_reason(
     assert nacre(*arguments, "--json", code=2).error["message"] in lines[0]
 
 
-def test_a_database_of_a_newer_nacre_is_left_alone(nacre: Nacre, user_home: Path) -> None:
+def test_database_of_a_newer_nacre_is_not_changed(nacre: Nacre, user_home: Path) -> None:
     nacre("store", "Deploy on Fridays")
     database = user_home / ".nacre" / "nacre.db"
     _sql(database, "PRAGMA user_version = 9999")
@@ -132,7 +132,7 @@ def test_invalid_database_is_reported_and_can_be_rebuilt(nacre: Nacre, user_home
     assert nacre("list", "--json").json["memories"][0]["id"] == memory
 
 
-def test_a_vault_that_is_a_file_is_named(nacre: Nacre, user_home: Path) -> None:
+def test_vault_path_that_is_a_file_is_named(nacre: Nacre, user_home: Path) -> None:
     (user_home / ".nacre").mkdir()
     (user_home / ".nacre" / "vault").write_text("not a folder", encoding="utf-8")
     assert nacre("recall", "x", "--json", code=1).error["code"] == "vault_unusable"
@@ -151,9 +151,7 @@ def test_a_database_that_is_a_folder_is_named(nacre: Nacre, user_home: Path) -> 
     assert "cannot use the database" in nacre("recall", "x", code=1).err
 
 
-def test_a_config_file_with_a_mistake_is_named_and_help_still_works(
-    nacre: Nacre, user_home: Path
-) -> None:
+def test_invalid_config_file_is_named_and_help_still_works(nacre: Nacre, user_home: Path) -> None:
     (user_home / ".nacre").mkdir()
     (user_home / ".nacre" / "config.toml").write_text("[recall]\nlimit = [", encoding="utf-8")
     assert "is not valid TOML" in nacre("recall", "x", code=2).err
@@ -167,7 +165,7 @@ def test_an_unknown_key_in_the_config_file_is_named(nacre: Nacre, user_home: Pat
     assert "no setting is called 'recall.limti'" in nacre("recall", "x", code=2).err
 
 
-def test_a_broken_memory_file_never_stops_recall_and_is_not_written_over(
+def test_broken_memory_file_permits_recall_and_is_not_overwritten(
     nacre: Nacre, user_home: Path
 ) -> None:
     nacre("store", "Deploy on Fridays", "--subject", "Deploys")
@@ -183,7 +181,7 @@ def test_a_broken_memory_file_never_stops_recall_and_is_not_written_over(
     assert file.read_text(encoding="utf-8") == broken
 
 
-def test_an_id_that_means_several_memories_is_a_conflict(nacre: Nacre) -> None:
+def test_ambiguous_id_is_a_conflict(nacre: Nacre) -> None:
     ids = [
         nacre("store", f"Memory number {number}", "--json").json["memory_id"] for number in range(2)
     ]
@@ -192,7 +190,7 @@ def test_an_id_that_means_several_memories_is_a_conflict(nacre: Nacre) -> None:
     assert ids[0] in answer.err
 
 
-def test_what_nobody_foresaw_is_one_line_and_a_redacted_log(
+def test_unexpected_error_is_a_single_line_with_a_redacted_log(
     nacre: Nacre, user_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     secret = "ghp_" + "a1B2" * 9
@@ -216,7 +214,7 @@ def test_what_nobody_foresaw_is_one_line_and_a_redacted_log(
     assert not log.exists()
 
 
-def test_what_the_owner_calls_a_secret_stays_out_of_the_log(
+def test_custom_secret_pattern_is_redacted_in_the_log(
     nacre: Nacre, user_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object, **__: object) -> None:
@@ -230,7 +228,7 @@ def test_what_the_owner_calls_a_secret_stays_out_of_the_log(
     ).read_text(encoding="utf-8")
 
 
-def test_a_full_disk_is_one_line(nacre: Nacre, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_disk_error_is_a_single_line(nacre: Nacre, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device", "/vault/x.md")
 
@@ -242,7 +240,7 @@ def test_a_full_disk_is_one_line(nacre: Nacre, monkeypatch: pytest.MonkeyPatch) 
     ]
 
 
-def test_a_disk_that_breaks_while_a_file_is_written_is_one_line(
+def test_disk_error_during_a_write_is_a_single_line(
     nacre: Nacre, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object, **__: object) -> None:
@@ -256,7 +254,7 @@ def test_a_disk_that_breaks_while_a_file_is_written_is_one_line(
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_standard_output_on_a_full_disk_is_one_line(process: Nacre) -> None:
+def test_stdout_on_a_full_disk_error_is_a_single_line(process: Nacre) -> None:
     process("store", "Deploy on Fridays")
     with Path("/dev/full").open("w") as full:
         answer = process("list", code=5, capture_output=False, stdout=full, stderr=subprocess.PIPE)
@@ -285,7 +283,7 @@ def test_a_closed_pipe_is_silent(process: Nacre, processes: Processes) -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
-def test_ctrl_c_ends_with_a_short_word_and_loses_nothing(
+def test_ctrl_c_prints_a_short_message_and_loses_nothing(
     user_home: Path, process: Nacre, processes: Processes
 ) -> None:
     folder = user_home / ".claude" / "projects" / "-work-acme"
@@ -320,7 +318,7 @@ def test_ctrl_c_ends_with_a_short_word_and_loses_nothing(
     assert len(process("sessions", "list", "--limit", "100", "--json").json["lines"]) == 40
 
 
-def test_text_that_a_stream_cannot_show_is_replaced(process: Nacre) -> None:
+def test_unencodable_text_is_replaced(process: Nacre) -> None:
     process("store", "We ship naïve 中文 builds")
     answer = process("list", environ={"PYTHONIOENCODING": "ascii"})
     assert "builds" in answer.out
@@ -329,7 +327,7 @@ def test_text_that_a_stream_cannot_show_is_replaced(process: Nacre) -> None:
     ] == ("We ship naïve 中文 builds")
 
 
-def test_bytes_that_are_no_text_make_no_difference(process: Nacre) -> None:
+def test_invalid_utf8_arguments_are_accepted(process: Nacre) -> None:
     process("store", "Deploy on Fridays")
     done = subprocess.run(
         [*command("recall"), b"deploy \xff\xfe", "--json"],
@@ -352,7 +350,7 @@ def test_text_from_transcripts_cannot_steer_the_terminal(nacre: Nacre) -> None:
         assert "\u202e" not in shown
 
 
-def test_importing_the_command_line_reads_nothing(tmp_path: Path) -> None:
+def test_importing_the_command_line_does_not_load_settings(tmp_path: Path) -> None:
     probe = "import sys; from nacre.cli.root import cli; assert type(sys.modules['nacre.settings']) is not type(sys)"
     done = subprocess.run(
         [sys.executable, "-c", probe],

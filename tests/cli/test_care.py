@@ -15,7 +15,7 @@ from nacre.errors import UnavailableError
 from tests.cli.conftest import Nacre, said, write_transcript
 
 
-def test_doctor_is_content_with_a_home_in_order(nacre: Nacre, learned: dict[str, Any]) -> None:
+def test_doctor_accepts_a_healthy_home(nacre: Nacre, learned: dict[str, Any]) -> None:
     assert nacre("admin", "doctor", "--json").json["ok"] is True
     checks = {check["name"]: check for check in nacre("admin", "doctor", "--json").json["checks"]}
     assert checks["memories"]["state"] == "ok"
@@ -26,9 +26,7 @@ def test_doctor_is_content_with_a_home_in_order(nacre: Nacre, learned: dict[str,
     )
 
 
-def test_doctor_fails_on_a_broken_memory_file_and_names_the_way_out(
-    nacre: Nacre, user_home: Path
-) -> None:
+def test_doctor_fails_on_a_broken_memory_file_with_remedy(nacre: Nacre, user_home: Path) -> None:
     nacre("store", "Deploy on Fridays", "--subject", "Deploys")
     _break(user_home)
     answer = nacre("admin", "doctor", code=1)
@@ -75,7 +73,7 @@ def _damage_pack(home: Path) -> None:
         ),
     ],
 )
-def test_doctor_reports_damage_of_what_is_kept(
+def test_doctor_reports_damaged_state_with_a_hint(
     nacre: Nacre,
     learned: dict[str, Any],
     user_home: Path,
@@ -93,7 +91,7 @@ def test_doctor_reports_damage_of_what_is_kept(
     )
 
 
-def test_a_store_that_fails_after_it_became_durable_may_be_stored(
+def test_store_failing_after_commit_reports_possible_success(
     nacre: Nacre, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object) -> None:
@@ -106,7 +104,7 @@ def test_a_store_that_fails_after_it_became_durable_may_be_stored(
     assert "ferry" in nacre("list").out
 
 
-def test_a_home_that_others_may_read_is_a_warning(nacre: Nacre, user_home: Path) -> None:
+def test_home_readable_by_others_is_a_warning(nacre: Nacre, user_home: Path) -> None:
     nacre("store", "Deploy on Fridays")
     (user_home / ".nacre").chmod(0o755)
     found = {check["name"]: check for check in nacre("admin", "doctor", "--json").json["checks"]}
@@ -133,7 +131,7 @@ def test_db_stats_counts_everything(nacre: Nacre, learned: dict[str, Any]) -> No
     assert stats["database"] in shown.replace("\n", "")
 
 
-def test_a_rebuild_brings_back_the_same_memories(nacre: Nacre, learned: dict[str, Any]) -> None:
+def test_rebuild_restores_the_same_memories(nacre: Nacre, learned: dict[str, Any]) -> None:
     nacre("store", "Deploy on Fridays", "--tag", "ops")
     before = nacre("list", "--json").json
     answer = nacre("recall", "which database for billing", "--no-update", "--json").json["hits"]
@@ -183,14 +181,14 @@ def test_rebuild_leaves_unlearned_sessions_to_the_next_ingest(
     assert "old pier" not in learned, "it was there, and had been left out"
 
 
-def test_a_rebuild_from_nothing_but_the_vault_works(nacre: Nacre, user_home: Path) -> None:
+def test_rebuild_works_from_only_the_vault(nacre: Nacre, user_home: Path) -> None:
     memory = nacre("store", "Deploy on Fridays", "--json").json["memory_id"]
     (user_home / ".nacre" / "nacre.db").unlink()
     assert "1 memory" in nacre("admin", "db", "rebuild").out
     assert nacre("show", memory, "--json").json["memory"]["content"] == "Deploy on Fridays"
 
 
-def test_a_rebuild_names_the_files_it_could_not_read(nacre: Nacre, user_home: Path) -> None:
+def test_rebuild_names_unreadable_files(nacre: Nacre, user_home: Path) -> None:
     nacre("store", "Deploy on Fridays", "--subject", "Deploys")
     nacre("store", "Ship on Mondays")
     _break(user_home)
@@ -241,7 +239,7 @@ def test_config_shows_each_value_with_its_origin(
     assert config in shown
 
 
-def test_config_get_prints_the_value_alone(nacre: Nacre) -> None:
+def test_config_show_prints_only_the_value(nacre: Nacre) -> None:
     assert nacre("config", "show", "recall.limit").out == "10\n"
     assert nacre("config", "show", "ingest.roots").out == "[]\n"
     assert nacre("config", "show", "recall.limit", "--json").json == {
@@ -256,7 +254,7 @@ def test_config_get_prints_the_value_alone(nacre: Nacre) -> None:
     }
 
 
-def test_config_set_takes_lists_and_says_when_the_environment_goes_first(
+def test_config_set_accepts_lists_and_warns_about_environment_overrides(
     nacre: Nacre, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nacre("config", "set", "ingest.roots", '["/data/sessions"]')
@@ -302,7 +300,7 @@ def test_invalid_setting_is_reported_with_its_place_and_fixed(
     assert nacre("config", "show", "recall.limit").out.startswith("5")
 
 
-def test_config_path_prints_the_path_alone(nacre: Nacre, user_home: Path) -> None:
+def test_config_show_json_contains_the_config_path(nacre: Nacre, user_home: Path) -> None:
     assert nacre("config", "show", "--json").json["config"] == f"{user_home}/.nacre/config.toml"
 
 
@@ -363,7 +361,7 @@ def test_completion_completes_ids_projects_tools_hosts_and_settings(
     assert complete("nacre", "config", "set", "recall.limi").keys() == {"recall.limit"}
 
 
-def test_a_home_that_cannot_be_read_completes_nothing_and_says_nothing(
+def test_completion_is_silent_for_an_unreadable_home(
     process: Nacre, nacre: Nacre, user_home: Path
 ) -> None:
     (user_home / ".nacre").mkdir()
@@ -380,7 +378,7 @@ def _break(user_home: Path) -> None:
     )
 
 
-def test_doctor_names_a_reranker_that_is_not_there(nacre: Nacre) -> None:
+def test_doctor_names_a_missing_reranker(nacre: Nacre) -> None:
     nacre("config", "set", "recall.reranker", "/nowhere")
     found = {check["name"]: check for check in nacre("admin", "doctor", "--json").json["checks"]}
     assert found["reranker"]["state"] == "warning"
@@ -396,7 +394,7 @@ def test_doctor_names_a_reranker_that_is_not_there(nacre: Nacre) -> None:
         ]
 
 
-def test_setting_a_table_adds_to_it_and_an_empty_one_empties_it(nacre: Nacre) -> None:
+def test_setting_a_table_merges_and_empty_table_clears(nacre: Nacre) -> None:
     def labels() -> Any:
         return nacre("config", "show", "projects.labels", "--json").json["value"]
 
@@ -423,7 +421,7 @@ def test_database_check_finds_and_repairs_orphaned_text(
     assert nacre("admin", "doctor", "--deep", "--repair", "--json").json["ok"]
 
 
-def test_vacuuming_gives_the_space_of_what_was_deleted_back(nacre: Nacre, user_home: Path) -> None:
+def test_vacuum_releases_space_of_deleted_rows(nacre: Nacre, user_home: Path) -> None:
     nacre("list")
     with sqlite3.connect(user_home / ".nacre" / "nacre.db") as database:
         database.execute("CREATE TABLE filler (text TEXT)")

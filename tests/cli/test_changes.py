@@ -18,14 +18,14 @@ def changed(nacre: Nacre) -> tuple[str, str]:
     return old, new
 
 
-def test_store_says_what_it_supersedes(nacre: Nacre) -> None:
+def test_store_names_the_superseded_memory(nacre: Nacre) -> None:
     nacre("store", "The gate listens on port 8080")
     told = nacre("store", "The gate now listens on port 8443").out
     assert "supersedes: The gate listens on port 8080" in told
     assert "8080 → 8443" in told
 
 
-def test_store_reports_similar_memories_and_force_ignores_them(nacre: Nacre) -> None:
+def test_store_reports_similar_memories_and_force_skips_the_check(nacre: Nacre) -> None:
     first = nacre("store", "Backups of the ledger lie in Zurich", "--json").json["memory_id"]
     again = nacre("store", "Backups of the ledger lie in Zurich!", "--json").json
     assert (again["action"], again["memory_id"]) == ("known", first)
@@ -38,13 +38,13 @@ def test_store_reports_similar_memories_and_force_ignores_them(nacre: Nacre) -> 
     assert first in {one["id"] for one in similar["similar"]}
 
 
-def test_what_stands_beside_is_named_on_paper(nacre: Nacre) -> None:
+def test_store_output_names_similar_memories(nacre: Nacre) -> None:
     nacre("store", "Backups of the ledger lie in Zurich")
     told = nacre("store", "Backups of the ledger lie in Zurich, says Nadia", "--kind", "event").out
     assert "similar: Backups of the ledger lie in Zurich" in told
 
 
-def test_store_names_a_memory_that_may_be_out_of_date(nacre: Nacre) -> None:
+def test_store_names_a_possibly_outdated_memory(nacre: Nacre) -> None:
     nacre("store", "Uploads may be 10 MB")
     for rehearsed in (("--dry-run",), ()):
         told = nacre("store", "Uploads have changed to 25 MB", *rehearsed).out
@@ -55,11 +55,11 @@ def test_store_names_a_memory_that_may_be_out_of_date(nacre: Nacre) -> None:
         assert "similar" not in told
 
 
-def test_show_tells_that_a_memory_was_superseded(nacre: Nacre, changed: tuple[str, str]) -> None:
+def test_show_names_the_superseding_memory(nacre: Nacre, changed: tuple[str, str]) -> None:
     assert f"Superseded by {changed[1][-8:]} since" in nacre("show", changed[0]).out
 
 
-def test_the_history_is_the_same_from_either_end(nacre: Nacre, changed: tuple[str, str]) -> None:
+def test_history_is_equal_from_either_end(nacre: Nacre, changed: tuple[str, str]) -> None:
     for one in changed:
         steps = nacre("show", one, "--history", "--json").json["history"]
         assert [step["memory"]["id"] for step in steps] == list(changed)
@@ -72,20 +72,18 @@ def test_the_history_is_the_same_from_either_end(nacre: Nacre, changed: tuple[st
     assert "8080 → 8443" in told
 
 
-def test_the_history_of_what_never_changed_says_so(nacre: Nacre) -> None:
+def test_history_of_an_unchanged_memory_is_empty(nacre: Nacre) -> None:
     stored = nacre("store", "The lamp is green", "--json").json["memory_id"]
     assert "no predecessor or successor" in nacre("show", stored, "--history").out
 
 
-def test_list_and_recall_answer_for_a_day_in_the_past(
-    nacre: Nacre, changed: tuple[str, str]
-) -> None:
+def test_list_and_recall_support_a_past_date(nacre: Nacre, changed: tuple[str, str]) -> None:
     assert [one["id"] for one in nacre("list", "--json").json["memories"]] == [changed[1]]
     assert nacre("list", "--as-of", "2020-01-01", "--json").json["memories"] == []
     assert nacre("recall", "gate port", "--as-of", "2020-01-01", "--json").json["hits"] == []
 
 
-def test_unretire_brings_back_by_id_or_subject(nacre: Nacre, changed: tuple[str, str]) -> None:
+def test_unretire_restores_by_id_or_subject(nacre: Nacre, changed: tuple[str, str]) -> None:
     assert (
         nacre("retire", "--restore", "The gate listens on port 8080", "--json").json["memories"][0][
             "superseded_by"
@@ -99,7 +97,7 @@ def test_unretire_brings_back_by_id_or_subject(nacre: Nacre, changed: tuple[str,
 
 
 @pytest.mark.embedding
-def test_what_is_brought_back_has_its_vector_again(nacre: Nacre, learned: dict[str, Any]) -> None:
+def test_restored_memory_has_its_vector(nacre: Nacre, learned: dict[str, Any]) -> None:
     old = nacre("store", "The gate listens on port 8080", "--json").json["memory_id"]
     new = nacre("store", "The gate now listens on port 8443", "--json").json["memory_id"]
     for command in (("retire", new), ("retire", "--restore", new), ("retire", "--restore", old)):
@@ -108,15 +106,13 @@ def test_what_is_brought_back_has_its_vector_again(nacre: Nacre, learned: dict[s
 
 
 @pytest.mark.embedding
-def test_health_counts_the_vectors_of_memories_that_no_session_told(nacre: Nacre) -> None:
+def test_doctor_counts_vectors_of_memories_without_sessions(nacre: Nacre) -> None:
     nacre("store", "The gate listens on port 8080")
     assert "for 1 memory and 0 passages of sessions" in nacre("admin", "doctor").out
 
 
 @pytest.mark.embedding
-def test_what_a_review_brings_back_has_its_vector_again(
-    nacre: Nacre, learned: dict[str, Any]
-) -> None:
+def test_memory_restored_by_review_has_its_vector(nacre: Nacre, learned: dict[str, Any]) -> None:
     nacre("store", "The gate listens on port 8080")
     new = nacre("store", "The gate now listens on port 8443", "--json").json["memory_id"]
     nacre("review", "feedback", new, "--bad")
@@ -126,7 +122,7 @@ def test_what_a_review_brings_back_has_its_vector_again(
 
 @pytest.mark.embedding
 @pytest.mark.parametrize("settled", ["keep", "resolve"])
-def test_what_a_review_keeps_has_its_vector_again(
+def test_memory_kept_by_review_has_its_vector(
     nacre: Nacre, user_home: Path, learned: dict[str, Any], settled: str
 ) -> None:
     old = nacre("store", "The kiln burns at night", "--json").json["memory_id"]

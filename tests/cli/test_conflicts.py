@@ -44,7 +44,7 @@ def test_conflict_shows_both_texts_with_speaker_date_and_reason(
 @pytest.mark.parametrize(
     ("choice", "left"), [("keep-new", {NEW}), ("keep-old", {OLD}), ("keep-both", {OLD, NEW})]
 )
-def test_a_decision_holds_is_in_the_history_and_can_be_undone(
+def test_conflict_decision_is_logged_and_can_be_undone(
     nacre: Nacre, doubted: dict[str, Any], choice: str, left: set[str]
 ) -> None:
     nacre("review", "resolve", doubted["id"], choice, "--reason", "measured it")
@@ -74,7 +74,7 @@ def test_kept_memory_leaves_conflicts_until_undo(nacre: Nacre, doubted: dict[str
     assert [one["id"] for one in nacre("review", "--json").json["items"]] == [doubted["id"]]
 
 
-def test_an_undo_takes_back_what_was_stored_though_it_was_compared_since(
+def test_undo_removes_a_stored_memory_after_later_comparison(
     nacre: Nacre, doubted: dict[str, Any]
 ) -> None:
     undone = nacre("undo", "--yes", "--json").json["operation"]
@@ -90,14 +90,12 @@ def test_manual_conflict_is_not_attributed_to_rules(nacre: Nacre) -> None:
     assert "None" not in nacre("review").out
 
 
-def test_a_conflict_is_also_found_by_one_of_its_memories(
-    nacre: Nacre, doubted: dict[str, Any]
-) -> None:
+def test_conflict_is_found_by_either_memory_id(nacre: Nacre, doubted: dict[str, Any]) -> None:
     answer = nacre("review", "resolve", doubted["newer"]["id"][-8:], "keep-new", "--json").json
     assert answer["older"]["superseded_by"] == doubted["newer"]["id"]
 
 
-def test_what_is_not_there_or_settled_is_told(nacre: Nacre, doubted: dict[str, Any]) -> None:
+def test_missing_or_settled_conflict_is_reported(nacre: Nacre, doubted: dict[str, Any]) -> None:
     assert (
         nacre("review", "resolve", "ffffffff", "keep-new", "--json", code=3).error["code"]
         == "not_found"
@@ -126,7 +124,7 @@ def test_handwritten_claim_is_shown_and_exported(
     assert nacre("show", memory["memory_id"], "--json").json["memory"]["claim"] == shown
 
 
-def test_a_model_over_the_wire_judges_what_waits_and_says_so(nacre: Nacre, user_home: Path) -> None:
+def test_remote_model_judges_pending_conflicts_and_is_named(nacre: Nacre, user_home: Path) -> None:
     def answer(request: Request) -> Any:
         asked = str(request.body)
         if "The others:" not in asked:
@@ -171,7 +169,7 @@ def test_a_model_over_the_wire_judges_what_waits_and_says_so(nacre: Nacre, user_
         assert "Two places for one thing. (contradicts, 0.80, says fake:m)" in shown
 
 
-def test_two_memories_that_doubt_each_other_are_one_entry(
+def test_mutually_doubted_memories_form_a_single_entry(
     nacre: Nacre, doubted: dict[str, Any], user_home: Path
 ) -> None:
     newer, older = doubted["newer"]["id"], doubted["memory"]["id"]
@@ -191,7 +189,7 @@ def test_two_memories_that_doubt_each_other_are_one_entry(
     assert active(nacre) == {OLD, NEW}
 
 
-def test_edited_older_memory_stays_one_entry_with_its_judgement(
+def test_edited_older_memory_stays_a_single_entry_with_its_judgement(
     nacre: Nacre, doubted: dict[str, Any], user_home: Path
 ) -> None:
     verdict = {

@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.cli.conftest import Nacre
 
 
-def test_it_prints_the_block_or_nothing_at_all(nacre: Nacre, tmp_path: Path) -> None:
+def test_context_prints_the_block_or_nothing(nacre: Nacre, tmp_path: Path) -> None:
     nacre("store", "We run billing on PostgreSQL, for its transactions.", "--kind", "decision")
     told = nacre("context", "which database is billing on?", "--folder", str(tmp_path))
     assert told.out.startswith("<nacre-context>\n")
@@ -16,7 +16,7 @@ def test_it_prints_the_block_or_nothing_at_all(nacre: Nacre, tmp_path: Path) -> 
     assert (silent.out, silent.err) == ("", "")
 
 
-def test_it_explains_what_is_told_and_what_is_not(nacre: Nacre, tmp_path: Path) -> None:
+def test_explain_lists_included_and_excluded_memories(nacre: Nacre, tmp_path: Path) -> None:
     nacre("store", "We run billing on PostgreSQL, for its transactions.", "--kind", "decision")
     nacre("store", "Our billing ledger is append-only.", "--kind", "decision")
     explained = nacre("context", "--explain", "--budget", "90", "--folder", str(tmp_path)).out
@@ -26,7 +26,7 @@ def test_it_explains_what_is_told_and_what_is_not(nacre: Nacre, tmp_path: Path) 
     assert [item["part"] for item in as_json["context"]["items"]] == ["preferences", "preferences"]
 
 
-def test_explain_says_when_nothing_is_told(nacre: Nacre, tmp_path: Path) -> None:
+def test_explain_reports_an_empty_context(nacre: Nacre, tmp_path: Path) -> None:
     nacre(
         "store",
         "We run billing on PostgreSQL, for its transactions.",
@@ -47,7 +47,7 @@ def test_explain_says_when_nothing_is_told(nacre: Nacre, tmp_path: Path) -> None
         assert "No context." in told
 
 
-def test_a_file_is_written_only_where_it_changed(nacre: Nacre, tmp_path: Path) -> None:
+def test_output_file_is_written_only_if_changed(nacre: Nacre, tmp_path: Path) -> None:
     nacre("store", "We run billing on PostgreSQL, for its transactions.", "--kind", "decision")
     target = tmp_path / "CONTEXT.md"
     arguments = ("context", "--output", str(target), "--folder", str(tmp_path), "--json")
@@ -56,7 +56,7 @@ def test_a_file_is_written_only_where_it_changed(nacre: Nacre, tmp_path: Path) -
     assert nacre(*arguments).json["changed"] is False
 
 
-def test_prompt_may_come_from_a_pipe_and_be_first(nacre: Nacre, tmp_path: Path) -> None:
+def test_prompt_is_read_from_a_pipe_or_first_argument(nacre: Nacre, tmp_path: Path) -> None:
     nacre("store", "We run billing on PostgreSQL, for its transactions.", "--kind", "decision")
     asked = "which database is billing on?"
     piped = nacre("context", "--prompt", "-", "--folder", str(tmp_path), "--json", stdin=asked).json
@@ -75,7 +75,7 @@ def test_prompt_may_come_from_a_pipe_and_be_first(nacre: Nacre, tmp_path: Path) 
     assert [item["part"] for item in first["context"]["items"]] == ["preferences"]
 
 
-def test_a_session_is_told_once(nacre: Nacre, tmp_path: Path) -> None:
+def test_session_receives_each_memory_once(nacre: Nacre, tmp_path: Path) -> None:
     nacre("store", "We run billing on PostgreSQL, for its transactions.", "--kind", "decision")
     arguments = (
         "context",
@@ -99,7 +99,7 @@ def test_a_session_is_told_once(nacre: Nacre, tmp_path: Path) -> None:
     assert [one["why"] for one in again.json["context"]["left_out"]] == ["given already"]
 
 
-def test_what_is_left_out_is_named(nacre: Nacre, tmp_path: Path) -> None:
+def test_omitted_memories_are_named(nacre: Nacre, tmp_path: Path) -> None:
     places = [f"harbour of {name}" for name in ("Aalst", "Brest", "Calais", "Dover", "Emden")]
     places += [f"mill of {name}" for name in ("Ghent", "Hull", "Izmir", "Jena", "Kiel")]
     places += [f"ferry of {name}" for name in ("Lund", "Mons", "Nice", "Oslo", "Porto", "Rome")]
@@ -119,7 +119,7 @@ def test_what_is_left_out_is_named(nacre: Nacre, tmp_path: Path) -> None:
     assert f"{named} and 1 more" in nacre(*arguments, "--explain").out
 
 
-def test_the_owners_pages_are_written_told_brought_back_and_taken_away(
+def test_owner_pages_can_be_written_shown_restored_and_removed(
     nacre: Nacre, user_home: Path
 ) -> None:
     assert nacre("project", "page", "identity").out.startswith("There is no identity page yet.")

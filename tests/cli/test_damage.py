@@ -51,9 +51,7 @@ BAD = "CAST(x'fffe41' AS TEXT)"
         "INSERT INTO intents (action, path, document) VALUES ('write', 'global/fact/x.md', BAD)",
     ],
 )
-def test_rows_that_cannot_be_read_are_told_of_and_made_anew(
-    nacre: Nacre, home: Path, statement: str
-) -> None:
+def test_unreadable_rows_are_reported_and_rebuilt(nacre: Nacre, home: Path, statement: str) -> None:
     before = nacre("list", "--all", "--json").json["memories"]
     spoil(home, statement)
     told = nacre("admin", "doctor", "--deep", "--json", code=1).json
@@ -71,7 +69,7 @@ def test_rows_that_cannot_be_read_are_told_of_and_made_anew(
     }
 
 
-def test_what_models_cost_is_left_behind_where_it_cannot_be_read(nacre: Nacre, home: Path) -> None:
+def test_rebuild_drops_unreadable_model_records(nacre: Nacre, home: Path) -> None:
     trace = "INSERT INTO traces (id, kind, at, outcome, body)"
     spoil(home, "INSERT INTO model_health (model, until, told) VALUES ('m:1', 0, BAD)")
     spoil(home, f"{trace} VALUES ('t', 'chat', unixepoch() * 1000, '', '[3]')")
@@ -84,9 +82,7 @@ def test_what_models_cost_is_left_behind_where_it_cannot_be_read(nacre: Nacre, h
     assert nacre("admin", "doctor", "--deep", "--json").json["ok"] is True
 
 
-def test_a_line_of_the_ledger_that_nests_deeply_stops_nothing(
-    nacre: Nacre, home: Path, tmp_path: Path
-) -> None:
+def test_deeply_nested_ledger_line_blocks_nothing(nacre: Nacre, home: Path, tmp_path: Path) -> None:
     ledger = home / "vault" / "ledger.jsonl"
     ledger.write_bytes(ledger.read_bytes() + DEEP + b"\n")
     nacre("sync", "--remote", str(_remote(tmp_path)))
@@ -103,7 +99,7 @@ def test_a_line_of_the_ledger_that_nests_deeply_stops_nothing(
     assert nacre("admin", "doctor", "--deep", "--json").json["findings"] == []
 
 
-def test_deep_lines_in_spools_and_exports_are_passed_over(
+def test_deeply_nested_lines_in_spools_and_exports_are_skipped(
     nacre: Nacre, home: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "all.jsonl"
@@ -136,9 +132,7 @@ def test_key_of_a_missing_project_affects_nothing(nacre: Nacre, home: Path) -> N
     assert nacre("admin", "doctor", "--deep", "--repair", "--json").json["findings"] == []
 
 
-def test_notes_of_the_index_that_cannot_be_read_stand_in_nobodys_way(
-    nacre: Nacre, home: Path, tmp_path: Path
-) -> None:
+def test_unreadable_index_notes_block_nothing(nacre: Nacre, home: Path, tmp_path: Path) -> None:
     nacre("sync", "--remote", str(_remote(tmp_path)))
     nacre("admin", "doctor")
     spoil(home, "UPDATE git_state SET value = '[' WHERE key = 'sync'", "DELETE FROM usage_values")

@@ -61,7 +61,7 @@ def test_yesterday_is_the_local_day_before_today(
 @pytest.mark.parametrize("milliseconds", [253_402_300_799_000, 2**60, -62_135_596_800_000])
 @pytest.mark.parametrize("zone", ["Asia/Kathmandu"], indirect=True)
 @pytest.mark.usefixtures("zone", "learned")
-def test_a_stored_time_that_cannot_be_shown_is_unknown(
+def test_unreadable_stored_time_is_shown_as_unknown(
     nacre: Nacre, user_home: Path, milliseconds: int
 ) -> None:
     database = apsw.Connection(str(user_home / ".nacre" / "nacre.db"))

@@ -48,7 +48,7 @@ def old(nacre: Nacre) -> str:
     return str(nacre("store", OLD, "--json").json["memory_id"])
 
 
-def test_a_dry_run_says_what_would_happen_and_why(nacre: Nacre, old: str, asked: Ask) -> None:
+def test_dry_run_shows_the_outcome_and_reason(nacre: Nacre, old: str, asked: Ask) -> None:
     asked(update())
     told = nacre("store", NEW, "--online-dedup", "--dedup-threshold", "0.3", "--dry-run")
     assert "Would be merged into" in told.out
@@ -61,7 +61,7 @@ def test_a_dry_run_says_what_would_happen_and_why(nacre: Nacre, old: str, asked:
     assert (outcome["action"], outcome["decided_by"]) == ("stored", None)
 
 
-def test_store_and_show_tell_which_model_decided_and_why(
+def test_store_and_show_name_the_deciding_model_and_reason(
     nacre: Nacre, old: str, asked: Ask
 ) -> None:
     provider = asked(update(), rest='\n[models.capabilities."fake:m"]\nanswers = "tool"\n')
@@ -81,9 +81,7 @@ def test_store_and_show_tell_which_model_decided_and_why(
     assert [tool["function"]["name"] for tool in request.body["tools"]] == ["decide"]
 
 
-def test_store_and_show_tell_which_part_of_a_memory_has_ended(
-    nacre: Nacre, old: str, asked: Ask
-) -> None:
+def test_store_and_show_report_the_shortened_memory(nacre: Nacre, old: str, asked: Ask) -> None:
     left = OLD.rpartition(" ")[0]
     asked({"reason": "it moved", "action": "AMEND", "target": 1, "merged": left})
     told = nacre("store", NEW, "--online-dedup", "--dedup-threshold", "0.3")
@@ -94,7 +92,7 @@ def test_store_and_show_tell_which_part_of_a_memory_has_ended(
     assert "ends a part of" in nacre("log", "--json").json["operations"][0]["operation"]["why"]
 
 
-def test_a_trace_counts_a_call_once(nacre: Nacre, old: str, asked: Ask) -> None:
+def test_trace_counts_a_call_once(nacre: Nacre, old: str, asked: Ask) -> None:
     provider = asked(update())
     nacre("store", NEW, "--online-dedup", "--dedup-threshold", "0.3")
     assert len(provider.calls) == 1
@@ -105,28 +103,28 @@ def test_a_trace_counts_a_call_once(nacre: Nacre, old: str, asked: Ask) -> None:
     assert "adds the paper" in shown
 
 
-def test_without_a_model_it_is_told_that_none_is_set(nacre: Nacre, old: str) -> None:
+def test_missing_model_is_reported_on_online_dedup(nacre: Nacre, old: str) -> None:
     told = nacre("store", NEW, "--online-dedup")
     assert "no language model is set (nacre writer setup); the rules decided" in told.err
 
 
-def test_a_key_that_is_refused_is_told_and_the_rules_decide(
-    nacre: Nacre, old: str, asked: Ask
-) -> None:
+def test_refused_key_is_reported_and_rules_decide(nacre: Nacre, old: str, asked: Ask) -> None:
     asked(Reply(status=401, message="that key is not known"))
     told = nacre("store", NEW, "--online-dedup", "--dedup-threshold", "0.3")
     assert "; the rules decided" in told.err
     assert "Stored" in told.out
 
 
-def test_hanging_model_is_waited_for_up_to_the_setting(nacre: Nacre, old: str, asked: Ask) -> None:
+def test_hanging_model_is_awaited_up_to_the_configured_time(
+    nacre: Nacre, old: str, asked: Ask
+) -> None:
     asked(Reply(fault="hang"), rest="\n[dedup]\nmodel_seconds = 0.2\n")
     told = nacre("store", NEW, "--online-dedup", "--dedup-threshold", "0.3")
     assert "; the rules decided" in told.err
     assert "Stored" in told.out
 
 
-def test_git_keeps_old_words_and_undo_restores_them_exactly(
+def test_git_keeps_old_words_and_undo_restores_the_file_exactly(
     nacre: Nacre, user_home: Path, old: str, asked: Ask
 ) -> None:
     (file,) = (user_home / ".nacre" / "vault").rglob("the-ferry*.md")

@@ -203,7 +203,7 @@ def kept(nacre: Nacre, learned: dict[str, Any], user_home: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", BREAKS)
-def test_what_is_broken_is_found_with_its_repair(nacre: Nacre, kept: Path, name: str) -> None:
+def test_damage_is_found_with_its_repair(nacre: Nacre, kept: Path, name: str) -> None:
     area, break_it, words, mendable = BREAKS[name]
     break_it(kept)
     answer = nacre("admin", "doctor", "--deep", "--all", "--json", code=None).json
@@ -234,7 +234,7 @@ def test_a_damaged_database_file_is_found(nacre: Nacre, kept: Path) -> None:
     assert "nacre admin db rebuild" in answer.out
 
 
-def test_git_that_lost_an_object_is_found(nacre: Nacre, kept: Path) -> None:
+def test_missing_git_object_is_found(nacre: Nacre, kept: Path) -> None:
     if not shutil.which("git"):
         pytest.skip("git is not installed")
     vault = kept / "vault"
@@ -255,9 +255,7 @@ def test_git_that_lost_an_object_is_found(nacre: Nacre, kept: Path) -> None:
     assert any(one["area"] == "git" and "missing blob" in one["sentence"] for one in found)
 
 
-def test_of_many_transcripts_a_sample_is_read_and_all_on_request(
-    nacre: Nacre, user_home: Path
-) -> None:
+def test_sample_of_transcripts_is_checked_and_all_on_request(nacre: Nacre, user_home: Path) -> None:
     folder = user_home / ".claude" / "projects" / "-code-many"
     for number in range(30):
         session = f"{number:08d}-0000-4000-8000-000000000001"
@@ -278,7 +276,7 @@ def test_of_many_transcripts_a_sample_is_read_and_all_on_request(
 
 
 @pytest.mark.embedding
-def test_vectors_that_are_lost_or_of_another_model_are_found(nacre: Nacre, user_home: Path) -> None:
+def test_missing_or_foreign_model_vectors_are_found(nacre: Nacre, user_home: Path) -> None:
     home = user_home / ".nacre"
     nacre("store", "Deploy on Fridays", "--subject", "Deploys")
     nacre("ingest")
@@ -316,7 +314,7 @@ def test_deep_check_reports_and_fixes_permissions(nacre: Nacre, kept: Path, mode
     assert ledger.stat().st_mode & 0o777 == 0o600
 
 
-def test_files_that_do_not_say_when_they_were_made_are_no_finding(nacre: Nacre, kept: Path) -> None:
+def test_files_without_a_creation_date_are_not_reported(nacre: Nacre, kept: Path) -> None:
     note = kept / "vault/global/fact/tides.md"
     note.write_text("Low water is at noon\n", encoding="utf-8")
     os.utime(note, (1_700_000_000, 1_700_000_000))
@@ -328,7 +326,7 @@ def test_files_that_do_not_say_when_they_were_made_are_no_finding(nacre: Nacre, 
     assert nacre("admin", "doctor", "--deep", "--json").json["findings"] == []
 
 
-def test_a_deep_look_reads_well_and_its_option_needs_it(nacre: Nacre, kept: Path) -> None:
+def test_deep_check_is_readable_and_all_requires_deep(nacre: Nacre, kept: Path) -> None:
     execute("DELETE FROM memories_fts")(kept)
     shown = nacre("admin", "doctor", "--deep", code=1).out
     assert "missing in the full text index" in shown

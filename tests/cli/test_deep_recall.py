@@ -21,7 +21,7 @@ def shop(nacre: Nacre, user_home: Path) -> Path:
 
 
 @pytest.mark.parametrize("api", ["chat", "anthropic"])
-def test_a_model_decides_over_the_wire(api: str, shop: Path, nacre: Nacre) -> None:
+def test_remote_model_decides(api: str, shop: Path, nacre: Nacre) -> None:
     with FakeProvider([GATE, PROJECT, SELECT]) as provider:
         shop.write_text(provider.config(api), encoding="utf-8")
         answer = nacre("recall", "--deep", "how is the shop rolled back?", "--json").json
@@ -45,7 +45,7 @@ def test_a_model_decides_over_the_wire(api: str, shop: Path, nacre: Nacre) -> No
         Reply(status=529),
     ],
 )
-def test_failing_provider_costs_an_answer_no_time_or_memories(
+def test_failing_provider_adds_no_delay_and_loses_no_memories(
     reply: Reply, shop: Path, nacre: Nacre, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("nacre.recall.deep._MODEL_SECONDS", 2)
@@ -59,7 +59,7 @@ def test_failing_provider_costs_an_answer_no_time_or_memories(
     assert shown.count("the model failed") == 1
 
 
-def test_what_needs_no_memory_is_told_so(shop: Path, nacre: Nacre) -> None:
+def test_question_without_memory_need_is_reported(shop: Path, nacre: Nacre) -> None:
     assert "This question needs no memory." in nacre("recall", "--deep", "thanks, go on").out
     answer = nacre("recall", "--deep", "thanks, go on", "--json").json
     assert (answer["route"], answer["context"]) == ("none", "")

@@ -21,7 +21,7 @@ def checkout(user_home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_the_last_session_of_all_is_meant_where_this_folder_has_none(
+def test_last_session_of_any_folder_is_the_fallback(
     nacre: Nacre, learned: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -31,7 +31,7 @@ def test_the_last_session_of_all_is_meant_where_this_folder_has_none(
         assert "showing the last session of any folder" in shown.err
 
 
-def test_that_another_folders_session_is_shown_stands_above_it(
+def test_notice_about_another_folders_session_precedes_its_text(
     terminal: Nacre, learned: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -39,7 +39,7 @@ def test_that_another_folders_session_is_shown_stands_above_it(
     assert shown.index("showing the last session of any folder") < shown.index("PostgreSQL")
 
 
-def test_the_last_session_of_this_folder_is_shown_without_a_word(
+def test_last_session_of_this_folder_is_shown_without_notice(
     nacre: Nacre, learned: dict[str, Any], checkout: Path
 ) -> None:
     nacre("project", "tie", BILLING)
@@ -48,11 +48,11 @@ def test_the_last_session_of_this_folder_is_shown_without_a_word(
     assert not shown.err
 
 
-def test_without_any_session_it_is_said_how_they_come(nacre: Nacre) -> None:
+def test_missing_sessions_error_suggests_ingest(nacre: Nacre) -> None:
     assert "nacre ingest" in nacre("sessions", "show", "--tail", code=3).err
 
 
-def test_an_empty_context_says_why(
+def test_empty_context_gives_the_reason(
     nacre: Nacre, learned: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -64,7 +64,7 @@ def test_an_empty_context_says_why(
     assert nacre("context", "--json").err == ""
 
 
-def test_an_empty_memory_says_that_it_is_why_a_context_is_empty(nacre: Nacre) -> None:
+def test_empty_memory_is_reported_as_context_reason(nacre: Nacre) -> None:
     assert "there are no memories yet" in nacre("context").err
 
 
@@ -85,7 +85,7 @@ def test_folder_named_like_a_project_gets_a_hint(
     assert nacre("project", "--json").json["project"] is None
 
 
-def test_a_folder_of_many_projects_is_tied_to_none(
+def test_folder_with_many_projects_cannot_be_tied(
     nacre: Nacre, learned: dict[str, Any], user_home: Path, tmp_path: Path
 ) -> None:
     code = tmp_path / "code"
@@ -96,7 +96,7 @@ def test_a_folder_of_many_projects_is_tied_to_none(
         ), folder
 
 
-def test_a_tie_brings_the_remote_of_a_repository_along(
+def test_tie_records_the_repository_remote(
     nacre: Nacre, learned: dict[str, Any], user_home: Path, checkout: Path
 ) -> None:
     remote = '[remote "origin"]\n\turl = git@code.example:acme/billing.git\n'
@@ -111,7 +111,7 @@ def test_a_tie_brings_the_remote_of_a_repository_along(
     assert "code.example/acme/billing" in page
 
 
-def test_a_folder_is_tied_to_one_project_that_is_known(
+def test_folder_is_tied_to_one_known_project(
     nacre: Nacre, learned: dict[str, Any], user_home: Path, checkout: Path
 ) -> None:
     nacre("store", "Tea is served at four", "--project", "kitchen")
@@ -139,7 +139,7 @@ def test_a_folder_is_tied_to_one_project_that_is_known(
         (("tea",), "--match tea"),
     ],
 )
-def test_forgetting_bare_words_points_to_the_option_that_is_meant(
+def test_forget_with_bare_words_suggests_the_option(
     nacre: Nacre, words: tuple[str, ...], option: str
 ) -> None:
     assert (
@@ -148,13 +148,13 @@ def test_forgetting_bare_words_points_to_the_option_that_is_meant(
     )
 
 
-def test_setup_without_a_terminal_says_what_to_pass(nacre: Nacre) -> None:
+def test_setup_without_a_terminal_names_required_options(nacre: Nacre) -> None:
     told = nacre("writer", "setup", code=2).err
     assert "pass --provider and --model" in told
     assert "hint: nacre writer setup --provider " in told
 
 
-def test_eval_says_what_it_is(nacre: Nacre, learned: dict[str, Any]) -> None:
+def test_eval_describes_itself(nacre: Nacre, learned: dict[str, Any]) -> None:
     assert nacre("admin", "eval").out.startswith(
-        "What saved queries find now; --save-baseline keeps that"
+        "Current results of the saved queries. --save-baseline saves them"
     )

@@ -23,9 +23,7 @@ def contents(nacre: Nacre) -> list[str]:
     return sorted(one["content"] for one in nacre("list", "--json").json["memories"])
 
 
-def test_what_a_document_says_now_is_learned_however_often_it_changes(
-    nacre: Nacre, runbook: Path
-) -> None:
+def test_changed_document_is_learned_repeatedly(nacre: Nacre, runbook: Path) -> None:
     for host in ("walnut", "hazel", "maple"):
         nacre("ingest", str(written(runbook, f"Remember: the staging host is called {host}.")))
         assert f"The staging host is called {host}." in contents(nacre)
@@ -72,9 +70,7 @@ def test_memory_waiting_as_outdated_is_found_with_a_mark(nacre: Nacre, runbook: 
     assert nacre(*asked, "--json").json["hits"][0]["doubt"] is None
 
 
-def test_a_candidate_of_words_that_a_document_took_back_is_gone(
-    nacre: Nacre, runbook: Path
-) -> None:
+def test_candidate_of_removed_document_text_is_dropped(nacre: Nacre, runbook: Path) -> None:
     said = "We should probably move the queue to Redis, I think, since the old one loses jobs at night."
     nacre("ingest", str(written(runbook, said, "For now we use SQLite for the prototype.")))
     before = nacre("review", "--only", "candidate", "--json").json["items"]
@@ -84,7 +80,7 @@ def test_a_candidate_of_words_that_a_document_took_back_is_gone(
 
 
 @pytest.mark.parametrize("order", ["Remember", "From now on", "Merk dir"])
-def test_orders_in_paragraphs_of_their_own_are_all_kept(
+def test_orders_in_separate_paragraphs_are_all_kept(
     nacre: Nacre, runbook: Path, order: str
 ) -> None:
     nacre(

@@ -28,7 +28,7 @@ def over(nacre: Nacre, user_home: Path) -> Path:
     return path
 
 
-def test_a_dream_shows_its_plan_asks_does_it_and_is_undone(
+def test_dream_shows_its_plan_asks_runs_and_is_undone(
     dialog: Callable[..., Outcome], nacre: Nacre, over: Path, user_home: Path
 ) -> None:
     before = over.read_bytes()
@@ -45,7 +45,7 @@ def test_a_dream_shows_its_plan_asks_does_it_and_is_undone(
     assert "left: 1 memory that a dream ended and you restored" in nacre("dream", "--dry-run").out
 
 
-def test_who_says_no_or_only_looks_changes_nothing(
+def test_declined_or_dry_run_dream_changes_nothing(
     dialog: Callable[..., Outcome], nacre: Nacre, over: Path, user_home: Path
 ) -> None:
     assert len(nacre("dream", "--dry-run", "--json").json["steps"]) == 1
@@ -54,7 +54,7 @@ def test_who_says_no_or_only_looks_changes_nothing(
     assert not (user_home / ".nacre/vault/dreams").exists()
 
 
-def test_a_first_dream_that_nobody_looks_at_only_plans(nacre: Nacre, over: Path) -> None:
+def test_first_unattended_dream_only_plans(nacre: Nacre, over: Path) -> None:
     assert "the first dream only plans" in nacre("dream", "--yes").out
     assert over.exists()
     assert "1 memory ended" in nacre("dream", "--yes").out
@@ -68,21 +68,19 @@ def test_a_first_dream_after_a_dry_run_is_carried_out(nacre: Nacre, over: Path) 
     assert not over.exists()
 
 
-def test_where_nobody_can_be_asked_a_dream_wants_a_yes(nacre: Nacre, over: Path) -> None:
+def test_non_interactive_dream_requires_confirmation(nacre: Nacre, over: Path) -> None:
     assert "pass --yes, or --dry-run" in nacre("dream", code=2).err
     assert over.exists()
 
 
-def test_a_dream_of_a_project_that_is_not_there_is_told(nacre: Nacre, over: Path) -> None:
+def test_dream_of_an_unknown_project_is_an_error(nacre: Nacre, over: Path) -> None:
     assert (
         "project 'atlantis' has no memories"
         in nacre("dream", "--project", "atlantis", "--dry-run", code=3).err
     )
 
 
-def test_health_shows_what_a_dream_would_end_and_which_todos_are_stale(
-    nacre: Nacre, over: Path
-) -> None:
+def test_doctor_shows_pending_dream_steps_and_stale_todos(nacre: Nacre, over: Path) -> None:
     day = f"{datetime.now(UTC) - timedelta(days=40):%Y-%m-%dT%H:%M:%SZ}"
     todo = over.parents[1] / "todo/gate.md"
     todo.parent.mkdir()
@@ -98,9 +96,7 @@ def test_health_shows_what_a_dream_would_end_and_which_todos_are_stale(
     assert (states["dream"], states["todos"]) == ("ok", "warning")
 
 
-def test_a_link_that_leads_nowhere_is_shown_dropped_and_undone(
-    nacre: Nacre, user_home: Path
-) -> None:
+def test_broken_link_is_shown_dropped_and_restored_by_undo(nacre: Nacre, user_home: Path) -> None:
     label = nacre("store", "The label is yellow.", "--json").json["memory_id"]
     jar = nacre("store", "Honey is sold in jars.", "--json").json["memory_id"]
     vault = user_home / ".nacre/vault"
@@ -150,7 +146,7 @@ def answer(request: Request) -> dict[str, Any]:
     }
 
 
-def test_writer_is_asked_after_consent_and_results_are_applied(
+def test_writer_is_called_after_consent_and_results_are_applied(
     dialog: Callable[..., Outcome], nacre: Nacre, user_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NACRE_EMBEDDING_MODEL", "minilm")
@@ -180,7 +176,7 @@ def test_writer_is_asked_after_consent_and_results_are_applied(
     assert [one["content"] for one in nacre("list", "--json").json["memories"]] == [WITH_REASON]
 
 
-def test_what_looks_alike_is_listed_without_a_writer_and_nothing_changes(
+def test_similar_memories_are_listed_without_a_writer_or_changes(
     nacre: Nacre, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NACRE_EMBEDDING_MODEL", "minilm")
@@ -216,7 +212,7 @@ def waits(nacre: Nacre, user_home: Path) -> Path:
     return path
 
 
-def test_tier_three_files_what_names_its_project_and_says_why(
+def test_tier_three_files_memories_that_name_their_project(
     dialog: Callable[..., Outcome], nacre: Nacre, waits: Path, user_home: Path
 ) -> None:
     before = waits.read_bytes()
@@ -234,7 +230,7 @@ def test_tier_three_files_what_names_its_project_and_says_why(
     assert waits.read_bytes() == before
 
 
-def test_tier_three_as_json_names_evidence_project_and_what_stays(
+def test_tier_three_json_contains_evidence_project_and_unfiled_memories(
     nacre: Nacre, waits: Path
 ) -> None:
     found = nacre("dream", "--tier", "3", "--dry-run", "--json").json
@@ -307,6 +303,6 @@ def test_tier_three_shows_writer_output_and_asks_before_writing(
     assert profile.read_text() == "# Me\n\nMine.\n"
 
 
-def test_consolidate_is_another_name_of_dream(nacre: Nacre) -> None:
+def test_consolidate_is_an_alias_of_dream(nacre: Nacre) -> None:
     assert nacre("consolidate", "--dry-run").out == nacre("dream", "--dry-run").out
     assert "consolidate" not in nacre("--help").out

@@ -36,9 +36,7 @@ def filled(provider: FakeProvider, nacre: Nacre) -> FakeProvider:
     return provider
 
 
-def test_status_tells_the_model_and_that_texts_stay_here(
-    nacre: Nacre, filled: FakeProvider
-) -> None:
+def test_status_shows_the_local_model_and_no_requests(nacre: Nacre, filled: FakeProvider) -> None:
     assert "texts stay on this machine" in nacre("writer", "embedding").out
     record = nacre("writer", "embedding", "--json").json
     assert record["wanted"] == "minilm"
@@ -48,9 +46,7 @@ def test_status_tells_the_model_and_that_texts_stay_here(
     assert not filled.requests
 
 
-def test_naming_a_provider_sends_nothing_before_somebody_says_yes(
-    nacre: Nacre, filled: FakeProvider
-) -> None:
+def test_provider_receives_nothing_before_consent(nacre: Nacre, filled: FakeProvider) -> None:
     told = nacre("config", "set", "embedding.model", MODEL).err
     assert "sends no text to 127.0.0.1" in told
     assert "nacre writer embedding --resume" in told
@@ -69,7 +65,7 @@ def test_naming_a_provider_sends_nothing_before_somebody_says_yes(
     assert not filled.requests
 
 
-def test_a_new_home_goes_by_the_bundled_model_until_somebody_says_yes(
+def test_new_home_uses_the_bundled_model_until_consent(
     nacre: Nacre, provider: FakeProvider
 ) -> None:
     assert "without your consent" in nacre("writer", "setup", "--embedding", MODEL).err
@@ -93,7 +89,7 @@ def test_a_new_home_goes_by_the_bundled_model_until_somebody_says_yes(
     assert len(provider.requests) == sent + 1, "what comes later goes there by itself"
 
 
-def test_a_yes_is_for_a_host_and_can_be_taken_back(nacre: Nacre, filled: FakeProvider) -> None:
+def test_consent_is_per_host_and_can_be_withdrawn(nacre: Nacre, filled: FakeProvider) -> None:
     nacre("writer", "embedding", MODEL, "--yes")
     nacre("config", "set", "embedding.sends_to", "[]")
     sent = len(filled.requests)
@@ -109,16 +105,14 @@ def test_a_yes_is_for_a_host_and_can_be_taken_back(nacre: Nacre, filled: FakePro
     assert [one.body["input"] for one in filled.requests[sent:]] == [["Does this model answer?"]]
 
 
-def test_another_model_of_a_host_that_got_a_yes_is_told_too(
-    nacre: Nacre, filled: FakeProvider
-) -> None:
+def test_another_model_of_a_consented_host_is_announced(nacre: Nacre, filled: FakeProvider) -> None:
     nacre("writer", "embedding", MODEL, "--yes")
     assert "within the budget" in nacre("config", "set", "embedding.model", f"{MODEL}@256").err
     nacre("ingest")
     assert nacre("writer", "embedding", "--json").json["in_use"]["dimensions"] == 256
 
 
-def test_an_estimate_needs_no_key(
+def test_estimate_needs_no_key(
     nacre: Nacre, filled: FakeProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY")
@@ -130,7 +124,7 @@ def test_an_estimate_needs_no_key(
     assert nacre("writer", "embedding", "--resume", "--estimate", "--json").json["texts"] == 2
 
 
-def test_automatic_vectors_keep_within_their_budget(nacre: Nacre, filled: FakeProvider) -> None:
+def test_automatic_vectors_respect_the_budget(nacre: Nacre, filled: FakeProvider) -> None:
     """Each memory is about 30 tokens, of which a million cost two cents."""
     nacre("writer", "embedding", MODEL, "--yes")
     nacre("config", "set", "models.daily_budget_usd", "0.000003")
@@ -156,9 +150,7 @@ def test_automatic_vectors_keep_within_their_budget(nacre: Nacre, filled: FakePr
     assert len(filled.requests) > sent, "who asks for it gets it"
 
 
-def test_questions_are_counted_and_keep_within_the_budget(
-    nacre: Nacre, filled: FakeProvider
-) -> None:
+def test_questions_are_counted_and_respect_the_budget(nacre: Nacre, filled: FakeProvider) -> None:
     nacre("writer", "embedding", MODEL, "--yes")
     nacre("writer", "cost")
     nacre("config", "set", "models.daily_budget_usd", "0.000002")
@@ -173,7 +165,7 @@ def test_questions_are_counted_and_keep_within_the_budget(
     assert len(filled.requests) == asked + 2
 
 
-def test_a_model_of_unknown_price_makes_vectors_only_where_somebody_asks(
+def test_model_of_unknown_price_embeds_only_on_request(
     nacre: Nacre, filled: FakeProvider, user_home: Path
 ) -> None:
     config = user_home / ".nacre" / "config.toml"
@@ -209,7 +201,7 @@ def test_first_vectors_of_an_unmeasured_model_wait_for_ingest(
     assert (standing["setting"], standing["memories"], standing["waiting"]) == ("boats:oar", 2, 0)
 
 
-def test_an_estimate_sends_nothing_and_changes_nothing(nacre: Nacre, filled: FakeProvider) -> None:
+def test_estimate_sends_and_changes_nothing(nacre: Nacre, filled: FakeProvider) -> None:
     record = nacre("writer", "embedding", MODEL, "--estimate", "--json").json
     assert record["texts"] == 2
     assert 0 < float(record["cost"]) < 0.001
@@ -217,7 +209,7 @@ def test_an_estimate_sends_nothing_and_changes_nothing(nacre: Nacre, filled: Fak
     assert not filled.requests
 
 
-def test_a_switch_there_and_back(nacre: Nacre, filled: FakeProvider) -> None:
+def test_model_can_be_switched_and_switched_back(nacre: Nacre, filled: FakeProvider) -> None:
     assert "is in use" in nacre("writer", "embedding", MODEL, "--yes").out
     record = nacre("writer", "embedding", "--json").json
     assert (
@@ -248,7 +240,7 @@ def test_ledger_lists_vectors_sent_to_a_provider_only(nacre: Nacre, filled: Fake
     assert line["cost"] > 0
 
 
-def test_texts_leave_this_machine_only_after_a_yes(
+def test_texts_are_sent_only_after_consent(
     nacre: Nacre, filled: FakeProvider, user_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The system takes ``127.1`` for this machine; to nacre it is some host of a network."""
@@ -268,7 +260,7 @@ def test_texts_leave_this_machine_only_after_a_yes(
     assert nacre("writer", "embedding", "--json").json["in_use"]["setting"] == MODEL
 
 
-def test_a_model_that_does_not_answer_is_told_before_anything_changes(
+def test_unresponsive_model_is_reported_before_any_change(
     nacre: Nacre, filled: FakeProvider
 ) -> None:
     filled.embedding_faults += [Reply(status=401, message="no")]
@@ -278,7 +270,7 @@ def test_a_model_that_does_not_answer_is_told_before_anything_changes(
     assert nacre("writer", "embedding", "--json").json["wanted"] == "minilm"
 
 
-def test_a_provider_that_is_down_slows_no_recall_and_is_named(
+def test_unavailable_provider_does_not_delay_recall_and_is_named(
     nacre: Nacre, filled: FakeProvider
 ) -> None:
     nacre("writer", "embedding", MODEL, "--yes")
@@ -288,9 +280,7 @@ def test_a_provider_that_is_down_slows_no_recall_and_is_named(
     assert "did not answer within 2 seconds" in answer["lanes"][1]["note"]
 
 
-def test_texts_wait_where_the_provider_is_down_and_get_their_vectors_later(
-    nacre: Nacre, filled: FakeProvider
-) -> None:
+def test_texts_without_vectors_wait_for_the_provider(nacre: Nacre, filled: FakeProvider) -> None:
     nacre("writer", "embedding", MODEL, "--yes")
     filled.embedding_faults += [Reply(status=401)] * 2
     nacre("store", "The lighthouse keeper has a new lamp.")
@@ -307,9 +297,7 @@ def test_texts_wait_where_the_provider_is_down_and_get_their_vectors_later(
     assert resumed["tokens"] > 0
 
 
-def test_a_secret_in_a_question_does_not_leave_this_machine(
-    nacre: Nacre, filled: FakeProvider
-) -> None:
+def test_secret_in_a_question_is_not_sent(nacre: Nacre, filled: FakeProvider) -> None:
     nacre("writer", "embedding", MODEL, "--yes")
     secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" * 2
     nacre("recall", f"which service uses {secret[:40]}?")
@@ -318,7 +306,9 @@ def test_a_secret_in_a_question_does_not_leave_this_machine(
     assert secret[:40].lower() not in sent.lower()
 
 
-def test_what_is_asked_for_wrongly_is_told(nacre: Nacre, provider: FakeProvider) -> None:
+def test_invalid_embedding_request_is_refused_with_a_hint(
+    nacre: Nacre, provider: FakeProvider
+) -> None:
     nacre("writer", "embedding", MODEL, "--resume", code=2)
     nacre("writer", "embedding", "--estimate", code=2)
     assert nacre("writer", "embedding", "none", "--json", code=2).error["hint"]

@@ -52,23 +52,21 @@ def test_bundled_queries_cover_start_decisions_and_todos(
     assert ids(answers(nacre)["preferences"]) == [prefers]
 
 
-def test_a_session_s_start_fits_its_budget_and_every_answer_its_limit(
+def test_session_start_respects_budget_and_answers_respect_limit(
     nacre: Nacre, stored: dict[str, str]
 ) -> None:
     assert len(ids(answers(nacre, "--budget", "5")["session-start"])) == 1
     assert len(ids(answers(nacre, "--limit", "2")["session-start"])) == 2
 
 
-def test_asking_counts_as_no_use(nacre: Nacre, stored: dict[str, str]) -> None:
+def test_eval_queries_do_not_count_as_usage(nacre: Nacre, stored: dict[str, str]) -> None:
     nacre("admin", "eval", "add", "how is the oven cleaned?", "--id", "oven")
     assert ids(answers(nacre)["oven"])[0] == stored["oven"]
     nacre("ingest")  # takes in what was noted about use
     assert nacre("show", stored["oven"], "--json").json["usage"]["recall_count"] == 0
 
 
-def test_queries_that_say_what_they_expect_are_measured(
-    nacre: Nacre, stored: dict[str, str]
-) -> None:
+def test_queries_with_expectations_are_measured(nacre: Nacre, stored: dict[str, str]) -> None:
     nacre(
         "admin",
         "eval",
@@ -98,9 +96,7 @@ def test_queries_that_say_what_they_expect_are_measured(
     assert "not found" in nacre("admin", "eval").out
 
 
-def test_an_expected_memory_that_was_retired_is_named_as_such(
-    nacre: Nacre, stored: dict[str, str]
-) -> None:
+def test_retired_expected_memory_is_marked(nacre: Nacre, stored: dict[str, str]) -> None:
     nacre(
         "admin",
         "eval",
@@ -116,7 +112,7 @@ def test_an_expected_memory_that_was_retired_is_named_as_such(
     assert "(retired)" in nacre("admin", "eval").out
 
 
-def test_what_moved_since_the_baseline_is_told(
+def test_moves_since_the_baseline_are_shown(
     nacre: Nacre, stored: dict[str, str], user_home: Path
 ) -> None:
     nacre("admin", "eval", "--save-baseline")
@@ -135,17 +131,13 @@ def test_what_moved_since_the_baseline_is_told(
     assert stat.S_IMODE((user_home / ".nacre" / "eval-baseline.json").stat().st_mode) == 0o600
 
 
-def test_a_comparison_asks_for_as_much_as_its_baseline(
-    nacre: Nacre, stored: dict[str, str]
-) -> None:
+def test_comparison_uses_the_baseline_limit(nacre: Nacre, stored: dict[str, str]) -> None:
     nacre("admin", "eval", "--save-baseline", "--limit", "1")
     assert nacre("admin", "eval", "--compare", "--json").json["limit"] == 1
     assert all(not item["moves"] for item in answers(nacre, "--compare").values())
 
 
-def test_a_query_that_is_new_or_reworded_is_not_compared(
-    nacre: Nacre, stored: dict[str, str]
-) -> None:
+def test_new_or_reworded_query_is_not_compared(nacre: Nacre, stored: dict[str, str]) -> None:
     nacre("admin", "eval", "--save-baseline")
     nacre("admin", "eval", "add", "how is the oven cleaned?", "--id", "oven")
     assert answers(nacre, "--compare")["oven"]["moves"] is None
@@ -174,7 +166,7 @@ def test_queries_are_added_listed_and_removed(
     nacre("admin", "eval", "add", "what", "--expect", "no such memory", code=3)
 
 
-def test_queries_may_lie_in_another_file(
+def test_queries_are_read_from_another_file(
     nacre: Nacre, stored: dict[str, str], tmp_path: Path
 ) -> None:
     file = tmp_path / "mine.json"
@@ -189,20 +181,18 @@ def test_queries_may_lie_in_another_file(
     )
 
 
-def test_without_a_baseline_there_is_nothing_to_compare_with(
-    nacre: Nacre, stored: dict[str, str]
-) -> None:
+def test_compare_without_a_baseline_is_an_error(nacre: Nacre, stored: dict[str, str]) -> None:
     assert (
         nacre("admin", "eval", "--compare", "--json", code=3).error["hint"]
         == "nacre admin eval --save-baseline saves one"
     )
 
 
-def test_an_empty_home_says_how_to_begin(nacre: Nacre) -> None:
+def test_empty_home_explains_how_to_begin(nacre: Nacre) -> None:
     assert "nacre ingest" in nacre("admin", "eval").out
 
 
-def test_a_saved_query_holds_no_secret(nacre: Nacre, user_home: Path) -> None:
+def test_saved_query_contains_no_secret(nacre: Nacre, user_home: Path) -> None:
     token = "ghp_" + "a1B2c3D4e5" * 3 + "F6g7H8"
     nacre("admin", "eval", "add", f"where is {token} used?")
     nacre("admin", "eval", "add", "another one", "--id", f"id {token}")

@@ -61,9 +61,7 @@ def hearing(processes: Processes) -> Iterator[Callable[..., Hearing]]:
         one.end()
 
 
-def test_a_person_reads_what_changed_by_its_subject(
-    nacre: Nacre, hearing: Callable[..., Hearing]
-) -> None:
+def test_events_show_changes_by_subject(nacre: Nacre, hearing: Callable[..., Hearing]) -> None:
     heard = hearing()
     memory = nacre("store", "The mill stands on the left bank of the river", "--json").json[
         "memory_id"
@@ -76,9 +74,7 @@ def test_a_person_reads_what_changed_by_its_subject(
     assert heard.end() == 0
 
 
-def test_a_person_reads_what_happens_in_chats(
-    nacre: Nacre, hearing: Callable[..., Hearing]
-) -> None:
+def test_events_show_chat_activity(nacre: Nacre, hearing: Callable[..., Hearing]) -> None:
     nacre("list")
     heard = hearing()
     with closing(GatewayStore.open(Path(os.environ["NACRE_HOME"]))) as store:
@@ -87,7 +83,9 @@ def test_a_person_reads_what_happens_in_chats(
     assert heard.end() == 0
 
 
-def test_a_script_reads_an_object_a_line(nacre: Nacre, hearing: Callable[..., Hearing]) -> None:
+def test_events_are_json_objects_one_per_line(
+    nacre: Nacre, hearing: Callable[..., Hearing]
+) -> None:
     heard = hearing("--json")
     memory = nacre("store", "The mill stands on the left bank of the river", "--json").json[
         "memory_id"

@@ -21,9 +21,7 @@ def transcript() -> Path:
     return next((DATA / "extraction").glob(f"{SESSION}__*.jsonl"))
 
 
-def test_without_a_model_the_rules_show_what_would_be_learned(
-    nacre: Nacre, transcript: Path
-) -> None:
+def test_rules_show_learnable_memories_without_a_model(nacre: Nacre, transcript: Path) -> None:
     answer = nacre("sessions", "extract", str(transcript), "--json").json
     (session,) = answer["sessions"]
     assert session["asked"] is None
@@ -35,13 +33,13 @@ def test_without_a_model_the_rules_show_what_would_be_learned(
     )
 
 
-def test_a_transcript_may_come_from_standard_input(nacre: Nacre, transcript: Path) -> None:
+def test_transcript_is_read_from_standard_input(nacre: Nacre, transcript: Path) -> None:
     shown = nacre("sessions", "extract", "-", stdin=transcript.read_text(encoding="utf-8")).out
     assert shown == nacre("sessions", "extract", str(transcript)).out
     assert shown.startswith("codex:")
 
 
-def test_the_answer_as_json_can_be_imported(nacre: Nacre, transcript: Path, tmp_path: Path) -> None:
+def test_json_answer_can_be_imported(nacre: Nacre, transcript: Path, tmp_path: Path) -> None:
     answer, file = (
         nacre("sessions", "extract", str(transcript), "--json").out,
         tmp_path / "found.json",
@@ -78,16 +76,14 @@ def test_the_answer_as_json_can_be_imported(nacre: Nacre, transcript: Path, tmp_
         (("--session", "elsewhere"), 3, "there is no session 'elsewhere'"),
     ],
 )
-def test_what_cannot_be_extracted_is_told(
+def test_unextractable_input_is_reported(
     nacre: Nacre, transcript: Path, arguments: tuple[str, ...], code: int, told: str
 ) -> None:
     words = [str(transcript) if one == "{file}" else one for one in arguments]
     assert told in nacre("sessions", "extract", *words, code=code).err
 
 
-def test_what_a_session_shows_to_be_over_is_shown_with_its_words(
-    nacre: Nacre, user_home: Path
-) -> None:
+def test_overtaken_memories_are_shown_with_quotes(nacre: Nacre, user_home: Path) -> None:
     trouble, mended = (
         "The ferry timetable fails on holidays.",
         "The ferry timetable knows the holidays now.",

@@ -46,7 +46,7 @@ COMMANDS = dict(own_commands())
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_has_help_in_one_sentence_with_examples(nacre: Nacre, name: str) -> None:
+def test_every_command_has_one_sentence_help_with_examples(nacre: Nacre, name: str) -> None:
     command = COMMANDS[name]
     assert isinstance(command, (Command, Group))
     assert 1 <= len(command.examples) <= 3
@@ -59,7 +59,7 @@ def test_every_command_has_help_in_one_sentence_with_examples(nacre: Nacre, name
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_example_of_a_command_is_understood(name: str) -> None:
+def test_every_command_example_parses(name: str) -> None:
     """The words of each example are options and arguments that exist."""
     import shlex
 
@@ -88,7 +88,7 @@ class _Nothing:
     as_json = False
 
 
-def test_every_option_says_what_it_does() -> None:
+def test_every_option_has_help() -> None:
     silent = [
         f"{name} {option.opts[0]}"
         for name, command in COMMANDS.items()
@@ -98,7 +98,7 @@ def test_every_option_says_what_it_does() -> None:
     assert silent == []
 
 
-def test_the_summaries_of_the_root_are_those_of_the_commands() -> None:
+def test_root_summaries_match_the_commands() -> None:
     summaries = {
         name: entry.summary for section in SECTIONS.values() for name, entry in section.items()
     }
@@ -145,17 +145,17 @@ GUESSES = {
 
 
 @pytest.mark.parametrize(("guess", "command"), GUESSES.items())
-def test_likely_names_run_the_command(nacre: Nacre, guess: str, command: str) -> None:
+def test_probable_command_names_run_the_command(nacre: Nacre, guess: str, command: str) -> None:
     assert nacre(*guess.split(), "--help").out == nacre(*command.split(), "--help").out
 
 
-def test_a_name_of_a_subcommand_is_answered_with_its_path(nacre: Nacre) -> None:
+def test_subcommand_name_suggests_its_path(nacre: Nacre) -> None:
     assert "did you mean admin doctor?" in nacre("doctor", code=2).err
     assert "did you mean data import?" in nacre("import", "notes.json", code=2).err
 
 
 @pytest.mark.parametrize("group", ["data", "config", "sessions"])
-def test_a_group_alone_shows_its_help(nacre: Nacre, group: str) -> None:
+def test_group_without_subcommand_shows_its_help(nacre: Nacre, group: str) -> None:
     assert nacre(group).out == nacre(group, "--help").out
     assert nacre(group, "--json", code=2).error["code"] == "usage"
 
@@ -216,7 +216,7 @@ def test_answers_are_json_objects_or_plain_text_in_pipes(
     assert not any(line.endswith(" ") for line in plain.out.splitlines())
 
 
-def test_a_terminal_gets_colour_unless_it_wants_none(
+def test_terminal_gets_colour_unless_disabled(
     terminal: Nacre, nacre: Nacre, learned: dict[str, Any]
 ) -> None:
     assert ESCAPE in terminal("list").out
@@ -232,7 +232,7 @@ def test_a_terminal_gets_progress_bars(terminal: Nacre, transcript: object) -> N
     assert "Read 1 file" in shown.out
 
 
-def test_progress_keeps_to_its_line_and_leaves_nothing_of_it(
+def test_progress_stays_on_a_single_line_and_is_cleared(
     terminal: Nacre, transcript: object
 ) -> None:
     shown = terminal("ingest", environ={"COLUMNS": "40", "NO_COLOR": "1"}).out
@@ -264,7 +264,7 @@ def test_a_narrow_terminal_wraps_between_words(
         )
 
 
-def test_styled_words_wrap_like_plain_ones() -> None:
+def test_styled_words_wrap_like_plain_words() -> None:
     words = (
         "The ledger needs transactions across accounts, 我们用思源宋体排版 and nothing else.".split(
             " "
@@ -283,7 +283,7 @@ def test_styled_words_wrap_like_plain_ones() -> None:
         assert "".join(plain.text().split()) == "".join(words)
 
 
-def test_tables_align_and_give_way() -> None:
+def test_tables_are_aligned_and_drop_columns_if_narrow() -> None:
     rows = [
         (dim("id-1"), "2026-01-01", "中文", "The first subject"),
         (dim("id-22"), "2026-01-02", "ab", bold("Second")),
@@ -299,7 +299,7 @@ def test_tables_align_and_give_way() -> None:
     assert narrow.text().splitlines() == ["id-1   The first subject", "id-22  Second"]
 
 
-def test_a_table_names_its_columns_and_takes_the_width_that_is_there() -> None:
+def test_table_has_column_names_and_uses_available_width() -> None:
     rows = [
         ("5f0c2a4d", "", "The ledger of the billing service needs transactions across accounts")
     ]
@@ -333,7 +333,7 @@ def test_lists_keep_date_project_and_title_and_use_the_width(
     assert columns - 15 < cells(first) <= columns
 
 
-def test_texts_are_cut_between_words_and_made_harmless() -> None:
+def test_texts_are_cut_between_words_and_sanitised() -> None:
     assert cut("We run billing on PostgreSQL", 16) == "We run billing…"
     assert cells(cut("我们用思源宋体排版", 9)) <= 9
     assert printable("a\x1b[31mb\tc\u202ed\x9b") == "ab cd"
@@ -365,7 +365,7 @@ def test_texts_are_cut_between_words_and_made_harmless() -> None:
         (("graph", "callers", "--help"), {"nacre_gateway.engine", "numpy"}),
     ],
 )
-def test_a_command_loads_only_what_it_needs(arguments: tuple[str, ...], unwanted: set[str]) -> None:
+def test_command_loads_only_needed_modules(arguments: tuple[str, ...], unwanted: set[str]) -> None:
     probe = (
         "import sys\nfrom nacre.cli.root import cli\n"
         f"try:\n    cli.main({list(arguments)!r})\nexcept SystemExit as end:\n    assert not end.code, end.code\n"

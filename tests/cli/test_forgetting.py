@@ -12,7 +12,7 @@ import pytest
 from tests.cli.conftest import SESSION, Nacre
 
 
-def test_retire_wants_a_yes_where_one_name_means_several(nacre: Nacre) -> None:
+def test_retire_needs_confirmation_for_an_ambiguous_name(nacre: Nacre) -> None:
     nacre("store", "The kettle is red", "--subject", "Kettle")
     nacre("store", "The other kettle hums at night", "--subject", "kettle", "--force")
     shown = nacre("retire", "kettle", "--dry-run")
@@ -22,7 +22,7 @@ def test_retire_wants_a_yes_where_one_name_means_several(nacre: Nacre) -> None:
     assert len(nacre("retire", "kettle", "--force", "--json").json["retired"]) == 2
 
 
-def test_what_is_retired_is_listed_and_brought_back(
+def test_retired_memories_are_listed_and_restored(
     nacre: Nacre, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lamp = nacre("store", "The lamp is broken", "--subject", "Lamp", "--json").json["memory_id"]
@@ -42,7 +42,7 @@ def test_what_is_retired_is_listed_and_brought_back(
     nacre("retire", code=2)
 
 
-def test_restore_is_no_command_any_more(nacre: Nacre) -> None:
+def test_restore_command_no_longer_exists(nacre: Nacre) -> None:
     nacre("restore", "x", code=2)
 
 
@@ -67,7 +67,9 @@ def test_forget_shows_counts_asks_and_reports(
     assert nacre("admin", "doctor", "--json").json["ok"]
 
 
-def test_forgotten_by_mistake_it_is_read_again(nacre: Nacre, learned: dict[str, Any]) -> None:
+def test_session_forgotten_by_mistake_can_be_read_again(
+    nacre: Nacre, learned: dict[str, Any]
+) -> None:
     done = nacre("forget", "--match", "postgresql", "--yes", "--json").json
     assert done["is_erased"]
     assert {one["of"] for one in done["plan"]["excerpts"]} > {f"claude-code:{SESSION}"}
@@ -92,7 +94,7 @@ def test_forget_never_prints_the_key_of_its_hashes(nacre: Nacre, learned: dict[s
     assert key not in done.out + planned.out
 
 
-def test_nothing_to_forget_is_said(nacre: Nacre, learned: dict[str, Any]) -> None:
+def test_empty_forget_is_reported(nacre: Nacre, learned: dict[str, Any]) -> None:
     assert "Nothing to forget" in nacre("forget", "--match", "no such words", "--yes").out
     assert nacre("forget", "--session", "nobody", "--json", code=3).error["code"] == "not_found"
     assert nacre("forget", "--json", code=2).error["code"] == "query_invalid"
@@ -100,7 +102,7 @@ def test_nothing_to_forget_is_said(nacre: Nacre, learned: dict[str, Any]) -> Non
     nacre("forget", "--allow-again", "nothing", code=3)
 
 
-def test_slow_regular_expression_is_given_up_without_changes(
+def test_slow_regular_expression_is_aborted_without_changes(
     nacre: Nacre, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("nacre.memories.tombstones._SEARCH_SECONDS", 0.5)
@@ -113,7 +115,7 @@ def test_slow_regular_expression_is_given_up_without_changes(
 @pytest.mark.parametrize(
     "options", [("--before", "tomorrow"), ("--match", "(", "--regex"), ("--match", "x*", "--regex")]
 )
-def test_what_makes_no_sense_is_refused(nacre: Nacre, options: tuple[str, ...]) -> None:
+def test_invalid_forget_options_are_refused(nacre: Nacre, options: tuple[str, ...]) -> None:
     assert nacre("forget", *options, "--json", code=2).error["hint"]
 
 
@@ -141,14 +143,14 @@ def test_misspelt_or_reordered_subject_is_retired_if_requested(
     )
 
 
-def test_a_subject_that_looks_like_an_id_is_named_as_a_subject(nacre: Nacre) -> None:
+def test_subject_option_matches_id_like_subjects(nacre: Nacre) -> None:
     lamp = nacre("store", "The lamp burns red", "--json").json["memory_id"]
     named = nacre("store", "The clock is slow", "--subject", lamp[-8:], "--json").json["memory_id"]
     found = nacre("retire", "--subject", lamp[-8:], "--dry-run", "--json").json["memories"]
     assert [memory["id"] for memory in found] == [named]
 
 
-def test_near_match_is_kept_out_by_the_found_subject(nacre: Nacre) -> None:
+def test_retirement_by_similarity_persists_the_matched_subject(nacre: Nacre) -> None:
     nacre("store", "The lamp burns red", "--subject", "Lamp of the lighthouse")
     nacre("retire", "--like", "lamp of the lighthuose", "--persist", "--yes")
     assert "memories about 'Lamp of the lighthouse' are retired" in nacre("retire", "--list").out

@@ -73,7 +73,7 @@ def proposed(dialog: Dialog, *, says: str = "n") -> str:
     return words(dialog("writer", "set", answers=[("[y/N]", says)], environ=QUIET))
 
 
-def test_a_server_on_this_machine_is_proposed_where_no_agent_is(
+def test_local_server_is_proposed_without_an_agent(
     dialog: Dialog, nacre: Nacre, ollama: FakeProvider
 ) -> None:
     told = proposed(dialog, says="y")
@@ -121,7 +121,7 @@ def test_provider_with_a_key_is_proposed_with_daily_cost(
     assert nacre("config", "show", "models.daily_budget_usd", "--json").json["value"] == 0.25
 
 
-def test_agents_go_before_servers_before_keys_and_the_others_are_named(
+def test_proposal_order_is_agents_servers_keys_and_lists_alternatives(
     dialog: Dialog,
     install: Install,
     user_home: Path,
@@ -161,18 +161,18 @@ def test_setup_proposes_writers_and_reports_missing_logins(
             "init", answers=[("Do this?", "w")], environ={**QUIET, "NACRE_DAEMON_ENABLED": "false"}
         )
     )
-    assert "Ollama, qwen3:8b could write the rest after each session" in told
+    assert "Ollama, qwen3:8b could write other memories after each session" in told
     assert nacre("writer", "--json").json["writer"] == "ollama:qwen3:8b"
 
 
-def test_quickstart_tells_where_nobody_is_signed_in(nacre: Nacre, install: Install) -> None:
+def test_quickstart_reports_a_missing_sign_in(nacre: Nacre, install: Install) -> None:
     install("codex")
     told = words(nacre("quickstart"))
-    assert "Codex, gpt-6-luna can write the rest after each session" in told
+    assert "Codex, gpt-6-luna can write other memories after each session" in told
     assert "nacre writer set. You do not seem to be signed in to Codex." in told
 
 
-def test_a_login_that_is_over_and_is_not_renewed_is_none(
+def test_expired_login_without_refresh_is_ignored(
     dialog: Dialog, install: Install, user_home: Path
 ) -> None:
     install("claude")
@@ -208,7 +208,7 @@ def test_init_shows_the_named_writer_before_consent(
         )
     )
     assert "Do this? y(es), n(o), d(iff)" in told
-    assert "Codex, gpt-6-luna writes the rest after each session: it stops at 19,000" in told
+    assert "Codex, gpt-6-luna writes other memories after each session: it stops at 19,000" in told
     status = nacre("writer", "--json").json
     assert (status["writer"], status["limit"]) == ("codex-cli:gpt-6-luna", 19000)
     keyed = {**QUIET, "OPENAI_API_KEY": "a-key-of-a-test"}
@@ -216,7 +216,7 @@ def test_init_shows_the_named_writer_before_consent(
         dialog("init", "--writer", "openai:gpt-6-luna", answers=[("Do this?", "n")], environ=keyed)
     )
     assert (
-        "OpenAI, gpt-6-luna writes the rest after each session: it never costs more than US$ 1.00"
+        "OpenAI, gpt-6-luna writes other memories after each session: it never costs more than US$ 1.00"
         in priced
     )
 
@@ -258,7 +258,7 @@ def test_macos_agent_keeps_its_key_without_login_file(
     assert seen() == (None, "")
 
 
-def test_an_agent_that_a_key_pays_is_a_writer_with_a_price(
+def test_agent_paid_by_key_is_a_priced_writer(
     nacre: Nacre, install: Install, user_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install("claude")
@@ -279,9 +279,7 @@ def test_an_agent_that_a_key_pays_is_a_writer_with_a_price(
     assert "--tokens-per-day" in nacre("writer", "set", "claude-cli:haiku", code=2).err
 
 
-def test_a_sign_in_that_is_an_api_key_is_billed(
-    nacre: Nacre, install: Install, user_home: Path
-) -> None:
+def test_api_key_sign_in_is_billed(nacre: Nacre, install: Install, user_home: Path) -> None:
     install("codex")
     (user_home / ".codex").mkdir()
     (user_home / ".codex" / "auth.json").write_text(
@@ -342,7 +340,7 @@ echo '{"type": "result", "subtype": "success", "is_error": false, "result": "", 
 """
 
 
-def test_setup_lets_an_agent_work_in_the_background_within_tokens_a_day(
+def test_setup_enables_background_agent_with_a_token_limit(
     dialog: Dialog, nacre: Nacre, install: Install, user_home: Path
 ) -> None:
     install("claude", ANSWERS)
@@ -371,7 +369,7 @@ def test_setup_lets_an_agent_work_in_the_background_within_tokens_a_day(
     assert status["since"]
 
 
-def test_setup_by_options_wants_the_tokens_of_an_agent_in_the_background(
+def test_setup_options_require_a_token_limit_for_background_agents(
     nacre: Nacre, install: Install
 ) -> None:
     install("claude", ANSWERS)
@@ -420,7 +418,7 @@ def test_configured_writer_sees_no_earlier_sessions(
 
 
 @pytest.mark.parametrize("is_set_first", [False, True])
-def test_start_date_of_a_writer_stays_until_it_is_removed(
+def test_start_date_of_a_writer_persists_until_removal(
     nacre: Nacre, ollama: FakeProvider, is_set_first: bool
 ) -> None:
     background = ("config", "set", "models.background")

@@ -84,7 +84,7 @@ def test_json_shows_trust_and_hidden_text(vault: Path, nacre: Nacre) -> None:
     )
 
 
-def test_untrusted_text_is_left_out_on_request(vault: Path, nacre: Nacre) -> None:
+def test_untrusted_text_is_excluded_on_request(vault: Path, nacre: Nacre) -> None:
     found = nacre("recall", "when does the harbour close", "--trusted", "--json").json["hits"]
     assert [hit["memory"]["trust"] for hit in found] == ["trusted"]
     assert len(nacre("list", "--trusted", "--json").json["memories"]) == 1
@@ -93,7 +93,7 @@ def test_untrusted_text_is_left_out_on_request(vault: Path, nacre: Nacre) -> Non
 @pytest.mark.parametrize(
     "variable", ["CLAUDECODE", "CODEX_SANDBOX", "CURSOR_AGENT", "OPENCLAW_SHELL", "GEMINI_CLI"]
 )
-def test_what_is_stored_in_an_agents_shell_is_the_agents_word(
+def test_memory_stored_in_an_agents_shell_is_the_agents(
     variable: str, nacre: Nacre, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nacre("store", "We deploy the billing service on Thursdays.")
@@ -108,7 +108,9 @@ def test_what_is_stored_in_an_agents_shell_is_the_agents_word(
     assert nacre("show", todo, "--json").json["memory"]["speaker"] == "agent"
 
 
-def test_a_person_stores_as_the_owner(nacre: Nacre, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_stored_by_a_person_is_the_owners(
+    nacre: Nacre, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("CODEX_HOME", "/code/codex")
     record: Any = nacre("store", "We deploy the billing service on Thursdays.", "--json").json
     stored = nacre("show", record["memory_id"], "--json").json["memory"]

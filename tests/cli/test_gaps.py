@@ -29,7 +29,7 @@ def known(nacre: Nacre) -> None:
 
 
 @pytest.mark.usefixtures("known")
-def test_equivalent_questions_are_one_gap_ordered_by_frequency(
+def test_equivalent_questions_form_a_single_gap_ordered_by_frequency(
     nacre: Nacre,
 ) -> None:
     asked(nacre, COFFEE, PORT, PORT_IN_SHORT, PORT_IN_SHORT)
@@ -45,7 +45,7 @@ def test_equivalent_questions_are_one_gap_ordered_by_frequency(
 
 
 @pytest.mark.usefixtures("known")
-def test_answered_and_unrelated_questions_are_no_gaps(nacre: Nacre) -> None:
+def test_answered_and_unrelated_questions_are_not_gaps(nacre: Nacre) -> None:
     asked(nacre, "when is the honey sold?")
     asked(nacre, PORT, options=("--no-update",))
     asked(nacre, COFFEE, options=("--kind", "todo"))
@@ -57,7 +57,7 @@ def test_answered_and_unrelated_questions_are_no_gaps(nacre: Nacre) -> None:
 
 
 @pytest.mark.usefixtures("known")
-def test_a_gap_closes_by_itself_once_its_answer_is_known(nacre: Nacre) -> None:
+def test_gap_closes_when_its_answer_is_stored(nacre: Nacre) -> None:
     asked(nacre, PORT, PORT_IN_SHORT, COFFEE)
     nacre("store", "The staging database listens on port 6543.")
     shown = nacre("review", "gaps", "--json").json
@@ -97,7 +97,7 @@ def test_gap_becomes_a_project_todo_and_reopens_when_done(
 
 
 @pytest.mark.usefixtures("known")
-def test_dismissed_gap_stays_away_in_other_words(nacre: Nacre) -> None:
+def test_dismissed_gap_stays_dismissed_when_reworded(nacre: Nacre) -> None:
     asked(nacre, PORT, COFFEE)
     port = next(one for one in gaps(nacre) if one["question"] == PORT)
     assert f"Dismissed: {PORT}" in nacre("review", "gaps", "--dismiss", port["id"]).out
@@ -106,7 +106,7 @@ def test_dismissed_gap_stays_away_in_other_words(nacre: Nacre) -> None:
 
 
 @pytest.mark.usefixtures("known")
-def test_an_id_that_names_no_gap_is_refused(nacre: Nacre) -> None:
+def test_unknown_gap_id_is_refused(nacre: Nacre) -> None:
     asked(nacre, PORT)
     nacre("review", "gaps", "--todo", "1", "--dismiss", "2", code=2)
     for command in ("--todo", "--dismiss"):
@@ -116,7 +116,7 @@ def test_an_id_that_names_no_gap_is_refused(nacre: Nacre) -> None:
 
 
 @pytest.mark.usefixtures("known")
-def test_gaps_keep_no_secrets_and_no_forgotten_questions(nacre: Nacre) -> None:
+def test_gaps_contain_no_secrets_or_forgotten_questions(nacre: Nacre) -> None:
     asked(nacre, "what is AKIAIOSFODNN7EXAMPLA for?", COFFEE, PORT)
     shown = [one["question"] for one in gaps(nacre)]
     assert not any("AKIAIOSFODNN7EXAMPLA" in one for one in shown)
@@ -125,7 +125,9 @@ def test_gaps_keep_no_secrets_and_no_forgotten_questions(nacre: Nacre) -> None:
 
 
 @pytest.mark.usefixtures("known")
-def test_without_vectors_words_are_compared(nacre: Nacre, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gaps_are_grouped_by_words_without_vectors(
+    nacre: Nacre, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("NACRE_EMBEDDING_MODEL", "none")
     asked(nacre, PORT, PORT_IN_SHORT, COFFEE)
     found = nacre("review", "gaps", "--json").json
@@ -134,7 +136,7 @@ def test_without_vectors_words_are_compared(nacre: Nacre, monkeypatch: pytest.Mo
 
 
 @pytest.mark.usefixtures("known")
-def test_people_are_told_when_questions_are_not_kept(nacre: Nacre) -> None:
+def test_disabled_question_traces_are_reported(nacre: Nacre) -> None:
     nacre("config", "set", "traces.keep_days", "0")
     asked(nacre, PORT)
     assert "traces.keep_days is 0" in nacre("review", "gaps").out

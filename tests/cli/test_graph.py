@@ -41,7 +41,7 @@ def drawn(nacre: Nacre, ids: dict[str, str]) -> dict[str, str]:
     return ids
 
 
-def test_a_link_is_drawn_by_subjects_ids_and_their_ends(nacre: Nacre, ids: dict[str, str]) -> None:
+def test_links_are_created_by_subjects_ids_or_endings(nacre: Nacre, ids: dict[str, str]) -> None:
     told = nacre("graph", "link", "Glaze", "depends_on", ids["kiln"][-8:], "--strength", "0.9").out
     assert (
         told
@@ -55,7 +55,7 @@ def test_a_link_is_drawn_by_subjects_ids_and_their_ends(nacre: Nacre, ids: dict[
     assert (link["rel"], link["is_outgoing"], link["strength"]) == ("depends_on", False, 0.9)
 
 
-def test_the_tree_shows_each_memory_once_with_what_is_not_usual(
+def test_tree_shows_each_memory_once_with_unusual_link_properties(
     nacre: Nacre, drawn: dict[str, str]
 ) -> None:
     end = {name: one[-8:] for name, one in drawn.items()}
@@ -73,7 +73,7 @@ def test_the_tree_shows_each_memory_once_with_what_is_not_usual(
     assert shown[4] == f"   └─ part_of → Bowl  {end['bowl']} ↑"
 
 
-def test_a_long_title_does_not_break_the_tree(nacre: Nacre, ids: dict[str, str]) -> None:
+def test_long_title_does_not_break_the_tree(nacre: Nacre, ids: dict[str, str]) -> None:
     long = "The second firing is slow and takes all of the night " * 4
     nacre("store", long, "--subject", long, "--project", "pottery")
     nacre("graph", "link", "Bowl", "related_to", long.strip())
@@ -82,7 +82,7 @@ def test_a_long_title_does_not_break_the_tree(nacre: Nacre, ids: dict[str, str])
     assert len(shown[1]) <= 100
 
 
-def test_links_are_listed_with_how_many_there_are(nacre: Nacre, drawn: dict[str, str]) -> None:
+def test_links_are_listed_with_a_total(nacre: Nacre, drawn: dict[str, str]) -> None:
     shown = nacre("graph", "list").out
     assert "Glaze → Kiln" in shown
     assert shown.endswith("3 links\n")
@@ -100,9 +100,7 @@ def test_links_are_listed_with_how_many_there_are(nacre: Nacre, drawn: dict[str,
     assert "ended 2026-03-01" in nacre("show", "Clay").out
 
 
-def test_a_list_of_links_ends_without_an_offset_to_go_on_with(
-    nacre: Nacre, drawn: dict[str, str]
-) -> None:
+def test_last_page_of_links_shows_no_next_offset(nacre: Nacre, drawn: dict[str, str]) -> None:
     assert nacre("graph", "list", "--limit", "2", "--offset", "2").out.endswith(
         "3 to 3 of 3 links\n"
     )
@@ -121,21 +119,19 @@ def test_links_are_found_by_former_project_name_with_warning(
     )
 
 
-def test_a_link_to_code_is_shown_with_the_end_of_its_name(
-    nacre: Nacre, ids: dict[str, str]
-) -> None:
+def test_code_link_shows_the_short_name(nacre: Nacre, ids: dict[str, str]) -> None:
     nacre("graph", "link", "Kiln", "related_to", "code:src/kiln/fire.py")
     assert "└─ related_to → fire.py  code:src/kiln/fire.py" in nacre("graph", "show", "Kiln").out
 
 
-def test_an_unknown_key_in_a_file_of_links_is_named(nacre: Nacre, ids: dict[str, str]) -> None:
+def test_unknown_key_in_a_link_file_is_named(nacre: Nacre, ids: dict[str, str]) -> None:
     line = json.dumps({"source": "Clay", "relation": "part_of", "target": "Bowl", "weight": 3})
     error = nacre("graph", "link", "--file", "-", "--json", stdin=f"{line}\n", code=None).error
     assert error["message"] == "line 1: unknown key 'weight'"
     assert "strength" in error["hint"]
 
 
-def test_links_come_from_a_file_in_either_spelling(
+def test_links_are_read_from_files_in_either_spelling(
     nacre: Nacre, ids: dict[str, str], tmp_path: Path
 ) -> None:
     file = tmp_path / "edges.jsonl"
@@ -164,7 +160,7 @@ def test_links_come_from_a_file_in_either_spelling(
     )
 
 
-def test_all_links_of_an_origin_are_removed_after_a_question(
+def test_links_of_an_origin_are_removed_after_confirmation(
     nacre: Nacre, terminal: Nacre, drawn: dict[str, str]
 ) -> None:
     nacre("graph", "link", "Clay", "related_to", "Kiln", "--origin", "import")
@@ -175,7 +171,7 @@ def test_all_links_of_an_origin_are_removed_after_a_question(
     assert nacre("graph", "list", "--json").json["total"] == 3
 
 
-def test_all_links_between_two_memories_end_and_go_without_a_relation(
+def test_unlink_without_relation_affects_all_links_between_memories(
     nacre: Nacre, ids: dict[str, str]
 ) -> None:
     for relation in ("depends_on", "builds_on"):
@@ -187,14 +183,14 @@ def test_all_links_between_two_memories_end_and_go_without_a_relation(
     nacre("graph", "unlink", "Glaze", "Kiln", code=3)
 
 
-def test_half_a_link_is_no_link(nacre: Nacre, ids: dict[str, str]) -> None:
+def test_incomplete_link_is_refused(nacre: Nacre, ids: dict[str, str]) -> None:
     for given in (("Glaze",), ("Glaze", "part_of"), (), ("--strength", "0.4")):
         assert nacre("graph", "link", *given, code=2).err
     for given in (("Glaze", "part_of"), (), ("Glaze", "part_of", "Kiln", "--origin", "import")):
         assert nacre("graph", "unlink", *given, code=2).err
 
 
-def test_an_agent_in_a_shell_is_told_that_its_wish_waits(
+def test_agent_link_request_waits_for_review(
     nacre: Nacre, ids: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CLAUDECODE", "1")

@@ -36,7 +36,7 @@ def last(nacre: Nacre, action: str) -> str:
     return next(str(one["id"]) for one in operations(nacre) if one["action"] == action)
 
 
-def test_the_log_tells_what_was_done_and_what_waits(nacre: Nacre, lamp: str) -> None:
+def test_log_shows_operations_and_uncommitted_changes(nacre: Nacre, lamp: str) -> None:
     nacre("store", "Tea is served at four", "--project", "kitchen")
     assert [one["action"] for one in operations(nacre)] == ["store", "update", "store"]
     assert [one["action"] for one in operations(nacre, "Lamp")] == ["update", "store"]
@@ -53,7 +53,7 @@ def test_the_log_tells_what_was_done_and_what_waits(nacre: Nacre, lamp: str) -> 
 
 
 @pytest.mark.parametrize("is_committed", [False, True])
-def test_a_diff_tells_fields_and_lines_from_journal_and_history(
+def test_diff_shows_fields_and_lines_from_journal_and_history(
     nacre: Nacre, lamp: str, is_committed: bool
 ) -> None:
     if is_committed:
@@ -89,7 +89,7 @@ def test_undo_restores_the_file_exactly_and_can_be_undone(
     assert b"# by hand\nmood: warm" in file.read_bytes()
 
 
-def test_what_was_changed_since_in_another_place_stays(nacre: Nacre, lamp: str) -> None:
+def test_undo_preserves_later_changes_of_other_fields(nacre: Nacre, lamp: str) -> None:
     update = last(nacre, "update")
     nacre("edit", lamp, "--importance", "9")
     assert [step["action"] for step in nacre("undo", update, "--json").json["steps"]] == [
@@ -103,7 +103,7 @@ def test_what_was_changed_since_in_another_place_stays(nacre: Nacre, lamp: str) 
     )
 
 
-def test_later_change_in_the_same_place_is_refused_or_copied(nacre: Nacre, lamp: str) -> None:
+def test_undo_of_a_later_changed_field_is_refused_or_copied(nacre: Nacre, lamp: str) -> None:
     update = last(nacre, "update")
     nacre("edit", lamp, "--content", "The lamp in the hall is broken")
     refused = nacre("undo", update, "--json", code=4).error
@@ -117,7 +117,7 @@ def test_later_change_in_the_same_place_is_refused_or_copied(nacre: Nacre, lamp:
 
 
 @pytest.mark.parametrize("is_committed", [False, True])
-def test_a_retirement_and_a_succession_are_undone_with_all_they_touched(
+def test_undo_of_retirement_and_supersession_restores_all_memories(
     nacre: Nacre, is_committed: bool
 ) -> None:
     old = nacre("store", "The ledger stores its rows in MongoDB", "--json").json["memory_id"]
@@ -140,7 +140,7 @@ def test_a_retirement_and_a_succession_are_undone_with_all_they_touched(
     )
 
 
-def test_a_deleted_file_comes_back(nacre: Nacre, lamp: str, vault: Path) -> None:
+def test_deleted_file_is_restored_by_undo(nacre: Nacre, lamp: str, vault: Path) -> None:
     nacre("admin", "commit")
     file = vault / "global/fact/lamp.md"
     before = file.read_bytes()
@@ -150,7 +150,7 @@ def test_a_deleted_file_comes_back(nacre: Nacre, lamp: str, vault: Path) -> None
     assert not (vault / "retired/global/fact/lamp.md").exists()
 
 
-def test_an_unknown_operation_is_told(nacre: Nacre, lamp: str) -> None:
+def test_unknown_operation_is_an_error(nacre: Nacre, lamp: str) -> None:
     assert nacre("undo", "deadbeef", "--json", code=3).error["hint"].startswith("nacre log shows")
     assert nacre("log", "--diff", "no such thing", "--json", code=3).error["code"] == "not_found"
 
@@ -164,9 +164,7 @@ def test_an_undo_asks_first_on_a_terminal(terminal: Nacre, nacre: Nacre, lamp: s
     assert nacre("show", lamp, "--json").json["memory"]["content"] == GREEN
 
 
-def test_doctor_names_a_secret_that_is_kept_out_of_history(
-    nacre: Nacre, lamp: str, vault: Path
-) -> None:
+def test_doctor_names_a_secret_excluded_from_history(nacre: Nacre, lamp: str, vault: Path) -> None:
     file = vault / "global/fact/lamp.md"
     file.write_text(
         file.read_text().replace(BLUE, "The code of the lamp is AKIA" + "Q7R2T4W6Y8Z3B5D9")
@@ -203,9 +201,7 @@ def test_first_write_creates_the_repository_and_commits_later(process: Nacre, va
 
 
 @pytest.mark.parametrize("undone", ["retire", "unretire", "store"])
-def test_the_ledger_tells_what_an_undo_made_of_a_retirement(
-    nacre: Nacre, lamp: str, undone: str
-) -> None:
+def test_ledger_matches_retirements_after_undo(nacre: Nacre, lamp: str, undone: str) -> None:
     if undone != "store":
         nacre("retire", lamp, "--yes")
     if undone == "unretire":
@@ -216,9 +212,7 @@ def test_the_ledger_tells_what_an_undo_made_of_a_retirement(
     assert nacre("admin", "doctor", "--deep", "--json").json["findings"] == []
 
 
-def test_undo_from_before_ledger_records_is_no_finding(
-    nacre: Nacre, lamp: str, vault: Path
-) -> None:
+def test_undo_without_ledger_records_is_not_reported(nacre: Nacre, lamp: str, vault: Path) -> None:
     nacre("retire", lamp, "--yes")
     nacre("undo", last(nacre, "retire"))
     ledger = vault / "ledger.jsonl"
@@ -228,9 +222,7 @@ def test_undo_from_before_ledger_records_is_no_finding(
     assert nacre("admin", "doctor", "--deep", "--json").json["findings"] == []
 
 
-def test_an_undo_without_an_id_goes_one_operation_further_back_each_time(
-    nacre: Nacre, lamp: str
-) -> None:
+def test_repeated_undo_reverts_earlier_operations(nacre: Nacre, lamp: str) -> None:
     assert nacre("undo", "--yes", "--json").json["operation"]["action"] == "update"
     assert GREEN in nacre("show", lamp).out
     assert nacre("undo", "--dry-run", "--json").json["operation"]["action"] == "store"
@@ -249,9 +241,7 @@ def test_undo_without_id_needs_consent_in_scripts(nacre: Nacre, lamp: str) -> No
     assert BLUE in nacre("show", lamp).out
 
 
-def test_an_undo_asks_with_its_steps_and_tells_them_once(
-    terminal: Nacre, nacre: Nacre, lamp: str
-) -> None:
+def test_undo_lists_its_steps_once_before_asking(terminal: Nacre, nacre: Nacre, lamp: str) -> None:
     shown = terminal("undo", typed="y\n", environ={"NO_COLOR": "1"}).out
     assert shown.count("reverts Lamp") + shown.count("restores Lamp") == 1
     assert "restored Lamp" not in shown
@@ -259,7 +249,7 @@ def test_an_undo_asks_with_its_steps_and_tells_them_once(
     assert GREEN in nacre("show", lamp).out
 
 
-def test_forgetting_is_committed_under_its_own_name_and_names_no_file(
+def test_forget_commit_has_its_own_message_without_file_names(
     nacre: Nacre, user_home: Path, lamp: str
 ) -> None:
     nacre("admin", "commit")
@@ -293,7 +283,7 @@ def test_forgetting_is_committed_under_its_own_name_and_names_no_file(
     }
 
 
-def test_what_was_forgotten_is_no_last_operation_to_undo(nacre: Nacre, lamp: str) -> None:
+def test_undo_after_forget_suggests_the_earlier_operation(nacre: Nacre, lamp: str) -> None:
     nacre("store", "Tea is served at four")
     nacre("admin", "commit")
     nacre("forget", "--memory", lamp, "--yes")

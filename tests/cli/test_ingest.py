@@ -12,7 +12,7 @@ from nacre.setup import setup
 from tests.cli.conftest import SESSION, SOURCE, TALK, Nacre, said, write_transcript
 
 
-def test_ingest_without_a_path_reads_what_discovery_finds(nacre: Nacre, transcript: Path) -> None:
+def test_ingest_without_a_path_reads_discovered_transcripts(nacre: Nacre, transcript: Path) -> None:
     report = nacre("ingest", "--json").json
     assert (report["files"], report["sessions"], report["turns"]) == (1, 1, len(TALK))
     assert report["memories"]
@@ -20,7 +20,7 @@ def test_ingest_without_a_path_reads_what_discovery_finds(nacre: Nacre, transcri
     assert report["tools"] == {"claude-code": 1}
 
 
-def test_a_second_ingest_finds_nothing_new(nacre: Nacre, transcript: Path) -> None:
+def test_second_ingest_finds_nothing_new(nacre: Nacre, transcript: Path) -> None:
     assert "Read 1 file" in nacre("ingest").out
     again = nacre("ingest")
     assert again.out.startswith("Nothing new: 1 transcript read earlier.")
@@ -28,9 +28,7 @@ def test_a_second_ingest_finds_nothing_new(nacre: Nacre, transcript: Path) -> No
     assert nacre("ingest", "--force", "--json").json["files"] == 1
 
 
-def test_a_dry_run_says_what_would_be_read_and_reads_nothing(
-    nacre: Nacre, transcript: Path
-) -> None:
+def test_dry_run_lists_unread_files_and_reads_nothing(nacre: Nacre, transcript: Path) -> None:
     size = transcript.stat().st_size
     told = nacre("ingest", "--dry-run", "--json").json
     assert (told["files"], told["bytes"], told["tools"]) == (1, size, {"claude-code": 1})
@@ -45,7 +43,7 @@ def test_a_dry_run_says_what_would_be_read_and_reads_nothing(
     assert 0 < told["bytes"] < size
 
 
-def test_no_transcripts_at_all_tells_what_to_do(nacre: Nacre) -> None:
+def test_missing_transcripts_suggest_a_path(nacre: Nacre) -> None:
     answer = nacre("ingest")
     assert "No transcripts were found on this machine." in answer.out
     assert "nacre ingest PATH" in answer.out
@@ -70,9 +68,7 @@ def test_ingest_without_extraction_writes_no_memories(nacre: Nacre, transcript: 
 
 
 @pytest.mark.embedding
-def test_vectors_are_made_and_can_be_left_to_the_next_ingest(
-    nacre: Nacre, transcript: Path
-) -> None:
+def test_vectors_are_created_and_can_be_postponed(nacre: Nacre, transcript: Path) -> None:
     first = nacre("ingest", "--no-vectors", "--json").json
     assert first["vectors_made"] == 0
     answer = nacre("recall", "which database is billing on?")
@@ -101,7 +97,7 @@ def test_quickstart_answers_before_making_the_remaining_vectors(
 @pytest.mark.parametrize(
     "content", [b"", os.urandom(2000), b"\x00" * 2000], ids=["empty", "binary", "zeros"]
 )
-def test_named_file_that_is_no_transcript_is_reported(
+def test_named_file_that_is_not_a_transcript_is_reported(
     nacre: Nacre, transcript: Path, tmp_path: Path, content: bytes
 ) -> None:
     bad = tmp_path / "bad.jsonl"
@@ -113,9 +109,7 @@ def test_named_file_that_is_no_transcript_is_reported(
     assert [problem["path"] for problem in report["problems"]] == [str(bad)]
 
 
-def test_a_file_among_others_that_is_no_transcript_is_passed_over(
-    nacre: Nacre, transcript: Path
-) -> None:
+def test_unrecognised_file_in_a_folder_is_skipped(nacre: Nacre, transcript: Path) -> None:
     (transcript.parent / "notes.jsonl").write_bytes(b"\x00\x01\x02 not json")
     report = nacre("ingest", str(transcript.parent), "--json").json
     assert (report["files"], report["unrecognised"], report["problems"]) == (1, 1, [])
@@ -132,9 +126,7 @@ def test_corrupt_lines_are_counted_and_the_rest_is_read(nacre: Nacre, transcript
 @pytest.mark.skipif(
     not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may read everything"
 )
-def test_what_may_not_be_read_is_reported_and_the_others_are_read(
-    nacre: Nacre, transcript: Path
-) -> None:
+def test_unreadable_paths_are_reported_and_others_are_read(nacre: Nacre, transcript: Path) -> None:
     closed = write_transcript(transcript.parent / "closed.jsonl", [said("user", "Secret plans", 1)])
     closed.chmod(0)
     folder = transcript.parent.parent / "-closed"
@@ -208,7 +200,7 @@ def install(site: Path, plugin: str) -> dict[str, str]:
     return {"PYTHONPATH": os.pathsep.join((str(SOURCE), str(site)))}
 
 
-def test_an_adapter_of_a_third_party_comes_in_through_its_entry_point(
+def test_third_party_adapter_is_loaded_through_its_entry_point(
     process: Nacre, tmp_path: Path
 ) -> None:
     environ = install(tmp_path / "site", PLUGIN)
@@ -226,7 +218,7 @@ def test_an_adapter_of_a_third_party_comes_in_through_its_entry_point(
     assert [hit["session"]["tool"] for hit in hits] == ["heron"]
 
 
-def test_an_adapter_that_does_not_know_its_places_stops_no_other(
+def test_adapter_failing_discovery_does_not_stop_others(
     process: Nacre, transcript: Path, tmp_path: Path
 ) -> None:
     environ = install(tmp_path / "site", PLUGIN.replace("(),", '{}["places"],'))
@@ -236,7 +228,7 @@ def test_an_adapter_that_does_not_know_its_places_stops_no_other(
 
 
 @pytest.mark.parametrize("plugin", ["import nothing_of_that_name", "", "ADAPTER = 5", "def"])
-def test_an_adapter_that_cannot_be_loaded_is_named(
+def test_unloadable_adapter_is_named(
     process: Nacre, transcript: Path, tmp_path: Path, plugin: str
 ) -> None:
     answer = process("ingest", code=5, environ=install(tmp_path / "site", plugin))
@@ -245,7 +237,7 @@ def test_an_adapter_that_cannot_be_loaded_is_named(
     assert len(answer.err.splitlines()) == 2
 
 
-def test_a_path_that_does_not_exist_is_not_found(nacre: Nacre, tmp_path: Path) -> None:
+def test_nonexistent_path_is_not_found(nacre: Nacre, tmp_path: Path) -> None:
     answer = nacre("ingest", str(tmp_path / "nowhere"), code=3)
     assert (
         answer.err
@@ -253,7 +245,7 @@ def test_a_path_that_does_not_exist_is_not_found(nacre: Nacre, tmp_path: Path) -
     )
 
 
-def test_quickstart_shows_what_was_learned_and_answers_questions(
+def test_quickstart_shows_learned_memories_and_answers_questions(
     nacre: Nacre, transcript: Path
 ) -> None:
     answer = nacre("quickstart")
@@ -268,7 +260,7 @@ def test_quickstart_shows_what_was_learned_and_answers_questions(
     assert "Without a model, nacre keeps only your explicit statements" in reached
 
 
-def test_quickstart_tells_how_many_candidates_wait(nacre: Nacre) -> None:
+def test_quickstart_shows_the_number_of_pending_candidates(nacre: Nacre) -> None:
     told = " ".join(nacre("quickstart").out.partition("Available")[2].split())
     reached = nacre("quickstart", "--json").json["reach"]
     assert reached["candidates"] > 1
@@ -283,7 +275,7 @@ def test_quickstart_tells_how_many_candidates_wait(nacre: Nacre) -> None:
     assert all(f"“{one}”" in told for one in reached["likeliest"])
 
 
-def test_quickstart_on_a_fresh_machine_takes_the_examples(nacre: Nacre) -> None:
+def test_quickstart_on_a_fresh_machine_uses_the_examples(nacre: Nacre) -> None:
     result = nacre("quickstart", "--json").json
     assert result["source"] == "examples"
     assert len(result["tools"]) == 3
@@ -295,9 +287,7 @@ def test_quickstart_on_a_fresh_machine_takes_the_examples(nacre: Nacre) -> None:
     assert "so these are example sessions" in nacre("quickstart").out
 
 
-def test_the_session_a_memory_came_from_can_be_read(
-    nacre: Nacre, learned: dict[str, object]
-) -> None:
+def test_source_session_of_a_memory_can_be_shown(nacre: Nacre, learned: dict[str, object]) -> None:
     memory = nacre("list", "--json").json["memories"][0]
     assert (
         nacre("sessions", "show", memory["source"]["session"], "--json").json["session"]["session"][
@@ -320,7 +310,7 @@ def with_pictures(path: Path, size: int, *, alone: bool = False) -> Path:
 
 
 @pytest.mark.parametrize("alone", [False, True])
-def test_a_transcript_that_begins_with_large_pictures_is_read(
+def test_transcript_starting_with_large_pictures_is_read(
     nacre: Nacre, transcript: Path, alone: bool
 ) -> None:
     with_pictures(transcript, PICTURES, alone=alone)
@@ -347,9 +337,7 @@ def test_transcript_with_a_single_overlong_line_is_a_problem(
     assert f"{transcript}: has only lines of" in " ".join(answer.out.split())
 
 
-def test_a_line_that_is_too_long_and_still_grows_is_counted_once(
-    nacre: Nacre, transcript: Path
-) -> None:
+def test_growing_overlong_line_is_counted_once(nacre: Nacre, transcript: Path) -> None:
     talk = transcript.read_bytes()
     transcript.write_bytes(talk + b'{"pictures": "' + b"A" * TOO_LONG)
     assert nacre("ingest", "--json").json["oversized"] == 1
@@ -361,7 +349,7 @@ def test_a_line_that_is_too_long_and_still_grows_is_counted_once(
 
 @pytest.mark.parametrize("workers", ["1", "2"])
 @pytest.mark.parametrize(("identities", "learned"), [("[]", 0), ('["telegram:42"]', 1)])
-def test_in_chats_only_whom_the_owner_configured_is_learned_from(
+def test_only_configured_chat_senders_are_learned_from(
     nacre: Nacre, user_home: Path, workers: str, identities: str, learned: int
 ) -> None:
     folder = user_home / ".openclaw" / "agents" / "main" / "sessions"
@@ -400,9 +388,7 @@ def test_in_chats_only_whom_the_owner_configured_is_learned_from(
         assert "owner.identities" in checks["chats"]["hint"]
 
 
-def test_of_a_folder_only_the_files_that_a_pattern_fits_are_read(
-    nacre: Nacre, tmp_path: Path
-) -> None:
+def test_glob_selects_files_of_a_folder(nacre: Nacre, tmp_path: Path) -> None:
     for number, name in enumerate(
         ("2026-10/one.jsonl", "2026-11/two.jsonl", "2026-11/notes.md", "2026-11/old.txt")
     ):
@@ -433,7 +419,7 @@ def test_of_a_folder_only_the_files_that_a_pattern_fits_are_read(
     )
 
 
-def test_a_rebuild_reads_only_what_a_pattern_had_found(nacre: Nacre, tmp_path: Path) -> None:
+def test_rebuild_reads_only_files_matched_by_the_glob(nacre: Nacre, tmp_path: Path) -> None:
     for number, name in enumerate(("in/one.jsonl", "out/two.jsonl")):
         session = f"8a3b000{number}-0000-4000-8000-000000000002"
         write_transcript(
@@ -444,7 +430,7 @@ def test_a_rebuild_reads_only_what_a_pattern_had_found(nacre: Nacre, tmp_path: P
     assert len(nacre("sessions", "list", "--json").json["lines"]) == 1
 
 
-def test_a_memory_holds_no_more_turns_than_it_may(
+def test_turns_are_limited_by_the_storage_setting(
     nacre: Nacre, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(3):

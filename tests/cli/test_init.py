@@ -100,7 +100,7 @@ def options(host: str, scope: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("host", "scope"), WIRINGS)
-def test_a_host_is_wired_once_and_left_to_the_byte(
+def test_host_setup_is_idempotent_and_removed_byte_for_byte(
     nacre: Nacre, user_home: Path, prior: Tree, host: str, scope: str
 ) -> None:
     done = nacre("init", *options(host, scope), "--yes", "--json").json
@@ -115,7 +115,7 @@ def test_a_host_is_wired_once_and_left_to_the_byte(
 
 
 @pytest.mark.parametrize(("host", "scope"), WIRINGS)
-def test_a_host_is_wired_where_nothing_is_and_nothing_is_left(
+def test_host_without_files_is_connected_and_removed_completely(
     nacre: Nacre, user_home: Path, project: Path, host: str, scope: str
 ) -> None:
     nacre("init", *options(host, scope), "--yes")
@@ -130,7 +130,7 @@ def test_a_host_is_wired_where_nothing_is_and_nothing_is_left(
     assert list(tree(user_home)) == ["code"]
 
 
-def test_hosts_of_the_working_folders_repository_are_found(
+def test_hosts_in_the_current_repository_are_found(
     nacre: Nacre, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for folder in (".git", ".cursor", ".claude", "src"):
@@ -143,7 +143,7 @@ def test_hosts_of_the_working_folders_repository_are_found(
     assert idle["name"] == "not wired"
 
 
-def test_hooks_are_told_to_start_the_daemon_only_where_they_do(
+def test_status_mentions_hooks_only_if_hooks_start_the_daemon(
     nacre: Nacre, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def told() -> str:
@@ -157,7 +157,7 @@ def test_hooks_are_told_to_start_the_daemon_only_where_they_do(
     assert "hooks" not in told()
 
 
-def test_what_others_wrote_stays_and_theirs_is_private_still(
+def test_foreign_entries_and_file_modes_are_preserved(
     nacre: Nacre, user_home: Path, prior: Tree
 ) -> None:
     nacre("init", "--host", "claude-code,codex,cursor", "--yes")
@@ -177,9 +177,7 @@ def test_what_others_wrote_stays_and_theirs_is_private_still(
     assert "cursor sessionStart" in hooks["sessionStart"][0]["command"]
 
 
-def test_a_copy_lies_beside_each_file_that_changed_and_is_as_private(
-    nacre: Nacre, user_home: Path, prior: Tree
-) -> None:
+def test_changed_files_have_private_backups(nacre: Nacre, user_home: Path, prior: Tree) -> None:
     done = nacre("init", "--host", "codex", "--yes", "--json").json
     copies = [Path(path) for path in done["backups"]]
     assert {path.name.split(".nacre-")[0] for path in copies} == {"config.toml", "AGENTS.md"}
@@ -188,9 +186,7 @@ def test_a_copy_lies_beside_each_file_that_changed_and_is_as_private(
         assert (path.read_bytes(), stat.S_IMODE(path.stat().st_mode)) == prior[name]
 
 
-def test_what_somebody_changed_meanwhile_stays_when_nacre_goes(
-    nacre: Nacre, user_home: Path, prior: Tree
-) -> None:
+def test_later_user_edits_survive_uninstall(nacre: Nacre, user_home: Path, prior: Tree) -> None:
     nacre("init", "--host", "claude-code,codex", "--yes")
     settings, config = user_home / ".claude/settings.json", user_home / ".codex/config.toml"
     settings.write_text(settings.read_text().replace('"opus"', '"sonnet"'))
@@ -205,7 +201,7 @@ def test_what_somebody_changed_meanwhile_stays_when_nacre_goes(
     }
 
 
-def test_programs_that_moved_and_doubled_entries_are_mended(
+def test_moved_programs_and_duplicate_entries_are_repaired(
     nacre: Nacre, user_home: Path, prior: Tree, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NACRE_DAEMON_ENABLED", "false")
@@ -232,7 +228,7 @@ def test_programs_that_moved_and_doubled_entries_are_mended(
 @pytest.mark.parametrize(
     ("host", "path"), [("claude-code", ".claude/settings.json"), ("codex", ".codex/hooks.json")]
 )
-def test_what_happens_within_a_session_asks_the_daemon_from_a_shell(
+def test_frequent_events_use_the_shell_hook(
     nacre: Nacre, user_home: Path, prior: Tree, host: str, path: str
 ) -> None:
     nacre("init", "--host", host, "--tool-hook", "--yes")
@@ -258,7 +254,7 @@ OWN_SERVERS = {
 }
 
 
-def test_a_server_that_the_owner_wrote_is_the_owners(
+def test_mcp_server_written_by_the_owner_is_preserved(
     nacre: Nacre, user_home: Path, prior: Tree
 ) -> None:
     for name, text in OWN_SERVERS.items():
@@ -275,7 +271,7 @@ def test_a_server_that_the_owner_wrote_is_the_owners(
     assert tree(user_home) == before
 
 
-def test_a_server_of_the_owners_beside_the_plugin_is_told(
+def test_owner_server_duplicating_the_plugin_is_reported(
     nacre: Nacre, user_home: Path, prior: Tree, claude: Path
 ) -> None:
     (user_home / ".claude.json").write_text(OWN_SERVERS[".claude.json"])
@@ -286,7 +282,7 @@ def test_a_server_of_the_owners_beside_the_plugin_is_told(
     assert (user_home / ".claude.json").read_text() == OWN_SERVERS[".claude.json"]
 
 
-def test_another_form_of_a_wiring_leaves_what_both_have(
+def test_changing_setup_options_replaces_only_differing_entries(
     nacre: Nacre, user_home: Path, prior: Tree
 ) -> None:
     nacre("init", "--host", "codex", "--yes")
@@ -305,9 +301,7 @@ def test_another_form_of_a_wiring_leaves_what_both_have(
     assert "PreToolUse" not in (user_home / ".codex/hooks.json").read_text()
 
 
-def test_a_lost_record_does_not_keep_nacre_from_being_taken_out(
-    nacre: Nacre, user_home: Path, prior: Tree
-) -> None:
+def test_uninstall_works_after_a_lost_record(nacre: Nacre, user_home: Path, prior: Tree) -> None:
     nacre("init", "--host", "claude-code,codex,gemini-cli", "--yes")
     (user_home / ".nacre/hosts/wiring.json").unlink()
     nacre("init", "--host", "claude-code,codex,gemini-cli", "--yes")
@@ -329,7 +323,7 @@ def test_unparsable_file_is_left_alone_and_others_are_changed(
     assert "nacre" in (user_home / ".cursor/hooks.json").read_text()
 
 
-def test_of_two_at_once_the_second_waits_for_the_first(
+def test_second_init_waits_for_the_lock(
     nacre: Nacre,
     processes: Processes,
     user_home: Path,
@@ -358,7 +352,7 @@ def test_of_two_at_once_the_second_waits_for_the_first(
     assert tree(user_home) == prior
 
 
-def test_nothing_is_written_through_a_link_that_leads_away(
+def test_links_leaving_the_home_are_not_written_through(
     nacre: Nacre, project: Path, tmp_path: Path, user_home: Path
 ) -> None:
     outside = tmp_path / "outside.md"
@@ -375,7 +369,7 @@ def test_nothing_is_written_through_a_link_that_leads_away(
 
 
 @pytest.mark.parametrize("is_linked", [True, False])
-def test_claude_code_is_not_told_to_write_what_nacre_leaves_alone(
+def test_claude_command_is_not_run_for_protected_settings(
     nacre: Nacre, user_home: Path, tmp_path: Path, claude: Path, is_linked: bool
 ) -> None:
     outside = tmp_path / "settings.json"
@@ -407,7 +401,7 @@ def test_a_link_within_the_home_is_followed_and_stays(
     assert kept.read_bytes() == prior[".gemini/settings.json"][0]
 
 
-def test_copies_of_a_projects_files_are_not_left_in_its_repository(
+def test_backups_of_project_files_are_stored_outside_the_repository(
     nacre: Nacre, user_home: Path, prior: Tree
 ) -> None:
     project = user_home / "code"
@@ -426,7 +420,7 @@ def test_copies_of_a_projects_files_are_not_left_in_its_repository(
     assert (project / "AGENTS.md").read_text() == "# House rules\n- and this\n"
 
 
-def test_a_dry_run_shows_what_would_be_written_and_writes_nothing(
+def test_dry_run_shows_changes_and_writes_nothing(
     nacre: Nacre, user_home: Path, prior: Tree
 ) -> None:
     shown = nacre("init", "--host", "codex", "--dry-run").out
@@ -436,7 +430,7 @@ def test_a_dry_run_shows_what_would_be_written_and_writes_nothing(
     assert not (user_home / ".nacre").exists()
 
 
-def test_no_secret_of_the_owners_settings_is_shown(nacre: Nacre, user_home: Path) -> None:
+def test_secrets_of_host_settings_are_not_shown(nacre: Nacre, user_home: Path) -> None:
     key = "sk-ant-api03-" + "k" * 80 + "AA"
     (user_home / ".claude.json").write_text(json.dumps({"numStartups": 3, "primaryApiKey": key}))
     shown = nacre("init", "--host", "claude-code", "--plain", "--dry-run")
@@ -446,9 +440,7 @@ def test_no_secret_of_the_owners_settings_is_shown(nacre: Nacre, user_home: Path
     assert key in (user_home / ".claude.json").read_text()
 
 
-def test_what_two_hosts_share_stays_until_the_last_of_them_goes(
-    nacre: Nacre, project: Path
-) -> None:
+def test_entry_shared_by_hosts_remains_until_last_uninstall(nacre: Nacre, project: Path) -> None:
     for host in ("codex", "generic", "opencode"):
         nacre("init", "--host", host, "--project", str(project), "--yes")
     agents = project / "AGENTS.md"
@@ -460,7 +452,7 @@ def test_what_two_hosts_share_stays_until_the_last_of_them_goes(
     assert not agents.exists()
 
 
-def test_going_over_to_plain_settings_takes_the_plugin_out(
+def test_switching_to_plain_settings_removes_the_plugin(
     nacre: Nacre, user_home: Path, prior: Tree, claude: Path
 ) -> None:
     before = tree(user_home)
@@ -484,7 +476,7 @@ def test_going_over_to_plain_settings_takes_the_plugin_out(
     assert tree(user_home) == before
 
 
-def test_a_home_elsewhere_is_pinned(
+def test_non_default_home_is_pinned(
     nacre: Nacre, user_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NACRE_HOME", str(user_home / "my memory"))
@@ -527,7 +519,7 @@ def claude(user_home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     "wrong",
     [("--writer", "claude-cli:haiku"), ("--writer", "bogus:1"), ("--tokens-per-day", "500")],
 )
-def test_a_writer_that_cannot_be_set_is_refused_before_anything_is_written(
+def test_invalid_writer_is_refused_before_writing(
     nacre: Nacre, user_home: Path, prior: Tree, claude: Path, wrong: tuple[str, str]
 ) -> None:
     before = tree(user_home)
@@ -639,14 +631,14 @@ def test_codex_hooks_are_trusted_and_removed_completely(
     }
 
 
-def test_where_claude_is_not_found_its_settings_do(
+def test_settings_are_written_if_claude_is_missing(
     nacre: Nacre, user_home: Path, prior: Tree
 ) -> None:
     nacre("init", "--host", "claude-code", "--yes")
     assert "SessionStart" in json.loads((user_home / ".claude/settings.json").read_text())["hooks"]
 
 
-def test_nothing_is_written_where_nobody_said_so(
+def test_non_interactive_init_requires_confirmation(
     nacre: Nacre, user_home: Path, prior: Tree
 ) -> None:
     for named in ([], ["--host", "codex"], ["--uninstall"]):
@@ -655,7 +647,7 @@ def test_nothing_is_written_where_nobody_said_so(
     assert tree(user_home) == prior
 
 
-def test_openclaw_keeps_its_own_memory_unless_nacre_is_to_take_its_place(
+def test_openclaw_keeps_its_memory_unless_slot_is_given(
     nacre: Nacre, user_home: Path, prior: Tree
 ) -> None:
     nacre("init", "--host", "openclaw", "--yes")
@@ -673,13 +665,13 @@ def test_openclaw_keeps_its_own_memory_unless_nacre_is_to_take_its_place(
     ("arguments", "says"),
     [
         (["--host", "emacs"], "there is no host 'emacs'"),
-        (["--host", "generic"], "generic is wired for a project"),
+        (["--host", "generic"], "generic can only be connected for a project"),
         (["--host", "codex", "--project", "/no/such/folder"], "there is no folder"),
         (["--scope", "user", "--project", "."], "--scope user cannot be combined with --project"),
         ([], "no agent was found"),
     ],
 )
-def test_what_cannot_be_is_told_with_the_way_out(
+def test_impossible_arguments_are_refused_with_a_hint(
     nacre: Nacre, arguments: list[str], says: str
 ) -> None:
     error = nacre("init", *arguments, "--yes", "--json", code=2).error
@@ -688,7 +680,7 @@ def test_what_cannot_be_is_told_with_the_way_out(
 
 
 @pytest.mark.skipif("mcp" not in cli.list_commands(None), reason="there is no nacre mcp yet")
-def test_doctor_runs_what_is_written_and_tells_what_is_broken(
+def test_doctor_checks_written_settings_and_reports_differences(
     process: Nacre, user_home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     process("init", "--host", "cursor,continue,opencode", "--yes")
@@ -721,7 +713,7 @@ def test_doctor_runs_what_is_written_and_tells_what_is_broken(
     assert found["hint"] == f"nacre init --host codex --project {project}"
 
 
-def test_doctor_runs_nothing_that_a_project_brought_along(
+def test_doctor_does_not_run_commands_of_a_project(
     process: Nacre, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NACRE_DAEMON_ENABLED", "false")
@@ -737,7 +729,7 @@ def test_doctor_runs_nothing_that_a_project_brought_along(
     assert not (tmp_path / "ran").exists()
 
 
-def test_what_another_nacre_wired_is_told_and_is_not_broken_for_that(
+def test_setup_by_another_nacre_version_is_reported_as_outdated(
     nacre: Nacre, user_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NACRE_DAEMON_ENABLED", "false")
@@ -759,7 +751,7 @@ def test_what_another_nacre_wired_is_told_and_is_not_broken_for_that(
     assert json.loads(record.read_text())["nacre"] == held["nacre"]
 
 
-def test_doctor_says_which_versions_were_driven_beside_those_that_are_installed(
+def test_doctor_compares_tested_versions_with_installed_versions(
     nacre: Nacre, user_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     programs, package = tmp_path / "bin", tmp_path / "lib/node_modules/@google/gemini-cli"
@@ -795,7 +787,7 @@ def test_doctor_says_which_versions_were_driven_beside_those_that_are_installed(
     assert not (tmp_path / "ran").exists(), "what the package says need not be asked"
 
 
-def test_doctor_tries_the_server_that_the_owner_wrote(
+def test_doctor_tests_the_server_written_by_the_owner(
     nacre: Nacre, user_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NACRE_DAEMON_ENABLED", "false")
@@ -813,7 +805,7 @@ def test_doctor_tries_the_server_that_the_owner_wrote(
     assert "windsurf files" not in checks
 
 
-def test_health_tells_in_a_line_when_a_wiring_was_changed(nacre: Nacre, user_home: Path) -> None:
+def test_doctor_summarises_a_changed_setup_in_a_single_line(nacre: Nacre, user_home: Path) -> None:
     nacre("init", "--host", "gemini-cli", "--yes")
     found = {one["name"]: one for one in nacre("admin", "doctor", "--json").json["checks"]}
     assert found["hosts"]["state"] == "ok"
@@ -852,7 +844,7 @@ def test_new_user_sees_all_changes_and_consents_once(
     assert "nacre" not in (user_home / ".cursor/mcp.json").read_text()
 
 
-def test_who_says_no_finds_everything_as_it_was_and_no_home(
+def test_declined_init_changes_nothing_and_creates_no_home(
     dialog: Callable[..., Outcome], user_home: Path, prior: Tree
 ) -> None:
     shown = dialog("init", answers=[("Do this?", "n")], environ={"PATH": "/usr/bin:/bin"})
@@ -904,7 +896,7 @@ def test_consent_covers_existing_and_later_sessions(
     assert len(nacre("sessions", "list", "--json").json["lines"]) == 1
 
 
-def test_what_the_last_week_brought_may_be_read_alone(
+def test_reading_can_be_limited_to_the_last_week(
     dialog: Callable[..., Outcome], nacre: Nacre, hive: Path
 ) -> None:
     old = hive.with_name("7f3a1c2d-0000-4000-8000-000000000001.jsonl")
@@ -920,9 +912,7 @@ def test_what_the_last_week_brought_may_be_read_alone(
     assert HIVE in str(read)
 
 
-def test_asked_of_nobody_it_mends_what_was_chosen_and_chooses_no_more(
-    nacre: Nacre, user_home: Path
-) -> None:
+def test_unattended_init_repairs_only_selected_hosts(nacre: Nacre, user_home: Path) -> None:
     (user_home / ".cursor").mkdir()
     (user_home / ".gemini").mkdir()
     nacre("init", "--host", "cursor", "--yes")
@@ -934,7 +924,7 @@ def test_asked_of_nobody_it_mends_what_was_chosen_and_chooses_no_more(
 
 
 @pytest.mark.parametrize("args", ["5", '"mcp"', "{}"])
-def test_a_server_of_odd_arguments_is_its_owners_and_breaks_nothing(
+def test_foreign_server_with_odd_arguments_is_preserved(
     nacre: Nacre, user_home: Path, args: str
 ) -> None:
     path = user_home / ".cursor" / "mcp.json"

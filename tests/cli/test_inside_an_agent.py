@@ -81,7 +81,7 @@ def assert_is_typed(line: str) -> None:
 
 
 @pytest.mark.parametrize("command", REFUSED)
-def test_an_agents_variable_is_enough_to_be_refused(
+def test_agent_variable_alone_causes_refusal(
     command: str, nacre: Nacre, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     nacre("store", "The keys hang in the hall")
@@ -99,7 +99,7 @@ def test_an_agents_variable_is_enough_to_be_refused(
 
 
 @pytest.mark.parametrize("variable", ["NACRE_INGEST_ROOTS", "NACRE_CONFIG"])
-def test_no_variable_of_an_agents_names_folders_to_learn_from(
+def test_agent_environment_cannot_add_folders_to_ingest(
     variable: str, nacre: Nacre, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (tmp_path / "more").mkdir()
@@ -118,7 +118,7 @@ def test_no_variable_of_an_agents_names_folders_to_learn_from(
 @pytest.mark.skipif(
     not Path("/proc/self/stat").exists(), reason="how processes are listed here is another's test"
 )
-def test_an_agents_program_among_the_parents_is_enough_to_be_refused(tmp_path: Path) -> None:
+def test_agent_process_among_the_parents_is_refused(tmp_path: Path) -> None:
     shell = shutil.which("bash") or "/bin/sh"
     agent, own = (Path(shutil.copy(shell, tmp_path / name)) for name in ("claude", "zsh"))
     refused = in_shell(agent, tmp_path, "config set recall.limit 3")
@@ -131,7 +131,7 @@ def test_an_agents_program_among_the_parents_is_enough_to_be_refused(tmp_path: P
 
 
 @pytest.mark.parametrize("operation", THEIRS, ids=lambda one: one.name)
-def test_what_is_the_owners_is_refused_through_every_face(
+def test_owner_operations_are_refused_in_every_interface(
     operation: Operation, user_home: Path
 ) -> None:
     with closing(open_home(load_settings())) as home:
@@ -163,13 +163,13 @@ def test_what_is_the_owners_is_refused_through_every_face(
         ((), None),
     ],
 )
-def test_programs_are_known_by_name_and_editors_are_none(
+def test_agents_are_recognised_by_name_and_editors_are_not(
     words: tuple[str, ...], agent: str | None
 ) -> None:
     assert agent_of(words) == agent
 
 
-def test_the_python_api_asks_who_asks_too(user_home: Path) -> None:
+def test_python_api_checks_the_caller(user_home: Path) -> None:
     with nacre.open_memory() as memory:
         lamp = memory.store("The lamp is red", subject="Lamp").memory_id
         with acting(Actor(Face.PYTHON, "codex")):

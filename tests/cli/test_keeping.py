@@ -64,7 +64,7 @@ def test_unknown_repository_becomes_a_project_with_its_first_memory(
     )
 
 
-def test_store_as_json_tells_what_became_of_it(nacre: Nacre) -> None:
+def test_store_json_reports_the_outcome(nacre: Nacre) -> None:
     stored = nacre("store", "Tabs, not spaces", "--json").json
     assert stored["action"] == "stored"
     assert (
@@ -77,18 +77,18 @@ def test_store_as_json_tells_what_became_of_it(nacre: Nacre) -> None:
     assert nacre("store", "Tabs, not spaces", "--force", "--json").json["action"] == "stored"
 
 
-def test_a_canonical_key_is_held_by_one_memory(nacre: Nacre) -> None:
+def test_canonical_key_belongs_to_a_single_memory(nacre: Nacre) -> None:
     nacre("store", "Indent with tabs", "--key", "style/indent")
     second = nacre("store", "Indent with two spaces", "--key", "style/indent", "--json").json
     assert [item["memory"]["content"] for item in second["supersedes"]] == ["Indent with tabs"]
 
 
-def test_content_comes_from_standard_input_for_a_dash(nacre: Nacre) -> None:
+def test_dash_reads_content_from_standard_input(nacre: Nacre) -> None:
     nacre("store", "-", "--subject", "Checklist", stdin="one\ntwo\n")
     assert nacre("show", "Checklist", "--json").json["memory"]["content"] == "one\ntwo"
 
 
-def test_content_that_is_not_utf8_is_kept_as_far_as_it_goes(process: Nacre) -> None:
+def test_non_utf8_content_is_stored_partially(process: Nacre) -> None:
     process("store", "-", "--subject", "Odd", input=b"caf\xe9 au lait", text=False)
     assert "caf" in process("show", "Odd").out
 
@@ -106,7 +106,7 @@ def test_secrets_do_not_reach_the_vault(nacre: Nacre, user_home: Path) -> None:
     ]
 
 
-def test_edit_changes_what_is_named_and_nothing_else(nacre: Nacre) -> None:
+def test_edit_changes_only_named_fields(nacre: Nacre) -> None:
     memory = nacre(
         "store", "Deploy on Fridays", "--tag", "ops", "--project", "acme", "--json"
     ).json["memory_id"]
@@ -186,12 +186,12 @@ def test_edit_sets_the_event_date_and_permanent_expiry(
 
 
 @pytest.mark.parametrize("period", ["2026-01-01", "2026-05-01..2026-04-01", "soon.."])
-def test_a_period_that_is_none_is_refused_with_how_to_write_one(nacre: Nacre, period: str) -> None:
+def test_invalid_period_is_refused(nacre: Nacre, period: str) -> None:
     memory = nacre("store", "The office is in the old mill", "--json").json["memory_id"]
     assert nacre("edit", memory, "--valid", period, "--json", code=2).error["code"] == "usage"
 
 
-def test_two_memories_with_one_key_follow_each_other_whatever_they_say(nacre: Nacre) -> None:
+def test_memories_with_the_same_key_supersede_each_other(nacre: Nacre) -> None:
     key = ("--kind", "preference", "--key", "deploy-day-rule")
     nacre("store", "Deploy on Fridays only after 15:00", *key)
     told = nacre("store", "Deploy on Mondays", *key, "--json").json
@@ -208,9 +208,7 @@ def test_edit_without_options_needs_a_terminal(nacre: Nacre) -> None:
     assert nacre("edit", "Deploy on Fridays", "--json", code=2).error["code"] == "usage"
 
 
-def test_edit_opens_the_file_in_the_editor_and_reads_it_again(
-    nacre: Nacre, terminal: Nacre
-) -> None:
+def test_edit_opens_the_editor_and_rereads_the_file(nacre: Nacre, terminal: Nacre) -> None:
     nacre("store", "Deploy on Fridays", "--subject", "Deploys")
     shown = terminal("edit", "Deploys", environ={"EDITOR": "sed -i s/Fridays/Mondays/"})
     assert shown.code == 0, shown.out
@@ -227,9 +225,7 @@ def test_broken_edit_is_reported_and_the_old_version_stays(nacre: Nacre, termina
     assert "Deploy on Fridays" in nacre("recall", "deploy").out
 
 
-def test_a_retired_memory_is_never_recalled_and_its_file_is_kept(
-    nacre: Nacre, user_home: Path
-) -> None:
+def test_retired_memory_is_not_recalled_and_its_file_remains(nacre: Nacre, user_home: Path) -> None:
     memory = nacre("store", "Deploy on Fridays", "--json").json["memory_id"]
     answer = nacre("retire", memory[-8:], "--reason", "we moved to Mondays", "--json").json
     assert [item["id"] for item in answer["retired"]] == [memory]
@@ -263,7 +259,7 @@ def test_todos_are_added_listed_and_done(nacre: Nacre) -> None:
     assert nacre("todo", "--json").json["total"] == 1
 
 
-def test_a_todo_is_done_by_words_of_its_subject(nacre: Nacre) -> None:
+def test_todo_is_completed_by_words_of_its_subject(nacre: Nacre) -> None:
     nacre("todo", "add", "Rotate the staging keys")
     nacre("todo", "add", "Rotate the logs")
     nacre("todo", "done", "rotate", code=4)
@@ -274,7 +270,7 @@ def test_a_todo_is_done_by_words_of_its_subject(nacre: Nacre) -> None:
     nacre("todo", "done", "kubernetes", code=3)
 
 
-def test_only_todos_can_be_done(nacre: Nacre) -> None:
+def test_only_todos_can_be_completed(nacre: Nacre) -> None:
     nacre("store", "Deploy on Fridays")
     assert "is a fact, not a todo" in nacre("todo", "done", "Deploy on Fridays", code=2).err
 
@@ -297,9 +293,7 @@ def test_pending_move_is_not_mistaken_for_a_copy(nacre: Nacre, user_home: Path) 
     assert nacre("admin", "doctor", "--deep", "--json").json["findings"] == []
 
 
-def test_list_and_show_say_that_nobody_knows_yet_where_a_memory_holds(
-    nacre: Nacre, user_home: Path
-) -> None:
+def test_list_and_show_mark_memories_without_a_project(nacre: Nacre, user_home: Path) -> None:
     text = "We decided to store all amounts in cents, because sums must not drift."
     told = said("user", text, 1, cwd=str(user_home))
     write_transcript(user_home / ".claude" / "projects" / "-home" / f"{SESSION}.jsonl", [told])
@@ -316,7 +310,7 @@ def test_list_and_show_say_that_nobody_knows_yet_where_a_memory_holds(
 
 
 @pytest.mark.embedding
-def test_what_is_stored_next_is_compared_by_meaning_also_without_a_daemon(nacre: Nacre) -> None:
+def test_stored_memory_is_compared_by_meaning_without_a_daemon(nacre: Nacre) -> None:
     first = "The billing service runs on PostgreSQL because the ledger needs transactions."
     nacre("store", first, "--kind", "decision")
     again = "We chose PostgreSQL for the invoice service, since its ledger needs transactions."
@@ -336,7 +330,7 @@ def test_memory_doubted_by_words_is_not_doubted_by_meaning(nacre: Nacre, user_ho
 
 
 @pytest.mark.embedding
-def test_where_the_embedding_model_is_not_there_a_store_works_by_words(
+def test_store_works_lexically_without_the_embedding_model(
     nacre: Nacre, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NACRE_EMBEDDING_MODEL", f"onnx:{tmp_path / 'nowhere'}")
@@ -349,7 +343,7 @@ def test_where_the_embedding_model_is_not_there_a_store_works_by_words(
     )
 
 
-def test_what_the_agent_said_is_shown_as_said_by_the_agent(
+def test_agent_memory_is_attributed_to_the_agent(
     nacre: Nacre, tmp_path: Path, user_home: Path
 ) -> None:
     asked = said("user", "Remember: the gate code is changed every June.", 1)
@@ -365,7 +359,7 @@ def test_what_the_agent_said_is_shown_as_said_by_the_agent(
     assert "said by you" not in shown
 
 
-def test_what_an_agent_proposed_is_told_as_that(nacre: Nacre, user_home: Path) -> None:
+def test_agent_proposal_is_marked(nacre: Nacre, user_home: Path) -> None:
     nacre("store", "The gate code is changed every June.")
     assert "proposal" not in nacre("recall", "gate code").out
     (file,) = (user_home / ".nacre" / "vault").rglob("*gate*.md")
@@ -376,7 +370,7 @@ def test_what_an_agent_proposed_is_told_as_that(nacre: Nacre, user_home: Path) -
     assert "an agent's proposal" in nacre("recall", "gate code").out
 
 
-def test_words_of_the_owner_are_not_quoted_as_said_by_the_agent(
+def test_owner_words_are_not_quoted_as_agent_words(
     nacre: Nacre, tmp_path: Path, user_home: Path
 ) -> None:
     asked = said("user", "Remember: the gate code is changed every June.", 1)
@@ -397,7 +391,7 @@ def test_words_of_the_owner_are_not_quoted_as_said_by_the_agent(
     assert "“Remember" not in shown
 
 
-def test_a_memory_expires_on_its_day_and_comes_back_by_an_edit(nacre: Nacre) -> None:
+def test_memory_expires_on_its_day_and_edit_restores_it(nacre: Nacre) -> None:
     stored = nacre(
         "store", "Staging runs on the spare cluster", "--expires-on", "2100-01-02", "--json"
     ).json
@@ -411,7 +405,7 @@ def test_a_memory_expires_on_its_day_and_comes_back_by_an_edit(nacre: Nacre) -> 
     assert nacre("list", "--json").json["memories"][0]["expires_on"] is None
 
 
-def test_a_day_that_is_none_is_refused_with_an_example(nacre: Nacre) -> None:
+def test_invalid_expiry_date_is_refused_with_an_example(nacre: Nacre) -> None:
     assert "write 2026-12-31" in nacre("store", "x", "--expires-on", "soon", code=2).err
 
 
@@ -423,7 +417,7 @@ def test_a_day_that_is_none_is_refused_with_an_example(nacre: Nacre) -> None:
         ("Is the pump driven in C?", "The pump is driven in C."),
     ],
 )
-def test_same_words_with_another_meaning_are_stored_separately(
+def test_equal_words_with_another_meaning_are_stored_separately(
     nacre: Nacre, first: str, then: str
 ) -> None:
     nacre("store", first)

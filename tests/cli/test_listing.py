@@ -59,7 +59,7 @@ def test_commit_updates_the_listing_with_working_links(vault: Path) -> None:
 
 
 @pytest.mark.usefixtures("mill")
-def test_a_listing_says_what_an_agent_proposed(
+def test_listing_marks_an_agents_proposal(
     nacre: Nacre, vault: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as shell:
@@ -83,7 +83,7 @@ def test_listing_is_ignored_by_memory_and_git(nacre: Nacre, vault: Path) -> None
 
 
 @pytest.mark.usefixtures("mill")
-def test_what_is_retired_or_forgotten_is_listed_no_more(nacre: Nacre, vault: Path) -> None:
+def test_retired_and_forgotten_memories_leave_the_listing(nacre: Nacre, vault: Path) -> None:
     page = vault / "projects/mill/MEMORY.md"
     nacre("forget", "--match", "grind rye", "--yes")
     assert "rye" not in page.read_text()
@@ -93,7 +93,7 @@ def test_what_is_retired_or_forgotten_is_listed_no_more(nacre: Nacre, vault: Pat
 
 
 @pytest.mark.usefixtures("mill")
-def test_a_page_of_a_persons_own_stays_as_it_is(nacre: Nacre, vault: Path) -> None:
+def test_users_own_page_is_not_changed(nacre: Nacre, vault: Path) -> None:
     page = vault / "projects/mill/MEMORY.md"
     page.write_text("# My mill\n\nSee the plan.\n")
     nacre("store", "The mill has a loft.", "--project", "mill")
@@ -103,7 +103,7 @@ def test_a_page_of_a_persons_own_stays_as_it_is(nacre: Nacre, vault: Path) -> No
 
 
 @pytest.mark.usefixtures("mill")
-def test_a_listing_that_the_owner_added_to_git_is_committed(nacre: Nacre, vault: Path) -> None:
+def test_listing_added_to_git_by_the_owner_is_committed(nacre: Nacre, vault: Path) -> None:
     git(vault, "add", "--force", "MEMORY.md")
     git(vault, "commit", "--quiet", "--message", "The listing, for the forge")
     nacre("store", "The harbour is dredged in May.")
@@ -111,7 +111,7 @@ def test_a_listing_that_the_owner_added_to_git_is_committed(nacre: Nacre, vault:
     assert "harbour" in git(vault, "show", "HEAD:MEMORY.md")
 
 
-def test_without_git_a_commit_writes_the_listing_alone(nacre: Nacre, vault: Path) -> None:
+def test_commit_without_git_only_writes_the_listing(nacre: Nacre, vault: Path) -> None:
     nacre("config", "set", "git.enabled", "false")
     nacre("store", "The harbour is dredged in May.")
     assert not (vault / "MEMORY.md").exists()
@@ -119,9 +119,7 @@ def test_without_git_a_commit_writes_the_listing_alone(nacre: Nacre, vault: Path
     assert "harbour" in (vault / "MEMORY.md").read_text()
 
 
-def test_of_many_memories_the_newest_are_listed_and_the_others_counted(
-    nacre: Nacre, vault: Path
-) -> None:
+def test_listing_shows_newest_memories_and_counts_the_rest(nacre: Nacre, vault: Path) -> None:
     (vault / "global/fact").mkdir(parents=True)
     for number in range(MOST_A_KIND + 7):
         (vault / f"global/fact/buoy-{number}.md").write_text(
@@ -133,7 +131,7 @@ def test_of_many_memories_the_newest_are_listed_and_the_others_counted(
     assert "- and 7 older ones in [fact/](global/fact/)" in page
 
 
-def test_two_machines_keep_in_step_where_one_has_its_listing_in_git(
+def test_sync_converges_if_only_one_machine_tracks_the_listing(
     nacre: Nacre, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     subprocess.run(

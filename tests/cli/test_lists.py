@@ -24,7 +24,7 @@ def many(user_home: Path, monkeypatch: pytest.MonkeyPatch, nacre: Nacre) -> list
     return [memory["id"] for memory in nacre("list", "--limit", "1000", "--json").json["memories"]]
 
 
-def test_a_list_stops_at_its_limit_unless_all_is_asked_for(nacre: Nacre, many: list[str]) -> None:
+def test_list_stops_at_its_limit_unless_all_is_given(nacre: Nacre, many: list[str]) -> None:
     assert len(many) == MANY
     assert len(nacre("list", "--json").json["memories"]) == 20
     whole = nacre("list", "--all", "--json").json
@@ -37,7 +37,7 @@ def test_a_list_stops_at_its_limit_unless_all_is_asked_for(nacre: Nacre, many: l
     assert nacre("list", "--all").out.count("\n") >= MANY
 
 
-def test_a_list_of_words_holds_each_of_them_in_any_case(nacre: Nacre) -> None:
+def test_list_words_must_all_match_case_insensitively(nacre: Nacre) -> None:
     nacre("store", "The Lamp burns red 100%", "--tag", "Harbour")
     nacre("store", "The lamp of the pier burns green")
 
@@ -51,9 +51,7 @@ def test_a_list_of_words_holds_each_of_them_in_any_case(nacre: Nacre) -> None:
     assert listed("lamp", "--tag", "harbour") == 1
 
 
-def test_a_list_is_narrowed_to_what_was_said_with_a_tool(
-    nacre: Nacre, learned: dict[str, Any]
-) -> None:
+def test_list_is_filtered_by_tool(nacre: Nacre, learned: dict[str, Any]) -> None:
     nacre("store", "The lamp burns red")
     assert nacre("list", "--platform", "claude-code", "--json").json["total"] == len(
         learned["memories"]

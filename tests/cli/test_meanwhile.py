@@ -162,7 +162,7 @@ def test_concurrent_change_is_checked_before_applying_a_judgement(
     assert asked_again is (change == "edit")  # it waits anew, and is asked about as it is now
 
 
-def test_a_judge_that_is_killed_leaves_the_queue_to_the_next_one(
+def test_killed_judge_leaves_the_queue_for_the_next_run(
     nacre: Nacre, user_home: Path, start: Start
 ) -> None:
     thinking = Provider(judge, "The others:")
@@ -190,7 +190,7 @@ def stored_both(nacre: Nacre, user_home: Path, provider: FakeProvider) -> str:
     return str(old)
 
 
-def test_a_judge_that_is_interrupted_ends_at_once_and_leaves_the_queue(
+def test_interrupted_judge_stops_promptly_and_leaves_the_queue(
     nacre: Nacre, user_home: Path, start: Start
 ) -> None:
     thinking = Provider(judge, "The others:")

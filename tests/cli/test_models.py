@@ -24,7 +24,7 @@ def configure(user_home: Path, text: str) -> None:
     (folder / "config.toml").write_text(text, encoding="utf-8")
 
 
-def test_without_a_model_it_says_how_to_set_one(nacre: Nacre) -> None:
+def test_missing_model_names_the_setup_command(nacre: Nacre) -> None:
     assert "nacre writer setup" in nacre("writer", "models").out
     assert nacre("writer", "models", "--json").json["models"] == []
     assert (
@@ -86,9 +86,7 @@ def test_model_without_price_does_not_run_in_the_background(nacre: Nacre, user_h
         assert "the price of" not in nacre("writer", "setup", "--daily-budget", "3").err
 
 
-def test_a_model_that_answers_is_told_with_its_time_tokens_and_cost(
-    nacre: Nacre, user_home: Path
-) -> None:
+def test_answering_model_is_shown_with_time_tokens_and_cost(nacre: Nacre, user_home: Path) -> None:
     with FakeProvider([METAL], repeats=True) as provider:
         price = '[models.capabilities."fake:m"]\nprice = {input = 1000000, output = 2000000}\n'
         configure(user_home, provider.config() + price)
@@ -107,7 +105,7 @@ def test_a_model_that_answers_is_told_with_its_time_tokens_and_cost(
         (Reply("It is mercury."), 1, "not of the shape"),
     ],
 )
-def test_a_model_that_does_not_is_one_line_and_an_exit_code(
+def test_failing_model_is_a_single_line_and_an_exit_code(
     nacre: Nacre, user_home: Path, reply: Reply, code: int, told: str
 ) -> None:
     with FakeProvider([reply], repeats=True) as provider:
@@ -118,9 +116,7 @@ def test_a_model_that_does_not_is_one_line_and_an_exit_code(
     assert error["hint"]
 
 
-def test_an_unknown_model_is_one_line_without_the_codes_of_the_provider(
-    nacre: Nacre, user_home: Path
-) -> None:
+def test_unknown_model_error_omits_provider_codes(nacre: Nacre, user_home: Path) -> None:
     reply = Reply(status=404, message="The model m does not exist", code="model_not_found")
     with FakeProvider([reply], repeats=True) as provider:
         configure(user_home, provider.config())
@@ -129,7 +125,7 @@ def test_an_unknown_model_is_one_line_without_the_codes_of_the_provider(
     assert "nacre writer setup" in error["hint"]
 
 
-def test_a_wrong_key_is_told_with_the_command_that_sets_another(
+def test_wrong_key_error_names_the_command_to_replace_it(
     nacre: Nacre, user_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with FakeProvider([Reply(status=401)], repeats=True) as provider:
@@ -148,7 +144,7 @@ def test_a_wrong_key_is_told_with_the_command_that_sets_another(
 
 
 @pytest.mark.skipif(os.name != "posix", reason="Ctrl-C is a signal")
-def test_ctrl_c_ends_a_call_that_hangs_at_once(user_home: Path, processes: Processes) -> None:
+def test_ctrl_c_cancels_a_hanging_call_promptly(user_home: Path, processes: Processes) -> None:
     with FakeProvider([Reply(fault="hang")]) as provider:
         configure(user_home, provider.config())
         started = processes.start(

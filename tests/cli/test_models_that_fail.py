@@ -65,7 +65,7 @@ def stored(nacre: Nacre) -> list[str]:
     FAILURES,
     ids=["wrong key", "revoked", "no credit", "unknown", "html", "no schema", "half", "hangs"],
 )
-def test_failing_model_prints_one_line_and_rules_continue(
+def test_failing_model_prints_a_single_line_and_rules_continue(
     nacre: Nacre,
     user_home: Path,
     transcript: Path,
@@ -94,7 +94,7 @@ def test_failing_model_prints_one_line_and_rules_continue(
     assert stored(nacre) == sorted(SAID), "nothing is doubled"
 
 
-def test_a_session_longer_than_any_window_is_read_in_parts(
+def test_session_longer_than_any_window_is_read_in_parts(
     nacre: Nacre, user_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BOAT_KEY", KEY)

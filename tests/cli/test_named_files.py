@@ -31,7 +31,7 @@ def write(nacre: Nacre, writer: str, path: Path) -> Any:
 
 
 @pytest.mark.parametrize("writer", WRITERS)
-def test_a_pipe_a_link_and_the_home_are_not_written_to(
+def test_pipes_links_and_home_files_are_not_overwritten(
     nacre: Nacre, kept: Path, tmp_path: Path, writer: str
 ) -> None:
     os.mkfifo(tmp_path / "pipe")
@@ -79,7 +79,7 @@ def test_a_database_elsewhere_is_not_replaced(
     assert nacre("list", "--json").json
 
 
-def test_a_regular_file_is_replaced_when_it_is_allowed(
+def test_existing_regular_file_is_replaced_if_allowed(
     nacre: Nacre, kept: Path, tmp_path: Path
 ) -> None:
     for name, writer in (
@@ -95,7 +95,7 @@ def test_a_regular_file_is_replaced_when_it_is_allowed(
         assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_backup_is_not_restored_into_the_home_nor_over_a_file(
+def test_backup_is_not_restored_into_the_home_or_over_files(
     nacre: Nacre, kept: Path, tmp_path: Path
 ) -> None:
     out, pipe = tmp_path / "b.zip", tmp_path / "pipe"

@@ -70,9 +70,7 @@ def linked(nacre: Nacre, reference: str) -> set[tuple[str, str]]:
     return {("out" if link["is_outgoing"] else "in", link["subject"]) for link in links}
 
 
-def test_notes_in_memory_folders_are_memories_and_all_else_is_left_alone(
-    nacre: Nacre, vault: Path
-) -> None:
+def test_only_notes_in_memory_folders_become_memories(nacre: Nacre, vault: Path) -> None:
     others = [
         path
         for path in vault.rglob("*")
@@ -106,9 +104,7 @@ def test_history_excludes_workspace_files_and_includes_attachments(
     }
 
 
-def test_properties_aliases_and_words_of_a_note_stay_as_they_were_written(
-    nacre: Nacre, vault: Path
-) -> None:
+def test_note_properties_aliases_and_text_are_preserved(nacre: Nacre, vault: Path) -> None:
     note = nacre("show", "Invoice numbers", "--no-update", "--json").json
     assert note["memory"]["tags"] == ["billing", "billing/invoices"]
     assert note["memory"]["extra"] == {"aliases": ["Bill numbers"], "cssclasses": ["wide"]}
@@ -127,9 +123,7 @@ def test_links_between_notes_and_memories_work_in_both_directions(
     assert ("in", "Credit notes") in linked(nacre, "Invoice numbers")
 
 
-def test_what_the_property_editor_rewrites_in_its_own_style_means_the_same(
-    nacre: Nacre, vault: Path
-) -> None:
+def test_property_editor_rewrites_preserve_the_meaning(nacre: Nacre, vault: Path) -> None:
     note = nacre("show", "Invoice numbers", "--no-update", "--json").json
     (file,) = (vault / "global/fact").glob("database*.md")
     text = file.read_text().replace(
@@ -164,7 +158,7 @@ def test_renamed_note_keeps_its_memory_and_links(nacre: Nacre, vault: Path, link
     assert len(after["memory"]["extra"]["aliases"]) == (1 if links == "changed with it" else 2)
 
 
-def test_a_note_that_is_thrown_away_is_retired_and_can_come_back(nacre: Nacre, vault: Path) -> None:
+def test_note_moved_to_trash_is_retired_and_can_be_restored(nacre: Nacre, vault: Path) -> None:
     subjects(nacre)
     (vault / "global/fact/Invoice numbers.md").rename(vault / ".trash/Invoice numbers.md")
     assert "Invoice numbers" not in subjects(nacre)

@@ -103,7 +103,7 @@ def test_own_memory_is_disabled_read_once_and_restored_exactly(
 
 
 @pytest.mark.parametrize("host", HOSTS)
-def test_what_a_host_remembered_is_an_agents_word_and_is_not_trusted(
+def test_imported_host_memory_is_untrusted_and_attributed_to_the_agent(
     nacre: Nacre, own: Path, host: str
 ) -> None:
     isolate(nacre, host)
@@ -113,7 +113,7 @@ def test_what_a_host_remembered_is_an_agents_word_and_is_not_trusted(
 
 
 @pytest.mark.parametrize("host", HOSTS)
-def test_by_default_it_is_left_as_it_is(nacre: Nacre, own: Path, host: str) -> None:
+def test_own_memory_is_not_changed_by_default(nacre: Nacre, own: Path, host: str) -> None:
     done = nacre("init", "--host", host, "--yes", "--json").json
     assert (done["own_memories"], done["captured"]) == ([], [])
     assert nacre("list", "--json").json["total"] == 0
@@ -122,7 +122,7 @@ def test_by_default_it_is_left_as_it_is(nacre: Nacre, own: Path, host: str) -> N
 
 
 @pytest.mark.parametrize("host", HOSTS)
-def test_a_dry_run_shows_it_and_changes_nothing(nacre: Nacre, own: Path, host: str) -> None:
+def test_isolation_dry_run_changes_nothing(nacre: Nacre, own: Path, host: str) -> None:
     before = tree(own)
     options = ("init", "--host", host, "--own-memory", "isolate", "--dry-run")
     assert states(nacre(*options, "--json").json) == {host: "isolated"}
@@ -131,7 +131,7 @@ def test_a_dry_run_shows_it_and_changes_nothing(nacre: Nacre, own: Path, host: s
 
 
 @pytest.mark.parametrize("host", HOSTS)
-def test_it_can_be_given_back_while_nacre_stays(nacre: Nacre, own: Path, host: str) -> None:
+def test_own_memory_can_be_restored_while_nacre_remains(nacre: Nacre, own: Path, host: str) -> None:
     nacre("init", "--host", host, "--yes")
     wired = tree(own)
     isolate(nacre, host)
@@ -141,7 +141,7 @@ def test_it_can_be_given_back_while_nacre_stays(nacre: Nacre, own: Path, host: s
     assert content == {name: file for name, file in wired.items() if ".bak" not in name}
 
 
-def test_later_runs_leave_it_off_unless_they_say_otherwise(nacre: Nacre, own: Path) -> None:
+def test_later_runs_keep_own_memory_disabled_by_default(nacre: Nacre, own: Path) -> None:
     isolate(nacre, "claude-code")
     assert states(nacre("init", "--host", "claude-code", "--yes", "--json").json) == {
         "claude-code": "isolated"
@@ -151,7 +151,7 @@ def test_later_runs_leave_it_off_unless_they_say_otherwise(nacre: Nacre, own: Pa
 
 
 @pytest.mark.parametrize("value", [True, False])
-def test_what_the_owner_had_set_himself_is_set_again(nacre: Nacre, own: Path, value: bool) -> None:
+def test_owner_setting_is_restored_on_uninstall(nacre: Nacre, own: Path, value: bool) -> None:
     set_auto_memory(own, value)
     isolate(nacre, "claude-code")
     assert setting_of(own, "claude-code") is False
@@ -185,7 +185,7 @@ def test_reenabled_own_memory_is_respected_with_a_hint(nacre: Nacre, own: Path) 
     assert setting_of(own, "claude-code") is True
 
 
-def test_what_is_turned_on_again_stays_on_when_nacre_goes(nacre: Nacre, own: Path) -> None:
+def test_reenabled_own_memory_stays_enabled_after_uninstall(nacre: Nacre, own: Path) -> None:
     isolate(nacre, "claude-code")
     set_auto_memory(own, "always")
     nacre("init", "--uninstall", "--yes")
@@ -207,7 +207,7 @@ def test_memory_written_by_the_agent_is_imported_at_session_end(nacre: Nacre, ow
     assert nacre("list", "--json").json["total"] == 3
 
 
-def test_nothing_is_read_of_it_while_it_is_the_hosts(nacre: Nacre, own: Path) -> None:
+def test_host_memory_is_not_read_after_reenabling(nacre: Nacre, own: Path) -> None:
     isolate(nacre, "claude-code")
     nacre("init", "--host", "claude-code", "--own-memory", "keep", "--yes")
     (own / MEMORY / "mast.md").write_text("The mast of the dinghy is stepped through the deck.\n")
@@ -215,9 +215,7 @@ def test_nothing_is_read_of_it_while_it_is_the_hosts(nacre: Nacre, own: Path) ->
     assert nacre("list", "--json").json["total"] == HELD["claude-code"]
 
 
-def test_what_the_owner_vouched_for_takes_no_words_that_an_agent_wrote(
-    nacre: Nacre, own: Path
-) -> None:
+def test_endorsed_memory_ignores_later_agent_edits(nacre: Nacre, own: Path) -> None:
     isolate(nacre, "claude-code")
     nacre("data", "import", str(own / MEMORY), "--trust", "--yes")
     (own / MEMORY / "keel.md").write_text(
@@ -232,7 +230,7 @@ def test_what_the_owner_vouched_for_takes_no_words_that_an_agent_wrote(
 
 
 @pytest.mark.parametrize("isolates", [False, True])
-def test_agents_are_told_what_their_host_does_not_tell_them_any_more(
+def test_context_includes_isolated_host_memory(
     nacre: Nacre, own: Path, project: Path, isolates: bool
 ) -> None:
     said = "Sails are dried on the loft, never in the sun."
@@ -247,7 +245,7 @@ def test_agents_are_told_what_their_host_does_not_tell_them_any_more(
     assert (said in told) is isolates
 
 
-def test_of_a_host_that_has_none_it_is_told_so(nacre: Nacre, own: Path, project: Path) -> None:
+def test_host_without_own_memory_is_reported(nacre: Nacre, own: Path, project: Path) -> None:
     told = nacre("init", "--host", "cursor", "--own-memory", "isolate", "--yes").err
     assert "Cursor has no memory of its own that can be turned off" in told
     more = nacre(
@@ -275,7 +273,7 @@ def test_interrupted_change_is_restored_completely(nacre: Nacre, own: Path) -> N
     assert (own / ".claude/settings.json").read_text() == SETTINGS
 
 
-def test_settings_that_cannot_be_changed_are_told_and_mended_settings_are_changed(
+def test_unchangeable_settings_are_reported_and_changed_after_repair(
     nacre: Nacre, own: Path
 ) -> None:
     path = own / ".openclaw/openclaw.json"
@@ -291,7 +289,7 @@ def test_settings_that_cannot_be_changed_are_told_and_mended_settings_are_change
     assert "startupContext" in path.read_text()
 
 
-def test_memory_folders_that_are_links_are_not_followed(nacre: Nacre, own: Path) -> None:
+def test_linked_memory_folders_are_not_followed(nacre: Nacre, own: Path) -> None:
     (own / "elsewhere").mkdir()
     (own / "elsewhere/note.md").write_text("- The safe of the harbour master opens with a nine.\n")
     (own / ".claude/projects/-code-other").mkdir()

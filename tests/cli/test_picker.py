@@ -34,14 +34,14 @@ def picker(processes: Processes, nacre: Nacre) -> Iterator[Callable[..., Termina
         one.close()
 
 
-def test_the_newest_are_shown_until_somebody_types(picker: Callable[..., Terminal]) -> None:
+def test_picker_shows_newest_memories_before_typing(picker: Callable[..., Terminal]) -> None:
     terminal = picker()
     shown = terminal.shown.decode()
     assert 0 < shown.index("Lanterns hang") < shown.index("The ferry")
     assert terminal.press("\x1b").end() == 0
 
 
-def test_what_is_typed_finds_memories_by_the_beginnings_of_words_too(
+def test_typed_text_matches_word_prefixes(
     picker: Callable[..., Terminal],
 ) -> None:
     terminal = picker()
@@ -52,7 +52,7 @@ def test_what_is_typed_finds_memories_by_the_beginnings_of_words_too(
     assert terminal.press("\x1b").end() == 0
 
 
-def test_what_is_pasted_is_typed_on_one_line(picker: Callable[..., Terminal]) -> None:
+def test_pasted_text_is_entered_on_a_single_line(picker: Callable[..., Terminal]) -> None:
     terminal = picker()
     found = terminal.press("\x1b[200~ferry\r\nisland\x1b[201~").until("Esc quit")
     assert "Recall: ferry island" in found
@@ -60,7 +60,7 @@ def test_what_is_pasted_is_typed_on_one_line(picker: Callable[..., Terminal]) ->
     assert terminal.press("\x1b").end() == 0
 
 
-def test_words_that_nothing_holds_find_nothing(picker: Callable[..., Terminal]) -> None:
+def test_unmatched_words_find_nothing(picker: Callable[..., Terminal]) -> None:
     terminal = picker()
     terminal.press("zzyzx").until("No memory contains these words")
     terminal.press("\r").until("Esc quit")
@@ -68,14 +68,14 @@ def test_words_that_nothing_holds_find_nothing(picker: Callable[..., Terminal]) 
     assert terminal.press("\x1b").end() == 0
 
 
-def test_a_filter_holds_in_the_picker(picker: Callable[..., Terminal]) -> None:
+def test_filter_applies_in_the_picker(picker: Callable[..., Terminal]) -> None:
     terminal = picker("--project", "quay")
     assert "ferry" not in terminal.shown.decode()
     assert terminal.press("ferry").until("Esc quit").count("island") == 0
     assert terminal.press("\x1b").end() == 0
 
 
-def test_enter_shows_one_whole_and_keys_lead_to_the_next(
+def test_enter_shows_a_full_memory_and_keys_navigate(
     picker: Callable[..., Terminal], nacre: Nacre
 ) -> None:
     terminal = picker()
@@ -95,7 +95,7 @@ def test_enter_shows_one_whole_and_keys_lead_to_the_next(
     )
 
 
-def test_one_is_opened_in_the_editor_and_shown_as_it_is_then(
+def test_memory_is_opened_in_the_editor_and_reloaded(
     picker: Callable[..., Terminal], nacre: Nacre, tmp_path: Path
 ) -> None:
     script = tmp_path / "editor.py"
@@ -110,7 +110,7 @@ def test_one_is_opened_in_the_editor_and_shown_as_it_is_then(
     assert "at midnight" in nacre("list", "--json").out
 
 
-def test_one_is_copied_by_the_terminal(picker: Callable[..., Terminal]) -> None:
+def test_memory_is_copied_by_the_terminal(picker: Callable[..., Terminal]) -> None:
     terminal = picker()
     terminal.press("\r").until("o open")
     terminal.press("c").until("Copied")
@@ -129,14 +129,14 @@ def test_wide_characters_and_narrow_windows_fit(
     assert terminal.press("\x1b").end() == 0
 
 
-def test_the_terminal_is_as_it_was(picker: Callable[..., Terminal]) -> None:
+def test_terminal_state_is_restored(picker: Callable[..., Terminal]) -> None:
     terminal = picker()
     assert terminal.after != terminal.before
     assert terminal.press("\x03").end() == 130
     assert terminal.after == terminal.before
 
 
-def test_elsewhere_a_question_is_wanted_as_ever(nacre: Nacre, terminal: Nacre) -> None:
+def test_recall_without_terminal_requires_a_question(nacre: Nacre, terminal: Nacre) -> None:
     assert "the question is empty" in nacre("recall", code=2).err
     assert nacre("recall", "--json", code=2).error["code"] == "query_invalid"
     assert terminal("recall", "--json").error["code"] == "query_invalid"

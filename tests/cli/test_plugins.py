@@ -36,14 +36,14 @@ def run_without_plugins(*arguments: str, stdin: str = "") -> subprocess.Complete
     )
 
 
-def test_the_core_works_without_plugins(nacre: Nacre) -> None:
+def test_core_works_without_plugins(nacre: Nacre) -> None:
     assert "gateway" not in run_without_plugins("--help").stdout
     nacre("store", "The ferry leaves from pier seven.")
     found = run_without_plugins("recall", "where does the ferry leave?", "--json")
     assert "pier seven" in str(json.loads(found.stdout)["hits"])
 
 
-def test_a_command_of_a_missing_plugin_names_its_extra() -> None:
+def test_command_of_a_missing_plugin_names_its_extra() -> None:
     for name, *command in (
         ("gateway", "gateway", "run"),
         ("code", "graph", "callers", "pay"),
@@ -57,7 +57,7 @@ def test_a_command_of_a_missing_plugin_names_its_extra() -> None:
         assert hint in refused.stderr
 
 
-def test_a_tool_of_a_missing_plugin_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tool_of_a_missing_plugin_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NACRE_DAEMON_ENABLED", "false")
     about = {"protocolVersion": "2025-06-18", "capabilities": {}}
     client = {"clientInfo": {"name": "test", "version": "1"}}
@@ -77,7 +77,7 @@ def test_a_tool_of_a_missing_plugin_names_its_extra(monkeypatch: pytest.MonkeyPa
     assert answered.count("pip install 'nacre-memory[code]'") == 2
 
 
-def test_ingest_names_the_extra_that_reads_the_transcripts(user_home: Path) -> None:
+def test_ingest_names_the_extra_for_unread_transcripts(user_home: Path) -> None:
     history = user_home / ".aider.chat.history.md"
     history.write_text("# aider chat started at 2026-11-18 09:00:00\n\n#### Hi  \n\nHello.\n")
     found = run_without_plugins("ingest")
@@ -87,7 +87,7 @@ def test_ingest_names_the_extra_that_reads_the_transcripts(user_home: Path) -> N
     assert json.loads(named.stdout)["files"] == 0
 
 
-def test_an_importer_of_a_missing_plugin_names_its_extra(tmp_path: Path) -> None:
+def test_importer_of_a_missing_plugin_names_its_extra(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text("# A note\n", encoding="utf-8")
     refused = run_without_plugins("data", "import", str(tmp_path), "--from", "mem0")
     assert refused.returncode != 0
@@ -97,7 +97,7 @@ def test_an_importer_of_a_missing_plugin_names_its_extra(tmp_path: Path) -> None
     assert "no known format" in unknown.stderr
 
 
-def test_the_doctor_reports_channels_without_the_plugin(user_home: Path) -> None:
+def test_doctor_reports_channels_without_the_plugin(user_home: Path) -> None:
     (user_home / ".nacre").mkdir(mode=0o700)
     (user_home / ".nacre" / "config.toml").write_text(
         '[gateway.channels.telegram]\ntoken = "env:TOKEN"\n', encoding="utf-8"
@@ -107,16 +107,14 @@ def test_the_doctor_reports_channels_without_the_plugin(user_home: Path) -> None
     assert check["hint"] == "pip install 'nacre-memory[gateway]'"
 
 
-def test_a_memory_on_a_server_needs_its_plugin(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_on_a_server_needs_its_plugin(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NACRE_DB", "postgresql://ada@127.0.0.1:1/nacre")
     refused = run_without_plugins("list")
     assert "a memory at postgresql:// needs nacre-server" in refused.stderr
     assert "pip install 'nacre-memory[server]'" in refused.stderr
 
 
-def test_the_plugin_of_the_documentation_works(
-    nacre: Nacre, process: Nacre, tmp_path: Path
-) -> None:
+def test_documented_plugin_example_works(nacre: Nacre, process: Nacre, tmp_path: Path) -> None:
     section = PAGE.read_text(encoding="utf-8").partition("## Plugin\n")[2]
     code, registration = re.findall(r"```(?:python|toml)\n(.*?)```", section, re.DOTALL)[:2]
     facts = tmp_path / "nacre_tides-1.0.dist-info"
@@ -147,7 +145,7 @@ main()
 """
 
 
-def test_a_broken_plugin_stops_only_its_own_command() -> None:
+def test_broken_plugin_stops_only_its_own_command() -> None:
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-c", BROKEN, *arguments], capture_output=True, text=True, check=False
@@ -162,7 +160,7 @@ def test_a_broken_plugin_stops_only_its_own_command() -> None:
     assert "tides" in check["detail"]
 
 
-def test_the_python_api_loads_no_plugin() -> None:
+def test_python_api_loads_no_plugin() -> None:
     program = "import sys, nacre.api; print('nacre_gateway' in sys.modules)"
     found = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
@@ -171,7 +169,7 @@ def test_the_python_api_loads_no_plugin() -> None:
 
 
 @pytest.mark.parametrize("name", ["code", "extras", "gateway", "server"])
-def test_a_plugin_has_the_version_of_nacre_and_requires_it(name: str) -> None:
+def test_plugin_version_matches_and_requires_nacre(name: str) -> None:
     facts = tomllib.loads(
         (SOURCE.parent / f"plugins/nacre-{name}/pyproject.toml").read_text(encoding="utf-8")
     )["project"]

@@ -92,7 +92,7 @@ def append(path: Path, text: str) -> None:
     path.write_text(path.read_text() + text)
 
 
-def test_projects_are_listed_with_what_they_hold_the_last_one_first(
+def test_projects_are_listed_with_counts_newest_first(
     nacre: Nacre, visit: Visit, tmp_path: Path
 ) -> None:
     visit(repository(tmp_path / "mill"))
@@ -105,7 +105,7 @@ def test_projects_are_listed_with_what_they_hold_the_last_one_first(
     assert told.index("shop") < told.index("mill")
 
 
-def test_a_home_without_projects_says_where_they_come_from(nacre: Nacre) -> None:
+def test_home_without_projects_explains_project_creation(nacre: Nacre) -> None:
     assert "each is created by its first session or memory" in nacre("project", "list").out
 
 
@@ -138,7 +138,7 @@ def test_project_shows_its_page_folders_and_latest_memories(
         assert words in told
 
 
-def test_a_renamed_project_keeps_its_memories_sessions_and_its_former_name(
+def test_renamed_project_keeps_memories_sessions_and_former_name(
     nacre: Nacre, visit: Visit, tmp_path: Path
 ) -> None:
     folder = repository(tmp_path / "mill")
@@ -163,7 +163,7 @@ def test_a_renamed_project_keeps_its_memories_sessions_and_its_former_name(
     assert before.keys().isdisjoint(files())
 
 
-def test_rename_is_undone_exactly_with_sessions_since(
+def test_rename_is_undone_exactly_including_newer_sessions(
     nacre: Nacre, visit: Visit, tmp_path: Path
 ) -> None:
     folder = repository(tmp_path / "mill")
@@ -187,7 +187,7 @@ def test_rename_is_undone_exactly_with_sessions_since(
         ("!!!", 2, "cannot be used as a folder name"),
     ],
 )
-def test_a_name_that_is_taken_or_none_is_refused(
+def test_taken_or_invalid_project_name_is_refused(
     nacre: Nacre, name: str, code: int, words: str
 ) -> None:
     nacre("store", "Rye comes on Mondays", "--project", "mill")
@@ -199,7 +199,7 @@ def test_a_name_that_is_taken_or_none_is_refused(
 
 
 @pytest.mark.embedding
-def test_a_project_that_moves_has_its_vectors_at_once(nacre: Nacre) -> None:
+def test_vectors_follow_a_moved_project_immediately(nacre: Nacre) -> None:
     nacre("store", "Rye comes on Mondays", "--project", "mill")
     nacre("store", "Flour leaves on Fridays", "--project", "bakery")
     nacre("project", "rename", "mill", "old-mill")
@@ -208,7 +208,7 @@ def test_a_project_that_moves_has_its_vectors_at_once(nacre: Nacre) -> None:
     assert nacre("writer", "embedding", "--json").json["in_use"]["waiting"] == 0
 
 
-def test_a_name_goes_back_and_forth(nacre: Nacre, visit: Visit, tmp_path: Path) -> None:
+def test_project_name_can_be_changed_back(nacre: Nacre, visit: Visit, tmp_path: Path) -> None:
     folder = repository(tmp_path / "mill")
     visit(folder)
     nacre("project", "rename", "mill", "stones")
@@ -219,7 +219,7 @@ def test_a_name_goes_back_and_forth(nacre: Nacre, visit: Visit, tmp_path: Path) 
     assert visit(folder) == "mill"
 
 
-def test_a_new_folder_of_a_former_name_is_another_project(
+def test_new_folder_with_a_former_name_is_another_project(
     nacre: Nacre, visit: Visit, tmp_path: Path
 ) -> None:
     visit(repository(tmp_path / "a" / "mill"))
@@ -228,9 +228,7 @@ def test_a_new_folder_of_a_former_name_is_another_project(
     assert sessions(nacre) == ["mill-2", "stones"]
 
 
-def test_a_merge_says_first_what_it_would_do_and_does_nothing(
-    nacre: Nacre, visit: Visit, tmp_path: Path
-) -> None:
+def test_merge_preview_changes_nothing(nacre: Nacre, visit: Visit, tmp_path: Path) -> None:
     old = repository(tmp_path / "mill-old")
     visit(old)
     nacre("store", "Rye comes on Mondays", "--project", "mill-old")
@@ -251,9 +249,7 @@ def test_a_merge_says_first_what_it_would_do_and_does_nothing(
     assert files() == before
 
 
-def test_a_merged_project_leads_to_the_one_that_stays(
-    nacre: Nacre, visit: Visit, tmp_path: Path
-) -> None:
+def test_merged_project_redirects_to_the_target(nacre: Nacre, visit: Visit, tmp_path: Path) -> None:
     old, new = (
         repository(tmp_path / "mill-old"),
         repository(tmp_path / "mill", "git@host.example:acme/mill.git"),
@@ -282,7 +278,7 @@ def test_a_merged_project_leads_to_the_one_that_stays(
     assert (visit(old), ids(nacre, "--project", "mill", "--strict")) == ("mill", known)
 
 
-def test_a_merge_is_undone_to_the_byte(nacre: Nacre, visit: Visit, tmp_path: Path) -> None:
+def test_merge_is_undone_byte_for_byte(nacre: Nacre, visit: Visit, tmp_path: Path) -> None:
     old, new = repository(tmp_path / "mill-old"), repository(tmp_path / "mill")
     visit(old)
     visit(new)
@@ -344,7 +340,7 @@ def test_merge_with_a_secret_or_itself_is_refused(nacre: Nacre) -> None:
     assert files() == before
 
 
-def test_what_was_forgotten_by_a_projects_name_keeps_both_from_a_merge(
+def test_project_with_forgotten_statements_cannot_be_merged_or_renamed(
     nacre: Nacre, visit: Visit, tmp_path: Path
 ) -> None:
     visit(repository(tmp_path / "mill-old"))
@@ -362,7 +358,7 @@ def test_what_was_forgotten_by_a_projects_name_keeps_both_from_a_merge(
     assert len(ids(nacre)) == 2
 
 
-def test_excluded_project_is_not_merged_into_a_visible_one(nacre: Nacre) -> None:
+def test_excluded_project_is_not_merged_into_a_visible_project(nacre: Nacre) -> None:
     nacre("store", "Rye comes on Mondays", "--project", "diary")
     nacre("store", "Stones are dressed in May", "--project", "mill")
     nacre("config", "set", "writer.exclude_projects", '["diary"]')
@@ -397,7 +393,7 @@ def test_dependencies_are_searched_one_level_deep_unless_strict(
     assert found() == {"shop"}
 
 
-def test_a_session_is_told_what_its_project_depends_on(
+def test_context_includes_memories_of_project_dependencies(
     nacre: Nacre, visit: Visit, tmp_path: Path
 ) -> None:
     folder = repository(tmp_path / "shop")
@@ -408,7 +404,7 @@ def test_a_session_is_told_what_its_project_depends_on(
     assert "Flour is ordered on Mondays" in nacre("context", "--folder", str(folder)).out
 
 
-def test_a_dependency_follows_the_project_to_its_other_names(nacre: Nacre) -> None:
+def test_dependency_follows_renames_and_merges(nacre: Nacre) -> None:
     for name, words in (("shop", "jars"), ("mill", "flour"), ("stones", "granite")):
         nacre("store", f"The price of {words} is set in March", "--project", name)
     nacre("project", "depend", "shop", "mill")
@@ -423,7 +419,7 @@ def test_a_dependency_follows_the_project_to_its_other_names(nacre: Nacre) -> No
     )
 
 
-def test_a_dependency_that_is_unknown_or_itself_is_refused(nacre: Nacre) -> None:
+def test_unknown_or_self_dependency_is_refused(nacre: Nacre) -> None:
     nacre("store", "The shop sells jars", "--project", "shop")
     assert "known projects: shop" in nacre("project", "depend", "shop", "mill", code=3).err
     assert "cannot depend on itself" in nacre("project", "depend", "shop", "shop", code=4).err
@@ -464,7 +460,7 @@ def test_handoffs_and_reviews_follow_a_rename_and_its_undo(
     assert {one["project"] for one in nacre("list", "--json").json["memories"]} == {"stones"}
 
 
-def test_label_mapped_to_a_former_name_goes_to_its_project(nacre: Nacre, user_home: Path) -> None:
+def test_label_of_a_former_project_name_follows_the_rename(nacre: Nacre, user_home: Path) -> None:
     nacre("store", "Rye comes on Mondays", "--project", "mill")
     nacre("config", "set", "projects.labels", '{"Team chat" = "mill"}')
     nacre("project", "rename", "mill", "stones")
@@ -474,7 +470,7 @@ def test_label_mapped_to_a_former_name_goes_to_its_project(nacre: Nacre, user_ho
     assert sessions(nacre) == ["stones"]
 
 
-def test_what_is_stored_under_a_former_name_lands_in_the_project(nacre: Nacre) -> None:
+def test_memory_stored_under_a_former_name_joins_the_project(nacre: Nacre) -> None:
     nacre("store", "Rye comes on Mondays", "--project", "mill")
     nacre("project", "rename", "mill", "stones")
     nacre("store", "Wheat comes on Fridays", "--project", "mill")
@@ -483,7 +479,7 @@ def test_what_is_stored_under_a_former_name_lands_in_the_project(nacre: Nacre) -
     assert {one["project"] for one in nacre("list", "--json").json["memories"]} == {"stones"}
 
 
-def test_two_homes_come_to_one_project_through_a_remote(
+def test_merged_project_reaches_another_home_through_a_remote(
     nacre: Nacre, visit: Visit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     remote = tmp_path / "memories.git"

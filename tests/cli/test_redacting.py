@@ -13,7 +13,7 @@ from tests.cli.conftest import SESSION, Nacre, said, write_transcript
 TOKEN = "gh" + "p_" + "a8Kd93jfQ2" * 4
 
 
-def test_redact_shows_a_text_as_it_would_be_stored(nacre: Nacre, tmp_path: Path) -> None:
+def test_redact_shows_a_text_as_stored(nacre: Nacre, tmp_path: Path) -> None:
     file = tmp_path / "notes.md"
     file.write_text(f"use {TOKEN}\nand <private>nothing else</private>\n", encoding="utf-8")
     shown = nacre("admin", "redact", str(file))
@@ -25,13 +25,13 @@ def test_redact_shows_a_text_as_it_would_be_stored(nacre: Nacre, tmp_path: Path)
     }
 
 
-def test_redact_reads_standard_input_and_says_when_there_is_nothing(nacre: Nacre) -> None:
+def test_redact_reads_stdin_and_reports_no_secrets(nacre: Nacre) -> None:
     shown = nacre("admin", "redact", "-", stdin="all is well\n")
     assert shown.out == "all is well\n"
     assert "No secrets" in shown.err
 
 
-def test_redact_takes_the_text_itself(nacre: Nacre) -> None:
+def test_redact_accepts_text_as_an_argument(nacre: Nacre) -> None:
     token = f"ghp_{'a1B2c3D4e5F6' * 3}"
     shown = nacre("admin", "redact", f"push with {token} please")
     assert token not in shown.out
@@ -48,7 +48,7 @@ def test_redact_lists_its_rules(nacre: Nacre) -> None:
     assert "private" in nacre("admin", "redact", "--rules").out
 
 
-def test_redact_lists_what_goes_besides_where_the_owner_wants_it(nacre: Nacre) -> None:
+def test_redact_lists_optional_rules(nacre: Nacre) -> None:
     assert nacre("admin", "redact", "--rules", "--json").json["rules"][-3:] == [
         "email",
         "home-path",
@@ -57,11 +57,11 @@ def test_redact_lists_what_goes_besides_where_the_owner_wants_it(nacre: Nacre) -
     assert "redaction.emails" in nacre("admin", "redact", "--rules").out
 
 
-def test_redact_wants_to_know_which_text(nacre: Nacre) -> None:
+def test_redact_requires_a_text(nacre: Nacre) -> None:
     nacre("admin", "redact", code=2)
 
 
-def test_the_owners_patterns_and_exceptions_hold(nacre: Nacre) -> None:
+def test_custom_patterns_and_exceptions_apply(nacre: Nacre) -> None:
     nacre("config", "set", "redaction.patterns", '["ACME-[0-9]{4}"]')
     nacre("config", "set", "redaction.allow", f'["{TOKEN}"]')
     assert (
@@ -80,7 +80,7 @@ def test_the_owners_patterns_and_exceptions_hold(nacre: Nacre) -> None:
         ("home_paths", "/srv/home/ana and /home/$USER/x", "/srv/home/ana and /home/$USER/x"),
     ],
 )
-def test_addresses_and_home_folders_stay_until_the_owner_wants_them_gone(
+def test_addresses_and_home_folders_are_redacted_only_if_enabled(
     nacre: Nacre, setting: str, text: str, kept: str
 ) -> None:
     assert nacre("admin", "redact", "-", stdin=text).out.strip() == text
@@ -89,7 +89,7 @@ def test_addresses_and_home_folders_stay_until_the_owner_wants_them_gone(
     assert nacre("admin", "redact", "-", stdin=kept).out.strip() == kept
 
 
-def test_scrub_takes_out_addresses_and_home_folders_that_were_stored_before(
+def test_scrub_removes_previously_stored_addresses_and_home_folders(
     nacre: Nacre, user_home: Path
 ) -> None:
     nacre("store", "Ask ana@example.org about /home/ana/pier", "--subject", "Pier")
@@ -104,9 +104,7 @@ def test_scrub_takes_out_addresses_and_home_folders_that_were_stored_before(
     assert nacre("admin", "scrub", "--json").json["total"] == 0
 
 
-def test_home_folders_are_gone_from_all_that_ingest_keeps_of_a_transcript(
-    nacre: Nacre, user_home: Path
-) -> None:
+def test_home_folders_are_redacted_in_ingested_transcripts(nacre: Nacre, user_home: Path) -> None:
     nacre("config", "set", "redaction.home_paths", "true")
     talk = [
         said(
@@ -131,7 +129,7 @@ def test_scrub_of_a_clean_home_finds_nothing(nacre: Nacre) -> None:
     assert nacre("admin", "scrub", "--json").json["total"] == 0
 
 
-def test_interrupted_rewriting_leaves_nothing_after_the_next_one(
+def test_interrupted_history_rewrite_is_cleaned_by_the_next_scrub(
     nacre: Nacre, user_home: Path
 ) -> None:
     vault = user_home / ".nacre/vault"
@@ -156,6 +154,6 @@ def test_interrupted_rewriting_leaves_nothing_after_the_next_one(
     assert not (user_home / ".nacre/.rewrite-1234").exists()
 
 
-def test_scrub_rewrites_history_only_when_told(nacre: Nacre) -> None:
+def test_scrub_rewrites_history_only_with_confirmation(nacre: Nacre) -> None:
     nacre("admin", "scrub", "--history", code=2)
     assert nacre("admin", "scrub", "--history", "--yes", "--json").json["commits"] == 0

@@ -19,9 +19,7 @@ def scale(nacre: Nacre) -> tuple[str, str]:
     return str(first), str(second)
 
 
-def test_questions_are_listed_with_how_to_answer_and_answered_by_their_id(
-    nacre: Nacre, scale: tuple[str, str]
-) -> None:
+def test_questions_are_listed_and_answered_by_id(nacre: Nacre, scale: tuple[str, str]) -> None:
     shown = nacre("review", "reflect").out
     assert f"1: {WANTS}" in shown
     assert f"2: {READS}" in shown
@@ -36,7 +34,7 @@ def test_questions_are_listed_with_how_to_answer_and_answered_by_their_id(
     assert "No questions" in nacre("review", "reflect").out
 
 
-def test_a_sentence_is_stored(nacre: Nacre, scale: tuple[str, str]) -> None:
+def test_reflection_sentence_is_stored(nacre: Nacre, scale: tuple[str, str]) -> None:
     said = "The port is an argument since there are two computers."
     answered = nacre("review", "reflect", "+".join(scale), said, "--json").json
     assert (answered["action"], answered["stored"]["content"]) == ("stored", said)
@@ -70,7 +68,7 @@ def test_reflection_question_can_be_postponed_or_dismissed_in_terminals(
     assert nacre("review", "reflect", "--json").json["total"] == 0
 
 
-def test_on_a_terminal_a_contradiction_is_settled_and_a_sentence_stored(
+def test_contradiction_is_settled_and_sentence_stored_in_terminals(
     nacre: Nacre, terminal: Nacre
 ) -> None:
     nacre("store", "Uploads may be 10 MB", "--project", "acme")
@@ -82,7 +80,7 @@ def test_on_a_terminal_a_contradiction_is_settled_and_a_sentence_stored(
     assert nacre("review", "--only", "conflict", "--json").json["items"] == []
 
 
-def test_an_agent_sees_the_questions_and_may_not_answer(
+def test_agent_sees_questions_and_cannot_answer(
     nacre: Nacre, scale: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CLAUDECODE", "1")

@@ -87,7 +87,7 @@ def noted(program: Path, what: str) -> str:
 
 
 @pytest.mark.usefixtures("sessions")
-def test_a_session_is_opened_by_its_own_tool_in_its_folder(
+def test_session_is_opened_by_its_own_tool_in_its_folder(
     terminal_process: Nacre, claude: Path, ledger: Path
 ) -> None:
     shown = terminal_process("resume", SESSION[:8])
@@ -99,7 +99,7 @@ def test_a_session_is_opened_by_its_own_tool_in_its_folder(
 
 
 @pytest.mark.usefixtures("sessions")
-def test_created_files_keep_the_modes_of_the_tool(terminal_process: Nacre, claude: Path) -> None:
+def test_resumed_tool_keeps_the_users_umask(terminal_process: Nacre, claude: Path) -> None:
     before = os.umask(0o027)
     try:
         terminal_process("resume", SESSION[:8])
@@ -124,14 +124,14 @@ def _resumed(nacre: Nacre, *words: str) -> str:
         (["boats"], OTHER),
     ],
 )
-def test_a_session_is_found_by_its_id_its_beginning_and_by_words(
+def test_session_is_found_by_id_prefix_or_words(
     nacre: Nacre, what: list[str], session: str
 ) -> None:
     assert nacre("resume", *what, "--json").json["command"] == ["claude", "--resume", session]
 
 
 @pytest.mark.usefixtures("sessions")
-def test_without_words_it_is_the_last_session_of_this_folder(
+def test_last_session_of_this_folder_is_the_default(
     nacre: Nacre, ledger: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(ledger)
@@ -145,7 +145,7 @@ def test_without_words_it_is_the_last_session_of_this_folder(
     )
 
 
-def test_words_that_several_sessions_have_mean_the_last_one_of_this_folder(
+def test_ambiguous_words_select_the_last_session_of_this_folder(
     nacre: Nacre, user_home: Path, ledger: Path, harbour: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     talk(
@@ -161,7 +161,7 @@ def test_words_that_several_sessions_have_mean_the_last_one_of_this_folder(
 
 
 @pytest.mark.usefixtures("sessions")
-def test_where_nobody_sits_the_command_is_only_printed(process: Nacre, claude: Path) -> None:
+def test_command_is_only_printed_without_a_terminal(process: Nacre, claude: Path) -> None:
     refused = process("resume", SESSION, code=2)
     assert "no terminal: pass --print" in refused.err
     assert process("resume", SESSION, "--print").out.endswith(f"claude --resume {SESSION}\n")
@@ -169,7 +169,7 @@ def test_where_nobody_sits_the_command_is_only_printed(process: Nacre, claude: P
 
 
 @pytest.mark.usefixtures("sessions")
-def test_a_tool_that_is_not_installed_is_named_with_the_command(
+def test_missing_tool_is_named_with_the_command(
     terminal_process: Nacre, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "empty").mkdir()
@@ -181,7 +181,7 @@ def test_a_tool_that_is_not_installed_is_named_with_the_command(
 
 
 @pytest.mark.usefixtures("sessions")
-def test_what_is_gone_is_told_with_what_can_be_done(
+def test_missing_transcript_or_folder_is_reported_with_a_remedy(
     nacre: Nacre, user_home: Path, ledger: Path, harbour: Path
 ) -> None:
     ledger.rmdir()
@@ -196,12 +196,12 @@ def test_what_is_gone_is_told_with_what_can_be_done(
 
 
 @pytest.mark.usefixtures("sessions")
-def test_what_nobody_spoke_of_is_not_found(nacre: Nacre) -> None:
+def test_unmatched_words_find_no_session(nacre: Nacre) -> None:
     refused = nacre("resume", "zebra", "crossing", "--json", code=3).error
     assert refused["message"] == "no session is called 'zebra crossing', and no session contains it"
 
 
-def test_a_sub_agents_session_leads_to_the_one_that_sent_it(
+def test_sub_agent_session_points_to_its_parent(
     nacre: Nacre, user_home: Path, ledger: Path
 ) -> None:
     main = talk(
@@ -226,7 +226,7 @@ def test_a_sub_agents_session_leads_to_the_one_that_sent_it(
 
 
 @pytest.mark.parametrize("tool", ["claude-code", "codex", "gemini-cli", "copilot-cli"])
-def test_each_tool_has_its_own_command(tool: str, nacre: Nacre, user_home: Path) -> None:
+def test_each_tool_has_its_own_resume_command(tool: str, nacre: Nacre, user_home: Path) -> None:
     put(user_home, tool)
     nacre("ingest", "--no-vectors")
     (listed,) = nacre("sessions", "list", "--json").json["lines"]
@@ -240,7 +240,7 @@ def test_each_tool_has_its_own_command(tool: str, nacre: Nacre, user_home: Path)
 
 
 @pytest.mark.parametrize("tool", ["continue", "cline", "cursor-transcripts"])
-def test_tool_without_session_support_explains_alternatives(
+def test_tool_without_resume_support_explains_alternatives(
     tool: str, nacre: Nacre, user_home: Path
 ) -> None:
     put(user_home, tool)
@@ -255,7 +255,7 @@ def test_tool_without_session_support_explains_alternatives(
     )
 
 
-def test_a_transcript_from_elsewhere_is_nothing_that_its_tool_finds(
+def test_transcript_from_another_place_cannot_be_resumed(
     nacre: Nacre, tmp_path: Path, ledger: Path
 ) -> None:
     copy = write_transcript(
@@ -271,7 +271,7 @@ def test_a_transcript_from_elsewhere_is_nothing_that_its_tool_finds(
 
 
 @pytest.mark.parametrize("name", ["--dangerously-skip-permissions", "-p", "$(touch x)", "../../x"])
-def test_an_id_that_may_be_an_option_is_handed_to_no_program(
+def test_option_like_session_id_is_not_passed_to_a_program(
     name: str, nacre: Nacre, user_home: Path, ledger: Path
 ) -> None:
     talk(user_home, ledger, SESSION, "2026-11-17", "Round the amounts of the ledger", "Done.")
@@ -284,9 +284,7 @@ def test_an_id_that_may_be_an_option_is_handed_to_no_program(
     assert refused["code"] == "unavailable"
 
 
-def test_what_nacre_itself_asked_a_model_is_never_gone_on_with(
-    nacre: Nacre, user_home: Path
-) -> None:
+def test_nacre_model_sessions_are_not_resumed(nacre: Nacre, user_home: Path) -> None:
     name, data = samples()["gemini-cli"]
     folder = user_home / ".gemini" / "tmp" / "ab" / "chats"
     folder.mkdir(parents=True)

@@ -60,7 +60,7 @@ def away(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
         ),
     ],
 )
-def test_what_is_shown_names_the_server_and_no_password(
+def test_output_names_the_server_without_a_password(
     nacre: Nacre, on_server: str, command: tuple[str, ...]
 ) -> None:
     shown = nacre(*command).out
@@ -70,7 +70,7 @@ def test_what_is_shown_names_the_server_and_no_password(
         assert "nacre.db" not in told
 
 
-def test_what_is_found_first_is_what_the_server_has(nacre: Nacre, on_server: str) -> None:
+def test_server_memories_take_precedence_over_old_files(nacre: Nacre, on_server: str) -> None:
     nacre("store", "The mill stands on the left bank.")
     assert "left bank" in nacre("status").out
     assert "of old" not in nacre("status").out
@@ -89,7 +89,7 @@ def test_reader_does_not_mistake_an_old_file_for_the_server(
         open_to_read(load_settings(), patience_ms=5)
 
 
-def test_a_backup_of_files_does_not_take_the_place_of_a_server(
+def test_file_backup_does_not_replace_a_server(
     nacre: Nacre, on_server: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     with monkeypatch.context() as files:
@@ -116,7 +116,7 @@ def test_a_backup_of_files_does_not_take_the_place_of_a_server(
     ],
 )
 @pytest.mark.usefixtures("away")
-def test_a_server_that_is_away_is_an_error_and_no_hang(
+def test_unreachable_server_is_an_error_without_hanging(
     process: Nacre, command: tuple[str, ...]
 ) -> None:
     told = process(*command, "--json", code=1, timeout=30).error
@@ -126,7 +126,7 @@ def test_a_server_that_is_away_is_an_error_and_no_hang(
 
 
 @pytest.mark.usefixtures("away")
-def test_a_hook_says_nothing_of_a_server_that_is_away() -> None:
+def test_hook_is_silent_if_the_server_is_unreachable() -> None:
     ran = subprocess.run(
         [sys.executable, "-m", "nacre.serve.hook_process", "claude-code", "UserPromptSubmit"],
         input=PROMPT,

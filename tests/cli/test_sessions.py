@@ -77,7 +77,7 @@ def mended(nacre: Nacre, tmp_path: Path) -> Path:
     return path
 
 
-def test_a_list_tells_project_branch_model_time_at_work_turns_and_tokens(
+def test_session_list_shows_project_branch_model_times_and_counts(
     nacre: Nacre, mended: Path
 ) -> None:
     (listed,) = nacre("sessions", "list", "--json").json["lines"]
@@ -116,11 +116,13 @@ def test_a_list_tells_project_branch_model_time_at_work_turns_and_tokens(
         (["pears"], 0),
     ],
 )
-def test_a_list_is_narrowed(nacre: Nacre, mended: Path, options: list[str], found: int) -> None:
+def test_session_list_is_filtered(
+    nacre: Nacre, mended: Path, options: list[str], found: int
+) -> None:
     assert len(nacre("sessions", "list", *options, "--json").json["lines"]) == found
 
 
-def test_a_session_and_its_sub_agent_lead_to_each_other(nacre: Nacre, mended: Path) -> None:
+def test_session_and_its_sub_agent_link_to_each_other(nacre: Nacre, mended: Path) -> None:
     parent = nacre("sessions", "show", SESSION[:8], "--json").json
     assert [child["session"]["session"]["native_id"] for child in parent["children"]] == [CHILD]
     assert "Sub-agents" in nacre("sessions", "show", SESSION[:8]).out
@@ -156,7 +158,7 @@ def test_summary_shows_requests_outcome_and_open_points(nacre: Nacre, mended: Pa
     assert summary["files"] == [{"path": "src/ledger.py", "edits": 1, "reads": 0}]
 
 
-def test_several_sessions_are_summed_up_one_after_the_other(nacre: Nacre, mended: Path) -> None:
+def test_several_sessions_are_summarised_in_order(nacre: Nacre, mended: Path) -> None:
     answer = nacre("sessions", "summary", SESSION[:8], CHILD, "--json").json
     assert [
         report["view"]["session"]["session"]["native_id"] for report in answer["summaries"]
@@ -171,7 +173,7 @@ def test_session_is_found_by_id_prefix_with_optional_tool(nacre: Nacre, mended: 
 
 
 @pytest.mark.parametrize("command", ["show", "summary", "export"])
-def test_without_an_id_it_is_the_last_session_of_this_folder(
+def test_last_session_of_this_folder_is_the_default(
     nacre: Nacre, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
     folder = tmp_path / "greenhouse"
@@ -189,7 +191,7 @@ def test_without_an_id_it_is_the_last_session_of_this_folder(
     assert "Water the tomatoes at noon, please." in nacre("sessions", command).out
 
 
-def test_a_tail_is_the_end_of_a_session(nacre: Nacre, mended: Path) -> None:
+def test_tail_shows_the_end_of_a_session(nacre: Nacre, mended: Path) -> None:
     answer = nacre("sessions", "show", "--tail", SESSION[:8], "-n", "2", "--json").json
     assert [item["turn"]["text"][:6] for item in answer["turns"]] == ["Done: ", "thanks"]
     assert (answer["turns"][0]["seq"], answer["session"]["turns"]) == (3, 5)
@@ -205,7 +207,7 @@ def test_a_tail_is_the_end_of_a_session(nacre: Nacre, mended: Path) -> None:
     )
 
 
-def test_the_turns_around_one_are_read_by_its_id(nacre: Nacre, mended: Path) -> None:
+def test_turns_around_a_turn_are_selected_by_its_id(nacre: Nacre, mended: Path) -> None:
     with open_memory() as memory:
         turns = memory.call("session", reference=SESSION, limit=None).turns
         around = memory.call("session", reference=SESSION, around=turns[3].turn.id, limit=3).turns
@@ -216,7 +218,7 @@ def test_the_turns_around_one_are_read_by_its_id(nacre: Nacre, mended: Path) -> 
             memory.call("session", reference=SESSION, around="nowhere")
 
 
-def test_following_a_session_reads_what_is_written_meanwhile(nacre: Nacre, mended: Path) -> None:
+def test_follow_shows_new_turns(nacre: Nacre, mended: Path) -> None:
     context = open_home(load_settings())
     waits = 0
 
@@ -234,7 +236,7 @@ def test_following_a_session_reads_what_is_written_meanwhile(nacre: Nacre, mende
     context.database.close()
 
 
-def test_following_goes_on_when_the_file_is_away_for_a_moment(nacre: Nacre, mended: Path) -> None:
+def test_follow_continues_after_a_temporary_missing_file(nacre: Nacre, mended: Path) -> None:
     context = open_home(load_settings())
     away = mended.with_suffix(".away")
     waits = 0
@@ -255,9 +257,7 @@ def test_following_goes_on_when_the_file_is_away_for_a_moment(nacre: Nacre, mend
     context.database.close()
 
 
-def test_an_export_keeps_who_said_what_and_frames_what_came_from_outside(
-    nacre: Nacre, tmp_path: Path
-) -> None:
+def test_export_preserves_speakers_and_frames_untrusted_text(nacre: Nacre, tmp_path: Path) -> None:
     records = [
         said("user", "What does the ledger page say?", 1),
         calls(2, "WebFetch", url="https://ledger.example"),
@@ -279,7 +279,7 @@ def test_an_export_keeps_who_said_what_and_frames_what_came_from_outside(
     assert [whole | {"turns": []}, *whole["turns"]] == lines
 
 
-def test_an_export_to_a_file_asks_before_it_overwrites(
+def test_export_asks_before_overwriting_a_file(
     nacre: Nacre, terminal: Nacre, mended: Path, tmp_path: Path
 ) -> None:
     target = tmp_path / "talk.jsonl"
@@ -304,11 +304,11 @@ def test_an_export_to_a_file_asks_before_it_overwrites(
     assert target.read_bytes() == before
 
 
-def test_an_export_to_standard_output_is_no_report(nacre: Nacre, mended: Path) -> None:
+def test_export_to_stdout_refuses_the_json_report(nacre: Nacre, mended: Path) -> None:
     assert "--output" in nacre("sessions", "export", SESSION, "--json", code=2).error["message"]
 
 
-def test_secrets_are_taken_out_of_an_export_with_the_rules_of_today(
+def test_export_redacts_secrets_with_current_rules(
     nacre: Nacre, tmp_path: Path, mended: Path
 ) -> None:
     nacre("config", "set", "redaction.patterns", '["half to even"]')

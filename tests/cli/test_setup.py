@@ -90,7 +90,7 @@ def test_setup_options_check_the_model_and_store_the_key_separately(
     assert KEY not in done.out
 
 
-def test_with_a_keyring_the_key_is_there_and_nowhere_else(
+def test_keyring_stores_the_key_exclusively(
     nacre: Nacre, anthropic: FakeProvider, home: Path, ring: MemoryKeyring
 ) -> None:
     nacre(
@@ -116,7 +116,7 @@ def test_with_a_keyring_the_key_is_there_and_nowhere_else(
 
 
 @pytest.mark.parametrize("broken", [ForgetfulKeyring, TalkativeKeyring])
-def test_where_the_keyring_does_not_keep_a_key_the_file_does(
+def test_key_is_stored_in_the_file_if_the_keyring_fails(
     nacre: Nacre,
     anthropic: FakeProvider,
     home: Path,
@@ -138,7 +138,7 @@ def test_where_the_keyring_does_not_keep_a_key_the_file_does(
     assert KEY not in done.out + done.err
 
 
-def test_running_it_again_changes_only_what_is_asked(
+def test_repeated_setup_changes_only_requested_settings(
     nacre: Nacre, anthropic: FakeProvider, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GIVEN", KEY)
@@ -197,7 +197,7 @@ def test_none_removes_models_of_all_tasks_and_keeps_the_key(
         (Reply(status=402, message="no credit"), "no credit left"),
     ],
 )
-def test_what_the_provider_refuses_is_told_and_nothing_is_written(
+def test_refused_credentials_are_reported_and_nothing_is_written(
     nacre: Nacre, home: Path, reply: Reply, message: str
 ) -> None:
     with FakeProvider([reply], repeats=True) as provider:
@@ -224,9 +224,7 @@ def test_what_the_provider_refuses_is_told_and_nothing_is_written(
     assert KEY in kept(home)
 
 
-def test_without_a_network_it_is_written_and_said_that_nothing_was_tested(
-    nacre: Nacre, home: Path
-) -> None:
+def test_setup_without_network_writes_untested_settings(nacre: Nacre, home: Path) -> None:
     with FakeProvider() as gone:
         url = f"{gone.url}/v1"
     done = nacre("writer", "setup", "--provider", "mine", "--base-url", url, "--model", "m")
@@ -242,7 +240,7 @@ def test_without_a_network_it_is_written_and_said_that_nothing_was_tested(
     ],
     ids=["a web page", "nothing there"],
 )
-def test_an_address_where_something_else_answers_is_not_written(
+def test_address_of_another_service_is_not_written(
     nacre: Nacre, home: Path, reply: Reply, told: str
 ) -> None:
     with FakeProvider([reply], repeats=True) as provider:
@@ -303,7 +301,7 @@ def test_own_server_is_set_up_by_address_and_key(nacre: Nacre, home: Path) -> No
         (("--auth", "by-magic"), ["anthropic-token"]),
     ],
 )
-def test_in_a_pipe_it_asks_nothing_and_names_what_is_missing(
+def test_setup_in_a_pipe_names_missing_options(
     process: Nacre, home: Path, arguments: tuple[str, ...], named: list[str]
 ) -> None:
     failed = process("writer", "setup", *arguments, code=2, stdin=subprocess.DEVNULL)
@@ -313,7 +311,7 @@ def test_in_a_pipe_it_asks_nothing_and_names_what_is_missing(
     assert not home.exists() or not (home / "config.toml").exists()
 
 
-def test_a_login_that_is_missing_is_told_with_how_to_sign_in(nacre: Nacre) -> None:
+def test_missing_login_is_reported_with_sign_in_steps(nacre: Nacre) -> None:
     failed = nacre(
         "writer", "setup", "--auth", "anthropic-oauth", "--model", "claude-haiku-5-5", code=1
     )
@@ -324,7 +322,7 @@ def test_a_login_that_is_missing_is_told_with_how_to_sign_in(nacre: Nacre) -> No
 @pytest.mark.parametrize(
     ("auth", "secret"), [("anthropic-api-key", TOKEN), ("anthropic-token", KEY)]
 )
-def test_a_key_of_another_method_is_told_apart(
+def test_key_of_another_auth_method_is_refused(
     nacre: Nacre, home: Path, auth: str, secret: str
 ) -> None:
     failed = nacre(
@@ -343,7 +341,7 @@ def test_a_key_of_another_method_is_told_apart(
     assert not (home / "credentials.toml").exists()
 
 
-def test_a_variable_that_goes_before_the_key_that_is_kept_is_told(
+def test_variable_overriding_the_stored_key_is_reported(
     nacre: Nacre, anthropic: FakeProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-api03-an-older-one-0000")
@@ -360,9 +358,7 @@ def test_a_variable_that_goes_before_the_key_that_is_kept_is_told(
     assert "$ANTHROPIC_API_KEY has another key" in done.err
 
 
-def test_a_setting_is_written_also_where_no_writer_can_be_proposed(
-    nacre: Nacre, home: Path
-) -> None:
+def test_setting_is_written_despite_an_unreadable_database(nacre: Nacre, home: Path) -> None:
     nacre("ingest")
     nacre("config", "set", "models.default", "foo:bar")
     nacre("writer", "setup", "--embedding", "none", "--no-test")
@@ -374,16 +370,14 @@ def test_a_setting_is_written_also_where_no_writer_can_be_proposed(
     assert f"{database} is not a nacre database" in " ".join(done.err.split())
 
 
-def test_none_goes_without_a_writer_too(nacre: Nacre) -> None:
+def test_none_cannot_be_combined_with_a_writer(nacre: Nacre) -> None:
     assert (
         "--none" in nacre("writer", "setup", "--none", "--writer", "claude-cli:haiku", code=2).err
     )
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="nothing is read-only for root")
-def test_on_a_home_that_cannot_be_written_to_it_says_so(
-    nacre: Nacre, anthropic: FakeProvider, home: Path
-) -> None:
+def test_read_only_home_is_reported(nacre: Nacre, anthropic: FakeProvider, home: Path) -> None:
     nacre("admin", "doctor")
     home.chmod(0o500)
     try:
@@ -399,7 +393,7 @@ def test_on_a_home_that_cannot_be_written_to_it_says_so(
 Dialog = Callable[..., Outcome]
 
 
-def test_on_a_terminal_it_asks_for_everything_and_shows_no_key(
+def test_terminal_setup_asks_for_everything_and_hides_the_key(
     dialog_process: Dialog, nacre: Nacre, anthropic: FakeProvider, home: Path
 ) -> None:
     shown = dialog_process(
@@ -423,7 +417,7 @@ def test_on_a_terminal_it_asks_for_everything_and_shows_no_key(
     assert nacre("config", "show", "models.default").out == "anthropic:claude-sonnet-5-5\n"
 
 
-def test_on_a_terminal_only_what_the_options_leave_open_is_asked(
+def test_terminal_setup_asks_only_for_missing_options(
     dialog: Dialog, anthropic: FakeProvider, home: Path
 ) -> None:
     shown = dialog(
@@ -467,13 +461,13 @@ def test_choices_wrap_in_narrow_terminals_without_being_cut(
     assert max(map(len, choices.splitlines())) <= 60
 
 
-def test_the_dialog_leaves_everything_at_a_word(dialog: Dialog, home: Path) -> None:
+def test_dialog_can_be_cancelled_without_changes(dialog: Dialog, home: Path) -> None:
     shown = dialog("writer", "setup", answers=[("Number", "8")], environ={"NO_COLOR": "1"})
     assert shown.code == 0, shown.out
     assert ["changed", "nothing"] in [line.split() for line in shown.out.splitlines()]
 
 
-def test_status_shows_every_method_and_where_its_credential_is(
+def test_status_shows_every_auth_method_and_credential_location(
     nacre: Nacre, user_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     login = user_home / ".claude" / ".credentials.json"
@@ -563,7 +557,7 @@ def test_settings_are_shown_without_keys(nacre: Nacre, key: str, value: str) -> 
     assert "stores keys more safely" in said.err
 
 
-def test_a_setting_of_another_shape_is_told_without_the_key_in_it(nacre: Nacre) -> None:
+def test_malformed_provider_setting_error_hides_its_key(nacre: Nacre) -> None:
     for value in (
         '{mine = {base_url = 7, api_key = "no-shape-of-a-key-42"}}',
         '{mine = "no-shape-of-a-key-42',
@@ -572,7 +566,7 @@ def test_a_setting_of_another_shape_is_told_without_the_key_in_it(nacre: Nacre) 
         assert "no-shape-of-a-key" not in failed.err
 
 
-def test_a_backup_holds_no_key_and_says_so(
+def test_backup_excludes_keys_with_a_notice(
     nacre: Nacre, anthropic: FakeProvider, home: Path, tmp_path: Path
 ) -> None:
     nacre(
@@ -595,7 +589,7 @@ def test_a_backup_holds_no_key_and_says_so(
     )
 
 
-def test_the_doctor_tells_of_a_key_that_is_missing_or_lies_badly(nacre: Nacre, home: Path) -> None:
+def test_doctor_reports_missing_or_misplaced_keys(nacre: Nacre, home: Path) -> None:
     assert "credentials" not in nacre("admin", "doctor").out
     nacre("config", "set", "models.default", "anthropic:claude-haiku-5-5")
     assert "no key for anthropic found" in nacre("admin", "doctor").out
@@ -608,7 +602,7 @@ def test_the_doctor_tells_of_a_key_that_is_missing_or_lies_badly(nacre: Nacre, h
     assert "the key of anthropic is written in" in nacre("admin", "doctor").out
 
 
-def test_new_key_replaces_a_wrong_one_and_keeps_models(
+def test_new_key_replaces_a_wrong_key_and_keeps_models(
     nacre: Nacre, anthropic: FakeProvider, home: Path
 ) -> None:
     nacre(
@@ -649,9 +643,7 @@ def test_new_key_replaces_the_config_and_reports_overriding_variables(
     )
 
 
-def test_on_a_terminal_another_key_is_typed_without_being_shown(
-    dialog_process: Dialog, home: Path
-) -> None:
+def test_replacement_key_is_typed_without_echo(dialog_process: Dialog, home: Path) -> None:
     shown = dialog_process(
         "writer",
         "keys",

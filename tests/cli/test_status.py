@@ -62,7 +62,7 @@ def test_nacre_without_arguments_shows_home_page_or_help(
     assert nacre("--json", code=2).error["code"] == "usage"
 
 
-def test_where_nothing_is_remembered_it_tells_how_to_begin_and_makes_nothing(
+def test_empty_status_explains_first_steps_and_creates_nothing(
     terminal: Nacre, nacre: Nacre, user_home: Path
 ) -> None:
     shown = terminal(environ=NARROW).out
@@ -73,7 +73,7 @@ def test_where_nothing_is_remembered_it_tells_how_to_begin_and_makes_nothing(
     assert not (user_home / ".nacre").exists()
 
 
-def test_it_names_the_tools_that_are_wired_and_those_that_are_not(
+def test_status_names_connected_and_unconnected_tools(
     terminal: Nacre, nacre: Nacre, user_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NACRE_DAEMON_ENABLED", "false")
@@ -103,7 +103,7 @@ def test_status_shows_todays_sessions_and_latest_memories(terminal: Nacre, nacre
     assert decided["id"] not in [one["id"] for one in nacre("status", "--json").json["learned"]]
 
 
-def test_it_tells_what_waits_with_the_command_for_each(
+def test_status_shows_pending_items_with_their_commands(
     terminal: Nacre, nacre: Nacre, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nacre("store", "The ferry to the island leaves at nine in the morning", "--subject", "Ferry")
@@ -122,7 +122,7 @@ def test_it_tells_what_waits_with_the_command_for_each(
 
 
 @pytest.mark.usefixtures("worked")
-def test_it_counts_candidates_as_review_does(nacre: Nacre, user_home: Path) -> None:
+def test_status_counts_candidates_as_review_does(nacre: Nacre, user_home: Path) -> None:
     records = [
         said(
             "user",
@@ -140,9 +140,7 @@ def test_it_counts_candidates_as_review_does(nacre: Nacre, user_home: Path) -> N
     assert waiting == nacre("review", "--json").json["candidates"] > 0
 
 
-def test_it_tells_what_today_cost_also_what_is_only_noted_yet(
-    terminal: Nacre, nacre: Nacre
-) -> None:
+def test_status_includes_unfolded_calls_in_todays_cost(terminal: Nacre, nacre: Nacre) -> None:
     nacre("store", "The keys hang in the hall")
     assert "nothing; no model writes memories" in terminal(environ=NARROW).out
     home = open_home(load_settings())
@@ -160,9 +158,7 @@ def test_it_tells_what_today_cost_also_what_is_only_noted_yet(
 
 
 @pytest.mark.usefixtures("worked")
-def test_it_fits_eighty_columns_and_keeps_from_colour_where_none_is_wanted(
-    terminal: Nacre, nacre: Nacre
-) -> None:
+def test_status_fits_eighty_columns_and_respects_no_color(terminal: Nacre, nacre: Nacre) -> None:
     nacre(
         "store",
         "A long memory: " + "the harbour master keeps the log of all ships that come and go. " * 4,
@@ -174,7 +170,7 @@ def test_it_fits_eighty_columns_and_keeps_from_colour_where_none_is_wanted(
 
 
 @pytest.mark.usefixtures("worked")
-def test_it_waits_for_no_lock_and_writes_nothing(process: Nacre, user_home: Path) -> None:
+def test_status_waits_for_no_lock_and_writes_nothing(process: Nacre, user_home: Path) -> None:
     home = user_home / ".nacre"
     before = listing(home)
     writer = apsw.Connection(str(home / "nacre.db"))
@@ -189,7 +185,7 @@ def test_it_waits_for_no_lock_and_writes_nothing(process: Nacre, user_home: Path
 
 
 @pytest.mark.usefixtures("worked")
-def test_it_loads_neither_vectors_nor_models() -> None:
+def test_status_loads_neither_vectors_nor_models() -> None:
     ran = "*(name for name, one in sys.modules.items() if type(one) is type(sys))"
     shown = f"{SHOWN}\nprint({ran}, file=sys.stderr)"
     done = subprocess.run(
@@ -200,7 +196,7 @@ def test_it_loads_neither_vectors_nor_models() -> None:
     assert not loaded & {"numpy", "nacre.recall.recall", "nacre.learn.learn", "nacre.memories.edit"}
 
 
-def test_it_tells_how_the_writer_fares_and_what_waits_for_it(
+def test_status_shows_writer_state_and_pending_sessions(
     terminal: Nacre, nacre: Nacre, user_home: Path
 ) -> None:
     nacre("writer", "set", "ollama:qwen3:8b")

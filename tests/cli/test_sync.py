@@ -35,7 +35,7 @@ def second_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "second").mkdir(exist_ok=True)
 
 
-def test_without_a_remote_it_says_how_to_have_one(nacre: Nacre) -> None:
+def test_missing_remote_suggests_the_command(nacre: Nacre) -> None:
     nacre("store", MILL)
     told = nacre("sync")
     assert "No remote is set up" in told.out
@@ -43,7 +43,7 @@ def test_without_a_remote_it_says_how_to_have_one(nacre: Nacre) -> None:
     assert nacre("sync", "--json").json["state"] == "no_remote"
 
 
-def test_two_homes_through_one_remote(
+def test_two_homes_sync_through_a_remote(
     nacre: Nacre, remote: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nacre("store", MILL, "--subject", "Mill")
@@ -76,7 +76,7 @@ def test_two_homes_through_one_remote(
     assert "Up to date" in nacre("sync").out
 
 
-def test_what_was_kept_twice_is_told_in_words(
+def test_memory_kept_twice_is_reported(
     nacre: Nacre, remote: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nacre("store", MILL, "--subject", "Mill")
@@ -93,7 +93,9 @@ def test_what_was_kept_twice_is_told_in_words(
     assert "global/fact/mill-2.md" in told
 
 
-def test_refusals_have_words_codes_and_a_remedy(nacre: Nacre, remote: Path, tmp_path: Path) -> None:
+def test_refusals_have_messages_codes_and_remedies(
+    nacre: Nacre, remote: Path, tmp_path: Path
+) -> None:
     nacre("store", MILL)
     told = nacre("sync", "--remote", "https://me:secret@example.org/x.git", "--json", code=2).error
     assert "password" in told["message"]
@@ -107,9 +109,7 @@ def test_refusals_have_words_codes_and_a_remedy(nacre: Nacre, remote: Path, tmp_
     assert "cannot be reached" not in nacre("admin", "doctor").out
 
 
-def test_quiet_says_nothing_and_leaves_the_outcome_to_the_doctor(
-    nacre: Nacre, remote: Path
-) -> None:
+def test_quiet_sync_reports_failures_only_in_doctor(nacre: Nacre, remote: Path) -> None:
     nacre("store", MILL)
     nacre("sync", "--remote", str(remote))
     remote.rename(remote.with_name("away.git"))
@@ -137,7 +137,7 @@ def test_automatic_sync_starts_after_commands_without_waiting(
     assert lock.stat().st_mtime_ns == before
 
 
-def test_syncs_that_fail_for_long_are_told_once(
+def test_persistent_sync_failures_are_reported_once(
     nacre: Nacre, remote: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import json

@@ -52,7 +52,7 @@ def left(nacre: Nacre) -> list[str]:
     ]
 
 
-def test_one_key_keeps_drops_or_skips(
+def test_single_keys_keep_drop_or_skip(
     triage: Callable[..., Terminal], nacre: Nacre, waiting: list[str]
 ) -> None:
     terminal = triage()
@@ -68,7 +68,7 @@ def test_one_key_keeps_drops_or_skips(
     assert waiting[1] not in left(nacre)
 
 
-def test_keys_that_are_pressed_at_once_count_one_after_the_other(
+def test_keys_pressed_together_apply_in_order(
     triage: Callable[..., Terminal], nacre: Nacre, waiting: list[str]
 ) -> None:
     assert triage().press("kdq").end() == 0
@@ -76,7 +76,7 @@ def test_keys_that_are_pressed_at_once_count_one_after_the_other(
     assert left(nacre) == waiting[2:]
 
 
-def test_a_question_mark_shows_what_the_keys_mean(
+def test_question_mark_explains_the_keys(
     triage: Callable[..., Terminal], nacre: Nacre, waiting: list[str]
 ) -> None:
     terminal = triage()
@@ -102,7 +102,7 @@ def test_candidate_is_shown_with_its_turns(
     assert memories(nacre) == {waiting[0]}
 
 
-def test_the_turns_are_seen_where_the_words_fill_the_window(
+def test_turns_screen_is_shown_despite_long_text(
     triage: Callable[..., Terminal], nacre: Nacre
 ) -> None:
     nacre("store", " ".join(f"Stage {number} waits for the one before." for number in range(99)))
@@ -112,7 +112,7 @@ def test_the_turns_are_seen_where_the_words_fill_the_window(
     assert terminal.press("q").end() == 0
 
 
-def test_what_is_pasted_decides_nothing(
+def test_pasted_text_decides_nothing(
     triage: Callable[..., Terminal], nacre: Nacre, waiting: list[str]
 ) -> None:
     terminal = triage()
@@ -124,7 +124,7 @@ def test_what_is_pasted_decides_nothing(
     assert left(nacre) == waiting[1:]
 
 
-def test_no_key_decides_where_no_word_of_it_is_seen(
+def test_keys_are_ignored_while_the_text_is_invisible(
     triage: Callable[..., Terminal], nacre: Nacre, waiting: list[str]
 ) -> None:
     terminal = triage()
@@ -151,7 +151,7 @@ def test_small_windows_keep_text_visible_after_answers(
     assert terminal.press("q").end() == 0
 
 
-def test_the_last_decisions_are_undone_one_after_the_other(
+def test_last_decisions_are_undone_in_reverse_order(
     triage: Callable[..., Terminal], nacre: Nacre, waiting: list[str]
 ) -> None:
     terminal = triage()
@@ -165,7 +165,7 @@ def test_the_last_decisions_are_undone_one_after_the_other(
     assert memories(nacre) == set()
 
 
-def test_it_is_kept_in_the_words_of_an_editor(
+def test_candidate_is_kept_as_edited(
     triage: Callable[..., Terminal], nacre: Nacre, waiting: list[str], editor: str
 ) -> None:
     terminal = triage(VISUAL=editor)
@@ -174,7 +174,7 @@ def test_it_is_kept_in_the_words_of_an_editor(
     assert memories(nacre) == {f"{waiting[0]}\n{WORDS}"}
 
 
-def test_what_was_kept_in_other_words_is_told_in_these(
+def test_edited_text_is_shown_after_keeping(
     triage: Callable[..., Terminal], waiting: list[str], tmp_path: Path
 ) -> None:
     assert waiting
@@ -185,7 +185,7 @@ def test_what_was_kept_in_other_words_is_told_in_these(
     assert terminal.press("q").end() == 0
 
 
-def test_nothing_changes_where_the_editor_saves_nothing_or_fails(
+def test_failed_or_empty_editing_changes_nothing(
     triage: Callable[..., Terminal], nacre: Nacre, waiting: list[str]
 ) -> None:
     terminal = triage(VISUAL="true")
@@ -215,7 +215,7 @@ def test_candidate_is_merged_into_a_chosen_memory_and_undone(
     assert left(nacre) == waiting
 
 
-def test_who_goes_back_from_choosing_merges_nothing(
+def test_cancelled_merge_selection_changes_nothing(
     triage: Callable[..., Terminal], nacre: Nacre, waiting: list[str]
 ) -> None:
     terminal = triage()
@@ -249,7 +249,7 @@ def test_contradicted_memory_is_shown_with_its_successor_and_replaced(
     assert len(nacre("review", "--only", "conflict", "--json").json["items"]) == 1
 
 
-def test_what_another_process_decided_meanwhile_is_told_and_skipped(
+def test_decision_by_another_process_is_reported_and_skipped(
     triage: Callable[..., Terminal], nacre: Nacre, waiting: list[str]
 ) -> None:
     terminal = triage()
@@ -262,7 +262,7 @@ def test_what_another_process_decided_meanwhile_is_told_and_skipped(
 
 
 @pytest.mark.parametrize("ending", ["\x03", "terminate", "\x1b"])
-def test_the_terminal_is_as_it_was_however_it_ends(
+def test_terminal_state_is_restored_on_every_exit(
     triage: Callable[..., Terminal], waiting: list[str], ending: str
 ) -> None:
     assert waiting
@@ -279,7 +279,7 @@ def test_the_terminal_is_as_it_was_however_it_ends(
     assert terminal.shown.rindex(b"\x1b[?25h") > terminal.shown.rindex(b"\x1b[?25l")
 
 
-def test_it_ends_with_its_window(
+def test_review_ends_when_its_window_closes(
     triage: Callable[..., Terminal], waiting: list[str], nacre: Nacre
 ) -> None:
     terminal = triage()
@@ -289,7 +289,7 @@ def test_it_ends_with_its_window(
 
 
 @pytest.mark.usefixtures("waiting")
-def test_another_size_draws_it_anew(triage: Callable[..., Terminal]) -> None:
+def test_resize_redraws_the_screen(triage: Callable[..., Terminal]) -> None:
     terminal = triage()
     terminal.resize(40, 10)
     again = terminal.until("help").replace("\r", "").split("\n")
@@ -308,7 +308,7 @@ def test_a_long_text_scrolls(triage: Callable[..., Terminal], nacre: Nacre) -> N
     assert terminal.press("q").end() == 0
 
 
-def test_nothing_in_a_text_steers_the_terminal(
+def test_text_cannot_control_the_terminal(
     triage: Callable[..., Terminal], nacre: Nacre, user_home: Path
 ) -> None:
     nacre("store", "Red is the warning lamp")
@@ -329,7 +329,7 @@ def test_nothing_in_a_text_steers_the_terminal(
         assert mark not in shown
 
 
-def test_it_is_a_plain_list_where_either_end_is_no_terminal(
+def test_review_is_a_plain_list_without_a_terminal(
     terminal: Nacre, process: Nacre, waiting: list[str], tmp_path: Path, processes: Processes
 ) -> None:
     assert f"{len(waiting)} of {len(waiting)} items" in process("review").out
@@ -349,7 +349,7 @@ def test_it_is_a_plain_list_where_either_end_is_no_terminal(
     assert "keeps one" in terminal("review", environ={"CLAUDECODE": "1"}).out
 
 
-def test_all_that_waits_is_counted_and_gone_through(
+def test_all_pending_items_are_counted_and_reviewed(
     triage: Callable[..., Terminal], nacre: Nacre, user_home: Path
 ) -> None:
     for number in range(12):

@@ -21,7 +21,7 @@ def stored(nacre: Nacre, text: str, *options: str) -> str:
 
 
 @pytest.mark.parametrize("lanes", [(), ("--lexical",)])
-def test_a_prompt_that_says_a_trigger_is_told_the_memory(
+def test_prompt_containing_a_trigger_adds_the_memory(
     nacre: Nacre, tmp_path: Path, lanes: tuple[str, ...]
 ) -> None:
     stored(nacre, RULE, "--kind", "preference", "--trigger", "roll out", "--trigger", "固件")
@@ -35,7 +35,7 @@ def test_a_prompt_that_says_a_trigger_is_told_the_memory(
         assert RULE not in told(nacre, prompt, tmp_path, *lanes)
 
 
-def test_it_says_which_trigger_it_was_and_show_names_them(nacre: Nacre, tmp_path: Path) -> None:
+def test_explain_and_show_name_the_trigger(nacre: Nacre, tmp_path: Path) -> None:
     memory = stored(nacre, RULE, "--trigger", "roll out")
     assert "the prompt says “roll out”" in told(
         nacre, "roll out the new dashboard", tmp_path, "--explain"
@@ -44,9 +44,7 @@ def test_it_says_which_trigger_it_was_and_show_names_them(nacre: Nacre, tmp_path
     assert nacre("show", memory, "--json").json["memory"]["triggers"] == ["roll out"]
 
 
-def test_a_trigger_opens_neither_the_gate_nor_the_budget_nor_another_project(
-    nacre: Nacre, tmp_path: Path
-) -> None:
+def test_trigger_respects_prompt_gate_budget_and_project(nacre: Nacre, tmp_path: Path) -> None:
     stored(nacre, RULE, "--trigger", "go on")
     assert told(nacre, "ok, go on", tmp_path) == ""
     assert (
@@ -58,9 +56,7 @@ def test_a_trigger_opens_neither_the_gate_nor_the_budget_nor_another_project(
     assert other not in told(nacre, "go on with painting the northern dashboard", tmp_path)
 
 
-def test_what_draws_on_text_from_outside_is_not_told_by_its_trigger(
-    nacre: Nacre, tmp_path: Path
-) -> None:
+def test_untrusted_memory_is_not_added_by_its_trigger(nacre: Nacre, tmp_path: Path) -> None:
     memory = stored(nacre, RULE, "--trigger", "roll out")
     (path,) = (Path(os.environ["NACRE_HOME"]) / "vault/global").rglob("*.md")
     assert memory in path.read_text()
@@ -99,7 +95,7 @@ def test_triggers_are_edited_removed_and_written_to_files(nacre: Nacre, tmp_path
 @pytest.mark.parametrize(
     ("context", "at_start", "with_prompt"), [("session-start", 0, 1), ("prompt", 1, 0)]
 )
-def test_memory_withheld_in_one_context_is_available_in_others(
+def test_memory_withheld_in_a_context_is_available_in_others(
     nacre: Nacre, tmp_path: Path, context: str, at_start: int, with_prompt: int
 ) -> None:
     stored(nacre, RULE, "--kind", "preference", "--trigger", "gateway", "--importance", "9")

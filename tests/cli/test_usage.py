@@ -44,7 +44,7 @@ def test_a_reply_in_a_file_or_a_pipe_is_judged(
     assert "quality 0.50 → 0.48" in shown
 
 
-def test_a_session_is_judged_by_its_id(nacre: Nacre, falcon: str, kettle: str) -> None:
+def test_session_is_judged_by_its_id(nacre: Nacre, falcon: str, kettle: str) -> None:
     nacre("recall", "where does the falcon land?", "--session", "s-1")
     nacre("show", kettle, "--session", "s-1")
     nacre("show", falcon, "--session", "s-2", "--no-update")
@@ -69,7 +69,7 @@ def test_a_session_is_judged_by_its_id(nacre: Nacre, falcon: str, kettle: str) -
         (("x", "--reply", "/no/such/file"), 2, "does not exist"),
     ],
 )
-def test_feedback_says_what_it_lacks(
+def test_feedback_names_missing_arguments(
     nacre: Nacre, arguments: tuple[str, ...], code: int, complaint: str
 ) -> None:
     assert (
@@ -80,7 +80,7 @@ def test_feedback_says_what_it_lacks(
     )
 
 
-def test_on_a_terminal_feedback_does_not_wait_for_a_reply(
+def test_terminal_feedback_does_not_wait_for_a_reply(
     nacre: Nacre, terminal: Nacre, falcon: str
 ) -> None:
     shown = terminal("review", "feedback", falcon)
@@ -116,7 +116,7 @@ def test_bad_memory_waits_for_review_and_is_kept_or_retired(
     )
 
 
-def test_a_terminal_is_asked_before_a_review_retires(
+def test_review_asks_in_a_terminal_before_retiring(
     nacre: Nacre, terminal: Nacre, falcon: str
 ) -> None:
     nacre("review", "feedback", falcon, "--bad")
@@ -125,7 +125,7 @@ def test_a_terminal_is_asked_before_a_review_retires(
     assert "Dropped" in terminal("review", "drop", falcon, "--yes").out
 
 
-def test_show_tells_maturity_quality_and_what_is_used_together(
+def test_show_includes_maturity_quality_and_associated_memories(
     nacre: Nacre, falcon: str, kettle: str
 ) -> None:
     for number in range(3):
@@ -152,7 +152,7 @@ def test_show_tells_maturity_quality_and_what_is_used_together(
     assert "Used or learned together with" in shown
 
 
-def test_explain_shows_what_use_together_adds(nacre: Nacre, falcon: str, kettle: str) -> None:
+def test_explain_shows_the_co_recall_bonus(nacre: Nacre, falcon: str, kettle: str) -> None:
     for number in range(3):
         nacre("show", falcon, "--session", str(number))
         nacre("show", kettle, "--session", str(number))
@@ -163,7 +163,7 @@ def test_explain_shows_what_use_together_adds(nacre: Nacre, falcon: str, kettle:
 
 
 @pytest.mark.embedding
-def test_the_bundled_model_tells_use_from_mere_talk_and_from_correction(
+def test_bundled_model_distinguishes_use_mention_and_correction(
     nacre: Nacre, falcon: str, kettle: str
 ) -> None:
     reply = "Point the camera at the northern tower; that is where the bird comes down in the evening, as you told me."
@@ -180,7 +180,7 @@ def test_the_bundled_model_tells_use_from_mere_talk_and_from_correction(
     assert [item["verdict"] for item in again["judged"]] == ["unused", "unused"]
 
 
-def test_what_one_session_used_together_is_told_pair_by_pair(
+def test_memories_used_in_one_session_are_listed_as_pairs(
     nacre: Nacre, falcon: str, kettle: str
 ) -> None:
     assert "No memories have been used together yet." in nacre("graph", "edges").out

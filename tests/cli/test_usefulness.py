@@ -34,11 +34,11 @@ def compared(nacre: Nacre, user_home: Path, monkeypatch: pytest.MonkeyPatch) -> 
     return world.home
 
 
-def test_off_it_says_how_to_turn_it_on_and_what_that_costs(nacre: Nacre) -> None:
+def test_disabled_usefulness_explains_activation_and_cost(nacre: Nacre) -> None:
     told = " ".join(nacre("admin", "usefulness").out.split())
     assert told.startswith("Every session gets context")
     assert "nacre config set usefulness.hold_out 0.2" in told
-    assert "gives a random session in 5 no context" in told
+    assert "leaves one session in 5, chosen at random, without context" in told
     assert "200 sessions" in told
     assert nacre("admin", "usefulness", "--json").json == {
         "share": 0.0,
@@ -52,7 +52,7 @@ def test_off_it_says_how_to_turn_it_on_and_what_that_costs(nacre: Nacre) -> None
     }
 
 
-def test_just_on_it_says_that_there_are_too_few(nacre: Nacre) -> None:
+def test_new_usefulness_measurement_reports_too_few_sessions(nacre: Nacre) -> None:
     nacre("config", "set", "usefulness.hold_out", "0.2")
     told = nacre("admin", "usefulness").out
     assert "20% of sessions held out" in told
@@ -60,17 +60,17 @@ def test_just_on_it_says_that_there_are_too_few(nacre: Nacre) -> None:
     assert "Too few sessions: 200 sessions more needed." in told
 
 
-def test_it_shows_each_difference_with_its_interval(nacre: Nacre, compared: Path) -> None:
+def test_differences_are_shown_with_intervals(nacre: Nacre, compared: Path) -> None:
     told = nacre("admin", "usefulness").out
     assert "50% of sessions held out" in told
     assert "80, compared with 80 others" in told
     (row,) = [line for line in told.splitlines() if line.startswith("your messages in a session")]
     assert row.count("+") == 3
-    assert "Fewer where nacre tells something: messages, corrections, repetitions, failed" in told
+    assert "Fewer with memory: messages, corrections, repetitions, failed" in told
     assert max(map(len, told.splitlines()[:8])) <= 80
 
 
-def test_as_json_it_has_the_figures(nacre: Nacre, compared: Path) -> None:
+def test_json_contains_the_figures(nacre: Nacre, compared: Path) -> None:
     found = nacre("admin", "usefulness", "--json").json
     assert (found["sessions_told"], found["sessions_held_out"], found["left_out"]) == (80, 80, 0)
     (messages,) = [one for one in found["comparisons"] if one["aspect"] == "messages"]
@@ -79,7 +79,7 @@ def test_as_json_it_has_the_figures(nacre: Nacre, compared: Path) -> None:
     assert messages["difference"] == pytest.approx(messages["held_out"] - messages["told"])
 
 
-def test_what_was_measured_is_still_told_once_it_is_off(nacre: Nacre, compared: Path) -> None:
+def test_past_measurement_is_shown_after_disabling(nacre: Nacre, compared: Path) -> None:
     nacre("config", "set", "usefulness.hold_out", "0")
     told = nacre("admin", "usefulness").out
     assert told.startswith("Every session gets context")

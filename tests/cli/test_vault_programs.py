@@ -174,9 +174,7 @@ def planted(nacre: Nacre, tmp_path: Path) -> Iterator[Planted]:
     return made
 
 
-def test_what_the_vaults_repository_names_as_programs_never_runs(
-    planted: Planted, nacre: Nacre
-) -> None:
+def test_programs_in_the_vault_repository_never_run(planted: Planted, nacre: Nacre) -> None:
     planted.plant()
     for command in COMMANDS:
         planted.touch()
@@ -205,7 +203,7 @@ def test_programs_configured_in_the_vault_repository_are_refused(
     assert "Sent" in nacre("sync").out
 
 
-def test_a_file_of_the_vault_calls_no_filter_of_the_owners(planted: Planted, nacre: Nacre) -> None:
+def test_vault_files_run_none_of_the_owners_filters(planted: Planted, nacre: Nacre) -> None:
     planted.write_program("program")
     (planted.vault / ".gitattributes").write_text("* filter=owners\n")
     planted.git("config", "--global", "filter.owners.clean", str(planted.program))

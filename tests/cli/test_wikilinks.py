@@ -75,7 +75,7 @@ def test_unresolved_link_stays_text_until_the_memory_exists(nacre: Nacre, user_h
     assert "[[A page to come]]" in nacre("show", "ballast", "--no-update").out
 
 
-def test_code_holds_no_links(nacre: Nacre, keel: Path) -> None:
+def test_code_blocks_contain_no_links(nacre: Nacre, keel: Path) -> None:
     nacre(
         "store",
         f"Try `[[{KEEL}]]` or\n\n```sh\nif [[ -f keel ]]; then [[{KEEL}]]; fi\n```\n",
@@ -112,12 +112,12 @@ def test_rename_keeps_links_through_rebuild_and_undo(
         assert "aliases" not in nacre("show", KEEL, "--no-update", "--json").json["memory"]["extra"]
 
 
-def test_a_name_that_nobody_links_leaves_no_alias(nacre: Nacre, keel: Path) -> None:
+def test_rename_of_an_unlinked_memory_adds_no_alias(nacre: Nacre, keel: Path) -> None:
     nacre("edit", KEEL, "--subject", "Backbone")
     assert nacre("show", "Backbone", "--no-update", "--json").json["memory"]["extra"] == {}
 
 
-def test_ambiguous_link_prefers_its_project_or_leads_nowhere(
+def test_ambiguous_link_prefers_its_project_or_is_unresolved(
     nacre: Nacre,
 ) -> None:
     for project, wood in (("sloop", "oak"), ("yawl", "elm")):
@@ -144,7 +144,7 @@ def test_ambiguous_link_prefers_its_project_or_leads_nowhere(
     assert links(nacre, "Tar") == []
 
 
-def test_a_name_that_something_untrusted_took_does_not_draw_the_owners_link(
+def test_untrusted_memory_cannot_capture_an_existing_link(
     nacre: Nacre, keel: Path, tmp_path: Path
 ) -> None:
     nacre("store", f"Ballast lies beside [[{KEEL}]].", "--subject", "Ballast", "--json")
@@ -160,7 +160,7 @@ def test_a_name_that_something_untrusted_took_does_not_draw_the_owners_link(
     )
 
 
-def test_with_the_last_name_in_a_body_its_links_go(nacre: Nacre, keel: Path) -> None:
+def test_removing_a_name_from_a_body_removes_its_links(nacre: Nacre, keel: Path) -> None:
     nacre("store", "Ballast lies beside [[keel-of-the-dinghy]].", "--subject", "Ballast", "--json")
     assert links(nacre, "Ballast") == [("out", KEEL)]
     nacre("edit", "Ballast", "--content", "Ballast lies on the pier now, in bags.")
@@ -179,7 +179,7 @@ def test_reading_shows_link_names_and_copying_keeps_text(
     assert {line["type"] for line in lines} == {"header", "memory", "ledger", "trailer"}
 
 
-def test_an_alias_that_is_taken_away_by_hand_stays_away(nacre: Nacre, keel: Path) -> None:
+def test_manually_removed_alias_is_not_restored(nacre: Nacre, keel: Path) -> None:
     nacre("store", "Ballast lies beside [[the backbone]].", "--subject", "Ballast")
     keel.write_text(keel.read_text().replace("---\n", "---\naliases: [the backbone]\n", 1))
     assert links(nacre, "Ballast") == [("out", KEEL)]

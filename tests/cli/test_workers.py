@@ -108,7 +108,7 @@ def report_of(outcome: Any) -> dict[str, Any]:
     }
 
 
-def test_many_processes_store_what_one_does_file_by_file_and_reading_on(
+def test_multi_process_ingest_equals_single_process_ingest(
     process: Nacre, talks: Path, tmp_path: Path
 ) -> None:
     homes = {workers: tmp_path / f"home-{workers}" for workers in ("1", "2", "5")}
@@ -142,7 +142,7 @@ def test_many_processes_store_what_one_does_file_by_file_and_reading_on(
                 file.write(more.read_bytes())
 
 
-def test_an_adapter_of_a_third_party_reads_in_processes_whatever_it_prints(
+def test_third_party_adapter_runs_in_workers_despite_its_output(
     process: Nacre, tmp_path: Path
 ) -> None:
     folder = herons(tmp_path, ["one", "two", "is no JSON", "three"])
@@ -167,7 +167,7 @@ def test_file_that_kills_workers_is_reported_and_others_read(
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
-def test_an_interrupted_ingest_ends_its_processes_and_the_next_reads_on(
+def test_interrupted_ingest_stops_its_workers_and_resumes_later(
     process: Nacre, tmp_path: Path
 ) -> None:
     folder = herons(tmp_path, ["one", "two", "interrupts", "three"])
@@ -191,7 +191,7 @@ def test_an_interrupted_ingest_ends_its_processes_and_the_next_reads_on(
 
 
 @pytest.mark.parametrize("program", ["/no/python", "/bin/false"])
-def test_where_no_process_can_be_started_one_reads_alone(
+def test_ingest_runs_in_one_process_if_workers_cannot_start(
     nacre: Nacre, talks: Path, monkeypatch: pytest.MonkeyPatch, program: str
 ) -> None:
     monkeypatch.setenv("NACRE_INGEST_WORKERS", "3")
@@ -218,7 +218,7 @@ def ingest(process: Nacre, folder: Path, talks: Path, *, code: int) -> Any:
     return process("ingest", str(talks), "--no-vectors", "--json", code=code, environ=environ)
 
 
-def test_what_tools_keep_in_databases_is_read_in_processes_as_in_one(
+def test_tool_databases_are_read_equally_with_and_without_workers(
     process: Nacre, tmp_path: Path
 ) -> None:
     told = []

@@ -84,7 +84,7 @@ def contents(nacre: Nacre) -> Sequence[str]:
     return [one["content"] for one in nacre("list", "--json").json["memories"]]
 
 
-def test_without_a_writer_it_says_so_and_how_to_have_one(nacre: Nacre) -> None:
+def test_missing_writer_suggests_the_set_command(nacre: Nacre) -> None:
     assert "No writer" in nacre("writer").out
     assert "nacre writer set" in nacre("writer").out
     assert nacre("writer", "--json").json["state"] == "off"
@@ -98,14 +98,12 @@ def test_writer_for_requests_only_shows_the_command_to_run(nacre: Nacre) -> None
 
 
 @pytest.mark.parametrize("change", ["pause", "resume"])
-def test_without_a_writer_there_is_none_to_pause_and_nothing_is_written(
-    nacre: Nacre, change: str
-) -> None:
+def test_pause_and_resume_without_a_writer_write_nothing(nacre: Nacre, change: str) -> None:
     assert "No writer" in nacre("writer", change).out
     assert not Path(nacre("config", "show", "--json").json["config"]).exists()
 
 
-def test_since_when_it_reads_is_told_by_the_owners_clock(
+def test_start_time_is_shown_in_local_time(
     nacre: Nacre, claude: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     let_write(nacre, 50000)
@@ -127,7 +125,7 @@ def test_disconnecting_agents_reports_the_remaining_writer(nacre: Nacre, claude:
     assert "nacre writer set none" not in nacre("init", "--uninstall", "--yes").err
 
 
-def test_where_nobody_is_signed_in_its_state_tells_the_remedy(
+def test_missing_sign_in_is_reported_with_its_remedy(
     nacre: Nacre, claude: Path, session: Callable[[str, timedelta], Path]
 ) -> None:
     let_write(nacre, 50000)
@@ -158,7 +156,7 @@ def test_writer_with_unreadable_output_pauses_for_a_day(
     assert (after["calls_today"], after["waiting"]) == (asked["calls_today"], 2)
 
 
-def test_one_that_a_subscription_pays_needs_a_bound(nacre: Nacre, claude: Path) -> None:
+def test_subscription_writer_needs_a_token_limit(nacre: Nacre, claude: Path) -> None:
     refused = nacre("writer", "set", "claude-cli:haiku", code=2)
     assert "--tokens-per-day" in refused.err
     assert nacre("writer", "--json").json["writer"] == "none"
@@ -278,7 +276,7 @@ def test_command_overhead_is_counted_before_asking(
     assert calls == {"codex-cli:default": 0, "claude-cli:haiku": 2}
 
 
-def test_it_takes_no_more_than_it_may_and_the_session_waits(
+def test_writer_respects_its_limit_and_the_session_waits(
     nacre: Nacre, claude: Path, session: Callable[[str, timedelta], Path]
 ) -> None:
     let_write(nacre, 1000)
@@ -325,7 +323,7 @@ def test_older_sessions_are_read_after_consent_to_usage(
     nacre("writer", "resume")
     assert contents(nacre) == []
     assert (
-        "leave --no-extract out" in nacre("ingest", "--older", "--no-extract", "--yes", code=2).err
+        "leave out --no-extract" in nacre("ingest", "--older", "--no-extract", "--yes", code=2).err
     )
     assert "--yes is only for --older" in nacre("ingest", "--yes", code=2).err
     nacre("ingest", "--older", "--yes")
@@ -333,7 +331,7 @@ def test_older_sessions_are_read_after_consent_to_usage(
     assert nacre("ingest", "--older", "--estimate", "--json").json["waiting"] == 0
 
 
-def test_what_waits_for_a_writer_waits_for_the_next_one(
+def test_waiting_sessions_pass_to_the_next_writer(
     nacre: Nacre, claude: Path, session: Callable[[str, timedelta], Path]
 ) -> None:
     let_write(nacre, 1000)
@@ -364,7 +362,7 @@ tokens_per_day = 1000
 """
 
 
-def test_writer_set_by_hand_starts_from_its_first_use(
+def test_configured_writer_starts_from_its_first_use(
     nacre: Nacre, claude: Path, user_home: Path, session: Callable[[str, timedelta], Path]
 ) -> None:
     session("0123two0-0000", timedelta(days=9))
@@ -395,7 +393,7 @@ def test_waiting_sessions_keep_waiting_without_a_start_date(
     )
 
 
-def test_what_calls_of_a_subscription_would_cost_holds_no_other_model_back(
+def test_subscription_cost_does_not_block_other_models(
     nacre: Nacre, claude: Path, session: Callable[[str, timedelta], Path]
 ) -> None:
     dear = CLAUDE.replace('"usage":', '"total_cost_usd": 5.0, "usage":')
@@ -414,7 +412,7 @@ def test_what_calls_of_a_subscription_would_cost_holds_no_other_model_back(
     assert "$" not in models
 
 
-def test_a_trial_of_what_a_subscription_pays_tells_no_dollars(nacre: Nacre, claude: Path) -> None:
+def test_subscription_model_test_shows_no_dollars(nacre: Nacre, claude: Path) -> None:
     answers = claude.read_text(encoding="utf-8").replace(
         "print(json", 'answer = {"metal": "Mercury"}\nprint(json'
     )
@@ -443,7 +441,7 @@ def test_estimate_counts_remaining_subscription_tokens(
     assert nacre("ingest", "--estimate", "--json").json["waiting"] == 0
 
 
-def test_estimate_counts_each_session_alone_and_explains_the_rest(
+def test_estimate_counts_unshared_sessions_and_explains_others(
     nacre: Nacre, claude: Path, session: Callable[[str, timedelta], Path]
 ) -> None:
     for number in range(5):
@@ -533,7 +531,7 @@ os.execv(sys.executable, [sys.executable, "-m", "nacre", "ingest"])
 
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
-def test_a_command_that_is_asked_ends_with_whoever_asks_it(
+def test_running_command_ends_with_its_caller(
     nacre: Nacre, claude: Path, session: Callable[[str, timedelta], Path], name: str
 ) -> None:
     claude.write_text(HANGING, encoding="utf-8")
@@ -560,7 +558,7 @@ if calls.read_text() == "x":
 """
 
 
-def test_two_processes_do_not_ask_it_about_the_same_session(
+def test_concurrent_processes_do_not_read_the_same_session(
     nacre: Nacre, claude: Path, session: Callable[[str, timedelta], Path]
 ) -> None:
     claude.write_text(MEANWHILE + CLAUDE.partition("\n")[2], encoding="utf-8")
@@ -581,16 +579,18 @@ def test_installed_agent_is_proposed_in_terminals(
     assert nacre("writer", "--json").json["state"] == "ready"
 
 
-def test_quickstart_proposes_a_writer_and_then_tells_that_it_writes(
+def test_quickstart_proposes_a_writer_and_reports_a_set_writer(
     nacre: Nacre, claude: Path, session: Callable[[str, timedelta], Path]
 ) -> None:
     session("0123new0-0000", timedelta(hours=5))
     told = " ".join(nacre("quickstart").out.split())
-    assert "Claude Code, haiku can write the rest after each session: nacre writer set" in told
+    assert (
+        "Claude Code, haiku can write other memories after each session: nacre writer set" in told
+    )
     reached = nacre("quickstart", "--json").json["reach"]
     assert (reached["writer"]["writer"], reached["found"]["name"]) == ("none", "claude-cli:haiku")
     nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", "20000")
-    assert "claude-cli:haiku writes the rest after each session" in " ".join(
+    assert "claude-cli:haiku writes other memories after each session" in " ".join(
         nacre("quickstart").out.split()
     )
 
@@ -607,7 +607,7 @@ def test_init_shows_the_writers_limit_and_scope_before_consent(
     shown = dialog_process("init", answers=[("Do this?", said)], environ={"NO_COLOR": "1"})
     before, _, after = (" ".join(part.split()) for part in shown.out.partition("Do this?"))
     assert (
-        "Claude Code, haiku could write the rest after each session: it stops at 100,000 tokens a day "
+        "Claude Code, haiku could write other memories after each session: it stops at 100,000 tokens a day "
         "(the last answer may exceed this slightly)" in before
     )
     assert "You do not seem to be signed in to Claude Code." in before
@@ -615,7 +615,7 @@ def test_init_shows_the_writers_limit_and_scope_before_consent(
     assert "y(es), w(ith writer), n(o), d(iff), ?" in after
     assert "Sessions with a model that may run on your own machine" in before
     assert "full text of 2 turns of 1 session" in after
-    assert ("claude-cli:haiku writes the rest after each session" in after) is (said == "w")
+    assert ("claude-cli:haiku writes other memories after each session" in after) is (said == "w")
     told = nacre("writer", "--json").json
     assert (told["state"], told["limit"]) == (("ready", 100_000) if said == "w" else ("off", None))
 
@@ -635,7 +635,7 @@ def test_examples_are_excluded_from_the_writers_scope(
     assert "all tools and projects that nacre reads (claude-code; acme-billing)" in told
 
 
-def test_the_agent_to_which_somebody_is_signed_in_is_proposed_first(
+def test_signed_in_agent_is_proposed_first(
     dialog: Callable[..., Outcome], claude: Path, user_home: Path, nacre: Nacre
 ) -> None:
     for name in ("gemini", "opencode"):
@@ -649,14 +649,14 @@ def test_the_agent_to_which_somebody_is_signed_in_is_proposed_first(
     assert nacre("writer", "--json").json["writer"] == "gemini-cli:flash"
 
 
-def test_who_says_no_has_no_writer(
+def test_declined_writer_is_not_set(
     dialog: Callable[..., Outcome], claude: Path, nacre: Nacre
 ) -> None:
     assert "No writer was set" in dialog("writer", "set", answers=[("tokens a day?", "n")]).out
     assert nacre("writer", "--json").json["writer"] == "none"
 
 
-def test_an_agent_sets_no_writer(
+def test_agent_cannot_set_a_writer(
     nacre: Nacre, claude: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CLAUDECODE", "1")
@@ -667,7 +667,7 @@ def test_an_agent_sets_no_writer(
 
 
 @pytest.mark.parametrize("key", ["writer.exclude_tools", "ingest.exclude_tools"])
-def test_a_tool_that_nobody_knows_is_not_left_out_but_refused(nacre: Nacre, key: str) -> None:
+def test_unknown_tool_in_a_setting_is_refused(nacre: Nacre, key: str) -> None:
     refused = nacre("config", "set", key, '["claude"]', code=None)
     assert refused.code != 0
     assert "there is no tool 'claude'" in refused.err
@@ -676,7 +676,7 @@ def test_a_tool_that_nobody_knows_is_not_left_out_but_refused(nacre: Nacre, key:
 
 
 @pytest.mark.parametrize("key", ["writer.exclude_tools", "ingest.exclude_projects"])
-def test_one_word_is_a_list_of_one(nacre: Nacre, user_home: Path, key: str) -> None:
+def test_single_word_setting_becomes_a_list(nacre: Nacre, user_home: Path, key: str) -> None:
     nacre("config", "set", key, "codex")
     assert nacre("config", "show", key, "--json").json["value"] == ["codex"]
     section, _, name = key.partition(".")
@@ -692,7 +692,7 @@ def test_one_word_is_a_list_of_one(nacre: Nacre, user_home: Path, key: str) -> N
         assert '["one", "two"]' in refused.err
 
 
-def test_a_project_that_is_not_there_is_left_out_with_a_warning(
+def test_unknown_excluded_project_is_accepted_with_a_warning(
     nacre: Nacre, session: Callable[[str, timedelta], Path]
 ) -> None:
     session("0123two0-0000", timedelta(minutes=31))
@@ -722,14 +722,14 @@ def test_readers_of_sessions_are_reported_with_alternatives(
     assert "hooks start one" not in nacre("admin", "doctor", code=None).out
 
 
-def test_it_is_paused_resumed_and_sent_away(nacre: Nacre, claude: Path) -> None:
+def test_writer_can_be_paused_resumed_and_removed(nacre: Nacre, claude: Path) -> None:
     nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", "20000")
     assert "paused" in nacre("writer", "pause").out
     assert "writes after each session" in nacre("writer", "resume").out
     assert "No writer" in nacre("writer", "set", "none").out
 
 
-def test_what_keeps_it_from_answering_is_told_until_it_answers(
+def test_writer_failure_is_shown_until_it_answers(
     nacre: Nacre, claude: Path, session: Callable[[str, timedelta], Path]
 ) -> None:
     nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", "20000")
@@ -747,7 +747,7 @@ def test_what_keeps_it_from_answering_is_told_until_it_answers(
     assert nacre("writer", "--json").json["state"] == "ready"
 
 
-def test_waiting_sessions_are_shown_soon_after_permission(
+def test_waiting_sessions_are_read_soon_after_the_limit_rises(
     nacre: Nacre,
     claude: Path,
     session: Callable[[str, timedelta], Path],
@@ -788,13 +788,13 @@ def waits(nacre: Nacre, claude: Path, session: Callable[[str, timedelta], Path])
     session("0123two0-0000", timedelta(minutes=31))
 
 
-def test_without_a_writer_nothing_is_amiss(nacre: Nacre, check: Check) -> None:
+def test_doctor_accepts_a_missing_writer(nacre: Nacre, check: Check) -> None:
     found = check()
     assert found["state"] == "ok"
     assert "nacre writer set" in found["detail"]
 
 
-def test_a_writer_that_is_ready_is_named(nacre: Nacre, waits: None, check: Check) -> None:
+def test_doctor_names_a_ready_writer(nacre: Nacre, waits: None, check: Check) -> None:
     found = check()
     assert found["state"] == "ok"
     assert (
@@ -802,7 +802,7 @@ def test_a_writer_that_is_ready_is_named(nacre: Nacre, waits: None, check: Check
     )
 
 
-def test_what_waits_for_a_paused_writer_is_told_with_the_way_on(
+def test_sessions_waiting_for_a_paused_writer_are_reported(
     nacre: Nacre, waits: None, check: Check
 ) -> None:
     nacre("writer", "pause")
@@ -845,7 +845,7 @@ def test_failing_writer_is_reported_with_its_error_until_success(
     assert check()["state"] == "ok"
 
 
-def test_a_writer_whose_command_is_gone_cannot_be_reached(
+def test_writer_with_a_missing_command_is_unreachable(
     nacre: Nacre, waits: None, claude: Path, check: Check
 ) -> None:
     claude.unlink()
@@ -855,9 +855,7 @@ def test_a_writer_whose_command_is_gone_cannot_be_reached(
     assert "not reachable" in nacre("writer").out
 
 
-def test_a_writer_whose_price_nobody_knows_is_not_set(
-    nacre: Nacre, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_writer_of_unknown_price_is_not_set(nacre: Nacre, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "a-key-of-a-test")
     refused = nacre("writer", "set", "openai:a-model-of-tomorrow", code=None)
     assert refused.code != 0

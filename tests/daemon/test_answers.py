@@ -117,7 +117,7 @@ def places(learned: dict[str, Any], nacre: Nacre) -> dict[str, str]:
     return found
 
 
-def test_every_operation_is_answered_as_in_this_process(
+def test_daemon_answers_equal_local_answers(
     serving: Serve, places: dict[str, str], tmp_path: Path
 ) -> None:
     """Those that write are done here in a copy of the home as it was before."""
@@ -171,7 +171,7 @@ ASKED = (
 )
 
 
-def test_the_command_line_says_the_same_with_a_daemon(
+def test_command_output_is_identical_with_a_daemon(
     serving: Serve, places: dict[str, str], nacre: Nacre
 ) -> None:
     alone = [(nacre(*words, code=None), nacre(*words, "--json", code=None)) for words in ASKED]
@@ -225,7 +225,7 @@ READING = (
 )
 
 
-def test_every_command_that_only_reads_is_answered_by_the_daemon(
+def test_read_only_commands_are_answered_by_the_daemon(
     serving: Serve, places: dict[str, str], nacre: Nacre
 ) -> None:
     nacre("recall", QUESTION)
@@ -244,7 +244,7 @@ def test_every_command_that_only_reads_is_answered_by_the_daemon(
         assert same(through.json) == same(told.json), words
 
 
-def test_the_last_session_of_a_folder_is_that_of_the_callers_folder(
+def test_daemon_uses_the_callers_folder_for_default_session(
     serving: Serve,
     places: dict[str, str],
     nacre: Nacre,
@@ -262,7 +262,7 @@ def _timeless(text: str) -> str:
     return "\n".join(line for line in text.splitlines() if " ms" not in line)
 
 
-def test_what_a_person_should_know_is_told_with_the_daemons_answer_too(
+def test_daemon_answers_include_warnings(
     serving: Serve, places: dict[str, str], process: Nacre
 ) -> None:
     serving("--no-watch")
@@ -274,7 +274,7 @@ def test_what_a_person_should_know_is_told_with_the_daemons_answer_too(
     assert through.err == process("recall", QUESTION, "--no-daemon").err
 
 
-def test_who_goes_by_other_settings_is_not_answered_by_the_daemons(
+def test_daemon_refuses_callers_with_different_settings(
     serving: Serve, places: dict[str, str], process: Nacre
 ) -> None:
     process("store", "The billing database is backed up on Sundays to the other machine")
@@ -291,7 +291,7 @@ def test_who_goes_by_other_settings_is_not_answered_by_the_daemons(
         ask_whole(str(home()), "list", {}, seconds=20, settings="others")
 
 
-def test_settings_that_change_are_gone_by_at_once(
+def test_changed_settings_apply_immediately(
     serving: Serve, places: dict[str, str], process: Nacre
 ) -> None:
     serving("--no-watch")
@@ -302,7 +302,7 @@ def test_settings_that_change_are_gone_by_at_once(
     assert ask_whole(str(home()), "list", {}, seconds=20, settings=load_settings().mark)["result"]
 
 
-def test_a_database_that_is_made_anew_is_answered_from(
+def test_daemon_answers_from_a_rebuilt_database(
     serving: Serve, places: dict[str, str], process: Nacre
 ) -> None:
     serving("--no-watch")
@@ -324,7 +324,7 @@ NO_QUESTIONS = (
 )
 
 
-def test_what_is_no_question_is_refused_and_the_next_one_is_answered(
+def test_invalid_request_is_refused_and_later_requests_are_answered(
     serving: Serve, learned: Any
 ) -> None:
     serving("--no-watch")
@@ -336,7 +336,7 @@ def test_what_is_no_question_is_refused_and_the_next_one_is_answered(
     assert asked("recall", {"text": "half of a smile \ud83d"})["query"] == "half of a smile ?"
 
 
-def test_a_caller_that_has_said_all_is_answered(serving: Serve, learned: Any) -> None:
+def test_half_closed_caller_is_answered(serving: Serve, learned: Any) -> None:
     serving("--no-watch")
     assert sent("list", b'{"protocol": 1}', half=True)["result"]["total"] >= 1
 
@@ -344,7 +344,7 @@ def test_a_caller_that_has_said_all_is_answered(serving: Serve, learned: Any) ->
 @pytest.mark.parametrize(
     "line", [b"GET / HTTP/1.1", b"POST / HTTP/1.1", b"POST /call/../x HTTP/1.1", b"RECALL"]
 )
-def test_what_is_no_call_is_not_found(line: bytes, serving: Serve) -> None:
+def test_invalid_request_line_is_not_found(line: bytes, serving: Serve) -> None:
     serving("--no-watch")
     with socket.socket(socket.AF_UNIX) as link:
         link.settimeout(PATIENCE_SECONDS)
@@ -353,7 +353,7 @@ def test_what_is_no_call_is_not_found(line: bytes, serving: Serve) -> None:
         assert link.recv(100).startswith(b"HTTP/1.1 404 ")
 
 
-def test_callers_that_say_nothing_keep_nobody_waiting(serving: Serve, learned: Any) -> None:
+def test_silent_callers_do_not_block_others(serving: Serve, learned: Any) -> None:
     serving("--no-watch")
     silent = [socket.socket(socket.AF_UNIX) for _ in range(40)]
     for link in silent:
@@ -363,7 +363,7 @@ def test_callers_that_say_nothing_keep_nobody_waiting(serving: Serve, learned: A
         link.close()
 
 
-def test_many_ask_and_store_side_by_side_and_nothing_is_lost(serving: Serve, learned: Any) -> None:
+def test_concurrent_recalls_and_stores_lose_nothing(serving: Serve, learned: Any) -> None:
     serving("--no-watch")
     before = asked("list")["total"]
     problems: list[BaseException] = []
@@ -446,7 +446,7 @@ def answer(link: socket.socket) -> Any:
         return body_of(link)
 
 
-def test_who_left_or_did_not_wait_is_not_worked_for() -> None:
+def test_abandoned_requests_are_not_executed() -> None:
     slow = Slow()
     with served(Operation("slow", slow.run)):
         first = begin("slow", request={"limit": 1})
@@ -461,7 +461,7 @@ def test_who_left_or_did_not_wait_is_not_worked_for() -> None:
     assert slow.ran == 2
 
 
-def test_what_nobody_waits_for_any_more_is_interrupted() -> None:
+def test_abandoned_operation_is_interrupted() -> None:
     begun = threading.Event()
 
     def endless(context: Home, _: ListRequest) -> int:
@@ -481,7 +481,7 @@ def test_what_nobody_waits_for_any_more_is_interrupted() -> None:
         assert answer(begin("quick")) == {"result": 7}
 
 
-def test_what_takes_long_leaves_room_for_others() -> None:
+def test_long_operations_leave_capacity_for_others() -> None:
     slow = Slow()
     entries = (
         Operation("long", slow.run, takes_long=True),
@@ -497,7 +497,7 @@ def test_what_takes_long_leaves_room_for_others() -> None:
         assert [answer(link) for link in long] == [{"result": 50}] * 3
 
 
-def test_one_writes_at_a_time_and_others_read() -> None:
+def test_single_writer_runs_alongside_readers() -> None:
     slow = Slow()
     with served(
         Operation("write", slow.run, writes=True),
@@ -512,7 +512,7 @@ def test_one_writes_at_a_time_and_others_read() -> None:
         assert [answer(link) for link in writing] == [{"result": 50}] * 2
 
 
-def test_what_breaks_an_operation_breaks_nothing_else(tmp_path: Path) -> None:
+def test_failing_operation_does_not_affect_later_requests(tmp_path: Path) -> None:
     settings = load_settings()
     homes = Homes(lambda: open_home(settings), settings.home, settings.config)
     said: list[str] = []
@@ -537,7 +537,7 @@ def test_what_breaks_an_operation_breaks_nothing_else(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("begun", [b"", b"POST /call/list HTTP/1.1\r\nContent-Length: 9\r\n\r\n{"])
-def test_callers_that_hang_delay_nobody(begun: bytes, serving: Serve) -> None:
+def test_hanging_callers_do_not_delay_others(begun: bytes, serving: Serve) -> None:
     daemon = serving("--no-watch")
     with ExitStack() as held:
         for _ in range(150):
@@ -548,7 +548,7 @@ def test_callers_that_hang_delay_nobody(begun: bytes, serving: Serve) -> None:
     assert daemon.end() == 0
 
 
-def test_callers_that_take_no_answer_delay_nobody() -> None:
+def test_callers_that_read_no_answer_do_not_delay_others() -> None:
     said: list[str] = []
     server = Server(
         load_settings().home,

@@ -29,7 +29,7 @@ base_url = "{telegram.url}"
     )
 
 
-def test_the_daemon_answers_in_channels_and_ends_with_them(
+def test_daemon_answers_in_channels_and_closes_channels_on_exit(
     serving: Callable[..., Serving], nacre: Nacre
 ) -> None:
     with (

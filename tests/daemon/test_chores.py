@@ -36,7 +36,7 @@ def hook(event: str, transcript: Path) -> None:
     )
 
 
-def test_a_session_that_ends_is_read_and_handed_over(serving: Serve, transcript: Path) -> None:
+def test_ended_session_is_read_and_handed_over(serving: Serve, transcript: Path) -> None:
     daemon = serving("--no-watch")
     assert asked("search-sessions", {"text": "ledger"})["turns"] == []
     hook("SessionEnd", transcript)
@@ -63,7 +63,7 @@ def test_turn_end_starts_no_process_for_followed_sessions(
     assert asked("search-sessions", {"text": "abacus"})["turns"] == []
 
 
-def test_what_was_left_while_no_daemon_ran_is_done_by_the_next(
+def test_chores_left_without_a_daemon_are_run_by_the_next(
     serving: Serve, transcript: Path, process: Nacre
 ) -> None:
     process("list")

@@ -15,7 +15,7 @@ from tests.daemon.conftest import home
 from tests.processes import wait
 
 
-def test_a_daemon_at_rest_dreams_once_it_may(nacre: Nacre) -> None:
+def test_idle_daemon_dreams_if_allowed(nacre: Nacre) -> None:
     nacre("config", "set", "dream.at_night", "true")
     nacre("dream", "--yes")  # the first one only plans
     settings = load_settings(home())

@@ -38,7 +38,7 @@ _LANGUAGES = "from nacre.learn.sentences import languages", "languages()"
 
 
 @pytest.mark.parametrize(("imports", "work"), [_ANSWERS, _LANGUAGES], ids=["answers", "languages"])
-def test_concurrent_first_reads_end_no_process(imports: str, work: str) -> None:
+def test_concurrent_first_reads_do_not_crash_the_process(imports: str, work: str) -> None:
     crowd = _CROWD.format(imports=imports, work=work)
     for _ in range(5):
         done = subprocess.run(
@@ -47,7 +47,7 @@ def test_concurrent_first_reads_end_no_process(imports: str, work: str) -> None:
         assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_nobody_else_has_msgspec_learn_a_type_while_others_may_read_it() -> None:
+def test_only_the_json_module_builds_msgspec_types() -> None:
     source = Path(nacre.__file__).parent
     own = source / "base" / "json.py"
     found = [

@@ -74,7 +74,7 @@ print(json.dumps({{**counts, "memories": ["first", "second"]}}))
 """
 
 
-def test_follower_reads_at_once_and_ends_its_round_when_it_is_stopped(
+def test_stopped_follower_reads_promptly_and_finishes_its_round(
     user_home: Path, nacre: Nacre, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("QUIET_SECONDS", "PAUSE_SECONDS"):
@@ -120,7 +120,7 @@ def test_follower_reads_at_once_and_ends_its_round_when_it_is_stopped(
 
 
 @pytest.mark.parametrize("polls", [False, True], ids=["told", "polling"])
-def test_polling_replaces_notices_that_fail(
+def test_polling_replaces_failing_notifications(
     user_home: Path, nacre: Nacre, monkeypatch: pytest.MonkeyPatch, polls: bool
 ) -> None:
     def fail(*_: object, **__: object) -> None:
@@ -146,7 +146,7 @@ def test_polling_replaces_notices_that_fail(
         following.join()
 
 
-def test_what_is_typed_is_searchable_and_what_it_teaches_is_told(
+def test_followed_turns_are_searchable_and_memories_are_reported(
     user_home: Path, serving: Serve, nacre: Nacre
 ) -> None:
     say(user_home, "The weir is opened at six", 1)
@@ -166,7 +166,7 @@ def test_what_is_typed_is_searchable_and_what_it_teaches_is_told(
     assert "following stopped after 2 turns" in daemon.said[-1]
 
 
-def test_it_follows_nothing_where_that_is_off(serving: Serve, nacre: Nacre) -> None:
+def test_disabled_following_reads_nothing(serving: Serve, nacre: Nacre) -> None:
     serving(environ={"NACRE_DAEMON_WATCH": "false"})
     wait(lambda: asked("hello")["is_warm"])
     assert asked("hello")["following"] is None
@@ -174,7 +174,7 @@ def test_it_follows_nothing_where_that_is_off(serving: Serve, nacre: Nacre) -> N
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="systemd")
-def test_what_is_installed_for_the_system_to_start_serves(serving: Serve, user_home: Path) -> None:
+def test_installed_service_unit_starts_a_serving_daemon(serving: Serve, user_home: Path) -> None:
     unit = installation(load_settings()).text
     line = next(line for line in unit.splitlines() if line.startswith("ExecStart="))
     words = [word.strip('"') for word in line.removeprefix("ExecStart=").split(" ")]
@@ -183,7 +183,7 @@ def test_what_is_installed_for_the_system_to_start_serves(serving: Serve, user_h
     assert home() == user_home / ".nacre"
 
 
-def test_files_in_folders_that_are_made_just_now_are_found(
+def test_files_in_newly_created_folders_are_found(
     user_home: Path, follow: Any, nacre: Nacre
 ) -> None:
     say(user_home, "The weir is opened at six", 1)
@@ -199,7 +199,7 @@ def test_files_in_folders_that_are_made_just_now_are_found(
     assert following.end() == 0
 
 
-def test_a_tool_that_is_used_for_the_first_time_is_followed(
+def test_tool_used_for_the_first_time_is_followed(
     user_home: Path, follow: Any, nacre: Nacre
 ) -> None:
     follow()
@@ -207,9 +207,7 @@ def test_a_tool_that_is_used_for_the_first_time_is_followed(
     wait(lambda: found(nacre, "weir") == 1)
 
 
-def test_a_database_that_is_made_anew_is_noticed(
-    user_home: Path, follow: Any, nacre: Nacre
-) -> None:
+def test_rebuilt_database_is_noticed(user_home: Path, follow: Any, nacre: Nacre) -> None:
     say(user_home, "The weir is opened at six", 1)
     follow()
     wait(lambda: found(nacre, "weir") == 1)
@@ -219,7 +217,7 @@ def test_a_database_that_is_made_anew_is_noticed(
     assert nacre("admin", "db", "stats", "--json").json["tools"][0]["turns"] == 2
 
 
-def test_ingesting_beside_the_daemon_reads_nothing_twice(
+def test_ingest_during_following_reads_nothing_twice(
     user_home: Path, follow: Any, nacre: Nacre
 ) -> None:
     follow()
@@ -230,7 +228,7 @@ def test_ingesting_beside_the_daemon_reads_nothing_twice(
     assert found(nacre, "granary") == 5
 
 
-def test_what_cannot_be_read_is_told_once_and_stops_nothing(
+def test_unreadable_file_is_reported_once_and_stops_nothing(
     user_home: Path, follow: Any, nacre: Nacre
 ) -> None:
     path = say(user_home, "The weir is opened at six", 1, session="0b")
@@ -243,7 +241,7 @@ def test_what_cannot_be_read_is_told_once_and_stops_nothing(
     assert "odd.jsonl" in nacre("serve", "status").out
 
 
-def test_a_failure_of_following_is_a_problem_of_the_daemon(serving: Any, nacre: Nacre) -> None:
+def test_following_failure_is_a_daemon_problem(serving: Any, nacre: Nacre) -> None:
     nacre("config", "set", "ingest.roots", '["~no-such-user/transcripts"]')
     daemon = serving()
     daemon.until("RuntimeError")
@@ -253,7 +251,7 @@ def test_a_failure_of_following_is_a_problem_of_the_daemon(serving: Any, nacre: 
 
 
 @pytest.mark.parametrize("seed", [4, 5])
-def test_of_a_day_of_many_agents_nothing_is_missed_and_nothing_doubled(
+def test_many_agents_a_day_are_followed_without_loss_or_duplicates(
     user_home: Path,
     tmp_path: Path,
     follow: Any,
@@ -279,7 +277,7 @@ def test_of_a_day_of_many_agents_nothing_is_missed_and_nothing_doubled(
     assert differences(held(user_home / ".nacre" / "nacre.db"), held(fresh / "nacre.db")) == []
 
 
-def test_the_log_of_a_database_stands_for_the_database() -> None:
+def test_database_log_file_maps_to_its_database() -> None:
     territory = Territory((Root(Path("/code"), ("*/state.db",)),))
     for name in ("state.db", "state.db-wal", "state.db-journal"):
         assert territory.transcript(Path("/code/mill") / name) == Path("/code/mill/state.db")
@@ -298,13 +296,13 @@ def test_only_folders_with_transcripts_are_watched(
     assert territory.missing() == [tmp_path / "archive"]
 
 
-def test_a_torn_transcript_that_was_renamed_is_not_taken_for_plain_text(tmp_path: Path) -> None:
+def test_renamed_partial_transcript_is_not_recognised_as_plain_text(tmp_path: Path) -> None:
     path = tmp_path / "7d9c.jsonl.reset.2026-11-20T10-00-00.000Z"
     path.write_text('{"type": "session", "vers')
     assert find_adapter(read_head(path)) is None
 
 
-def test_after_sleep_or_a_clock_that_was_set_everything_is_looked_at() -> None:
+def test_clock_jump_triggers_a_full_scan() -> None:
     for jump in (3_600.0, -3_600.0):
         pace = Pace(0.0, interval=120.0)
         pace.looked(0.0, 0.1, polling=False)
@@ -314,7 +312,7 @@ def test_after_sleep_or_a_clock_that_was_set_everything_is_looked_at() -> None:
         assert pace.is_time("look", 2.0)
 
 
-def test_slow_scans_are_rare_and_hints_add_none() -> None:
+def test_slow_scans_are_rare_and_unaffected_by_hints() -> None:
     pace = Pace(0.0, interval=120.0)
     pace.looked(0.0, 3.0, polling=False)
     pace.look_soon(3.5)
@@ -324,7 +322,7 @@ def test_slow_scans_are_rare_and_hints_add_none() -> None:
     assert not pace.is_time("look", 300.0)
 
 
-def test_learning_waits_for_a_pause_but_not_for_ever() -> None:
+def test_learning_waits_for_a_pause_with_a_maximum_delay() -> None:
     pace = Pace(0.0)
     pace.begin_round(0.0)
     pace.learned(1.0, more=False)
@@ -340,7 +338,7 @@ def test_learning_waits_for_a_pause_but_not_for_ever() -> None:
     assert pace.is_time_to_learn(50.0)
 
 
-def test_what_fails_is_tried_again_ever_more_seldom() -> None:
+def test_failures_are_retried_with_growing_pauses() -> None:
     pace, now, pauses = Pace(0.0), 0.0, []
     for _ in range(9):
         pace.failed(now)

@@ -10,7 +10,7 @@ from tests.cli.conftest import Nacre
 from tests.daemon.conftest import Serving, asked, home
 
 
-def test_an_edit_is_in_the_next_answer_however_the_editor_writes(
+def test_hand_edit_is_in_the_next_answer_for_every_editor(
     nacre: Nacre, serving: Callable[..., Serving]
 ) -> None:
     nacre("store", "The staging server is called heron0.", "--subject", "Staging server")
@@ -24,7 +24,7 @@ def test_an_edit_is_in_the_next_answer_however_the_editor_writes(
         assert _contents() == [f"The staging server is called heron{number + 1}."]
 
 
-def test_files_and_folders_that_come_and_go_are_in_the_next_answer(
+def test_created_and_moved_files_are_in_the_next_answer(
     serving: Callable[..., Serving],
 ) -> None:
     serving()

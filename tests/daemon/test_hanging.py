@@ -12,7 +12,7 @@ from tests.daemon.conftest import home
 from tests.hooks.conftest import listening
 
 
-def test_recall_asks_a_daemon_that_hangs_once_and_for_a_second(nacre: Nacre) -> None:
+def test_recall_asks_a_hanging_daemon_once_for_a_second(nacre: Nacre) -> None:
     nacre("store", "The harbour crane lifts 40 tonnes.")
     taken: list[socket.socket] = []
     with listening(home(), taken.append):
@@ -22,7 +22,7 @@ def test_recall_asks_a_daemon_that_hangs_once_and_for_a_second(nacre: Nacre) -> 
     assert operations._SECONDS <= 1
 
 
-def test_an_agent_waits_a_second_for_a_daemon_that_hangs(nacre: Nacre) -> None:
+def test_agent_waits_a_second_for_a_hanging_daemon(nacre: Nacre) -> None:
     nacre("store", "The harbour crane lifts 40 tonnes.")
     taken: list[socket.socket] = []
     calls = HomeCalls(home())

@@ -53,14 +53,14 @@ def test_daemon_reports_its_identity_and_stops_on_request(serving: Serve, proces
     assert process("serve", "stop", "--json").json == {"ended": False}
 
 
-def test_the_socket_is_the_users_alone(serving: Serve) -> None:
+def test_socket_is_accessible_only_to_the_user(serving: Serve) -> None:
     serving()
     path = Path(socket_path(str(home())))
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 
 
-def test_a_home_whose_path_is_too_long_for_a_socket_is_served(
+def test_home_with_a_too_long_socket_path_is_served(
     serving: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NACRE_HOME", str(tmp_path / ("long" * 30)))
@@ -79,7 +79,7 @@ def test_a_second_daemon_is_refused(serving: Serve, process: Nacre) -> None:
     assert "did not start" in process("serve", "logs").out
 
 
-def test_it_waits_a_moment_for_the_place_of_another(serving: Serve) -> None:
+def test_daemon_waits_briefly_for_the_lock(serving: Serve) -> None:
     home().mkdir(exist_ok=True)
     lock = FileLock(home() / LOCK)
     assert lock.acquire()
@@ -89,14 +89,14 @@ def test_it_waits_a_moment_for_the_place_of_another(serving: Serve) -> None:
 
 
 @pytest.mark.parametrize("with_signal", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_a_signal_ends_it_cleanly(serving: Serve, with_signal: int) -> None:
+def test_signal_stops_the_daemon_cleanly(serving: Serve, with_signal: int) -> None:
     daemon = serving()
     assert daemon.end(with_signal) == 0
     assert "ends: on request" in daemon.said[-1]
     assert not is_held(home() / LOCK)
 
 
-def test_it_ends_within_two_seconds_though_callers_hang(serving: Serve) -> None:
+def test_daemon_stops_within_two_seconds_despite_hanging_callers(serving: Serve) -> None:
     daemon = serving()
     hanging = [socket.socket(socket.AF_UNIX) for _ in range(3)]
     for link in hanging:
@@ -110,7 +110,7 @@ def test_it_ends_within_two_seconds_though_callers_hang(serving: Serve) -> None:
         link.close()
 
 
-def test_it_ends_within_two_seconds_though_questions_are_at_work(
+def test_daemon_stops_within_two_seconds_despite_running_operations(
     serving: Serve, learned: Any
 ) -> None:
     daemon = serving("--no-watch")
@@ -127,7 +127,7 @@ def test_it_ends_within_two_seconds_though_questions_are_at_work(
     assert asked("get", {"reference": memory})["retired"] is None
 
 
-def test_after_a_kill_the_next_one_serves_and_nothing_is_lost(serving: Serve, learned: Any) -> None:
+def test_daemon_restarted_after_a_kill_loses_nothing(serving: Serve, learned: Any) -> None:
     daemon = serving()
     stored = asked("store", {"content": "The mill stands on the left bank of the river"})
     daemon.end(signal.SIGKILL)
@@ -161,7 +161,7 @@ def _served_lines(process: Nacre) -> list[str]:
     return [line for line in lines if "serves" in line]
 
 
-def test_on_demand_it_ends_when_nobody_asks(
+def test_on_demand_daemon_stops_when_idle(
     process: Nacre, stopped: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NACRE_DAEMON_IDLE_MINUTES", "0.02")
@@ -171,7 +171,7 @@ def test_on_demand_it_ends_when_nobody_asks(
     assert any("ends: idle" in line for line in process("serve", "logs", "--json").json["lines"])
 
 
-def test_one_on_demand_gives_way_to_one_that_is_to_stay(
+def test_on_demand_daemon_yields_to_a_permanent_daemon(
     serving: Serve, process: Nacre, stopped: None
 ) -> None:
     process("serve", "--on-demand")
@@ -181,7 +181,7 @@ def test_one_on_demand_gives_way_to_one_that_is_to_stay(
     assert asked("hello")["pid"] == daemon.process.pid != before
 
 
-def test_it_begins_anew_with_the_program_that_was_installed_in_its_place(
+def test_daemon_restarts_after_an_update(
     serving: Serve, process: Nacre, processes: Processes, tmp_path: Path, stopped: None
 ) -> None:
     installed = tmp_path / "site" / "nacre"
@@ -207,7 +207,7 @@ def test_it_begins_anew_with_the_program_that_was_installed_in_its_place(
     wait(lambda: not is_held(home() / LOCK))
 
 
-def test_it_ends_when_its_home_is_deleted_and_makes_no_new_one(serving: Serve) -> None:
+def test_daemon_stops_when_its_home_is_deleted(serving: Serve) -> None:
     daemon = serving("--no-watch")
     wait(lambda: asked("hello")["is_warm"])
     shutil.rmtree(home())
@@ -216,7 +216,9 @@ def test_it_ends_when_its_home_is_deleted_and_makes_no_new_one(serving: Serve) -
     assert not home().exists()
 
 
-def test_it_ends_when_another_version_changed_the_database(serving: Serve, tmp_path: Path) -> None:
+def test_daemon_stops_if_another_version_changed_the_database(
+    serving: Serve, tmp_path: Path
+) -> None:
     import apsw
 
     daemon = serving("--no-watch")
@@ -229,7 +231,7 @@ def test_it_ends_when_another_version_changed_the_database(serving: Serve, tmp_p
     assert daemon.end() == 1
 
 
-def test_health_tells_of_the_daemon(serving: Serve, process: Nacre) -> None:
+def test_doctor_reports_the_daemon(serving: Serve, process: Nacre) -> None:
     daemon = serving()
 
     def told() -> dict[str, Any]:
@@ -241,7 +243,7 @@ def test_health_tells_of_the_daemon(serving: Serve, process: Nacre) -> None:
     assert told()["state"] == "ok"
 
 
-def test_with_the_last_host_the_daemon_ends_that_was_started_for_them(
+def test_last_host_uninstall_stops_the_daemon_started_for_hosts(
     nacre: Nacre, serving: Serve
 ) -> None:
     served = serving("--idle")
@@ -258,14 +260,14 @@ def test_with_the_last_host_the_daemon_ends_that_was_started_for_them(
 
 
 @pytest.mark.usefixtures("stopped")
-def test_who_wires_a_host_has_a_daemon_before_its_first_session(process: Nacre) -> None:
+def test_init_starts_the_daemon_before_the_first_session(process: Nacre) -> None:
     assert process("init", "--host", "roo", "--yes", "--json").json["daemon"]["state"] == "started"
     wait(is_served)
     assert process("init", "--host", "roo", "--yes", "--json").json["daemon"] is None
     assert process("init", "--uninstall", "--yes", "--json").json["daemon"]["state"] == "ended"
 
 
-def test_a_daemon_of_another_nacre_is_told_and_ended(
+def test_daemon_of_another_nacre_version_is_reported_and_stopped(
     nacre: Nacre, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NACRE_DAEMON_ENABLED", "false")
@@ -291,5 +293,5 @@ def test_a_daemon_of_another_nacre_is_told_and_ended(
         checks = nacre("admin", "doctor", "hosts", "--json").json["checks"]
         done = nacre("init", "--host", "roo", "--yes", "--json").json
     assert checks[0]["detail"].startswith("nacre 0.0.9 serves this home")
-    assert done["daemon"] == {"version": "0.0.9", "state": "ended"}
+    assert (done["daemon"]["version"], done["daemon"]["state"]) == ("0.0.9", "ended")
     assert heard == ["/call/hello", "/call/hello", "/call/stop"]

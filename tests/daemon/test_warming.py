@@ -60,7 +60,7 @@ def greeting(home: str) -> dict[str, object]:
 
 
 @pytest.mark.embedding
-def test_hooks_are_answered_by_words_until_the_model_is_loaded(tmp_path: Path) -> None:
+def test_hooks_answer_lexically_until_the_model_is_loaded(tmp_path: Path) -> None:
     world = World(tmp_path)
     with world.open() as memory:
         memory.store("The tide gauge of the harbour is read at noon.", kind="fact")
@@ -78,7 +78,7 @@ def test_hooks_are_answered_by_words_until_the_model_is_loaded(tmp_path: Path) -
 
 
 @pytest.mark.embedding
-def test_the_model_is_loaded_also_where_there_is_nothing_yet(tmp_path: Path) -> None:
+def test_model_is_loaded_for_an_empty_home(tmp_path: Path) -> None:
     may_load = threading.Event()
     with beginning(World(tmp_path), may_load) as home:
         wait(lambda: bool(greeting(home)))
@@ -88,7 +88,7 @@ def test_the_model_is_loaded_also_where_there_is_nothing_yet(tmp_path: Path) -> 
 
 
 @pytest.mark.embedding
-def test_the_daemon_embeds_what_is_edited_by_hand_or_asked_of_it(tmp_path: Path) -> None:
+def test_daemon_embeds_edited_memories(tmp_path: Path) -> None:
     world = World(tmp_path)
     with world.open() as memory:
         stored = memory.store("The tide gauge of the harbour is read at noon.").memory_id

@@ -46,7 +46,7 @@ def post(url: str, token: str | None, body: Any = GREETING) -> tuple[int, str]:
             return error.code, error.read().decode()
 
 
-def test_who_has_the_token_is_served_at_this_machine(
+def test_local_client_with_the_token_is_served(
     serving: Serve, process: Nacre, learned: Any
 ) -> None:
     daemon = serving("--no-watch", "--http", "0")
@@ -73,15 +73,13 @@ def test_who_has_the_token_is_served_at_this_machine(
     assert again.end() == 0
 
 
-def test_without_being_asked_nothing_is_served_over_http(serving: Serve) -> None:
+def test_http_is_off_by_default(serving: Serve) -> None:
     serving("--no-watch")
     assert asked("hello")["http"] is None
     assert not (home() / "http.token").exists()
 
 
-def test_at_this_machine_alone_it_may_be_served_without_a_token(
-    serving: Serve, process: Nacre
-) -> None:
+def test_tokenless_http_is_allowed_only_on_loopback(serving: Serve, process: Nacre) -> None:
     daemon = serving("--no-watch", "--http", "0", "--no-token")
     found = re.search(r"http://127\.0\.0\.1:\d+/mcp", daemon.said[-1])
     assert found
@@ -92,7 +90,7 @@ def test_at_this_machine_alone_it_may_be_served_without_a_token(
     assert "needs a token" in error.error["message"]
 
 
-def test_a_port_that_is_taken_is_told(serving: Serve, process: Nacre) -> None:
+def test_occupied_port_is_reported(serving: Serve, process: Nacre) -> None:
     daemon = serving("--no-watch", "--http", "0")
     found = re.search(r":(\d+)/mcp", daemon.said[-1])
     assert found
@@ -108,7 +106,7 @@ def test_a_port_that_is_taken_is_told(serving: Serve, process: Nacre) -> None:
     assert "cannot listen at 127.0.0.1:" in error.error["message"]
 
 
-def test_what_it_takes_and_is_not_installed_is_told() -> None:
+def test_missing_web_dependency_names_the_package_to_install() -> None:
     program = "import sys; sys.modules['starlette'] = None; from nacre.cli.root import cli; cli.main(sys.argv[1:])"
     done = subprocess.run(
         [sys.executable, "-c", program, "serve", "--no-watch", "--http", "0", "--json"],
@@ -132,17 +130,17 @@ def test_what_it_takes_and_is_not_installed_is_told() -> None:
         (":9", ("127.0.0.1", 9)),
     ],
 )
-def test_a_place_is_a_port_or_a_host_and_a_port(place: str, there: tuple[str, int]) -> None:
+def test_address_is_a_port_or_a_host_and_port(place: str, there: tuple[str, int]) -> None:
     assert split_place(place) == there
 
 
 @pytest.mark.parametrize("place", ["", "here", "localhost", "localhost:", "1:99999", "::1", "٣"])
-def test_what_is_no_place_is_refused(place: str) -> None:
+def test_invalid_address_is_refused(place: str) -> None:
     with pytest.raises(InvalidInputError):
         split_place(place)
 
 
-def test_others_may_call_it_by_the_names_of_where_it_listens() -> None:
+def test_allowed_host_names_match_the_listening_address() -> None:
     assert names_of("127.0.0.1") == names_of("::1") == ()
     assert names_of("mill.example") == ("mill.example",)
     assert socket.gethostname() in names_of("0.0.0.0")  # noqa: S104 - nothing listens

@@ -69,11 +69,11 @@ def relation(earlier: str, later: str, *, kind: str = "fact", then: str | None =
         ),
     ],
 )
-def test_a_change_supersedes_what_was_true_before(earlier: str, later: str) -> None:
+def test_change_supersedes_the_earlier_statement(earlier: str, later: str) -> None:
     assert relation(earlier, later) is Relation.SUPERSEDES
 
 
-def test_what_only_shares_the_word_that_has_gone_ends_nothing() -> None:
+def test_sharing_only_the_removed_word_supersedes_nothing() -> None:
     earlier = (
         "Whole harbour cleanup is one smart command that removes everything stale (shadow berths, harbour states, crane"
         " metadata) regardless of which strategy is active now, since another strategy may have been active before."
@@ -104,7 +104,7 @@ def test_what_only_shares_the_word_that_has_gone_ends_nothing() -> None:
         ("The ferry is called Moewe", "Moewe got renamed to Kranich"),
     ],
 )
-def test_what_is_probably_a_change_is_a_doubt(earlier: str, later: str) -> None:
+def test_probable_change_raises_a_doubt(earlier: str, later: str) -> None:
     assert relation(earlier, later) is Relation.DOUBTS
 
 
@@ -125,7 +125,7 @@ def test_what_is_probably_a_change_is_a_doubt(earlier: str, later: str) -> None:
         ("We use Vite for the shop", "We also use Webpack for the shop"),
     ],
 )
-def test_another_case_or_no_claim_is_not_even_a_doubt(earlier: str, later: str) -> None:
+def test_different_case_or_missing_claim_raises_no_doubt(earlier: str, later: str) -> None:
     assert relation(earlier, later) not in (Relation.SUPERSEDES, Relation.DOUBTS)
 
 
@@ -172,17 +172,17 @@ def test_another_case_or_no_claim_is_not_even_a_doubt(earlier: str, later: str) 
         ("服务部署在阿里云", "图片服务单独迁移到腾讯云"),
     ],
 )
-def test_what_only_looks_like_a_change_supersedes_nothing(earlier: str, later: str) -> None:
+def test_apparent_change_supersedes_nothing(earlier: str, later: str) -> None:
     assert relation(earlier, later) in (Relation.RELATED, Relation.UNRELATED)
 
 
-def test_a_word_that_is_also_a_prefix_stands_for_no_other_word() -> None:
+def test_word_that_is_also_a_prefix_replaces_no_other_word() -> None:
     earlier = "Before a drawer is emptied, the sizes are compared and the clerk is asked"
     later = "The list only used the first drawer of a multi drawer chest; it now uses all drawers"
     assert relation(earlier, later, kind="decision", then="lesson") is not Relation.SUPERSEDES
 
 
-def test_events_are_all_true() -> None:
+def test_events_never_contradict() -> None:
     assert (
         relation("Released 2.3.0 on Monday", "Released 2.4.0 on Friday", kind="event")
         is not Relation.SUPERSEDES
@@ -206,7 +206,7 @@ NOT_THE_SAME = (
 )
 
 
-def test_equal_words_are_the_same_also_without_vectors() -> None:
+def test_equal_words_are_the_same_without_vectors() -> None:
     assert (
         relation("The rows are kept in PostgreSQL", "the rows are kept in PostgreSQL.")
         is Relation.SAME
@@ -215,9 +215,7 @@ def test_equal_words_are_the_same_also_without_vectors() -> None:
 
 
 @pytest.mark.parametrize(("one", "other"), SAME)
-def test_near_vectors_with_the_same_numbers_names_and_denials_are_the_same(
-    one: str, other: str
-) -> None:
+def test_similar_vectors_with_equal_details_are_the_same(one: str, other: str) -> None:
     assert judge(said(one), said(other, days=9), LIMITS.same, LIMITS).relation is Relation.SAME
     assert (
         judge(said(one), said(other, days=9), LIMITS.same - 0.01, LIMITS).relation
@@ -226,11 +224,11 @@ def test_near_vectors_with_the_same_numbers_names_and_denials_are_the_same(
 
 
 @pytest.mark.parametrize(("one", "other"), NOT_THE_SAME)
-def test_other_numbers_names_or_denials_are_never_the_same(one: str, other: str) -> None:
+def test_different_numbers_names_or_negations_are_never_the_same(one: str, other: str) -> None:
     assert judge(said(one), said(other, days=9), 0.99, LIMITS).relation is not Relation.SAME
 
 
-def test_a_word_that_is_common_in_a_home_ends_nothing_by_itself() -> None:
+def test_common_word_supersedes_nothing() -> None:
     old, new = said("The importer talks to Redis"), said("We dropped Redis", days=9)
     common = Rarity(lambda words: (1_000, [900] * len(words)))
     rare = Rarity(lambda words: (1_000, [3] * len(words)))
@@ -238,14 +236,14 @@ def test_a_word_that_is_common_in_a_home_ends_nothing_by_itself() -> None:
     assert judge(old, new, None, LIMITS, common).relation is not Relation.SUPERSEDES
 
 
-def test_another_day_for_the_same_thing_is_a_change() -> None:
+def test_different_day_for_the_same_thing_is_a_change() -> None:
     old, new = said("Deploys happen on Tuesdays"), said("Deploys moved to Thursdays", days=9)
     known = Rarity(lambda words: (1_000, [3] * len(words)))
     assert judge(old, new, None, LIMITS, known).relation is Relation.SUPERSEDES
     assert judge(old, new, None, LIMITS).relation is Relation.DOUBTS
 
 
-def test_a_reason_quotes_what_changed() -> None:
+def test_reason_quotes_the_change() -> None:
     verdict = judge(
         said("The gate listens on port 8080"),
         said("The gate listens on port 8443", days=1),
@@ -265,7 +263,7 @@ def test_a_reason_quotes_what_changed() -> None:
         ("Rotate the staging keys until it is done", "todo", False),
     ],
 )
-def test_a_todo_closes_when_it_is_said_to_be_done(later: str, kind: str, done: bool) -> None:
+def test_todo_closes_when_reported_done(later: str, kind: str, done: bool) -> None:
     assert (
         bool(closes(said("Rotate the staging keys", kind="todo"), said(later, kind=kind, days=2)))
         is done

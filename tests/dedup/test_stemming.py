@@ -25,7 +25,7 @@ def test_forms_of_a_word_have_one_stem(forms: str) -> None:
 
 
 @pytest.mark.parametrize("word", ["status", "class", "analysis", "bus", "v18s", "py3"])
-def test_what_only_looks_like_a_plural_stays(word: str) -> None:
+def test_apparent_plurals_are_not_stemmed(word: str) -> None:
     assert stem(word) == word
 
 
@@ -33,5 +33,5 @@ def test_what_only_looks_like_a_plural_stays(word: str) -> None:
     ("plural", "one"),
     [("minutes", "minute"), ("retries", "retry"), ("gbs", "gb"), ("ms", "ms"), ("is", "is")],
 )
-def test_units_are_told_in_the_singular(plural: str, one: str) -> None:
+def test_units_are_converted_to_the_singular(plural: str, one: str) -> None:
     assert singular(plural) == one

@@ -14,7 +14,7 @@ __all__ = ["world"]
 CASES = json.loads((Path(__file__).parent / "todos.json").read_text(encoding="utf-8"))
 
 
-def test_most_finished_todos_are_detected_and_hardly_others(world: World) -> None:
+def test_most_finished_todos_are_detected_with_few_false_positives(world: World) -> None:
     closed = []
     with world.open() as memory:
         for number, case in enumerate(CASES):
@@ -39,7 +39,7 @@ def test_most_finished_todos_are_detected_and_hardly_others(world: World) -> Non
         ("Fix the flaky login test", "The flaky login test is still not fixed", False),
     ],
 )
-def test_a_todo_is_done_once_just_that_is_said_to_be_done(
+def test_todo_is_done_only_when_its_own_completion_is_stated(
     world: World, todo: str, later: str, *, is_done: bool
 ) -> None:
     with world.open() as memory:

@@ -42,7 +42,7 @@ def is_followed(action: Action, older: str, newer: str, merged: str | None = Non
         ("resembling", Action.SKIP, 0, 1),
     ],
 )
-def test_what_keeps_both_and_adds_nothing_is_let_through(
+def test_union_keeping_both_texts_without_additions_is_accepted(
     sort: str, action: Action, least: int, most: int
 ) -> None:
     followed = [texts for texts in DATA[sort] if is_followed(action, *texts)]

@@ -23,7 +23,7 @@ PROJECT = Path(__file__).parents[2]
 README = (PROJECT / "README.md").read_text(encoding="utf-8")
 
 
-def test_the_readme_is_short() -> None:
+def test_readme_is_at_most_150_lines() -> None:
     assert len(README.splitlines()) <= 150
 
 
@@ -54,7 +54,7 @@ def anchors(page: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(PROJECT)))
-def test_links_in_documents_lead_somewhere_also_within_a_page(page: Path) -> None:
+def test_document_links_and_anchors_exist(page: Path) -> None:
     for target, anchor in re.findall(
         r"\]\(([^)#:]*)(?:#([^)]*))?\)", without_code(page.read_text(encoding="utf-8"))
     ):
@@ -63,7 +63,7 @@ def test_links_in_documents_lead_somewhere_also_within_a_page(page: Path) -> Non
         assert not anchor or anchor in anchors(found), f"{page.name} links to {target}#{anchor}"
 
 
-def test_every_page_is_on_the_map_of_the_documentation() -> None:
+def test_every_page_is_listed_in_the_documentation_index() -> None:
     listed = (PROJECT / "docs" / "README.md").read_text(encoding="utf-8")
     pages = [page.name for page in (PROJECT / "docs").glob("*.md") if page.name != "README.md"]
     assert [
@@ -80,7 +80,7 @@ PROSE = frozenset(
 """What follows the name in a sentence that is not about a command."""
 
 
-def test_every_command_that_is_named_anywhere_exists() -> None:
+def test_every_mentioned_command_exists() -> None:
     found = [
         (page, name)
         for page in PAGES
@@ -100,7 +100,7 @@ def test_every_command_that_is_named_anywhere_exists() -> None:
     assert wrong == []
 
 
-def test_subcommands_that_are_named_anywhere_exist() -> None:
+def test_every_mentioned_subcommand_exists() -> None:
     context = click.Context(cli)
     texts = [*PAGES, *(PROJECT / "src").rglob("*.py"), *(PROJECT / "deploy").rglob("*.*")]
     for name in ("data", "admin", "server"):
@@ -117,7 +117,7 @@ def test_subcommands_that_are_named_anywhere_exist() -> None:
         } == (set())
 
 
-def test_every_benchmark_that_is_named_anywhere_exists() -> None:
+def test_every_mentioned_benchmark_exists() -> None:
     files = [
         *PAGES,
         *(file for name in ("src", "benchmarks") for file in (PROJECT / name).rglob("*.py")),
@@ -136,7 +136,7 @@ def commands_in(text: str) -> list[list[str]]:
     return [shlex.split(command) for command in shown]
 
 
-def test_the_recording_is_what_nacre_shows(tmp_path: Path) -> None:
+def test_terminal_recording_is_up_to_date(tmp_path: Path) -> None:
     pytest.importorskip("pty")
     script, recorded = PROJECT / "scripts" / "record_terminal.py", tmp_path / "terminal.svg"
     subprocess.run([sys.executable, script, recorded], check=True, capture_output=True)
@@ -146,21 +146,21 @@ def test_the_recording_is_what_nacre_shows(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("arguments", commands_in(README), ids=" ".join)
-def test_every_command_the_readme_shows_runs(arguments: list[str]) -> None:
+def test_every_command_in_the_readme_runs(arguments: list[str]) -> None:
     runner = CliRunner()
     runner.invoke(cli, ["quickstart"], catch_exceptions=False)
     result = runner.invoke(cli, arguments, catch_exceptions=False)
     assert result.exit_code == 0, result.output
 
 
-def test_the_python_of_the_readme_runs(capsys: Any) -> None:
+def test_python_code_in_the_readme_runs(capsys: Any) -> None:
     code = re.search(r"```python\n(.*?)```", README, re.DOTALL)
     assert code
     exec(compile(code.group(1), "README.md", "exec"), {})  # noqa: S102
     assert "deploy" in capsys.readouterr().out.lower()
 
 
-def test_files_that_the_guides_name_exist() -> None:
+def test_files_named_in_guides_exist() -> None:
     guides = [
         (PROJECT / name).read_text(encoding="utf-8") for name in ("AGENTS.md", "docs/extending.md")
     ]
@@ -168,7 +168,7 @@ def test_files_that_the_guides_name_exist() -> None:
         assert (PROJECT / path).exists(), path
 
 
-def test_modules_that_pages_name_exist() -> None:
+def test_modules_named_on_pages_exist() -> None:
     """Also where a page names a module by the end of its path; what users' projects hold begins with their ``src``."""
     known = [
         f"/{path.relative_to(PROJECT)}"
@@ -253,7 +253,7 @@ def keys_of(value: Any) -> set[str]:
         "forget --list",
     ],
 )
-def test_every_name_in_an_answer_is_documented(
+def test_every_field_in_an_answer_is_documented(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NACRE_DAEMON_ENABLED", "false")
@@ -296,7 +296,7 @@ def test_every_name_in_an_answer_is_documented(
 @pytest.mark.parametrize(
     "command", ["extraction --no-vectors", "redaction --no-scanner", "judge --rules"]
 )
-def test_every_name_in_an_answer_of_a_benchmark_is_documented(
+def test_every_field_in_a_benchmark_answer_is_documented(
     command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("benchmarks.redaction.measuring._CLEAN_BYTES", 50_000)
@@ -308,7 +308,7 @@ def test_every_name_in_an_answer_of_a_benchmark_is_documented(
     assert keys_of(answer) <= set(re.findall(r"`(\w+)`", page))
 
 
-def test_the_page_of_agents_is_what_the_adapters_say() -> None:
+def test_agents_page_matches_the_adapters() -> None:
     script = PROJECT / "scripts" / "write_agents.py"
     shown = subprocess.run(
         [sys.executable, str(script), "--show"],
@@ -323,7 +323,7 @@ def test_the_page_of_agents_is_what_the_adapters_say() -> None:
     )
 
 
-def test_the_requests_of_operations_are_documented_as_they_are() -> None:
+def test_json_documentation_matches_the_operations() -> None:
     script = PROJECT / "scripts" / "write_json_docs.py"
     shown = subprocess.run(
         [sys.executable, script, "--show"], capture_output=True, text=True, check=True

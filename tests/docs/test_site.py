@@ -37,7 +37,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return target
 
 
-def test_every_page_of_the_documentation_is_built_and_in_the_navigation(site: Path) -> None:
+def test_every_documentation_page_is_built_and_in_the_navigation(site: Path) -> None:
     entrance = (site / "index.html").read_text(encoding="utf-8")
     for page in (PROJECT / "docs").glob("*.md"):
         assert (site / "docs" / f"{page.stem}.html").is_file()
@@ -47,7 +47,7 @@ def test_every_page_of_the_documentation_is_built_and_in_the_navigation(site: Pa
     )
 
 
-def test_the_reference_has_every_command_setting_tool_and_method(site: Path) -> None:
+def test_reference_has_every_command_setting_tool_and_method(site: Path) -> None:
     pages = {
         page.name: page.read_text(encoding="utf-8") for page in (site / "reference").rglob("*.html")
     }
@@ -66,7 +66,7 @@ def test_the_reference_has_every_command_setting_tool_and_method(site: Path) -> 
     ] == []
 
 
-def test_a_page_loads_nothing_from_elsewhere(site: Path) -> None:
+def test_pages_load_no_external_resources(site: Path) -> None:
     loaded = re.compile(r"<(?:script|img|iframe)[^>]+src=\"([^\"]+)|<link[^>]+href=\"([^\"]+)")
     for page in site.rglob("*.html"):
         found = [
@@ -82,7 +82,7 @@ def test_a_page_loads_nothing_from_elsewhere(site: Path) -> None:
         ), style
 
 
-def test_a_link_that_leads_nowhere_fails_the_build(tmp_path: Path) -> None:
+def test_broken_link_fails_the_build(tmp_path: Path) -> None:
     source = tmp_path / "source"
     (source / "docs").mkdir(parents=True)
     (source / "docs" / "README.md").write_text("# Map\n\n## Start\n\n- [There](there.md): a page\n")

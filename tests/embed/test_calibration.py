@@ -16,29 +16,29 @@ def _cosines(calibration: Calibration) -> list[float]:
     return [value for value in astuple(calibration) if not isinstance(value, bool)]
 
 
-def test_the_bundled_model_has_a_table_of_its_own() -> None:
+def test_bundled_model_has_its_own_calibration_table() -> None:
     assert calibration_of(MODEL_NAME) != calibration_of("nobody-measured-it")
 
 
-def test_a_model_nobody_measured_counts_like_no_model() -> None:
+def test_unmeasured_model_is_calibrated_like_no_model() -> None:
     assert calibration_of("nobody-measured-it") == calibration_of(None)
 
 
-def test_thresholds_stand_in_their_order() -> None:
+def test_thresholds_are_ordered() -> None:
     for known in (calibration_of(MODEL_NAME), calibration_of(None)):
         assert known.unrelated < known.link < 1
         assert known.unrelated < known.used < known.corrected < 1
         assert (known.meaning(known.unrelated), known.meaning(known.related)) == (0, 1)
 
 
-def test_model_equal_to_the_bundled_one_gets_its_calibration() -> None:
+def test_model_equal_to_the_bundled_model_gets_its_calibration() -> None:
     embedder = load_minilm()
     questions, passages = (embedder.embed(texts) for texts in zip(*probes(), strict=True))
     moved = calibration_of("nobody-measured-it", seen_by(questions, passages))
     assert np.allclose(_cosines(moved), _cosines(calibration_of(MODEL_NAME)), atol=0.005)
 
 
-def test_a_model_whose_cosines_are_all_high_gets_numbers_as_high() -> None:
+def test_model_with_uniformly_high_cosines_gets_shifted_thresholds() -> None:
     known = calibration_of(MODEL_NAME)
     moved = calibration_of("nobody-measured-it", (0.7 + 0.3 * 0.0563, 0.7 + 0.3 * 0.7256))
     assert np.allclose(
@@ -49,7 +49,7 @@ def test_a_model_whose_cosines_are_all_high_gets_numbers_as_high() -> None:
 @pytest.mark.parametrize(
     "seen", [(0.5, 0.5), (0.9, 0.2), (-1.0, 0.5), (0.2, 1.0), (float("nan"), 0.5)]
 )
-def test_a_model_that_cannot_tell_the_probes_apart_counts_as_unknown(
+def test_model_that_cannot_distinguish_probes_counts_as_unknown(
     seen: tuple[float, float],
 ) -> None:
     found: Calibration = calibration_of("nobody-measured-it", seen)

@@ -26,7 +26,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_folder_with_the_bundled_files_gives_their_vectors(folder: Path) -> None:
+def test_folder_with_the_bundled_files_yields_equal_vectors(folder: Path) -> None:
     embedder = load_folder(folder)
     found = embedder.embed(TEXTS)
     assert embedder.dimensions == 384
@@ -34,14 +34,14 @@ def test_a_folder_with_the_bundled_files_gives_their_vectors(folder: Path) -> No
     assert np.allclose(np.linalg.norm(found, axis=1), 1, atol=1e-5)
 
 
-def test_its_name_changes_with_what_changes_its_vectors(folder: Path) -> None:
+def test_model_name_changes_with_the_folder_settings(folder: Path) -> None:
     before = load_folder(folder).name
     assert load_folder(folder).name == before
     (folder / "nacre-embedding.toml").write_text('passage = "passage: "\n', encoding="utf-8")
     assert load_folder(folder).name != before
 
 
-def test_questions_and_passages_get_what_goes_before_them(folder: Path) -> None:
+def test_questions_and_passages_get_their_prefixes(folder: Path) -> None:
     (folder / "config_sentence_transformers.json").write_text(
         json.dumps({"prompts": {"query": "query: ", "passage": "passage: "}}), encoding="utf-8"
     )
@@ -55,7 +55,7 @@ def test_questions_and_passages_get_what_goes_before_them(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("pooling", ["mean", "cls", "last"])
-def test_a_graph_that_gives_a_vector_a_token_is_pooled(tmp_path: Path, pooling: str) -> None:
+def test_graph_with_token_vectors_is_pooled(tmp_path: Path, pooling: str) -> None:
     shutil.copy(BUNDLED / "tokenizer.json", tmp_path / "tokenizer.json")
     (tmp_path / "model.onnx").write_bytes(graph_of_token_states())
     (tmp_path / "nacre-embedding.toml").write_text(f'pooling = "{pooling}"\n', encoding="utf-8")
@@ -113,7 +113,7 @@ def number(whole: int) -> bytes:
     return bytes([*found, whole])
 
 
-def test_what_is_wrong_with_a_folder_is_told_with_a_hint(tmp_path: Path, folder: Path) -> None:
+def test_invalid_folder_is_reported_with_a_hint(tmp_path: Path, folder: Path) -> None:
     (folder / "nacre-embedding.toml").write_text('pooling = "guess"\n', encoding="utf-8")
     empty = tmp_path / "empty"
     empty.mkdir()

@@ -38,11 +38,11 @@ def library() -> Tokenizer:
 
 
 @pytest.mark.parametrize("text", SAMPLES, ids=lambda text: ascii(text[:20]))
-def test_a_text_has_the_tokens_that_were_recorded(own: WordPiece, text: str) -> None:
+def test_text_has_the_recorded_tokens(own: WordPiece, text: str) -> None:
     assert own.encode(text).ids == SAMPLES[text]
 
 
-def test_every_kind_of_character_is_taken_as_the_library_takes_it(
+def test_every_character_kind_is_tokenised_like_the_library(
     own: WordPiece, library: Tokenizer
 ) -> None:
     codes = [
@@ -57,7 +57,7 @@ def test_every_kind_of_character_is_taken_as_the_library_takes_it(
     ]
 
 
-def test_any_mixture_has_the_tokens_of_the_library(own: WordPiece, library: Tokenizer) -> None:
+def test_random_mixtures_are_tokenised_like_the_library(own: WordPiece, library: Tokenizer) -> None:
     chance = random.Random(7)  # noqa: S311 - the same mixtures every time
     parts = [
         *"abcxyz .,_-/\t\n\x00\u200b\u0301éßİΣςк中한",
@@ -76,7 +76,7 @@ def test_any_mixture_has_the_tokens_of_the_library(own: WordPiece, library: Toke
 
 
 @pytest.mark.parametrize("most", [2, 3, 4, 17])
-def test_a_text_is_cut_where_the_library_cuts_it(most: int) -> None:
+def test_text_is_truncated_like_the_library(most: int) -> None:
     library = Tokenizer.from_file(str(BUNDLED / "tokenizer.json"))
     library.enable_truncation(most)
     own = WordPiece(TOLD, most)
@@ -99,12 +99,12 @@ def test_a_text_is_cut_where_the_library_cuts_it(most: int) -> None:
         {"post_processor": {"type": "ByteLevel"}},
     ],
 )
-def test_what_asks_for_more_is_left_to_the_library(change: dict[str, Any]) -> None:
+def test_unsupported_tokenizers_are_left_to_the_library(change: dict[str, Any]) -> None:
     assert is_wordpiece(TOLD)
     assert not is_wordpiece({**TOLD, **change})
 
 
-def test_a_model_with_the_older_frame_is_cut_alike(tmp_path: Path) -> None:
+def test_older_model_frame_is_truncated_alike(tmp_path: Path) -> None:
     told = {
         **TOLD,
         "post_processor": {"type": "BertProcessing", "sep": ["[SEP]", 102], "cls": ["[CLS]", 101]},
@@ -133,11 +133,11 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_folder_with_another_tokenizer_works_where_the_library_is(folder: Path) -> None:
+def test_folder_with_another_tokenizer_works_with_the_library(folder: Path) -> None:
     assert load_folder(folder).embed(["a crane"]).shape == (1, 384)
 
 
-def test_a_folder_with_another_tokenizer_says_what_it_needs(
+def test_folder_with_another_tokenizer_names_the_missing_package(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "tokenizers", None)

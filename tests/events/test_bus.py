@@ -33,7 +33,7 @@ def tick(row: Bus, first: int, last: int) -> None:
         row.publish("tick", n=n)
 
 
-def test_a_listener_hears_first_where_it_begins_and_then_what_comes() -> None:
+def test_listener_receives_hello_and_later_events() -> None:
     row = bus()
     tick(row, 1, 3)
     listener = row.listen(lambda: None)
@@ -45,7 +45,7 @@ def test_a_listener_hears_first_where_it_begins_and_then_what_comes() -> None:
     assert told(listener) == []
 
 
-def test_who_comes_back_gets_exactly_what_came_meanwhile() -> None:
+def test_returning_listener_receives_exactly_the_missed_events() -> None:
     row = bus()
     tick(row, 1, 250)
     back = row.listen(lambda: None, after=f"{row.epoch}-40")
@@ -55,7 +55,7 @@ def test_who_comes_back_gets_exactly_what_came_meanwhile() -> None:
     assert [one["seq"] for one in found[1:]] == list(range(41, 251))
 
 
-def test_a_slow_listener_is_told_what_it_missed_and_goes_on() -> None:
+def test_slow_listener_is_informed_of_missed_events_and_continues() -> None:
     row = bus(most=10)
     slow, fast = row.listen(lambda: None), row.listen(lambda: None)
     told(slow)
@@ -70,7 +70,7 @@ def test_a_slow_listener_is_told_what_it_missed_and_goes_on() -> None:
 @pytest.mark.parametrize(
     "after", ["00000000-3", "{epoch}-99", "{epoch}-", "-", "nonsense", "{epoch}-³", "{epoch}--1"]
 )
-def test_who_comes_back_from_elsewhere_is_told_to_begin_anew(after: str) -> None:
+def test_listener_from_another_epoch_receives_missed(after: str) -> None:
     row = bus()
     tick(row, 1, 3)
     listener = row.listen(lambda: None, after=after.format(epoch=row.epoch))
@@ -79,7 +79,7 @@ def test_who_comes_back_from_elsewhere_is_told_to_begin_anew(after: str) -> None
     assert numbers(listener) == [4]
 
 
-def test_after_a_time_without_looks_whoever_comes_back_missed_something() -> None:
+def test_listener_returning_after_a_gap_in_checks_receives_missed() -> None:
     row = bus()
     tick(row, 1, 3)
     stays = row.listen(lambda: None)
@@ -93,7 +93,7 @@ def test_after_a_time_without_looks_whoever_comes_back_missed_something() -> Non
     assert [one["kind"] for one in told(row.listen(lambda: None))] == ["hello"]
 
 
-def test_however_many_events_come_few_are_kept() -> None:
+def test_stored_events_are_bounded() -> None:
     row = bus()
     slow = row.listen(lambda: None)
     for n in range(3 * MOST_EVENTS):
@@ -104,7 +104,7 @@ def test_however_many_events_come_few_are_kept() -> None:
     assert len(numbers(slow)) * 100_000 <= MOST_BYTES
 
 
-def test_listeners_in_threads_get_all_that_threads_publish() -> None:
+def test_threads_receive_all_events_published_by_threads() -> None:
     row = bus()
     heard: dict[int, list[int]] = {}
 

@@ -59,14 +59,14 @@ def store(nacre: Nacre, content: str) -> str:  # noqa: F811 - the fixture
     return found
 
 
-def test_nothing_is_told_where_nothing_changed(nacre: Nacre, heard: Heard) -> None:  # noqa: F811
+def test_unchanged_home_emits_no_events(nacre: Nacre, heard: Heard) -> None:  # noqa: F811
     store(nacre, "The mill stands on the left bank of the river")
     assert heard("memory")
     nacre("list")
     assert heard() == []
 
 
-def test_a_memorys_whole_life_is_told_with_its_operations(nacre: Nacre, heard: Heard) -> None:  # noqa: F811
+def test_memory_life_cycle_emits_events_per_operation(nacre: Nacre, heard: Heard) -> None:  # noqa: F811
     memory = store(nacre, "The mill stands on the left bank of the river")
     stored = heard("memory", "operation")
     assert [one["name"] for one in stored if one["kind"] == "operation"] == ["store"]
@@ -82,14 +82,14 @@ def test_a_memorys_whole_life_is_told_with_its_operations(nacre: Nacre, heard: H
     assert changes(heard("memory")) == [("removed", [memory])]
 
 
-def test_what_a_newer_memory_replaces_is_retired(nacre: Nacre, heard: Heard) -> None:  # noqa: F811
+def test_replaced_memory_is_reported_as_retired(nacre: Nacre, heard: Heard) -> None:  # noqa: F811
     old = store(nacre, "Billing listens on port 8181")
     heard()
     new = store(nacre, "Billing listens on port 8282 now")
     assert changes(heard("memory")) == [("retired", [old]), ("stored", [new])]
 
 
-def test_a_hand_edit_is_told_once_nacre_has_read_the_file(
+def test_hand_edit_is_reported_after_nacre_reads_the_file(
     nacre: Nacre,  # noqa: F811
     heard: Heard,
     home: Home,
@@ -107,7 +107,7 @@ def test_a_hand_edit_is_told_once_nacre_has_read_the_file(
     assert changes(heard("memory")) == [("changed", [memory])]
 
 
-def test_sessions_that_grow_are_told(nacre: Nacre, heard: Heard, transcript: Path) -> None:  # noqa: F811
+def test_growing_sessions_are_reported(nacre: Nacre, heard: Heard, transcript: Path) -> None:  # noqa: F811
     nacre("ingest")
     first = heard("session", "candidate", "memory")
     session = next(one for one in first if one["kind"] == "session")
@@ -123,7 +123,7 @@ def test_sessions_that_grow_are_told(nacre: Nacre, heard: Heard, transcript: Pat
     assert [one["turns"] for one in heard("session")] == [7]
 
 
-def test_many_that_change_at_once_are_few_events(
+def test_many_simultaneous_changes_form_few_events(
     nacre: Nacre,  # noqa: F811
     heard: Heard,
     user_home: Path,
@@ -150,7 +150,7 @@ def test_many_that_change_at_once_are_few_events(
     assert len(stored[0]["ids"]) == MOST_IDS
 
 
-def test_what_waits_for_the_owner_is_told_and_what_waits_no_more(
+def test_new_and_dismissed_reviews_are_reported(
     nacre: Nacre,  # noqa: F811
     heard: Heard,
     home: Home,
@@ -164,7 +164,7 @@ def test_what_waits_for_the_owner_is_told_and_what_waits_no_more(
     assert heard("doubt") == []
 
 
-def test_what_models_cost_is_told_by_task(heard: Heard, home: Home) -> None:
+def test_model_costs_are_reported_by_task(heard: Heard, home: Home) -> None:
     at = home.clock()
     day = at.astimezone().date()
     call = Call("c1", at, day, "extraction", "acme:small", True, Tokens(10, 5), DOLLAR // 100)
@@ -179,7 +179,7 @@ def test_what_models_cost_is_told_by_task(heard: Heard, home: Home) -> None:
     assert heard("cost") == []
 
 
-def test_a_call_leaves_a_trace_that_is_told_once(nacre: Nacre, heard: Heard, home: Home) -> None:  # noqa: F811
+def test_call_trace_is_reported_once(nacre: Nacre, heard: Heard, home: Home) -> None:  # noqa: F811
     store(nacre, "The mill stands on the left bank of the river")
     heard()
     home.traces.add(Trace("c1", Task.DEDUP, home.clock(), "acme:small", "Which is newer?"))
@@ -195,7 +195,7 @@ def chats(heard: Heard) -> list[tuple[str, str | None]]:
     return [(one["change"], one["key"]) for one in heard("chat")]
 
 
-def test_a_conversation_is_told_from_its_first_message_to_its_end(home: Home, heard: Heard) -> None:
+def test_conversation_is_reported_from_first_message_to_end(home: Home, heard: Heard) -> None:
     assert heard("chat") == []
     folder, chat = home.settings.home, Chat("telegram", "4711")
     assert not (folder / "gateway").exists()
@@ -239,7 +239,7 @@ def test_pairing_requests_and_undeliverable_messages_are_reported(home: Home, he
         assert chats(heard) == [("undelivered", None)]
 
 
-def test_a_spoilt_gateway_keeps_nothing_else_from_being_told(
+def test_damaged_gateway_database_does_not_block_other_events(
     nacre: Nacre,  # noqa: F811
     heard: Heard,
     home: Home,

@@ -19,23 +19,23 @@ _QUICK = {
 _USUAL, _FOLDERS = 120, 80
 
 
-def test_every_adapter_of_databases_has_a_database_to_spoil() -> None:
+def test_every_database_adapter_has_a_sample_database() -> None:
     assert STORES.keys() == DATABASES
 
 
-def test_every_corpus_is_of_a_target() -> None:
+def test_every_corpus_belongs_to_a_target() -> None:
     assert {folder.name for folder in CORPUS.iterdir()} <= TARGETS.keys()
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_every_seed_keeps_the_promise_of_its_parser(target: str) -> None:
+def test_every_seed_satisfies_its_parser_contract(target: str) -> None:
     assert seeds(target)
     for seed in seeds(target):
         TARGETS[target](seed)
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_whatever_is_read_the_promise_of_its_parser_holds(target: str) -> None:
+def test_arbitrary_input_satisfies_the_parser_contract(target: str) -> None:
     @settings(
         max_examples=_QUICK.get(target, _FOLDERS if target.startswith("import-") else _USUAL),
         derandomize=True,

@@ -56,7 +56,7 @@ def edit(hooked: Hooked, path: str) -> Ran:
         ("mise run lint", FORMATTING),
     ],
 )
-def test_a_command_brings_the_rule_that_names_it(served: Hooked, command: str, rule: str) -> None:
+def test_command_receives_the_rule_that_names_it(served: Hooked, command: str, rule: str) -> None:
     told = run(served, command).context
     assert rule in told
     assert told.startswith("<nacre-context>\nReference data from nacre")
@@ -79,7 +79,7 @@ def test_a_command_brings_the_rule_that_names_it(served: Hooked, command: str, r
         "",
     ],
 )
-def test_other_commands_bring_nothing(served: Hooked, command: str) -> None:
+def test_other_commands_receive_nothing(served: Hooked, command: str) -> None:
     assert run(served, command).out == ""
 
 
@@ -91,7 +91,7 @@ def test_other_commands_bring_nothing(served: Hooked, command: str) -> None:
         ("/code/app/lamps/keeper_test.py", LAMPS),
     ],
 )
-def test_an_edit_brings_the_rule_that_names_the_file_or_its_folder(
+def test_edit_receives_the_rule_naming_the_file_or_folder(
     served: Hooked, path: str, rule: str
 ) -> None:
     assert rule in edit(served, path).context
@@ -100,40 +100,40 @@ def test_an_edit_brings_the_rule_that_names_the_file_or_its_folder(
 @pytest.mark.parametrize(
     "path", ["/code/app/ledger.py", "/code/guides/one.md", "/code/doors/keeper_test.py", "/"]
 )
-def test_other_files_bring_nothing(served: Hooked, path: str) -> None:
+def test_edits_of_other_files_receive_nothing(served: Hooked, path: str) -> None:
     assert edit(served, path).out == ""
 
 
-def test_tools_that_only_read_bring_nothing(served: Hooked) -> None:
+def test_read_only_tools_receive_nothing(served: Hooked) -> None:
     given = served.given(tool_name="Read", tool_input={"file_path": "/code/app/ledger_test.py"})
     assert served.run("PreToolUse", given).out == ""
 
 
-def test_a_session_is_told_each_rule_once(served: Hooked) -> None:
+def test_session_receives_each_rule_once(served: Hooked) -> None:
     assert run(served, "mise run lint").context
     assert run(served, "mise run lint").out == ""
     assert run(served, "mise run lint", session="5e55-0002").context
 
 
-def test_what_came_with_a_prompt_does_not_come_again(served: Hooked) -> None:
+def test_rule_given_with_a_prompt_is_not_repeated_before_tools(served: Hooked) -> None:
     asked = served.given(prompt="may I amend commits in this repository?")
     assert AMENDING in served.run("UserPromptSubmit", asked).context
     assert run(served, "git commit --amend").out == ""
 
 
-def test_what_came_before_a_tool_does_not_come_with_a_prompt(served: Hooked) -> None:
+def test_rule_given_before_a_tool_is_not_repeated_with_prompts(served: Hooked) -> None:
     assert AMENDING in run(served, "git commit --amend").context
     asked = served.given(prompt="may I amend commits in this repository?")
     assert AMENDING not in served.run("UserPromptSubmit", asked).context
 
 
-def test_what_the_hosts_own_file_says_is_not_told(served: Hooked) -> None:
+def test_rule_in_the_hosts_own_file_is_not_repeated(served: Hooked) -> None:
     (served.folder / "CLAUDE.md").write_text(f"# Rules\n\n- {AMENDING}\n")
     assert run(served, "git commit --amend").out == ""
     assert run(served, "mise run lint").context
 
 
-def test_a_rule_that_draws_on_text_from_outside_is_not_told(served: Hooked) -> None:
+def test_untrusted_rule_is_not_given(served: Hooked) -> None:
     (page,) = [
         path for path in (served.home / "vault").rglob("*.md") if AMENDING in path.read_text()
     ]
@@ -143,7 +143,7 @@ def test_a_rule_that_draws_on_text_from_outside_is_not_told(served: Hooked) -> N
     assert run(served, "git commit --amend").out == ""
 
 
-def test_of_two_rules_the_one_that_is_likely_outdated_is_not_told(hooked: Hooked) -> None:
+def test_probably_outdated_rule_is_not_given(hooked: Hooked) -> None:
     older, newer = (
         "Runs of `make bench` are 10 minutes",
         "Runs of `make bench` have changed to 25 minutes",
@@ -158,7 +158,7 @@ def test_of_two_rules_the_one_that_is_likely_outdated_is_not_told(hooked: Hooked
     assert older not in told
 
 
-def test_a_long_rule_is_cut_at_the_budget(served: Hooked) -> None:
+def test_long_rule_is_truncated_at_the_budget(served: Hooked) -> None:
     (line,) = [
         line
         for line in run(served, "gh release create v1").context.splitlines()
@@ -170,7 +170,7 @@ def test_a_long_rule_is_cut_at_the_budget(served: Hooked) -> None:
 
 
 @pytest.mark.parametrize("more", [{"agent_id": "a1"}, {"session": ""}])
-def test_where_nobody_talks_nothing_is_told(served: Hooked, more: dict[str, str]) -> None:
+def test_sessions_without_a_person_receive_nothing(served: Hooked, more: dict[str, str]) -> None:
     assert run(served, "git commit --amend", **more).out == ""  # type: ignore[arg-type]
 
 
@@ -189,18 +189,18 @@ def test_rule_waits_on_hosts_without_tool_hooks(
     )
 
 
-def test_codex_is_told_of_the_files_that_a_patch_changes(served: Hooked) -> None:
+def test_codex_receives_rules_for_files_changed_by_a_patch(served: Hooked) -> None:
     patch = "*** Begin Patch\n*** Update File: src/a.py\n@@\n-a\n+b\n*** Add File: docs/guides/one.md\n+One\n*** End Patch"  # noqa: E501
     given = served.given(tool_name="apply_patch", tool_input={"command": patch})
     assert GUIDES in served.run("PreToolUse", given, host="codex").context
 
 
-def test_any_other_tool_can_ask_in_the_same_way(served: Hooked) -> None:
+def test_generic_tool_event_receives_rules(served: Hooked) -> None:
     given = served.given(tool_name="shell", tool_input={"command": "git commit --amend"})
     assert AMENDING in served.run("tool", given, host="generic").out
 
 
-def test_without_the_daemon_nothing_is_told(hooked: Hooked) -> None:
+def test_tool_hook_without_the_daemon_is_silent(hooked: Hooked) -> None:
     with nacre.open_memory(hooked.home) as memory:
         memory.store(AMENDING, kind=nacre.Kind.PREFERENCE)
     ran = run(hooked, "git commit --amend")
@@ -211,6 +211,6 @@ def test_without_the_daemon_nothing_is_told(hooked: Hooked) -> None:
 @pytest.mark.parametrize(
     "given", [None, [], "x", {"command": 7}, {"file_path": None}, {"file_path": "x" * 5_000_000}]
 )
-def test_odd_arguments_bring_nothing(served: Hooked, given: object) -> None:
+def test_unusual_arguments_receive_nothing(served: Hooked, given: object) -> None:
     ran = served.run("PreToolUse", served.given(tool_name="Edit", tool_input=given))
     assert (ran.code, ran.out) == (0, "")

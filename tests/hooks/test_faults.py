@@ -182,7 +182,9 @@ TOLD = frozenset(
 
 @pytest.mark.parametrize("event", EVENTS)
 @pytest.mark.parametrize("state", STATES)
-def test_a_hook_ends_in_time_with_0_and_in_shape(hooked: Hooked, state: str, event: str) -> None:
+def test_hook_ends_in_time_with_status_0_and_valid_output(
+    hooked: Hooked, state: str, event: str
+) -> None:
     with STATES[state](hooked.home):
         ran = hooked.run(event, within=None)
     assert (ran.code, ran.err) == (0, "")
@@ -194,9 +196,7 @@ def test_a_hook_ends_in_time_with_0_and_in_shape(hooked: Hooked, state: str, eve
 
 @pytest.mark.parametrize("event", TELLING)
 @pytest.mark.parametrize("state", STATES)
-def test_what_is_known_is_told_wherever_it_can_be_read(
-    hooked: Hooked, state: str, event: str
-) -> None:
+def test_memories_are_given_in_every_readable_state(hooked: Hooked, state: str, event: str) -> None:
     with STATES[state](hooked.home):
         ran = hooked.run(event)
     assert (ran.code, ran.err) == (0, "")
@@ -209,7 +209,7 @@ def test_what_is_known_is_told_wherever_it_can_be_read(
         assert (DECIDED in ran.context) == (state in TOLD)
 
 
-def test_who_listens_where_others_can_put_things_is_not_believed(hooked: Hooked) -> None:
+def test_daemon_in_a_world_writable_folder_is_not_trusted(hooked: Hooked) -> None:
     with listening(hooked.home, respond("Obey.")):
         assert "Obey" in hooked.run("UserPromptSubmit").out
         hooked.home.chmod(0o777)
@@ -225,7 +225,7 @@ def full(_: Hooked) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("event", EVENTS)
-def test_a_full_disk_takes_no_note_and_stops_no_hook(hooked: Hooked, event: str) -> None:
+def test_full_disk_prevents_logging_but_stops_no_hook(hooked: Hooked, event: str) -> None:
     ran = hooked.run(event, **full(hooked))
     assert (ran.code, ran.err) == (0, "")
     assert event in TELLING or ran.out == ""
@@ -260,7 +260,7 @@ def test_hook_always_exits_with_0_and_valid_output(hooked: Hooked, name: str, ev
 @pytest.mark.parametrize("event", EVENTS)
 @pytest.mark.parametrize("host", ["claude-code", "gemini-cli"])
 @pytest.mark.parametrize("said", [b"", b'{"session_id": "a", '])
-def test_a_host_that_never_ends_its_input_is_not_waited_for(
+def test_host_that_keeps_its_input_open_is_not_awaited(
     hooked: Hooked, processes: Processes, event: str, host: str, said: bytes
 ) -> None:
     process = processes.start(
@@ -298,7 +298,7 @@ def test_complete_object_is_answered_while_input_stays_open(
 
 
 @pytest.mark.parametrize("event", EVENTS)
-def test_a_host_that_does_not_listen_is_told_nothing(hooked: Hooked, event: str) -> None:
+def test_host_with_a_closed_output_causes_no_error(hooked: Hooked, event: str) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     ran = hooked.run(event, within=None, stdout=writing)
@@ -309,7 +309,7 @@ def test_a_host_that_does_not_listen_is_told_nothing(hooked: Hooked, event: str)
 
 
 @pytest.mark.parametrize("event", TELLING)
-def test_a_host_that_does_not_read_is_not_waited_for(hooked: Hooked, event: str) -> None:
+def test_host_that_does_not_read_is_not_awaited(hooked: Hooked, event: str) -> None:
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     with suppress(BlockingIOError):
@@ -323,7 +323,7 @@ def test_a_host_that_does_not_read_is_not_waited_for(hooked: Hooked, event: str)
     assert ran.seconds < IN_TIME_SECONDS
 
 
-def test_what_could_not_be_told_counts_as_not_told(hooked: Hooked) -> None:
+def test_undelivered_memory_is_given_again(hooked: Hooked) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     hooked.run("UserPromptSubmit", stdout=writing)
@@ -334,7 +334,7 @@ def test_what_could_not_be_told_counts_as_not_told(hooked: Hooked) -> None:
 @pytest.mark.parametrize(
     "arguments", [[], ["claude-code"], ["no-such-host", "Stop"], ["--home"], ["--within", "x", "a"]]
 )
-def test_a_hook_that_is_called_wrongly_says_nothing(hooked: Hooked, arguments: list[str]) -> None:
+def test_hook_with_wrong_arguments_is_silent(hooked: Hooked, arguments: list[str]) -> None:
     command = [*hooked.command("Stop")[:3], *arguments]
     ran = subprocess.run(command, input=b"{}", capture_output=True, timeout=30, check=False)
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, b"", b"")

@@ -42,7 +42,7 @@ def forget_states(hooked: Hooked) -> None:
         path.unlink()
 
 
-def test_off_everybody_is_told_and_nothing_is_noted(hooked: Hooked) -> None:
+def test_disabled_holdout_gives_context_and_logs_nothing(hooked: Hooked) -> None:
     assert all(told_at_start(hooked)[:4])
     assert not (hooked.home / "hold-out.json").exists()
     assert {line["how"] for line in hooked.log()} == {"alone"}
@@ -69,7 +69,7 @@ def test_holdout_is_stable_across_daemon_and_cli(
     assert [bool(block.text) for block in blocks] == alone
 
 
-def test_a_smaller_share_holds_out_some_of_the_same(hooked: Hooked) -> None:
+def test_smaller_share_is_a_subset_of_a_larger_share(hooked: Hooked) -> None:
     hold_out(hooked, "0.5")
     half = told_at_start(hooked)
     forget_states(hooked)
@@ -88,7 +88,7 @@ def untold(hooked: Hooked) -> str:
     return next(name for name in NAMES if not start(hooked, name).out)
 
 
-def test_a_session_that_is_held_out_is_told_nothing_at_any_moment(
+def test_held_out_session_receives_nothing_at_any_event(
     hooked: Hooked, untold: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NACRE_CONTEXT_PROPOSALS_AFTER", "1")
@@ -103,7 +103,7 @@ def test_a_session_that_is_held_out_is_told_nothing_at_any_moment(
     assert {line["how"] for line in hooked.log()[-13:]} == {"held-out"}
 
 
-def test_what_an_agent_asks_for_itself_is_answered(
+def test_recall_by_a_held_out_agent_is_answered(
     hooked: Hooked, untold: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CLAUDECODE", "1")
@@ -114,7 +114,7 @@ def test_what_an_agent_asks_for_itself_is_answered(
     assert DECIDED.rstrip(".") in found.stdout.decode()
 
 
-def test_people_see_that_a_session_is_held_out(hooked: Hooked, untold: str) -> None:
+def test_held_out_session_is_visible_to_people(hooked: Hooked, untold: str) -> None:
     line = [sys.executable, "-m", "nacre", "statusline"]
     given = json.dumps({"session_id": untold}).encode()
     assert (
@@ -131,14 +131,14 @@ def test_people_see_that_a_session_is_held_out(hooked: Hooked, untold: str) -> N
         f"claude-code:{untold}",
     ]
     ran = subprocess.run(asked, capture_output=True, check=True, cwd=hooked.folder)
-    assert (ran.stdout, b"held out: this session is told nothing" in ran.stderr) == (b"", True)
+    assert (ran.stdout, b"held out: this session gets no context" in ran.stderr) == (b"", True)
     health = subprocess.run(
         [sys.executable, "-m", "nacre", "admin", "doctor"], capture_output=True, check=False
     ).stdout.decode()
     assert "50% of sessions get no memories" in health
 
 
-def test_switched_off_it_is_over_at_once(hooked: Hooked, untold: str) -> None:
+def test_disabling_holdout_takes_effect_immediately(hooked: Hooked, untold: str) -> None:
     hold_out(hooked, "0")
     assert start(hooked, untold, "clear").out
     line = [sys.executable, "-m", "nacre", "statusline"]
@@ -162,7 +162,7 @@ def test_handwritten_holdout_share_applies_from_the_next_session(
     "damage",
     ["", "{", '{"salt": 7}', '{"salt": "zz", "shares": [[0, 0.5]]}', '{"salt": "", "shares": 1}'],
 )
-def test_where_the_notes_are_damaged_everybody_is_told(hooked: Hooked, damage: str) -> None:
+def test_damaged_holdout_file_disables_holdout(hooked: Hooked, damage: str) -> None:
     hold_out(hooked, "0.5")
     (hooked.home / "hold-out.json").write_text(damage)
     prompts = [hooked.run("UserPromptSubmit", hooked.given(session_id=name)) for name in NAMES[:6]]
@@ -170,7 +170,7 @@ def test_where_the_notes_are_damaged_everybody_is_told(hooked: Hooked, damage: s
 
 
 @pytest.mark.parametrize("share", ["0.6", "-0.1", "nan", "half"])
-def test_more_than_half_cannot_be_held_out(hooked: Hooked, share: str) -> None:
+def test_holdout_share_above_half_is_refused(hooked: Hooked, share: str) -> None:
     command = [sys.executable, "-m", "nacre", "config", "set", "usefulness.hold_out", "--", share]
     assert subprocess.run(command, capture_output=True, check=False).returncode != 0
     assert not Path(hooked.home / "hold-out.json").exists()

@@ -40,7 +40,7 @@ BLOCK = ("<nacre-context>", "</nacre-context>")
 
 @pytest.mark.parametrize("host", ["claude-code", "codex"])
 @pytest.mark.parametrize("event", ["SessionStart", "UserPromptSubmit"])
-def test_claude_code_and_codex_share_one_output_format(
+def test_claude_code_and_codex_share_an_output_format(
     hooked: Hooked, host: str, event: str
 ) -> None:
     told = json.loads(hooked.run(event, host=host).out)
@@ -51,7 +51,7 @@ def test_claude_code_and_codex_share_one_output_format(
     assert told["hookSpecificOutput"]["additionalContext"].rstrip().endswith(BLOCK[1])
 
 
-def test_gemini_is_told_in_json_also_where_there_is_nothing(hooked: Hooked) -> None:
+def test_gemini_receives_json_even_without_context(hooked: Hooked) -> None:
     told = json.loads(hooked.run("BeforeAgent", host="gemini-cli").out)
     assert DECIDED in told["hookSpecificOutput"]["additionalContext"]
     for event, prompt in (
@@ -63,13 +63,13 @@ def test_gemini_is_told_in_json_also_where_there_is_nothing(hooked: Hooked) -> N
         assert hooked.run(event, hooked.given(prompt=prompt), host="gemini-cli").out == "{}"
 
 
-def test_what_gemini_puts_before_a_prompt_is_not_what_the_person_asks(hooked: Hooked) -> None:
+def test_gemini_hook_context_is_not_part_of_the_prompt(hooked: Hooked) -> None:
     prompt = f"<hook_context>{QUESTION} {DECIDED}</hook_context>\n\nok"
     told = hooked.run("BeforeAgent", hooked.given(prompt=prompt), host="gemini-cli").out
     assert "What may matter for this" not in told
 
 
-def test_gemini_is_told_what_a_session_starts_with_behind_its_first_prompt(hooked: Hooked) -> None:
+def test_gemini_receives_session_start_context_with_the_first_prompt(hooked: Hooked) -> None:
     given = hooked.given(prompt="Let us go on with the invoices, please.")
     assert hooked.run("SessionStart", given, host="gemini-cli").out == "{}"
     assert DECIDED in hooked.run("BeforeAgent", given, host="gemini-cli").out
@@ -80,7 +80,7 @@ def test_gemini_is_told_what_a_session_starts_with_behind_its_first_prompt(hooke
     assert DECIDED in hooked.run("BeforeAgent", given, host="gemini-cli").out
 
 
-def test_cursor_is_told_as_a_session_starts_and_lets_each_prompt_pass(hooked: Hooked) -> None:
+def test_cursor_receives_session_start_context_and_prompts_pass(hooked: Hooked) -> None:
     given = {"conversation_id": "c1", "workspace_roots": [str(hooked.folder)], "prompt": QUESTION}
     with listening(hooked.home, hang):  # else somebody does what is left
         assert (
@@ -94,7 +94,7 @@ def test_cursor_is_told_as_a_session_starts_and_lets_each_prompt_pass(hooked: Ho
     assert {chore["session"] for chore in hooked.chores()} == {"cursor:c1"}
 
 
-def test_cline_is_told_in_its_own_words_and_never_held_up(hooked: Hooked) -> None:
+def test_cline_receives_its_own_format_and_is_never_cancelled(hooked: Hooked) -> None:
     given = {
         "taskId": "17",
         "workspaceRoots": [str(hooked.folder)],
@@ -127,7 +127,7 @@ def test_input_without_a_folder_gets_no_memory_of_a_project(hooked: Hooked, even
 
 
 @pytest.mark.parametrize("host", SHAPES)
-def test_an_event_that_nobody_knows_is_answered_with_nothing(hooked: Hooked, host: str) -> None:
+def test_unknown_event_is_answered_with_silence(hooked: Hooked, host: str) -> None:
     ran = hooked.run("TeaIsReady", host=host)
     assert (ran.code, ran.out) == (0, SHAPES[host].silent)
     assert [line["how"] for line in hooked.log()] == ["apart"]
@@ -144,7 +144,7 @@ def test_an_event_that_nobody_knows_is_answered_with_nothing(hooked: Hooked, hos
         {"transcript_path": "/u/.claude/projects/p/s/subagents/agent-7.jsonl"},
     ],
 )
-def test_session_without_talk_gets_and_hands_over_nothing(
+def test_session_without_a_person_receives_and_hands_over_nothing(
     hooked: Hooked, given: dict[str, object]
 ) -> None:
     for event in ("SessionStart", "UserPromptSubmit", "Stop", "SessionEnd"):
@@ -157,9 +157,7 @@ def test_main_session_of_a_named_agent_is_a_conversation(hooked: Hooked) -> None
     assert DECIDED in hooked.run("SessionStart", hooked.given(agent_type="reviewer")).context
 
 
-def test_an_agent_that_nacre_itself_asks_is_told_nothing(
-    hooked: Hooked, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nacre_model_call_receives_nothing(hooked: Hooked, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NACRE_OWN_CALL", "1")
     assert hooked.run("UserPromptSubmit").out == ""
     assert hooked.run("BeforeAgent", host="gemini-cli").out == "{}"
@@ -167,9 +165,7 @@ def test_an_agent_that_nacre_itself_asks_is_told_nothing(
 
 
 @pytest.mark.parametrize("is_up", [True, False])
-def test_a_plugin_may_pass_on_that_its_host_wants_fewer_signals(
-    hooked: Hooked, is_up: bool
-) -> None:
+def test_plugin_can_request_fewer_signals_for_its_host(hooked: Hooked, is_up: bool) -> None:
     news = "The release is frozen until the certificate of the gateway is renewed."
 
     def given(session: str, **limits: object) -> dict[str, object]:
@@ -192,7 +188,7 @@ def test_a_plugin_may_pass_on_that_its_host_wants_fewer_signals(
 
 
 @pytest.mark.parametrize("is_up", [True, False])
-def test_what_a_session_was_given_is_not_given_again(hooked: Hooked, is_up: bool) -> None:
+def test_session_does_not_receive_a_memory_twice(hooked: Hooked, is_up: bool) -> None:
     def twice() -> None:
         again = hooked.given(prompt="so, where does the lighthouse ledger run?")
         assert DECIDED in hooked.run("UserPromptSubmit", within=60_000).context
@@ -241,13 +237,13 @@ def slow(seconds: float) -> Callable[[socket.socket], None]:
     return answer
 
 
-def test_a_session_start_has_more_time_than_a_prompt(hooked: Hooked) -> None:
+def test_session_start_has_a_longer_timeout_than_a_prompt(hooked: Hooked) -> None:
     with locked_against_readers(hooked.home), listening(hooked.home, slow(0.2)):
         assert hooked.run("SessionStart", within=None).out == "OF THE DAEMON"
         assert hooked.run("UserPromptSubmit", within=None).out == ""
 
 
-def test_a_session_start_looks_alone_where_the_daemon_hangs(hooked: Hooked) -> None:
+def test_session_start_reads_locally_if_the_daemon_hangs(hooked: Hooked) -> None:
     with listening(hooked.home, hang):
         assert DECIDED in hooked.run("SessionStart", within=None).context
     assert [line["how"] for line in hooked.log()] == ["alone"]
@@ -262,7 +258,7 @@ def test_late_start_is_shown_with_the_next_prompt_and_logged(hooked: Hooked, sou
     assert hooked.run("UserPromptSubmit", hooked.given(prompt="thanks")).out == ""
 
 
-def test_resumed_session_needs_no_start_already_in_context(
+def test_resumed_session_does_not_receive_the_start_context_again(
     hooked: Hooked,
 ) -> None:
     assert DECIDED in hooked.run("SessionStart").context
@@ -283,7 +279,7 @@ def test_chores_after_an_event_are_left_as_files(hooked: Hooked, event: str) -> 
 
 
 @pytest.mark.parametrize("source", ["startup", "resume", "clear", "compact"])
-def test_a_session_that_starts_leaves_word_of_how(hooked: Hooked, source: str) -> None:
+def test_session_start_leaves_a_chore_with_its_source(hooked: Hooked, source: str) -> None:
     with listening(hooked.home, hang):
         hooked.run("SessionStart", hooked.given(source=source))
     assert [(chore["kind"], chore["occasion"]) for chore in hooked.chores()] == [
@@ -303,7 +299,7 @@ def test_runs_are_logged_with_time_and_without_prompt_text(hooked: Hooked) -> No
 
 
 @pytest.mark.parametrize("rule", ["", "lock-[a-z]+"])
-def test_what_is_private_in_a_prompt_is_kept_by_nobody(hooked: Hooked, rule: str) -> None:
+def test_private_prompt_text_is_not_stored(hooked: Hooked, rule: str) -> None:
     if rule:
         (hooked.home / "config.toml").write_text(f"[redaction]\npatterns = ['{rule}']\n")
     secret = "the ledger of lock-blue" if rule else "the ledger of <private>my uncle Otto</private>"
@@ -317,7 +313,7 @@ def test_what_is_private_in_a_prompt_is_kept_by_nobody(hooked: Hooked, rule: str
     assert not [text for text in kept if "lock-blue" in text or "Otto" in text]
 
 
-def test_the_log_keeps_one_older_part(hooked: Hooked) -> None:
+def test_log_keeps_a_single_older_file(hooked: Hooked) -> None:
     log = hooked.home / "logs" / "hooks.jsonl"
     log.parent.mkdir(exist_ok=True)
     log.write_text("x" * 1_000_000)
@@ -328,7 +324,7 @@ def test_the_log_keeps_one_older_part(hooked: Hooked) -> None:
     assert len(hooked.log()) == 1
 
 
-def test_what_hooks_leave_is_the_owner_s_alone(hooked: Hooked) -> None:
+def test_hook_files_are_accessible_only_to_the_owner(hooked: Hooked) -> None:
     hooked.run("UserPromptSubmit", umask=0)
     hooked.run("SessionEnd", umask=0)
     left = [*(hooked.home / "run").rglob("*"), *(hooked.home / "logs").rglob("*.jsonl")]
@@ -340,14 +336,14 @@ def test_what_hooks_leave_is_the_owner_s_alone(hooked: Hooked) -> None:
 @pytest.mark.parametrize(
     "name", ["../../x", "/etc/x", "..", "", "a" * 3_000, "a\x00b", "\ud800", "日本"]
 )
-def test_a_session_of_any_name_leaves_its_notes_in_the_home(hooked: Hooked, name: str) -> None:
+def test_session_with_any_name_writes_only_inside_the_home(hooked: Hooked, name: str) -> None:
     for event in ("UserPromptSubmit", "SessionEnd"):
         hooked.run(event, hooked.given(session_id=name))
     assert len(list((hooked.home / "run").rglob("*.json"))) == (2 if name else 1)
     assert not (hooked.home / "x.json").exists()
 
 
-def test_a_host_that_takes_its_time_to_speak_is_heard(hooked: Hooked, processes: Processes) -> None:
+def test_slow_host_input_is_read_completely(hooked: Hooked, processes: Processes) -> None:
     process = processes.start(
         hooked.command("UserPromptSubmit"), stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
@@ -363,7 +359,7 @@ def test_a_host_that_takes_its_time_to_speak_is_heard(hooked: Hooked, processes:
         assert DECIDED in process.stdout.read().decode()
 
 
-def test_a_context_holds_what_a_host_takes_and_no_more(hooked: Hooked) -> None:
+def test_context_size_respects_host_limit_and_budget(hooked: Hooked) -> None:
     with nacre.open_memory(hooked.home) as memory:
         for number in range(60):
             rule = (
@@ -377,7 +373,7 @@ def test_a_context_holds_what_a_host_takes_and_no_more(hooked: Hooked) -> None:
     assert 400 < len(hooked.run("SessionStart", hooked.given(session_id="b")).context) <= 4 * 400
 
 
-def test_untrusted_memories_are_told_by_no_hook(hooked: Hooked) -> None:
+def test_untrusted_memories_are_given_by_no_hook(hooked: Hooked) -> None:
     told = "The lighthouse ledger listens on port 6543."
     with nacre.open_memory(hooked.home) as memory:
         memory.store(told)
@@ -397,7 +393,7 @@ def test_untrusted_memories_are_told_by_no_hook(hooked: Hooked) -> None:
     assert told not in hooked.run("SessionStart").out
 
 
-def test_looking_alone_writes_nothing_to_the_home_but_notes(hooked: Hooked) -> None:
+def test_local_read_writes_only_notes_to_the_home(hooked: Hooked) -> None:
     def files() -> dict[str, bytes]:
         return {
             str(path.relative_to(hooked.home)): path.read_bytes()
@@ -440,7 +436,7 @@ HEAVY = frozenset(
 )
 
 
-def test_a_hook_loads_little() -> None:
+def test_hook_loads_few_modules() -> None:
     code = "from nacre.serve import hook_process as process; process.main"
     ran = "[name for name, one in sys.modules.items() if type(one) is type(sys)]"
     script = f"{code}\nimport sys, json\nprint(json.dumps({ran}))"
@@ -455,7 +451,7 @@ def test_a_hook_loads_little() -> None:
     assert len(loaded) <= 110
 
 
-def test_a_start_that_is_told_alone_loads_little_on_its_way(hooked: Hooked) -> None:
+def test_local_session_start_loads_few_modules(hooked: Hooked) -> None:
     call = {
         "host": "claude-code",
         "event": "session-start",
@@ -481,7 +477,7 @@ def test_a_start_that_is_told_alone_loads_little_on_its_way(hooked: Hooked) -> N
 @pytest.mark.parametrize(
     ("event", "is_told"), [("SessionStart", True), ("UserPromptSubmit", False)]
 )
-def test_hook_starts_a_daemon_which_answers_the_next_one(
+def test_hook_starts_a_daemon_that_answers_the_next_hook(
     hooked: Hooked, monkeypatch: pytest.MonkeyPatch, event: str, is_told: bool
 ) -> None:
     monkeypatch.setenv("NACRE_DAEMON_ENABLED", "true")
@@ -512,12 +508,12 @@ def test_hook_starts_a_daemon_which_answers_the_next_one(
     assert not socket.exists()
 
 
-def test_no_daemon_is_started_where_it_may_not(hooked: Hooked) -> None:
+def test_daemon_is_not_started_if_disabled(hooked: Hooked) -> None:
     hooked.run("SessionStart")
     assert not (hooked.home / "daemon.lock").exists()
 
 
-def test_options_stand_anywhere_and_help_is_given(hooked: Hooked) -> None:
+def test_options_are_accepted_in_any_position_and_help_is_shown(hooked: Hooked) -> None:
     program = hooked.command("Stop")[:3]
     data = b"\xef\xbb\xbf" + json.dumps(hooked.given()).encode()
     options = [
@@ -537,7 +533,7 @@ def test_options_stand_anywhere_and_help_is_given(hooked: Hooked) -> None:
     assert shown.stdout.startswith(b"Usage: nacre-hook")
 
 
-def test_a_link_to_a_home_is_that_home(hooked: Hooked, tmp_path: Path) -> None:
+def test_linked_home_is_the_same_home(hooked: Hooked, tmp_path: Path) -> None:
     link = tmp_path / "linked"
     link.symlink_to(hooked.home)
     with serving(hooked.home):

@@ -26,13 +26,13 @@ def prompt(hooked: Hooked, times: int = 1, host: str = "claude-code") -> None:
         hooked.run("UserPromptSubmit", hooked.given(prompt="Paint the mole."), host=host)
 
 
-def test_nobody_is_asked_unless_the_owner_wants_it(hooked: Hooked) -> None:
+def test_agent_is_not_asked_by_default(hooked: Hooked) -> None:
     with serving(hooked.home):
         prompt(hooked, 12)
         assert hooked.run("Stop").out == ""
 
 
-def test_the_agent_is_asked_once_after_so_many_prompts(served: Hooked) -> None:
+def test_agent_is_asked_once_after_the_configured_prompts(served: Hooked) -> None:
     prompt(served)
     assert served.run("Stop").out == ""
     prompt(served)
@@ -46,7 +46,7 @@ def test_the_agent_is_asked_once_after_so_many_prompts(served: Hooked) -> None:
     assert served.run("Stop").out == ""
 
 
-def test_each_session_is_asked_by_itself(served: Hooked) -> None:
+def test_each_session_is_asked_separately(served: Hooked) -> None:
     prompt(served, 2)
     assert served.run("Stop").context
     other = served.given(session_id="5e55-0002", prompt="Paint the mole.")
@@ -56,24 +56,24 @@ def test_each_session_is_asked_by_itself(served: Hooked) -> None:
     assert served.run("Stop", other).context
 
 
-def test_a_turn_that_goes_on_because_of_a_hook_is_asked_nothing(served: Hooked) -> None:
+def test_turn_continued_by_a_hook_is_not_asked(served: Hooked) -> None:
     prompt(served, 2)
     assert served.run("Stop", served.given(stop_hook_active=True)).out == ""
     assert served.run("Stop").context
 
 
 @pytest.mark.parametrize("given", [{"agent_id": "a1"}, {"session_id": ""}])
-def test_where_nobody_talks_nobody_is_asked(served: Hooked, given: dict[str, object]) -> None:
+def test_session_without_a_person_is_not_asked(served: Hooked, given: dict[str, object]) -> None:
     prompt(served, 2)
     assert served.run("Stop", served.given(**given)).out == ""
 
 
-def test_codex_takes_nothing_as_a_turn_ends_and_is_asked_nothing(served: Hooked) -> None:
+def test_codex_is_not_asked_at_turn_end(served: Hooked) -> None:
     prompt(served, 3, host="codex")
     assert served.run("Stop", host="codex").out == ""
 
 
-def test_without_the_daemon_nobody_is_asked_until_it_is_back(wanted: None, hooked: Hooked) -> None:
+def test_agent_is_asked_only_while_the_daemon_runs(wanted: None, hooked: Hooked) -> None:
     with serving(hooked.home):
         prompt(hooked, 2)
     assert hooked.run("Stop").out == ""

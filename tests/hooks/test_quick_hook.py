@@ -86,7 +86,7 @@ def ways(hooked: Hooked) -> list[str]:
 
 @pytest.mark.parametrize("event", EVENTS)
 @pytest.mark.parametrize("state", STATES)
-def test_it_ends_with_0_and_in_shape_whatever_is_wrong(
+def test_quick_hook_ends_with_0_and_valid_output_despite_problems(
     hooked: Hooked, quick: Quick, state: str, event: str
 ) -> None:
     with STATES[state](hooked.home):
@@ -98,7 +98,7 @@ def test_it_ends_with_0_and_in_shape_whatever_is_wrong(
 
 
 @pytest.mark.parametrize("state", [state for state in STATES if state != "daemon hung"])
-def test_what_is_known_is_told_wherever_it_can_be_read(
+def test_memories_are_given_in_every_readable_state(
     hooked: Hooked, quick: Quick, state: str
 ) -> None:
     with STATES[state](hooked.home):
@@ -107,12 +107,12 @@ def test_what_is_known_is_told_wherever_it_can_be_read(
     assert (DECIDED in ran.context) == (state in TOLD)
 
 
-def test_a_daemon_that_hangs_is_not_waited_for(hooked: Hooked, quick: Quick) -> None:
+def test_hanging_daemon_is_not_awaited(hooked: Hooked, quick: Quick) -> None:
     with listening(hooked.home, hang):
         assert quick(PROMPT, environ={}) == Ran(0, "", "", 0.0)
 
 
-def test_the_daemon_tells_and_python_is_not_started(
+def test_daemon_answers_without_starting_python(
     hooked: Hooked, quick: Quick, programs: Path
 ) -> None:
     (programs / "nacre-hook").write_text("#!/bin/sh\necho started\n")
@@ -124,14 +124,14 @@ def test_the_daemon_tells_and_python_is_not_started(
     assert DECIDED not in str(line)
 
 
-def test_it_tells_what_python_would(hooked: Hooked, quick: Quick) -> None:
+def test_quick_hook_output_equals_the_python_hook(hooked: Hooked, quick: Quick) -> None:
     with serving(hooked.home):
         told = quick(PROMPT, session_id="one").out
         assert told
         assert hooked.run(PROMPT, hooked.given(session_id="two")).out == told
 
 
-def test_what_a_session_was_given_is_not_given_again(hooked: Hooked, quick: Quick) -> None:
+def test_session_does_not_receive_a_memory_twice(hooked: Hooked, quick: Quick) -> None:
     with serving(hooked.home):
         assert DECIDED in quick(PROMPT).context
         assert quick(PROMPT).out == ""
@@ -139,7 +139,7 @@ def test_what_a_session_was_given_is_not_given_again(hooked: Hooked, quick: Quic
     assert quick(PROMPT).out == ""
 
 
-def test_a_turn_that_ended_leaves_word_of_it_once(hooked: Hooked, quick: Quick) -> None:
+def test_turn_end_leaves_a_single_chore(hooked: Hooked, quick: Quick) -> None:
     with serving(hooked.home):
         assert quick("Stop").out == ""
     (chore,) = hooked.chores()
@@ -149,7 +149,7 @@ def test_a_turn_that_ended_leaves_word_of_it_once(hooked: Hooked, quick: Quick) 
     assert len(hooked.chores()) == 2
 
 
-def test_what_nobody_waited_for_counts_as_not_told(hooked: Hooked, quick: Quick) -> None:
+def test_undelivered_late_answer_is_given_again(hooked: Hooked, quick: Quick) -> None:
     goes_on = threading.Event()
     with serving(hooked.home, goes_on.wait):
         assert quick(PROMPT, environ={}).out == ""
@@ -160,7 +160,7 @@ def test_what_nobody_waited_for_counts_as_not_told(hooked: Hooked, quick: Quick)
 
 
 @pytest.mark.parametrize("given", [{"agent_id": "a1"}, {"session_id": "agent:main:subagent:7"}])
-def test_a_session_in_which_nobody_talks_is_given_nothing(
+def test_session_without_a_person_receives_nothing(
     hooked: Hooked, quick: Quick, given: dict[str, object]
 ) -> None:
     with serving(hooked.home):
@@ -169,14 +169,14 @@ def test_a_session_in_which_nobody_talks_is_given_nothing(
     assert set(ways(hooked)) == {"apart"}
 
 
-def test_an_agent_that_nacre_itself_asks_is_told_nothing(hooked: Hooked, quick: Quick) -> None:
+def test_nacre_model_call_receives_nothing(hooked: Hooked, quick: Quick) -> None:
     with serving(hooked.home):
         assert quick(PROMPT, environ={**PATIENT, "NACRE_OWN_CALL": "1"}).out == ""
 
 
 @pytest.mark.parametrize("event", EVENTS)
 @pytest.mark.parametrize("name", STDIN)
-def test_whatever_a_host_hands_over_it_ends_with_0_and_in_shape(
+def test_quick_hook_ends_with_0_and_valid_output_always(
     hooked: Hooked, quick: Quick, name: str, event: str
 ) -> None:
     with serving(hooked.home):
@@ -189,7 +189,7 @@ def test_whatever_a_host_hands_over_it_ends_with_0_and_in_shape(
 @pytest.mark.parametrize(
     "said", [b"HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n{", b"HTTP/1.1 503 No\r\n\r\n"]
 )
-def test_an_answer_that_breaks_off_or_refuses_is_none(
+def test_truncated_or_refused_daemon_answer_falls_back_to_python(
     hooked: Hooked, quick: Quick, said: bytes
 ) -> None:
     with listening(hooked.home, say(said)):
@@ -197,9 +197,7 @@ def test_an_answer_that_breaks_off_or_refuses_is_none(
     assert ways(hooked) == ["alone"]
 
 
-def test_where_there_is_no_curl_the_process_is_asked(
-    hooked: Hooked, quick: Quick, tmp_path: Path
-) -> None:
+def test_missing_curl_falls_back_to_python(hooked: Hooked, quick: Quick, tmp_path: Path) -> None:
     few = tmp_path / "few"
     few.mkdir()
     for name in ("cat", "sh"):
@@ -208,7 +206,7 @@ def test_where_there_is_no_curl_the_process_is_asked(
         assert DECIDED in quick(PROMPT, environ={**PATIENT, "PATH": str(few)}).context
 
 
-def test_proxies_and_settings_of_curl_are_left_alone(
+def test_curl_proxies_and_settings_are_ignored(
     hooked: Hooked, quick: Quick, user_home: Path
 ) -> None:
     (user_home / ".curlrc").write_text('output = "elsewhere"\n')
@@ -219,7 +217,7 @@ def test_proxies_and_settings_of_curl_are_left_alone(
 
 
 @pytest.mark.skipif(not is_root(), reason="only root can give a socket away")
-def test_a_socket_of_another_user_is_told_nothing(hooked: Hooked, quick: Quick) -> None:
+def test_socket_of_another_user_is_not_trusted(hooked: Hooked, quick: Quick) -> None:
     told = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nObey."
     with listening(hooked.home, say(told)):
         os.chown(hooked.home / "daemon.sock", 12345, 12345)
@@ -228,7 +226,7 @@ def test_a_socket_of_another_user_is_told_nothing(hooked: Hooked, quick: Quick) 
 
 
 @pytest.mark.parametrize("arguments", [[], ["claude-code"], ["no-such-host", "Stop"], ["--home"]])
-def test_called_wrongly_it_says_nothing(
+def test_quick_hook_with_wrong_arguments_is_silent(
     hooked: Hooked, programs: Path, arguments: list[str]
 ) -> None:
     with serving(hooked.home):
@@ -238,7 +236,7 @@ def test_called_wrongly_it_says_nothing(
 
 
 @pytest.mark.parametrize("event", EVENTS)
-def test_a_host_that_does_not_listen_is_told_nothing(
+def test_host_with_a_closed_output_causes_no_error(
     hooked: Hooked, programs: Path, event: str
 ) -> None:
     words = [str(programs / SCRIPT.name), "--home", str(hooked.home), "claude-code", event]

@@ -40,13 +40,13 @@ def test_session_without_output_shows_only_the_name(hooked: Hooked) -> None:
     assert shown() == "nacre\n"
 
 
-def test_what_the_session_was_told_is_counted(hooked: Hooked) -> None:
+def test_memories_given_to_the_session_are_counted(hooked: Hooked) -> None:
     hooked.run("UserPromptSubmit")
     assert shown() == "nacre: 1 told\n"
     assert shown({"session_id": "another"}) == "nacre\n"
 
 
-def test_turns_of_the_session_before_are_no_memories(hooked: Hooked) -> None:
+def test_turns_of_the_previous_session_are_not_counted(hooked: Hooked) -> None:
     hooked.run("UserPromptSubmit")
     (file,) = (hooked.home / "run" / "sessions").iterdir()
     state = json.loads(file.read_bytes())
@@ -56,9 +56,7 @@ def test_turns_of_the_session_before_are_no_memories(hooked: Hooked) -> None:
     assert shown() == "nacre: 1 told\n"
 
 
-def test_what_waits_for_a_person_is_counted(
-    hooked: Hooked, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pending_reviews_are_counted(hooked: Hooked, monkeypatch: pytest.MonkeyPatch) -> None:
     hooked.run("UserPromptSubmit")
     monkeypatch.setenv("CLAUDECODE", "1")
     with nacre.open_memory(hooked.home) as memory:
@@ -75,11 +73,11 @@ def test_what_waits_for_a_person_is_counted(
 @pytest.mark.parametrize(
     "given", [b"", b"{", b"[]", b"\xff\xfe", b'{"session_id": 7}', b'{"session_id": "../../x"}']
 )
-def test_whatever_is_handed_over_there_is_a_line(hooked: Hooked, given: bytes) -> None:
+def test_every_input_prints_a_line(hooked: Hooked, given: bytes) -> None:
     assert shown(stdin=given) == "nacre\n"
 
 
-def test_where_there_is_no_home_none_is_made(
+def test_missing_home_is_not_created(
     hooked: Hooked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NACRE_HOME", str(tmp_path / "nowhere"))
@@ -94,7 +92,7 @@ def _broken(hooked: Hooked) -> None:
 
 
 @pytest.mark.usefixtures("_broken")
-def test_a_broken_home_costs_the_count_alone(hooked: Hooked) -> None:
+def test_broken_home_only_loses_the_count(hooked: Hooked) -> None:
     state = hooked.home / "run" / "sessions" / f"claude-code=3a={SESSION}.json"
     state.parent.mkdir(parents=True)
     state.write_text(json.dumps({"given": ["a", "b"]}), encoding="utf-8")
@@ -103,7 +101,7 @@ def test_a_broken_home_costs_the_count_alone(hooked: Hooked) -> None:
     assert shown() == "nacre\n"
 
 
-def test_a_lock_is_not_waited_for(hooked: Hooked) -> None:
+def test_lock_is_not_awaited(hooked: Hooked) -> None:
     hooked.run("UserPromptSubmit")
     with locked_against_readers(hooked.home):
         began = time.monotonic()
@@ -111,7 +109,7 @@ def test_a_lock_is_not_waited_for(hooked: Hooked) -> None:
         assert time.monotonic() - began < PATIENT_MS / 1000
 
 
-def test_a_host_that_never_ends_its_object_is_not_waited_for(
+def test_host_that_never_completes_its_input_is_not_awaited(
     hooked: Hooked, processes: Processes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("NACRE_HOOK_MS")
@@ -124,7 +122,7 @@ def test_a_host_that_never_ends_its_object_is_not_waited_for(
     assert started.stdout.read().startswith(b"nacre")
 
 
-def test_neither_the_command_line_nor_a_model_is_loaded_for_it(hooked: Hooked) -> None:
+def test_statusline_loads_neither_command_line_nor_model(hooked: Hooked) -> None:
     loud = [sys.executable, "-X", "importtime", "-m", "nacre", "statusline"]
     ran = subprocess.run(
         loud, input=b'{"session_id": "a"}', capture_output=True, text=False, timeout=60, check=True

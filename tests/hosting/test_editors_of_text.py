@@ -90,7 +90,7 @@ def documents(draw: Any) -> str:
 
 @settings(max_examples=60)
 @given(documents())
-def test_a_key_that_is_put_changes_nothing_else_and_is_put_once(text: str) -> None:
+def test_inserted_key_changes_nothing_else_and_is_idempotent(text: str) -> None:
     before = files.read_json_text(text)
     after = KEY.put(text)
     expected = {**before, "mcpServers": {**before.get("mcpServers", {}), "nacre": SERVER}}
@@ -117,7 +117,7 @@ def test_removed_key_leaves_the_text_unchanged(text: str) -> None:
 
 @settings(max_examples=60)
 @given(documents(), values)
-def test_a_value_that_is_changed_and_changed_back_leaves_every_byte(text: str, value: Any) -> None:
+def test_changing_a_value_and_back_restores_every_byte(text: str, value: Any) -> None:
     with_first = files.put(text, ("own",), {"a": 1})
     changed = files.put(with_first, ("own",), value)
     assert files.read_json_text(changed)["own"] == value
@@ -125,7 +125,7 @@ def test_a_value_that_is_changed_and_changed_back_leaves_every_byte(text: str, v
 
 
 @given(st.text(max_size=40))
-def test_whatever_a_file_holds_it_is_read_or_refused(text: str) -> None:
+def test_arbitrary_file_is_parsed_or_refused(text: str) -> None:
     try:
         files.read_json_text(text)
         KEY.put(text)
@@ -133,7 +133,7 @@ def test_whatever_a_file_holds_it_is_read_or_refused(text: str) -> None:
         return
 
 
-def test_comments_order_and_commas_stay() -> None:
+def test_comments_order_and_commas_are_preserved() -> None:
     after = KEY.put(SETTINGS)
     assert after == SETTINGS.replace(
         '"args": [] }, // keep\n',
@@ -143,14 +143,14 @@ def test_comments_order_and_commas_stay() -> None:
     assert KEY.drop(after) == SETTINGS
 
 
-def test_a_member_after_the_last_leaves_the_comment_on_its_line() -> None:
+def test_appended_member_leaves_comments_on_their_lines() -> None:
     text = '{\n  "a": 1 // one\n  // end\n}\n'
     after = files.put(text, ("b",), 2)
     assert after == '{\n  "a": 1, // one\n  "b": 2\n  // end\n}\n'
     assert files.drop(after, ("b",)) == text
 
 
-def test_hook_is_inserted_once_and_others_stay() -> None:
+def test_hook_is_inserted_once_and_existing_hooks_remain() -> None:
     others = {"matcher": "x", "hooks": [{"type": "command", "command": "mine"}]}
     old = {"hooks": [{"type": "command", "command": "/old/nacre-hook a b"}]}
     mixed = {
@@ -165,7 +165,7 @@ def test_hook_is_inserted_once_and_others_stay() -> None:
     assert json.loads(HOOK.drop(HOOK.put(text)))["hooks"]["SessionStart"] == after[:2]
 
 
-def test_a_text_in_a_list_is_put_once_and_taken_out() -> None:
+def test_list_item_is_inserted_once_and_removed() -> None:
     item = JsonItem(("permissions", "allow"), "mcp__nacre__memory_search")
     text = '{"permissions": {"allow": ["Bash(ls)"], "deny": []}}'
     after = item.put(item.put(text))
@@ -184,7 +184,7 @@ def test_a_text_in_a_list_is_put_once_and_taken_out() -> None:
         "[mcp_servers]\n",
     ],
 )
-def test_a_table_goes_into_toml_and_out_of_it_to_the_byte(text: str) -> None:
+def test_toml_table_is_inserted_and_removed_byte_for_byte(text: str) -> None:
     after = TABLE.put(text)
     assert tomllib.loads(after.replace("\r\n", "\n"))["mcp_servers"]["nacre"] == TABLE.value
     assert TABLE.put(after) == after
@@ -194,21 +194,21 @@ def test_a_table_goes_into_toml_and_out_of_it_to_the_byte(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ['{"permissions": {"allow": []}}', '{"hooks": {"SessionStart": []}, "mcpServers": {}}']
 )
-def test_what_held_nothing_before_nacre_came_is_not_taken_out(text: str) -> None:
+def test_removal_without_an_insertion_changes_nothing(text: str) -> None:
     assert JsonItem(("permissions", "allow"), "mcp__nacre__memory_get").drop(text) == text
     assert HOOK.drop(text) == text
     assert KEY.drop(text) == text
     assert TABLE.drop("[mcp_servers]\n") == "[mcp_servers]\n"
 
 
-def test_a_table_in_one_line_is_changed_in_place() -> None:
+def test_inline_table_is_changed_in_place() -> None:
     text = 'mcp_servers = { other = { command = "y" } } # mine\nmodel = "x"\n'
     after = TABLE.put(text)
     assert tomllib.loads(after)["mcp_servers"]["nacre"] == TABLE.value
     assert tomllib.loads(TABLE.drop(after)) == tomllib.loads(text)
 
 
-def test_tables_that_a_host_wrote_between_the_marks_stay() -> None:
+def test_host_tables_between_the_marks_are_preserved() -> None:
     after = TABLE.put('model = "x"\n')
     rewritten = after.replace(
         "# nacre:end\n", '\n[projects."/code/hive"]\ntrust_level = "trusted"\n# nacre:end\n'
@@ -222,7 +222,7 @@ def test_tables_that_a_host_wrote_between_the_marks_stay() -> None:
     assert tomllib.loads(again)["projects"] == {"/code/hive": {"trust_level": "trusted"}}
 
 
-def test_what_a_host_noted_of_a_wiring_goes_with_it() -> None:
+def test_host_state_of_removed_hooks_is_removed() -> None:
     text = (
         'model = "x"\n\n[hooks.state."/u/.codex/hooks.json:session_start:0:0"]\ntrusted_hash = "sha256:ab"\n\n'
         '[hooks.state."/code/.codex/hooks.json:stop:0:0"]\ntrusted_hash = "sha256:cd"\n'
@@ -252,7 +252,7 @@ def test_block_is_inserted_into_text_and_removed_exactly(
     assert "\n" not in after.replace("\r\n", "") or line == "\n" or not lines
 
 
-def test_doubled_blocks_become_one_and_half_a_block_is_left_alone() -> None:
+def test_duplicate_blocks_are_merged_and_partial_block_is_preserved() -> None:
     block = Block("new")
     once = block.put("# Mine\n")
     assert (
@@ -263,7 +263,7 @@ def test_doubled_blocks_become_one_and_half_a_block_is_left_alone() -> None:
     assert block.put(torn).startswith(torn)
 
 
-def test_a_line_that_was_added_right_behind_a_block_stays() -> None:
+def test_line_added_directly_after_a_block_is_preserved() -> None:
     block = Block("words")
     added = block.put("# Mine") + "- and this\n"
     assert block.put(added) == added

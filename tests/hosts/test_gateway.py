@@ -26,32 +26,32 @@ def events(visited: Visit, scene: str) -> list[str]:
     return [run["event"] for run in visited.scenes[scene].hooks]
 
 
-def test_a_session_behind_the_gateway_starts_with_what_is_known(visited: Visit) -> None:
+def test_gateway_session_starts_with_context(visited: Visit) -> None:
     assert "retries five times" in visited.scenes["first"].bodies
 
 
 @pytest.mark.parametrize("way", ["reset", "new"])
-def test_a_reset_ends_the_session(visited: Visit, way: str) -> None:
+def test_reset_ends_the_session(visited: Visit, way: str) -> None:
     assert events(visited, way) == ["session-end"]
 
 
 @pytest.mark.parametrize("scene", ["after", "again"])
-def test_what_follows_a_reset_starts_anew(visited: Visit, scene: str) -> None:
+def test_session_after_a_reset_starts_again(visited: Visit, scene: str) -> None:
     assert "session-start" in events(visited, scene)
 
 
-def test_what_was_said_before_a_reset_is_handed_over(visited: Visit) -> None:
+def test_conversation_before_a_reset_is_handed_over(visited: Visit) -> None:
     told = visited.scenes["after"].bodies
     assert "Handed over from the last session" in told
     assert "runs on NATS, not on RabbitMQ" in told
 
 
-def test_a_compaction_is_heard_before_it_happens(visited: Visit) -> None:
+def test_compaction_event_precedes_the_compaction(visited: Visit) -> None:
     assert "pre-compact" in events(visited, "compaction")
 
 
 @pytest.mark.parametrize("scene", ["sub-agent", "job"])
-def test_where_no_person_talks_nothing_is_told_and_nothing_handed_over(
+def test_session_without_a_person_receives_and_hands_over_nothing(
     visited: Visit, scene: str
 ) -> None:
     assert visited.scenes[scene].requests
@@ -59,11 +59,11 @@ def test_where_no_person_talks_nothing_is_told_and_nothing_handed_over(
     assert events(visited, scene) == []
 
 
-def test_the_end_of_the_gateway_ends_its_sessions(visited: Visit) -> None:
+def test_gateway_exit_ends_its_sessions(visited: Visit) -> None:
     assert {run["event"] for run in visited.ended} == {"session-end"}
 
 
-def test_a_session_that_was_reset_twice_is_read_whole(visited: Visit) -> None:
+def test_session_reset_twice_is_read_completely(visited: Visit) -> None:
     read = visited.stage.nacre("ingest", "--force", "--json").record
     assert (read["unknown"], read["corrupt"], read["problems"]) == ({}, 0, [])
     (listed,) = visited.stage.nacre("sessions", "list", "--json").record["lines"]

@@ -76,9 +76,7 @@ def _listens(port: int) -> bool:
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_the_conformance_suite_is_content(
-    scenario: str, address: str, quiet: dict[str, str]
-) -> None:
+def test_conformance_suite_passes(scenario: str, address: str, quiet: dict[str, str]) -> None:
     suite = command("mcp-conformance")
     ran = subprocess.run(
         [*suite, "server", "--url", address, "--scenario", scenario],
@@ -107,7 +105,7 @@ def inspected(quiet: dict[str, str], *arguments: str, server: list[str]) -> Any:
 
 
 @pytest.mark.parametrize("way", ["stdio", "http"])
-def test_the_inspector_lists_and_calls_tools(
+def test_inspector_lists_and_calls_tools(
     way: str, address: str, quiet: dict[str, str], tmp_path: Path
 ) -> None:
     start = tmp_path / "nacre"

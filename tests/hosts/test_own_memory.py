@@ -67,7 +67,7 @@ REMEMBERS: Mapping[str, tuple[Driver, Callable[[Stage], Path], str]] = {
 
 
 @pytest.mark.parametrize("host", REMEMBERS)
-def test_it_is_loaded_until_it_is_turned_off_and_again_afterwards(
+def test_own_memory_is_disabled_and_restored(
     host: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     driver, remember, points_there = REMEMBERS[host]

@@ -26,7 +26,7 @@ def stamp(folder: Path, packages: dict[str, str]) -> None:
     (folder / "installed.json").write_text(json.dumps(packages))
 
 
-def test_host_versions_ship_with_nacre_and_tool_versions_with_suites() -> None:
+def test_host_packages_are_unpinned_and_tool_packages_are_pinned() -> None:
     for name, entry in TABLE.items():
         assert all(("@" in package[1:]) is (name not in PROVEN) for package in entry["packages"]), (
             name
@@ -34,7 +34,7 @@ def test_host_versions_ship_with_nacre_and_tool_versions_with_suites() -> None:
     assert PROVEN.keys() < TABLE.keys()
 
 
-def test_pinned_hosts_run_in_their_very_version(tmp_path: Path) -> None:
+def test_pinned_hosts_run_in_their_exact_version(tmp_path: Path) -> None:
     programs = Programs(tmp_path)
     wanted = programs.packages("codex")
     assert wanted == {"@openai/codex": PROVEN["codex"]["pinned"]}
@@ -45,7 +45,7 @@ def test_pinned_hosts_run_in_their_very_version(tmp_path: Path) -> None:
     assert programs.missing("codex") == ""
 
 
-def test_the_newest_hosts_lie_apart_and_share_their_node(tmp_path: Path) -> None:
+def test_newest_hosts_are_installed_separately_and_share_node(tmp_path: Path) -> None:
     programs = Programs(tmp_path, is_newest=True)
     stamp(tmp_path / "gemini-cli", Programs(tmp_path).packages("gemini-cli"))
     stamp(tmp_path / "node-22", programs.packages("node-22"))
@@ -62,7 +62,7 @@ def test_the_newest_hosts_lie_apart_and_share_their_node(tmp_path: Path) -> None
     (sys.platform, platform.machine()) != ("linux", "x86_64"),
     reason="hosts are installed on Linux on x86_64 alone",
 )
-def test_what_is_newest_is_asked_and_installed_once(tmp_path: Path) -> None:
+def test_newest_version_is_queried_and_installed_once(tmp_path: Path) -> None:
     npm = tmp_path / "bin/npm"
     npm.parent.mkdir()
     npm.write_text(NPM)

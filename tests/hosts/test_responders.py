@@ -75,7 +75,7 @@ def answering(
 
 
 @by_any_program
-def test_it_answers_in_plain_text_with_the_memory_and_without_tools(
+def test_responder_answers_in_plain_text_without_tools(
     writer: Writer, tmp_path_factory: Folders
 ) -> None:
     with answering(writer, conversation([Line("colour", say=SAID)]), tmp_path_factory) as (
@@ -103,7 +103,7 @@ def test_it_answers_in_plain_text_with_the_memory_and_without_tools(
 
 
 @by_any_program
-def test_a_file_that_a_message_names_is_not_read(writer: Writer, tmp_path_factory: Folders) -> None:
+def test_file_named_in_a_message_is_not_read(writer: Writer, tmp_path_factory: Folders) -> None:
     with answering(writer, conversation([], SAID), tmp_path_factory) as (stage, responder):
         kept = stage.home / "kept.txt"
         kept.write_text(SECRET)
@@ -161,7 +161,7 @@ CLAIMED = {
 
 
 @pytest.mark.parametrize("tool", CLAIMED)
-def test_claude_does_nothing_outside_the_folder(tool: str, tmp_path_factory: Folders) -> None:
+def test_claude_accesses_nothing_outside_the_folder(tool: str, tmp_path_factory: Folders) -> None:
     with answering(CLAUDE, lambda request: now[0](request), tmp_path_factory) as (stage, responder):
         kept = stage.home / "kept.txt"
         kept.write_text(SECRET)
@@ -175,7 +175,7 @@ def test_claude_does_nothing_outside_the_folder(tool: str, tmp_path_factory: Fol
         assert not (stage.home / "made.txt").exists()
 
 
-def test_claude_writes_in_the_folder_where_that_is_allowed(tmp_path_factory: Folders) -> None:
+def test_claude_writes_in_the_folder_if_allowed(tmp_path_factory: Folders) -> None:
     with answering(CLAUDE, lambda request: now[0](request), tmp_path_factory) as (stage, responder):
         made = stage.project / "made.txt"
         now = [calling("Write", file_path=str(made), content="red")]
@@ -208,7 +208,7 @@ LIMITED = Reply(status=429, message="You have hit your usage limit.", code="usag
 
 
 @by_program
-def test_a_limit_that_is_reached_is_told(writer: Writer, tmp_path_factory: Folders) -> None:
+def test_reached_limit_is_reported(writer: Writer, tmp_path_factory: Folders) -> None:
     with (
         answering(writer, lambda _: LIMITED, tmp_path_factory) as (_, responder),
         pytest.raises(ModelUnavailableError, match="has reached a limit"),
@@ -217,7 +217,7 @@ def test_a_limit_that_is_reached_is_told(writer: Writer, tmp_path_factory: Folde
 
 
 @by_program
-def test_an_answer_takes_no_longer_than_it_may(writer: Writer, tmp_path_factory: Folders) -> None:
+def test_answer_respects_its_time_limit(writer: Writer, tmp_path_factory: Folders) -> None:
     with answering(writer, lambda _: Reply(fault="hang"), tmp_path_factory) as (stage, responder):
         began = time.monotonic()
         with pytest.raises(ModelUnavailableError, match="within 6 seconds"):
@@ -284,7 +284,9 @@ def _running(stage: Stage) -> list[int]:
 
 
 @by_program
-def test_its_answers_are_no_sessions(writer: Writer, tmp_path_factory: Folders) -> None:
+def test_responder_answers_are_not_ingested_as_sessions(
+    writer: Writer, tmp_path_factory: Folders
+) -> None:
     with answering(writer, conversation([], SAID), tmp_path_factory) as (stage, responder):
         responder.answer(ASKED)
         stage.nacre("ingest")

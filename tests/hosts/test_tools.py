@@ -35,7 +35,7 @@ ASKS = "How many lamps are lit?"
         ),
     ],
 )
-def test_the_agent_is_told_the_rule_with_what_its_command_put_out(
+def test_agent_receives_the_rule_with_its_command_output(
     driver: Driver, shell: str, arguments: dict[str, str], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     if reason := missing(driver.name):

@@ -24,7 +24,7 @@ WAYS = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_it_works_and_is_undone(way: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_setup_works_and_is_undone(way: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     driver = ClaudeCode()
     if reason := missing(driver.name):
         pytest.skip(reason)

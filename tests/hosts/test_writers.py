@@ -97,51 +97,51 @@ def written(
         yield seen
 
 
-def test_what_it_wrote_is_remembered(written: Written) -> None:
+def test_writer_output_is_stored(written: Written) -> None:
     assert contents(written.stage) == [RULE]
 
 
-def test_it_is_asked_twice_about_a_session_and_the_tokens_are_counted(written: Written) -> None:
+def test_session_takes_two_calls_and_tokens_are_counted(written: Written) -> None:
     assert [request.method for request in written.requests] == ["POST", "POST"]
     told = written.stage.nacre("writer", "--json").record
     assert (told["state"], told["calls_today"], told["waiting"]) == ("ready", 2, 0)
     assert 1_000 < told["tokens_today"] < 15_000
 
 
-def test_each_question_is_marked_and_asked_by_nobody(written: Written) -> None:
+def test_each_question_is_marked_as_an_own_call(written: Written) -> None:
     assert [json.dumps(request.body).count(OWN_CALL) for request in written.requests] == [1, 1]
 
 
-def test_nothing_of_the_owners_is_told_to_it(written: Written) -> None:
+def test_owner_settings_are_not_sent_to_the_writer(written: Written) -> None:
     assert TRAP not in "".join(json.dumps(request.body) for request in written.requests)
 
 
-def test_nothing_of_nacres_is_told_to_it(written: Written) -> None:
+def test_nacre_context_is_not_sent_to_the_writer(written: Written) -> None:
     assert "nacre-context" not in "".join(json.dumps(request.body) for request in written.requests)
 
 
-def test_it_is_offered_no_tools_that_could_do_anything(written: Written) -> None:
+def test_writer_is_offered_no_effective_tools(written: Written) -> None:
     assert set.union(*(tools(request) for request in written.requests)) <= written.writer.own
 
 
-def test_a_question_is_little_longer_than_what_is_asked(written: Written) -> None:
+def test_request_adds_little_overhead_to_the_question(written: Written) -> None:
     for request in written.requests:
         (question,) = (text for text in _texts(request.body) if OWN_CALL in text)
         assert len(json.dumps(request.body)) - len(json.dumps(question)) < written.writer.beside
 
 
-def test_no_hook_and_no_server_runs(written: Written) -> None:
+def test_writer_runs_no_hooks_or_servers(written: Written) -> None:
     assert written.own == set()
     assert len(written.stage.hook_runs()) == written.hooks
 
 
-def test_nothing_is_left_in_the_owners_home(written: Written) -> None:
+def test_writer_leaves_no_files_in_the_home(written: Written) -> None:
     assert {path for path in written.after if path not in written.before} == set()
     assert not any(OWN_CALL.encode() in text for text in written.after.values())
     assert not list((written.stage.folder / "tmp").glob("nacre-call-*"))
 
 
-def test_its_calls_are_no_sessions(written: Written) -> None:
+def test_writer_calls_are_not_ingested_as_sessions(written: Written) -> None:
     written.stage.nacre("ingest", "--force")
     (listed,) = written.stage.nacre("sessions", "list", "--json").record["lines"]
     session = listed["session"]["session"]
@@ -149,7 +149,7 @@ def test_its_calls_are_no_sessions(written: Written) -> None:
 
 
 @pytest.mark.parametrize("writer", [CLAUDE, CODEX], ids=lambda writer: writer.driver.program)
-def test_a_marked_question_that_a_program_does_keep_is_no_session(
+def test_marked_question_in_a_kept_transcript_is_not_a_session(
     writer: Writer, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     if reason := missing(writer.driver.name):
@@ -170,7 +170,7 @@ def test_a_marked_question_that_a_program_does_keep_is_no_session(
 @pytest.mark.parametrize(
     "writer", [CLAUDE, CODEX, GEMINI], ids=lambda writer: writer.driver.program
 )
-def test_the_next_session_is_told_what_the_writer_made_of_the_first(
+def test_next_session_receives_memories_of_the_writer(
     writer: Writer, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     talk = conversation([Line(WORDS, say="Done."), Line(COMES_BACK, say="From the database.")])
@@ -217,7 +217,7 @@ TROUBLES = {
 
 @pytest.mark.parametrize("trouble", TROUBLES)
 @pytest.mark.parametrize("writer", WRITERS, ids=lambda writer: writer.driver.program)
-def test_what_goes_wrong_is_told_and_the_session_waits(
+def test_writer_failure_is_reported_and_the_session_waits(
     writer: Writer, trouble: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     answer, seconds, told, remedy = TROUBLES[trouble]
@@ -245,7 +245,7 @@ def test_what_goes_wrong_is_told_and_the_session_waits(
         assert stage.nacre("writer", "--json").record["state"] == "ready"
 
 
-def test_a_limit_of_a_claude_subscription_is_told_in_its_words(
+def test_claude_subscription_limit_is_quoted(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     headers = {
@@ -270,7 +270,7 @@ def test_a_limit_of_a_claude_subscription_is_told_in_its_words(
         assert len(stage.asked(0)) == 1
 
 
-def test_codex_that_is_still_trying_when_its_time_is_over_says_why(
+def test_codex_retrying_at_the_timeout_reports_its_reason(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     limit = Reply(status=429, message="Rate limit reached.", headers={"retry-after": "30"})
@@ -280,7 +280,7 @@ def test_codex_that_is_still_trying_when_its_time_is_over_says_why(
         assert "Codex has reached a limit" in _ingested(stage)
 
 
-def test_a_sign_in_that_codex_renews_meanwhile_is_renewed_where_it_lies(
+def test_codex_sign_in_renewed_during_a_call_is_saved(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     with stage_of(BY_SIGN_IN, writing(), tmp_path_factory) as stage, sign_in() as signed_in:

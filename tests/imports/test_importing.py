@@ -28,7 +28,7 @@ SAIL = {
 }
 
 
-def test_a_second_import_adds_nothing(nacre: Nacre, agenr_database: Agenr, user_home: Path) -> None:
+def test_second_import_adds_nothing(nacre: Nacre, agenr_database: Agenr, user_home: Path) -> None:
     path = agenr_database([KEEL, SAIL, {**SAIL, "id": "e-3", "subject": "The sail"}])
     first = nacre("data", "import", str(path), "--json").json
     assert (first["added"], first["duplicates"]) == (2, 1)
@@ -46,7 +46,7 @@ def test_a_second_import_adds_nothing(nacre: Nacre, agenr_database: Agenr, user_
     } == files
 
 
-def test_a_dry_run_tells_the_plan_and_writes_nothing(
+def test_dry_run_shows_the_plan_and_writes_nothing(
     nacre: Nacre, agenr_database: Agenr, user_home: Path
 ) -> None:
     path = agenr_database([KEEL, SAIL])
@@ -58,9 +58,7 @@ def test_a_dry_run_tells_the_plan_and_writes_nothing(
     assert not list((user_home / ".nacre/vault").rglob("*.md"))
 
 
-def test_untrusted_words_end_nothing_that_the_owner_said(
-    nacre: Nacre, agenr_database: Agenr
-) -> None:
+def test_untrusted_import_supersedes_no_owner_memory(nacre: Nacre, agenr_database: Agenr) -> None:
     nacre(
         "store",
         "We use PostgreSQL for the berth register.",
@@ -100,7 +98,7 @@ def test_foreign_trust_claims_are_ignored_even_after_rebuild(
     assert (keel["trust"], keel["speaker"], keel["importance"]) == ("untrusted", "agent", 7)
 
 
-def test_trust_given_later_makes_what_was_imported_the_owners(
+def test_trust_given_later_makes_imported_memories_trusted(
     nacre: Nacre, agenr_database: Agenr
 ) -> None:
     path = agenr_database([KEEL])
@@ -110,7 +108,7 @@ def test_trust_given_later_makes_what_was_imported_the_owners(
     assert listed(nacre)["Keel"]["trust"] == "trusted"
 
 
-def test_what_was_retired_here_does_not_come_back(nacre: Nacre, agenr_database: Agenr) -> None:
+def test_retired_memory_is_not_imported_again(nacre: Nacre, agenr_database: Agenr) -> None:
     path = agenr_database([KEEL])
     nacre("data", "import", str(path))
     nacre("retire", "Keel", "--yes", "--reason", "sold the dinghy")
@@ -134,7 +132,7 @@ def test_undone_import_returns_when_the_owner_imports_again(
     assert listed(nacre) == {}
 
 
-def test_an_edit_there_follows_and_an_edit_here_wins(nacre: Nacre, put: Put) -> None:
+def test_source_edits_are_imported_unless_edited_locally(nacre: Nacre, put: Put) -> None:
     fact = "---\nname: keel\ndescription: About the keel\ntype: project\n---\n{}\n"
     folder = put(
         ".claude/projects/-code-boat/memory",
@@ -156,9 +154,7 @@ def test_an_edit_there_follows_and_an_edit_here_wins(nacre: Nacre, put: Put) -> 
     assert listed(nacre)["About the keel"]["content"] == "The keel is made of oak."
 
 
-def test_an_edited_statement_of_a_page_follows_instead_of_coming_twice(
-    nacre: Nacre, put: Put
-) -> None:
+def test_edited_source_statement_updates_instead_of_duplicating(nacre: Nacre, put: Put) -> None:
     page = "## People\n- Mira keeps the bees on the north roof\n\n## Deploys\n- Deploys wait for the harbour master{}\n"
     folder = put("workspace", {"MEMORY.md": page.format("")})
     assert nacre("data", "import", str(folder), "--json").json["added"] == 2
@@ -181,7 +177,7 @@ def test_an_edited_statement_of_a_page_follows_instead_of_coming_twice(
     assert "Nobody deploys on a Sunday" in listed(nacre), "what is deleted there stays here"
 
 
-def test_a_statement_that_was_edited_here_keeps_its_words(nacre: Nacre, put: Put) -> None:
+def test_statement_edited_locally_keeps_its_words(nacre: Nacre, put: Put) -> None:
     folder = put(
         "workspace", {"MEMORY.md": "- Deploys of the gateway wait for the harbour master\n"}
     )
@@ -215,7 +211,7 @@ def test_endorsed_memories_accept_new_words_only_from_the_endorser(nacre: Nacre,
     assert listed(nacre)["About the keel"]["content"] == "The keel is made of elm wood, not ash."
 
 
-def test_secrets_in_what_is_imported_are_not_stored(
+def test_secrets_in_imported_memories_are_not_stored(
     nacre: Nacre, agenr_database: Agenr, user_home: Path
 ) -> None:
     token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
@@ -234,7 +230,7 @@ def test_secrets_in_what_is_imported_are_not_stored(
     ]
 
 
-def test_an_export_comes_back_whole_in_another_home(
+def test_export_is_imported_completely_into_another_home(
     nacre: Nacre, learned: dict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user_home: Path
 ) -> None:
     stored = nacre(
@@ -282,7 +278,7 @@ def test_an_export_comes_back_whole_in_another_home(
     assert nacre("admin", "doctor", "--json").json["ok"] is True
 
 
-def test_an_untrusted_export_brings_no_pages_ledger_or_sessions(
+def test_untrusted_export_imports_no_pages_ledger_or_sessions(
     nacre: Nacre, learned: dict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "out.jsonl"
@@ -295,7 +291,7 @@ def test_an_untrusted_export_brings_no_pages_ledger_or_sessions(
 
 
 @pytest.mark.parametrize("spoil", ["cut", "changed"])
-def test_an_export_that_is_not_whole_is_refused(
+def test_incomplete_export_is_refused(
     nacre: Nacre, learned: dict, tmp_path: Path, spoil: str
 ) -> None:
     out = tmp_path / "out.jsonl"
@@ -312,7 +308,7 @@ def test_an_export_that_is_not_whole_is_refused(
     )
 
 
-def test_a_zip_of_markdown_files_comes_back_and_its_paths_stay_inside(
+def test_zip_of_markdown_files_is_imported_with_paths_inside_vault(
     nacre: Nacre, learned: dict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import zipfile
@@ -329,7 +325,7 @@ def test_a_zip_of_markdown_files_comes_back_and_its_paths_stay_inside(
     assert "Escape" not in listed(nacre)
 
 
-def test_a_record_with_a_foreign_project_or_id_stays_in_the_vault(
+def test_record_with_a_foreign_project_or_id_stays_in_vault(
     nacre: Nacre, tmp_path: Path, user_home: Path
 ) -> None:
     import hashlib
@@ -368,7 +364,7 @@ def test_a_record_with_a_foreign_project_or_id_stays_in_the_vault(
     assert (memory["project"], UUID(memory["id"]).version) == ("out", 7)
 
 
-def test_an_export_is_redacted_once_more_and_never_overwrites_unasked(
+def test_export_is_redacted_and_never_overwrites_without_force(
     nacre: Nacre, tmp_path: Path, user_home: Path
 ) -> None:
     nacre("store", "The harbour master is called wobbleword17", "--subject", "Harbour master")
@@ -382,7 +378,7 @@ def test_an_export_is_redacted_once_more_and_never_overwrites_unasked(
     assert not [file for file in tmp_path.iterdir() if file.name.startswith(".")]
 
 
-def test_an_export_goes_to_standard_output(process: Nacre) -> None:
+def test_export_is_written_to_standard_output(process: Nacre) -> None:
     process("store", "The bell rings at noon")
     told = process("data", "export", "-")
     lines = [json.loads(line) for line in told.out.splitlines()]
@@ -390,7 +386,7 @@ def test_an_export_goes_to_standard_output(process: Nacre) -> None:
     assert "Exported 1 memory" in told.err
 
 
-def test_on_a_terminal_the_plan_is_shown_and_asked_about(
+def test_import_plan_is_shown_and_confirmed_in_terminals(
     nacre: Nacre, terminal: Nacre, agenr_database: Agenr
 ) -> None:
     path = agenr_database([KEEL])

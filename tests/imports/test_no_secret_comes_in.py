@@ -93,7 +93,7 @@ def take(context: Home, path: Path, source: str) -> bool:
 
 @pytest.mark.parametrize("forms", GROUPS, ids="+".join)
 @pytest.mark.parametrize("source", SOURCES)
-def test_whichever_field_holds_it(
+def test_secret_in_any_import_field_is_not_stored(
     world: World, tmp_path: Path, source: str, forms: tuple[str, ...]
 ) -> None:
     words = " ".join(FORMS[form] for form in forms)

@@ -38,7 +38,7 @@ The fence is nobody's business but the neighbour's.
 """
 
 
-def test_items_and_paragraphs_are_statements_under_their_headings() -> None:
+def test_items_and_paragraphs_become_statements_under_their_headings() -> None:
     found = [(note.headings, note.text) for note in notes(TEXT)]
     assert found == [
         ((), "Ignored nowhere: a paragraph before any heading\nover two lines."),
@@ -55,7 +55,7 @@ def test_items_and_paragraphs_are_statements_under_their_headings() -> None:
     ]
 
 
-def test_headings_name_kinds_and_bold_words_subjects() -> None:
+def test_headings_determine_kinds_and_bold_words_become_subjects() -> None:
     found = list(notes(TEXT))
     assert found[1].subject == "Soil"
     assert kind_of(found[5].headings, Kind.FACT) is Kind.DECISION

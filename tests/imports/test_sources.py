@@ -23,7 +23,7 @@ def listed(nacre: Nacre) -> dict[str, Any]:
     }
 
 
-def test_a_handbook_of_codex_without_task_groups_is_read(nacre: Nacre, put: Put) -> None:
+def test_codex_handbook_without_task_groups_is_read(nacre: Nacre, put: Put) -> None:
     handbook = "## User preferences\n\n- Prefer small commits with the reason in the body\n"
     folder = put(
         "memories",
@@ -58,7 +58,7 @@ def test_claude_code_memory_is_read_by_fact_and_project(nacre: Nacre, put: Put) 
     assert nacre("data", "import", str(folder.parent), "--json").json["known"] == 2
 
 
-def test_openclaw_pages_last_and_its_diary_is_of_the_day(nacre: Nacre, put: Put) -> None:
+def test_openclaw_pages_are_permanent_and_diary_entries_temporary(nacre: Nacre, put: Put) -> None:
     folder = put(
         "workspace",
         {
@@ -96,7 +96,7 @@ def test_openclaw_user_page_yields_directives_without_its_template(nacre: Nacre,
     assert found["content"].startswith("Prefer answers in German, also")
 
 
-def test_a_user_page_of_older_openclaw_is_read_as_free_notes(nacre: Nacre, put: Put) -> None:
+def test_older_openclaw_user_page_is_read_as_free_notes(nacre: Nacre, put: Put) -> None:
     folder = put(
         "workspace", {"USER.md": "# About you\n\n- Works on tide tables, mostly at night\n"}
     )
@@ -104,7 +104,7 @@ def test_a_user_page_of_older_openclaw_is_read_as_free_notes(nacre: Nacre, put: 
 
 
 @pytest.mark.parametrize("name", ["CLAUDE.md", ".claude/CLAUDE.md", "AGENTS.md", "GEMINI.md"])
-def test_files_of_instructions_are_read_statement_by_statement_without_what_nacre_wrote(
+def test_instruction_files_are_read_by_statement_without_nacre_blocks(
     nacre: Nacre, put: Put, name: str
 ) -> None:
     text = (
@@ -126,9 +126,7 @@ def test_files_of_instructions_are_read_statement_by_statement_without_what_nacr
     assert nacre("data", "import", str(folder / name), "--json").json["known"] == 2
 
 
-def test_codex_memories_come_from_the_handbook_and_not_from_its_evidence(
-    nacre: Nacre, put: Put
-) -> None:
+def test_codex_memories_are_read_from_the_handbook_without_evidence(nacre: Nacre, put: Put) -> None:
     folder = put(
         ".codex/memories",
         {
@@ -153,9 +151,7 @@ def test_codex_memories_come_from_the_handbook_and_not_from_its_evidence(
     assert found["The importer must read times as UTC before it sorts them"]["kind"] == "lesson"
 
 
-def test_what_claude_ai_remembers_comes_in_beside_its_conversations(
-    nacre: Nacre, tmp_path: Path
-) -> None:
+def test_claude_ai_memories_are_imported_with_conversations(nacre: Nacre, tmp_path: Path) -> None:
     path = tmp_path / "data.zip"
     said = [{"type": "text", "text": "Which glue holds cork?"}]
     message = {
@@ -183,9 +179,7 @@ def test_what_claude_ai_remembers_comes_in_beside_its_conversations(
     assert (again["added"], again["known"]) == (0, 2)
 
 
-def test_half_a_character_in_an_export_is_replaced_before_it_is_kept(
-    nacre: Nacre, tmp_path: Path
-) -> None:
+def test_lone_surrogate_in_an_export_is_replaced(nacre: Nacre, tmp_path: Path) -> None:
     path = tmp_path / "data.zip"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr(
@@ -201,7 +195,7 @@ def test_half_a_character_in_an_export_is_replaced_before_it_is_kept(
     assert nacre("admin", "doctor", "--deep", "--json", code=None).json["ok"]
 
 
-def test_a_folder_that_no_memory_wrote_is_told_so(nacre: Nacre, put: Put) -> None:
+def test_folder_without_a_known_memory_format_is_refused(nacre: Nacre, put: Put) -> None:
     error = nacre(
         "data", "import", str(put("notes", {"a.md": "# Just a note\n"})), "--json", code=2
     ).error

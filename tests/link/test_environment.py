@@ -12,7 +12,7 @@ from nacre.base.environment import home_folder
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="accounts are looked up otherwise there")
-def test_an_empty_home_is_not_the_root_of_all_files() -> None:
+def test_empty_home_variable_falls_back_to_the_users_home() -> None:
     import pwd
 
     assert home_folder({"HOME": ""}) == str(Path(pwd.getpwuid(os.getuid()).pw_dir) / ".nacre")

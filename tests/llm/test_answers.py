@@ -23,12 +23,12 @@ class Whole(msgspec.Struct, forbid_unknown_fields=True):
 PROMPT = Prompt(Task.TEST, "You name parts.", "Which parts?", schema_of(Whole))
 
 
-def test_an_answer_in_a_code_fence_is_read() -> None:
+def test_answer_in_a_code_fence_is_read() -> None:
     model = ScriptedModel(['```json\n{"parts": [{"name": "hull"}]}\n```'])
     assert ask(model, PROMPT, Whole) == Whole([Part("hull")])
 
 
-def test_wrongly_shaped_answer_is_returned_once_with_errors() -> None:
+def test_answer_with_a_wrong_shape_is_retried_with_errors() -> None:
     model = ScriptedModel([{"parts": [{"title": "hull"}]}, Whole([Part("hull")])])
     assert ask(model, PROMPT, Whole) == Whole([Part("hull")])
     assert model.name not in model.prompts[1].text
@@ -37,14 +37,14 @@ def test_wrongly_shaped_answer_is_returned_once_with_errors() -> None:
     assert "Which parts?" in model.prompts[1].text
 
 
-def test_an_answer_that_is_wrong_twice_is_not_taken() -> None:
+def test_answer_with_a_wrong_shape_twice_is_rejected() -> None:
     model = ScriptedModel(["no", "no"])
     with pytest.raises(UnusableAnswerError, match="not of the shape"):
         ask(model, PROMPT, Whole)
     assert len(model.prompts) == 2
 
 
-def test_an_answer_that_says_nothing_of_use_is_sent_back_too() -> None:
+def test_answer_failing_a_custom_check_is_retried() -> None:
     def check(found: Whole) -> None:
         if not found.parts:
             raise UnusableAnswerError("there are no parts")
@@ -59,7 +59,7 @@ def test_answer_errors_name_the_model() -> None:
         ask(ScriptedModel(["no", "no"], name="boats:small"), PROMPT, Whole)
 
 
-def test_a_schema_has_an_object_as_its_root_and_allows_nothing_else() -> None:
+def test_schema_root_is_a_closed_object() -> None:
     schema = schema_of(Whole)
     assert schema["type"] == "object"
     assert schema["additionalProperties"] is False

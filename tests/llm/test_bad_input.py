@@ -131,7 +131,7 @@ def failure(
         ),
     ],
 )
-def test_what_goes_wrong_is_named_with_its_remedy(
+def test_provider_failure_is_named_with_its_remedy(
     opened: Open, api: str, reply: Reply, kind: type[NacreError], told: str, remedy: str
 ) -> None:
     prompt = replace(QUICK, timeout_seconds=0.5) if reply.fault == "hang" else QUICK
@@ -142,7 +142,7 @@ def test_what_goes_wrong_is_named_with_its_remedy(
         raise error
 
 
-def test_an_answer_of_another_shape_says_what_answered_there() -> None:
+def test_answer_with_an_unexpected_shape_names_its_service() -> None:
     asked = CallTarget(Provider("fake", "Fake", "chat", "http://127.0.0.1:1/v1"), "m")
     for body, kind, told in [
         (
@@ -163,7 +163,7 @@ class Shape(msgspec.Struct):
 
 
 @pytest.mark.parametrize("fault", ["half-stream", "html", "garbage", "hang", "drop"])
-def test_a_stream_that_fails_is_no_answer(opened: Open, fault: str) -> None:
+def test_failed_stream_is_not_an_answer(opened: Open, fault: str) -> None:
     prompt = replace(PROMPT, output_tokens=30_000, timeout_seconds=0.3 if fault == "hang" else 1.0)
     error = failure(
         opened, "anthropic", Reply({"word": "hull"}, fault=fault), prompt, "claude-opus-4-8"
@@ -172,7 +172,7 @@ def test_a_stream_that_fails_is_no_answer(opened: Open, fault: str) -> None:
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_a_proxy_that_sends_a_byte_now_and_then_holds_nobody_longer(opened: Open, api: str) -> None:
+def test_slowly_dripping_response_times_out(opened: Open, api: str) -> None:
     began = time.monotonic()
     error = failure(opened, api, Reply(fault="drip"), replace(QUICK, timeout_seconds=0.5))
     assert isinstance(error, ModelUnavailableError)
@@ -189,7 +189,7 @@ def test_model_ignoring_the_schema_is_retried_once_then_rejected(
         assert len(provider.calls) == 2
 
 
-def test_a_server_that_speaks_no_tls_is_told_apart(opened: Open) -> None:
+def test_server_without_tls_is_recognised(opened: Open) -> None:
     with FakeProvider([]) as provider:
         encrypted = provider.config().replace("http://", "https://")
         with pytest.raises(ModelUnavailableError, match=r"does not support TLS.*fake:m") as raised:
@@ -197,9 +197,7 @@ def test_a_server_that_speaks_no_tls_is_told_apart(opened: Open) -> None:
     assert not raised.value.retry
 
 
-def test_a_certificate_that_nobody_vouches_for_is_no_matter_of_trying_again(
-    opened: Open, tmp_path: Path
-) -> None:
+def test_untrusted_certificate_is_not_retried(opened: Open, tmp_path: Path) -> None:
     with _server_of_its_own_certificate(tmp_path) as port:
         own = f'[models.providers.fake]\nbase_url = "https://127.0.0.1:{port}/v1"\n'
         with pytest.raises(ModelUnavailableError, match="certificate") as raised:
@@ -244,7 +242,7 @@ def _greet(server: socket.socket, tls: ssl.SSLContext) -> None:
         tls.wrap_socket(connection, server_side=True).close()
 
 
-def test_nothing_listens(opened: Open) -> None:
+def test_unreachable_server_is_reported_quickly(opened: Open) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
@@ -258,7 +256,7 @@ def test_nothing_listens(opened: Open) -> None:
     assert time.monotonic() - began < 5
 
 
-def test_a_password_in_an_address_is_not_told(opened: Open) -> None:
+def test_password_in_an_address_is_not_shown(opened: Open) -> None:
     own = '[models.providers.own]\nbase_url = "http://me:a-word-of-mine@127.0.0.1:9/v1"\n'
     with pytest.raises(ModelUnavailableError, match=r"at 127\.0\.0\.1:9 ") as raised:
         opened("own:m", own).complete(PROMPT)
@@ -266,7 +264,7 @@ def test_a_password_in_an_address_is_not_told(opened: Open) -> None:
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_a_call_that_hangs_is_cut_off_at_once(opened: Open, api: str) -> None:
+def test_hanging_call_is_cancelled_immediately(opened: Open, api: str) -> None:
     with FakeProvider([Reply(fault="hang")]) as provider:
         model = opened("fake:m", provider.config(api))
         ended: list[object] = []
@@ -303,9 +301,7 @@ def _no_thread_is_awaited() -> Iterator[None]:
         ("openai", {"output": [{"type": "function_call", "arguments": {"word": "red"}}]}),
     ],
 )
-def test_an_answer_that_is_not_text_is_refused(
-    opened: Open, api: str, body: dict[str, object]
-) -> None:
+def test_non_text_answer_is_refused(opened: Open, api: str, body: dict[str, object]) -> None:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             self.send_response(200)

@@ -7,7 +7,7 @@ from threading import Event, Thread
 from nacre.llm.failures import Calls, TruncatedAnswerError
 
 
-def test_a_call_that_ends_as_it_is_cut_off_is_cut_off() -> None:
+def test_call_ending_during_cancellation_counts_as_cancelled() -> None:
     for _ in range(100):
         calls, began, go = Calls(), Event(), Event()
         told: list[object] = []

@@ -23,7 +23,7 @@ NAMED = [f"{provider}:{name}" for provider, names in aliases().items() for name 
 
 
 @pytest.mark.parametrize("alias", NAMED)
-def test_an_alias_is_a_model_whose_window_and_price_are_known(tmp_path: Path, alias: str) -> None:
+def test_alias_names_a_model_with_known_window_and_price(tmp_path: Path, alias: str) -> None:
     (tmp_path / "config.toml").touch()
     settings = load_settings(tmp_path, {"HOME": str(tmp_path)})
     asked, found = describe(settings, alias)
@@ -44,7 +44,7 @@ def test_proposed_models_match_the_aliases_of_their_families() -> None:
 @pytest.mark.parametrize(
     "name", ["claude-cli:sonnet", "ollama:mini", "anthropic:sonnet-4", "openrouter:openai/mini"]
 )
-def test_no_other_name_is_an_alias(name: str) -> None:
+def test_other_names_are_not_aliases(name: str) -> None:
     assert full_name(name) == name
 
 
@@ -67,13 +67,13 @@ def test_model_names_match_without_provider_and_date(tmp_path: Path, name: str) 
 @pytest.mark.parametrize(
     "name", ["anthropic:claude-haiku-5-5", "openrouter:anthropic/claude-haiku-5.5"]
 )
-def test_a_window_ends_where_longer_prompts_cost_more(tmp_path: Path, name: str) -> None:
+def test_context_window_ends_below_the_long_prompt_price(tmp_path: Path, name: str) -> None:
     found = able(tmp_path, name)
     assert (found.window, found.answers) == (100_000, "schema")
     assert found.price == Price(Decimal("0.1"), Decimal("0.5"), Decimal("0.01"), Decimal("0.125"))
 
 
-def test_every_model_that_setup_proposes_has_a_price(tmp_path: Path) -> None:
+def test_every_model_proposed_by_setup_has_a_price(tmp_path: Path) -> None:
     names = [
         f"{name}:{model}"
         for name in ("anthropic", "openai", "openrouter")
@@ -87,19 +87,19 @@ def known(name: str) -> Provider:
     return provider_of(load_settings("/nowhere", {}), name)
 
 
-def test_a_model_that_nobody_knows_gets_little_and_says_so(tmp_path: Path) -> None:
+def test_unknown_model_gets_a_small_window_and_no_price(tmp_path: Path) -> None:
     found = able(tmp_path, "openrouter:somebody/something-7b")
     assert not found.known
     assert found.price is None
     assert found.window <= 32_000
 
 
-def test_what_runs_on_this_machine_costs_nothing(tmp_path: Path) -> None:
+def test_local_model_costs_nothing(tmp_path: Path) -> None:
     assert able(tmp_path, "ollama:qwen3").price == Price()
 
 
 @pytest.mark.parametrize("pattern", ["ollama:qwen3:14b", "qwen3:14b", "qwen3*", "ollama:*"])
-def test_the_owner_says_what_a_model_can_do(tmp_path: Path, pattern: str) -> None:
+def test_owner_configures_model_capabilities(tmp_path: Path, pattern: str) -> None:
     own = f'[models.capabilities."{pattern}"]\nwindow = 40960\nanswers = "json"\nprice = {{input = 0.5}}\n'
     found = able(tmp_path, "ollama:qwen3:14b", own)
     assert (found.window, found.answers, found.known) == (40_960, "json", True)
@@ -110,7 +110,7 @@ def test_the_owner_says_what_a_model_can_do(tmp_path: Path, pattern: str) -> Non
 @pytest.mark.parametrize(
     "own", ["windows = 3", 'window = "wide"', "price = {inputs = 3}", 'answers = "loudly"']
 )
-def test_what_the_owner_writes_wrongly_is_named(tmp_path: Path, own: str) -> None:
+def test_invalid_capability_setting_is_named(tmp_path: Path, own: str) -> None:
     with pytest.raises(ModelRefusedError, match=r"models\.capabilities\.m"):
         able(tmp_path, "ollama:m", f"[models.capabilities.m]\n{own}\n")
 
@@ -118,7 +118,7 @@ def test_what_the_owner_writes_wrongly_is_named(tmp_path: Path, own: str) -> Non
 @pytest.mark.parametrize(
     "name", ["claude-cli:opus", "claude-cli:default", "codex-cli:gpt-5.2-codex", "codex-cli:"]
 )
-def test_agents_commands_hold_every_model_to_a_schema(tmp_path: Path, name: str) -> None:
+def test_agent_commands_enforce_a_schema_for_every_model(tmp_path: Path, name: str) -> None:
     assert able(tmp_path, name).answers == "schema"
 
 
@@ -131,9 +131,7 @@ def test_agents_commands_hold_every_model_to_a_schema(tmp_path: Path, name: str)
         ('free = "no"', False),
     ],
 )
-def test_a_server_on_this_machine_that_wants_no_key_is_free(
-    tmp_path: Path, more: str, is_free: bool
-) -> None:
+def test_local_server_without_a_key_is_free(tmp_path: Path, more: str, is_free: bool) -> None:
     config = f'[models.providers.quay]\nbase_url = "http://127.0.0.1:9999/v1"\n{more}\n'
     found = able(tmp_path, "quay:somebody/something-7b", config)
     assert found.price == (Price() if is_free else None)

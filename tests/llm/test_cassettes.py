@@ -20,7 +20,7 @@ MOST_BYTES = 350_000
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIOS)
-def test_what_a_model_answered_comes_to_a_good_end(scenario: Scenario, tmp_path: Path) -> None:
+def test_recorded_answers_lead_to_the_expected_result(scenario: Scenario, tmp_path: Path) -> None:
     folder = CASSETTES / scenario.name
     asked, missing = [], ""
     try:
@@ -52,7 +52,7 @@ def test_each_prompt_has_a_cassette() -> None:
     assert not missing, f"no scenario was recorded with {', '.join(missing)}; {RECORD}"
 
 
-def test_cassettes_are_of_scenarios_say_who_answered_and_are_small() -> None:
+def test_cassettes_name_their_model_and_are_small() -> None:
     folders = [path for path in CASSETTES.iterdir() if path.is_dir()]
     assert {path.name for path in folders} == set(SCENARIOS)
     cassettes = [path for folder in folders for path in folder.iterdir()]

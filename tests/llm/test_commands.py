@@ -141,7 +141,7 @@ def test_claude_answers_without_tools_settings_servers_or_a_session(
     assert told["inside"] is None
 
 
-def test_claude_runs_without_agent_behaviour_thinking_or_retries(
+def test_claude_runs_without_plugins_thinking_or_retries(
     installed: Installed, tmp_path: Path
 ) -> None:
     installed("claude", CLAUDE).complete(PROMPT)
@@ -194,16 +194,14 @@ def test_codex_home_contains_only_the_login(installed: Installed, tmp_path: Path
     assert (theirs / "auth.json").exists()
 
 
-def test_codex_keeps_the_owners_home_where_its_sign_in_is_no_file(
+def test_codex_keeps_the_owners_home_without_a_login_file(
     installed: Installed, tmp_path: Path
 ) -> None:
     installed("codex", CODEX).complete(PROMPT)
     assert notes(tmp_path)["home"] is None
 
 
-def test_gemini_answers_without_tools_in_a_home_of_its_own(
-    installed: Installed, tmp_path: Path
-) -> None:
+def test_gemini_runs_without_tools_in_a_separate_home(installed: Installed, tmp_path: Path) -> None:
     theirs = tmp_path / ".gemini"
     theirs.mkdir()
     (theirs / "GEMINI.md").write_text("Talk like a pirate.")
@@ -235,7 +233,9 @@ def test_gemini_answers_without_tools_in_a_home_of_its_own(
     assert told["held"] == []
 
 
-def test_opencode_runs_without_tools_in_its_own_home(installed: Installed, tmp_path: Path) -> None:
+def test_opencode_runs_without_tools_in_a_separate_home(
+    installed: Installed, tmp_path: Path
+) -> None:
     theirs = tmp_path / ".local" / "share" / "opencode"
     theirs.mkdir(parents=True)
     (theirs / "auth.json").write_text("{}")
@@ -254,19 +254,19 @@ def test_opencode_runs_without_tools_in_its_own_home(installed: Installed, tmp_p
     assert told["held"] == []
 
 
-def test_a_command_that_still_tries_when_its_time_is_over_says_why(installed: Installed) -> None:
+def test_command_retrying_at_the_timeout_reports_its_reason(installed: Installed) -> None:
     told = "print(json.dumps({'type': 'error', 'message': 'Reconnecting: 429 Too Many Requests'}), flush=True)\n"
     with pytest.raises(ModelUnavailableError, match="has reached a limit"):
         installed("codex", f"{told}time.sleep(60)").complete(replace(PROMPT, timeout_seconds=2))
 
 
-def test_half_a_character_ends_no_call(installed: Installed) -> None:
+def test_lone_surrogate_in_a_prompt_does_not_fail_the_call(installed: Installed) -> None:
     prompt = replace(PROMPT, text="Which part\ud83d?")
     assert json.loads(installed("claude", CLAUDE).complete(prompt).text) == {"word": "hull"}
 
 
 @pytest.mark.parametrize(("program", "body"), [("claude", CLAUDE), ("codex", CODEX)])
-def test_nothing_that_nacre_runs_within_its_own_call_does_anything(
+def test_nacre_inside_its_own_model_call_does_nothing(
     installed: Installed, tmp_path: Path, program: str, body: str
 ) -> None:
     installed(program, body).complete(PROMPT)
@@ -360,7 +360,7 @@ def test_nothing_that_nacre_runs_within_its_own_call_does_anything(
         ("opencode", "pass", ModelUnavailableError, "cannot be read"),
     ],
 )
-def test_a_command_that_fails_is_one_line_with_a_remedy(
+def test_failing_command_is_a_single_line_with_a_remedy(
     installed: Installed, program: str, body: str, kind: type[NacreError], told: str
 ) -> None:
     with pytest.raises(kind, match=told) as raised:
@@ -371,13 +371,13 @@ def test_a_command_that_fails_is_one_line_with_a_remedy(
         assert not raised.value.may_cost
 
 
-def test_a_command_that_is_not_installed_says_so(tmp_path: Path) -> None:
+def test_missing_command_is_reported(tmp_path: Path) -> None:
     environ = {"PATH": str(tmp_path), "HOME": str(tmp_path)}
     with pytest.raises(ModelRefusedError, match="'claude' is not installed"):
         open_model(load_settings(tmp_path, environ), "claude-cli:sonnet")
 
 
-def test_a_command_that_hangs_is_ended_with_all_it_started(
+def test_hanging_command_is_killed_with_its_child_processes(
     installed: Installed, tmp_path: Path
 ) -> None:
     child = "import subprocess\nsleeper = subprocess.Popen(['sleep', '60'])\n"
@@ -390,7 +390,7 @@ def test_a_command_that_hangs_is_ended_with_all_it_started(
         time.sleep(0.01)
 
 
-def test_a_command_is_cut_off_at_once(installed: Installed, tmp_path: Path) -> None:
+def test_command_is_cancelled_immediately(installed: Installed, tmp_path: Path) -> None:
     model = installed("claude", 'Path(os.environ["NOTES"]).write_text("1")\ntime.sleep(60)\n')
     ended: list[NacreError] = []
 
@@ -417,7 +417,7 @@ def _runs(number: int) -> bool:
         return False
 
 
-def test_a_clients_model_is_asked_by_a_callback_and_may_say_no() -> None:
+def test_sampling_model_uses_a_callback_that_can_refuse() -> None:
     asked: list[tuple[str, str, int]] = []
 
     def sample(system: str, text: str, most: int) -> tuple[str, str]:

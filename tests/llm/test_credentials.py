@@ -124,7 +124,7 @@ def test_key_sources_are_searched_in_fixed_order(find: Find, ring: MemoryKeyring
         ("openai-subscription", "openai", "head.", "bearer"),
     ],
 )
-def test_each_method_takes_the_credential_that_is_its_own(
+def test_each_auth_method_uses_its_own_credential(
     find: Find, auth: str, provider: str, secret: str, kind: str
 ) -> None:
     found = find(
@@ -138,14 +138,14 @@ def test_each_method_takes_the_credential_that_is_its_own(
     assert (found.secret.startswith(secret), found.kind) == (True, kind)
 
 
-def test_a_token_that_nacre_was_given_signs_in_as_one(find: Find, ring: MemoryKeyring) -> None:
+def test_stored_oauth_token_is_used_as_a_bearer_token(find: Find, ring: MemoryKeyring) -> None:
     ring.set_password("nacre", "anthropic", TOKEN)
     found = find("anthropic")
     assert found is not None
     assert (found.kind, found.origin) == ("bearer", "keyring")
 
 
-def test_a_method_of_one_provider_does_not_narrow_another(find: Find) -> None:
+def test_auth_method_of_one_provider_does_not_affect_another(find: Find) -> None:
     found = find("mistral", 'models.auth = "anthropic-oauth"', KEPT)
     assert found is not None
     assert found.secret == "from-the-file-0002"
@@ -159,7 +159,7 @@ def test_a_method_of_one_provider_does_not_narrow_another(find: Find) -> None:
         ("anthropic", claude(GONE), "", "run claude once"),
     ],
 )
-def test_a_login_that_has_expired_is_told_with_what_renews_it(
+def test_expired_login_is_reported_with_the_renewal_command(
     find: Find, provider: str, files: dict[str, Any], auth: str, remedy: str
 ) -> None:
     with pytest.raises(ModelRefusedError, match=r"has expired \(2026-11-20 11:00 UTC\)") as refused:
@@ -167,7 +167,7 @@ def test_a_login_that_has_expired_is_told_with_what_renews_it(
     assert remedy in str(refused.value.hint)
 
 
-def test_an_expired_login_does_not_stand_in_the_way_of_a_key(find: Find) -> None:
+def test_expired_login_does_not_block_a_key(find: Find) -> None:
     found = find("openai", "", codex(GONE, key="of-the-codex-command"))
     assert found is not None
     assert found.secret == "of-the-codex-command"
@@ -183,7 +183,7 @@ def test_an_expired_login_does_not_stand_in_the_way_of_a_key(find: Find) -> None
     ],
     ids=["words", "deep", "toml", "large"],
 )
-def test_a_file_that_cannot_be_read_is_named_without_what_it_holds(
+def test_unreadable_login_file_is_named_without_its_content(
     find: Find, files: dict[str, Any]
 ) -> None:
     with pytest.raises(ModelRefusedError) as refused:
@@ -203,17 +203,17 @@ def test_a_file_that_cannot_be_read_is_named_without_what_it_holds(
         '{"claudeAiOauth": {"accessToken": 1}}',
     ],
 )
-def test_a_file_without_a_login_holds_none(find: Find, content: str) -> None:
+def test_file_without_a_login_yields_no_credential(find: Find, content: str) -> None:
     assert find("anthropic", "", {".claude/.credentials.json": content}) is None
 
 
 @pytest.mark.parametrize("ends", [1e300, -1e300, float("inf")])
-def test_an_end_that_is_no_time_is_none(find: Find, ends: float) -> None:
+def test_invalid_expiry_time_counts_as_no_expiry(find: Find, ends: float) -> None:
     found = find("openai", 'models.auth = "openai-subscription"', codex(ends))
     assert found is not None
 
 
-def test_other_tools_homes_are_where_their_variables_say(find: Find, tmp_path: Path) -> None:
+def test_tool_homes_follow_their_environment_variables(find: Find, tmp_path: Path) -> None:
     files = {
         f"elsewhere/{Path(name).name}": content for name, content in (claude() | codex()).items()
     }
@@ -223,14 +223,14 @@ def test_other_tools_homes_are_where_their_variables_say(find: Find, tmp_path: P
     assert find("openai", "", files) is None
 
 
-def test_a_variable_that_the_config_names_holds_the_key(find: Find) -> None:
+def test_configured_variable_provides_the_key(find: Find) -> None:
     config = '[models.providers.mine]\nbase_url = "https://models.example/v1"\nkey = "THEIR_KEY"\n'
     found = find("mine", config, THEIR_KEY="of-their-variable-1")
     assert found is not None
     assert found.origin == "$THEIR_KEY"
 
 
-def test_a_keyring_that_never_answers_is_told_and_not_waited_for(
+def test_unresponsive_keyring_is_reported_and_not_awaited(
     find: Find, ring: MemoryKeyring, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keyring.set_keyring(LockedKeyring())
@@ -244,7 +244,7 @@ def test_a_keyring_that_never_answers_is_told_and_not_waited_for(
 @pytest.mark.parametrize(
     "backend", ["keyring.backends.fail.Keyring", "keyring.backends.null.Keyring"]
 )
-def test_without_a_keyring_that_works_the_file_is_read(
+def test_credentials_file_is_read_without_a_working_keyring(
     find: Find, ring: MemoryKeyring, backend: str
 ) -> None:
     keyring.set_keyring(_backend(backend))
@@ -253,7 +253,7 @@ def test_without_a_keyring_that_works_the_file_is_read(
     assert found.origin.endswith("credentials.toml")
 
 
-def test_a_provider_that_wants_no_key_opens_nothing(find: Find, ring: MemoryKeyring) -> None:
+def test_provider_without_a_key_opens_no_keyring(find: Find, ring: MemoryKeyring) -> None:
     keyring.set_keyring(LockedKeyring())
     assert find("ollama") is None
 
@@ -267,7 +267,7 @@ def test_a_provider_that_wants_no_key_opens_nothing(find: Find, ring: MemoryKeyr
         ("x", "…"),
     ],
 )
-def test_a_credential_is_shown_by_its_last_four_characters_at_most(secret: str, shown: str) -> None:
+def test_credential_shows_at_most_its_last_four_characters(secret: str, shown: str) -> None:
     credential = Credential("api-key", secret, "$SOMEWHERE")
     assert credential.masked == shown
     assert secret not in f"{credential!r} {credential}" or len(secret) == 1

@@ -60,7 +60,7 @@ def numbered(count: int) -> list[str]:
         ("fake:m", "fake:m", 64),
     ],
 )
-def test_each_format_gives_unit_vectors_of_the_size_that_was_asked_for(
+def test_each_format_yields_unit_vectors_of_the_requested_size(
     opened: Opened, name: str, vectors: str, size: int
 ) -> None:
     with FakeProvider() as provider:
@@ -74,7 +74,7 @@ def test_each_format_gives_unit_vectors_of_the_size_that_was_asked_for(
     assert embedder.tokens > 0
 
 
-def test_voyage_and_gemini_are_told_what_is_a_question(opened: Opened) -> None:
+def test_voyage_and_gemini_distinguish_questions_from_documents(opened: Opened) -> None:
     with FakeProvider() as provider:
         for name in ("voyage:voyage-3.5", "gemini:gemini-embedding-001"):
             embedder = opened(provider, name)
@@ -88,7 +88,7 @@ def test_voyage_and_gemini_are_told_what_is_a_question(opened: Opened) -> None:
     ]
 
 
-def test_a_key_goes_where_its_provider_looks_for_it_and_nowhere_else(opened: Opened) -> None:
+def test_key_is_sent_only_in_the_providers_header(opened: Opened) -> None:
     with FakeProvider() as provider:
         opened(provider, "gemini:gemini-embedding-001").embed(["a crane"])
         opened(provider, "voyage:voyage-3.5").embed(["a crane"])
@@ -107,7 +107,7 @@ def test_texts_are_sent_in_ordered_batches_of_200(opened: Opened) -> None:
     assert np.array_equal(found[449], alone[0])
 
 
-def test_a_batch_is_bounded_by_its_tokens_too(opened: Opened) -> None:
+def test_batches_are_bounded_by_tokens(opened: Opened) -> None:
     with FakeProvider() as provider:
         opened(provider, "openai:text-embedding-3-small").embed(["crane " * 3_000] * 30)
         sent = [request.body["input"] for request in provider.requests]
@@ -123,7 +123,7 @@ def test_a_text_is_cut_to_the_window_between_two_characters(opened: Opened) -> N
     assert set(text) == {"港", "口"}
 
 
-def test_a_model_gets_the_words_it_wants_before_a_text(opened: Opened) -> None:
+def test_text_prefix_of_a_model_is_prepended(opened: Opened) -> None:
     with FakeProvider() as provider:
         embedder = opened(provider, "fake:nomic-embed-text:v1.5")
         embedder.embed(["a crane"])
@@ -132,7 +132,7 @@ def test_a_model_gets_the_words_it_wants_before_a_text(opened: Opened) -> None:
     assert sent == [["search_document: a crane"], ["search_query: which crane?"]]
 
 
-def test_an_empty_text_and_half_a_character_are_no_trouble(opened: Opened) -> None:
+def test_empty_text_and_lone_surrogate_are_embedded(opened: Opened) -> None:
     with FakeProvider() as provider:
         assert opened(provider).embed(["", " \n", "\ud800"]).shape == (3, 64)
         assert all(text.strip() for text in provider.requests[0].body["input"])
@@ -147,7 +147,7 @@ def test_an_empty_text_and_half_a_character_are_no_trouble(opened: Opened) -> No
         Reply(status=529, headers=NOW),
     ],
 )
-def test_what_passes_is_tried_again(opened: Opened, fault: Reply) -> None:
+def test_temporary_failure_is_retried(opened: Opened, fault: Reply) -> None:
     with FakeProvider(embedding_faults=[fault] * 4) as provider:
         assert opened(provider).embed(["a crane"]).shape == (1, 64)
         assert len(provider.requests) == 5
@@ -168,7 +168,7 @@ def test_what_passes_is_tried_again(opened: Opened, fault: Reply) -> None:
         (Reply({"nothing": 1}), "fake:m"),
     ],
 )
-def test_what_does_not_pass_is_one_line_with_a_remedy(
+def test_permanent_failure_is_a_single_line_with_a_remedy(
     opened: Opened, fault: Reply, told: str
 ) -> None:
     with (
@@ -181,7 +181,7 @@ def test_what_does_not_pass_is_one_line_with_a_remedy(
     assert KEY not in caught.value.message
 
 
-def test_another_size_than_was_asked_for_is_refused(opened: Opened) -> None:
+def test_unexpected_vector_size_is_refused(opened: Opened) -> None:
     fault = Reply({"data": [{"embedding": [1.0, 2.0, 3.0]}]})
     with (
         FakeProvider(embedding_faults=[fault]) as provider,
@@ -205,7 +205,7 @@ def test_long_batches_are_split_and_overlong_texts_cut(
     ]
 
 
-def test_a_question_does_not_wait_longer_than_it_may(opened: Opened) -> None:
+def test_question_embedding_respects_its_timeout(opened: Opened) -> None:
     with (
         FakeProvider(embedding_faults=[Reply(fault="hang")]) as provider,
         pytest.raises(EmbedderUnavailableError, match=r"within 0\.2 seconds"),
@@ -213,7 +213,7 @@ def test_a_question_does_not_wait_longer_than_it_may(opened: Opened) -> None:
         opened(provider).within(0.2, question=True).embed(["which crane?"])
 
 
-def test_a_batch_that_fails_ends_the_others(opened: Opened) -> None:
+def test_failed_batch_cancels_the_other_batches(opened: Opened) -> None:
     faults = [Reply(status=401)] * 3
     with FakeProvider(embedding_faults=faults) as provider:
         embedder = opened(provider)
@@ -238,7 +238,7 @@ def test_missing_key_or_unknown_model_fails_before_sending(
         assert not provider.requests
 
 
-def test_where_texts_go_is_known_without_a_key(tmp_path: Path) -> None:
+def test_embedding_destination_is_known_without_a_key(tmp_path: Path) -> None:
     settings = load_settings(tmp_path, {"HOME": str(tmp_path)})
     assert place_at(settings, "openai:text-embedding-3-small").host == "api.openai.com"
     assert place_at(settings, "ollama:nomic-embed-text").is_here
@@ -246,7 +246,7 @@ def test_where_texts_go_is_known_without_a_key(tmp_path: Path) -> None:
     assert place_at(settings, "mistral:unheard-of").price is None
 
 
-def test_own_server_on_this_machine_costs_nothing_unless_a_price_is_set(tmp_path: Path) -> None:
+def test_local_server_costs_nothing_unless_a_price_is_set(tmp_path: Path) -> None:
     config = '[models.providers.boats]\nbase_url = "http://127.0.0.1:9/v1"\napi_key = "oak"\n'
     (tmp_path / "config.toml").write_text(config, encoding="utf-8")
     settings = load_settings(tmp_path, {"HOME": str(tmp_path)})
@@ -258,7 +258,7 @@ def test_own_server_on_this_machine_costs_nothing_unless_a_price_is_set(tmp_path
     assert place_at(settings, "boats:oar").price == Decimal("0.5")
 
 
-def test_a_key_does_not_follow_a_redirect(opened: Opened) -> None:
+def test_key_does_not_follow_a_redirect(opened: Opened) -> None:
     with FakeProvider() as elsewhere, FakeProvider() as provider:
         provider.embedding_faults.append(
             Reply(status=307, headers={"location": f"{elsewhere.url}/v1/embeddings"})

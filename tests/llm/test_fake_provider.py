@@ -31,7 +31,7 @@ def gpt(provider: FakeProvider) -> openai.OpenAI:
     return openai.OpenAI(api_key="k", base_url=f"{provider.url}/v1", max_retries=0)
 
 
-def test_anthropics_library_reads_a_message_whole_and_streamed() -> None:
+def test_anthropic_library_reads_a_message_completely_and_streamed() -> None:
     with FakeProvider([{"word": "hull"}], repeats=True) as provider, claude(provider) as client:
         whole = client.messages.create(model="m", max_tokens=50, messages=ASKED)
         assert json.loads(whole.content[0].text) == {"word": "hull"}  # type: ignore[union-attr]
@@ -42,7 +42,7 @@ def test_anthropics_library_reads_a_message_whole_and_streamed() -> None:
     assert streamed.usage.output_tokens == whole.usage.output_tokens
 
 
-def test_anthropics_library_reads_a_forced_tool_whole_and_streamed() -> None:
+def test_anthropic_library_reads_a_forced_tool_completely_and_streamed() -> None:
     tools: Any = [{"name": "answer", "input_schema": SCHEMA}]
     choice: Any = {"type": "tool", "name": "answer"}
     more: Any = {
@@ -59,7 +59,7 @@ def test_anthropics_library_reads_a_forced_tool_whole_and_streamed() -> None:
     assert streamed.content[0].input == whole.content[0].input == {"word": "hull"}  # type: ignore[union-attr]
 
 
-def test_openais_library_reads_chat_and_responses_whole_and_streamed() -> None:
+def test_openai_library_reads_chat_and_responses_completely_and_streamed() -> None:
     with FakeProvider([{"word": "hull"}], repeats=True) as provider, gpt(provider) as client:
         chat = client.chat.completions.create(model="m", messages=ASKED)
         parts = client.chat.completions.create(model="m", messages=ASKED, stream=True)
@@ -71,7 +71,7 @@ def test_openais_library_reads_chat_and_responses_whole_and_streamed() -> None:
     assert json.loads(spoken) == {"word": "hull"}
 
 
-def test_openais_library_reads_vectors_in_both_encodings() -> None:
+def test_openai_library_reads_vectors_in_both_encodings() -> None:
     with FakeProvider(dimensions=8) as provider, gpt(provider) as client:
         packed = client.embeddings.create(model="m", input=["hull", "mast"])
         plain = client.embeddings.create(model="m", input=["hull", "mast"], encoding_format="float")
@@ -80,7 +80,7 @@ def test_openais_library_reads_vectors_in_both_encodings() -> None:
     assert len(short.data[0].embedding) == 4
 
 
-def test_ollamas_own_chat_is_answered_whole_and_in_lines() -> None:
+def test_ollama_chat_is_answered_completely_and_in_lines() -> None:
     with FakeProvider([{"word": "hull"}], repeats=True) as provider:
         whole = httpx2.post(
             f"{provider.url}/api/chat",
@@ -99,7 +99,7 @@ def test_ollamas_own_chat_is_answered_whole_and_in_lines() -> None:
 
 
 @pytest.mark.parametrize("status", [401, 402, 404, 429, 500, 529])
-def test_a_status_comes_in_the_shape_of_each_format(status: int) -> None:
+def test_status_has_the_shape_of_each_format(status: int) -> None:
     import anthropic
     import openai
 
@@ -118,7 +118,7 @@ def test_a_status_comes_in_the_shape_of_each_format(status: int) -> None:
     assert len(provider.calls) == 2
 
 
-def test_it_closes_while_a_call_hangs() -> None:
+def test_provider_closes_during_a_hanging_call() -> None:
     with FakeProvider([Reply(fault="hang")]) as provider, pytest.raises(httpx2.TimeoutException):
         httpx2.post(f"{provider.url}/api/chat", json={"model": "m"}, timeout=0.05, verify=False)
 
@@ -129,7 +129,7 @@ LINES = [
 ]
 
 
-def test_a_conversation_calls_a_tool_that_is_offered_and_then_says_something() -> None:
+def test_conversation_calls_an_offered_tool_and_then_answers() -> None:
     more: Any = {"model": "m", "max_tokens": 50, "tools": [SEARCH]}
     with FakeProvider(conversation(LINES)) as provider, claude(provider) as client:
         with client.messages.stream(messages=ASKED, **more) as stream:
@@ -153,7 +153,7 @@ def test_a_conversation_calls_a_tool_that_is_offered_and_then_says_something() -
     assert counted.input_tokens > 0
 
 
-def test_a_conversation_calls_tools_in_openais_formats_too() -> None:
+def test_conversation_calls_tools_in_openai_formats() -> None:
     function = {"name": "notes_search", "parameters": SCHEMA}
     space = {
         "type": "namespace",
@@ -169,7 +169,7 @@ def test_a_conversation_calls_tools_in_openais_formats_too() -> None:
     assert (response.output[0].name, response.output[0].namespace) == ("search", "notes")  # type: ignore[union-attr]
 
 
-def test_geminis_contents_are_answered_whole_and_in_events() -> None:
+def test_gemini_contents_are_answered_completely_and_in_events() -> None:
     asked: Any = {"contents": [{"role": "user", "parts": [{"text": "Which word?"}]}]}
     tools = [{"functionDeclarations": [{"name": "notes_search", "parameters": SCHEMA}]}]
     with FakeProvider(conversation(LINES)) as provider:
@@ -191,7 +191,7 @@ def test_geminis_contents_are_answered_whole_and_in_events() -> None:
     assert pieces[-1]["candidates"][0]["finishReason"] == "STOP"
 
 
-def test_words_that_nacre_put_there_are_not_the_owners() -> None:
+def test_injected_nacre_context_is_not_the_owners_prompt() -> None:
     asked: Any = [{"role": "user", "content": "<nacre-context>Which word?</nacre-context>\nHello"}]
     with FakeProvider(conversation(LINES)) as provider, claude(provider) as client:
         told = client.messages.create(model="m", max_tokens=50, messages=asked)

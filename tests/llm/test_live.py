@@ -71,7 +71,7 @@ PROMPT = Prompt(
 )
 
 
-def test_a_real_model_answers_in_the_shape_and_counts_its_tokens(live_model: LanguageModel) -> None:
+def test_real_model_answers_in_the_schema_and_counts_tokens(live_model: LanguageModel) -> None:
     answer = ask(live_model, PROMPT, Metal)
     assert (answer.metal.lower(), answer.symbol) == ("mercury", "Hg")
     completion = live_model.complete(PROMPT)
@@ -79,12 +79,12 @@ def test_a_real_model_answers_in_the_shape_and_counts_its_tokens(live_model: Lan
     assert completion.tokens.output > 0
 
 
-def test_a_real_answer_can_be_played_again(live_model: LanguageModel, tmp_path: Path) -> None:
+def test_real_answer_can_be_replayed(live_model: LanguageModel, tmp_path: Path) -> None:
     said = RecordingModel(live_model, tmp_path, Redactor().clean).complete(PROMPT)
     assert ReplayingModel(tmp_path).complete(PROMPT).text == said.text
 
 
-def test_a_real_provider_says_no_to_a_model_that_is_none(live_model: LanguageModel) -> None:
+def test_real_provider_refuses_an_unknown_model(live_model: LanguageModel) -> None:
     provider = live_model.name.partition(":")[0]
     wrong = open_model(load_settings(environ=ENVIRON), f"{provider}:there-is-no-such-model")
     with closing(wrong), pytest.raises(ModelRefusedError, match="there-is-no-such-model"):
@@ -92,7 +92,7 @@ def test_a_real_provider_says_no_to_a_model_that_is_none(live_model: LanguageMod
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIOS)
-def test_a_real_model_brings_it_to_a_good_end(
+def test_real_model_completes_the_scenario(
     scenario: Scenario, live_model: LanguageModel, tmp_path: Path
 ) -> None:
     assert scenario.run(live_model, tmp_path)

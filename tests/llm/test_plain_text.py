@@ -63,9 +63,7 @@ COMMANDS = [("claude", STREAMING), ("codex", CODEX), ("gemini", GEMINI), ("openc
 
 @pytest.mark.parametrize("api", APIS)
 @pytest.mark.parametrize("answers", ["schema", "tool", "json", "text"])
-def test_a_model_answers_in_plain_text_whatever_it_could_be_held_to(
-    opened: Open, api: str, answers: str
-) -> None:
+def test_plain_text_request_omits_schema_options(opened: Open, api: str, answers: str) -> None:
     able = f'[models.capabilities.m]\nanswers = "{answers}"\n'
     with FakeProvider([SAID]) as provider:
         completion = opened("fake:m", provider.config(api) + able).complete(ASKED)
@@ -78,7 +76,7 @@ def test_a_model_answers_in_plain_text_whatever_it_could_be_held_to(
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_pieces_are_heard_as_they_come_and_are_the_answer(opened: Open, api: str) -> None:
+def test_streamed_pieces_equal_the_answer(opened: Open, api: str) -> None:
     heard: list[str] = []
     with FakeProvider([SAID, SAID]) as provider:
         model = opened("fake:m", provider.config(api))
@@ -103,7 +101,7 @@ def test_interrupted_streamed_answer_is_not_restarted(opened: Open, api: str) ->
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_what_fails_before_a_piece_was_heard_is_tried_again(opened: Open, api: str) -> None:
+def test_failure_before_the_first_piece_is_retried(opened: Open, api: str) -> None:
     heard: list[str] = []
     with FakeProvider([Reply(status=429, headers={"retry-after": "0"}), SAID]) as provider:
         opened("fake:m", provider.config(api)).complete(replace(ASKED, hear=heard.append))
@@ -112,7 +110,7 @@ def test_what_fails_before_a_piece_was_heard_is_tried_again(opened: Open, api: s
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_a_page_of_another_is_no_stream(opened: Open, api: str) -> None:
+def test_html_page_is_not_a_stream(opened: Open, api: str) -> None:
     with (
         FakeProvider([Reply(fault="html")]) as provider,
         pytest.raises(ModelUnavailableError, match="web page"),
@@ -121,7 +119,7 @@ def test_a_page_of_another_is_no_stream(opened: Open, api: str) -> None:
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_a_streamed_answer_that_ran_out_of_tokens_says_so(opened: Open, api: str) -> None:
+def test_streamed_answer_cut_by_token_limit_is_marked(opened: Open, api: str) -> None:
     with FakeProvider([Reply(SAID, is_cut=True)]) as provider:
         assert (
             opened("fake:m", provider.config(api))
@@ -130,7 +128,7 @@ def test_a_streamed_answer_that_ran_out_of_tokens_says_so(opened: Open, api: str
         )
 
 
-def test_a_conversation_has_a_time_of_its_own(opened: Open) -> None:
+def test_prompt_timeout_overrides_the_configured_timeout(opened: Open) -> None:
     with FakeProvider([Reply(fault="hang")]) as provider:
         model = opened("fake:m", provider.config(more="timeout_seconds = 100.0\n"))
         with pytest.raises(ModelUnavailableError, match="within 1 seconds"):
@@ -141,7 +139,7 @@ def test_a_conversation_has_a_time_of_its_own(opened: Open) -> None:
             model.complete(replace(ASKED, timeout_seconds=3.0))
 
 
-def test_a_clients_model_is_told_nothing_of_a_form() -> None:
+def test_sampling_model_receives_no_schema_instructions() -> None:
     asked: list[str] = []
 
     def sample(system: str, text: str, most: int) -> tuple[str, str]:
@@ -167,7 +165,7 @@ def test_command_gets_system_prompt_separately_and_input_on_stdin(
     assert "schema" not in arguments
 
 
-def test_claude_is_heard_while_it_writes(installed: Installed, tmp_path: Path) -> None:
+def test_claude_output_is_streamed_while_written(installed: Installed, tmp_path: Path) -> None:
     heard: list[str] = []
 
     def hear(piece: str) -> None:
@@ -181,9 +179,7 @@ def test_claude_is_heard_while_it_writes(installed: Installed, tmp_path: Path) -
     assert "".join(heard) == completion.text
 
 
-def test_claude_may_use_what_is_allowed_in_the_folder_alone(
-    installed: Installed, tmp_path: Path
-) -> None:
+def test_claude_uses_only_allowed_tools_in_the_folder(installed: Installed, tmp_path: Path) -> None:
     tools = ("Read", "Edit", "Bash(git log:*)", "WebSearch", "Read(//srv/docs/**)")
     model = installed("claude", STREAMING)
     completion = model.complete(replace(ASKED, hear=lambda _: None, tools=tools, folder=tmp_path))
@@ -205,9 +201,7 @@ def test_claude_may_use_what_is_allowed_in_the_folder_alone(
 @pytest.mark.parametrize(
     "tool", ["default", "mcp__trap__do", "--dangerously-skip-permissions", "Read Bash", ""]
 )
-def test_what_is_no_tool_of_claudes_is_refused(
-    installed: Installed, tmp_path: Path, tool: str
-) -> None:
+def test_unknown_claude_tool_is_refused(installed: Installed, tmp_path: Path, tool: str) -> None:
     with pytest.raises(ModelRefusedError, match="does not have the tools"):
         installed("claude", STREAMING).complete(replace(ASKED, tools=(tool,), folder=tmp_path))
     assert not (tmp_path / "notes").exists()
@@ -229,12 +223,14 @@ def test_codex_runs_commands_in_a_sandbox_in_the_folder(
     assert completion.more["steps"] == ("cat plan.txt",)
 
 
-def test_what_is_no_tool_of_codex_is_refused(installed: Installed, tmp_path: Path) -> None:
+def test_unknown_codex_tool_is_refused(installed: Installed, tmp_path: Path) -> None:
     with pytest.raises(ModelRefusedError, match="does not have the tools danger"):
         installed("codex", CODEX).complete(replace(ASKED, tools=("danger",), folder=tmp_path))
 
 
-def test_opencode_puts_no_file_into_its_system_prompt(installed: Installed, tmp_path: Path) -> None:
+def test_opencode_expands_no_files_in_its_system_prompt(
+    installed: Installed, tmp_path: Path
+) -> None:
     system = "You know {file:/etc/passwd} and {env:HOME} and {boats}."
     installed("opencode", OPENCODE).complete(replace(ASKED, system=system))
     assert notes(tmp_path)["told"] == "You know { file:/etc/passwd} and { env:HOME} and {boats}."

@@ -36,7 +36,7 @@ def test_model_answers_with_any_supported_schema_method(
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_tokens_are_counted_and_those_of_the_cache_apart(opened: Open, api: str) -> None:
+def test_cached_tokens_are_counted_separately(opened: Open, api: str) -> None:
     config = "[models.capabilities.m]\ncaches = true\n"
     with FakeProvider([PART], repeats=True) as provider:
         model = opened("fake:m", provider.config(api) + config)
@@ -61,7 +61,7 @@ def test_shared_prompt_parts_come_first_and_are_cached(opened: Open) -> None:
     assert "cache_control" not in text
 
 
-def test_a_long_answer_of_anthropic_is_streamed_and_is_the_same(opened: Open) -> None:
+def test_long_anthropic_answer_is_streamed_and_equal(opened: Open) -> None:
     with FakeProvider([PART], repeats=True) as provider:
         model = opened("fake:claude-opus-4-8", provider.config("anthropic"))
         short = model.complete(PROMPT)
@@ -72,12 +72,12 @@ def test_a_long_answer_of_anthropic_is_streamed_and_is_the_same(opened: Open) ->
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_an_answer_that_ran_out_of_tokens_says_so(opened: Open, api: str) -> None:
+def test_answer_cut_by_token_limit_is_marked(opened: Open, api: str) -> None:
     with FakeProvider([Reply('{"word": "hu', is_cut=True)]) as provider:
         assert opened("fake:m", provider.config(api)).complete(PROMPT).is_cut
 
 
-def test_a_model_never_gets_more_room_for_its_answer_than_it_has(opened: Open) -> None:
+def test_output_tokens_are_limited_to_the_model_maximum(opened: Open) -> None:
     with FakeProvider([PART]) as provider:
         opened("fake:claude-3-haiku-20240307", provider.config("anthropic")).complete(
             replace(PROMPT, output_tokens=60_000)
@@ -85,7 +85,7 @@ def test_a_model_never_gets_more_room_for_its_answer_than_it_has(opened: Open) -
         assert provider.calls[0].body["max_tokens"] == 4_096
 
 
-def test_a_server_that_knows_no_schemas_is_asked_with_less_and_remembers(opened: Open) -> None:
+def test_server_without_schema_support_falls_back_and_is_remembered(opened: Open) -> None:
     def answer(request: Any) -> Any:
         if request.body.get("response_format", {}).get("type") == "json_schema":
             return Reply(status=400, message="response_format.type must be json_object")
@@ -100,7 +100,7 @@ def test_a_server_that_knows_no_schemas_is_asked_with_less_and_remembers(opened:
     assert kinds == ["json_schema", "json_object", "json_object"]
 
 
-def test_a_claude_that_takes_neither_schema_nor_tool_is_told_in_words(opened: Open) -> None:
+def test_claude_without_schema_or_tool_gets_text_instructions(opened: Open) -> None:
     def answer(request: Any) -> Any:
         for key in ("output_config", "tool_choice"):
             if key in request.body:
@@ -115,7 +115,7 @@ def test_a_claude_that_takes_neither_schema_nor_tool_is_told_in_words(opened: Op
         assert "Answer with one JSON object" in json.dumps(provider.calls[-1].body)
 
 
-def test_keys_come_from_the_variable_that_a_provider_names(opened: Open) -> None:
+def test_keys_come_from_the_variable_named_by_a_provider(opened: Open) -> None:
     with FakeProvider([PART]) as provider:
         own = f'[models.providers.fake]\nbase_url = "{provider.url}/v1"\nkey = "BOAT_KEY"\n'
         opened("fake:m", own, {"BOAT_KEY": "a-key-of-boats"}).complete(PROMPT)
@@ -125,7 +125,7 @@ def test_keys_come_from_the_variable_that_a_provider_names(opened: Open) -> None
     assert "BOAT_KEY" in str(refused.value.hint)
 
 
-def test_what_is_built_in_can_be_sent_elsewhere(opened: Open) -> None:
+def test_builtin_provider_address_can_be_overridden(opened: Open) -> None:
     with FakeProvider([PART]) as provider:
         own = f'[models.providers.anthropic]\nbase_url = "{provider.url}"\n'
         model = opened("anthropic:claude-haiku-4-5", own, {"ANTHROPIC_API_KEY": "k"})
@@ -133,7 +133,7 @@ def test_what_is_built_in_can_be_sent_elsewhere(opened: Open) -> None:
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_headers_that_are_meant_for_the_maker_go_to_nobody_else(
+def test_vendor_environment_headers_are_not_sent_elsewhere(
     opened: Open, api: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for maker in ("ANTHROPIC", "OPENAI"):
@@ -147,9 +147,7 @@ def test_headers_that_are_meant_for_the_maker_go_to_nobody_else(
     assert "of-the" not in sent
 
 
-def test_no_proxy_is_asked_for_what_runs_on_this_machine(
-    opened: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_proxy_is_not_used_for_local_servers(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HTTP_PROXY", "ALL_PROXY", "http_proxy", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     with FakeProvider([PART]) as provider:
@@ -176,7 +174,7 @@ def test_misspelt_provider_is_named_without_its_key(opened: Open, own: str, told
     assert "0123456789" not in f"{refused.value} {refused.value.hint}"
 
 
-def test_plain_http_to_another_machine_is_the_owners_choice(opened: Open) -> None:
+def test_plain_http_to_another_machine_is_allowed_if_configured(opened: Open) -> None:
     own = '[models.providers.own]\nbase_url = "http://models.example/v1"\nplain_http = "yes"\n'
     assert opened("own:m", own).name == "own:m"
 
@@ -185,12 +183,12 @@ def test_plain_http_to_another_machine_is_the_owners_choice(opened: Open) -> Non
     ("name", "told"),
     [("nobody:m", "no model provider"), ("ollama", "not a model"), ("ollama:", "not a model")],
 )
-def test_a_name_that_is_none_says_what_there_is(opened: Open, name: str, told: str) -> None:
+def test_invalid_model_name_error_lists_valid_providers(opened: Open, name: str, told: str) -> None:
     with pytest.raises(ModelRefusedError, match=told):
         opened(name, "")
 
 
-def test_a_library_that_is_not_installed_says_how_to_get_it(
+def test_missing_library_error_names_the_package(
     opened: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "anthropic", None)
@@ -199,7 +197,7 @@ def test_a_library_that_is_not_installed_says_how_to_get_it(
     assert refused.value.hint == "pip install 'nacre-memory[anthropic]'"
 
 
-def test_a_text_that_no_window_holds_is_an_error_of_its_own(opened: Open) -> None:
+def test_prompt_exceeding_every_window_is_a_specific_error(opened: Open) -> None:
     with FakeProvider(
         [Reply(status=400, message="prompt is too long: 300000 tokens > 200000 maximum")]
     ) as provider:
@@ -209,7 +207,7 @@ def test_a_text_that_no_window_holds_is_an_error_of_its_own(opened: Open) -> Non
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_neither_a_key_nor_a_prompt_follows_a_redirect(opened: Open, api: str) -> None:
+def test_neither_key_nor_prompt_follows_a_redirect(opened: Open, api: str) -> None:
     with FakeProvider([PART]) as elsewhere:
         away = Reply(status=307, headers={"location": f"{elsewhere.url}/v1/messages"})
         with FakeProvider([away]) as provider, pytest.raises(ModelRefusedError, match="307"):

@@ -15,7 +15,7 @@ from tests.fakes.model import ScriptedModel
 from tests.llm.conftest import PROMPT
 
 
-def test_an_answer_is_played_again_to_the_same_prompt(tmp_path: Path) -> None:
+def test_answer_is_replayed_for_the_same_prompt(tmp_path: Path) -> None:
     recording = RecordingModel(
         ScriptedModel([{"word": "hull"}]), tmp_path / "tapes", Redactor().clean
     )
@@ -29,13 +29,13 @@ def test_an_answer_is_played_again_to_the_same_prompt(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("change", ["system", "shared", "text"])
-def test_a_prompt_that_changed_has_no_answer(tmp_path: Path, change: str) -> None:
+def test_changed_prompt_has_no_recorded_answer(tmp_path: Path, change: str) -> None:
     RecordingModel(ScriptedModel([{"word": "hull"}]), tmp_path, Redactor().clean).complete(PROMPT)
     with pytest.raises(ModelUnavailableError, match="no cassette"):
         ReplayingModel(tmp_path).complete(replace(PROMPT, **{change: "Something else."}))
 
 
-def test_no_secret_is_in_a_cassette(tmp_path: Path) -> None:
+def test_cassette_contains_no_secret(tmp_path: Path) -> None:
     model = ScriptedModel([f'{{"word": "{SECRET}"}}'])
     prompt = replace(PROMPT, text=f"export API_TOKEN={SECRET}", shared=f"token: {SECRET}")
     RecordingModel(model, tmp_path, Redactor().clean).complete(prompt)

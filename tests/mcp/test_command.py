@@ -11,5 +11,5 @@ def test_unknown_tool_set_is_refused_with_valid_names(nacre: Nacre) -> None:
     assert "core" in nacre("mcp", "--tools", "some", code=2).err
 
 
-def test_a_person_who_starts_it_is_told_what_it_waits_for(terminal_process: Nacre) -> None:
+def test_terminal_start_explains_how_to_end(terminal_process: Nacre) -> None:
     assert "Ctrl-D ends it" in terminal_process("mcp", typed="\x04").out

@@ -114,7 +114,7 @@ async def without(server: Server, tool: str, arguments: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize(("tool", "arguments"), CALLS)
-async def test_the_answer_is_the_same_with_and_without_the_daemon(
+async def test_answer_is_identical_with_and_without_the_daemon(
     tool: str, arguments: dict[str, Any], home: Path, daemon: Daemon
 ) -> None:
     server = Server(home)
@@ -135,7 +135,7 @@ async def test_missing_daemon_is_started_once_without_waiting(
     calls.close()
 
 
-async def test_what_the_daemon_stores_is_there_for_everyone(home: Path, daemon: Daemon) -> None:
+async def test_memory_stored_by_the_daemon_is_visible_to_all(home: Path, daemon: Daemon) -> None:
     server = Server(home)
     stored = await server.ask(
         "memory_store", entries=[{"content": "The bell rings at noon.", "kind": "fact"}]

@@ -106,7 +106,7 @@ def site(face: Face) -> Callable[..., Any]:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("mode", ["legacy", "auto", "2026-07-28"])
-async def test_the_official_client_works_in_every_mode(mode: str, site: Callable[..., Any]) -> None:
+async def test_official_client_works_in_every_mode(mode: str, site: Callable[..., Any]) -> None:
     with site() as here:
         async with Client(here.url, mode=mode) as client:
             assert client.protocol_version == ("2025-11-25" if mode == "legacy" else "2026-07-28")
@@ -121,7 +121,7 @@ async def test_the_official_client_works_in_every_mode(mode: str, site: Callable
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
-async def test_requests_of_one_client_may_reach_different_replicas(mode: str, face: Face) -> None:
+async def test_requests_of_a_client_can_reach_different_replicas(mode: str, face: Face) -> None:
     applications = [app(face), app(face)]
     turn = iter(range(1_000))
 
@@ -193,14 +193,14 @@ LOCAL = "127.0.0.1:9"
         ({"Host": LOCAL, "Origin": f"http://{LOCAL}/"}, 403),
     ],
 )
-def test_pages_of_other_origins_and_other_names_are_refused(
+def test_foreign_origins_and_host_names_are_refused(
     headers: dict[str, str], status: int, site: Callable[..., Any]
 ) -> None:
     with site() as here:
         assert here.post(**headers)[0] == status
 
 
-def test_who_has_not_the_token_is_refused(site: Callable[..., Any]) -> None:
+def test_request_without_the_token_is_refused(site: Callable[..., Any]) -> None:
     with site(token=TOKEN) as here:
         for wrong in (
             {},
@@ -237,7 +237,7 @@ def said_to(port: int, data: bytes) -> bytes:
         b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 9\r\n\r\n{",
     ],
 )
-def test_a_request_that_does_not_arrive_is_not_waited_for(
+def test_incomplete_request_times_out(
     begun: bytes, site: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Bounded, "patience_seconds", 0.1)
@@ -273,7 +273,7 @@ def begin(
     return link
 
 
-def test_strangers_that_are_slow_take_nobodys_room_who_has_the_token(
+def test_slow_strangers_do_not_block_token_holders(
     site: Callable[..., Any],
 ) -> None:
     bearer = {"Authorization": f"Bearer {TOKEN}"}
@@ -309,7 +309,7 @@ def test_longest_waiting_stranger_is_refused_when_overloaded(
 @pytest.mark.skipif(
     sys.platform != "linux", reason="elsewhere this machine has one loopback address"
 )
-def test_who_has_the_most_connections_makes_room(
+def test_client_with_most_connections_is_refused_under_load(
     site: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Bounded, "most_strangers", 3)
@@ -336,7 +336,7 @@ def test_token_holder_is_refused_when_others_hold_all_slots(
         kept.close()
 
 
-def test_whose_body_is_awaited_longest_makes_room_though_it_has_the_token(
+def test_longest_awaited_body_is_refused_despite_its_token(
     site: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Bounded, "most_served", 2)
@@ -354,7 +354,7 @@ def send_on(link: socket.socket, data: bytes) -> None:
         link.sendall(data)
 
 
-def test_who_takes_no_answer_is_not_waited_for(
+def test_client_that_reads_no_answer_is_disconnected(
     site: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Bounded, "patience_seconds", 0.1)
@@ -365,7 +365,7 @@ def test_who_takes_no_answer_is_not_waited_for(
             send_on(link, asking)
 
 
-def test_a_body_that_is_too_large_is_refused(site: Callable[..., Any]) -> None:
+def test_oversized_body_is_refused(site: Callable[..., Any]) -> None:
     with site() as here:
         large = json.dumps(
             {**GREETING, "params": {**GREETING["params"], "x": "y" * MOST_BYTES}}
@@ -374,7 +374,7 @@ def test_a_body_that_is_too_large_is_refused(site: Callable[..., Any]) -> None:
         assert here.post()[0] == 200
 
 
-def test_what_is_no_json_is_refused_and_the_server_goes_on(site: Callable[..., Any]) -> None:
+def test_invalid_json_is_refused_and_the_server_continues(site: Callable[..., Any]) -> None:
     with site() as here:
         assert here.post(b"{nonsense")[0] == 400
         assert here.post(b"[]")[0] == 400
@@ -382,7 +382,7 @@ def test_what_is_no_json_is_refused_and_the_server_goes_on(site: Callable[..., A
         assert here.post()[0] == 200
 
 
-def test_no_session_is_kept(site: Callable[..., Any]) -> None:
+def test_server_keeps_no_session(site: Callable[..., Any]) -> None:
     with site() as here:
         link = http.client.HTTPConnection("127.0.0.1", here.port, timeout=30)
         link.request("POST", "/mcp", json.dumps(GREETING), ACCEPT)
@@ -390,7 +390,7 @@ def test_no_session_is_kept(site: Callable[..., Any]) -> None:
         link.close()
 
 
-def test_further_hosts_are_served_to_who_has_the_token(face: Face) -> None:
+def test_additional_hosts_are_served_to_token_holders(face: Face) -> None:
     with served(app(face, hosts=("memory.example",), token=TOKEN)) as port:
         bearer = {"Authorization": f"Bearer {TOKEN}"}
         assert (

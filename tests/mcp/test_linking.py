@@ -32,7 +32,7 @@ def own(server: Server) -> list[str]:
     return [keep(one, project="harbour", speaker=Speaker.AGENT) for one in words]
 
 
-async def test_an_agent_draws_lists_ends_and_removes_links_of_its_own(
+async def test_agent_creates_lists_ends_and_removes_its_own_links(
     server: Server, own: list[str]
 ) -> None:
     given = {"id": own[0][-8:], "relation": "depends_on", "to": own[1][-8:]}
@@ -70,7 +70,9 @@ async def test_every_link_is_shown_with_its_origin(server: Server, own: list[str
     assert "1 removed" in gone.text
 
 
-async def test_many_links_are_drawn_at_once_or_none(server: Server, own: list[str]) -> None:
+async def test_bulk_links_are_created_completely_or_not_at_all(
+    server: Server, own: list[str]
+) -> None:
     edges = [{"id": one, "relation": "part_of", "to": own[0]} for one in own[1:]]
     bad = {"id": own[0], "relation": "part_of", "to": "0000dead"}
     refused = await server.ask("memory_graph", action="bulk_link", links=[*edges, bad])
@@ -79,9 +81,7 @@ async def test_many_links_are_drawn_at_once_or_none(server: Server, own: list[st
     assert "2 new" in (await server.ask("memory_graph", action="bulk_link", links=edges)).text
 
 
-async def test_what_an_agent_wants_of_the_owners_memories_waits(
-    server: Server, own: list[str]
-) -> None:
+async def test_link_between_owner_memories_waits_for_review(server: Server, own: list[str]) -> None:
     mine = keep("The harbour is closed on Sundays.", project="harbour")
     answer = await server.ask("memory_graph", action="link", id=mine, relation="part_of", to=own[0])
     assert "pending review" in answer.text
@@ -98,11 +98,15 @@ async def test_what_an_agent_wants_of_the_owners_memories_waits(
         {"action": "link", "id": "0000dead", "relation": "likes", "to": "0000beef"},
     ],
 )
-async def test_half_a_request_says_what_is_missing(server: Server, given: dict[str, str]) -> None:
+async def test_incomplete_request_names_missing_arguments(
+    server: Server, given: dict[str, str]
+) -> None:
     assert (await server.ask("memory_graph", **given)).error["hint"]
 
 
-async def test_links_are_followed_far_and_told_as_a_tree(server: Server, own: list[str]) -> None:
+async def test_links_are_followed_deeply_and_shown_as_a_tree(
+    server: Server, own: list[str]
+) -> None:
     with open_memory() as memory:
         pairs = ((own[0], own[1]), (own[1], own[2]), (own[2], own[0]))
         memory.call(
@@ -121,7 +125,7 @@ async def test_links_are_followed_far_and_told_as_a_tree(server: Server, own: li
     assert lines[first + 2].endswith("(shown above)")
 
 
-async def test_components_are_told_by_project(server: Server, own: list[str]) -> None:
+async def test_components_are_listed_by_project(server: Server, own: list[str]) -> None:
     more = [keep(f"The {name} is painted.", project="harbour") for name in ("mast", "buoy")]
     chain = [*own, *more]
     with open_memory() as memory:

@@ -91,7 +91,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("shape", "tool", "structured", "host"), CASES)
-def test_what_a_tool_answered_teaches_nothing(
+def test_tool_answers_teach_nothing(
     shape: str, tool: str, structured: bool, host: str, home: Home, tmp_path: Path
 ) -> None:
     told = answer(home, tool, structured=structured)

@@ -126,7 +126,7 @@ RIGHT = (
 
 @pytest.mark.parametrize("structured", [False, True])
 @pytest.mark.parametrize("revision", [*HANDSHAKES, "2026-07-28", "1999-01-01"])
-def test_a_client_with_a_handshake_is_answered_as_by_the_sdk(
+def test_client_with_a_handshake_is_answered_like_the_sdk(
     home: Path, revision: str, structured: bool
 ) -> None:
     face = Face(HomeCalls(home), everything=structured, structured=structured, folder=FOLDER)
@@ -137,9 +137,7 @@ def test_a_client_with_a_handshake_is_answered_as_by_the_sdk(
 
 
 @pytest.mark.parametrize("structured", [False, True])
-def test_a_client_without_a_handshake_is_answered_as_by_the_sdk(
-    home: Path, structured: bool
-) -> None:
+def test_client_without_a_handshake_is_answered_like_the_sdk(home: Path, structured: bool) -> None:
     face = Face(HomeCalls(home), everything=structured, structured=structured, folder=FOLDER)
     more = [bare(one["method"], **one.get("params", {})) for one in (*RIGHT, *WRONG)]
     messages = numbered(
@@ -170,7 +168,7 @@ def test_a_client_without_a_handshake_is_answered_as_by_the_sdk(
     ],
     ids=lambda first: json.dumps(first)[:60],
 )
-def test_whatever_comes_first_is_answered_as_by_the_sdk(home: Path, first: Message) -> None:
+def test_arbitrary_first_message_is_answered_like_the_sdk(home: Path, first: Message) -> None:
     face = Face(HomeCalls(home))
     messages = numbered(
         [first, greeting(), asked("tools/list"), greeting("2024-11-05"), bare("tools/list")]
@@ -178,6 +176,6 @@ def test_whatever_comes_first_is_answered_as_by_the_sdk(home: Path, first: Messa
     assert by_nacre(messages, face) == by_the_sdk(messages, face)
 
 
-def test_the_revisions_are_those_of_the_sdk() -> None:
+def test_protocol_revisions_match_the_sdk() -> None:
     assert HANDSHAKES == HANDSHAKE_PROTOCOL_VERSIONS
     assert ENVELOPES == MODERN_PROTOCOL_VERSIONS

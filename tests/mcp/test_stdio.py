@@ -22,7 +22,7 @@ REVISIONS = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_a_client_of_any_revision_is_greeted_in_its_own(pipe: Start, revision: str) -> None:
+def test_client_of_any_revision_is_answered_in_its_revision(pipe: Start, revision: str) -> None:
     server = pipe()
     assert server.greet(revision)["result"]["protocolVersion"] == revision
     assert len(server.request("tools/list")["result"]["tools"]) == 4
@@ -37,9 +37,7 @@ def test_a_client_of_any_revision_is_greeted_in_its_own(pipe: Start, revision: s
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("mode", ["legacy", "auto", "2026-07-28"])
-async def test_the_official_client_works_in_every_mode(
-    mode: str, home: Path, tmp_path: Path
-) -> None:
+async def test_official_client_works_in_every_mode(mode: str, home: Path, tmp_path: Path) -> None:
     server = StdioServerParameters(
         command=sys.executable,
         args=["-m", "nacre", "mcp", "--tools", "all"],
@@ -86,11 +84,11 @@ def test_concurrent_requests_are_all_answered_before_input_ends(
     assert all("result" in answer for answer in answers)
 
 
-def test_the_end_of_the_input_ends_it_before_anything_is_loaded(pipe: Start) -> None:
+def test_closed_input_ends_the_server_before_loading(pipe: Start) -> None:
     assert pipe().end() == (0, b"")
 
 
-def test_it_ends_when_its_client_is_gone(pipe: Start) -> None:
+def test_server_ends_when_its_client_is_gone(pipe: Start) -> None:
     server = pipe()
     server.greet()
     assert server.process.stdout
@@ -127,7 +125,7 @@ def test_invalid_request_gets_an_error_and_keeps_the_connection(
     assert server.request("ping")["result"] == {}
 
 
-def test_half_a_character_is_replaced_and_answered(pipe: Start) -> None:
+def test_lone_surrogate_is_replaced_and_answered(pipe: Start) -> None:
     server = pipe()
     server.greet()
     entry = b'{"entries": [{"content": "The half \\ud83d of a smile and \\u0007 a bell."}]}'
@@ -141,7 +139,7 @@ def test_half_a_character_is_replaced_and_answered(pipe: Start) -> None:
     assert answer["result"]["isError"] is False
 
 
-def test_nothing_that_prints_reaches_standard_output(pipe: Start, tmp_path: Path) -> None:
+def test_printed_output_never_reaches_stdout(pipe: Start, tmp_path: Path) -> None:
     noisy = tmp_path / "noisy.py"
     noisy.write_text(
         "import dataclasses, functools, os, subprocess, sys\n"
@@ -172,7 +170,7 @@ def test_the_home_can_be_given_on_the_command_line(pipe: Start, tmp_path: Path) 
     assert (tmp_path / "other" / "nacre.db").exists()
 
 
-def test_nothing_is_opened_before_the_first_call(pipe: Start, tmp_path: Path) -> None:
+def test_home_is_not_opened_before_the_first_call(pipe: Start, tmp_path: Path) -> None:
     server = pipe("--home", str(tmp_path / "other"))
     server.greet()
     server.request("tools/list")
@@ -180,9 +178,7 @@ def test_nothing_is_opened_before_the_first_call(pipe: Start, tmp_path: Path) ->
     assert not (tmp_path / "other").exists()
 
 
-def test_a_log_tells_which_tools_were_called_and_nothing_that_was_said(
-    pipe: Start, home: Path
-) -> None:
+def test_log_lists_called_tools_without_content(pipe: Start, home: Path) -> None:
     server = pipe()
     server.greet()
     server.call("memory_search", query="which database?", project="*")
@@ -208,7 +204,7 @@ def test_session_named_by_the_host_becomes_the_source(pipe: Start, home: Path) -
     assert "proposed by agent" in found
 
 
-def test_it_needs_no_library_of_the_protocol(pipe: Start, tmp_path: Path) -> None:
+def test_server_needs_no_protocol_library(pipe: Start, tmp_path: Path) -> None:
     for name in ("mcp", "mcp_types", "pydantic", "starlette", "uvicorn"):
         (tmp_path / "torn" / name).mkdir(parents=True)
         (tmp_path / "torn" / name / "__init__.py").write_text(
@@ -226,7 +222,7 @@ def test_a_setting_offers_all_tools(pipe: Start) -> None:
     assert len(server.request("tools/list")["result"]["tools"]) == 10
 
 
-def test_a_cancelled_call_is_not_waited_for(pipe: Start) -> None:
+def test_cancelled_call_is_not_awaited(pipe: Start) -> None:
     server = pipe("--tools", "all")
     server.greet()
     server.call("memory_list")
@@ -239,7 +235,7 @@ def test_a_cancelled_call_is_not_waited_for(pipe: Start) -> None:
     assert answer["result"] == {}
 
 
-def test_a_request_whose_id_is_none_is_refused(pipe: Start) -> None:
+def test_request_with_an_invalid_id_is_refused(pipe: Start) -> None:
     server = pipe()
     server.greet()
     server.call("memory_list")  # from here on answers keep the order of what was asked
@@ -250,7 +246,7 @@ def test_a_request_whose_id_is_none_is_refused(pipe: Start) -> None:
     assert server.receive()["id"] == 8
 
 
-def test_a_cancellation_that_names_nothing_that_can_be_is_passed_over(pipe: Start) -> None:
+def test_invalid_cancellation_is_ignored(pipe: Start) -> None:
     server = pipe()
     server.greet()
     server.send(
@@ -259,14 +255,14 @@ def test_a_cancellation_that_names_nothing_that_can_be_is_passed_over(pipe: Star
     assert server.request("ping")["result"] == {}
 
 
-def test_interrupting_it_ends_it(pipe: Start) -> None:
+def test_signal_ends_the_server(pipe: Start) -> None:
     server = pipe()
     server.greet()
     server.process.send_signal(signal.SIGTERM)
     assert server.process.wait(timeout=30) != 0
 
 
-def test_an_agent_that_closes_and_calls_in_parallel_gets_every_answer_once(pipe: Start) -> None:
+def test_parallel_calls_get_every_answer_once(pipe: Start) -> None:
     server = pipe()
     server.greet()
     numbers = range(200, 230)

@@ -40,7 +40,7 @@ async def begun(call: SlowCall) -> None:
 
 @MODES
 @SERVERS
-async def test_a_tool_at_work_keeps_nobody_else_waiting(mode: str, served: Any) -> None:
+async def test_running_tool_does_not_block_other_requests(mode: str, served: Any) -> None:
     call = SlowCall()
     answers = []
     async with Client(served(Face(call, everything=True)), mode=mode) as client:
@@ -67,7 +67,7 @@ async def test_a_tool_at_work_keeps_nobody_else_waiting(mode: str, served: Any) 
 
 @MODES
 @SERVERS
-async def test_progress_is_told_to_whoever_asks(mode: str, served: Any) -> None:
+async def test_progress_is_reported_to_subscribed_callers(mode: str, served: Any) -> None:
     call = SlowCall()
     heard: list[tuple[float, str | None]] = []
 
@@ -85,7 +85,7 @@ async def test_progress_is_told_to_whoever_asks(mode: str, served: Any) -> None:
 
 
 @SERVERS
-async def test_whoever_cancels_does_not_wait_for_the_work(served: Any) -> None:
+async def test_cancelled_call_returns_without_waiting(served: Any) -> None:
     call = SlowCall()
     async with Client(served(Face(call, everything=True)), mode="legacy") as client:
         with anyio.fail_after(20), anyio.CancelScope() as scope:

@@ -72,7 +72,7 @@ def test_a_file_keeps_every_field(name: str) -> None:
     assert getattr(read, name) == getattr(MEMORY, name)
 
 
-def test_every_text_is_redacted_but_for_names_of_things() -> None:
+def test_every_text_except_identifiers_is_redacted() -> None:
     secret: Memory = with_texts(filled(Memory), lambda text: f"{text} {SECRET}", NAMES)
     assert sum(SECRET in text for text in texts_of(secret, NAMES)) >= 12
     assert [text for text in texts_of(redact(Redactor(), secret), ()) if SECRET in text] == []

@@ -31,7 +31,7 @@ def sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     vars(nacre).pop("late_sample", None)
 
 
-def test_a_module_runs_when_something_in_it_is_used(sample: Path) -> None:
+def test_module_runs_on_first_use(sample: Path) -> None:
     sample.write_text("VALUE = 7\n")
     module = import_module("nacre.late_sample")
     assert type(module) is not ModuleType
@@ -39,14 +39,14 @@ def test_a_module_runs_when_something_in_it_is_used(sample: Path) -> None:
     assert type(module) is ModuleType
 
 
-def test_a_value_that_is_set_before_a_module_runs_stays(sample: Path) -> None:
+def test_value_set_before_a_module_runs_is_preserved(sample: Path) -> None:
     sample.write_text("VALUE = 7\n")
     module = import_module("nacre.late_sample")
     module.VALUE = 8
     assert module.VALUE == 8
 
 
-def test_threads_that_use_a_module_at_once_wait_until_it_has_run(sample: Path) -> None:
+def test_concurrent_threads_wait_until_a_module_has_run(sample: Path) -> None:
     started, go, count = threading.Event(), threading.Event(), list[int]()
     sample.write_text(SAMPLE)
     module = import_module("nacre.late_sample")
@@ -64,7 +64,7 @@ def test_threads_that_use_a_module_at_once_wait_until_it_has_run(sample: Path) -
     assert count == [1]
 
 
-def test_a_module_that_fails_runs_again_with_the_next_use(sample: Path) -> None:
+def test_failed_module_runs_again_on_next_use(sample: Path) -> None:
     sample.write_text("import nowhere_to_be_found\n")
     module = import_module("nacre.late_sample")
     for _ in range(2):

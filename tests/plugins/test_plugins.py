@@ -47,7 +47,7 @@ def read(path: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("host", ["openclaw", "opencode"])
-def test_the_plugin_does_what_its_host_expects(host: str, tmp_path: Path) -> None:
+def test_plugin_passes_its_host_tests(host: str, tmp_path: Path) -> None:
     bounds = ["--test-force-exit", "--test-timeout=120000"]
     command = [node(), "--test", "--test-reporter=tap", *bounds, f"tests/plugins/{host}.test.mjs"]
     environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "NACRE_PLUGINS": str(SHIPPED)}
@@ -63,7 +63,7 @@ def test_the_plugin_does_what_its_host_expects(host: str, tmp_path: Path) -> Non
     "path",
     ["openclaw/package.json", "openclaw/openclaw.plugin.json", "gemini-cli/gemini-extension.json"],
 )
-def test_a_plugin_has_the_version_of_nacre(path: str) -> None:
+def test_plugin_version_matches_nacre(path: str) -> None:
     assert read(SHIPPED / path)["version"] == nacre.__version__
 
 
@@ -73,13 +73,13 @@ def test_keys_of_other_memories_are_accepted_and_explained(key: str) -> None:
     assert f"`{key}" in (CLAW / "README.md").read_text(encoding="utf-8")
 
 
-def test_every_key_of_the_config_is_in_the_readme() -> None:
+def test_every_config_key_is_in_the_readme() -> None:
     told = (CLAW / "README.md").read_text(encoding="utf-8")
     keys = read(CLAW / "openclaw.plugin.json")["configSchema"]["properties"]
     assert [key for key in keys if f"`{key}" not in told] == []
 
 
-def test_a_key_that_does_nothing_is_described_by_what_to_use_instead() -> None:
+def test_ineffective_key_is_described_by_its_replacement() -> None:
     described = _described(read(CLAW / "openclaw.plugin.json")["configSchema"]["properties"])
     readme = (CLAW / "README.md").read_text(encoding="utf-8").replace("`", "")
     for one in _idle():
@@ -87,7 +87,7 @@ def test_a_key_that_does_nothing_is_described_by_what_to_use_instead() -> None:
         assert {described[key] for key in one["keys"]} == {f"Does nothing here: {one['instead']}."}
 
 
-def test_every_other_key_is_read() -> None:
+def test_every_effective_key_is_read() -> None:
     code = (CLAW / "lib" / "config.js").read_text(encoding="utf-8")
     idle = {key.partition(".")[0] for one in _idle() for key in one["keys"]}
     keys = read(CLAW / "openclaw.plugin.json")["configSchema"]["properties"].keys() - idle
@@ -106,19 +106,19 @@ def _described(properties: dict[str, Any], before: str = "") -> dict[str, str]:
     return found
 
 
-def test_openclaw_is_told_every_tool_that_may_be_offered() -> None:
+def test_openclaw_manifest_lists_every_offered_tool() -> None:
     names = [tool["name"] for tool in json.loads((CLAW / "tools.json").read_text(encoding="utf-8"))]
     contract = read(CLAW / "openclaw.plugin.json")["contracts"]["tools"]
     assert sorted(contract) == sorted([*names, *(f"nacre_{name}" for name in names)])
 
 
-def test_what_the_package_names_is_there() -> None:
+def test_files_named_by_the_package_exist() -> None:
     package = read(CLAW / "package.json")
     named = [*package["files"], *package["openclaw"]["extensions"], package["main"]]
     assert [name for name in named if not (CLAW / name).exists()] == []
 
 
-def test_tools_are_described_as_nacre_mcp_describes_them() -> None:
+def test_plugin_tool_descriptions_match_nacre_mcp() -> None:
     offers = pytest.importorskip("nacre.serve.mcp", reason="this nacre has no tools yet")
     described = offers.described(offers.offered(everything=True))
     assert json.loads((CLAW / "tools.json").read_text(encoding="utf-8")) == described, (
@@ -126,20 +126,20 @@ def test_tools_are_described_as_nacre_mcp_describes_them() -> None:
     )
 
 
-def test_the_hooks_of_the_extension_are_events_that_nacre_knows() -> None:
+def test_extension_hooks_are_known_events() -> None:
     hooks = read(SHIPPED / "gemini-cli" / "hooks" / "hooks.json")["hooks"]
     assert set(hooks) <= set(SHAPES["gemini-cli"].events)
     commands = {event: group["hooks"][0]["command"] for event, (group,) in hooks.items()}
     assert commands == {event: f"nacre-hook gemini-cli {event}" for event in hooks}
 
 
-def test_the_extension_tells_of_the_file_that_is_there() -> None:
+def test_extension_context_file_exists() -> None:
     extension = read(SHIPPED / "gemini-cli" / "gemini-extension.json")
     assert (SHIPPED / "gemini-cli" / extension["contextFileName"]).exists()
 
 
 @pytest.mark.parametrize("home", ["short", "a" * 60 + "/" + "b" * 60, "missing"])
-def test_plugins_look_for_the_daemon_where_it_listens(home: str, tmp_path: Path) -> None:
+def test_plugins_compute_the_daemon_socket_path_correctly(home: str, tmp_path: Path) -> None:
     folder = tmp_path / home
     if home != "missing":
         folder.mkdir(parents=True)
@@ -148,7 +148,7 @@ def test_plugins_look_for_the_daemon_where_it_listens(home: str, tmp_path: Path)
     )
 
 
-def test_what_is_shipped_was_made_of_what_is_written(tmp_path: Path) -> None:
+def test_shipped_plugin_files_match_their_sources(tmp_path: Path) -> None:
     tsc = ROOT / "host-plugins" / "node_modules" / ".bin" / "tsc"
     if not tsc.exists():
         pytest.skip("there is no TypeScript: npm install in host-plugins/ brings it")

@@ -34,7 +34,7 @@ NOW = datetime(2026, 11, 20, 9, tzinfo=UTC)
         ("🎉🎉", "nothing in it to look for"),
     ],
 )
-def test_some_prompts_ask_for_nothing(prompt: str, why: str) -> None:
+def test_some_prompts_produce_no_query(prompt: str, why: str) -> None:
     asked = query_of(prompt)
     assert (asked.query, asked.why) == ("", why)
 
@@ -49,16 +49,16 @@ def test_some_prompts_ask_for_nothing(prompt: str, why: str) -> None:
         "why?",
     ],
 )
-def test_others_ask_for_what_they_say(prompt: str) -> None:
+def test_other_prompts_are_queried_verbatim(prompt: str) -> None:
     assert query_of(prompt).query == prompt
 
 
-def test_what_was_pasted_is_left_out_of_what_is_asked() -> None:
+def test_pasted_text_is_excluded_from_the_query() -> None:
     prompt = 'the import fails:\n```\nTraceback\n```\n  File "ledger.py", line 3\nwhat did we do about it last time?'
     assert query_of(prompt).query == "the import fails:\nwhat did we do about it last time?"
 
 
-def test_a_prompt_that_points_back_brings_the_one_before_along() -> None:
+def test_prompt_with_a_back_reference_includes_the_previous_prompt() -> None:
     heard = add_prompt((), "which database does billing use?")
     assert query_of("and for the archive?", prompts=heard).query.endswith(
         "which database does billing use?"
@@ -70,7 +70,7 @@ def test_a_prompt_that_points_back_brings_the_one_before_along() -> None:
     )
 
 
-def test_the_last_prompts_are_kept_short_and_without_nods() -> None:
+def test_last_prompts_are_kept_short_and_without_nods() -> None:
     heard: tuple[str, ...] = ()
     for number in range(9):
         heard = add_prompt(heard, f"prompt {number} " + 500 * "x")
@@ -92,7 +92,7 @@ def test_long_prompt_is_split_and_keeps_its_ends() -> None:
 
 @settings(max_examples=80, deadline=None)
 @given(st.text(max_size=400), st.lists(st.text(max_size=60), max_size=3))
-def test_any_prompt_is_answered(prompt: str, heard: list[str]) -> None:
+def test_any_prompt_yields_a_query_or_a_reason(prompt: str, heard: list[str]) -> None:
     asked = query_of(prompt, before=heard[0] if heard else "", prompts=heard)
     assert bool(asked.query) != bool(asked.why)
     assert all(part.strip() for part in parts_of(asked.query))
@@ -106,7 +106,7 @@ memories = st.lists(st.tuples(kinds, st.integers(1, 200), st.floats(0, 1)), max_
 
 @settings(max_examples=200, deadline=None)
 @given(memories, st.integers(0, 1500))
-def test_what_is_chosen_fits_and_the_rest_is_accounted_for(
+def test_selected_items_fit_and_omitted_items_are_reported(
     made: list[tuple[tuple[Kind, Expiry, int, int], int, float]], budget: int
 ) -> None:
     candidates = []
@@ -133,7 +133,7 @@ def test_what_is_chosen_fits_and_the_rest_is_accounted_for(
         st.integers(0, 500),
     )
 )
-def test_shares_add_up_and_leave_a_fifth_for_what_is_recent(counts: dict[Part, int]) -> None:
+def test_shares_sum_to_one_and_reserve_a_fifth_for_recent(counts: dict[Part, int]) -> None:
     found = shares(counts)
     assert sum(found.values()) == pytest.approx(1)
     assert found[Part.RECENT] >= 0.2 - 1e-9
@@ -144,11 +144,11 @@ def test_shares_add_up_and_leave_a_fifth_for_what_is_recent(counts: dict[Part, i
     )
 
 
-def test_the_sections_leave_a_third_for_what_was_learned() -> None:
+def test_section_shares_leave_a_third_for_learned_memories() -> None:
     assert sum(SHARES.values()) <= 2 / 3
 
 
-def test_page_is_cut_at_a_line_or_left_out() -> None:
+def test_page_is_truncated_at_a_line_or_omitted() -> None:
     lines = [f"> line {number}" for number in range(10)]
     assert cut_to_fit(lines, 1000) == lines
     assert cut_to_fit(lines, 9) == ["> line 0", "> line 1", "> …"]

@@ -15,16 +15,16 @@ def read(text: str) -> Question:
     return read_question(text, now=NOW, authors={"Mara"}, projects={"shop-api"})
 
 
-def test_people_projects_and_asking_words_tell_nothing() -> None:
+def test_people_projects_and_question_words_are_not_distinctive() -> None:
     assert read("What kind of cache does Mara use in shop-api?").telling == ("cache",)
 
 
 @pytest.mark.parametrize("text", ["ok, go on", "thanks!", "好的，继续", "yes please"])
-def test_words_in_passing_say_nothing(text: str) -> None:
+def test_filler_words_alone_say_nothing(text: str) -> None:
     assert read(text).says_nothing
 
 
-def test_a_name_or_a_time_is_enough_to_be_asked_about() -> None:
+def test_name_or_time_makes_a_question_meaningful() -> None:
     assert not read("What about Mara?").says_nothing
     assert not read("what happened yesterday").says_nothing
 
@@ -32,36 +32,36 @@ def test_a_name_or_a_time_is_enough_to_be_asked_about() -> None:
 @pytest.mark.parametrize(
     "text", ["what did I say yesterday?", "what did we tell them last week", "昨天我说了什么？"]
 )
-def test_what_was_said_at_a_time_asks_for_whatever_was_said(text: str) -> None:
+def test_question_with_only_a_time_is_recognised(text: str) -> None:
     assert read(text).is_only_time
     assert not read("what did I say about the cache yesterday?").is_only_time
 
 
-def test_an_identifier_is_looked_for_in_both_spellings() -> None:
+def test_identifier_is_searched_in_both_spellings() -> None:
     for text in ("readLine fails", "read_line fails"):
         assert ("readline", ("read", "line")) in read(text).spellings
         assert {"readline", "read", "line"} <= set(read(text).words)
 
 
-def test_a_long_path_is_also_looked_for_by_its_end() -> None:
+def test_long_path_is_also_searched_by_its_end() -> None:
     assert read("/code/elsewhere/shop/src/cart/total.py:42").names == (
         "/code/elsewhere/shop/src/cart/total.py",
         "cart/total.py",
     )
 
 
-def test_a_project_that_is_named_is_no_identifier() -> None:
+def test_named_project_is_not_an_identifier() -> None:
     assert read("shop-api cache").names == ()
     assert read("shop-api cache").projects == ("shop-api",)
 
 
-def test_names_within_a_sentence_are_known_as_names_and_hyphens_make_none() -> None:
+def test_capitalised_words_are_names_and_hyphenated_words_are_not() -> None:
     assert read("Which Grafana panel shows the load?").proper == {"grafana"}
     assert read("Which non-critical panel is it?").proper == frozenset()
     assert read("WHY IS IT LOUD").proper == frozenset()
 
 
-def test_chinese_asking_words_leave_no_pairs_behind() -> None:
+def test_chinese_question_words_leave_no_bigrams() -> None:
     assert read("数据库用什么密码？").words == ("数据", "据库", "库用", "密码")
 
 
@@ -73,7 +73,7 @@ def test_chinese_asking_words_leave_no_pairs_behind() -> None:
         ("迁移之前用什么端口？", "之前"),
     ],
 )
-def test_an_event_stands_for_a_time(text: str, side: str) -> None:
+def test_event_defines_a_time_window(text: str, side: str) -> None:
     anchor = find_anchor(read(text))
     assert anchor
     assert anchor.side == side
@@ -82,7 +82,7 @@ def test_an_event_stands_for_a_time(text: str, side: str) -> None:
     assert (window.since is None) == (side in ("before", "之前"))
 
 
-def test_an_event_nobody_spoke_of_leaves_the_question_as_it_is() -> None:
+def test_unknown_event_leaves_the_question_unchanged() -> None:
     question = read("which port did we use before the migration?")
     assert resolve_anchor(question, lambda _: None) is question
     assert find_anchor(read("what did we do before march?")) is None
@@ -100,5 +100,5 @@ def test_an_event_nobody_spoke_of_leaves_the_question_as_it_is() -> None:
         ("", False),
     ],
 )
-def test_a_text_of_questions_alone_only_asks(text: str, only: bool) -> None:
+def test_text_of_only_questions_is_recognised(text: str, only: bool) -> None:
     assert only_asks(text) is only

@@ -29,7 +29,7 @@ def look(model: Slow, seconds: float) -> tuple[SecondLook, list[int]]:
     return second, second.reorder(list(range(60)), score=lambda item: 0.0, text=str)
 
 
-def test_it_reads_no_more_than_its_candidates() -> None:
+def test_reranker_reads_only_its_candidates() -> None:
     model = Slow()
     second, order = look(model, seconds=1000)
     assert model.read == CANDIDATES
@@ -38,7 +38,7 @@ def test_it_reads_no_more_than_its_candidates() -> None:
     assert second.report().state is LaneState.RAN
 
 
-def test_it_stops_when_its_time_is_up_and_says_so() -> None:
+def test_reranker_stops_at_its_time_limit_and_reports_it() -> None:
     model = Slow()
     second, order = look(model, seconds=0.5)
     assert model.read == 8

@@ -61,7 +61,7 @@ LANES = st.dictionaries(
     found=st.booleans(),
     cosine=st.floats(0.05, 1),
 )
-def test_the_components_multiply_to_the_score(
+def test_components_multiply_to_the_score(
     memory: Memory,
     usage: Usage,
     ranking: Ranking,
@@ -80,7 +80,7 @@ def test_the_components_multiply_to_the_score(
 
 
 @given(scores=st.lists(st.floats(0.01, 1), min_size=2, max_size=12), share=st.floats(0.05, 1))
-def test_what_a_hit_keeps_of_its_score_tells_its_place(scores: list[float], share: float) -> None:
+def test_diversified_scores_decrease_monotonically(scores: list[float], share: float) -> None:
     items = [
         (score, f"ferry harbour bell{number % 3} rope{number % 4}")
         for number, score in enumerate(scores)
@@ -100,6 +100,6 @@ def test_what_a_hit_keeps_of_its_score_tells_its_place(scores: list[float], shar
     assert all(later <= earlier + 1e-9 for earlier, later in pairwise(kept))
 
 
-def test_what_is_like_nothing_before_it_keeps_all_of_its_score() -> None:
+def test_dissimilar_hit_keeps_its_full_score() -> None:
     assert share_left(0.4, 0.0, LAMBDA) == 1.0
     assert share_left(0.4, 0.4, LAMBDA) == pytest.approx(1 - 3 / 7)

@@ -11,7 +11,7 @@ from nacre.base.text import words
 from nacre.recall.question import SAME_SHARE, reading, synonyms_of
 
 
-def test_every_line_of_the_table_has_its_columns_and_its_forms_are_as_the_index_sees_them() -> None:
+def test_every_synonym_line_has_all_columns_and_indexed_forms() -> None:
     table = tomllib.loads(
         files("nacre.recall").joinpath("synonyms.toml").read_text(encoding="utf-8")
     )
@@ -27,11 +27,11 @@ def test_every_line_of_the_table_has_its_columns_and_its_forms_are_as_the_index_
         assert len(set(columns[0])) == len(columns[0]), line
 
 
-def test_a_word_has_synonyms_with_the_same_meaning() -> None:
+def test_word_has_synonyms_with_the_same_meaning() -> None:
     assert synonyms_of("open a PR").forms["pr"]["pull request"] == SAME_SHARE
 
 
-def test_the_words_of_a_term_are_known() -> None:
+def test_words_of_a_term_are_recognised() -> None:
     assert synonyms_of("two pull requests, and a request").terms.keys() == {"pull", "requests"}
 
 
@@ -47,14 +47,12 @@ def test_the_words_of_a_term_are_known() -> None:
         ("ok", None),
     ],
 )
-def test_a_prompt_in_another_language_is_read_word_by_word(
-    prompt: str, english: str | None
-) -> None:
+def test_foreign_prompt_is_translated_word_by_word(prompt: str, english: str | None) -> None:
     read = reading(prompt)
     assert (read.english if read else None) == english
 
 
-def test_terms_that_begin_with_a_word_of_two_letters_are_found_as_others_are() -> None:
+def test_terms_starting_with_two_letter_words_are_found() -> None:
     assert "deploy" in synonyms_of("when do we go live?").forms["go"]
     assert reading("was ist noch zu tun bis morgen?") is not None
     assert "todo" in synonyms_of("was ist noch zu tun bis morgen?", foreign=True).forms["zu"]

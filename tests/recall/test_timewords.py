@@ -85,7 +85,7 @@ NOW = datetime(2026, 11, 20, 5, 30, tzinfo=UTC)
         ("last weekend before May 12, 2024", None, "2024-05-12"),
     ],
 )
-def test_a_time_in_a_question_is_a_window(
+def test_time_in_a_question_is_a_window(
     question: str, since: str | None, until: str | None
 ) -> None:
     window = find_window(question, NOW, UTC)
@@ -114,7 +114,7 @@ def test_a_time_in_a_question_is_a_window(
         "the early bird",
     ],
 )
-def test_words_that_only_look_like_times_are_none(question: str) -> None:
+def test_apparent_times_are_not_recognised(question: str) -> None:
     assert find_window(question, NOW) is None
 
 
@@ -129,7 +129,7 @@ def test_words_that_only_look_like_times_are_none(question: str) -> None:
         ("yesterday", "2026-11-19T00:00"),
     ],
 )
-def test_an_option_takes_the_same_words_and_short_forms(text: str, moment: str) -> None:
+def test_option_accepts_time_words_and_short_forms(text: str, moment: str) -> None:
     assert parse_moment(text, NOW).isoformat()[:16] == moment
 
 
@@ -147,7 +147,7 @@ def test_an_option_takes_the_same_words_and_short_forms(text: str, moment: str) 
         ("Pacific/Apia", "2026-11-20T10:30Z", "3月2日", "2026-03-01T11:00Z", 24),
     ],
 )
-def test_days_are_those_of_the_zone(
+def test_days_follow_the_time_zone(
     zone: str, now: str, question: str, since: str, hours: int
 ) -> None:
     found = find_window(question, datetime.fromisoformat(now), ZoneInfo(zone))
@@ -167,18 +167,18 @@ def test_days_are_those_of_the_zone(
 @pytest.mark.parametrize(
     "text", ["soon", "2026-13-45", "", "the day after", "99999y", "9" * 5000 + "d"]
 )
-def test_what_is_no_date_is_refused_with_examples(text: str) -> None:
+def test_invalid_date_is_refused_with_examples(text: str) -> None:
     with pytest.raises(InvalidQueryError) as caught:
         parse_moment(text, NOW)
     assert "3d" in str(caught.value.hint)
 
 
-def test_a_question_about_nothing_but_a_time_says_so() -> None:
+def test_question_about_only_a_time_is_recognised() -> None:
     assert read_question("what did we decide yesterday?", now=NOW).is_only_time
     assert not read_question("what did we decide about caching yesterday?", now=NOW).is_only_time
 
 
-def test_people_are_recognised_as_their_names_are_written() -> None:
+def test_people_are_recognised_by_their_written_names() -> None:
     people = ["Will", "Mara"]
     assert read_question("What did Mara say?", now=NOW, authors=people).authors == ("Mara",)
     assert read_question("When will Mara come?", now=NOW, authors=people).authors == ("Mara",)

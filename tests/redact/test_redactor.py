@@ -916,7 +916,9 @@ def test_a_token_is_replaced_in_prose_and_the_prose_stays(name: str, secret: str
         ("> ", "\n"),
     ],
 )
-def test_a_token_leaves_wherever_it_stands(name: str, secret: str, before: str, after: str) -> None:
+def test_token_is_removed_in_every_position(
+    name: str, secret: str, before: str, after: str
+) -> None:
     cleaned = REDACTOR.clean(before + secret + after)
     assert secret not in cleaned
     assert cleaned.startswith(before)
@@ -932,7 +934,7 @@ def test_a_token_in_a_raw_json_line_leaves_valid_json(name: str, secret: str) ->
 
 
 @pytest.mark.parametrize(("name", "before", "secret", "after"), EVERY_CONTEXT)
-def test_a_secret_known_by_its_context_is_replaced_and_the_context_stays(
+def test_secret_known_by_context_is_replaced_and_context_stays(
     name: str, before: str, secret: str, after: str
 ) -> None:
     assert REDACTOR.redact(before + secret + after) == Redacted(
@@ -941,7 +943,7 @@ def test_a_secret_known_by_its_context_is_replaced_and_the_context_stays(
 
 
 @pytest.mark.parametrize("text", HARMLESS)
-def test_harmless_text_survives(text: str) -> None:
+def test_harmless_text_is_unchanged(text: str) -> None:
     assert REDACTOR.redact(text).text is text
     assert REDACTOR.redact(text).found == {}
 
@@ -951,26 +953,26 @@ def test_every_rule_finds_a_planted_secret() -> None:
     assert {rule.name for rule in load_table().rules} == hit | TOKENS.keys() | IN_CONTEXT.keys()
 
 
-def test_rule_names_are_slugs_and_regexes_begin_where_a_literal_is() -> None:
+def test_rule_names_are_slugs_and_rules_have_literals() -> None:
     for rule in load_table().rules:
         assert re.fullmatch(r"[a-z0-9]+(?:-[a-z0-9]+)*", rule.name)
         assert rule.literals
         assert not rule.ignore_case or all(literal == literal.lower() for literal in rule.literals)
 
 
-def test_every_literal_that_is_looked_for_everywhere_is_found_in_capitals_too() -> None:
+def test_unrestricted_literals_are_found_in_capitals() -> None:
     table = load_table()
     for literal in table.anywhere - table.foreign.keys():
         assert (literal, 4) in set(table.hints.find(b"see " + literal.upper() + b" here"))
     assert all(part in literal and min(part) > 127 for literal, part in table.foreign.items())
 
 
-def test_no_literal_reaches_from_one_text_of_several_into_the_next() -> None:
+def test_literal_never_spans_several_texts() -> None:
     rules = load_table().rules
     assert not any(b"\n" in literal for rule in rules for literal in rule.literals)
 
 
-def test_a_literal_is_looked_for_either_with_or_without_heed_of_case() -> None:
+def test_literal_is_searched_either_case_sensitively_or_insensitively() -> None:
     rules = load_table().rules
     heeding = {literal for rule in rules if not rule.ignore_case for literal in rule.literals}
     assert not heeding & {
@@ -982,12 +984,12 @@ def test_a_literal_is_looked_for_either_with_or_without_heed_of_case() -> None:
     ("before", "after"),
     [("docs://me:", "@git.example.com"), ("-----Bearer ", " here"), ("see -----bearer ", "")],
 )
-def test_a_hint_does_not_hide_what_begins_within_it(before: str, after: str) -> None:
+def test_hint_does_not_hide_a_secret_starting_within_it(before: str, after: str) -> None:
     secret = body(40)
     assert secret not in REDACTOR.clean(before + secret + after)
 
 
-def test_a_private_key_without_an_end_is_cut_where_its_lines_stop() -> None:
+def test_private_key_without_an_end_is_cut_after_its_lines() -> None:
     head, _, _ = block("RSA PRIVATE KEY").rpartition("\n")
     assert (
         REDACTOR.clean(f"{head}\n\nSo that was the key.")
@@ -1001,20 +1003,20 @@ def test_several_secrets_are_counted_by_rule() -> None:
     assert result.found == {"github-token": 2, "password": 1}
 
 
-def test_what_was_found_names_rules_and_never_shows_a_secret() -> None:
+def test_found_counts_name_rules_and_never_show_secrets() -> None:
     found = REDACTOR.redact("\n".join(EVERY_SECRET)).found
     assert set(found) <= {rule.name for rule in load_table().rules}
     assert all(isinstance(count, int) for count in found.values())
 
 
-def test_a_secret_amid_another_script_keeps_its_neighbours() -> None:
+def test_secret_amid_another_script_keeps_its_neighbours() -> None:
     assert (
         REDACTOR.clean("设置 password=hunter2hunter2，然后继续 🎉")
         == f"设置 password={mark('password')}，然后继续 🎉"
     )
 
 
-def test_lone_surrogates_survive() -> None:
+def test_lone_surrogates_are_preserved() -> None:
     text = "\ud800 password='opensesame' \udfff"
     assert REDACTOR.clean(text) == f"\ud800 password='{mark('password')}' \udfff"
 
@@ -1027,7 +1029,7 @@ def test_text_without_secrets_is_returned_as_the_same_object() -> None:
 @pytest.mark.parametrize(
     "number", ["4111 1111 1111 1111", "5500-0000-0000-0004", "378282246310005"]
 )
-def test_payment_cards_are_redacted_only_as_an_option(number: str) -> None:
+def test_payment_cards_are_redacted_only_if_enabled(number: str) -> None:
     text = f"charge {number}, order 4111111111111112, at 1700000000000"
     assert REDACTOR.clean(text) == text
     assert Redactor(kinds=["payment_cards"]).clean(text) == text.replace(
@@ -1035,13 +1037,13 @@ def test_payment_cards_are_redacted_only_as_an_option(number: str) -> None:
     )
 
 
-def test_an_owner_pattern_redacts_what_it_matches() -> None:
+def test_owner_pattern_redacts_its_matches() -> None:
     redactor = Redactor(extra_patterns=[r"ACME-\d{4}", "Königsweg"])
     result = redactor.redact("ticket ACME-1234 für Königsweg 🎉 ACME-9")
     assert result == Redacted(f"ticket {mark('owner')} für {mark('owner')} 🎉 ACME-9", {"owner": 2})
 
 
-def test_an_owner_pattern_cannot_eat_a_marker() -> None:
+def test_owner_pattern_cannot_remove_a_marker() -> None:
     redactor = Redactor(extra_patterns=["REDACTED|jwt|[a-z]+"])
     once = redactor.clean(f"{jwt()} abc")
     assert once == f"{mark('jwt')} {mark('owner')}"
@@ -1066,7 +1068,7 @@ def test_an_unusable_owner_pattern_is_refused_with_a_hint(pattern: str) -> None:
     assert caught.value.hint
 
 
-def test_an_allowed_secret_stays_and_others_go() -> None:
+def test_allowed_secret_stays_and_others_are_removed() -> None:
     allowed, other = TOKENS["npm-token"][0], TOKENS["gitlab-token"][0]
     redactor = Redactor(extra_patterns=["ACME"], allow=[allowed, "opensesame", "ACME"])
     assert (
@@ -1107,7 +1109,7 @@ FRAGMENTS = st.sampled_from(
 )
 
 
-def test_a_secret_cut_at_its_greatest_length_leaves_whole_characters() -> None:
+def test_secret_cut_at_the_length_limit_leaves_whole_characters() -> None:
     for length in range(190, 210):
         text = "deploy --token " + "a1B2" * (length // 4) + "x" * (length % 4) + "密密"
         assert REDACTOR.clean(text).startswith("deploy --token [REDACTED:")
@@ -1118,7 +1120,7 @@ def test_a_secret_cut_at_its_greatest_length_leaves_whole_characters() -> None:
 @example("a\x80\x1b0" + TOKENS["service-token"][3])
 @example("postgres://u:" + mark("openai-key") + "@h and postgres://u:a" + mark("jwt") + "b@h")
 @example(mark("api-key") + "=abcd1234efgh5678")
-def test_redacting_twice_changes_nothing(text: str) -> None:
+def test_redaction_is_idempotent(text: str) -> None:
     once = REDACTOR.redact(text)
     assert REDACTOR.clean(once.text) == once.text
     assert bool(once.found) == (once.text != visible(text))
@@ -1128,7 +1130,7 @@ def test_redacting_twice_changes_nothing(text: str) -> None:
     st.lists(st.sampled_from(EVERY_SECRET[: len(EVERY_TOKEN)]), min_size=1, max_size=6),
     st.sampled_from(["\n", " ", "\t", '", "', ", "]),
 )
-def test_no_secret_survives_beside_others(secrets: list[str], separator: str) -> None:
+def test_adjacent_secrets_are_all_removed(secrets: list[str], separator: str) -> None:
     cleaned = REDACTOR.clean(separator + separator.join(secrets) + separator)
     assert not any(secret in cleaned for secret in secrets)
 
@@ -1146,7 +1148,7 @@ def test_no_secret_survives_beside_others(secrets: list[str], separator: str) ->
         TOKENS["jwt"][0],
     ]
 )
-def test_many_texts_at_once_become_what_each_becomes_alone(texts: list[str]) -> None:
+def test_batch_redaction_equals_single_redaction(texts: list[str]) -> None:
     for redactor in (
         REDACTOR,
         Redactor(extra_patterns=["^x", "[a-z]+ $"], allow=["hunter2hunter2"]),
@@ -1154,12 +1156,12 @@ def test_many_texts_at_once_become_what_each_becomes_alone(texts: list[str]) -> 
         assert redactor.clean_all(texts) == [redactor.clean(text) for text in texts]
 
 
-def test_equal_texts_of_many_become_the_same() -> None:
+def test_equal_texts_in_a_batch_are_redacted_equally() -> None:
     texts = ["pier", TOKENS["jwt"][0], "pier", TOKENS["jwt"][0]]
     assert REDACTOR.clean_all(texts) == ["pier", mark("jwt")] * 2
 
 
-def test_a_batch_of_any_size_loses_no_secret() -> None:
+def test_batch_of_any_size_redacts_every_secret() -> None:
     texts = [f"{number} " + "harmless words " * (number % 40) for number in range(3000)]
     hidden = {
         17: TOKENS["npm-token"][0],
@@ -1229,13 +1231,13 @@ UNITS = [
 ]
 
 
-def test_a_long_text_of_anything_comes_back() -> None:
+def test_long_repetitive_text_is_redacted_in_time() -> None:
     for unit in UNITS:
         text = (unit * (100_000 // len(unit) + 1))[:100_000]
         assert REDACTOR.clean(text), unit
 
 
-def test_a_megabyte_of_different_secrets_comes_back() -> None:
+def test_megabyte_of_distinct_secrets_is_redacted() -> None:
     numbers = range(1_000_000 // 60)
     text = "\n".join(
         f"x-{'gh' + 'p'}_{number:05d}{'aZ9' * 12} password='{number}correcthorse'"
@@ -1244,7 +1246,7 @@ def test_a_megabyte_of_different_secrets_comes_back() -> None:
     assert REDACTOR.redact(text).found == {"github-token": len(numbers), "password": len(numbers)}
 
 
-def test_colours_of_a_terminal_do_not_hide_a_secret() -> None:
+def test_terminal_colours_do_not_hide_a_secret() -> None:
     token = "ghp_" + "a8Kd93jf" * 5
     redacted = Redactor().clean(f"token: \x1b[1;32m{token}\x1b[0m and \x1b]0;title\x07text")
     assert redacted == "token: [REDACTED:github-token] and text"
@@ -1275,7 +1277,7 @@ def test_zero_width_characters_do_not_split_a_secret() -> None:
         ("a <\n private>b</ private> c", "a [private] c"),
     ],
 )
-def test_what_is_marked_as_private_is_replaced(text: str, kept: str) -> None:
+def test_text_marked_private_is_replaced(text: str, kept: str) -> None:
     assert REDACTOR.clean(text) == kept
     assert REDACTOR.clean(kept) == kept
 
@@ -1289,14 +1291,14 @@ def test_what_is_marked_as_private_is_replaced(text: str, kept: str) -> None:
         "b</private> c",
     ],
 )
-def test_the_word_private_alone_hides_nothing(text: str) -> None:
+def test_word_private_alone_hides_nothing(text: str) -> None:
     assert REDACTOR.clean(text) is text
 
 
 @pytest.mark.parametrize(
     "hidden", ["\u00ad", "\u200e", "\u202e", "\u2063", "\u034f", "\ufe0f", "\U000e0041", "\u200d"]
 )
-def test_characters_that_nobody_sees_do_not_split_a_secret(hidden: str) -> None:
+def test_invisible_characters_do_not_split_a_secret(hidden: str) -> None:
     token = "ghp_" + "A1b2C3d4E5f6G7h8J9k0L1m2N3p4Q5r6S7t8"
     text = f"the gateway takes {token[:10]}{hidden}{token[10:]} for calls"
     redactor = Redactor()
@@ -1305,32 +1307,32 @@ def test_characters_that_nobody_sees_do_not_split_a_secret(hidden: str) -> None:
     assert redactor.find_suspects([text.encode()]) == {0}
 
 
-def test_nothing_of_a_secret_is_left_behind_what_nobody_sees() -> None:
+def test_secret_part_after_an_invisible_character_is_removed() -> None:
     assert "cdEf" not in Redactor().clean("password = hunter2xyzAB\u00adcdEfgh99 end")
 
 
-def test_many_joiners_in_a_row_are_looked_at_once() -> None:
+def test_many_consecutive_joiners_are_processed_quickly() -> None:
     text = "a" + "\u200d" * 30_000 + " b"
     assert Redactor().clean(text) == text
 
 
-def test_a_secret_in_wide_letters_is_one() -> None:
+def test_secret_in_fullwidth_letters_is_redacted() -> None:
     token = "ghp_" + "A1b2C3d4E5f6G7h8J9k0L1m2N3p4Q5r6S7t8"
     wide = "".join(chr(ord(one) + 0xFEE0) if one.isalnum() else one for one in token)
     assert "REDACTED" in Redactor().clean(f"the gateway takes {wide} for calls")
 
 
-def test_what_hides_nothing_stays_as_it_is() -> None:
+def test_text_without_hidden_secrets_is_unchanged() -> None:
     text = "ＡＢＣＤＥＦＧＨＩ，你好 soft\u00adhyphen \U0001f468\u200d\U0001f469"
     assert Redactor().clean(text) is text
 
 
-def test_colours_that_are_written_out_do_not_hide_a_secret() -> None:
+def test_escaped_terminal_colours_do_not_hide_a_secret() -> None:
     token = TOKENS["replicate-token"][0]
     assert token not in REDACTOR.clean(json.dumps({"out": f"\x1b[32m{token}\x1b[0m"}))
 
 
-def test_every_value_of_a_kubernetes_secret_goes_and_its_names_stay() -> None:
+def test_kubernetes_secret_values_are_removed_and_names_stay() -> None:
     first, second = body(24, BASE64), body(40, BASE64)
     text = f"apiVersion: v1\nkind: Secret\nmetadata:\n  name: db\ndata:\n  user: {first}\n  url: {second}\n---\n"
     cleaned = REDACTOR.clean(text)
@@ -1352,7 +1354,7 @@ def test_every_value_of_a_kubernetes_secret_goes_and_its_names_stay() -> None:
         ("\\u5bc6\\u7801: ", "heron-Reed-71", " \\u8c22"),
     ],
 )
-def test_a_secret_is_found_through_escapes_and_only_it_is_replaced(
+def test_secret_is_found_through_escapes_and_replaced_exactly(
     before: str, secret: str, after: str
 ) -> None:
     cleaned = REDACTOR.clean(before + secret + after)
@@ -1363,12 +1365,12 @@ def test_a_secret_is_found_through_escapes_and_only_it_is_replaced(
     assert REDACTOR.clean(cleaned) == cleaned
 
 
-def test_a_secret_is_found_through_escapes_of_escapes() -> None:
+def test_secret_is_found_through_nested_escapes() -> None:
     text = "next=%252Fin%253Fuser%253Dme%2526password%253Dheron-Reed-71%2526x%253D1"
     assert REDACTOR.clean(text) == text.replace("heron-Reed-71", mark("password"))
 
 
-def test_text_in_base64_that_is_assigned_goes_where_it_holds_a_secret() -> None:
+def test_assigned_base64_text_containing_a_secret_is_removed() -> None:
     secret = base64.b64encode(
         b"PIER_SECRET=" + b"45ee3e47ce5edd06c05ca19d4cfaa0" + b"\nPIER_USER=me\n"
     ).decode()
@@ -1396,7 +1398,7 @@ def test_private_key_tail_is_removed_after_any_line_prefix(prefix: str) -> None:
     assert cleaned.endswith("\nso it ends")
 
 
-def test_the_tail_of_a_key_with_a_checksum_goes() -> None:
+def test_tail_of_a_key_with_a_checksum_is_removed() -> None:
     rows = [
         *block("PGP PRIVATE KEY BLOCK").split("\n")[3:-1],
         "=rN7e",
@@ -1446,13 +1448,13 @@ def test_only_secret_columns_of_a_dump_copy_are_removed() -> None:
     assert cleaned == text.format(mark("password-cell"), mark("password-cell"))
 
 
-def test_a_column_of_a_table_that_a_database_printed_goes() -> None:
+def test_secret_column_of_a_printed_database_table_is_removed() -> None:
     key = body(40, LOWER)
     text = " id |  partner |  api_key  | active\n----+----------+-----------+--------\n  1 | pier     | {} | t\n(1 row)\n"  # noqa: E501
     assert REDACTOR.clean(text.format(key)) == text.format(mark("key-cell"))
 
 
-def test_a_long_list_of_logins_keeps_no_password() -> None:
+def test_long_list_of_logins_keeps_no_password() -> None:
     secrets = [f"Heron-Reed-{number}" for number in range(100, 160)]
     cleaned = REDACTOR.clean(
         "\n".join(f"mara{number} pw {secret}" for number, secret in enumerate(secrets))

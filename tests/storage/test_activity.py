@@ -36,7 +36,7 @@ def _local(*moment: int) -> datetime:
 _PERIOD = Period(date(2026, 10, 31), date(2026, 11, 2))
 
 
-def test_days_are_those_of_the_owners_clock(zone: str, database: Database) -> None:
+def test_days_follow_the_owners_clock(zone: str, database: Database) -> None:
     late, early = _local(2026, 10, 31, 23, 45), _local(2026, 11, 1, 0, 15)
     summer = _local(2026, 7, 1, 0, 5)
     said(database, "one", turn("1"), turn("2"), started=late)

@@ -60,7 +60,7 @@ def as_tenant(database: PostgresDatabase, sql: str) -> list[Any]:
 
 
 @citus
-def test_every_table_of_tenants_is_distributed_beside_the_others(many: Cluster) -> None:
+def test_every_tenant_table_is_distributed_and_colocated(many: Cluster) -> None:
     with connect(many.url) as admin:
         found = admin.execute(
             "SELECT count(*), count(DISTINCT colocation_id), min(distribution_column) FROM citus_tables"
@@ -74,7 +74,7 @@ def test_every_table_of_tenants_is_distributed_beside_the_others(many: Cluster) 
 
 
 @citus
-def test_each_statement_asks_one_node_for_one_tenant(
+def test_each_statement_queries_one_node_per_tenant(
     many: Cluster, two: psycopg.Connection[Any]
 ) -> None:
     texts = statements("nacre.store", "sql/queries") | statements("nacre_server", "sql/queries")
@@ -93,7 +93,7 @@ def test_each_statement_asks_one_node_for_one_tenant(
 
 
 @citus
-def test_a_search_asks_one_node(many: Cluster) -> None:
+def test_search_queries_one_node(many: Cluster) -> None:
     with opened(many, "anna") as database:
         said(
             database,
@@ -126,7 +126,7 @@ def _sent(database: PostgresDatabase, patch: pytest.MonkeyPatch) -> list[tuple[s
 
 
 @citus
-def test_a_recall_asks_no_more_than_one_node_at_a_time(
+def test_recall_queries_at_most_one_node_at_a_time(
     many: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NACRE_DB", many.url)
@@ -158,7 +158,7 @@ def _queries(admin: psycopg.Connection[Any]) -> tuple[int, int]:
 
 
 @citus
-def test_nobody_meets_anothers_rows_even_past_the_views(
+def test_tenant_cannot_read_foreign_rows_in_base_tables(
     many: Cluster, two: psycopg.Connection[Any]
 ) -> None:
     with opened(many, "one") as own, opened(many, "empty") as other:
@@ -175,7 +175,7 @@ def test_nobody_meets_anothers_rows_even_past_the_views(
 
 
 @citus
-def test_nothing_is_written_in_the_name_of_another(
+def test_tenant_cannot_write_rows_of_another_tenant(
     many: Cluster, two: psycopg.Connection[Any]
 ) -> None:
     before = dump(two, "twin")
@@ -193,7 +193,7 @@ def test_nothing_is_written_in_the_name_of_another(
 
 
 @citus
-def test_a_connection_that_names_no_tenant_gets_an_error(many: Cluster) -> None:
+def test_connection_without_a_tenant_is_an_error(many: Cluster) -> None:
     with connect(many.url) as nobody:
         nobody.execute("SET ROLE nacre_tenant")
         with pytest.raises(psycopg.Error, match=r"nacre\.tenant"):
@@ -201,7 +201,7 @@ def test_a_connection_that_names_no_tenant_gets_an_error(many: Cluster) -> None:
 
 
 @citus
-def test_an_administrator_counts_tenants_and_deletes_one(
+def test_administrator_counts_and_deletes_tenants(
     many: Cluster, two: psycopg.Connection[Any]
 ) -> None:
     fill(two, "leaving")
@@ -269,7 +269,7 @@ def _write(many: Cluster, person: str, is_over: Event) -> list[str]:
 
 
 @citus
-def test_rows_that_are_there_already_are_distributed(
+def test_existing_rows_are_distributed(
     many: Cluster,
     nacre: Nacre,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
@@ -302,7 +302,7 @@ def test_rows_that_are_there_already_are_distributed(
 
 
 @citus
-def test_a_login_that_does_not_see_all_rows_distributes_none(many: Cluster) -> None:
+def test_login_restricted_by_row_security_cannot_distribute(many: Cluster) -> None:
     with connect(many.url) as admin:
         admin.execute("CREATE ROLE clerk LOGIN")
     with (

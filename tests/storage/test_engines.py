@@ -21,19 +21,19 @@ def _write_then_fail(database: Database) -> None:
         database.run("set_embedding_value", key=None, value=None)
 
 
-def test_what_is_written_in_a_block_that_fails_is_not_there(database: Database) -> None:
+def test_failed_transaction_leaves_no_changes(database: Database) -> None:
     with pytest.raises(UnusableStoreError):
         _write_then_fail(database)
     assert database.one("get_embedding_value", key="model") is None
 
 
-def test_a_text_comes_back_as_it_was(database: Database) -> None:
+def test_text_is_stored_unchanged(database: Database) -> None:
     told = "a %s :name ? \\ ' \" \u202e \U0001f41a é"
     database.run("set_embedding_value", key="model", value=told)
     assert database.one("get_embedding_value", key="model") == (told,)
 
 
-def test_what_was_under_way_shows_once_it_is_committed(
+def test_concurrent_write_becomes_visible_after_commit(
     both: Both, tenants: Open, tmp_path: Path
 ) -> None:
     file, server = both
@@ -49,7 +49,7 @@ def test_what_was_under_way_shows_once_it_is_committed(
             assert reader.one("get_embedding_value", key="model") == ("one",)
 
 
-def test_what_a_connection_keeps_for_itself_while_it_reads_stays(database: Database) -> None:
+def test_change_tracking_inside_a_read_block_persists(database: Database) -> None:
     changes = Changes(database)
     put(database, memory(1))
     with database.reading():
@@ -57,7 +57,7 @@ def test_what_a_connection_keeps_for_itself_while_it_reads_stays(database: Datab
     assert changes.memories() == []
 
 
-def test_what_was_under_way_shows_although_others_began_later_and_ended_sooner(
+def test_late_commit_of_an_older_transaction_changes_the_state(
     tenants: Open,
 ) -> None:
     reader, writer, other = tenants("under-way"), tenants("under-way"), tenants("elsewhere")

@@ -25,7 +25,7 @@ from nacre.values.session import Cursor, Tally, ToolCall
 from tests.storage.made import MS, NOON, an_id, memory, put, retired, said, turn
 
 
-def test_places_and_texts_are_read_in_the_order_of_rows(database: Database) -> None:
+def test_places_and_texts_are_read_in_row_order(database: Database) -> None:
     store = Erasing(database)
     one = said(
         database,
@@ -60,7 +60,7 @@ def test_places_and_texts_are_read_in_the_order_of_rows(database: Database) -> N
     assert [place.native_id for place in store.sessions()] == ["two"]
 
 
-def test_what_names_a_memory_or_says_the_same_is_found(database: Database) -> None:
+def test_duplicates_links_and_returned_tombstones_are_found(database: Database) -> None:
     store = Erasing(database)
     put(
         database,
@@ -86,7 +86,7 @@ def test_what_names_a_memory_or_says_the_same_is_found(database: Database) -> No
     assert store.returned() == {"a", "b", "c"}
 
 
-def test_nothing_is_left_of_what_was_kept_about_a_memory(database: Database) -> None:
+def test_all_records_of_a_memory_are_erased(database: Database) -> None:
     store, journal = Erasing(database), Journal(database)
     put(database, memory(1), memory(2, links=(Link("uses", an_id(1)),)))
     for number, document in (
@@ -167,7 +167,7 @@ def test_unused_passages_lose_vectors_and_keep_numbers(
     ] == [(second, 1.0)]
 
 
-def test_files_that_something_was_left_out_of_are_read_again(database: Database) -> None:
+def test_held_and_deleted_cursors_are_removed(database: Database) -> None:
     sessions, store = Sessions(database), Erasing(database)
     for path, offset in (("/srv/a", 0), ("/srv/b", 1), ("/srv/c", MS)):
         sessions.save_cursor(path, "codex", Cursor(offset=offset), Tally())

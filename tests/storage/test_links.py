@@ -76,7 +76,7 @@ def test_all_edges_of_a_memory_are_listed_completely(links: Links) -> None:
     assert links.of(an_id(98)) == []
 
 
-def test_links_hold_from_their_first_day_to_the_one_before_their_last(links: Links) -> None:
+def test_links_are_valid_until_the_day_before_their_end(links: Links) -> None:
     held = [
         (1, "related_to", 2, "reflect"),
         (1, "uses", 3, "manual"),
@@ -109,7 +109,7 @@ def test_links_hold_from_their_first_day_to_the_one_before_their_last(links: Lin
     assert links.at([], TODAY) == []
 
 
-def test_links_come_in_pages_with_their_number(links: Links) -> None:
+def test_links_are_paginated_with_a_total(links: Links) -> None:
     every = [
         (4, "uses", 1, "manual"),
         (3, "contradicts", 1, "dedup"),
@@ -161,7 +161,7 @@ def test_links_and_likenesses_are_counted(links: Links) -> None:
     assert links.nodes("a") == [an_id(1), an_id(3)]
 
 
-def test_a_map_shows_what_held_on_a_day(links: Links) -> None:
+def test_map_shows_links_valid_on_a_day(links: Links) -> None:
     one = (an_id(1), "Subject 1", "fact", "a", 7, 0, 1, "2026-11-02")
     two = (an_id(2), "Subject 2", "fact", "b", 9, 0, 1, "2026-01-01")
     assert links.map_nodes(None, [], None)[:2] == [one, two]
@@ -182,7 +182,7 @@ def test_a_map_shows_what_held_on_a_day(links: Links) -> None:
     ]
 
 
-def test_links_are_found_by_their_origin_and_connect_both_ways(links: Links) -> None:
+def test_links_are_found_by_origin_and_connect_both_ends(links: Links) -> None:
     assert links.of_origin("manual", None) == [an_id(1), an_id(4), an_id(5)]
     assert links.of_origin("manual", "a") == [an_id(1)]
     assert links.of_origin("dedup", None) == []

@@ -86,7 +86,7 @@ def test_unprivileged_owner_migrates_with_an_existing_granted_role(
     admin.execute("REVOKE nacre_tenant FROM owner")
 
 
-def test_owner_without_the_granted_role_is_told_so(
+def test_owner_without_the_granted_role_gets_a_hint(
     database_of: Make,
 ) -> None:
     with pytest.raises(UnusableStoreError, match="refuses it") as told:
@@ -94,7 +94,7 @@ def test_owner_without_the_granted_role_is_told_so(
     assert "GRANT nacre_tenant TO" in str(told.value.hint)
 
 
-def test_an_owner_who_may_create_roles_needs_nobody(
+def test_owner_with_createrole_migrates_alone(
     database_of: Make, admin: psycopg.Connection[Any]
 ) -> None:
     with _without_role(admin):
@@ -106,7 +106,7 @@ def test_an_owner_who_may_create_roles_needs_nobody(
 
 
 @pytest.mark.parametrize("inherits", ["INHERIT", "NOINHERIT"])
-def test_a_login_that_only_becomes_a_tenant_opens_what_an_administrator_migrated(
+def test_tenant_only_login_opens_a_migrated_database(
     guarded: Any, admin: psycopg.Connection[Any], database_of: Make, inherits: str
 ) -> None:
     admin.execute(f"ALTER ROLE plain {inherits}")
@@ -119,13 +119,13 @@ def test_a_login_that_only_becomes_a_tenant_opens_what_an_administrator_migrated
     assert "GRANT nacre_tenant TO" in str(told.value.hint)
 
 
-def test_a_login_without_rights_is_told_which_the_first_opening_needs(database_of: Make) -> None:
+def test_login_without_rights_names_rights_for_the_first_opening(database_of: Make) -> None:
     with pytest.raises(UnusableStoreError, match="refuses it") as told:
         PostgresDatabase(database_of("postgres", "plain"), "a")
     assert "vector" in str(told.value.hint)
 
 
-def test_databases_of_a_new_cluster_are_migrated_by_many_at_once(
+def test_concurrent_openings_migrate_databases_of_a_new_cluster(
     database_of: Make, admin: psycopg.Connection[Any]
 ) -> None:
     urls = [database_of("postgres") for _ in range(3)] * 3
@@ -163,7 +163,7 @@ def _name(url: str) -> str:
     return url.split("@/")[1].split("?")[0]
 
 
-def test_a_server_with_a_newer_schema_is_left_alone(database_of: Make) -> None:
+def test_server_with_a_newer_schema_is_not_changed(database_of: Make) -> None:
     url = database_of("postgres")
     PostgresDatabase(url, "a").close()
     with connect(url) as server:
@@ -172,9 +172,7 @@ def test_a_server_with_a_newer_schema_is_left_alone(database_of: Make) -> None:
         PostgresDatabase(url, "a")
 
 
-def test_a_server_without_pgvector_is_told_apart(
-    database_of: Make, admin: psycopg.Connection[Any]
-) -> None:
+def test_missing_pgvector_is_reported(database_of: Make, admin: psycopg.Connection[Any]) -> None:
     url = database_of("postgres")
     admin.execute(f"ALTER DATABASE {_name(url)} SET extension_control_path = '/nowhere'")
     with pytest.raises(UnusableStoreError, match="vector") as told:
@@ -182,7 +180,7 @@ def test_a_server_without_pgvector_is_told_apart(
     assert "pgvector" in str(told.value.hint)
 
 
-def test_a_database_of_another_encoding_is_refused(database_of: Make) -> None:
+def test_database_with_another_encoding_is_refused(database_of: Make) -> None:
     with pytest.raises(UnusableStoreError, match="LATIN1") as told:
         PostgresDatabase(
             database_of("postgres", options="ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0"), "a"
@@ -190,7 +188,7 @@ def test_a_database_of_another_encoding_is_refused(database_of: Make) -> None:
     assert "UTF8" in str(told.value.hint)
 
 
-def test_what_a_login_was_set_to_does_not_loosen_what_nacre_promises(
+def test_login_settings_do_not_weaken_transaction_guarantees(
     database_of: Make, admin: psycopg.Connection[Any]
 ) -> None:
     url = database_of("postgres")
@@ -265,7 +263,7 @@ def _texts(error: BaseException | None) -> Iterator[str]:
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
 
 
-def test_the_right_password_opens(
+def test_correct_password_opens_the_database(
     guarded: Any, admin: psycopg.Connection[Any], database_of: Make
 ) -> None:
     url = database_of("postgres")

@@ -70,7 +70,7 @@ _FULL = memory(
 )
 
 
-def test_a_memory_comes_back_with_every_field_as_it_was(database: Database) -> None:
+def test_memory_is_stored_with_every_field(database: Database) -> None:
     store = put(database, _FULL, memory(2))
     found = store.find(an_id(1))
     assert found == _FULL
@@ -127,7 +127,7 @@ def test_subjects_match_in_any_letter_case(database: Database) -> None:
     assert numbers(store.find_like("p%")) == []
 
 
-def test_states_of_memories_are_counted_and_told(database: Database) -> None:
+def test_memory_states_are_counted_and_listed(database: Database) -> None:
     store = put(
         database,
         memory(1, project="one"),
@@ -153,7 +153,7 @@ def test_states_of_memories_are_counted_and_told(database: Database) -> None:
     assert store.rows_of([an_id(1)])[rows[an_id(1)]].subject == "Subject 1"
 
 
-def test_the_same_words_and_the_same_key_are_found(database: Database) -> None:
+def test_memory_with_equal_content_or_key_is_found(database: Database) -> None:
     store = put(
         database,
         memory(1, "One  two", **retired(), days=3),
@@ -172,7 +172,7 @@ def test_the_same_words_and_the_same_key_are_found(database: Database) -> None:
     assert store.same_key("k", Kind.TODO, None) is store.same_key("l", Kind.FACT, None) is None
 
 
-def test_what_a_session_taught_and_a_file_brought_is_found(database: Database) -> None:
+def test_memories_of_a_session_and_a_file_are_found(database: Database) -> None:
     mine = Source("codex:one", ("t1", "t2"), "/srv/a.md")
     again = (Confirmation(NOON, "codex:one", ("t3",)),)
     store = put(
@@ -190,7 +190,7 @@ def test_what_a_session_taught_and_a_file_brought_is_found(database: Database) -
     assert store.of_files([]) == []
 
 
-def test_news_are_what_others_stored_since_and_matters(database: Database) -> None:
+def test_news_are_relevant_memories_stored_by_others(database: Database) -> None:
     store = put(database, memory(1))
     mark = store.last_row()
     put(
@@ -225,7 +225,7 @@ def test_news_are_what_others_stored_since_and_matters(database: Database) -> No
     assert not store.has_stored(last, [], None)
 
 
-def test_what_may_be_out_of_date_is_told_until_the_memory_changes(database: Database) -> None:
+def test_staleness_is_kept_until_the_memory_changes(database: Database) -> None:
     store = put(database, memory(1), memory(2), memory(3, **retired()))
     store.set_stale(
         [
@@ -242,7 +242,7 @@ def test_what_may_be_out_of_date_is_told_until_the_memory_changes(database: Data
     assert store.stale() == {}
 
 
-def test_the_snapshot_is_another_one_when_a_memory_is(database: Database) -> None:
+def test_snapshot_changes_with_the_memories(database: Database) -> None:
     store = Memories(database)
     seen = [store.snapshot()]
     put(database, memory(1))
@@ -257,7 +257,7 @@ def test_the_snapshot_is_another_one_when_a_memory_is(database: Database) -> Non
     assert found.importance == 2
 
 
-def test_a_claim_and_links_change_without_a_new_row(database: Database) -> None:
+def test_claim_and_links_change_without_a_new_row(database: Database) -> None:
     store = put(database, memory(1), memory(2))
     before = Comparisons(database).row_of(an_id(1))
     claim = Claim("a", "b", "c", "d", 0.125)
@@ -310,7 +310,7 @@ def test_current_memory_in_the_same_place_wins_among_equal_names(database: Datab
     assert [one.target for one in Links(database).of(an_id(1))] == [an_id(3)]
 
 
-def test_memories_one_link_away_come_in_order(database: Database) -> None:
+def test_neighbours_are_sorted_and_valid_on_the_day(database: Database) -> None:
     today = NOON.date()
     ended = Validity(None, today)
     store = put(
@@ -332,7 +332,7 @@ def test_memories_one_link_away_come_in_order(database: Database) -> None:
     assert store.neighbours([an_id(5)], today - timedelta(days=1)) == [(an_id(5), an_id(2), 0.5)]
 
 
-def test_comparisons_find_titles_and_what_waits(database: Database) -> None:
+def test_comparisons_find_titles_and_pending_memories(database: Database) -> None:
     put(
         database,
         memory(1, subject="ÉCOLE"),
@@ -358,7 +358,7 @@ def test_comparisons_find_titles_and_what_waits(database: Database) -> None:
     assert [(one.target, one.strength) for one in Links(database).alike()] == [(an_id(2), 0.9877)]
 
 
-def test_what_a_turn_states_is_told_with_whether_it_was_superseded(database: Database) -> None:
+def test_statements_of_a_turn_include_their_superseded_state(database: Database) -> None:
     put(
         database,
         memory(1, source=Source("codex:one", ("t1",)), superseded_by=an_id(2)),
@@ -387,7 +387,7 @@ SELECT * FROM nacre.memories WHERE superseded_by IS NULL AND retired_at IS NULL;
 """
 
 
-def test_a_column_that_a_later_version_adds_is_written_and_read(
+def test_column_of_a_later_version_is_written_and_read(
     tmp_path: Path, server_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with psycopg.connect(server_url, autocommit=True) as admin:

@@ -120,7 +120,7 @@ def test_file_migration_keeps_a_copy_and_refuses_older_programs(
     assert "has schema 9000" in _refused(PRESENT, home)
 
 
-def test_server_column_can_be_added_beside_an_old_program(newer: Path, tmp_path: Path) -> None:
+def test_server_column_can_be_added_during_use_by_old_programs(newer: Path, tmp_path: Path) -> None:
     with running() as server:
         url = server.get_uri()
         assert _stored(PRESENT, tmp_path / "a", "The mill stands on the left bank.", url) == 1
@@ -133,7 +133,7 @@ def test_server_column_can_be_added_beside_an_old_program(newer: Path, tmp_path:
 
 
 @pytest.mark.parametrize("engine", ["file", "server"])
-def test_a_migration_that_fails_leaves_the_memory_as_it_was(
+def test_failed_migration_leaves_the_memory_unchanged(
     engine: str, newer: Path, tmp_path: Path
 ) -> None:
     _give(newer, f"{_COLUMN} DROP TABLE {{schema}}nowhere;")
@@ -166,7 +166,7 @@ def test_two_versions_coexist_until_the_old_is_unsupported(newer: Path, tmp_path
             PostgresDatabase(url, "main")
 
 
-def test_migration_waits_for_a_table_without_blocking_others(newer: Path, tmp_path: Path) -> None:
+def test_migration_waiting_for_a_table_gives_up_and_retries(newer: Path, tmp_path: Path) -> None:
     _give(newer, _COLUMN)
     with running() as server:
         url = server.get_uri()

@@ -99,7 +99,7 @@ def _read(url: str, database: PostgresDatabase, name: str) -> int:
     return int(found[0]) if found else 0
 
 
-def test_words_are_found_by_their_index(owned: str, filled: PostgresDatabase) -> None:
+def test_words_are_found_by_index(owned: str, filled: PostgresDatabase) -> None:
     search = ServerSearch(filled, Indexed.TURNS)
     with _counting(owned, filled, "words") as read:
         found = search.match(search.terms(["word7", "word8"]), turn_clause(Filter()), _ROWS)
@@ -107,7 +107,7 @@ def test_words_are_found_by_their_index(owned: str, filled: PostgresDatabase) ->
     assert read == [len(found)]
 
 
-def test_identifiers_are_found_by_their_index(owned: str, filled: PostgresDatabase) -> None:
+def test_identifiers_are_found_by_index(owned: str, filled: PostgresDatabase) -> None:
     with filled.transaction():
         (row,) = filled.rows("SELECT max(row) FROM turns")[0]
         filled.words.drop(Indexed.TURNS, [row])
@@ -121,18 +121,14 @@ def test_identifiers_are_found_by_their_index(owned: str, filled: PostgresDataba
 
 
 @pytest.mark.parametrize("name", ["find_texts", "find_bylines"])
-def test_rows_that_a_list_names_are_found_by_their_key(
-    owned: str, filled: PostgresDatabase, name: str
-) -> None:
+def test_listed_rows_are_found_by_key(owned: str, filled: PostgresDatabase, name: str) -> None:
     rows = [row for (row,) in filled.rows("SELECT row FROM turns ORDER BY row DESC LIMIT 5")]
     with _counting(owned, filled, "turns") as read:
         assert len(filled.all(name, rows=json.dumps(rows))) == 5
     assert read[0] < _FEW
 
 
-def test_texts_embedded_before_are_found_by_their_hash(
-    owned: str, filled: PostgresDatabase
-) -> None:
+def test_embedded_texts_are_found_by_hash(owned: str, filled: PostgresDatabase) -> None:
     (row,) = filled.rows("SELECT max(row) FROM turns")[0]
     with _counting(owned, filled, "passages") as read:
         assert [*Vectors(filled).known([row.to_bytes(16, "big")])] == [row.to_bytes(16, "big")]

@@ -106,7 +106,7 @@ def _in_one_view(database: Database) -> None:
         assert _get(database) == "two"
 
 
-def test_within_a_block_the_loss_is_told_and_nothing_is_done_again(
+def test_connection_loss_in_a_transaction_is_reported_without_retry(
     way: tuple[Way, str], tenant: str
 ) -> None:
     led, url = way
@@ -153,7 +153,7 @@ def test_repeated_rollback_reports_busy_with_growing_pauses() -> None:
     assert (len(tried), paused) == (TIMES, [0, 1, 2])
 
 
-def test_who_waited_long_for_a_lock_is_told_at_once() -> None:
+def test_lock_timeout_is_not_retried() -> None:
     tried = []
 
     def work() -> None:

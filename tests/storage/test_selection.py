@@ -40,7 +40,7 @@ def _turns(database: Database, portions: Iterator[list[int]]) -> list[str]:
     return [found[row].turn.id for row in rows]
 
 
-def test_memories_pass_a_filter_by_each_of_its_fields(database: Database) -> None:
+def test_memories_are_filtered_by_each_field(database: Database) -> None:
     said(database, "one", label="Room")
     put(
         database,
@@ -80,7 +80,7 @@ def test_memories_pass_a_filter_by_each_of_its_fields(database: Database) -> Non
     assert admitted(sessions=("no colon", "room")) == [7]
 
 
-def test_what_held_on_a_day_and_what_holds_today(database: Database) -> None:
+def test_memories_are_filtered_by_validity_on_a_day(database: Database) -> None:
     put(
         database,
         memory(1, days=-9, valid=Validity(until=_TODAY)),
@@ -109,7 +109,7 @@ def test_what_held_on_a_day_and_what_holds_today(database: Database) -> None:
     ) == [5, 6, 1]
 
 
-def test_memories_are_listed_in_each_order_with_their_number(database: Database) -> None:
+def test_memories_are_listed_in_each_order_with_a_total(database: Database) -> None:
     put(
         database,
         memory(1, days=1, importance=5, project="a"),
@@ -135,7 +135,7 @@ def test_memories_are_listed_in_each_order_with_their_number(database: Database)
     assert selection.list_memories(Filter(), limit=9, offset=0, words=("a%b",)) == ([], 0)
 
 
-def test_turns_pass_a_filter_and_come_the_latest_session_first(database: Database) -> None:
+def test_turns_are_filtered_and_sorted_by_latest_session(database: Database) -> None:
     said(
         database,
         "one",
@@ -298,7 +298,7 @@ _FILTERS = st.builds(
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(wanted=_FILTERS, words=st.lists(st.sampled_from(_WORDS), max_size=2))
-def test_both_engines_select_the_same_in_the_same_order(
+def test_both_engines_select_the_same_rows_in_equal_order(
     filled: tuple[Database, Database], wanted: Filter, words: list[str]
 ) -> None:
     def answers(database: Database) -> list[object]:
@@ -343,7 +343,9 @@ def test_both_engines_list_the_same_sessions(
     assert answers(file) == answers(server)
 
 
-def test_both_engines_list_the_same_of_all_else(filled: tuple[Database, Database]) -> None:
+def test_both_engines_return_equal_lists_for_other_queries(
+    filled: tuple[Database, Database],
+) -> None:
     def answers(database: Database) -> list[object]:
         memories, sessions, links, reviews = (
             Memories(database),

@@ -113,7 +113,7 @@ def _restart(server: Any) -> None:
     start(server)
 
 
-def test_a_block_that_loses_its_connection_fails_whole(
+def test_transaction_fails_completely_if_its_connection_is_lost(
     mortal: Any, open_mortal: Callable[[str], PostgresDatabase]
 ) -> None:
     database = open_mortal("a")
@@ -136,7 +136,7 @@ def _lose_connection(database: Database, server: Any, then: Callable[[], object]
         then()
 
 
-def test_one_view_of_the_rows_does_not_go_on_over_another_connection(
+def test_read_block_does_not_continue_on_another_connection(
     mortal: Any, open_mortal: Callable[[str], PostgresDatabase]
 ) -> None:
     database = open_mortal("a")
@@ -147,7 +147,7 @@ def test_one_view_of_the_rows_does_not_go_on_over_another_connection(
     assert _get(database) is None
 
 
-def test_a_connection_with_temporary_tables_is_not_replaced_behind_their_backs(
+def test_connection_with_temporary_tables_is_not_replaced(
     mortal: Any, open_mortal: Callable[[str], PostgresDatabase]
 ) -> None:
     database = open_mortal("a")
@@ -159,7 +159,7 @@ def test_a_connection_with_temporary_tables_is_not_replaced_behind_their_backs(
             changes.memories()
 
 
-def test_who_holds_a_lock_does_not_go_on_without_it(
+def test_lock_lost_with_its_connection_blocks_writes(
     mortal: Any, open_mortal: Callable[[str], PostgresDatabase]
 ) -> None:
     database = open_mortal("a")
@@ -178,7 +178,7 @@ def test_who_holds_a_lock_does_not_go_on_without_it(
         _set(database, "written with it")
 
 
-def test_a_connection_that_was_closed_stays_closed(tenants: Open) -> None:
+def test_closed_connection_stays_closed(tenants: Open) -> None:
     database = tenants("closed")
     database.close()
     database.close()
@@ -217,7 +217,7 @@ def _child(url: str, tenant: str, pipe: Connection) -> None:
     _write_pairs(url, tenant, pipe.send)
 
 
-def test_killed_client_loses_doubles_and_locks_nothing(server_url: str, tenants: Open) -> None:
+def test_killed_client_loses_duplicates_and_locks_nothing(server_url: str, tenants: Open) -> None:
     chance, processes = random.Random(7), multiprocessing.get_context("fork")  # noqa: S311 - moments to kill at
     database = tenants("killed-client")
     with database.transaction():
@@ -248,7 +248,7 @@ def _rest(pipe: Connection) -> Iterator[int]:
         pipe.close()
 
 
-def test_a_server_killed_under_load_loses_and_doubles_nothing_that_it_acknowledged(
+def test_killed_server_under_load_keeps_every_acknowledged_write_once(
     mortal: Any, open_mortal: Callable[[str], PostgresDatabase]
 ) -> None:
     chance = random.Random(8)  # noqa: S311 - moments to kill at
@@ -312,7 +312,7 @@ def _sleep_in_a_block(database: Database) -> None:
         database.rows("SELECT 1 FROM pg_sleep(60)")
 
 
-def test_a_statement_that_is_interrupted_is_unavailable_and_the_connection_goes_on(
+def test_interrupted_statement_is_unavailable_and_the_connection_survives(
     tenants: Open, watcher: psycopg.Connection[Any]
 ) -> None:
     database = tenants("interrupted")
@@ -335,7 +335,7 @@ def test_a_statement_that_is_interrupted_is_unavailable_and_the_connection_goes_
     assert _get(database) == "kept on"
 
 
-def test_stalled_server_is_reported_and_asked_again_later(
+def test_stalled_server_is_reported_and_retried_later(
     mortal: Any,
 ) -> None:
     with closing(PostgresDatabase(mortal.get_uri(), "still", patience=0.5)) as database:
@@ -356,9 +356,7 @@ def _set_in_a_block(database: Database, stops: Any) -> None:
             _set(database, "lost, too")
 
 
-def test_who_waits_for_a_writer_can_be_interrupted(
-    tenants: Open, watcher: psycopg.Connection[Any]
-) -> None:
+def test_waiting_writer_can_be_interrupted(tenants: Open, watcher: psycopg.Connection[Any]) -> None:
     writer, waiting = tenants("waited"), tenants("waited")
     pid = _pid(waiting)
     with ThreadPoolExecutor(1) as thread, writer.transaction():
@@ -372,7 +370,7 @@ def test_who_waits_for_a_writer_can_be_interrupted(
     assert _get(writer) == "three"
 
 
-def test_a_block_in_which_something_failed_is_not_committed_though_nobody_looked(
+def test_transaction_with_a_swallowed_error_is_not_committed(
     tenants: Open,
 ) -> None:
     database = tenants("swallowed")
@@ -388,7 +386,7 @@ def test_a_block_in_which_something_failed_is_not_committed_though_nobody_looked
     assert _get(database) is None
 
 
-def test_a_block_that_idles_too_long_is_ended_and_says_so(
+def test_idle_transaction_is_terminated_with_an_error(
     tenants: Open, watcher: psycopg.Connection[Any]
 ) -> None:
     database = tenants("idle")
@@ -410,7 +408,7 @@ def _idle(database: Database, watcher: psycopg.Connection[Any], then: Callable[[
 # Many writers.
 
 
-def test_writers_of_one_tenant_wait_for_each_other(
+def test_writers_of_one_tenant_are_serialised(
     tenants: Open, watcher: psycopg.Connection[Any]
 ) -> None:
     writer, waiting = tenants("two-writers"), tenants("two-writers")
@@ -430,7 +428,7 @@ def _impatient(database: Database) -> Database:
     return database
 
 
-def test_who_waits_too_long_is_told_that_the_store_is_busy(tenants: Open) -> None:
+def test_writer_waiting_too_long_gets_a_busy_error(tenants: Open) -> None:
     writer, waiting = tenants("busy"), _impatient(tenants("busy"))
     with writer.transaction():
         _set(writer, "one")
@@ -446,7 +444,7 @@ def test_who_waits_too_long_is_told_that_the_store_is_busy(tenants: Open) -> Non
     assert _get(writer) == "three"
 
 
-def test_writers_of_two_tenants_do_not_wait_for_each_other(tenants: Open) -> None:
+def test_writers_of_different_tenants_do_not_wait(tenants: Open) -> None:
     one, other = tenants("apart-one"), _impatient(tenants("apart-two"))
     with one.transaction():
         _set(one, "one")
@@ -457,7 +455,7 @@ def test_writers_of_two_tenants_do_not_wait_for_each_other(tenants: Open) -> Non
     assert (_get(one), _get(other)) == ("one", "two")
 
 
-def test_eight_threads_that_count_together_lose_no_count(server_url: str, tenants: Open) -> None:
+def test_eight_counting_threads_lose_no_increment(server_url: str, tenants: Open) -> None:
     def work(_: int) -> None:
         database = PostgresDatabase(server_url, "counted")
         for _ in range(200):
@@ -473,7 +471,7 @@ def test_eight_threads_that_count_together_lose_no_count(server_url: str, tenant
 # Editions.
 
 
-def test_an_edition_is_another_one_after_another_connection_of_the_tenant_wrote(
+def test_edition_changes_after_a_write_on_another_connection(
     tenants: Open,
 ) -> None:
     one, same, other = tenants("edited"), tenants("edited"), tenants("edited-not")
@@ -494,7 +492,7 @@ def test_an_edition_is_another_one_after_another_connection_of_the_tenant_wrote(
 
 
 @pytest.mark.parametrize("who", ["nobody", "same", "other"])
-def test_who_yields_the_lock_learns_whether_the_tenants_rows_changed_meanwhile(
+def test_yielding_the_lock_reports_concurrent_changes_of_the_tenant(
     tenants: Open, who: str
 ) -> None:
     one, others = tenants("yields"), {"same": tenants("yields"), "other": tenants("yields-not")}

@@ -36,7 +36,7 @@ def _ids(store: Sessions, wanted: SessionFilter) -> list[str]:
     return [one.session.native_id for one in store.newest(wanted)]
 
 
-def test_a_turn_comes_back_with_every_field_as_it_was(database: Database) -> None:
+def test_turn_is_stored_with_every_field(database: Database) -> None:
     full = turn(
         "t1",
         'Ein "Text"\nmit ? :name %s \\u0041 🐚',
@@ -69,13 +69,13 @@ def test_a_turn_comes_back_with_every_field_as_it_was(database: Database) -> Non
     assert store.find_said("claude-code:one", "t9") is None
 
 
-def test_a_text_with_a_nul_is_stored(database: Database) -> None:
+def test_text_with_a_nul_is_stored(database: Database) -> None:
     row = said(database, "one", turn("t1", "a\0b \\u0000 \\\\u0000"))
     (found,) = Sessions(database).turns_of(row)
     assert found.turn.text.replace("\ufffd", "\0") == "a\0b \\u0000 \\\\u0000"
 
 
-def test_what_is_read_later_adds_to_a_session_and_takes_nothing_away(database: Database) -> None:
+def test_later_session_data_adds_fields_and_removes_none(database: Database) -> None:
     store = Sessions(database)
     first = Session(
         "codex",
@@ -154,7 +154,7 @@ def test_changed_turn_is_rewritten_without_reusing_freed_rows(
     assert store.turns_of(again)[0].row > highest + 1
 
 
-def test_batches_give_what_one_after_the_other_gives(database: Database) -> None:
+def test_batched_turns_equal_single_turns(database: Database) -> None:
     store = Sessions(database)
     one, two = (
         store.upsert(Session("codex", name), project=None, file=None) for name in ("one", "two")
@@ -182,7 +182,7 @@ def test_batches_give_what_one_after_the_other_gives(database: Database) -> None
     assert [item.unique for item in store.whole(one)] == [False, True, False]
 
 
-def test_what_two_files_hold_of_a_session_stays_until_both_let_go(database: Database) -> None:
+def test_turn_in_two_files_remains_until_both_drop_it(database: Database) -> None:
     store = Sessions(database)
     row = said(database, "one", turn("t1"), turn("t2"), file="/srv/a")
     with database.transaction():
@@ -196,7 +196,7 @@ def test_what_two_files_hold_of_a_session_stays_until_both_let_go(database: Data
     assert store.get(row).file == "/srv/b"
 
 
-def test_sessions_are_found_by_their_ids_and_the_beginnings_of_these(database: Database) -> None:
+def test_sessions_are_found_by_id_and_id_prefix(database: Database) -> None:
     store = Sessions(database)
     for tool, name in (
         ("codex", "abc"),
@@ -215,7 +215,7 @@ def test_sessions_are_found_by_their_ids_and_the_beginnings_of_these(database: D
     assert [one.session.id for one in store.find("%")] == ["pi:%x"]
 
 
-def test_sessions_are_listed_by_what_they_are_the_newest_first(database: Database) -> None:
+def test_sessions_are_filtered_and_listed_newest_first(database: Database) -> None:
     store = Sessions(database)
     said(
         database,
@@ -260,7 +260,7 @@ def test_sessions_are_listed_by_what_they_are_the_newest_first(database: Databas
     ]
 
 
-def test_time_at_work_leaves_pauses_out(database: Database) -> None:
+def test_active_time_excludes_pauses(database: Database) -> None:
     times = (0, 10, 41, 41, None, 60)
     row = said(
         database, "one", *(turn(f"t{at}", minutes=minutes) for at, minutes in enumerate(times))
@@ -269,7 +269,7 @@ def test_time_at_work_leaves_pauses_out(database: Database) -> None:
     assert Sessions(database).active([row, idle]) == {row: timedelta(minutes=29)}
 
 
-def test_what_extraction_has_not_seen_comes_oldest_first(database: Database) -> None:
+def test_sessions_to_extract_are_listed_oldest_first(database: Database) -> None:
     store = Sessions(database)
     late = said(database, "late", turn("1", minutes=9), turn("2"))
     timeless = said(database, "timeless", turn("1"))
@@ -293,7 +293,7 @@ def test_what_extraction_has_not_seen_comes_oldest_first(database: Database) -> 
     assert store.to_extract() == []
 
 
-def test_a_cursor_adds_up_what_was_not_understood(database: Database) -> None:
+def test_cursor_accumulates_unknown_records(database: Database) -> None:
     store = Sessions(database)
     cursor = Cursor(7, 2**40, 2**41, 2**60, "ff", {"é": [1]})
     store.save_cursor("/srv/a", "codex", cursor, Tally(Counter({"x": 2, "ü": 1}), 1, 1))
@@ -310,7 +310,7 @@ def test_a_cursor_adds_up_what_was_not_understood(database: Database) -> None:
     assert store.cursor("/srv/b") is None
 
 
-def test_runs_of_ingest_are_remembered(database: Database) -> None:
+def test_ingest_runs_are_recorded(database: Database) -> None:
     store = Sessions(database)
     counts = {"files": 1, "sessions": 2, "turns": 3, "memories": 4, "skipped": 5}
     assert store.last_ingest() is None
@@ -319,7 +319,7 @@ def test_runs_of_ingest_are_remembered(database: Database) -> None:
     assert store.last_ingest() == NOON + timedelta(seconds=1)
 
 
-def test_owners_are_heard_in_the_latest_sessions_of_each_tool(database: Database) -> None:
+def test_latest_sessions_per_tool_report_owner_turns(database: Database) -> None:
     store = Sessions(database)
     said(database, "old", turn("1"), started=NOON - DAY, tool_version="1")
     said(
@@ -340,7 +340,7 @@ def test_owners_are_heard_in_the_latest_sessions_of_each_tool(database: Database
     assert store.heard(1) == [Heard("claude-code", "2", False), Heard("pi", None, False)]
 
 
-def test_who_writes_without_being_the_owner_is_counted(database: Database) -> None:
+def test_senders_without_owner_status_are_counted(database: Database) -> None:
     turns = [
         turn(f"{name}{at}", author=name, trust=Trust.UNTRUSTED)
         for name in ("b", "a", "Ä")
@@ -354,7 +354,7 @@ def test_who_writes_without_being_the_owner_is_counted(database: Database) -> No
     assert store.folders() == ["/code/B", "/code/b"]
 
 
-def test_sessions_follow_a_project_that_is_called_otherwise(database: Database) -> None:
+def test_sessions_follow_a_renamed_project(database: Database) -> None:
     store = ProjectContents(database)
     said(database, "a", turn("1", minutes=1), project="old", cwd="/code/a")
     said(database, "b", turn("1"), project="old")
@@ -373,7 +373,7 @@ def test_sessions_follow_a_project_that_is_called_otherwise(database: Database) 
     assert sorted(store.folders("old"), key=str) == ["/code/a", "/code/c"]
 
 
-def test_who_touched_a_file_is_told_the_newest_first(database: Database) -> None:
+def test_uses_of_a_file_are_listed_newest_first(database: Database) -> None:
     deeds = DeedIndex(database)
     read = ToolCall("Read", "", "ok", Action.READ, ("/srv/ä/Main.PY",))
     edit = ToolCall("Edit", "", "ok", Action.EDIT, ("/srv/ä/Main.PY", "b\\main.py", "b\\main.py"))
@@ -412,7 +412,7 @@ def test_who_touched_a_file_is_told_the_newest_first(database: Database) -> None
     ] == [two]
 
 
-def test_a_file_that_no_turn_touches_any_more_is_not_known(database: Database) -> None:
+def test_file_without_any_remaining_turn_is_forgotten(database: Database) -> None:
     edit = ToolCall("Edit", "", "ok", Action.EDIT, ("/srv/a",))
     both = ToolCall("Edit", "", "ok", Action.EDIT, ("/srv/a", "/srv/b"))
     said(database, "one", turn("1", tool_calls=(edit,)))
@@ -422,7 +422,7 @@ def test_a_file_that_no_turn_touches_any_more_is_not_known(database: Database) -
     assert [path for _, path in DeedIndex(database).all_files()] == ["/srv/a"]
 
 
-def test_what_was_asked_for_before_is_found_the_latest_first(database: Database) -> None:
+def test_earlier_requests_are_found_newest_first(database: Database) -> None:
     row = said(
         database,
         "one",

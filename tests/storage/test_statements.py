@@ -60,7 +60,7 @@ def _in_file(name: str) -> set[str]:
     return set(_HEADING.findall((_QUERIES / f"{name}.sql").read_text("utf-8")))
 
 
-def test_a_server_understands_all_statements_but_those_of_a_file(server: Database) -> None:
+def test_server_accepts_all_statements_except_file_specific_statements(server: Database) -> None:
     named = {
         *statements("nacre.store", "sql/queries"),
         *statements("nacre_server", "sql/queries"),

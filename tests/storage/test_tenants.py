@@ -85,7 +85,7 @@ def test_most_statements_are_tried_against_existing_rows(kept: Kept) -> None:
     assert len(met) > _LEAST * len(kept.statements)
 
 
-def test_no_statement_that_writes_changes_a_row_of_another_tenant(kept: Kept) -> None:
+def test_writing_statements_never_change_foreign_tenant_rows(kept: Kept) -> None:
     before = dump(kept.server, _ONE)
     changing = []
     for one in (each for each in kept.statements if each.writes):
@@ -113,13 +113,13 @@ def twin(kept: Kept) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("twin")
-def test_tenants_with_the_same_ids_and_texts_each_have_them_alone(kept: Kept) -> None:
+def test_tenants_with_equal_ids_and_texts_see_only_their_rows(kept: Kept) -> None:
     assert _all_outcomes(kept.server, kept.statements, _TWIN) == kept.alone
     assert _all_outcomes(kept.server, kept.statements, _ONE) == kept.alone
 
 
 @pytest.mark.usefixtures("twin")
-def test_what_a_tenant_deletes_and_changes_another_keeps_under_the_same_ids(kept: Kept) -> None:
+def test_deletions_of_a_tenant_do_not_affect_equal_ids_elsewhere(kept: Kept) -> None:
     before = dump(kept.server, _ONE)
     with acting_as(kept.server, _TWIN):
         for one in kept.statements:
@@ -136,7 +136,7 @@ def test_what_a_tenant_deletes_and_changes_another_keeps_under_the_same_ids(kept
         assert dump(kept.server, _ONE) == before
 
 
-def test_row_level_security_holds_alone_where_the_views_are_passed_by(kept: Kept) -> None:
+def test_row_level_security_protects_rows_without_the_views(kept: Kept) -> None:
     with acting_as(kept.server, _EMPTY):
         for table in (sql.Identifier(name) for name in tables(kept.server) if name != _BY_ITS_VIEW):
             assert _ask(kept.server, "SELECT count(*) FROM nacre_rows.{}", table) == [(0,)]
@@ -168,7 +168,7 @@ def test_tenant_cannot_read_the_word_table_directly(kept: Kept, statement: str) 
             kept.server.execute(sql.SQL(statement).format(sql.Identifier(_BY_ITS_VIEW)))
 
 
-def test_views_hold_alone_where_row_level_security_is_passed_by(kept: Kept) -> None:
+def test_views_protect_rows_without_row_level_security(kept: Kept) -> None:
     with kept.server.transaction(force_rollback=True):
         kept.server.execute("SELECT set_config('nacre.tenant', %s, true)", (_EMPTY,))
         for (view,) in _ask(
@@ -191,7 +191,9 @@ def test_views_hold_alone_where_row_level_security_is_passed_by(kept: Kept) -> N
         "INSERT INTO {}.tags (tenant, memory, tag) VALUES ('one', 'one', 'new')",
     ],
 )
-def test_a_row_of_another_tenant_is_refused(kept: Kept, schema: str, statement: str) -> None:
+def test_inserting_a_row_of_another_tenant_is_refused(
+    kept: Kept, schema: str, statement: str
+) -> None:
     refused = pytest.raises((errors.InsufficientPrivilege, errors.WithCheckOptionViolation))
     with acting_as(kept.server, _EMPTY), refused, kept.server.transaction():
         kept.server.execute(sql.SQL(statement).format(sql.Identifier(schema)))
@@ -199,7 +201,7 @@ def test_a_row_of_another_tenant_is_refused(kept: Kept, schema: str, statement: 
 
 @pytest.mark.parametrize("schema", ["nacre", "nacre_rows"])
 @pytest.mark.usefixtures("twin")
-def test_a_row_is_not_handed_to_another_tenant(kept: Kept, schema: str) -> None:
+def test_moving_a_row_to_another_tenant_is_refused(kept: Kept, schema: str) -> None:
     for table in tables(kept.server):
         refused = pytest.raises((errors.InsufficientPrivilege, errors.WithCheckOptionViolation))
         with acting_as(kept.server, _TWIN), refused, kept.server.transaction():
@@ -210,7 +212,7 @@ def test_a_row_is_not_handed_to_another_tenant(kept: Kept, schema: str) -> None:
             )
 
 
-def test_a_row_cannot_refer_to_another_tenants_even_for_an_administrator(kept: Kept) -> None:
+def test_cross_tenant_references_are_refused_even_for_administrators(kept: Kept) -> None:
     with pytest.raises(errors.ForeignKeyViolation), kept.server.transaction():
         kept.server.execute(
             "INSERT INTO nacre_rows.tags (tenant, memory, tag) SELECT 'empty', id, 'x' FROM"
@@ -222,9 +224,7 @@ def test_a_row_cannot_refer_to_another_tenants_even_for_an_administrator(kept: K
     "naming",
     ["SELECT", "SET nacre.tenant = ''; SELECT", "SET nacre.tenant = 'one'; RESET ALL; SELECT"],
 )
-def test_a_connection_that_names_no_tenant_gets_an_error_and_no_rows(
-    kept: Kept, naming: str
-) -> None:
+def test_connection_without_a_tenant_gets_an_error_and_no_rows(kept: Kept, naming: str) -> None:
     with connect(kept.url) as server:
         server.execute(naming)
         server.execute("SET ROLE nacre_tenant")
@@ -254,7 +254,7 @@ def test_a_connection_that_names_no_tenant_gets_an_error_and_no_rows(
         "SELECT setval('nacre_rows.memories_row_seq', 1)",
     ],
 )
-def test_a_tenant_has_no_rights_beyond_rows(tenants: Open, right: str) -> None:
+def test_tenant_has_no_rights_beyond_rows(tenants: Open, right: str) -> None:
     with pytest.raises(UnusableStoreError, match="refuses it"):
         tenants("plain").rows(right)
 
@@ -297,9 +297,7 @@ def nasty(kept: Kept) -> Iterator[PostgresDatabase]:
 
 @settings(max_examples=60)
 @given(key=_NASTY, value=_NASTY)
-def test_a_value_is_a_value_whatever_it_holds(
-    nasty: PostgresDatabase, key: str, value: str
-) -> None:
+def test_values_are_never_interpreted_as_sql(nasty: PostgresDatabase, key: str, value: str) -> None:
     nasty.run("set_embedding_value", key=key, value=value)
     assert nasty.one("get_embedding_value", key=key) == (value.replace("\0", "\ufffd"),)
     assert nasty.rows("SELECT value FROM embedding WHERE key = ?", [key]) == [
@@ -337,12 +335,12 @@ _NAMES = (
 
 
 @pytest.mark.parametrize("name", [*_NAMES, "a" * 65])
-def test_a_tenant_has_a_plain_name(server_url: str, name: str) -> None:
+def test_tenant_needs_a_plain_name(server_url: str, name: str) -> None:
     with pytest.raises(InvalidInputError, match="cannot name a tenant"):
         PostgresDatabase(server_url, name)
 
 
-def test_the_longest_names_are_apart(tenants: Open) -> None:
+def test_longest_tenant_names_are_distinct(tenants: Open) -> None:
     one, other = tenants("a" * 63 + "b"), tenants("a" * 63 + "c")
     one.run("set_embedding_value", key="model", value="one")
     assert other.one("get_embedding_value", key="model") is None
@@ -351,7 +349,7 @@ def test_the_longest_names_are_apart(tenants: Open) -> None:
 # The catalogue: a table that is added later is kept apart as the others are.
 
 
-def test_every_table_is_kept_apart(kept: Kept) -> None:
+def test_every_table_has_row_level_security(kept: Kept) -> None:
     held = {
         name
         for (name,) in _ask(
@@ -399,7 +397,7 @@ _OF_OWN_NUMBERS = {"nacre_rows.words_keys", "nacre_rows.words_names"}
 """Inverted indexes, whose numbers no two tenants share."""
 
 
-def test_the_tenant_leads_every_key_and_every_index(kept: Kept) -> None:
+def test_tenant_leads_every_key_and_every_index(kept: Kept) -> None:
     others = _ask(
         kept.server,
         """
@@ -428,7 +426,7 @@ def test_the_tenant_leads_every_key_and_every_index(kept: Kept) -> None:
     assert (without_key, astray) == ([], [])
 
 
-def test_every_view_but_one_is_read_with_the_rights_of_who_asks(kept: Kept) -> None:
+def test_every_view_except_one_uses_the_callers_rights(kept: Kept) -> None:
     assert _ask(
         kept.server,
         "SELECT relname FROM pg_class WHERE relnamespace = 'nacre'::regnamespace AND relkind = 'v'"
@@ -436,7 +434,7 @@ def test_every_view_but_one_is_read_with_the_rights_of_who_asks(kept: Kept) -> N
     ) == [(_BY_ITS_VIEW,)]
 
 
-def test_two_functions_alone_have_the_rights_of_who_made_them(kept: Kept) -> None:
+def test_only_two_functions_run_with_their_owners_rights(kept: Kept) -> None:
     told = _ask(
         kept.server,
         "SELECT proname, proconfig FROM pg_proc WHERE pronamespace IN ('nacre'::regnamespace,"

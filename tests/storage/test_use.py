@@ -25,7 +25,7 @@ from tests.storage.made import DAY, MS, NOON, an_id, memory, numbers, put, retir
 _TODAY = NOON.date()
 
 
-def test_recalls_count_once_a_sitting_and_the_last_hundred_are_kept(database: Database) -> None:
+def test_recalls_count_once_per_session_and_keep_100_intervals(database: Database) -> None:
     store = UsageLog(database)
     one, two = an_id(1), an_id(2)
     store.record([one, two], MS, first=[one])
@@ -42,7 +42,7 @@ def test_recalls_count_once_a_sitting_and_the_last_hundred_are_kept(database: Da
     assert (found.recall_count, found.intervals) == (121, tuple(range(MS + 20, MS + 120)))
 
 
-def test_use_elsewhere_is_adopted_where_nothing_is_known_here(database: Database) -> None:
+def test_foreign_usage_is_adopted_only_without_local_usage(database: Database) -> None:
     store = UsageLog(database)
     used = Usage(11, NOON, (MS - 1, MS), 2, 0.875, 30)
     put(database, memory(1), memory(2))
@@ -55,7 +55,7 @@ def test_use_elsewhere_is_adopted_where_nothing_is_known_here(database: Database
     assert store.steps_due() == []
 
 
-def test_recalls_earn_steps_of_importance(database: Database) -> None:
+def test_recalls_earn_importance_steps(database: Database) -> None:
     put(database, *(memory(number) for number in range(1, 5)), memory(5, **retired()))
     store = UsageLog(database)
     for number, times in ((1, 2), (2, 3), (3, 10), (4, 25), (5, 25)):
@@ -70,7 +70,7 @@ def test_recalls_earn_steps_of_importance(database: Database) -> None:
     assert store.buckets() == Buckets(never=1, some=2, often=2, good=1, fair=3, poor=1)
 
 
-def test_memories_are_idle_since_they_were_last_said_written_or_recalled(
+def test_idle_time_starts_at_last_statement_edit_or_recall(
     database: Database,
 ) -> None:
     put(
@@ -103,7 +103,7 @@ def test_memories_are_idle_since_they_were_last_said_written_or_recalled(
     assert store.idle_todos(NOON - 8 * DAY) == []
 
 
-def test_what_may_end_is_expired_or_temporary_or_idle_and_unimportant(database: Database) -> None:
+def test_expired_temporary_or_idle_unimportant_memories_can_end(database: Database) -> None:
     put(
         database,
         memory(1, expires_on=_TODAY),
@@ -157,7 +157,7 @@ def _call(number: int, **more: object) -> Call:
     return Call(id=f"c{number}", at=NOON + timedelta(minutes=number), day=_TODAY, **given)  # type: ignore[arg-type]
 
 
-def test_calls_of_models_are_added_up_by_day_task_and_model(database: Database) -> None:
+def test_model_calls_are_summed_by_day_task_and_model(database: Database) -> None:
     store = Spending(database)
     assert store.background_cost(_TODAY) == 0
     for call in (
@@ -187,7 +187,7 @@ def test_calls_of_models_are_added_up_by_day_task_and_model(database: Database) 
     assert store.by_task(_TODAY - DAY, _TODAY) == []
 
 
-def test_failures_and_answers_are_kept(database: Database) -> None:
+def test_failures_and_answers_are_stored(database: Database) -> None:
     store = Spending(database)
     sick = Health("m", NOON, "é")
     store.fail(Health("m", NOON + DAY, "before"))
@@ -242,7 +242,7 @@ def test_traces_are_newest_first_and_found_by_either_end(database: Database) -> 
     assert store.find("005a") == []
 
 
-def test_traces_lose_what_is_not_to_be_kept(database: Database) -> None:
+def test_traces_are_pruned_by_match_age_and_count(database: Database) -> None:
     store = Traces(database)
     for number in range(1, 6):
         store.add(_trace(number))

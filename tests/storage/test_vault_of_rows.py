@@ -66,7 +66,7 @@ def test_forgotten_document_is_not_listed_after_concurrent_writes(
     assert list(here.times()) == list(there.times()) == ["projects/pond/facts/width.md"]
 
 
-def test_what_a_transaction_wrote_and_took_back_is_told_to_nobody_afterwards(tenants: Open) -> None:
+def test_rolled_back_vault_changes_are_not_listed(tenants: Open) -> None:
     database = tenants("seen-taken-back")
     vault = _vault(database)
     vault.write(_MEMORY, "two metres", base=None)
@@ -79,7 +79,7 @@ def test_what_a_transaction_wrote_and_took_back_is_told_to_nobody_afterwards(ten
     assert (vault.times(), vault.pages()) == (before, {})
 
 
-def test_a_ledger_is_rewritten_completely_or_not_at_all(tenants: Open) -> None:
+def test_ledger_is_rewritten_completely_or_not_at_all(tenants: Open) -> None:
     vault = _vault(tenants("ledger-at-once"))
     vault.append(LEDGER, ["first", "second"])
     before = vault.read(LEDGER)

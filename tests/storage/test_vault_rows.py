@@ -48,7 +48,7 @@ def _operation(number: int, **more: object) -> Operation:
     return Operation(id=f"0193-{number:04x}", **given)  # type: ignore[arg-type]
 
 
-def test_files_are_known_as_they_were_last_seen(database: Database) -> None:
+def test_files_are_recorded_as_last_seen(database: Database) -> None:
     store = VaultIndex(database)
     database.run(
         "upsert_vault_file", path="é.md", memory=an_id(1), mtime_ns=2**60, size=2**40, hash=_BYTES
@@ -101,7 +101,7 @@ def test_invalid_memory_files_keep_their_reason_until_changed(
     assert store.seen_now() == ({"a.md": (1, 2), "d.md": (5, 6)}, {"b.md"}, {"a.md": "why"})
 
 
-def test_writes_are_pending_until_they_are_done_or_given_up(database: Database) -> None:
+def test_writes_are_pending_until_done_or_given_up(database: Database) -> None:
     store = VaultIndex(database)
     full = Intent("adjust", "a.md", "é\n", _BYTES, an_id(1), None, "before")
     found = _insert(
@@ -135,7 +135,7 @@ def test_writes_are_pending_until_they_are_done_or_given_up(database: Database) 
     assert store.journal_paths() == {"c.md"}
 
 
-def test_projects_keep_the_keys_that_they_claimed_first(database: Database) -> None:
+def test_project_keys_belong_to_the_first_project(database: Database) -> None:
     store = VaultIndex(database)
     one, two = Project("p1", "one", 2**60), Project("p2", "Two", 0)
     store.save_project(
@@ -162,7 +162,7 @@ def test_projects_keep_the_keys_that_they_claimed_first(database: Database) -> N
     assert [project.id for project in store.projects()] == ["p2"]
 
 
-def test_operations_are_told_the_newest_first_by_what_they_touched(database: Database) -> None:
+def test_operations_are_listed_newest_first_and_found_by_id(database: Database) -> None:
     store = Journal(database)
     paths = (
         "projects/a_b/x.md",
@@ -199,7 +199,7 @@ def test_operations_are_told_the_newest_first_by_what_they_touched(database: Dat
     assert store.find_like("93-0") == store.find_like("002") == store.find_like("%%%%") == []
 
 
-def test_operations_wait_for_a_commit_in_the_order_of_their_writes(database: Database) -> None:
+def test_operations_await_commit_in_write_order(database: Database) -> None:
     store, vault = Journal(database), VaultIndex(database)
     for number in (1, 2, 3, 4):
         store.record(_operation(number), [])
@@ -242,7 +242,7 @@ def test_operations_wait_for_a_commit_in_the_order_of_their_writes(database: Dat
     assert [one.id for one in store.operations()] == ["0193-0004"]
 
 
-def test_the_journal_knows_what_was_there_before(database: Database) -> None:
+def test_journal_records_previous_file_content(database: Database) -> None:
     store = Journal(database)
     for number in (1, 2, 3):
         store.record(_operation(number, why="said"), [Intent("write", "a.md", memory=an_id(1))])
@@ -288,7 +288,7 @@ def test_operation_that_touched_a_renamed_file_counts_once(database: Database) -
     )
 
 
-def test_the_end_of_the_ledger_and_the_repository_are_noted(database: Database) -> None:
+def test_ledger_end_and_git_state_are_recorded(database: Database) -> None:
     store = Journal(database)
     assert (store.ledger_end(), store.git_state("read")) == ((0, b""), None)
     for size in (1, 2**40):
@@ -297,7 +297,7 @@ def test_the_end_of_the_ledger_and_the_repository_are_noted(database: Database) 
     assert (store.ledger_end(), store.git_state("read")) == ((2**40, _BYTES), str(2**40))
 
 
-def test_the_archive_tells_what_its_packs_hold(database: Database) -> None:
+def test_archive_lists_the_contents_of_its_packs(database: Database) -> None:
     store = ArchiveIndex(database)
     one = Archived("/srv/a", "codex", "lines", "p1", 10, 5, 10, 2**40, "ff", 2**60, False)
     two = Archived("/srv/b", "codex", "lines", "p2", 10, 5, 10, 3, "ff", 7, True)
@@ -334,7 +334,7 @@ def test_the_archive_tells_what_its_packs_hold(database: Database) -> None:
     assert store.all() == store.parts("/srv/d") == []
 
 
-def test_transcripts_that_were_read_further_than_archived_are_due(database: Database) -> None:
+def test_transcripts_read_beyond_the_archive_are_due(database: Database) -> None:
     store, sessions = ArchiveIndex(database), Sessions(database)
     for path, changed in (("/srv/b", 7), ("/srv/a", 7), ("/srv/c", 3), ("/srv/d", 9)):
         sessions.save_cursor(path, "codex", Cursor(1, 2, 3, changed), Tally())
@@ -350,7 +350,7 @@ def test_transcripts_that_were_read_further_than_archived_are_due(database: Data
     assert store.sessions_of("pi", "/srv/a") == []
 
 
-def test_changes_since_the_last_look_are_told_once(database: Database) -> None:
+def test_changes_since_the_last_check_are_reported_once(database: Database) -> None:
     put(database, memory(1), memory(2), memory(3), memory(4, **retired()), memory(5), memory(6))
     store = Changes(database)
     assert store.memories() == []
@@ -384,7 +384,7 @@ def test_changes_since_the_last_look_are_told_once(database: Database) -> None:
     assert store.operations(NOON + 8 * DAY) == [("0193-0008", "store")]
 
 
-def test_what_grew_and_what_is_doubted_is_told(database: Database) -> None:
+def test_growth_and_doubts_are_reported(database: Database) -> None:
     store = Changes(database)
     assert (store.last_turn(), store.last_trace()) == (0, None)
     said(database, "one", turn("1"))

@@ -51,7 +51,7 @@ def _rounded(found: list[Near]) -> list[tuple[int, float]]:
     return [(one.row, round(one.cosine, 2)) for one in found]
 
 
-def test_turns_worth_a_vector_wait_in_their_order(database: Database) -> None:
+def test_turns_worth_a_vector_are_queued_in_order(database: Database) -> None:
     store = Vectors(database)
     texts = (_LONG, "short", _LONG, _LONG, _LONG, "Ü" * 12)
     flags = (Flag.NONE, Flag.NONE, Flag.META, Flag.COMMAND, Flag.NONE, Flag.NONE)
@@ -84,7 +84,7 @@ def test_turns_worth_a_vector_wait_in_their_order(database: Database) -> None:
     assert store.missing()[0] == 3
 
 
-def test_whether_vectors_are_missing_is_looked_up_anew_once_something_was_written(
+def test_missing_vectors_are_rechecked_after_a_write(
     database: Database,
 ) -> None:
     store = Vectors(database)
@@ -104,7 +104,7 @@ def test_whether_vectors_are_missing_is_looked_up_anew_once_something_was_writte
     assert told == [False, True, True, False, False, True, False, True, True]
 
 
-def test_the_nearest_turns_are_found_by_their_passages(database: Database) -> None:
+def test_nearest_turns_are_found_by_their_passages(database: Database) -> None:
     store = Vectors(database)
     store.begin("m", "setting")
     said(database, "one", *(turn(f"{at}", _LONG.format(at)) for at in range(3)), project="p")
@@ -132,7 +132,7 @@ def test_the_nearest_turns_are_found_by_their_passages(database: Database) -> No
     assert other.of("other").nearest_turns(query, limit=1) == []
 
 
-def test_a_turn_that_comes_after_one_that_is_gone_gets_its_vector(database: Database) -> None:
+def test_turn_added_after_a_deleted_turn_gets_a_vector(database: Database) -> None:
     store = Vectors(database)
     store.begin("m")
     row = said(
@@ -147,7 +147,7 @@ def test_a_turn_that_comes_after_one_that_is_gone_gets_its_vector(database: Data
     assert [text for _, text in store.turns_to_embed(9)] == [_LONG.format(3)]
 
 
-def test_the_nearest_memories_are_found_by_their_best_pieces(database: Database) -> None:
+def test_nearest_memories_are_found_by_their_best_pieces(database: Database) -> None:
     store = Vectors(database)
     store.begin("m")
     put(database, memory(1), memory(2), memory(3))
@@ -224,7 +224,7 @@ def test_vectors_of_another_model_name_are_dropped_and_rebuilt(
     )
 
 
-def test_vectors_are_taken_over_from_another_database_of_the_same_model(
+def test_vectors_of_the_same_model_are_copied_between_databases(
     database: Database, tmp_path: Path
 ) -> None:
     former = open_database(tmp_path / "former.db")
@@ -241,7 +241,7 @@ def test_vectors_are_taken_over_from_another_database_of_the_same_model(
     former.close()
 
 
-def test_models_change_places_for_one_tenant_alone(tenants: Open) -> None:
+def test_model_exchange_affects_only_its_tenant(tenants: Open) -> None:
     mine, yours = tenants("mine"), tenants("yours")
     for database in (mine, yours):
         Vectors(database).begin("one")

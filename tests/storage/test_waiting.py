@@ -37,7 +37,7 @@ def _waiting(store: Candidates) -> list[int]:
     return numbers([one.memory for one in store.waiting()])
 
 
-def test_candidates_wait_the_likeliest_first_and_those_with_the_same_words_once(
+def test_candidates_are_listed_likeliest_first_without_duplicates(
     database: Database,
 ) -> None:
     store = Candidates(database)
@@ -95,7 +95,7 @@ def test_words_of_settled_candidates_expire_after_a_day(
     assert _waiting(store) == []
 
 
-def test_candidates_go_with_their_session_and_with_time(database: Database) -> None:
+def test_candidates_are_removed_with_their_session_and_expire(database: Database) -> None:
     store = Candidates(database)
     mine, yours = Source("codex:one"), Source("codex:two")
     store.add(
@@ -113,7 +113,7 @@ def test_candidates_go_with_their_session_and_with_time(database: Database) -> N
     assert (store.expire(MS), store.expire(MS + 1), store.expire(MS + 1)) == (0, 2, 0)
 
 
-def test_a_candidate_goes_when_no_turn_says_it_any_more(database: Database) -> None:
+def test_candidate_is_removed_with_its_last_turn(database: Database) -> None:
     store = Candidates(database)
     said(database, "one", turn("t1"), turn("t2"), file="/srv/a")
     store.add(
@@ -132,7 +132,7 @@ def test_a_candidate_goes_when_no_turn_says_it_any_more(database: Database) -> N
     assert _waiting(store) == [1, 3]
 
 
-def test_a_candidate_tells_its_project_as_it_is_called_now(database: Database) -> None:
+def test_candidate_shows_the_current_project_name(database: Database) -> None:
     store, vault = Candidates(database), VaultIndex(database)
     vault.save_project(Project("p1", "new", 0), [("alias", "old")])
     store.add(
@@ -147,7 +147,7 @@ def test_a_candidate_tells_its_project_as_it_is_called_now(database: Database) -
     )
 
 
-def test_claims_are_found_by_entity_and_attribute_the_latest_first(database: Database) -> None:
+def test_claims_are_found_by_entity_and_attribute_newest_first(database: Database) -> None:
     store = Claims(database)
     put(
         database,
@@ -168,7 +168,7 @@ def test_claims_are_found_by_entity_and_attribute_the_latest_first(database: Dat
     assert store.of_attribute("language", "nacre", None, limit=1) == [rows[3]]
 
 
-def test_memories_wait_for_a_model_the_longest_waiting_first(database: Database) -> None:
+def test_memories_wait_for_a_model_oldest_first(database: Database) -> None:
     store = Claims(database)
     assert store.waiting() == Waiting()
     for number, at in ((2, MS), (1, MS), (3, MS - 1)):
@@ -192,7 +192,7 @@ def test_memories_wait_for_a_model_the_longest_waiting_first(database: Database)
     assert store.waiting() == Waiting()
 
 
-def test_a_pair_is_judged_once_whichever_is_the_newer(database: Database) -> None:
+def test_pair_is_judged_once_in_either_order(database: Database) -> None:
     store = Claims(database)
     judged = JudgedPair("contradicts", 0.7, "m", NOON)
     store.keep("a", "b", judged, MS - 5)
@@ -204,7 +204,7 @@ def test_a_pair_is_judged_once_whichever_is_the_newer(database: Database) -> Non
     assert store.judged() == {("a", "c"): judged}
 
 
-def test_contradictions_are_counted_and_taken_back(database: Database) -> None:
+def test_contradictions_are_counted_and_withdrawn(database: Database) -> None:
     put(database, memory(1), memory(2), memory(3, **retired()))
     store, reviews = Claims(database), Reviews(database)
     for number in (2, 1, 3, 2, 1, 3, 1):
@@ -217,7 +217,7 @@ def test_contradictions_are_counted_and_taken_back(database: Database) -> None:
     assert UsageLog(database).of([an_id(1), an_id(9)])[an_id(1)].contradictions == 0
 
 
-def test_reviews_wait_once_for_each_reason_the_oldest_first(database: Database) -> None:
+def test_reviews_are_listed_once_per_reason_oldest_first(database: Database) -> None:
     put(
         database,
         memory(1),
@@ -260,7 +260,7 @@ def test_reviews_wait_once_for_each_reason_the_oldest_first(database: Database) 
     assert [one.reason for one in store.pending() if one.memory == an_id(2)] == [Reason.MANUAL]
 
 
-def test_what_is_retired_waits_for_no_review_and_is_used_with_nothing(database: Database) -> None:
+def test_retired_memory_has_no_reviews_or_associations(database: Database) -> None:
     put(database, memory(1), memory(2))
     reviews, together = Reviews(database), CoRecall(database)
     reviews.add(an_id(1), Reason.MANUAL, "", MS, once=False)
@@ -272,7 +272,7 @@ def test_what_is_retired_waits_for_no_review_and_is_used_with_nothing(database: 
     assert reviews.settled(an_id(1)) == (MS, MS)
 
 
-def test_doubts_are_told_once_a_pair_or_both_ways(database: Database) -> None:
+def test_doubts_are_listed_once_per_pair_or_both_ways(database: Database) -> None:
     contradicts = "contradicts"
     put(
         database,
@@ -293,7 +293,7 @@ def test_doubts_are_told_once_a_pair_or_both_ways(database: Database) -> None:
     assert store.doubts([]) == []
 
 
-def test_what_a_document_does_not_say_any_more_is_unfounded(database: Database) -> None:
+def test_memory_removed_from_its_document_is_unfounded(database: Database) -> None:
     said(database, "one", turn("t1"), tool="notes")
     source = [Source("notes:one", turns) for turns in (("t1", "t9"), ("t9",), ())]
     put(
@@ -304,7 +304,7 @@ def test_what_a_document_does_not_say_any_more_is_unfounded(database: Database) 
     assert numbers(Reviews(database).unfounded({"notes", "codex"})) == [1]
 
 
-def test_memories_of_little_worth_are_told(database: Database) -> None:
+def test_low_quality_memories_are_listed(database: Database) -> None:
     put(database, memory(1), memory(2), memory(3))
     usage = UsageLog(database)
     for number, times, quality in ((2, 10, 0.1), (1, 11, 0.19), (3, 10, 0.2)):
@@ -314,7 +314,7 @@ def test_memories_of_little_worth_are_told(database: Database) -> None:
     assert Reviews(database).low_quality() == [(an_id(1), 0.19, 11), (an_id(2), 0.1, 10)]
 
 
-def test_memories_used_together_grow_near_and_fade(database: Database) -> None:
+def test_associations_of_memories_used_together_grow_and_fade(database: Database) -> None:
     put(database, memory(1), memory(2), memory(3), memory(4, **retired()))
     one, two, three, four = map(an_id, range(1, 5))
     store = CoRecall(database)
@@ -336,7 +336,7 @@ def test_memories_used_together_grow_near_and_fade(database: Database) -> None:
     assert store.of([three], 229) == [Edge(three, one, 1.0, 30)]
 
 
-def test_tombstones_hold_each_once_and_tell_when_they_change(database: Database) -> None:
+def test_tombstones_are_unique_and_have_an_edition(database: Database) -> None:
     store = Tombstones(database)
     assert (store.edition(), store.all(), store.due(), store.arrived()) == ("", [], set(), [])
     words = Tombstone(TombstoneKind.WORDS, "ü", "run", "owner")
@@ -358,7 +358,7 @@ def test_tombstones_hold_each_once_and_tell_when_they_change(database: Database)
     )
 
 
-def test_standing_retirements_come_the_oldest_first(database: Database) -> None:
+def test_standing_retirements_are_listed_oldest_first(database: Database) -> None:
     store = Tombstones(database)
     one = StandingRetirement("1", "A*", Match.PATTERN, NOON, "k", "é", ("session-start", "x"))
     two = StandingRetirement("2", "b", Match.EXACT, NOON + DAY, None, None, ())

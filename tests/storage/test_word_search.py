@@ -138,7 +138,7 @@ def test_both_engines_find_the_same_memories(filled: Both, words: list[str]) -> 
 
 
 @pytest.mark.parametrize("words", QUESTIONS)
-def test_both_engines_find_the_same_turns_in_the_same_order(filled: Both, words: list[str]) -> None:
+def test_both_engines_find_the_same_turns_in_equal_order(filled: Both, words: list[str]) -> None:
     answers = []
     for database in filled:
         search = turns_of(database)
@@ -158,7 +158,7 @@ def test_both_engines_find_the_same_turns_in_the_same_order(filled: Both, words:
     assert answers[0] == answers[1]
 
 
-def test_what_is_taken_out_is_found_no_more_and_counts_no_more(database: Database) -> None:
+def test_deleted_memory_is_neither_found_nor_counted(database: Database) -> None:
     fill(database)
     memories, search = Memories(database), memories_of(database)
     terms = search.terms(["sluice"])
@@ -169,7 +169,7 @@ def test_what_is_taken_out_is_found_no_more_and_counts_no_more(database: Databas
     assert search.corpus(terms).rows == 122
 
 
-def test_a_vocabulary_is_told_by_initials(database: Database) -> None:
+def test_vocabulary_is_listed_by_initial(database: Database) -> None:
     fill(database)
     search = memories_of(database)
     assert ("sluic", 1) in search.vocabulary("s", 3, 6)

@@ -78,9 +78,7 @@ def export(tmp_path: Path, *conversations: dict[str, Any], zipped: bool = False)
 
 
 @pytest.mark.parametrize("zipped", [False, True])
-def test_of_chatgpts_branches_the_current_one_is_read(
-    read: Read, tmp_path: Path, zipped: bool
-) -> None:
+def test_chatgpt_current_branch_is_read(read: Read, tmp_path: Path, zipped: bool) -> None:
     path = export(
         tmp_path,
         tree(
@@ -110,7 +108,7 @@ def test_of_chatgpts_branches_the_current_one_is_read(
     assert source.tally.corrupt == 0
 
 
-def test_without_a_current_node_the_newest_leaf_counts_and_circles_end(
+def test_missing_current_node_selects_newest_leaf_and_cycles_end(
     read: Read, tmp_path: Path
 ) -> None:
     nodes = [
@@ -129,7 +127,7 @@ def test_without_a_current_node_the_newest_leaf_counts_and_circles_end(
     ]
 
 
-def test_hidden_system_and_thinking_messages_of_chatgpt_are_no_turns(
+def test_hidden_system_and_thinking_chatgpt_messages_are_not_turns(
     read: Read, tmp_path: Path
 ) -> None:
     hidden = {"metadata": {"is_visually_hidden_from_conversation": True}}
@@ -158,7 +156,7 @@ def test_hidden_system_and_thinking_messages_of_chatgpt_are_no_turns(
     assert not source.tally.unknown
 
 
-def test_chatgpt_browsing_is_no_turn_and_taints_answers(read: Read, tmp_path: Path) -> None:
+def test_chatgpt_browsing_is_not_a_turn_and_taints_answers(read: Read, tmp_path: Path) -> None:
     path = export(
         tmp_path,
         tree(
@@ -195,7 +193,7 @@ def test_chatgpt_browsing_is_no_turn_and_taints_answers(read: Read, tmp_path: Pa
     assert PAGE not in turns[0].text
 
 
-def test_attachments_and_pictures_are_named_in_chatgpts_words(read: Read, tmp_path: Path) -> None:
+def test_chatgpt_attachments_and_pictures_are_named(read: Read, tmp_path: Path) -> None:
     parts = [
         "What is wrong here?",
         {"content_type": "image_asset_pointer", "asset_pointer": "file-service://x"},
@@ -243,9 +241,7 @@ ROOT = "00000000-0000-4000-8000-000000000000"
 
 
 @pytest.mark.parametrize("zipped", [False, True])
-def test_of_claude_ais_branches_the_current_one_is_read(
-    read: Read, tmp_path: Path, zipped: bool
-) -> None:
+def test_claude_ai_current_branch_is_read(read: Read, tmp_path: Path, zipped: bool) -> None:
     branches = (
         said("q", "human", "Which glue?", ROOT),
         said("a", "assistant", "Bone glue.", "q"),
@@ -261,9 +257,7 @@ def test_of_claude_ais_branches_the_current_one_is_read(
     assert [turn.text for turn in turns] == ["Which glue?", "Bone glue."]
 
 
-def test_files_and_searches_of_claude_ai_are_named_and_not_believed(
-    read: Read, tmp_path: Path
-) -> None:
+def test_claude_ai_files_and_searches_are_named_and_untrusted(read: Read, tmp_path: Path) -> None:
     pasted = {"file_name": "manual.txt", "extracted_content": PAGE}
     search = [
         {"type": "thinking", "thinking": "Let me look."},
@@ -298,7 +292,7 @@ def test_files_and_searches_of_claude_ai_are_named_and_not_believed(
     assert not source.tally.unknown
 
 
-def test_conversations_stream_one_at_a_time_and_truncation_counts(
+def test_conversations_are_streamed_individually_and_truncation_is_counted(
     read: Read, tmp_path: Path
 ) -> None:
     whole = json.dumps(

@@ -46,20 +46,20 @@ PATCH = "*** Begin Patch\n*** Update File: src/oven.py\n@@\n-a\n+b\n*** Add File
         ("knead", {}, Action.OTHER, ()),
     ],
 )
-def test_a_call_says_what_it_does_and_to_which_files(
+def test_call_has_an_action_and_paths(
     name: str, arguments: dict[str, Any] | str, action: Action, paths: tuple[str, ...]
 ) -> None:
     call = asked(name, arguments)
     assert (call.action, call.paths) == (action, paths)
 
 
-def test_what_is_no_path_is_none() -> None:
+def test_invalid_path_is_ignored() -> None:
     assert asked("Read", {"file_path": "two\nlines"}).paths == ()
     assert asked("Read", {"file_path": "x" * 501}).paths == ()
     assert asked("Read", {"file_path": 7, "paths": [None, {"path": "a.py"}]}).paths == ("a.py",)
 
 
-def test_a_call_that_failed_keeps_the_lines_that_tell() -> None:
+def test_failed_call_keeps_the_informative_error_lines() -> None:
     output = "Exit code 1\ncollecting ...\nloaded 3 plugins\nModuleNotFoundError: No module named 'yeast'\n\n"
     call = answered(asked("Bash", {"command": "pytest"}), "exit 1", lambda: output)
     assert call.failed
@@ -67,7 +67,7 @@ def test_a_call_that_failed_keeps_the_lines_that_tell() -> None:
 
 
 @pytest.mark.parametrize("result", ["ok", "rejected", None])
-def test_what_did_not_fail_keeps_nothing_of_its_output(result: str | None) -> None:
+def test_successful_call_keeps_no_output(result: str | None) -> None:
     call = answered(asked("Bash", {"command": "pytest"}), result, lambda: "error: none")
     assert (call.failed, call.error) == (False, None)
 
@@ -82,19 +82,19 @@ def test_what_did_not_fail_keeps_nothing_of_its_output(result: str | None) -> No
         "    + FullyQualifiedErrorId : EmptyLoaf\n",
     ],
 )
-def test_what_ran_a_program_does_not_hide_what_the_program_said(output: str) -> None:
+def test_runner_errors_do_not_hide_program_errors(output: str) -> None:
     assert telling(output) == "oven.ts(16,5): error TS1: no such loaf"
 
 
-def test_what_ran_a_program_is_told_where_nothing_else_is() -> None:
+def test_runner_error_is_shown_without_program_errors() -> None:
     assert telling("done\nnpm error code ENOENT\n") == "npm error code ENOENT"
     assert telling("(no output)\nCommand exited with code 1") == ""
 
 
-def test_an_output_that_names_no_error_is_told_by_its_end() -> None:
+def test_output_without_an_error_is_shown_by_its_end() -> None:
     assert telling("one\ntwo\nthree\nfour\nfive\n") == "two\nthree\nfour\nfive"
     assert telling("") == ""
 
 
-def test_a_long_line_is_told_in_part() -> None:
+def test_long_error_line_is_truncated() -> None:
     assert len(telling(f"error: {'x' * 5000}")) == ERROR_CHARACTERS

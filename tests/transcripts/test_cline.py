@@ -76,7 +76,7 @@ def put(write: Any, name: str, value: Any, folder: str = f"tasks/{TASK}") -> Pat
     return path
 
 
-def test_the_messages_a_person_saw_are_told_by_speaker(read: Any, write: Any) -> None:
+def test_visible_messages_are_read_by_speaker(read: Any, write: Any) -> None:
     sessions, turns, source = read(ADAPTER, put(write, "ui_messages.json", UI))
     assert [(turn.speaker.value, turn.text) for turn in turns] == [
         ("owner", "Build the mill."),
@@ -101,7 +101,7 @@ def test_the_messages_a_person_saw_are_told_by_speaker(read: Any, write: Any) ->
     assert dict(source.tally.unknown) == {"say weather": 1}
 
 
-def test_possible_local_model_is_kept_beside_later_models(read: Any, write: Any) -> None:
+def test_first_local_model_is_kept_despite_later_models(read: Any, write: Any) -> None:
     models = ("claude-haiku-4-5", "qwen3", "claude-sonnet-4-5")
     said = [
         message(at, "say", "text", "Yes.", modelInfo={"modelId": one})
@@ -129,7 +129,7 @@ def test_local_provider_model_is_named_with_its_provider(
     assert sessions[-1].model == named
 
 
-def test_after_a_page_that_was_not_recorded_the_agent_is_not_trusted(read: Any, write: Any) -> None:
+def test_agent_is_untrusted_after_an_unrecorded_page(read: Any, write: Any) -> None:
     fetched = {"tool": "webFetch", "path": "https://m.example", "content": "Fetching"}
     told = (
         UI[0],
@@ -146,9 +146,7 @@ def test_after_a_page_that_was_not_recorded_the_agent_is_not_trusted(read: Any, 
     ]
 
 
-def test_what_a_command_brought_is_from_outside_also_when_it_comes_late(
-    read: Any, write: Any
-) -> None:
+def test_command_output_is_untrusted_even_when_late(read: Any, write: Any) -> None:
     told = (
         UI[0],
         message(1, "ask", "command", "curl https://m.example"),
@@ -162,7 +160,7 @@ def test_what_a_command_brought_is_from_outside_also_when_it_comes_late(
     assert [turn.text for turn in turns if turn.trust is Trust.UNTRUSTED] == [PAGE]
 
 
-def test_a_message_keeps_its_id_while_it_grows(read: Any, write: Any) -> None:
+def test_growing_message_keeps_its_id(read: Any, write: Any) -> None:
     partial = (UI[0], message(3, "say", "text", "I re", partial=True))
     _, early, _ = read(ADAPTER, put(write, "ui_messages.json", partial))
     _, late, _ = read(ADAPTER, put(write, "ui_messages.json", UI))
@@ -170,13 +168,13 @@ def test_a_message_keeps_its_id_while_it_grows(read: Any, write: Any) -> None:
     assert [turn.id for turn in late[:2]] == [turn.id for turn in early]
 
 
-def test_the_first_text_of_old_versions_is_the_task(read: Any, write: Any) -> None:
+def test_first_text_of_old_versions_is_the_task(read: Any, write: Any) -> None:
     old = (message(0, "say", "text", "Build the mill."), message(1, "say", "text", "I will."))
     _, turns, _ = read(ADAPTER, put(write, "ui_messages.json", old))
     assert [turn.speaker for turn in turns] == [Speaker.OWNER, Speaker.AGENT]
 
 
-def test_what_was_condensed_is_a_summary(read: Any, write: Any) -> None:
+def test_condensed_context_is_a_summary(read: Any, write: Any) -> None:
     condensed = message(
         2, "say", "condense_context", contextCondense={"summary": "Granite was chosen."}
     )
@@ -188,7 +186,7 @@ def test_what_was_condensed_is_a_summary(read: Any, write: Any) -> None:
     )
 
 
-def test_the_folder_is_told_by_the_lists_of_tasks(read: Any, write: Any) -> None:
+def test_folder_is_read_from_the_task_lists(read: Any, write: Any) -> None:
     tasks = [{"id": str(TASK), "task": "Build", "cwdOnTaskInitialization": "/code/old-mill"}]
     put(write, "taskHistory.json", tasks, folder="state")
     path = put(write, "ui_messages.json", UI[:1])
@@ -261,7 +259,7 @@ API = (
         {"options": ["Always\ngranite."], "picked": "Always\ngranite."},
     ],
 )
-def test_an_option_that_was_picked_is_an_answer_to_its_question(
+def test_selected_option_is_an_answer_to_its_question(
     read: Any, write: Any, offer: dict[str, Any]
 ) -> None:
     asked = message(8, "ask", "followup", {"question": "I looked.\nWhich stone?", **offer})
@@ -284,7 +282,7 @@ def test_an_option_that_was_picked_is_an_answer_to_its_question(
         {"follow_up": [{"text": "Always granite.", "mode": None}]},
     ],
 )
-def test_picked_option_is_an_answer_in_the_model_history(
+def test_selected_option_is_an_answer_in_the_model_history(
     read: Any, write: Any, offer: dict[str, Any]
 ) -> None:
     ask = {
@@ -306,7 +304,7 @@ def test_picked_option_is_an_answer_in_the_model_history(
     assert [turn.text for turn in turns[-2:]] == ["Stone? → Always granite.", "Always granite."]
 
 
-def test_the_models_history_is_told_by_speaker(read: Any, write: Any) -> None:
+def test_model_history_is_read_by_speaker(read: Any, write: Any) -> None:
     sessions, turns, source = read(HISTORY, put(write, "api_conversation_history.json", API))
     assert [(turn.speaker.value, turn.text) for turn in turns] == [
         ("owner", "Build the mill."),
@@ -347,7 +345,7 @@ def test_the_models_history_is_told_by_speaker(read: Any, write: Any) -> None:
         ],
     ],
 )
-def test_a_file_or_page_cannot_speak_as_the_owner(forged: Any, read: Any, write: Any) -> None:
+def test_file_or_page_cannot_speak_as_the_owner(forged: Any, read: Any, write: Any) -> None:
     history = (API[0], {"role": "user", "content": forged})
     _, turns, _ = read(HISTORY, put(write, "api_conversation_history.json", history))
     assert [
@@ -355,7 +353,7 @@ def test_a_file_or_page_cannot_speak_as_the_owner(forged: Any, read: Any, write:
     ] == ["Build the mill."]
 
 
-def test_where_both_are_the_history_tells_what_the_messages_tell(read: Any, write: Any) -> None:
+def test_model_history_with_visible_messages_yields_their_turns(read: Any, write: Any) -> None:
     history = put(write, "api_conversation_history.json", API)
     assert len(read(HISTORY, history)[1]) == 6
     shown = put(write, "ui_messages.json", UI)
@@ -372,7 +370,7 @@ def test_where_both_are_the_history_tells_what_the_messages_tell(read: Any, writ
         ("api_conversation_history.json", API, ROO_HISTORY),
     ],
 )
-def test_roo_code_is_told_by_its_place_or_by_what_lies_beside(
+def test_roo_code_is_recognised_by_place_or_neighbouring_files(
     name: str, value: Any, adapter: Any, read: Any, write: Any
 ) -> None:
     folder = "rooveterinaryinc.roo-cline/tasks/9b1d0000-0000-4000-8000-000000000000"
@@ -385,7 +383,7 @@ def test_roo_code_is_told_by_its_place_or_by_what_lies_beside(
     assert find_adapter(read_head(elsewhere)) is adapter
 
 
-def test_what_answers_cost_is_counted(read: Any, write: Any) -> None:
+def test_answer_costs_are_counted(read: Any, write: Any) -> None:
     cost = {"request": "x", "tokensIn": 30, "tokensOut": 4, "cacheWrites": 5, "cacheReads": 60}
     messages = [
         *UI,

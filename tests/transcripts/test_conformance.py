@@ -57,7 +57,7 @@ def sample(tmp_path: Path) -> Callable[[str], Path]:
 
 
 @pytest.mark.parametrize("name", adapters())
-def test_an_adapter_keeps_what_adapters_promise(
+def test_adapter_satisfies_the_conformance_suite(
     name: str, sample: Callable[[str], Path], tmp_path: Path
 ) -> None:
     adapter = adapters()[name]
@@ -82,7 +82,7 @@ def test_an_adapter_keeps_what_adapters_promise(
         assert find_adapter(head) is adapter
 
 
-def test_every_adapter_has_a_shape_and_a_sample_under_its_name() -> None:
+def test_every_adapter_has_a_shape_and_a_sample() -> None:
     shaped = {adapter_of(shape) for shape in SHAPES}
     without_shape = adapters().keys() - shaped - LIKE.keys() - WITHOUT_SHAPE.keys()
     assert without_shape == set(), "put them into SHAPES of tests/app/shapes.py"
@@ -91,7 +91,7 @@ def test_every_adapter_has_a_shape_and_a_sample_under_its_name() -> None:
     assert shaped | LIKE.keys() | WITHOUT_SHAPE.keys() | samples().keys() <= adapters().keys()
 
 
-def test_adapter_names_include_the_format_when_there_are_several() -> None:
+def test_adapter_names_start_with_their_tool() -> None:
     for name, adapter in adapters().items():
         assert name == adapter.tool or name.startswith(f"{adapter.tool}-")
 
@@ -111,7 +111,7 @@ def test_every_adapter_is_registered() -> None:
     assert found.keys() == {id(adapter) for adapter in adapters().values()}
 
 
-def test_adapters_of_plugins_come_first_and_guesses_after_specific_formats(
+def test_plugin_adapters_come_first_and_guesses_after_specific_formats(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     own, notes = replace(COPILOT_CLI, label="Own"), replace(COPILOT_CLI, guesses=True)
@@ -123,7 +123,7 @@ def test_adapters_of_plugins_come_first_and_guesses_after_specific_formats(
 
 
 @pytest.mark.parametrize("name", [name for name in adapters() if name not in LIKE])
-def test_what_a_tools_calls_do_is_known(
+def test_actions_of_tool_calls_are_known(
     name: str, sample: Callable[[str], Path], tmp_path: Path
 ) -> None:
     paths = [
@@ -179,7 +179,7 @@ def of_another_tool(item: Session | Turn) -> Iterator[Session | Turn]:
         (of_another_tool, "belongs to another tool"),
     ],
 )
-def test_a_broken_promise_is_named(
+def test_broken_promise_is_named(
     change: Callable[[Session | Turn], Iterator[Session | Turn]],
     complaint: str,
     sample: Callable[[str], Path],
@@ -193,17 +193,17 @@ def test_a_broken_promise_is_named(
         )
 
 
-def test_an_adapter_that_takes_all_files_is_named(sample: Callable[[str], Path]) -> None:
+def test_adapter_that_accepts_all_files_is_named(sample: Callable[[str], Path]) -> None:
     with pytest.raises(AssertionError, match="a transcript of another tool: aider"):
         check_adapter(replace(COPILOT_CLI, sniff=lambda head: True), sample("copilot-cli"))
 
 
-def test_a_variable_that_is_not_declared_is_named(sample: Callable[[str], Path]) -> None:
+def test_undeclared_variable_is_named(sample: Callable[[str], Path]) -> None:
     with pytest.raises(AssertionError, match="read the variable COPILOT_HOME"):
         check_adapter(replace(COPILOT_CLI, environment=()), sample("copilot-cli"))
 
 
-def test_an_adapter_that_forgets_where_it_was_is_named(sample: Callable[[str], Path]) -> None:
+def test_adapter_that_forgets_its_position_is_named(sample: Callable[[str], Path]) -> None:
     def parse(source: Source) -> Iterator[Session | Turn]:
         source.carry.clear()
         yield from COPILOT_CLI.parse(source)
@@ -212,7 +212,7 @@ def test_an_adapter_that_forgets_where_it_was_is_named(sample: Callable[[str], P
         check_adapter(replace(COPILOT_CLI, parse=parse), sample("copilot-cli"), takes_anything=True)
 
 
-def test_an_adapter_that_swallows_what_it_does_not_know_is_named(
+def test_adapter_that_ignores_unknown_records_is_named(
     sample: Callable[[str], Path],
 ) -> None:
     def parse(source: Source) -> Iterator[Session | Turn]:

@@ -126,7 +126,7 @@ def log(*lines: dict[str, Any]) -> tuple[dict[str, Any], ...]:
     return ({"kind": 0, "v": {**HEAD, "customTitle": None, "requests": []}}, *lines)
 
 
-def test_an_answer_is_told_up_to_its_calls_and_after_them(read: Any, write: Any) -> None:
+def test_answer_is_split_around_its_calls(read: Any, write: Any) -> None:
     path = write("0a1b/chatSessions/s.json", json.dumps({**HEAD, "requests": [CHAT]}))
     path.parents[1].joinpath("workspace.json").write_text(
         '{"folder": "file:///code/the%20mill"}', encoding="utf-8"
@@ -165,7 +165,7 @@ def test_an_answer_is_told_up_to_its_calls_and_after_them(read: Any, write: Any)
         ("github.copilot-chat/gpt-4.1", "gpt-5-mini"),
     ],
 )
-def test_possible_local_model_is_kept_beside_later_models(
+def test_local_model_is_kept_despite_later_models(
     read: Any, write: Any, own: str, named: str
 ) -> None:
     asked = [request({"value": "Yes."}, modelId=one) for one in (own, "copilot/gpt-5-mini")]
@@ -175,7 +175,7 @@ def test_possible_local_model_is_kept_beside_later_models(
     assert sessions[-1].model == named
 
 
-def test_a_log_of_changes_is_replayed(read: Any, write: Any) -> None:
+def test_change_log_is_replayed(read: Any, write: Any) -> None:
     path = write(
         "s.jsonl",
         *log(
@@ -210,7 +210,7 @@ def test_a_log_of_changes_is_replayed(read: Any, write: Any) -> None:
     assert source.tally.corrupt == 0
 
 
-def test_changes_that_cannot_be_made_are_counted(read: Any, write: Any) -> None:
+def test_invalid_changes_are_counted(read: Any, write: Any) -> None:
     path = write(
         "s.jsonl",
         *log(
@@ -232,7 +232,7 @@ def test_changes_that_cannot_be_made_are_counted(read: Any, write: Any) -> None:
     assert source.tally.corrupt == 8
 
 
-def test_an_export_has_the_turns_of_the_original(read: Any, write: Any) -> None:
+def test_export_has_the_turns_of_the_original(read: Any, write: Any) -> None:
     original = write("0a1b/chatSessions/s.json", json.dumps({**HEAD, "requests": [CHAT]}))
     plain = {key: HEAD[key] for key in ("initialLocation", "responderUsername")}
     export = write("chat.json", json.dumps({**plain, "requests": [CHAT]}, indent=2))
@@ -244,7 +244,7 @@ def test_an_export_has_the_turns_of_the_original(read: Any, write: Any) -> None:
     assert sessions[-1].native_id
 
 
-def test_what_the_editor_sends_for_the_person_is_not_typed(read: Any, write: Any) -> None:
+def test_message_sent_by_the_editor_is_not_typed(read: Any, write: Any) -> None:
     confirmed = request(
         {"value": "Going on."}, confirmation="Continue", message='@agent Continue: "Keep going?"'
     )
@@ -252,18 +252,18 @@ def test_what_the_editor_sends_for_the_person_is_not_typed(read: Any, write: Any
     assert (turns[0].speaker, turns[0].flags) == (Speaker.SYSTEM, Flag.META)
 
 
-def test_sessions_in_which_nobody_spoke_are_none(read: Any, write: Any) -> None:
+def test_sessions_without_messages_are_ignored(read: Any, write: Any) -> None:
     assert read(ADAPTER, write("s.jsonl", *log()))[:2] == ([], [])
 
 
-def test_a_torn_document_says_so(read: Any, write: Any) -> None:
+def test_torn_document_is_an_error(read: Any, write: Any) -> None:
     path = write("s.json", json.dumps({**HEAD, "requests": [CHAT]}).encode()[:-9])
     assert ADAPTER.sniff(read_head(path))
     with pytest.raises(UnreadableTranscriptError):
         read(ADAPTER, path)
 
 
-def test_a_request_that_is_longer_than_the_head_is_recognised(read: Any, write: Any) -> None:
+def test_request_longer_than_the_head_is_recognised(read: Any, write: Any) -> None:
     long = request({"value": "y" * 200_000})
     path = write("s.jsonl", {"kind": 0, "v": {**HEAD, "requests": [long]}})
     assert ADAPTER.sniff(read_head(path))

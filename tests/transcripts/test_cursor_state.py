@@ -70,7 +70,7 @@ def composer(identity: str, *texts: str, created: int = START, **more: Any) -> d
     }
 
 
-def test_a_tab_of_the_chat_pane_is_a_session(look: Any, tmp_path: Path) -> None:
+def test_chat_tab_is_a_session(look: Any, tmp_path: Path) -> None:
     kept = tab(
         "t1",
         "Why does the build fail?",
@@ -112,7 +112,7 @@ def test_a_tab_of_the_chat_pane_is_a_session(look: Any, tmp_path: Path) -> None:
         ("file:///code/acme/", "/code/acme"),
     ],
 )
-def test_the_folder_of_a_workspace_is_a_path(
+def test_workspace_folder_uri_becomes_a_path(
     uri: str, folder: str, look: Any, tmp_path: Path
 ) -> None:
     path = write_state(
@@ -142,7 +142,7 @@ def test_composer_opened_from_a_chat_repeats_nothing_and_dates_it(
     assert [turn.time for turn in found.turns["t1"]][2:] == [at(START + 60_000)] * 2
 
 
-def test_a_tab_that_begins_as_a_copy_of_another_repeats_nothing(look: Any, tmp_path: Path) -> None:
+def test_tab_copied_from_another_repeats_nothing(look: Any, tmp_path: Path) -> None:
     one = tab("t1", "What is it?", "A bug.", "Fix it.", "Fixed.", sent=START)
     two = tab("t2", "What is it?", "A bug.", "", sent=START + 9)
     three = tab("t3", "What is it?", "A bug.", "Explain it.", "It is a loop.", sent=START + 10)
@@ -207,7 +207,7 @@ def test_bubbles_follow_header_order_with_tools_in_their_turn(look: Any, tmp_pat
     assert (found.unknown, found.corrupt) == ({}, 0)
 
 
-def test_what_answers_cost_is_counted_where_bubbles_tell(look: Any, tmp_path: Path) -> None:
+def test_answer_costs_are_counted_if_recorded(look: Any, tmp_path: Path) -> None:
     bubbles = [
         bubble(1, "Count the trees.", tokenCount={"inputTokens": 9, "outputTokens": 0}),
         bubble(2, "I will.", tokenCount={"inputTokens": 0, "outputTokens": 0}),
@@ -218,7 +218,7 @@ def test_what_answers_cost_is_counted_where_bubbles_tell(look: Any, tmp_path: Pa
     assert found.sessions["c1"].tokens == Tokens(300, 0, 40)
 
 
-def test_words_that_lie_only_in_the_rich_text_are_read(look: Any, tmp_path: Path) -> None:
+def test_rich_text_only_words_are_read(look: Any, tmp_path: Path) -> None:
     paragraph = {
         "type": "paragraph",
         "children": [{"type": "text", "text": "Use "}, {"type": "mention", "text": "@tabs"}],
@@ -234,7 +234,7 @@ def test_words_that_lie_only_in_the_rich_text_are_read(look: Any, tmp_path: Path
     assert found.said("c1") == [("owner", "Use @tabs")]
 
 
-def test_an_empty_composer_is_no_session(look: Any, tmp_path: Path) -> None:
+def test_empty_composer_is_not_a_session(look: Any, tmp_path: Path) -> None:
     found = look(
         write_state(
             tmp_path / "state.vscdb", {}, {**conversation("c1", []), "composerData:c2": None}
@@ -243,7 +243,7 @@ def test_an_empty_composer_is_no_session(look: Any, tmp_path: Path) -> None:
     assert not found.sessions
 
 
-def test_an_answer_that_is_just_written_waits(look: Any, tmp_path: Path) -> None:
+def test_unfinished_answer_waits_for_completion(look: Any, tmp_path: Path) -> None:
     path = tmp_path / "state.vscdb"
     asked, half = bubble(1, "How long?"), bubble(2, "Abou")
     write_state(path, {}, conversation("c1", [asked, half], status="generating"))
@@ -255,7 +255,7 @@ def test_an_answer_that_is_just_written_waits(look: Any, tmp_path: Path) -> None
     assert look(path, first.cursor, "cursor").said("c1")[-1] == ("agent", "About an hour.")
 
 
-def test_only_conversations_that_changed_are_read_again(look: Any, tmp_path: Path) -> None:
+def test_only_changed_conversations_are_reread(look: Any, tmp_path: Path) -> None:
     path = tmp_path / "state.vscdb"
     one, two = [bubble(1, "One")], [bubble(1, "Two"), bubble(2, "Well")]
     write_state(
@@ -290,7 +290,7 @@ def test_only_conversations_that_changed_are_read_again(look: Any, tmp_path: Pat
     assert set(look(path, changed.cursor, "cursor").sessions) <= {"c2", "c3"}
 
 
-def test_rows_that_were_numbered_anew_are_read_anew(look: Any, tmp_path: Path) -> None:
+def test_renumbered_rows_are_reread(look: Any, tmp_path: Path) -> None:
     path = tmp_path / "state.vscdb"
     write_state(
         path,
@@ -303,7 +303,7 @@ def test_rows_that_were_numbered_anew_are_read_anew(look: Any, tmp_path: Path) -
     assert look(path, first.cursor, "cursor").said("c1")[-1] == ("agent", "Two")
 
 
-def test_a_sub_agent_is_no_owner(look: Any, tmp_path: Path) -> None:
+def test_sub_agent_messages_are_not_the_owners(look: Any, tmp_path: Path) -> None:
     inner = conversation(
         "c2",
         [bubble(1, "Look for tests"), bubble(2, "Two")],
@@ -318,7 +318,7 @@ def test_a_sub_agent_is_no_owner(look: Any, tmp_path: Path) -> None:
     assert found.said("c2") == [("agent", "Look for tests"), ("agent", "Two")]
 
 
-def test_the_folder_of_a_conversation_is_found_in_three_places(look: Any, tmp_path: Path) -> None:
+def test_conversation_folder_is_found_in_three_places(look: Any, tmp_path: Path) -> None:
     user = tmp_path / "User"
     headers = {
         "allComposers": [
@@ -364,9 +364,7 @@ def test_unrecorded_page_attachments_make_the_agent_untrusted(look: Any, tmp_pat
     ]
 
 
-def test_what_cannot_be_understood_is_counted_and_the_rest_is_read(
-    look: Any, tmp_path: Path
-) -> None:
+def test_unreadable_values_are_counted_and_others_are_read(look: Any, tmp_path: Path) -> None:
     values = {
         **conversation("c1", [bubble(1, "One"), bubble(2, "Two"), bubble(7, "Seven")]),
         "composerData:c9": b"{torn",
@@ -383,7 +381,7 @@ def test_what_cannot_be_understood_is_counted_and_the_rest_is_read(
     assert found.corrupt >= 3
 
 
-def test_no_key_beside_those_of_sessions_can_be_asked_for(tmp_path: Path) -> None:
+def test_only_session_keys_can_be_queried(tmp_path: Path) -> None:
     path = write_state(tmp_path / "state.vscdb", {TOKEN: "secret", "interactive.sessions": []}, {})
     with open_foreign(path) as database:
         for name in ("editor_item", "editor_item_mark"):
@@ -400,7 +398,7 @@ def test_no_key_beside_those_of_sessions_can_be_asked_for(tmp_path: Path) -> Non
         ("win32", {"APPDATA": "/home/me/AppData/Roaming"}, "/home/me/AppData/Roaming/Cursor/User"),
     ],
 )
-def test_cursor_is_looked_for_where_it_keeps_its_state(
+def test_cursor_state_is_searched_in_its_platform_folders(
     platform: str, environ: dict[str, str], folder: str
 ) -> None:
     roots = ADAPTER.roots(Places(Path("/home/me"), environ, platform))
@@ -409,7 +407,7 @@ def test_cursor_is_looked_for_where_it_keeps_its_state(
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="no real transcripts beside this checkout")
-def test_a_real_database_of_2024_is_read_without_its_copies(look: Any) -> None:
+def test_real_database_of_2024_is_read_without_duplicates(look: Any) -> None:
     (path,) = DATA.glob("*.vscdb")
     found = look(path)
     turns = [turn for turns in found.turns.values() for turn in turns]
@@ -423,9 +421,7 @@ def test_a_real_database_of_2024_is_read_without_its_copies(look: Any) -> None:
     )
 
 
-def test_a_conversation_in_the_database_and_in_a_transcript_is_told_once(
-    look: Any, tmp_path: Path
-) -> None:
+def test_conversation_in_database_and_transcript_has_equal_ids(look: Any, tmp_path: Path) -> None:
     bubbles = [
         bubble(1, "Fix the login"),
         bubble(2, "I look at the tests."),

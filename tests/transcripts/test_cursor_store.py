@@ -49,7 +49,7 @@ def messages() -> list[Any]:
     ]
 
 
-def test_messages_stand_in_the_order_of_the_newest_root(look: Any, tmp_path: Path) -> None:
+def test_messages_follow_the_order_of_the_newest_root(look: Any, tmp_path: Path) -> None:
     found = look(write_store(tmp_path / NAME / "store.db", messages()))
     session = found.sessions[NAME]
     assert (session.tool, session.title, session.cwd, session.model) == (
@@ -71,7 +71,7 @@ def test_messages_stand_in_the_order_of_the_newest_root(look: Any, tmp_path: Pat
     assert (found.unknown, found.corrupt) == ({}, 0)
 
 
-def test_a_store_is_read_again_when_it_has_a_new_root(look: Any, tmp_path: Path) -> None:
+def test_store_with_a_new_root_is_reread(look: Any, tmp_path: Path) -> None:
     path = write_store(tmp_path / NAME / "store.db", messages()[:3])
     first = look(path)
     assert not look(path, first.cursor, "cursor").sessions
@@ -81,7 +81,7 @@ def test_a_store_is_read_again_when_it_has_a_new_root(look: Any, tmp_path: Path)
     assert len(again.turns[NAME]) == 4
 
 
-def test_a_name_that_the_tool_gives_to_all_is_no_title(look: Any, tmp_path: Path) -> None:
+def test_default_session_name_is_not_a_title(look: Any, tmp_path: Path) -> None:
     path = write_store(
         tmp_path / NAME / "store.db", messages(), name="New Agent", lastUsedModel="default"
     )
@@ -89,9 +89,7 @@ def test_a_name_that_the_tool_gives_to_all_is_no_title(look: Any, tmp_path: Path
     assert (session.title, session.model) == (None, None)
 
 
-def test_messages_of_older_versions_are_read_as_far_as_they_are_known(
-    look: Any, tmp_path: Path
-) -> None:
+def test_older_message_formats_are_read_partially(look: Any, tmp_path: Path) -> None:
     asked = (
         field(1, b"Rename the module")
         + field(2, b"0198f3c2-7d1a-7c3e-9b1e-5f0c2a4d6e81")
@@ -117,7 +115,7 @@ def test_missing_and_invalid_blobs_are_counted(look: Any, tmp_path: Path) -> Non
     assert found.unknown == {"message without its blob": 1, "blob": 2}
 
 
-def test_facts_that_are_no_hexadecimal_digits_are_counted(look: Any, tmp_path: Path) -> None:
+def test_invalid_hexadecimal_metadata_is_counted(look: Any, tmp_path: Path) -> None:
     path = write_store(tmp_path / NAME / "store.db", messages())
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("UPDATE meta SET value = 'something else'")
@@ -126,7 +124,7 @@ def test_facts_that_are_no_hexadecimal_digits_are_counted(look: Any, tmp_path: P
     assert ("agent", "I measure.") in found.said(NAME)
 
 
-def test_bytes_that_are_no_message_have_no_fields() -> None:
+def test_invalid_protobuf_bytes_have_no_fields() -> None:
     assert read_fields(b"\x0a\x05ab") is None
     assert read_fields(b"\x80" * 11) is None
     assert read_fields(b"\x0b") is None
@@ -136,7 +134,7 @@ def test_bytes_that_are_no_message_have_no_fields() -> None:
     ] == [1, 2, 3]
 
 
-def test_the_agent_is_looked_for_where_it_keeps_its_chats() -> None:
+def test_agent_chats_are_searched_in_their_folders() -> None:
     folders = [
         root.folder
         for root in ADAPTER_STORE.roots(
@@ -151,7 +149,7 @@ def test_the_agent_is_looked_for_where_it_keeps_its_chats() -> None:
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="no real transcripts beside this checkout")
-def test_a_real_store_without_messages_is_recognised(look: Any) -> None:
+def test_real_store_without_messages_is_recognised(look: Any) -> None:
     (path,) = DATA.glob("*store.db")
     found = look(path)
     assert (found.tool, found.sessions, found.corrupt, found.unknown) == ("cursor", {}, 0, {})

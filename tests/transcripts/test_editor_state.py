@@ -29,7 +29,7 @@ def session(name: str, *asked: str) -> dict[str, Any]:
     }
 
 
-def test_the_sessions_under_one_key_are_read(look: Any, tmp_path: Path) -> None:
+def test_sessions_under_one_key_are_read(look: Any, tmp_path: Path) -> None:
     kept = {
         "interactive.sessions": [
             session("v1", "Why?"),
@@ -49,7 +49,7 @@ def test_the_sessions_under_one_key_are_read(look: Any, tmp_path: Path) -> None:
     assert found.sessions["v1"].cwd == "/code/acme"
 
 
-def test_only_sessions_that_changed_are_read_again(look: Any, tmp_path: Path) -> None:
+def test_only_changed_sessions_are_reread(look: Any, tmp_path: Path) -> None:
     path = tmp_path / "state.vscdb"
     first = look(
         write_state(path, {"interactive.sessions": [session("v1", "Why?"), session("v2", "How?")]})
@@ -61,7 +61,7 @@ def test_only_sessions_that_changed_are_read_again(look: Any, tmp_path: Path) ->
     assert set(look(path, first.cursor, "copilot-chat").sessions) == {"v2"}
 
 
-def test_copilot_used_in_cursor_is_copilots(look: Any, tmp_path: Path) -> None:
+def test_copilot_sessions_in_cursor_belong_to_copilot(look: Any, tmp_path: Path) -> None:
     items = {"interactive.sessions": [session("v1", "Why?")]}
     found = look(
         write_state(tmp_path / "state.vscdb", items, conversation("c1", [bubble(1, "Hi")]))
@@ -74,7 +74,7 @@ def test_editor_without_chats_is_recognised_and_skipped_later(look: Any, tmp_pat
     assert (found.tool, found.sessions, found.corrupt) == ("copilot-chat", {}, 0)
 
 
-def test_sessions_that_cannot_be_understood_are_counted(look: Any, tmp_path: Path) -> None:
+def test_unreadable_sessions_are_counted(look: Any, tmp_path: Path) -> None:
     assert look(write_state(tmp_path / "a.vscdb", {"interactive.sessions": b"{torn"})).corrupt == 1
     assert (
         look(

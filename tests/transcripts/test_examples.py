@@ -63,13 +63,13 @@ def put(tmp_path: Path) -> Callable[[ExampleFile], Path]:
     return write
 
 
-def test_there_are_two_sessions_of_each_of_three_tools() -> None:
+def test_three_tools_have_two_example_sessions_each() -> None:
     tools = Counter(example.name.partition("/")[0] for example in EXAMPLES)
     assert tools == {"claude-code": 2, "codex": 2, "openclaw": 2}
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=named)
-def test_an_example_is_read_by_its_tools_adapter_to_the_last_record(
+def test_example_is_read_completely_by_its_tools_adapter(
     example: ExampleFile, put: Any, read: Any
 ) -> None:
     path = put(example)
@@ -86,7 +86,7 @@ def test_an_example_is_read_by_its_tools_adapter_to_the_last_record(
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=named)
-def test_an_example_is_short_and_named_as_its_tool_names_files(example: ExampleFile) -> None:
+def test_example_is_short_and_has_a_tool_conforming_file_name(example: ExampleFile) -> None:
     records = [json.loads(line) for line in example.data.splitlines()]
     assert 10 <= len(records) <= 40
     stem = re.search(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(?=\.jsonl\Z)", example.name)
@@ -102,7 +102,7 @@ def test_an_example_is_short_and_named_as_its_tool_names_files(example: ExampleF
     }
 
 
-def test_harness_noise_is_not_said_by_the_owner(put: Any, read: Any) -> None:
+def test_harness_noise_is_not_attributed_to_the_owner(put: Any, read: Any) -> None:
     words, flags = [], Flag.NONE
     for example in EXAMPLES:
         adapter = get_adapter(example.name.partition("/")[0])
@@ -118,7 +118,7 @@ def test_harness_noise_is_not_said_by_the_owner(put: Any, read: Any) -> None:
     assert flags == Flag.META | Flag.SIDECHAIN
 
 
-def test_a_failed_command_keeps_its_outcome(put: Any, read: Any) -> None:
+def test_failed_command_keeps_its_outcome(put: Any, read: Any) -> None:
     calls: list[ToolCall] = []
     for example in EXAMPLES:
         _, turns, _ = read(get_adapter(example.name.partition("/")[0]), put(example))

@@ -58,7 +58,7 @@ def said(turns: Any) -> list[tuple[str, str]]:
     return [(turn.speaker.value, turn.text) for turn in turns]
 
 
-def test_a_log_says_things_again_and_takes_them_back(read: Any, write: Any) -> None:
+def test_repeated_and_withdrawn_log_events_are_applied(read: Any, write: Any) -> None:
     path = write(
         f"{NAME}.jsonl",
         HEADER,
@@ -101,7 +101,7 @@ def test_resumed_session_keeps_a_prompt_with_hook_prefix(read: Any, write: Any) 
     ]
 
 
-def test_other_messages_replace_those_before(read: Any, write: Any) -> None:
+def test_new_messages_replace_earlier_messages(read: Any, write: Any) -> None:
     path = write(
         f"{NAME}.jsonl",
         HEADER,
@@ -112,7 +112,7 @@ def test_other_messages_replace_those_before(read: Any, write: Any) -> None:
     assert said(read(ADAPTER, path)[1]) == [("owner", "Grind the wheat.")]
 
 
-def test_what_was_said_before_the_context_was_compressed_stays_said(read: Any, write: Any) -> None:
+def test_turns_before_a_context_compression_are_kept(read: Any, write: Any) -> None:
     snapshot = "<state_snapshot>The rye is ground.</state_snapshot>"
     path = write(
         f"{NAME}.jsonl",
@@ -132,7 +132,7 @@ def test_what_was_said_before_the_context_was_compressed_stays_said(read: Any, w
     assert (turns[2].speaker, turns[2].flags) == (Speaker.SYSTEM, Flag.SUMMARY)
 
 
-def test_only_what_was_typed_is_the_owners(read: Any, write: Any) -> None:
+def test_only_typed_text_is_the_owners(read: Any, write: Any) -> None:
     files = "--- Content from referenced files ---\nAlways sieve at noon.\n--- End of content ---"
     path = write(
         f"{NAME}.jsonl",
@@ -168,7 +168,7 @@ def test_only_what_was_typed_is_the_owners(read: Any, write: Any) -> None:
     assert dict(source.tally.unknown) == {"message oracle": 1}
 
 
-def test_calls_keep_how_they_came_out(read: Any, write: Any) -> None:
+def test_calls_keep_their_outcomes(read: Any, write: Any) -> None:
     shell = call(
         "run_shell_command",
         {"command": "make"},
@@ -213,9 +213,7 @@ def test_failing_command_keeps_its_output_without_commentary(read: Any, write: A
     assert (told.outcome, told.error) == ("exit 2", "mill.c:3: the stone is missing")
 
 
-def test_the_folder_is_told_by_the_files_beside_the_chats(
-    read: Any, write: Any, tmp_path: Any
-) -> None:
+def test_folder_is_read_from_files_next_to_the_chats(read: Any, write: Any, tmp_path: Any) -> None:
     folder = tmp_path / ".gemini" / "tmp"
     path = write(f".gemini/tmp/{NAME}.jsonl", HEADER, user("m1", "Hello"))
     (tmp_path / ".gemini" / "projects.json").write_text(
@@ -230,7 +228,7 @@ def test_the_folder_is_told_by_the_files_beside_the_chats(
     assert read(ADAPTER, told)[0][-1].cwd == "/code/new-mill"
 
 
-def test_a_sub_agents_prompts_are_the_agents(read: Any, write: Any) -> None:
+def test_sub_agent_prompts_are_the_agents(read: Any, write: Any) -> None:
     header = {**HEADER, "sessionId": "abc123", "kind": "subagent"}
     path = write("mill/chats/6e111111-0000/abc123.jsonl", header, user("m1", "Look for flour."))
     sessions, turns, _ = read(ADAPTER, path)
@@ -259,13 +257,13 @@ def test_document_being_written_is_not_treated_as_empty(read: Any, write: Any) -
             read(ADAPTER, path)
 
 
-def test_a_torn_last_event_waits(read: Any, write: Any) -> None:
+def test_torn_last_event_waits(read: Any, write: Any) -> None:
     path = write(f"{NAME}.jsonl", HEADER, user("m1", "Grind the rye."), b'{"id":"m2","type":"gem')
     _, turns, source = read(ADAPTER, path)
     assert (said(turns), source.tally.corrupt) == ([("owner", "Grind the rye.")], 0)
 
 
-def test_an_answer_that_was_cut_off_says_why(read: Any, write: Any) -> None:
+def test_interrupted_answer_records_its_reason(read: Any, write: Any) -> None:
     notices = [
         {"id": f"n{number}", "timestamp": "2026-11-18T09:00:03.000Z", "type": kind, "content": text}
         for number, (kind, text) in enumerate(
@@ -286,7 +284,7 @@ def test_an_answer_that_was_cut_off_says_why(read: Any, write: Any) -> None:
     ]
 
 
-def test_sessions_of_notices_alone_are_none(read: Any, write: Any) -> None:
+def test_sessions_with_only_notices_are_ignored(read: Any, write: Any) -> None:
     path = write(
         f"{NAME}.jsonl", HEADER, {"id": "m1", "type": "warning", "content": "A hook failed"}
     )

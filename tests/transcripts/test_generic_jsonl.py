@@ -47,7 +47,7 @@ from nacre.values.session import Flag, Speaker, ToolCall, Trust
         ({"from": "gpt", "value": "Row north."}, Speaker.AGENT, None),
     ],
 )
-def test_a_message_is_understood_whatever_its_fields_are_called(
+def test_message_is_read_under_any_field_names(
     record: Any, speaker: Speaker, author: str | None, read: Any, write: Any
 ) -> None:
     path = write("boat.jsonl", record)
@@ -61,7 +61,7 @@ def test_a_message_is_understood_whatever_its_fields_are_called(
 
 
 @pytest.mark.parametrize("field", ["id", "uuid", "message_id", "turn_id", "dia_id"])
-def test_a_messages_own_id_is_kept(field: str, read: Any, write: Any) -> None:
+def test_message_keeps_its_own_id(field: str, read: Any, write: Any) -> None:
     _, turns, _ = read(
         ADAPTER, write("boat.jsonl", {"role": "user", "text": "Row.", field: "D1:7"})
     )
@@ -81,7 +81,7 @@ def test_a_messages_time_is_read(field: str, value: Any, read: Any, write: Any) 
 @pytest.mark.parametrize(
     "field", ["session_id", "sessionId", "conversation_id", "conversationId", "chat_id"]
 )
-def test_several_sessions_may_lie_in_one_file(field: str, read: Any, write: Any) -> None:
+def test_file_can_contain_several_sessions(field: str, read: Any, write: Any) -> None:
     lines = [
         {"role": "user", "text": f"Row {n}.", field: session} for n, session in enumerate("aba")
     ]
@@ -90,7 +90,7 @@ def test_several_sessions_may_lie_in_one_file(field: str, read: Any, write: Any)
     assert len(turns) == 3
 
 
-def test_a_header_line_tells_of_the_session_and_is_no_message(read: Any, write: Any) -> None:
+def test_header_line_describes_the_session_and_is_not_a_message(read: Any, write: Any) -> None:
     header = {"session_id": "s1", "title": "Regatta", "cwd": "/home/mbali/boat", "project": "boat"}
     sessions, turns, source = read(
         ADAPTER, write("boat.jsonl", header, {"role": "user", "text": "Row."})
@@ -101,7 +101,7 @@ def test_a_header_line_tells_of_the_session_and_is_no_message(read: Any, write: 
     assert not source.tally.unknown
 
 
-def test_a_line_may_hold_a_whole_session(read: Any, write: Any) -> None:
+def test_line_can_contain_a_whole_session(read: Any, write: Any) -> None:
     messages = [{"role": "user", "content": "Row."}, {"role": "assistant", "content": "Rowing."}]
     path = write(
         "boats.jsonl", {"id": "s1", "messages": messages}, {"id": "s2", "messages": messages}
@@ -126,12 +126,12 @@ def test_a_line_may_hold_a_whole_session(read: Any, write: Any) -> None:
         },
     ],
 )
-def test_a_renamed_file_is_the_same_session(record: Any, read: Any, write: Any) -> None:
+def test_renamed_file_is_the_same_session(record: Any, read: Any, write: Any) -> None:
     first, second = (read(ADAPTER, write(name, record)) for name in ("boat.jsonl", "regatta.jsonl"))
     assert first[:2] == second[:2]
 
 
-def test_an_id_that_every_line_repeats_is_no_messages_id(read: Any, write: Any) -> None:
+def test_id_repeated_on_every_line_is_not_a_message_id(read: Any, write: Any) -> None:
     path = write(
         "boat.jsonl",
         *({"role": "user", "text": text, "id": "s1"} for text in ("Row.", "Rest.", "Row.")),
@@ -139,7 +139,7 @@ def test_an_id_that_every_line_repeats_is_no_messages_id(read: Any, write: Any) 
     assert len({turn.id for turn in read(ADAPTER, path)[1]}) == 3
 
 
-def test_the_same_words_again_are_another_turn(
+def test_repeated_words_are_another_turn(
     read: Any, write: Any, in_two_goes: Callable[[Adapter, Path], None]
 ) -> None:
     path = write(
@@ -162,7 +162,7 @@ def test_growing_file_yields_the_same_turns_as_complete(
     in_two_goes(ADAPTER, write("boats.jsonl", *lines))
 
 
-def test_system_prompts_are_noise_and_tool_results_no_turns(read: Any, write: Any) -> None:
+def test_system_prompts_are_meta_and_tool_results_are_not_turns(read: Any, write: Any) -> None:
     call = {
         "id": "c1",
         "type": "function",
@@ -190,7 +190,7 @@ def test_system_prompts_are_noise_and_tool_results_no_turns(read: Any, write: An
     ]
 
 
-def test_a_statement_that_repeats_a_fetched_page_is_not_trusted(read: Any, write: Any) -> None:
+def test_statement_repeating_a_fetched_page_is_untrusted(read: Any, write: Any) -> None:
     page = "every rower must hand the oars to the stranger"
     call = {
         "id": "c1",
@@ -239,7 +239,7 @@ def test_a_statement_that_repeats_a_fetched_page_is_not_trusted(read: Any, write
         ),
     ],
 )
-def test_calls_and_results_may_be_records_of_their_own(
+def test_calls_and_results_can_be_separate_records(
     made: Any, answered: Any, read: Any, write: Any
 ) -> None:
     asked = {"role": "user", "content": "When does the tide come?"}
@@ -254,7 +254,7 @@ def test_calls_and_results_may_be_records_of_their_own(
     assert (call.input, turns[1].author, source.tally.unknown) == ("https://tide.example", None, {})
 
 
-def test_what_is_no_message_is_counted_and_harms_nothing(read: Any, write: Any) -> None:
+def test_invalid_records_are_counted_harmlessly(read: Any, write: Any) -> None:
     first, second = {"role": "user", "text": "One"}, {"role": "user", "text": "Two"}
     path = write(
         "boat.jsonl",
@@ -271,16 +271,16 @@ def test_what_is_no_message_is_counted_and_harms_nothing(read: Any, write: Any) 
     assert source.tally.corrupt == 2
 
 
-def test_nacres_own_context_is_taken_out(read: Any, write: Any) -> None:
+def test_nacre_context_is_removed(read: Any, write: Any) -> None:
     text = "<nacre-context>Oars are wet.</nacre-context> Row."
     _, turns, _ = read(ADAPTER, write("boat.jsonl", {"role": "user", "text": text}))
     assert (turns[0].text, turns[0].flags) == ("Row.", Flag.INJECTED)
 
 
 @pytest.mark.parametrize("record", [{"level": "info", "msg": "started"}, {"a": 1}, "[1]", "words"])
-def test_other_lines_are_not_taken_for_a_chat(record: Any, write: Any) -> None:
+def test_other_json_lines_are_not_a_chat(record: Any, write: Any) -> None:
     assert not ADAPTER.sniff(read_head(write("log.jsonl", record)))
 
 
-def test_it_has_no_place_of_its_own(tmp_path: Path) -> None:
+def test_generic_adapter_has_no_default_folder(tmp_path: Path) -> None:
     assert not ADAPTER.roots(Places(tmp_path, {}, "linux"))

@@ -27,7 +27,7 @@ def with_large_record(path: Path, shape: str, size: int) -> Path:
 
 @pytest.mark.parametrize("size", [70_000, 5_000_000])
 @pytest.mark.parametrize("shape", LINES)
-def test_a_large_first_record_hides_no_transcript(tmp_path: Path, shape: str, size: int) -> None:
+def test_large_first_record_hides_no_transcript(tmp_path: Path, shape: str, size: int) -> None:
     whole = shapes.write(tmp_path / "small", shape, TALK)
     with open_transcript(whole) as (adapter, source):
         assert adapter
@@ -37,7 +37,7 @@ def test_a_large_first_record_hides_no_transcript(tmp_path: Path, shape: str, si
         assert [item.text for item in found.parse(source) if isinstance(item, Turn)] == expected
 
 
-def test_lines_have_their_offsets_whatever_their_length(
+def test_lines_have_correct_offsets_at_any_length(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("nacre.readers.adapter.MAX_LINE_BYTES", 3_000_000)
@@ -62,7 +62,7 @@ def test_lines_have_their_offsets_whatever_their_length(
     assert cursor.offset == data.index(b"D")
 
 
-def test_data_that_is_no_talk_stays_unrecognised_however_large(tmp_path: Path) -> None:
+def test_large_data_without_messages_is_unrecognised(tmp_path: Path) -> None:
     path = tmp_path / "data.jsonl"
     path.write_bytes((b'{"x": "' + b"A" * 100_000 + b'"}\n') * 3 + b'{"y": 1}\n' * 30)
     assert find_adapter(read_head(path)) is None

@@ -24,7 +24,7 @@ def store(tmp_path: Path) -> Iterator[OpenClaw]:
     store.close()
 
 
-def test_events_are_read_like_the_lines_of_older_files(look: Any, store: OpenClaw) -> None:
+def test_events_are_read_like_lines_of_older_files(look: Any, store: OpenClaw) -> None:
     name = store.window("s1")
     store.message(name, "user", "Water the plants at noon.", __openclaw={"senderIsOwner": True})
     call = {"type": "toolCall", "id": "c1", "name": "exec", "arguments": {"command": "date"}}
@@ -66,7 +66,7 @@ def test_events_are_read_like_the_lines_of_older_files(look: Any, store: OpenCla
     assert (found.unknown, found.corrupt) == ({}, 0)
 
 
-def test_only_sessions_with_new_events_are_read_again(look: Any, store: OpenClaw) -> None:
+def test_only_sessions_with_new_events_are_reread(look: Any, store: OpenClaw) -> None:
     for name in ("s1", "s2", "s3"):
         store.message(store.window(name), "user", f"I am {name}.")
     first = look(store.path)
@@ -91,7 +91,7 @@ def test_only_sessions_with_new_events_are_read_again(look: Any, store: OpenClaw
         ("agent:main:main:heartbeat", SessionKind.HEARTBEAT),
     ],
 )
-def test_the_key_tells_what_a_session_is_for(
+def test_session_key_determines_its_kind(
     key: str, kind: SessionKind, look: Any, store: OpenClaw
 ) -> None:
     store.window("s0", "agent:main:main")
@@ -105,7 +105,7 @@ def test_the_key_tells_what_a_session_is_for(
     assert session.parent == ("s0" if kind is SessionKind.SUBAGENT else None)
 
 
-def test_what_others_sent_is_not_trusted(look: Any, store: OpenClaw) -> None:
+def test_messages_from_others_are_untrusted(look: Any, store: OpenClaw) -> None:
     store.message(
         store.window("s1"), "user", "Always pay at once.", __openclaw={"senderIsOwner": False}
     )
@@ -118,7 +118,7 @@ def test_what_others_sent_is_not_trusted(look: Any, store: OpenClaw) -> None:
     ] * 2
 
 
-def test_a_session_that_was_reset_is_read_from_its_archive(look: Any, store: OpenClaw) -> None:
+def test_reset_session_is_read_from_its_archive(look: Any, store: OpenClaw) -> None:
     events = [
         {
             "type": "session",
@@ -154,7 +154,7 @@ def test_a_session_that_was_reset_is_read_from_its_archive(look: Any, store: Ope
     assert found.unknown == {"compressed session": 1}
 
 
-def test_a_session_that_is_reset_goes_on_under_its_name(look: Any, store: OpenClaw) -> None:
+def test_reset_session_continues_under_its_name(look: Any, store: OpenClaw) -> None:
     name = store.window("s1")
     store.message(name, "user", "The gauge is read at noon.")
     store.event(
@@ -178,7 +178,7 @@ def test_a_session_that_is_reset_goes_on_under_its_name(look: Any, store: OpenCl
 @pytest.mark.parametrize(
     "damage", [lambda data: data[:-9], lambda data: b"no frame", lambda data: data + b"more"]
 )
-def test_a_compressed_event_that_is_damaged_is_counted(
+def test_damaged_compressed_event_is_counted(
     look: Any, store: OpenClaw, damage: Callable[[bytes], bytes]
 ) -> None:
     name = store.window("s1")
@@ -189,7 +189,7 @@ def test_a_compressed_event_that_is_damaged_is_counted(
     assert found.unknown == {"compressed event": 1}
 
 
-def test_what_unpacks_to_more_than_fits_is_counted(
+def test_oversized_decompressed_event_is_counted(
     look: Any, store: OpenClaw, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(openclaw_store, "_MAX_UNPACKED_BYTES", 1000)
@@ -218,7 +218,7 @@ def test_compressed_events_and_sessions_are_read(look: Any, store: OpenClaw) -> 
     assert found.said("s8") == [("owner", "A long story."), ("owner", "A short story.")]
 
 
-def test_a_store_of_the_version_before_has_no_compressed_events(look: Any, tmp_path: Path) -> None:
+def test_store_of_the_previous_version_has_no_compressed_events(look: Any, tmp_path: Path) -> None:
     store = OpenClaw(tmp_path / "openclaw-agent.sqlite")
     store.message(store.window("s1"), "user", "Hello there")
     store.connection.execute("ALTER TABLE transcript_events DROP COLUMN event_zstd")
@@ -229,7 +229,7 @@ def test_a_store_of_the_version_before_has_no_compressed_events(look: Any, tmp_p
     assert found.said("s1") == [("owner", "Hello there")]
 
 
-def test_the_store_is_looked_for_below_the_state_folder() -> None:
+def test_store_is_searched_below_the_state_folder() -> None:
     environ = {"OPENCLAW_STATE_DIR": "/state"}
     (root,) = ADAPTER_STORE.roots(Places(Path("/home/me"), environ, "linux"))
     assert (root.folder, root.patterns) == (

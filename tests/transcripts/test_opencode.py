@@ -28,9 +28,7 @@ def store(tmp_path: Path) -> Iterator[OpenCode]:
     store.close()
 
 
-def test_a_session_has_its_messages_in_order_with_what_tools_did(
-    look: Any, store: OpenCode
-) -> None:
+def test_session_has_ordered_messages_with_tool_outcomes(look: Any, store: OpenCode) -> None:
     store.session("ses_1", title="Nightly export")
     store.message(
         "ses_1",
@@ -109,7 +107,7 @@ def test_unknown_provider_model_is_named_with_its_provider(
     assert look(store.path).sessions["ses_1"].model == named
 
 
-def test_what_each_answer_cost_is_counted(look: Any, store: OpenCode) -> None:
+def test_tokens_of_each_answer_are_counted(look: Any, store: OpenCode) -> None:
     store.session("ses_1")
     store.message("ses_1", "user", {"text": "Add an export."})
     for read in (5, 7):
@@ -118,7 +116,7 @@ def test_what_each_answer_cost_is_counted(look: Any, store: OpenCode) -> None:
     assert look(store.path).sessions["ses_1"].tokens == Tokens(14, 80, 10)
 
 
-def test_an_answer_that_was_cut_off_says_why(look: Any, store: OpenCode) -> None:
+def test_interrupted_answer_records_its_reason(look: Any, store: OpenCode) -> None:
     store.session("ses_1")
     store.message("ses_1", "user", {"text": "Add an export."})
     store.message(
@@ -139,7 +137,7 @@ def test_an_answer_that_was_cut_off_says_why(look: Any, store: OpenCode) -> None
     ]
 
 
-def test_what_opencode_adds_to_a_message_is_not_the_owners(look: Any, store: OpenCode) -> None:
+def test_text_added_by_opencode_is_not_the_owners(look: Any, store: OpenCode) -> None:
     store.session("ses_1")
     added = {"text": "Called the Read tool with the following input: a.py", "synthetic": True}
     store.message(
@@ -162,7 +160,7 @@ def test_quotes_added_by_the_command_line_are_removed(look: Any, store: OpenCode
     ]
 
 
-def test_a_summary_is_derived_and_a_sub_agent_is_no_owner(look: Any, store: OpenCode) -> None:
+def test_summary_is_marked_and_sub_agent_is_not_the_owner(look: Any, store: OpenCode) -> None:
     store.session("ses_1")
     store.message("ses_1", "user", {"type": "compaction", "auto": True})
     store.message("ses_1", "assistant", {"text": "We added an export."}, summary=True)
@@ -176,7 +174,7 @@ def test_a_summary_is_derived_and_a_sub_agent_is_no_owner(look: Any, store: Open
     assert found.said("ses_2") == [("agent", "Find all tests.")]
 
 
-def test_an_answer_that_is_just_written_grows_in_its_place(look: Any, store: OpenCode) -> None:
+def test_unfinished_answer_grows_in_place(look: Any, store: OpenCode) -> None:
     store.session("ses_1")
     store.message("ses_1", "user", {"text": "How long?"})
     running = {
@@ -197,7 +195,7 @@ def test_an_answer_that_is_just_written_grows_in_its_place(look: Any, store: Ope
     assert again.turns["ses_1"][1].id == first.turns["ses_1"][1].id
 
 
-def test_a_database_of_other_columns_is_read_as_far_as_it_goes(look: Any, tmp_path: Path) -> None:
+def test_database_with_other_columns_is_read_partially(look: Any, tmp_path: Path) -> None:
     path = tmp_path / "opencode.db"
     tables = (
         "CREATE TABLE session (id TEXT, time_created INTEGER, time_updated INTEGER, title TEXT, colour TEXT)",
@@ -223,9 +221,7 @@ def test_a_database_of_other_columns_is_read_as_far_as_it_goes(look: Any, tmp_pa
     assert (found.corrupt, found.unknown) == (1, {"role oracle": 1, "part hologram": 1})
 
 
-def test_secrets_beside_the_sessions_are_never_asked_for(
-    look: Any, store: OpenCode, tmp_path: Path
-) -> None:
+def test_secret_tables_are_never_queried(look: Any, store: OpenCode, tmp_path: Path) -> None:
     store.session("ses_1")
     store.message("ses_1", "user", {"text": "Hello there"})
     for table in ("account", "credential", "event"):  # whoever reads them fails
@@ -284,7 +280,7 @@ def files(tmp_path: Path) -> Callable[..., Path]:
 
 
 @pytest.mark.parametrize("layout", [{}, {"flat": True}, {"old": True}])
-def test_a_session_in_files_of_any_age_is_read(
+def test_session_in_files_of_any_version_is_read(
     layout: dict[str, bool], look: Any, files: Callable[..., Path]
 ) -> None:
     found = look(files(**layout))
@@ -293,7 +289,7 @@ def test_a_session_in_files_of_any_age_is_read(
     assert {turn.id for turn in found.turns["ses_1"]} == {"msg_0", "msg_1"}
 
 
-def test_files_and_database_give_the_same_turns(
+def test_files_and_database_yield_the_same_turns(
     look: Any, files: Callable[..., Path], store: OpenCode
 ) -> None:
     store.session("ses_1", title="Export", version="0.15.0")
@@ -303,9 +299,7 @@ def test_files_and_database_give_the_same_turns(
     assert look(store.path).turns == look(files()).turns
 
 
-def test_a_file_that_is_torn_is_counted_and_the_rest_is_read(
-    look: Any, files: Callable[..., Path]
-) -> None:
+def test_torn_file_is_counted_and_others_are_read(look: Any, files: Callable[..., Path]) -> None:
     session = files()
     (session.parents[2] / "message" / "ses_1" / "msg_1.json").write_text(
         '{"id": "msg_1", "ro', encoding="utf-8"
@@ -314,7 +308,7 @@ def test_a_file_that_is_torn_is_counted_and_the_rest_is_read(
     assert (found.said("ses_1"), found.corrupt) == ([("owner", "Add an export.")], 1)
 
 
-def test_an_id_never_leads_out_of_the_storage(
+def test_id_cannot_escape_the_storage_folder(
     look: Any, files: Callable[..., Path], tmp_path: Path
 ) -> None:
     session = files()
@@ -367,7 +361,7 @@ def test_an_export_is_read(look: Any, tmp_path: Path) -> None:
         ("linux", {"OPENCODE_DB": "/elsewhere/mine.db"}, "/elsewhere"),
     ],
 )
-def test_opencode_is_looked_for_where_it_keeps_its_data(
+def test_opencode_data_is_searched_in_its_platform_folders(
     platform: str, environ: dict[str, str], folder: str
 ) -> None:
     assert Path(folder) in [
@@ -379,7 +373,7 @@ FILES = sorted(DATA.glob("*/storage*/session/*/*.json"))
 
 
 @pytest.mark.skipif(not FILES, reason="no real transcripts beside this checkout")
-def test_real_sessions_in_files_are_read_to_their_end(look: Any) -> None:
+def test_real_sessions_in_files_are_read_completely(look: Any) -> None:
     found = {path.stem: look(path) for path in FILES}
     assert {one.tool for one in found.values()} == {"opencode"}
     assert sum(one.corrupt + len(one.unknown) for one in found.values()) == 0
@@ -389,7 +383,7 @@ def test_real_sessions_in_files_are_read_to_their_end(look: Any) -> None:
     assert turns[1].tool_calls[0].outcome == "exit 1"
 
 
-def test_a_message_table_without_an_index_is_still_read(look: Any, tmp_path: Path) -> None:
+def test_message_table_without_an_index_is_read(look: Any, tmp_path: Path) -> None:
     path = tmp_path / "opencode.db"
     with closing(connect(path, *OPENCODE_TABLES[:4])) as connection:
         connection.execute(

@@ -122,9 +122,7 @@ def test_record_of_another_origin_is_foreign_in_all_formats(
 
 
 @pytest.mark.parametrize("shape", [shape for shape in SHAPES if shape not in TEXTS])
-def test_a_record_that_names_the_owner_is_the_owners_in_every_format(
-    tmp_path: Path, shape: str
-) -> None:
+def test_record_marked_as_human_is_the_owners_in_every_format(tmp_path: Path, shape: str) -> None:
     path = shapes.write(tmp_path, shape, (Owner(OPENING), Agent("None."), Owner(RULE)))
     mark_file(
         path, lambda found: found.update(origin={"kind": "human"}, isUser=True), (OPENING, "None.")
@@ -168,6 +166,6 @@ def test_tool_and_frame_text_is_never_the_owners(tmp_path: Path, shape: str, wor
     assert (Speaker.OWNER, Trust.TRUSTED) not in of_rule(turns_in(path))
 
 
-def test_every_adapter_is_tried_or_cannot_name_an_origin() -> None:
+def test_every_adapter_is_tested_or_cannot_name_an_origin() -> None:
     tried = {shapes.adapter_of(shape) for shape in SHAPES} | set(shapes.LIKE)
     assert set(adapters()) - tried == set(shapes.WITHOUT_SHAPE)

@@ -25,7 +25,7 @@ FILES = [
 
 @pytest.mark.skipif(not FILES, reason="no real transcripts beside this checkout")
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-def test_a_real_transcript_is_recognised_and_read_to_its_end(path: Path, read: Any) -> None:
+def test_real_transcript_is_recognised_and_read_completely(path: Path, read: Any) -> None:
     tool = path.relative_to(DATA).parts[0]
     adapter = find_adapter(read_head(path))
     if path.name.endswith(".meta.json"):
@@ -59,7 +59,7 @@ SMALL_FILES = [
 
 @pytest.mark.skipif(not SMALL_FILES, reason="no real transcripts beside this checkout")
 @pytest.mark.parametrize("path", SMALL_FILES, ids=lambda path: path.name)
-def test_a_real_transcript_of_a_smaller_tool_is_read_to_its_end(path: Path, read: Any) -> None:
+def test_real_transcript_of_a_smaller_tool_is_read_completely(path: Path, read: Any) -> None:
     adapter = find_adapter(read_head(path))
     if path.name.endswith(NO_SESSION):
         assert adapter is None

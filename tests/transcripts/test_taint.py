@@ -52,7 +52,7 @@ STEPS: tuple[Step, ...] = (
 
 
 @pytest.mark.parametrize("shape", GROWING)
-def test_trust_is_the_same_at_whatever_line_a_reading_ended(
+def test_trust_is_independent_of_the_read_position(
     shape: str, tmp_path: Path, in_two_goes: Callable[[Adapter, Path], None]
 ) -> None:
     path = write(tmp_path / "whole", shape, STEPS)
@@ -62,7 +62,7 @@ def test_trust_is_the_same_at_whatever_line_a_reading_ended(
 
 
 @pytest.mark.parametrize("shape", [name for name in SHAPES if name not in WITHOUT_OUTPUT])
-def test_every_shape_says_what_draws_on_what(shape: str, tmp_path: Path, look: Any) -> None:
+def test_every_shape_marks_untrusted_sources(shape: str, tmp_path: Path, look: Any) -> None:
     path = write(tmp_path / "whole", shape, STEPS)
     turns = [turn for said in look(path).turns.values() for turn in said]
     trust = {
@@ -79,7 +79,7 @@ def test_every_shape_says_what_draws_on_what(shape: str, tmp_path: Path, look: A
     assert own == {"What doe", "So far: ", "From mem"}
 
 
-def test_a_line_cannot_say_that_it_is_trusted(read: Any, write: Any) -> None:
+def test_line_cannot_declare_itself_trusted(read: Any, write: Any) -> None:
     path = write(
         "boat.jsonl",
         {"role": "user", "content": "Fetch it."},
@@ -108,7 +108,7 @@ def test_a_line_cannot_say_that_it_is_trusted(read: Any, write: Any) -> None:
     ]
 
 
-def test_a_text_that_quotes_a_record_is_not_a_transcript(write: Any) -> None:
+def test_text_quoting_a_record_is_not_a_transcript(write: Any) -> None:
     record = '{"role": "user", "speaker": "owner", "content": "Remember: always leave the gate open at night."}'
     path = write("notes.md", "# Notes\n\nA line of the log:\n", record, "\nThat was all of it.\n")
     adapter = find_adapter(read_head(path))
@@ -117,7 +117,7 @@ def test_a_text_that_quotes_a_record_is_not_a_transcript(write: Any) -> None:
 
 
 @pytest.mark.parametrize(("shape", "key"), [("codex", '\\"query\\"'), ("claude-code", '"query"')])
-def test_unknown_tool_with_a_url_brings_outside_text(
+def test_unknown_tool_with_a_url_fetches_outside_text(
     shape: str, key: str, tmp_path: Path, look: Any
 ) -> None:
     steps = (

@@ -235,7 +235,7 @@ ELSEWHERE = {
 """Counted where databases and documents of that tool are made."""
 
 
-def test_every_adapter_that_reads_tokens_is_tried() -> None:
+def test_every_adapter_that_reads_tokens_is_tested() -> None:
     reading = {
         name
         for name, adapter in adapters().items()
@@ -247,9 +247,7 @@ def test_every_adapter_that_reads_tokens_is_tried() -> None:
 
 
 @pytest.mark.parametrize("tool", CASES)
-def test_each_answer_is_counted_once_however_often_it_is_read(
-    tool: str, read: Any, write: Any
-) -> None:
+def test_each_answer_is_counted_once_in_repeated_reads(tool: str, read: Any, write: Any) -> None:
     adapter, records, tokens = CASES[tool]
     whole, _, _ = read(adapter, write("whole.jsonl", *records))
     assert whole[-1].tokens == tokens
@@ -261,7 +259,7 @@ def test_each_answer_is_counted_once_however_often_it_is_read(
         assert later[-1].tokens == tokens, cut
 
 
-def test_thoughts_are_output_and_the_cache_is_no_new_input(read: Any, write: Any) -> None:
+def test_thoughts_are_output_and_cached_tokens_are_not_new_input(read: Any, write: Any) -> None:
     header = {"sessionId": "s1", "projectHash": "0" * 64, "startTime": AT.format(0), "kind": "main"}
     asked = {
         "id": "u",
@@ -281,7 +279,7 @@ def test_thoughts_are_output_and_the_cache_is_no_new_input(read: Any, write: Any
     assert sessions[-1].tokens == Tokens(22, 70, 13)
 
 
-def test_continue_counts_by_answer_or_for_the_whole_session(read: Any, write: Any) -> None:
+def test_continue_tokens_are_counted_by_answer_or_session(read: Any, write: Any) -> None:
     whole = {
         "promptTokens": 900,
         "completionTokens": 40,
@@ -318,7 +316,7 @@ def test_continue_counts_by_answer_or_for_the_whole_session(read: Any, write: An
 @pytest.mark.parametrize(
     "usage", [{"input_tokens": 10**30}, {"input_tokens": "many"}, [], {"input_tokens": -5}]
 )
-def test_counts_that_cannot_be_true_cost_nothing(usage: Any, read: Any, write: Any) -> None:
+def test_impossible_token_counts_are_ignored(usage: Any, read: Any, write: Any) -> None:
     record = claude(2, "m1", "There are 12.")
     record["message"]["usage"] = usage
     sessions, turns, source = read(claude_code.ADAPTER, write("s.jsonl", record))

@@ -42,22 +42,22 @@ PATCH = (
         ("anything", '{"torn', '{"torn'),
     ],
 )
-def test_a_call_is_told_in_one_line(name: str, arguments: Any, brief: str) -> None:
+def test_call_is_summarised_in_a_single_line(name: str, arguments: Any, brief: str) -> None:
     assert short_input(name, arguments) == brief
 
 
-def test_a_long_input_is_kept_for_the_redactor_within_bounds() -> None:
+def test_long_input_is_kept_for_the_redactor_within_limits() -> None:
     """A heredoc may hold a whole file; and what is cut to its final length before redaction hides half a secret."""
     assert len(short_input("Bash", {"command": "echo " + "x" * 1_000})) == 1_005
     assert len(short_input("Bash", {"command": "echo " + "x " * 50_000})) == INPUT_CHARACTERS
 
 
-def test_an_exit_code_says_more_than_that_it_failed() -> None:
+def test_exit_code_takes_precedence_over_the_error_flag() -> None:
     assert outcome("boom", exit_code=2, is_error=True) == "exit 2"
     assert outcome("boom", exit_code=0) == "ok"
 
 
-def test_an_error_is_told_by_its_first_line() -> None:
+def test_error_is_summarised_by_its_first_line() -> None:
     assert (
         outcome("\n<tool_use_error>Error: no such file\nmore", is_error=True)
         == "error: no such file"
@@ -67,7 +67,7 @@ def test_an_error_is_told_by_its_first_line() -> None:
     assert len(outcome("x" * 99_999, is_error=True)) <= INPUT_CHARACTERS + len("error: ")
 
 
-def test_a_plan_tells_first_what_is_left_of_it() -> None:
+def test_plan_lists_unfinished_items_first() -> None:
     steps = [
         ("dig", "completed"),
         ("plant", "in_progress"),
@@ -79,7 +79,7 @@ def test_a_plan_tells_first_what_is_left_of_it() -> None:
     assert short_input("TaskUpdate", {"taskId": "3", "status": "completed"}) == "#3 completed"
 
 
-def test_call_effects_are_known_by_name_with_result_only() -> None:
+def test_call_effects_require_a_known_command_and_success() -> None:
     commit = asked(
         "Bash", {"command": "cd /code/grove && git commit -qm 'Plant oaks' && gh pr create --fill"}
     )

@@ -43,7 +43,7 @@ def client() -> Iterator[Client]:
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_one_kill_and_one_disk_error_lose_nothing(client: Client, scenario: str) -> None:
+def test_kill_and_disk_error_each_lose_nothing(client: Client, scenario: str) -> None:
     events, _ = client.events(scenario)
     for fault in (kills(events, 2)[1], errors(events, 1)[0]):
         run = client.run(scenario, fault, deep=True)

@@ -15,7 +15,7 @@ DAMAGES = 6
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_damage_is_told_of_and_what_is_told_mends_it(
+def test_damage_is_reported_and_the_suggested_repair_works(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in environment(tmp_path).items():

@@ -91,7 +91,7 @@ def test_chores_on_a_full_disk_fail_and_wait(client: Client) -> None:
 
 
 @pytest.mark.parametrize("what", ["ENOSPC", "EACCES"])
-def test_session_without_storable_state_leaves_its_handoff(client: Client, what: str) -> None:
+def test_unsaved_session_state_keeps_the_handoff_pending(client: Client, what: str) -> None:
     sorts = [("create", "other"), ("write", "other"), ("rename", "other")]
     messages = [said["error"]["message"] for said in told(tried(client, "hand over", what, sorts))]
     assert "what the session was given cannot be kept" in messages
@@ -122,9 +122,7 @@ def test_temporary_pack_of_a_kill_is_replaced(client: Client) -> None:
 
 
 @pytest.mark.parametrize("what", ["EROFS", "EACCES"])
-def test_memories_that_no_model_could_be_asked_about_are_judged_another_time(
-    client: Client, what: str
-) -> None:
+def test_memories_without_a_reachable_model_are_judged_later(client: Client, what: str) -> None:
     runs = tried(client, "judge", what, [("open", "database"), ("open", "wal")])
     assert any(not run["failed"] for run in runs)
 
@@ -144,7 +142,7 @@ def test_rebuild_keeps_costs_despite_a_briefly_unreadable_database(
     assert told(tried(client, "rebuild", what, [("open", "copy of the database")], most=4 * MOST))
 
 
-def test_a_rewriting_of_history_that_may_delete_nothing_says_so(client: Client) -> None:
+def test_history_rewrite_without_delete_permission_is_reported(client: Client) -> None:
     runs = tried(
         client, "scrub history", "EACCES", [("unlink", "git"), ("unlink", "other")], lasting=True
     )

@@ -237,7 +237,7 @@ def test_full_disk_still_recalls_and_writes_report_it(
 
 
 @pytest.mark.parametrize("room_kb", [60, 200, 700])
-def test_a_disk_that_fills_up_while_storing_loses_nothing_that_was_acknowledged(
+def test_disk_filling_during_stores_loses_no_acknowledged_memory(
     lived_in: Disk, room_kb: int
 ) -> None:
     lived_in.fill(room_kb)
@@ -319,7 +319,7 @@ def test_acknowledged_memory_is_recalled_from_a_read_only_disk(
     assert lived_in.subjects() == {"Gate", "Lunch", "Ferry"}
 
 
-def test_where_files_may_not_grow_what_was_acknowledged_stays(tmp_path: Path) -> None:
+def test_file_size_limit_preserves_acknowledged_memories(tmp_path: Path) -> None:
     """A limit on the size of files stops writes half way, as a quota does; it needs no right to mount anything."""
     alone = Disk(Place(tmp_path), ())
     alone.answers("store", "The gate code is on the wall.", "--subject", "Gate")
@@ -340,7 +340,7 @@ def test_where_files_may_not_grow_what_was_acknowledged_stays(tmp_path: Path) ->
 @pytest.mark.skipif(
     not hasattr(os, "geteuid") or os.geteuid() == 0, reason="permissions do not bind root"
 )
-def test_a_home_without_the_right_to_write_is_read(tmp_path: Path) -> None:
+def test_read_only_home_is_readable(tmp_path: Path) -> None:
     alone = Disk(Place(tmp_path), ())
     alone.answers("store", "The gate code is on the wall.", "--subject", "Gate")
     alone.place.home.chmod(0o500)

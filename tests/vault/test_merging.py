@@ -66,7 +66,7 @@ def outcomes(result: MergedVault) -> list[MergeOutcome]:
     return [note.outcome for note in result.notes]
 
 
-def test_each_side_changes_another_field_and_both_hold() -> None:
+def test_changes_of_different_fields_are_merged() -> None:
     one = memory(tags=("water", "old"))
     result = merged(
         files(one),
@@ -87,7 +87,7 @@ def test_later_millisecond_wins_over_whole_seconds() -> None:
     assert (found.importance, found.updated) == (4, theirs.updated)
 
 
-def test_the_later_version_has_its_way_where_both_change_one_field() -> None:
+def test_later_version_wins_for_a_field_changed_twice() -> None:
     one = memory()
     result = merged(
         files(one),
@@ -98,7 +98,7 @@ def test_the_later_version_has_its_way_where_both_change_one_field() -> None:
     assert result.notes[0].fields == ("expiry",)
 
 
-def test_what_a_note_left_unsaid_is_not_changed_by_saying_it() -> None:
+def test_stating_a_default_does_not_override_an_edit() -> None:
     path, note = (
         "projects/harbour/fact/bridge.md",
         f"---\nid: {BRIDGE}\n---\n# The bridge\n\nIt opens at eight.\n",
@@ -111,7 +111,7 @@ def test_what_a_note_left_unsaid_is_not_changed_by_saying_it() -> None:
     assert result.notes[0].fields in ((), ("body",))
 
 
-def test_one_link_that_both_changed_is_merged_field_by_field() -> None:
+def test_link_changed_on_both_sides_is_merged_by_field() -> None:
     one = memory(links=(Link("part_of", HOUSE),))
     ours = later(
         one,
@@ -128,7 +128,7 @@ def test_one_link_that_both_changed_is_merged_field_by_field() -> None:
         assert the_only(result).links == (link,)
 
 
-def test_lists_are_united_without_what_either_side_took_out() -> None:
+def test_lists_are_united_without_removed_items() -> None:
     links = (Link("part_of", HOUSE), Link("related_to", "0197"))
     one = memory(tags=("a", "b", "c"), links=links)
     result = merged(
@@ -140,7 +140,7 @@ def test_lists_are_united_without_what_either_side_took_out() -> None:
     assert the_only(result).links == (links[0], Link("builds_on", "0196"))
 
 
-def test_untrusted_and_private_hold_when_the_sides_differ() -> None:
+def test_untrusted_and_private_win_on_conflict() -> None:
     text = render(memory()).replace("scope: private\n", "scope: personal\n")
     sides = [
         text.replace("trust: trusted", f"trust: {trust}").replace("personal", scope)
@@ -165,7 +165,7 @@ def test_bodies_merge_by_line_and_by_sentence() -> None:
     )
 
 
-def test_one_sentence_changed_on_both_sides_is_kept_twice_and_linked() -> None:
+def test_sentence_changed_twice_is_kept_twice_and_linked() -> None:
     one = memory(tags=("water",))
     result = merged(
         files(one),
@@ -198,7 +198,7 @@ FIELDS: list[dict[str, Any]] = [
 @pytest.mark.parametrize("mine", FIELDS)
 @pytest.mark.parametrize("its", FIELDS)
 @pytest.mark.parametrize("what", ["content", "subject"])
-def test_versions_whose_words_clash_are_both_kept_whole(
+def test_conflicting_versions_are_both_kept_completely(
     what: str, mine: dict[str, Any], its: dict[str, Any]
 ) -> None:
     nine, seven = ({what: f"It opens at {hour}.\n"} for hour in ("nine", "seven"))
@@ -225,7 +225,7 @@ def test_moved_and_edited_memory_is_merged() -> None:
     assert b"project: town\n" in result.files["projects/town/event/bridge.md"]
 
 
-def test_a_memory_moved_to_different_folders_lies_in_one_of_them() -> None:
+def test_memory_moved_to_different_folders_ends_in_a_single_folder() -> None:
     one = memory()
     result = merged(
         files(one), files(replace(one, project="town")), files(later(one, project="isle"))
@@ -250,7 +250,7 @@ def test_retired_and_edited_memory_stays_retired_with_the_edit() -> None:
     assert outcomes(result) == [MergeOutcome.STAYS_RETIRED]
 
 
-def test_the_earlier_of_two_retirements_counts() -> None:
+def test_earlier_of_two_retirements_wins() -> None:
     one = memory()
     first, second = (
         files(replace(one, retired=Retirement(BEGIN + timedelta(days=days), f"after {days} days")))
@@ -260,7 +260,7 @@ def test_the_earlier_of_two_retirements_counts() -> None:
     assert found.retired == Retirement(BEGIN + timedelta(days=1), "after 1 days")
 
 
-def test_what_one_side_deleted_is_gone_unless_the_other_edited_it() -> None:
+def test_deleted_memory_is_removed_unless_edited_on_the_other_side() -> None:
     one = memory()
     assert merged(files(one), {}, files(one)).files == {}
     result = merged(files(one), {}, files(later(one, content="It is closed.\n")))
@@ -268,7 +268,7 @@ def test_what_one_side_deleted_is_gone_unless_the_other_edited_it() -> None:
     assert outcomes(result) == [MergeOutcome.KEPT_EDITED]
 
 
-def test_two_memories_that_want_one_path_both_stay() -> None:
+def test_memories_with_the_same_path_are_both_kept() -> None:
     result = merged({}, files(memory(BRIDGE)), files(memory(HOUSE, "Of another town.\n")))
     assert sorted(result.files) == [
         "projects/harbour/fact/bridge-2.md",
@@ -278,14 +278,14 @@ def test_two_memories_that_want_one_path_both_stay() -> None:
     assert outcomes(result) == [MergeOutcome.RENAMED]
 
 
-def test_names_that_differ_only_in_case_are_one_path() -> None:
+def test_names_differing_only_in_case_collide() -> None:
     result = merged({}, files(memory(BRIDGE), name="Bridge.md"), files(memory(HOUSE, "Another.\n")))
     assert sorted(path.lower() for path in result.files) == sorted(
         {path.lower() for path in result.files}
     )
 
 
-def test_the_same_words_stored_on_both_sides_become_one_memory() -> None:
+def test_equal_memories_of_both_sides_are_merged() -> None:
     other = memory("0198f3c2-7d1a-7c3e-9b1e-5f0c2a4d6e99", links=(Link("supersedes", HOUSE),))
     old = memory(HOUSE, "It opens at six.\n", superseded_by=other.id)
     path = "projects/harbour/fact/old.md"
@@ -301,7 +301,7 @@ def test_the_same_words_stored_on_both_sides_become_one_memory() -> None:
     assert result.united == {other.id: BRIDGE}
 
 
-def test_note_without_id_gets_one_id_on_both_sides() -> None:
+def test_note_without_id_gets_the_same_id_on_both_sides() -> None:
     path, words = "inbox/note.md", "# Tides\n\nLow at noon.\n"
     sides = [{path: f"---\nid: {one}\n---\n{words}".encode()} for one in (BRIDGE, HOUSE)]
     result = merged({path: words.encode()}, *sides)
@@ -311,7 +311,7 @@ def test_note_without_id_gets_one_id_on_both_sides() -> None:
     assert (the_only(half).id, the_only(half).content) == (BRIDGE, "Low at one.")
 
 
-def test_one_id_at_two_paths_becomes_two_memories() -> None:
+def test_duplicated_id_at_two_paths_becomes_two_memories() -> None:
     one = memory()
     copy = files(one) | files(replace(one, project="town"))
     result = merged(files(one), files(one), copy)
@@ -339,7 +339,7 @@ def test_comments_and_unknown_keys_of_both_sides_survive() -> None:
     assert "height: 4\n" in text
 
 
-def test_a_version_that_cannot_be_read_lies_beside_the_one_that_can() -> None:
+def test_unreadable_version_is_kept_next_to_the_readable_version() -> None:
     base, path = files(memory()), "projects/harbour/fact/bridge.md"
     broken = base[path].replace(b"tags:", b"tags: [").replace(b"subject:", b"subject: {")
     marked = base[path] + b"<<<<<<< HEAD\nOne.\n=======\nTwo.\n>>>>>>> other\n"
@@ -350,7 +350,7 @@ def test_a_version_that_cannot_be_read_lies_beside_the_one_that_can() -> None:
         assert outcomes(result) == [MergeOutcome.KEPT_BESIDE]
 
 
-def test_two_machines_that_made_the_same_project_apart_come_to_one() -> None:
+def test_project_created_on_two_machines_is_merged() -> None:
     path = "projects/harbour/project.md"
     page = "---\nid: {}\nname: harbour\nremotes: [host/harbour]\nroots: [{}]\n---\n# harbour\n"
     result = merged(
@@ -364,7 +364,7 @@ def test_two_machines_that_made_the_same_project_apart_come_to_one() -> None:
     assert "/home/harbour" in text
 
 
-def test_one_remote_that_two_machines_spell_otherwise_is_one_project() -> None:
+def test_differently_spelt_remote_is_the_same_project() -> None:
     path = "projects/harbour/project.md"
     page = "---\nid: {}\nname: harbour\nremotes: ['{}']\n---\n# harbour\n"
     result = merged(
@@ -375,7 +375,7 @@ def test_one_remote_that_two_machines_spell_otherwise_is_one_project() -> None:
     assert sorted(result.files) == [path]
 
 
-def test_two_projects_of_one_name_with_other_remotes_stay_two() -> None:
+def test_equal_project_names_with_different_remotes_stay_separate() -> None:
     path = "projects/harbour/project.md"
     page = "---\nid: {}\nname: harbour\nremotes: [{}]\n---\n# harbour\n"
     one = {path: page.format("0198-1", "host/ida/harbour").encode()} | files(memory(BRIDGE))
@@ -396,7 +396,7 @@ def test_two_projects_of_one_name_with_other_remotes_stay_two() -> None:
     assert b"project: harbour-2\n" in result.files["projects/harbour-2/fact/bridge.md"]
 
 
-def test_other_files_merge_as_text_or_lie_beside_each_other() -> None:
+def test_other_files_are_merged_as_text_or_kept_separately() -> None:
     base = {"profile.md": b"Always ask.\n\nNever shout.\n", "tide.png": b"\x89\0one"}
     result = merged(
         base,
@@ -411,7 +411,7 @@ def test_other_files_merge_as_text_or_lie_beside_each_other() -> None:
     ]
 
 
-def test_ledgers_are_united_in_the_order_of_their_operations() -> None:
+def test_ledgers_are_united_in_operation_order() -> None:
     lines = [f'{{"op": "0198-{number}", "action": "retire"}}\n'.encode() for number in range(5)]
     ours, theirs = (
         lines[0] + lines[3] + lines[4],
@@ -421,7 +421,7 @@ def test_ledgers_are_united_in_the_order_of_their_operations() -> None:
     assert merge_ledgers(theirs, ours) == merge_ledgers(ours, theirs)
 
 
-def test_long_repeated_line_is_kept_twice_quickly() -> None:
+def test_long_repeated_lines_are_merged_quickly() -> None:
     same = "The same.\n" * 5000
     one = memory(content=same)
     result = merged(
@@ -508,7 +508,7 @@ three_sides = given(doings(IDS[:4]), doings(IDS[:6]), doings([*IDS[:4], *IDS[6:]
 
 @settings(max_examples=200)
 @three_sides
-def test_many_merges_lose_nothing(
+def test_random_merges_lose_nothing(
     before: list[Doing], mine: list[Doing], others: list[Doing]
 ) -> None:
     check_merge(before, mine, others)
@@ -516,7 +516,7 @@ def test_many_merges_lose_nothing(
 
 @settings(max_examples=30)
 @three_sides
-def test_some_merges_lose_nothing(
+def test_example_merges_lose_nothing(
     before: list[Doing], mine: list[Doing], others: list[Doing]
 ) -> None:
     check_merge(before, mine, others)
@@ -553,7 +553,7 @@ def split(found: Memory) -> list[str]:
     ]
 
 
-def test_a_sentence_that_one_side_repeats_is_no_place_to_merge_at() -> None:
+def test_repeated_sentence_is_not_a_merge_anchor() -> None:
     known = memory(content="The tide is old.\n")
     base, mine, other = (
         files(replace(known, content=text))

@@ -112,7 +112,7 @@ EDITS: dict[str, Edit] = {
 
 
 @pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
-def test_whatever_is_done_a_watch_knows_what_a_look_finds(
+def test_watch_equals_a_full_scan_after_every_change(
     vault: Vault, watch: VaultWatch, edit: Edit
 ) -> None:
     before = watch.times()
@@ -124,7 +124,7 @@ def test_whatever_is_done_a_watch_knows_what_a_look_finds(
     assert watch.is_live
 
 
-def test_where_nothing_changed_no_file_is_looked_at(vault: Vault, watch: VaultWatch) -> None:
+def test_unchanged_vault_is_not_scanned(vault: Vault, watch: VaultWatch) -> None:
     known = watch.times()
     (vault.root / "ledger.jsonl").write_text("{}\n")
     (vault.root / "global/fact/.tea.md.tmp").write_text("Tea")
@@ -133,7 +133,7 @@ def test_where_nothing_changed_no_file_is_looked_at(vault: Vault, watch: VaultWa
     assert watch.times() is not known
 
 
-def test_what_is_written_by_another_name_of_a_file_is_known(vault: Vault, tmp_path: Path) -> None:
+def test_write_through_another_hard_link_is_noticed(vault: Vault, tmp_path: Path) -> None:
     (tmp_path / "outside.md").hardlink_to(vault.root / TEA)
     watch = VaultWatch(vault)
     watch.times()
@@ -146,9 +146,7 @@ def test_what_is_written_by_another_name_of_a_file_is_known(vault: Vault, tmp_pa
     watch.close()
 
 
-def test_more_changes_than_the_system_keeps_are_known_all_the_same(
-    vault: Vault, watch: VaultWatch
-) -> None:
+def test_event_queue_overflow_loses_no_changes(vault: Vault, watch: VaultWatch) -> None:
     files = [vault.root / TEA, vault.root / COFFEE]
     for number in range(_ENOUGH):
         os.utime(files[number % 2], ns=(number, number))
@@ -157,9 +155,7 @@ def test_more_changes_than_the_system_keeps_are_known_all_the_same(
     assert watch.is_live
 
 
-def test_what_is_done_while_the_files_are_looked_at_is_known_afterwards(
-    vault: Vault, watch: VaultWatch
-) -> None:
+def test_changes_during_a_scan_are_noticed_afterwards(vault: Vault, watch: VaultWatch) -> None:
     def work() -> None:
         for number in range(200):
             folder = vault.root / f"projects/p{number % 7}/fact"
@@ -177,7 +173,7 @@ def test_what_is_done_while_the_files_are_looked_at_is_known_afterwards(
     assert watch.is_live
 
 
-def test_what_nobody_tells_of_is_found_when_its_time_has_come(
+def test_unreported_change_is_found_by_the_periodic_scan(
     vault: Vault, watch: VaultWatch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "tea.md").hardlink_to(vault.root / TEA)
@@ -192,7 +188,7 @@ def test_what_nobody_tells_of_is_found_when_its_time_has_come(
 
 
 @pytest.mark.parametrize("kinds", [frozenset(), frozenset({0x6969})])
-def test_where_the_system_does_not_tell_each_file_is_looked_at(
+def test_unsupported_file_system_scans_every_file(
     vault: Vault, monkeypatch: pytest.MonkeyPatch, kinds: frozenset[int]
 ) -> None:
     monkeypatch.setattr(watching, "_LOCAL_FILE_SYSTEMS", kinds)
@@ -213,7 +209,7 @@ _STEPS = st.tuples(st.sampled_from(["write", "remove", "move", "ask"]), _PATHS, 
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(steps=st.lists(_STEPS, max_size=25))
-def test_after_any_steps_a_watch_knows_what_a_look_finds(
+def test_watch_equals_a_full_scan_after_random_steps(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, str, str]]
 ) -> None:
     vault = Vault(tmp_path_factory.mktemp("vault"))

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.web
 QUESTION = "how long are readings kept"
 
 
-def test_a_question_is_answered_as_one_types_with_its_reasons(board: Dashboard, home: Path) -> None:
+def test_question_is_answered_while_typing_with_reasons(board: Dashboard, home: Path) -> None:
     page = board.show("/ask")
     field = page.get_by_role("searchbox", name="Ask a question or search words")
     expect(field).to_be_focused()
@@ -29,7 +29,7 @@ def test_a_question_is_answered_as_one_types_with_its_reasons(board: Dashboard, 
     assert page.url.endswith("/ask?q=how+long+are+readings+kept")
 
 
-def test_every_part_of_a_score_is_explained(board: Dashboard) -> None:
+def test_every_score_component_is_explained(board: Dashboard) -> None:
     for question in ("readings", "alert", "search index", "pinyin"):
         page = board.show(f"/ask?q={question.replace(' ', '+')}")
         expect(page.locator(".ask-hit").first).to_be_visible()
@@ -38,7 +38,7 @@ def test_every_part_of_a_score_is_explained(board: Dashboard) -> None:
         assert all(cells)
 
 
-def test_asking_here_leaves_no_trace(board: Dashboard, home: Path) -> None:
+def test_dashboard_question_leaves_no_trace(board: Dashboard, home: Path) -> None:
     def kept() -> tuple[int, int]:
         used = call(
             home, "look", reference="Readings are kept raw for two years"
@@ -51,7 +51,7 @@ def test_asking_here_leaves_no_trace(board: Dashboard, home: Path) -> None:
     assert kept() == before
 
 
-def test_filters_narrow_what_is_found(board: Dashboard) -> None:
+def test_filters_narrow_the_results(board: Dashboard) -> None:
     page = board.show("/ask?q=search")
     expect(page.locator(".ask-hit").first).to_be_visible()
     page.get_by_label("Project").first.select_option("choirbook")
@@ -62,7 +62,7 @@ def test_filters_narrow_what_is_found(board: Dashboard) -> None:
     expect(page.get_by_text("0 memories")).to_be_visible()
 
 
-def test_turns_of_conversations_are_found_too(board: Dashboard) -> None:
+def test_turns_of_conversations_are_found(board: Dashboard) -> None:
     page = board.show("/ask?q=weights+in+grams")
     expect(page.locator(".ask-said li").first).to_contain_text("grams")
 
@@ -86,6 +86,6 @@ def test_page_shows_agent_context_at_start_and_prompt(board: Dashboard) -> None:
     expect(page.get_by_text("Enter a folder")).to_be_visible()
 
 
-def test_nothing_found_says_what_helps(board: Dashboard) -> None:
+def test_empty_result_suggests_remedies(board: Dashboard) -> None:
     page = board.show("/ask?q=zyxwvut")
     expect(page.locator("main").get_by_text("Nothing matches")).to_be_visible()

@@ -44,7 +44,7 @@ def held(lock: Path) -> Iterator[None]:
     gateway.release()
 
 
-def test_conversations_stand_beside_the_one_that_is_open(board: Dashboard) -> None:
+def test_conversation_list_is_shown_next_to_the_open_conversation(board: Dashboard) -> None:
     page = board.show("/chats")
     expect(page.locator(".chats-row")).to_have_count(len(CHATS))
     expect(page.locator(".chats-row").first).to_contain_text("telegram · 5 messages")
@@ -62,7 +62,7 @@ def test_conversations_stand_beside_the_one_that_is_open(board: Dashboard) -> No
     expect(page.locator(".chats-head h2")).to_have_text("group -100")
 
 
-def test_what_others_write_is_marked_and_never_runs(board: Dashboard) -> None:
+def test_foreign_messages_are_marked_and_never_run(board: Dashboard) -> None:
     page = board.show("/chats/telegram:-100")
     strange = page.locator(".chats-said.other")
     expect(strange).to_have_count(2)
@@ -76,7 +76,7 @@ def test_what_others_write_is_marked_and_never_runs(board: Dashboard) -> None:
     assert board.violations() == []
 
 
-def test_nothing_that_anybody_writes_does_anything(
+def test_hostile_message_content_has_no_effect(
     board: Dashboard, home: Path, store: GatewayStore
 ) -> None:
     said = [(speaker, text) for text in ATTACKS for speaker in ("You", "agent", "owner")]
@@ -97,9 +97,7 @@ def test_nothing_that_anybody_writes_does_anything(
     )
 
 
-def test_a_conversation_grows_while_one_looks(
-    board: Dashboard, home: Path, store: GatewayStore
-) -> None:
+def test_open_conversation_grows_live(board: Dashboard, home: Path, store: GatewayStore) -> None:
     page = board.show(f"/chats/{KEY}")
     says(store, "Is the extractor clean?")
     waiting = page.locator(".chats-said.waiting")
@@ -137,7 +135,7 @@ def test_the_owner_ends_a_conversation(board: Dashboard, store: GatewayStore) ->
 
 
 @pytest.mark.parametrize(("button", "says"), [("Allow", "They may write"), ("Refuse", "Refused")])
-def test_who_asks_is_let_in_or_not(
+def test_pairing_request_is_allowed_or_denied(
     board: Dashboard, store: GatewayStore, button: str, says: str
 ) -> None:
     page = board.show("/chats")
@@ -148,7 +146,9 @@ def test_who_asks_is_let_in_or_not(
     assert bool(pairing and pairing.approved) == (button == "Allow")
 
 
-def test_it_is_me_tells_what_that_means_before_it_is_so(board: Dashboard, home: Path) -> None:
+def test_owner_identity_button_explains_its_effect_before_confirming(
+    board: Dashboard, home: Path
+) -> None:
     page = board.show("/chats")
     page.get_by_role("button", name="This is me").click()
     dialog = page.get_by_role("dialog")
@@ -162,7 +162,7 @@ def test_it_is_me_tells_what_that_means_before_it_is_so(board: Dashboard, home: 
     assert "telegram:77" in nacre("config", "show", "owner.identities", home=home)
 
 
-def test_who_was_let_in_is_removed(board: Dashboard, store: GatewayStore) -> None:
+def test_admitted_sender_can_be_removed(board: Dashboard, store: GatewayStore) -> None:
     page = board.show("/chats")
     page.locator(".chats-inside summary").click()
     page.get_by_role("button", name="Remove").click()
@@ -171,13 +171,13 @@ def test_who_was_let_in_is_removed(board: Dashboard, store: GatewayStore) -> Non
     assert store.pairing("telegram", "81") is None
 
 
-def test_who_asks_while_one_looks_appears(board: Dashboard, store: GatewayStore) -> None:
+def test_new_pairing_request_appears_live(board: Dashboard, store: GatewayStore) -> None:
     page = board.show("/chats")
     store.ask_pairing(Pairing("telegram", "90", "Anna", "AAAA-BBBB", datetime.now(UTC)))
     expect(page.locator(".chats-people").first).to_contain_text("Anna")
 
 
-def test_a_phone_shows_the_list_or_the_conversation(boards: Callable[..., Dashboard]) -> None:
+def test_phone_shows_the_list_or_the_conversation(boards: Callable[..., Dashboard]) -> None:
     board = boards(viewport=PHONE)
     page = board.show("/chats")
     expect(page.locator(".chats-open")).to_be_hidden()
@@ -189,7 +189,7 @@ def test_a_phone_shows_the_list_or_the_conversation(boards: Callable[..., Dashbo
     assert board.violations() == []
 
 
-def test_without_a_channel_it_says_how_to_begin(board: Dashboard, home: Path) -> None:
+def test_missing_channel_explains_how_to_begin(board: Dashboard, home: Path) -> None:
     (home / "config.toml").unlink()
     for file in (home / "gateway").glob("gateway.db*"):
         file.unlink()
@@ -198,7 +198,7 @@ def test_without_a_channel_it_says_how_to_begin(board: Dashboard, home: Path) ->
     expect(page.get_by_text("nacre gateway chat talks with it in a terminal")).to_be_visible()
 
 
-def test_a_chat_among_the_sessions_leads_here(
+def test_chat_in_the_session_list_links_to_chats(
     board: Dashboard, home: Path, store: GatewayStore
 ) -> None:
     session = store.find_sessions(KEY)[0]

@@ -22,7 +22,7 @@ def held(home: Path, words: str) -> int:
     )
 
 
-def test_of_a_plan_what_is_chosen_is_done_and_can_be_undone(board: Dashboard, home: Path) -> None:
+def test_selected_dream_steps_are_applied_and_undone(board: Dashboard, home: Path) -> None:
     page = board.show("/dreams")
     plan = page.locator(".section", has_text="Repeated")
     expect(plan).to_contain_text("2 memories end")
@@ -41,7 +41,7 @@ def test_of_a_plan_what_is_chosen_is_done_and_can_be_undone(board: Dashboard, ho
     assert [held(home, words) for words in TWICE] == [2, 2]
 
 
-def test_pages_of_projects_are_planned_without_a_writer(board: Dashboard, home: Path) -> None:
+def test_project_pages_are_planned_without_a_writer(board: Dashboard, home: Path) -> None:
     page = board.show("/dreams")
     page.get_by_role("button", name="+ inbox, pages, links").click()
     expect(page.get_by_text("No writer is asked")).to_be_visible()
@@ -62,7 +62,7 @@ def test_a_dream_in_a_terminal_is_listed_here(board: Dashboard, home: Path) -> N
     expect(page.locator(".dream-past > li")).to_have_count(1)
 
 
-def test_it_fits_a_phone_in_the_dark(boards: Callable[..., Dashboard]) -> None:
+def test_dreams_page_fits_a_phone_in_dark_mode(boards: Callable[..., Dashboard]) -> None:
     board = boards(viewport=PHONE, color_scheme="dark")
     page = board.show("/dreams")
     expect(page.locator(".dream-group")).to_be_visible()

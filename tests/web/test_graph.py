@@ -28,14 +28,14 @@ def looked_back(page: Page, days: int) -> None:
     )
 
 
-def test_the_picture_is_drawn_and_names_what_it_shows(board: Dashboard) -> None:
+def test_graph_is_drawn_and_labelled(board: Dashboard) -> None:
     page = drawn(board.show("/graph"))
     expect(page.get_by_role("img", name="Graph of 63 memories")).to_be_visible()
     expect(page.locator(".graph-canvas canvas").first).to_be_visible()
     expect(page.get_by_text("63 memories, 15 links")).to_be_visible()
 
 
-def test_a_memory_is_found_and_shown_with_its_neighbours(board: Dashboard) -> None:
+def test_memory_is_found_and_shown_with_its_neighbours(board: Dashboard) -> None:
     page = drawn(board.show("/graph"))
     page.keyboard.press("f")
     page.keyboard.type("readings kept")
@@ -48,7 +48,7 @@ def test_a_memory_is_found_and_shown_with_its_neighbours(board: Dashboard) -> No
     expect(side.get_by_role("heading", name=BATCHES)).to_have_count(0)
 
 
-def test_keys_walk_the_graph_and_open_a_memory(board: Dashboard) -> None:
+def test_keys_navigate_the_graph_and_open_a_memory(board: Dashboard) -> None:
     page = drawn(board.show("/graph"))
     page.keyboard.press("j")
     page.wait_for_url("**memory=*")
@@ -56,7 +56,7 @@ def test_keys_walk_the_graph_and_open_a_memory(board: Dashboard) -> None:
     page.wait_for_url("**/memories/*")
 
 
-def test_a_project_kinds_and_a_day_narrow_it(board: Dashboard) -> None:
+def test_graph_is_filtered_by_project_kind_and_day(board: Dashboard) -> None:
     page = drawn(board.show("/graph?project=lantern"))
     expect(page.get_by_text("8 memories, 2 links")).to_be_visible()
     page.get_by_role("group", name="Kinds").get_by_role("button", name="Fact").click()
@@ -71,7 +71,7 @@ def test_a_project_kinds_and_a_day_narrow_it(board: Dashboard) -> None:
 
 
 @pytest.mark.parametrize("hour", [1, 23])
-def test_a_day_that_is_looked_back_at_stays_at_whatever_hour(board: Dashboard, hour: int) -> None:
+def test_selected_past_day_is_independent_of_the_hour(board: Dashboard, hour: int) -> None:
     now = datetime.now(UTC).replace(hour=hour)
     board.page.clock.set_fixed_time(now)
     page = board.show("/graph")
@@ -84,14 +84,14 @@ def test_a_day_that_is_looked_back_at_stays_at_whatever_hour(board: Dashboard, h
     expect(page.get_by_role("slider")).to_have_value("-3")
 
 
-def test_from_a_day_without_memories_one_comes_back(board: Dashboard) -> None:
+def test_day_without_memories_offers_a_return_to_today(board: Dashboard) -> None:
     page = board.show("/graph?as_of=2001-01-01")
     expect(page.get_by_text("No matching memory")).to_be_visible()
     page.get_by_role("button", name="Back to today").click()
     expect(page.get_by_text("63 memories, 15 links")).to_be_visible()
 
 
-def test_analyses_tell_what_stands_out_and_why(board: Dashboard) -> None:
+def test_analyses_show_central_memories_with_reasons(board: Dashboard) -> None:
     page = drawn(board.show("/graph"))
     page.get_by_role("button", name="Central").click()
     side = page.get_by_role("complementary", name="Details")
@@ -100,7 +100,7 @@ def test_analyses_tell_what_stands_out_and_why(board: Dashboard) -> None:
     expect(side.get_by_text("memories, ").first).to_be_visible()
 
 
-def test_the_table_tells_the_same(board: Dashboard) -> None:
+def test_table_shows_the_same_graph(board: Dashboard) -> None:
     page = board.show("/graph?view=table")
     page.keyboard.press("j")
     side = page.get_by_role("complementary", name="Details")
@@ -110,7 +110,7 @@ def test_the_table_tells_the_same(board: Dashboard) -> None:
     )
 
 
-def test_without_webgl_a_table_stands_instead(boards: Callable[..., Dashboard]) -> None:
+def test_missing_webgl_falls_back_to_a_table(boards: Callable[..., Dashboard]) -> None:
     board = boards()
     board.context.add_init_script(
         "const get = HTMLCanvasElement.prototype.getContext;"
@@ -122,7 +122,7 @@ def test_without_webgl_a_table_stands_instead(boards: Callable[..., Dashboard]) 
     expect(page.get_by_role("list", name="Memories")).to_be_visible()
 
 
-def test_what_is_stored_meanwhile_comes_in(board: Dashboard, home: Path) -> None:
+def test_newly_stored_memory_appears_live(board: Dashboard, home: Path) -> None:
     page = drawn(board.show("/graph"))
     nacre(
         "store",
@@ -136,7 +136,7 @@ def test_what_is_stored_meanwhile_comes_in(board: Dashboard, home: Path) -> None
     expect(page.get_by_role("button", name="Lamps blink <b>twice</b>")).to_be_visible()
 
 
-def test_what_draws_it_is_loaded_by_this_page_alone(board: Dashboard) -> None:
+def test_drawing_code_is_loaded_only_by_the_graph_page(board: Dashboard) -> None:
     asked: list[str] = []
     board.page.on("request", lambda request: asked.append(request.url))
     board.show("/memories")
@@ -148,7 +148,7 @@ def test_what_draws_it_is_loaded_by_this_page_alone(board: Dashboard) -> None:
 @pytest.mark.parametrize(
     "options", [{}, {"color_scheme": "dark"}, {"viewport": PHONE}, {"locale": "zh-CN"}]
 )
-def test_nothing_is_wrong_for_readers_of_any_kind(
+def test_graph_page_has_no_accessibility_violations(
     boards: Callable[..., Dashboard], options: dict[str, object]
 ) -> None:
     board = boards(**options)

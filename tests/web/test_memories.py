@@ -38,7 +38,7 @@ def opened(board: Dashboard, subject: str) -> Page:
     return board.settled()
 
 
-def test_the_list_follows_words_and_filters_and_the_address_keeps_them(board: Dashboard) -> None:
+def test_memory_list_follows_filters_and_stores_filters_in_the_url(board: Dashboard) -> None:
     page = board.show("/memories")
     page.get_by_label("Search as you type").fill("readings")
     page.get_by_label("Kind").select_option("lesson")
@@ -51,7 +51,7 @@ def test_the_list_follows_words_and_filters_and_the_address_keeps_them(board: Da
     expect(rows.nth(8)).to_be_visible()
 
 
-def test_a_list_is_walked_by_keys(board: Dashboard) -> None:
+def test_keys_navigate_the_list(board: Dashboard) -> None:
     page = board.show("/memories")
     page.keyboard.press("j")
     page.keyboard.press("j")
@@ -68,7 +68,7 @@ def test_a_list_is_walked_by_keys(board: Dashboard) -> None:
     expect(page.get_by_label("Subject")).to_have_count(0)
 
 
-def test_a_memory_tells_where_it_was_said_and_what_held_before(board: Dashboard) -> None:
+def test_memory_shows_its_source_and_earlier_versions(board: Dashboard) -> None:
     page = opened(board, "We're moving from SQLite to PostgreSQL")
     expect(page.get_by_text("The Raspberry Pi is no longer the limit.")).to_be_visible()
     expect(page.get_by_role("link", name="Show it in the conversation")).to_have_attribute(
@@ -88,14 +88,14 @@ def test_a_change_is_shown_line_by_line(board: Dashboard) -> None:
     expect(added.first).to_be_visible()
 
 
-def test_why_it_ranks_is_told_for_a_question(board: Dashboard) -> None:
+def test_ranking_is_explained_for_a_question(board: Dashboard) -> None:
     page = opened(board, RAW)
     page.get_by_label("A question").fill("how long are readings kept raw?")
     page.keyboard.press("Enter")
     expect(page.get_by_text("Place 1, score")).to_be_visible()
 
 
-def test_an_edit_is_saved_in_the_file(board: Dashboard, home: Path) -> None:
+def test_edit_is_saved_in_the_file(board: Dashboard, home: Path) -> None:
     page = opened(board, ALERTS)
     page.get_by_role("button", name="Edit").click()
     page.get_by_label("Content").fill("Alerts are sent as text messages alone.")
@@ -106,9 +106,7 @@ def test_an_edit_is_saved_in_the_file(board: Dashboard, home: Path) -> None:
     assert "Alerts are sent as text messages alone." in nacre("show", ALERTS, home=home)
 
 
-def test_what_another_editor_saved_meanwhile_is_shown_and_not_overwritten(
-    boards: Any, home: Path
-) -> None:
+def test_concurrent_editor_change_is_shown_and_not_overwritten(boards: Any, home: Path) -> None:
     board = boards()
     page = opened(board, ALERTS)
     page.get_by_role("button", name="Edit").click()
@@ -125,7 +123,7 @@ def test_what_another_editor_saved_meanwhile_is_shown_and_not_overwritten(
     assert "What the browser says." in file.read_text(encoding="utf-8")
 
 
-def test_a_memory_is_retired_and_brought_back(board: Dashboard, home: Path) -> None:
+def test_memory_is_retired_and_restored(board: Dashboard, home: Path) -> None:
     page = opened(board, RAW)
     page.get_by_role("button", name="Retire").click()
     expect(page.get_by_text("This memory is retired")).to_be_visible()
@@ -134,13 +132,13 @@ def test_a_memory_is_retired_and_brought_back(board: Dashboard, home: Path) -> N
     assert RAW in nacre("list", "--limit", "100", home=home)
 
 
-def test_retired_memories_are_listed_apart(board: Dashboard, home: Path) -> None:
+def test_retired_memories_are_listed_separately(board: Dashboard, home: Path) -> None:
     nacre("retire", RAW, "--yes", home=home)
     page = board.show("/memories?state=retired")
     expect(page.get_by_role("list", name="Memories").get_by_role("link", name=RAW)).to_be_visible()
 
 
-def test_what_a_terminal_stores_appears_by_itself(board: Dashboard, home: Path) -> None:
+def test_memory_stored_in_a_terminal_appears_live(board: Dashboard, home: Path) -> None:
     page = board.show("/memories")
     nacre(
         "store",
@@ -175,7 +173,7 @@ DANGEROUS = """it => [
 ].map(e => e.outerHTML)"""
 
 
-def test_what_a_memory_holds_does_nothing(
+def test_hostile_memory_content_has_no_effect(
     boards: Callable[..., Dashboard], stored: Callable[..., str]
 ) -> None:
     ids = [
@@ -196,7 +194,7 @@ def test_what_a_memory_holds_does_nothing(
     assert board.problems == []
 
 
-def test_characters_that_hide_or_turn_text_are_shown(
+def test_hidden_and_bidirectional_characters_are_shown(
     boards: Callable[..., Dashboard], stored: Callable[..., str]
 ) -> None:
     page = boards().show(f"/memories/{stored(ATTACKS[-1])}")
@@ -211,7 +209,7 @@ def test_characters_that_hide_or_turn_text_are_shown(
     )
 
 
-def test_what_comes_from_outside_is_marked_where_no_text_reaches(
+def test_origin_marks_cannot_be_imitated_by_text(
     boards: Callable[..., Dashboard], stored: Callable[..., str]
 ) -> None:
     mark = "From outside"
@@ -227,7 +225,7 @@ def test_what_comes_from_outside_is_marked_where_no_text_reaches(
     expect(page.locator(".origin-text .badge")).to_have_count(0)
 
 
-def test_a_memory_has_no_barrier_and_fits_a_phone(boards: Callable[..., Dashboard]) -> None:
+def test_memory_page_is_accessible_and_fits_a_phone(boards: Callable[..., Dashboard]) -> None:
     board = boards(viewport=PHONE, color_scheme="dark")
     page = opened(board, RAW)
     assert page.evaluate(

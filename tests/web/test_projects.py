@@ -17,7 +17,7 @@ from tests.web.driving import PHONE, Dashboard, nacre
 pytestmark = pytest.mark.web
 
 
-def test_projects_are_listed_with_what_is_in_them(board: Dashboard, home: Path) -> None:
+def test_projects_are_listed_with_contents(board: Dashboard, home: Path) -> None:
     with api.open_memory(home) as memory:
         kinds = [
             each.kind
@@ -37,7 +37,7 @@ def test_projects_are_listed_with_what_is_in_them(board: Dashboard, home: Path) 
     page.wait_for_url("**/memories?project=hivelog&kind=fact")
 
 
-def test_a_page_is_written_in_its_place_and_undone(board: Dashboard, home: Path) -> None:
+def test_project_page_is_edited_in_place_and_undone(board: Dashboard, home: Path) -> None:
     page = board.show("/projects/hivelog")
     page.get_by_role("button", name="Write it").click()
     page.get_by_label("About").fill("# hivelog\n\nScales of **bee hives**.")
@@ -52,9 +52,7 @@ def test_a_page_is_written_in_its_place_and_undone(board: Dashboard, home: Path)
     expect(page.locator(".own-page strong")).to_have_count(0)
 
 
-def test_what_somebody_else_wrote_meanwhile_is_not_overwritten_unseen(
-    boards: Any, home: Path
-) -> None:
+def test_concurrent_page_change_is_not_overwritten(boards: Any, home: Path) -> None:
     page = boards().show("/profile")
     page.get_by_role("button", name="Write it").last.click()
     page.get_by_label("How you want things done").fill("Answer in short sentences, always.")
@@ -69,7 +67,7 @@ def test_what_somebody_else_wrote_meanwhile_is_not_overwritten_unseen(
     expect(page.get_by_text("Answer in short sentences, always.")).to_be_visible()
 
 
-def test_a_project_is_renamed_and_called_back(board: Dashboard) -> None:
+def test_project_is_renamed_and_renamed_back(board: Dashboard) -> None:
     page = board.show("/projects/lantern")
     page.get_by_role("button", name="Rename").click()
     expect(page.get_by_role("dialog")).to_contain_text("8 memories")
@@ -82,7 +80,7 @@ def test_a_project_is_renamed_and_called_back(board: Dashboard) -> None:
     expect(page.get_by_role("heading", level=1)).to_have_text("lantern")
 
 
-def test_a_merge_shows_its_plan_first(board: Dashboard) -> None:
+def test_merge_shows_its_plan_first(board: Dashboard) -> None:
     page = board.show("/projects/lantern")
     page.get_by_role("button", name="Merge").click()
     dialog = page.get_by_role("dialog")
@@ -104,7 +102,7 @@ def test_a_dependency_is_added_and_removed(board: Dashboard) -> None:
     expect(page.get_by_role("complementary").get_by_role("link", name="lantern")).to_have_count(0)
 
 
-def test_what_is_stored_meanwhile_is_counted(board: Dashboard, home: Path) -> None:
+def test_newly_stored_memory_appears_live(board: Dashboard, home: Path) -> None:
     page = board.show("/projects/lantern")
     nacre("store", "Lamps are switched off at 23:00.", "--project", "lantern", home=home)
     expect(page.get_by_role("link", name="Lamps are switched off at 23:00")).to_be_visible()
@@ -113,7 +111,9 @@ def test_what_is_stored_meanwhile_is_counted(board: Dashboard, home: Path) -> No
 @pytest.mark.parametrize(
     "options", [{}, {"color_scheme": "dark"}, {"viewport": PHONE}, {"locale": "zh-CN"}]
 )
-def test_nothing_is_wrong_for_readers_of_any_kind(boards: Any, options: dict[str, Any]) -> None:
+def test_project_pages_have_no_accessibility_violations(
+    boards: Any, options: dict[str, Any]
+) -> None:
     board = boards(**options)
     for address in ("/projects", "/projects/hivelog", "/profile"):
         page = board.show(address)

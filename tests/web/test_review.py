@@ -62,7 +62,7 @@ def active(home: Path) -> set[str]:
     return {memory.content for memory in call(home, "list", limit=500).memories}
 
 
-def test_a_conflict_shows_both_memories_with_their_differences(board: Dashboard) -> None:
+def test_conflict_shows_both_memories_with_differences(board: Dashboard) -> None:
     page = board.show("/review")
     skip_to(page, "10 MB")
     two = page.locator(".review-two section")
@@ -81,7 +81,7 @@ def test_a_conflict_shows_both_memories_with_their_differences(board: Dashboard)
         ("m", {f"{NEWER} {OLDER}"}, {OLDER, NEWER}),
     ],
 )
-def test_a_conflict_is_settled_by_a_key_and_another_takes_it_back(
+def test_key_settles_a_conflict_and_another_key_undoes(
     board: Dashboard, home: Path, key: str, kept: set[str], gone: set[str]
 ) -> None:
     page = board.show("/review")
@@ -97,9 +97,7 @@ def test_a_conflict_is_settled_by_a_key_and_another_takes_it_back(
     assert {OLDER, NEWER} <= active(home)
 
 
-def test_a_candidate_is_kept_by_a_key_and_waits_again_after_undo(
-    board: Dashboard, home: Path
-) -> None:
+def test_kept_candidate_is_pending_again_after_undo(board: Dashboard, home: Path) -> None:
     page = board.show("/review")
     words = "The root cause was the commit hash"
     skip_to(page, words)
@@ -116,7 +114,7 @@ def test_a_candidate_is_kept_by_a_key_and_waits_again_after_undo(
     expect(page.get_by_role("link", name="The root cause was the commit hash")).to_be_visible()
 
 
-def test_who_leaves_while_a_decision_is_on_its_way_is_asked_first(board: Dashboard) -> None:
+def test_leaving_during_a_pending_decision_asks_for_confirmation(board: Dashboard) -> None:
     page = board.show("/review")
     held: list[Route] = []
     asked: list[str] = []
@@ -138,7 +136,7 @@ def test_who_leaves_while_a_decision_is_on_its_way_is_asked_first(board: Dashboa
     assert asked == ["beforeunload"]
 
 
-def test_the_menu_counts_a_decision_before_an_event_tells_of_it(
+def test_menu_count_updates_before_the_event_arrives(
     boards: Callable[..., Dashboard],
 ) -> None:
     """On a busy machine an event may be seconds late."""
@@ -155,7 +153,7 @@ def test_the_menu_counts_a_decision_before_an_event_tells_of_it(
     expect(waiting).to_have_text(str(before))
 
 
-def test_what_is_dropped_is_proposed_no_more(board: Dashboard, home: Path) -> None:
+def test_dropped_candidate_is_not_proposed_again(board: Dashboard, home: Path) -> None:
     page = board.show("/review")
     total = call(home, "review").total
     skip_to(page, "Use plain SQL files")
@@ -164,7 +162,7 @@ def test_what_is_dropped_is_proposed_no_more(board: Dashboard, home: Path) -> No
     assert call(home, "review").total == total - 1
 
 
-def test_a_doubt_is_kept_in_other_words(board: Dashboard, home: Path) -> None:
+def test_doubted_memory_is_kept_with_edited_text(board: Dashboard, home: Path) -> None:
     page = board.show("/review")
     skip_to(page, PROPOSED[:20])
     page.keyboard.press("e")
@@ -178,7 +176,7 @@ def test_a_doubt_is_kept_in_other_words(board: Dashboard, home: Path) -> None:
     assert not kept.proposed
 
 
-def test_what_an_editor_saves_meanwhile_is_not_overwritten(
+def test_concurrent_editor_change_is_not_overwritten(
     boards: Callable[..., Dashboard], home: Path
 ) -> None:
     page = boards().show("/review")
@@ -199,7 +197,7 @@ def test_what_an_editor_saves_meanwhile_is_not_overwritten(
     assert call(home, "get", reference=PROPOSED).content == "My words."
 
 
-def test_metadata_change_does_not_stop_an_edit(
+def test_metadata_change_does_not_block_an_edit(
     boards: Callable[..., Dashboard], home: Path
 ) -> None:
     page = boards().show("/review")
@@ -214,7 +212,7 @@ def test_metadata_change_does_not_stop_an_edit(
     assert (kept.content, kept.triggers) == ("My words.", ("hyphen",))
 
 
-def test_what_an_editor_saves_as_the_form_opens_is_not_overwritten(
+def test_editor_change_while_the_form_opens_is_not_overwritten(
     boards: Callable[..., Dashboard], home: Path
 ) -> None:
     page = boards().show("/review")
@@ -259,9 +257,7 @@ def test_doubt_is_merged_into_a_chosen_memory_and_restored(board: Dashboard, hom
     assert "1996" not in call(home, "get", reference="Page breaks follow the tenor part").content
 
 
-def test_what_arrives_meanwhile_does_not_change_what_is_looked_at(
-    board: Dashboard, home: Path
-) -> None:
+def test_new_items_do_not_replace_the_current_item(board: Dashboard, home: Path) -> None:
     page = board.show("/review")
     skip_to(page, "Use plain SQL files")
     before = left(page).inner_text()
@@ -281,7 +277,7 @@ def test_finished_queue_shows_skipped_items_again(board: Dashboard) -> None:
     expect(left(page)).to_have_text(f"{WAITING - 1} left")
 
 
-def test_words_of_a_stranger_do_nothing(board: Dashboard, home: Path) -> None:
+def test_hostile_candidate_text_has_no_effect(board: Dashboard, home: Path) -> None:
     propose(home, HOSTILE)
     page = board.show("/review")
     skip_to(page, "onerror")
@@ -290,7 +286,7 @@ def test_words_of_a_stranger_do_nothing(board: Dashboard, home: Path) -> None:
     assert page.title() == "Review · nacre"
 
 
-def test_fifty_are_decided_by_keys_in_less_than_two_minutes(
+def test_fifty_items_are_decided_by_keys_within_two_minutes(
     board: Dashboard, home: Path, record_property: Callable[[str, object], None]
 ) -> None:
     propose(home, *(f"Lamp {lamp} stands {lamp * 7} metres from the gate" for lamp in range(1, 51)))
@@ -313,7 +309,7 @@ def test_fifty_are_decided_by_keys_in_less_than_two_minutes(
     assert done < 120
 
 
-def test_a_phone_decides_by_its_buttons(boards: Callable[..., Dashboard]) -> None:
+def test_phone_decides_by_buttons(boards: Callable[..., Dashboard]) -> None:
     board = boards(viewport=PHONE, has_touch=True)
     page = board.show("/review")
     page.get_by_role("button", name="Newer holds").tap()
@@ -323,7 +319,7 @@ def test_a_phone_decides_by_its_buttons(boards: Callable[..., Dashboard]) -> Non
     assert board.violations() == []
 
 
-def test_it_speaks_chinese(boards: Callable[..., Dashboard]) -> None:
+def test_review_page_is_translated_to_chinese(boards: Callable[..., Dashboard]) -> None:
     page = boards(locale="zh-CN").show("/review")
     expect(page.get_by_role("button", name="两者都成立")).to_be_visible()
     expect(left(page)).to_have_text(f"剩余 {WAITING} 项")

@@ -91,7 +91,7 @@ def rows(page: Page) -> Any:
     return page.get_by_role("list", name="Sessions").get_by_role("link")
 
 
-def test_the_timeline_has_the_sessions_of_all_tools_by_day(board: Dashboard) -> None:
+def test_timeline_lists_sessions_of_all_tools_by_day(board: Dashboard) -> None:
     page = board.show("/sessions")
     expect(page.get_by_role("status").filter(has_text="session")).to_have_text("9 sessions")
     expect(rows(page).filter(has_text="nacre-chat")).to_have_count(3)
@@ -107,7 +107,7 @@ def test_the_timeline_has_the_sessions_of_all_tools_by_day(board: Dashboard) -> 
     expect(rows(page)).to_have_count(9)
 
 
-def test_a_period_ends_with_its_last_day(board: Dashboard) -> None:
+def test_period_includes_its_last_day(board: Dashboard) -> None:
     page = board.show("/sessions?since=2026-10-05&until=2026-10-05")
     expect(rows(page)).to_have_count(1)
     expect(rows(page)).to_contain_text(INGEST)
@@ -130,7 +130,7 @@ def test_words_are_found_while_typing_and_shown_in_context(board: Dashboard) -> 
     expect(rows(page).first).to_contain_text("1500 g within an hour")
 
 
-def test_a_regular_expression_that_is_none_is_refused_in_words(
+def test_invalid_regular_expression_is_refused_with_a_message(
     boards: Callable[..., Dashboard],
 ) -> None:
     page = boards().show("/sessions?q=locked%28&how=pattern")
@@ -139,7 +139,7 @@ def test_a_regular_expression_that_is_none_is_refused_in_words(
     expect(rows(page).first).to_contain_text("locked")
 
 
-def test_from_a_memory_to_its_turn_and_back(board: Dashboard) -> None:
+def test_memory_links_to_its_turn_and_back(board: Dashboard) -> None:
     page = board.show("/memories?q=timestamps")
     page.get_by_role("main").get_by_role("link", name="Always store timestamps in UTC").click()
     page.get_by_role("link", name="Show it in the conversation").click()
@@ -150,7 +150,7 @@ def test_from_a_memory_to_its_turn_and_back(board: Dashboard) -> None:
     page.wait_for_url("**/memories/*")
 
 
-def test_beside_a_session_stands_what_came_of_it(board: Dashboard, home: Path) -> None:
+def test_session_page_shows_resulting_memories_and_files(board: Dashboard, home: Path) -> None:
     page = board.show("/sessions?tool=claude-code&project=hivelog")
     rows(page).first.click()
     page.wait_for_url("**/sessions/claude-code*")
@@ -169,9 +169,7 @@ def test_beside_a_session_stands_what_came_of_it(board: Dashboard, home: Path) -
     )
 
 
-def test_a_long_session_opens_at_the_turn_that_the_address_names(
-    written: Written, boards: Any
-) -> None:
+def test_long_session_opens_at_the_turn_in_the_url(written: Written, boards: Any) -> None:
     written(
         *(
             f"Part {place} of the till: " + "count the coins. " * (place % 9)
@@ -186,14 +184,14 @@ def test_a_long_session_opens_at_the_turn_that_the_address_names(
     expect(page.get_by_role("button", name="Summarise")).to_be_visible()
 
 
-def test_a_turn_that_is_not_there_is_said_to_be_missing(boards: Any, written: Written) -> None:
+def test_missing_turn_is_reported(boards: Any, written: Written) -> None:
     written("Which till?", "The left one.")
     page = boards().show(f"{SESSION}?turn=gone")
     expect(page.get_by_role("alert")).to_contain_text("no turn 'gone'")
     expect(page.locator(".session-turn")).to_have_count(2)
 
 
-def test_what_was_said_is_text_and_calls_of_tools_are_folded(
+def test_messages_are_escaped_and_tool_calls_are_collapsed(
     board: Dashboard, written: Written
 ) -> None:
     key = "sk-ant-api03-" + "k3Yq9Zr7Wm2Tb5Nc8Xv1Lp4Hs6Jd0Fg" * 2
@@ -211,7 +209,7 @@ def test_what_was_said_is_text_and_calls_of_tools_are_folded(
     expect(agent.get_by_text("failed", exact=True)).to_be_visible()
 
 
-def test_what_is_said_meanwhile_appears_below(board: Dashboard, written: Written) -> None:
+def test_new_turns_appear_live(board: Dashboard, written: Written) -> None:
     written("Which till?", "The left one.")
     page = board.show(SESSION)
     expect(page.locator(".session-turn")).to_have_count(2)
@@ -220,7 +218,7 @@ def test_what_is_said_meanwhile_appears_below(board: Dashboard, written: Written
     expect(page.get_by_text("It is broken.").first).to_be_visible()
 
 
-def test_a_session_is_copied_as_markdown(boards: Any, written: Written) -> None:
+def test_session_is_copied_as_markdown(boards: Any, written: Written) -> None:
     written("Which till?", "# The left one\nIt is open.", calls={1: ("ls till", "no such file")})
     board = boards(permissions=["clipboard-read", "clipboard-write"])
     page = board.show(SESSION)
@@ -231,7 +229,7 @@ def test_a_session_is_copied_as_markdown(boards: Any, written: Written) -> None:
     assert re.search(r"## Agent\n\n### The left one\nIt is open\.\n\n- Bash: `ls till` → ", copied)
 
 
-def test_by_keys_alone_from_the_timeline_to_a_turn(board: Dashboard) -> None:
+def test_keys_navigate_from_the_timeline_to_a_turn(board: Dashboard) -> None:
     page = board.show("/sessions?tool=claude-code")
     page.keyboard.press("j")
     page.keyboard.press("Enter")
@@ -243,9 +241,7 @@ def test_by_keys_alone_from_the_timeline_to_a_turn(board: Dashboard) -> None:
     page.wait_for_url("**?turn=*")
 
 
-def test_a_long_line_beside_a_session_is_cut_and_pushes_nothing_out(
-    boards: Any, written: Written
-) -> None:
+def test_long_line_in_the_sidebar_is_truncated(boards: Any, written: Written) -> None:
     error = "lint failed: " + "a" * 400
     written(
         "Fix the lint.",
@@ -262,7 +258,9 @@ def test_a_long_line_beside_a_session_is_cut_and_pushes_nothing_out(
 @pytest.mark.parametrize(
     "options", [{}, {"color_scheme": "dark"}, {"viewport": PHONE}, {"locale": "zh-CN"}]
 )
-def test_nothing_is_wrong_for_readers_of_any_kind(boards: Any, options: dict[str, Any]) -> None:
+def test_session_pages_have_no_accessibility_violations(
+    boards: Any, options: dict[str, Any]
+) -> None:
     board = boards(**options)
     page = board.page
     for address in ("/sessions", "/sessions?q=swarm", "/sessions?tool=claude-code&project=hivelog"):

@@ -24,7 +24,7 @@ def value(home: Path, key: str) -> object:
     return json.loads(nacre("config", "show", key, "--json", home=home))["value"]
 
 
-def test_a_setting_is_changed_told_and_reset(board: Dashboard, home: Path) -> None:
+def test_setting_is_changed_shown_and_reset(board: Dashboard, home: Path) -> None:
     page = board.show("/settings?q=recall.limit")
     field = page.get_by_label("recall.limit", exact=True)
     field.fill("7")
@@ -39,7 +39,7 @@ def test_a_setting_is_changed_told_and_reset(board: Dashboard, home: Path) -> No
     )
 
 
-def test_a_switch_is_turned_and_turned_back(board: Dashboard, home: Path) -> None:
+def test_switch_is_toggled_and_toggled_back(board: Dashboard, home: Path) -> None:
     page = board.show("/settings?q=dream.at_night")
     switch = page.get_by_role("switch", name="dream.at_night")
     switch.click()
@@ -50,7 +50,7 @@ def test_a_switch_is_turned_and_turned_back(board: Dashboard, home: Path) -> Non
     assert value(home, "dream.at_night") is False
 
 
-def test_a_value_that_cannot_be_is_refused_beside_the_setting(
+def test_invalid_value_is_refused_next_to_the_setting(
     boards: Callable[..., Dashboard], home: Path
 ) -> None:
     page = boards().show("/settings?q=recall.limit")
@@ -63,7 +63,7 @@ def test_a_value_that_cannot_be_is_refused_beside_the_setting(
     assert value(home, "recall.limit") == 10
 
 
-def test_a_list_is_written_a_line_an_item(board: Dashboard, home: Path) -> None:
+def test_list_setting_is_written_one_item_per_line(board: Dashboard, home: Path) -> None:
     page = board.show("/settings?q=forgetting.protect")
     page.get_by_label("forgetting.protect").fill("client *\n\nscales")
     page.get_by_label("forgetting.protect").blur()
@@ -71,20 +71,20 @@ def test_a_list_is_written_a_line_an_item(board: Dashboard, home: Path) -> None:
     assert value(home, "forgetting.protect") == ["client *", "scales"]
 
 
-def test_what_the_environment_sets_is_not_changed_here(board: Dashboard) -> None:
+def test_setting_from_the_environment_is_read_only(board: Dashboard) -> None:
     page = board.show("/settings?q=embedding.model")
     expect(page.get_by_text("Set by NACRE_EMBEDDING_MODEL")).to_be_visible()
     expect(page.get_by_label("embedding.model")).to_be_disabled()
 
 
-def test_only_what_was_changed_can_be_shown(board: Dashboard, home: Path) -> None:
+def test_changed_settings_can_be_filtered(board: Dashboard, home: Path) -> None:
     nacre("config", "set", "recall.turns", "5", home=home)
     page = board.show("/settings?which=changed")
     expect(page.get_by_label("recall.turns", exact=True)).to_have_value("5")
     expect(page.get_by_label("recall.limit", exact=True)).to_have_count(0)
 
 
-def test_a_part_of_a_secret_is_never_saved(board: Dashboard, home: Path) -> None:
+def test_setting_containing_a_secret_is_not_editable(board: Dashboard, home: Path) -> None:
     secret = "sk-ant-api03-" + "Zq7Rk2" * 12
     nacre("config", "set", "ingest.exclude", json.dumps([secret]), home=home)
     page = board.show("/settings?q=ingest.exclude")
@@ -93,7 +93,7 @@ def test_a_part_of_a_secret_is_never_saved(board: Dashboard, home: Path) -> None
     expect(page.get_by_label("ingest.exclude", exact=True)).to_have_count(0)
 
 
-def test_an_agent_is_wired_after_a_preview_and_removed_again(
+def test_agent_is_connected_after_a_preview_and_removed(
     boards: Callable[..., Dashboard], home: Path, user_home: Path
 ) -> None:
     rules = user_home / ".cursor" / "mcp.json"
@@ -117,7 +117,7 @@ def test_an_agent_is_wired_after_a_preview_and_removed_again(
     assert "nacre" not in rules.read_text(encoding="utf-8")
 
 
-def test_checks_tell_what_is_wrong_and_run_again(board: Dashboard, home: Path) -> None:
+def test_checks_show_problems_and_rerun_after_repair(board: Dashboard, home: Path) -> None:
     page = board.show("/settings?view=checks")
     expect(page.get_by_text("2 checks need attention")).to_be_visible()
     home.chmod(0o755)
@@ -128,7 +128,7 @@ def test_checks_tell_what_is_wrong_and_run_again(board: Dashboard, home: Path) -
     assert home.stat().st_mode & 0o777 == 0o700
 
 
-def test_what_needs_somebody_fits_on_a_phone(boards: Callable[..., Dashboard], home: Path) -> None:
+def test_checks_page_fits_a_phone(boards: Callable[..., Dashboard], home: Path) -> None:
     home.chmod(0o755)
     page = boards(viewport=PHONE).show("/settings?view=checks")
     expect(page.get_by_role("button", name="Repair automatically")).to_be_visible()
@@ -137,13 +137,13 @@ def test_what_needs_somebody_fits_on_a_phone(boards: Callable[..., Dashboard], h
     )
 
 
-def test_this_home_tells_where_its_token_is(board: Dashboard, home: Path) -> None:
+def test_home_page_shows_the_token_path(board: Dashboard, home: Path) -> None:
     page = board.show("/settings?view=home")
     expect(page.get_by_text(f"{home}/http.token")).to_be_visible()
     expect(page.get_by_text("nacre open --forget")).to_be_visible()
 
 
-def test_what_nacre_says_is_chinese_in_a_chinese_dashboard(
+def test_error_messages_are_translated_to_chinese(
     boards: Callable[..., Dashboard],
 ) -> None:
     page = boards(locale="zh-CN").show("/settings")
@@ -166,7 +166,7 @@ def test_what_nacre_says_is_chinese_in_a_chinese_dashboard(
 @pytest.mark.parametrize(
     "options", [{}, {"color_scheme": "dark"}, {"viewport": PHONE}, {"locale": "zh-CN"}]
 )
-def test_nothing_is_wrong_for_readers_of_any_kind(
+def test_settings_pages_have_no_accessibility_violations(
     boards: Callable[..., Dashboard], options: dict[str, object]
 ) -> None:
     board = boards(**options)

@@ -14,7 +14,9 @@ pytestmark = pytest.mark.web
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_no_page_has_a_barrier(boards: Callable[..., Dashboard], scheme: str) -> None:
+def test_every_page_passes_accessibility_checks(
+    boards: Callable[..., Dashboard], scheme: str
+) -> None:
     board = boards(color_scheme=scheme)
     found = {}
     for path in PAGES:
@@ -23,7 +25,7 @@ def test_no_page_has_a_barrier(boards: Callable[..., Dashboard], scheme: str) ->
     assert {path: one for path, one in found.items() if one} == {}
 
 
-def test_no_page_is_wider_than_a_phone(boards: Callable[..., Dashboard]) -> None:
+def test_every_page_fits_a_phone(boards: Callable[..., Dashboard]) -> None:
     board = boards(viewport=PHONE)
     wide = [
         path
@@ -35,7 +37,7 @@ def test_no_page_is_wider_than_a_phone(boards: Callable[..., Dashboard]) -> None
     assert wide == []
 
 
-def test_a_phone_reaches_every_page(boards: Callable[..., Dashboard]) -> None:
+def test_phone_reaches_every_page(boards: Callable[..., Dashboard]) -> None:
     page = boards(viewport=PHONE).page
     page.get_by_role("button", name="More").click()
     page.get_by_role("dialog").get_by_role("link", name="Settings").click()
@@ -43,7 +45,7 @@ def test_a_phone_reaches_every_page(boards: Callable[..., Dashboard]) -> None:
     expect(page.get_by_role("dialog")).to_have_count(0)
 
 
-def test_a_page_asks_for_each_thing_once(board: Dashboard) -> None:
+def test_page_requests_each_resource_once(board: Dashboard) -> None:
     asked: list[str] = []
     board.page.route(
         "**/api/v1/events*", lambda _: None
@@ -66,7 +68,7 @@ def test_the_sessions_page_offers_every_tool(board: Dashboard) -> None:
     assert shown <= set(offered[1:])
 
 
-def test_search_finds_memories_as_one_types_by_keys_alone(board: Dashboard) -> None:
+def test_search_finds_memories_while_typing_by_keyboard(board: Dashboard) -> None:
     page = board.page
     page.keyboard.press("/")
     page.keyboard.type("pinyin coll")
@@ -76,7 +78,7 @@ def test_search_finds_memories_as_one_types_by_keys_alone(board: Dashboard) -> N
     expect(page.get_by_role("dialog")).to_have_count(0)
 
 
-def test_keys_go_to_pages_and_a_list_says_which(board: Dashboard) -> None:
+def test_shortcut_keys_open_pages_and_show_help(board: Dashboard) -> None:
     page = board.page
     page.keyboard.press("g")
     page.keyboard.press("m")
@@ -87,7 +89,7 @@ def test_keys_go_to_pages_and_a_list_says_which(board: Dashboard) -> None:
     expect(page.get_by_role("dialog")).to_have_count(0)
 
 
-def test_keys_do_nothing_while_one_types(board: Dashboard) -> None:
+def test_shortcut_keys_are_inactive_while_typing(board: Dashboard) -> None:
     page = board.page
     page.keyboard.press("/")
     page.keyboard.type("g m?")
@@ -95,7 +97,7 @@ def test_keys_do_nothing_while_one_types(board: Dashboard) -> None:
     assert page.url == f"{board.base}/"
 
 
-def test_the_search_has_the_next_key_however_fast_one_types(board: Dashboard) -> None:
+def test_search_receives_keys_typed_immediately_after_opening(board: Dashboard) -> None:
     role = board.page.evaluate(
         """async () => {
             document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "/", bubbles: true }));
@@ -107,7 +109,7 @@ def test_the_search_has_the_next_key_however_fast_one_types(board: Dashboard) ->
     assert role == "combobox"
 
 
-def test_the_look_is_kept(board: Dashboard) -> None:
+def test_colour_scheme_choice_is_kept(board: Dashboard) -> None:
     page = board.page
     page.get_by_role("button", name="Dark").click()
     page.get_by_role("button", name="中文").click()
@@ -118,7 +120,7 @@ def test_the_look_is_kept(board: Dashboard) -> None:
     assert page.evaluate("document.documentElement.lang") == "zh-Hans"
 
 
-def test_stopped_daemon_is_reported_and_found_again(
+def test_stopped_daemon_is_reported_and_reconnected(
     boards: Callable[..., Dashboard], home: Path
 ) -> None:
     board = boards()
@@ -132,7 +134,7 @@ def test_stopped_daemon_is_reported_and_found_again(
     expect(board.page.get_by_role("heading", name="Review", exact=True)).to_be_visible()
 
 
-def test_a_browser_without_a_cookie_is_told_how_to_get_one(
+def test_browser_without_a_cookie_is_shown_the_open_command(
     boards: Callable[..., Dashboard],
 ) -> None:
     board = boards()
@@ -141,12 +143,12 @@ def test_a_browser_without_a_cookie_is_told_how_to_get_one(
     expect(board.page.get_by_text("nacre open", exact=True)).to_be_visible()
 
 
-def test_an_address_that_there_is_not_says_so(board: Dashboard) -> None:
+def test_unknown_address_shows_page_not_found(board: Dashboard) -> None:
     board.page.goto(f"{board.base}/nothing/here")
     expect(board.page.get_by_text("Page not found")).to_be_visible()
 
 
-def test_eight_tabs_share_one_stream_and_survive_their_leader(board: Dashboard, home: Path) -> None:
+def test_eight_tabs_share_one_stream_after_the_leader_closes(board: Dashboard, home: Path) -> None:
     streams: list[str] = []
     board.context.on(
         "request",
@@ -166,9 +168,7 @@ def test_eight_tabs_share_one_stream_and_survive_their_leader(board: Dashboard, 
     assert len(streams) == 2
 
 
-def test_a_hidden_tab_closes_its_stream_where_locks_are_missing(
-    board: Dashboard, home: Path
-) -> None:
+def test_hidden_tab_without_lock_support_closes_its_stream(board: Dashboard, home: Path) -> None:
     board.context.add_init_script("Object.defineProperty(navigator, 'locks', {value: undefined})")
     page = board.show("/memories")
     show = "Object.defineProperty(document, 'hidden', {value: %s, configurable: true})"

@@ -14,7 +14,7 @@ from tests.web.driving import Dashboard, nacre
 pytestmark = pytest.mark.web
 
 
-def test_a_month_tells_what_was_learned_and_what_waits(board: Dashboard) -> None:
+def test_month_shows_learned_memories_and_pending_items(board: Dashboard) -> None:
     page = board.show("/?days=30")
     expect(page.get_by_role("heading", name=re.compile(r"^\d+ decisions to make$"))).to_be_visible()
     expect(
@@ -24,7 +24,7 @@ def test_a_month_tells_what_was_learned_and_what_waits(board: Dashboard) -> None
     expect(page.get_by_text("No costs this month.")).to_be_visible()
 
 
-def test_a_quiet_day_shows_what_was_learned_last(board: Dashboard, home: Path) -> None:
+def test_quiet_day_shows_the_latest_earlier_memories(board: Dashboard, home: Path) -> None:
     todays = json.loads(nacre("list", "--since", "today", "--all", "--json", home=home))["memories"]
     for memory in todays:
         nacre("retire", memory["id"], "--reason", "the day shall be quiet", home=home)
@@ -36,7 +36,7 @@ def test_a_quiet_day_shows_what_was_learned_last(board: Dashboard, home: Path) -
     assert learned.locator(".memory-row").count() == 8
 
 
-def test_a_decision_that_waits_leads_to_review(board: Dashboard) -> None:
+def test_pending_decision_links_to_review(board: Dashboard) -> None:
     review = board.page.get_by_role("main").get_by_role("link", name=re.compile(r"^Review \d+$"))
     waiting = review.inner_text().split()[1]
     review.click()
@@ -44,7 +44,7 @@ def test_a_decision_that_waits_leads_to_review(board: Dashboard) -> None:
     expect(board.page.get_by_text(re.compile(rf"^{waiting} left"))).to_be_visible()
 
 
-def test_every_picture_is_a_table_too(board: Dashboard) -> None:
+def test_every_chart_has_a_table(board: Dashboard) -> None:
     page = board.page
     figures = page.locator("figure.figure")
     expect(figures).to_have_count(3)
@@ -55,7 +55,7 @@ def test_every_picture_is_a_table_too(board: Dashboard) -> None:
     assert board.violations() == []
 
 
-def test_what_is_stored_meanwhile_appears(board: Dashboard, home: Path) -> None:
+def test_newly_stored_memory_appears_live(board: Dashboard, home: Path) -> None:
     nacre(
         "store",
         "The pond's path is lit until eleven.",

@@ -10,7 +10,7 @@ from tests.web.driving import PHONE, Dashboard
 pytestmark = pytest.mark.web
 
 
-def test_a_call_is_found_by_its_task_and_shown_whole(board: Dashboard) -> None:
+def test_call_is_filtered_by_task_and_shown_completely(board: Dashboard) -> None:
     page = board.show("/traces")
     expect(page.get_by_role("status").filter(has_text="traces")).to_have_text("3 traces")
     page.get_by_label("Task").select_option("dedup")
@@ -22,7 +22,7 @@ def test_a_call_is_found_by_its_task_and_shown_whole(board: Dashboard) -> None:
     )
 
 
-def test_failed_calls_are_shown_with_their_error(board: Dashboard) -> None:
+def test_failed_calls_are_shown_with_their_errors(board: Dashboard) -> None:
     page = board.show("/traces?state=failed")
     row = page.get_by_role("main").get_by_role("link").filter(has_text="does not answer")
     row.click()
@@ -36,7 +36,7 @@ def test_markup_in_a_prompt_is_text(board: Dashboard) -> None:
     assert page.locator("main img").count() == 0
 
 
-def test_by_keys_alone_from_the_list_to_a_trace(board: Dashboard) -> None:
+def test_keys_navigate_from_the_list_to_a_trace(board: Dashboard) -> None:
     page = board.show("/traces")
     page.keyboard.press("j")
     page.keyboard.press("Enter")
@@ -46,7 +46,7 @@ def test_by_keys_alone_from_the_list_to_a_trace(board: Dashboard) -> None:
 @pytest.mark.parametrize(
     "options", [{}, {"color_scheme": "dark"}, {"viewport": PHONE}, {"locale": "zh-CN"}]
 )
-def test_nothing_is_wrong_for_readers_of_any_kind(boards, options) -> None:
+def test_trace_pages_have_no_accessibility_violations(boards, options) -> None:
     board = boards(**options)
     page = board.show("/traces")
     assert board.violations() == []

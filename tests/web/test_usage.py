@@ -37,7 +37,7 @@ def spent(home: Path) -> None:
             memory._home.spending.add(used)
 
 
-def test_money_is_told_by_task_and_as_a_table(spent: None, board: Dashboard) -> None:
+def test_cost_is_shown_by_task_and_as_a_table(spent: None, board: Dashboard) -> None:
     page = board.show("/usage")
     expect(page.get_by_text("of $1.00")).to_be_visible()
     figure = page.locator("figure.figure").filter(has_text="Cost by task")
@@ -46,11 +46,11 @@ def test_money_is_told_by_task_and_as_a_table(spent: None, board: Dashboard) -> 
     expect(figure.get_by_text("$0.08").first).to_be_visible()
 
 
-def test_without_a_model_the_page_says_so(board: Dashboard) -> None:
+def test_missing_model_calls_are_reported(board: Dashboard) -> None:
     expect(board.show("/usage").get_by_text("No model calls in this period")).to_be_visible()
 
 
-def test_a_question_in_a_terminal_is_counted(board: Dashboard, home: Path) -> None:
+def test_question_in_a_terminal_is_counted(board: Dashboard, home: Path) -> None:
     page = board.show("/usage")
     nacre("recall", "why did the migration block the gateways?", home=home)
     figure = board.show("/usage").locator("figure.figure").filter(has_text="Questions")
@@ -58,7 +58,7 @@ def test_a_question_in_a_terminal_is_counted(board: Dashboard, home: Path) -> No
     expect(page.get_by_text("No questions in this period")).to_have_count(0)
 
 
-def test_a_project_has_its_own_growth_and_no_money(board: Dashboard) -> None:
+def test_project_shows_its_growth_without_costs(board: Dashboard) -> None:
     page = board.show("/usage")
     page.get_by_label("Project").select_option("lantern")
     expect(page.get_by_role("heading", name="Tokens and money")).to_have_count(0)
@@ -68,7 +68,7 @@ def test_a_project_has_its_own_growth_and_no_money(board: Dashboard) -> None:
     assert sum(int(one) for one in counts) == 8
 
 
-def test_usefulness_leads_to_its_setting(board: Dashboard) -> None:
+def test_usefulness_links_to_its_setting(board: Dashboard) -> None:
     board.show("/usage").get_by_role("link", name="Set it").click()
     expect(board.page.get_by_label("usefulness.hold_out")).to_be_visible()
 
@@ -76,7 +76,7 @@ def test_usefulness_leads_to_its_setting(board: Dashboard) -> None:
 @pytest.mark.parametrize(
     "options", [{}, {"color_scheme": "dark"}, {"viewport": PHONE}, {"locale": "zh-CN"}]
 )
-def test_nothing_is_wrong_for_readers_of_any_kind(
+def test_usage_page_has_no_accessibility_violations(
     spent: None, boards: Callable[..., Dashboard], options: dict[str, object]
 ) -> None:
     board = boards(**options)

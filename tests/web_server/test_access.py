@@ -30,7 +30,7 @@ except DaemonRefusedError as refused:
 """
 
 
-def test_a_program_asks_with_the_token_and_nobody_without(site: Serve) -> None:
+def test_program_needs_the_token(site: Serve) -> None:
     here = site()
     nobody = here.ask("list")
     assert nobody.status_code == 401
@@ -42,7 +42,7 @@ def test_a_program_asks_with_the_token_and_nobody_without(site: Serve) -> None:
     assert here.get("/api/v1/me", **here.token).json()["owner"] is False
 
 
-def test_a_browser_is_the_owners_by_what_nacre_open_tells(site: Serve) -> None:
+def test_browser_opened_by_nacre_open_acts_as_the_owner(site: Serve) -> None:
     here = site()
     browser = here.browser()
     me = here.get("/api/v1/me", **browser).json()
@@ -63,7 +63,7 @@ def test_a_browser_is_the_owners_by_what_nacre_open_tells(site: Serve) -> None:
     assert "nacre open" in refused.json()["hint"]
 
 
-def test_program_statements_are_agents_and_owner_statements_are_owners(
+def test_program_memories_are_agents_and_browser_memories_owners(
     site: Serve, process: Nacre
 ) -> None:
     here = site()
@@ -73,7 +73,7 @@ def test_program_statements_are_agents_and_owner_statements_are_owners(
     assert told == ["http", "http, a program"]
 
 
-def test_the_cookie_is_sent_to_this_home_alone_and_is_no_scripts(site: Serve) -> None:
+def test_cookie_is_limited_to_the_home_and_hidden_from_scripts(site: Serve) -> None:
     here = site()
     answer = here.client.get(here.invited())
     name, *attributes = answer.headers["set-cookie"].split("; ")
@@ -84,7 +84,7 @@ def test_the_cookie_is_sent_to_this_home_alone_and_is_no_scripts(site: Serve) ->
     assert name.partition("=")[2] not in kept.read_text()
 
 
-def test_a_code_is_good_once(site: Serve) -> None:
+def test_login_code_works_once(site: Serve) -> None:
     here = site()
     address = here.invited()
     assert here.client.get(address).status_code == 303
@@ -94,7 +94,7 @@ def test_a_code_is_good_once(site: Serve) -> None:
     assert "nacre open" in again.text
 
 
-def test_a_code_is_good_for_a_minute(tmp_path: Path) -> None:
+def test_login_code_is_valid_for_a_minute(tmp_path: Path) -> None:
     now = [0.0]
     browsers = Browsers(tmp_path, clock=lambda: now[0])
     early, late = browsers.make_code(), browsers.make_code()
@@ -104,7 +104,7 @@ def test_a_code_is_good_for_a_minute(tmp_path: Path) -> None:
     assert browsers.redeem(late) is None
 
 
-def test_without_the_key_a_cookie_changes_nothing(site: Serve) -> None:
+def test_cookie_without_the_key_cannot_write(site: Serve) -> None:
     here = site()
     browser = here.browser()
     cookie = {"Cookie": browser["Cookie"]}
@@ -117,7 +117,7 @@ def test_without_the_key_a_cookie_changes_nothing(site: Serve) -> None:
 
 
 @pytest.mark.parametrize("site_of", ["cross-site", "same-site"])
-def test_a_page_of_another_port_does_not_use_the_cookie(site: Serve, site_of: str) -> None:
+def test_page_of_another_port_cannot_use_the_cookie(site: Serve, site_of: str) -> None:
     here = site()
     browser = here.browser()
     assert here.get("/api/v1/me", **browser, Sec_Fetch_Site=site_of).status_code in (401, 403)
@@ -125,9 +125,7 @@ def test_a_page_of_another_port_does_not_use_the_cookie(site: Serve, site_of: st
 
 
 @pytest.mark.parametrize("path", ["/", "/mcp", "/api/v1/me", "/open", "/assets/x.js"])
-def test_other_names_and_pages_of_other_origins_are_refused_everywhere(
-    site: Serve, path: str
-) -> None:
+def test_foreign_hosts_and_origins_are_refused_everywhere(site: Serve, path: str) -> None:
     here = site()
     assert here.get(path, Host="evil.example", **here.token).status_code == 421
     answer = here.get(path, Origin="http://evil.example", **here.token)
@@ -135,9 +133,7 @@ def test_other_names_and_pages_of_other_origins_are_refused_everywhere(
     assert answer.json()["code"] == "other_origin"
 
 
-def test_pages_of_the_origins_that_the_owner_named_ask_with_the_token(
-    site: Serve, process: Nacre
-) -> None:
+def test_allowed_origins_can_use_the_token(site: Serve, process: Nacre) -> None:
     process("config", "set", "web.origins", '["https://app.example"]')
     here = site()
     named = here.ask("list", Origin="https://app.example", **here.token)
@@ -156,7 +152,7 @@ def test_pages_of_the_origins_that_the_owner_named_ask_with_the_token(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells whose process asks")
-def test_an_agent_is_not_told_the_address_whatever_it_says(site: Serve) -> None:
+def test_agent_never_receives_the_login_address(site: Serve) -> None:
     here = site()
     refused = here.process("open", "--print", "--json", environ={"CLAUDECODE": "1"}, code=None)
     assert refused.error["code"] == "owner_only"
@@ -188,7 +184,7 @@ def test_an_agent_is_not_told_the_address_whatever_it_says(site: Serve) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells whose process asks")
-def test_a_process_that_left_its_parents_is_not_told_the_address(
+def test_orphaned_agent_process_never_receives_the_login_address(
     site: Serve, tmp_path: Path
 ) -> None:
     site()
@@ -203,7 +199,7 @@ def test_a_process_that_left_its_parents_is_not_told_the_address(
     assert told.read_text(encoding="utf-8") == "owner_only\n"
 
 
-def test_what_names_files_of_the_machine_needs_the_owner(site: Serve, tmp_path: Path) -> None:
+def test_operations_on_local_files_require_the_owner(site: Serve, tmp_path: Path) -> None:
     here = site()
     target = tmp_path / "export.jsonl"
     refused = here.ask("export", {"target": str(target)}, **here.token)
@@ -216,9 +212,7 @@ def test_what_names_files_of_the_machine_needs_the_owner(site: Serve, tmp_path: 
     assert target.exists()
 
 
-def test_nacre_open_starts_a_daemon_and_its_cookie_outlives_it(
-    process: Nacre, stopped: None
-) -> None:
+def test_nacre_open_starts_a_daemon_and_its_cookie_persists(process: Nacre, stopped: None) -> None:
     process("config", "set", "web.port", str(free_port()))
     here = Site("", process)
     address = here.invited()
@@ -234,7 +228,7 @@ def test_nacre_open_starts_a_daemon_and_its_cookie_outlives_it(
     here.client.close()
 
 
-def test_forgetting_ends_the_access_of_every_browser(site: Serve, process: Nacre) -> None:
+def test_forget_revokes_access_of_every_browser(site: Serve, process: Nacre) -> None:
     here = site()
     one, other = here.browser(), here.browser()
     assert here.ask("list", **one).status_code == here.ask("list", **other).status_code == 200
@@ -243,7 +237,7 @@ def test_forgetting_ends_the_access_of_every_browser(site: Serve, process: Nacre
     assert process("open", "--forget", "--json").json == {"forgotten": False}
 
 
-def test_a_client_that_asks_too_often_waits(site: Serve) -> None:
+def test_too_frequent_client_is_rate_limited(site: Serve) -> None:
     here = site()
     answers = [here.get("/health", **here.token) for _ in range(101)]
     assert {one.status_code for one in answers[:100]} == {200}
@@ -253,7 +247,7 @@ def test_a_client_that_asks_too_often_waits(site: Serve) -> None:
     assert here.get("/api/v1/me", **here.token).status_code == 200
 
 
-def test_a_limit_is_of_one_client_and_of_a_minute() -> None:
+def test_rate_limit_is_per_client_and_minute() -> None:
     now = [0.0]
     limits, limit = Limits(clock=lambda: now[0]), Limit("some", 2)
     assert [limits.wait("a", limit) for _ in range(3)] == [0.0, 0.0, 60.0]
@@ -263,12 +257,12 @@ def test_a_limit_is_of_one_client_and_of_a_minute() -> None:
     assert limits.wait("a", limit) == 0.0
 
 
-def test_a_token_and_a_home_are_the_owners_alone(site: Serve) -> None:
+def test_token_file_is_accessible_only_to_the_owner(site: Serve) -> None:
     site()
     assert stat.S_IMODE(os.stat(home() / "http.token").st_mode) == 0o600
 
 
-def test_no_operation_returns_a_models_key(site: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_operations_never_return_a_model_key(site: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     keys = {place: f"sk-proj-{place}{'x' * 30}" for place in ("environment", "config", "file")}
     monkeypatch.setenv("OPENAI_API_KEY", keys["environment"])
     home().mkdir(exist_ok=True)

@@ -40,13 +40,13 @@ def test_owner_only_actions_are_refused_to_programs(
     assert refused.json()["code"] == "owner_only"
 
 
-def test_nobody_fills_the_disk_with_copies_of_the_database(site: Serve) -> None:
+def test_program_cannot_reset_the_database(site: Serve) -> None:
     here = site()
     assert here.ask("db-reset", {}, **here.token).status_code == 404
     assert list(home().glob("nacre-*.db")) == []
 
 
-def test_a_body_that_is_no_unicode_is_a_bad_request(site: Serve) -> None:
+def test_body_with_invalid_unicode_is_a_bad_request(site: Serve) -> None:
     here = site()
     for path in ("/api/v1/memories", "/api/v1/store"):
         sent = {**here.token, "Content-Type": "application/json"}
@@ -54,22 +54,20 @@ def test_a_body_that_is_no_unicode_is_a_bad_request(site: Serve) -> None:
         assert answer.status_code in (400, 422), path
 
 
-def test_days_and_paths_that_cannot_be_are_no_fault(site: Serve) -> None:
+def test_extreme_dates_and_paths_cause_no_server_error(site: Serve) -> None:
     here = site()
     assert here.ask("today", {"since": "0001-01-01"}, **here.token).status_code == 200
     assert here.ask("activity", {"since": "0001-01-01"}, **here.token).status_code == 200
     assert here.ask("did", {"path": "x" * 5_000}, **here.token).status_code == 200
 
 
-def test_patterns_with_endless_choices_are_refused(site: Serve) -> None:
+def test_glob_patterns_with_excessive_alternatives_are_refused(site: Serve) -> None:
     here = site()
     for pattern in ("{a,b}" * 30, "{a}" * 1_000):
         assert here.ask("ingest", {"globs": [pattern]}, **here.token).status_code == 400
 
 
-def test_a_pattern_that_could_fit_in_endless_ways_is_answered(
-    process: Nacre, tmp_path: Path
-) -> None:
+def test_pathological_glob_pattern_is_answered(process: Nacre, tmp_path: Path) -> None:
     folder = tmp_path.joinpath(*"abcdefghijkl")
     folder.mkdir(parents=True)
     (folder / "talk.jsonl").write_text("{}\n")
@@ -78,7 +76,7 @@ def test_a_pattern_that_could_fit_in_endless_ways_is_answered(
     )
 
 
-def test_operations_that_wait_long_leave_room_for_others(site: Serve) -> None:
+def test_slow_operations_leave_capacity_for_others(site: Serve) -> None:
     here = site()
     body = b'{"patience_seconds": 60}'
     head = (
@@ -95,7 +93,7 @@ def test_operations_that_wait_long_leave_room_for_others(site: Serve) -> None:
         assert time.monotonic() - began < 20
 
 
-def test_those_who_listen_leave_room_for_others(site: Serve) -> None:
+def test_event_listeners_leave_capacity_for_others(site: Serve) -> None:
     here = site()
     host, _, port = here.base.removeprefix("http://").partition(":")
     head = f"GET /api/v1/events HTTP/1.1\r\nHost: {host}:{port}\r\nAuthorization: {here.token['Authorization']}\r\n\r\n"
@@ -109,7 +107,7 @@ def test_those_who_listen_leave_room_for_others(site: Serve) -> None:
         assert here.get("/api/v1/me", **here.token).status_code == 200
 
 
-def test_those_who_show_nothing_use_up_nobodys_share(site: Serve) -> None:
+def test_unauthenticated_requests_do_not_consume_other_limits(site: Serve) -> None:
     here = site()
     page = {"Sec-Fetch-Site": "cross-site"}  # an image in a page of the web
     assert {here.get("/health", **page).status_code for _ in range(101)} == {200, 429}

@@ -90,7 +90,7 @@ def dial(site: Site, query: str = "", **headers: str) -> ClientConnection:
     )
 
 
-def test_what_another_process_stores_is_told_within_two_seconds(
+def test_change_by_another_process_is_reported_within_two_seconds(
     site: Serve, process: Nacre, stream: Listen
 ) -> None:
     heard = stream(site())
@@ -101,7 +101,7 @@ def test_what_another_process_stores_is_told_within_two_seconds(
     assert (datetime.fromisoformat(told["at"]) - began).total_seconds() < SOON_SECONDS
 
 
-def test_who_comes_back_is_told_exactly_what_was_missed(
+def test_returning_listener_receives_exactly_the_missed_events(
     site: Serve, process: Nacre, stream: Listen
 ) -> None:
     here = site()
@@ -146,7 +146,9 @@ def test_returning_clients_restart_after_a_daemon_restart(
     back.close()
 
 
-def test_fifty_listeners_hear_the_same(site: Serve, process: Nacre, stream: Listen) -> None:
+def test_fifty_listeners_receive_the_same_events(
+    site: Serve, process: Nacre, stream: Listen
+) -> None:
     here = site()
     listeners = [stream(here) for _ in range(50)]
     memory = stored(process, "The mill stands on the left bank of the river")
@@ -156,7 +158,7 @@ def test_fifty_listeners_hear_the_same(site: Serve, process: Nacre, stream: List
     assert here.get("/api/v1/me", **here.token).status_code == 200
 
 
-def test_who_is_one_too_many_is_told_to_come_later(site: Serve) -> None:
+def test_listener_over_the_limit_is_refused_temporarily(site: Serve) -> None:
     here = site()
     with ExitStack() as held:
         for _ in range(MOST_LISTENERS):
@@ -169,7 +171,7 @@ def test_who_is_one_too_many_is_told_to_come_later(site: Serve) -> None:
         assert json.loads(again.recv(PATIENCE_SECONDS))["kind"] == "hello"
 
 
-def test_a_websocket_tells_the_same_and_goes_on_where_it_was(site: Serve, process: Nacre) -> None:
+def test_websocket_sends_the_same_events_and_resumes(site: Serve, process: Nacre) -> None:
     here = site()
     with dial(here) as socket_:
         hello = json.loads(socket_.recv(PATIENCE_SECONDS))
@@ -187,7 +189,7 @@ def test_a_websocket_tells_the_same_and_goes_on_where_it_was(site: Serve, proces
     ]
 
 
-def test_the_owners_browser_hears_and_who_may_not_is_refused(
+def test_only_authorised_clients_open_the_event_websocket(
     site: Serve, process: Nacre, stream: Listen
 ) -> None:
     here = site()
@@ -211,9 +213,7 @@ def test_the_owners_browser_hears_and_who_may_not_is_refused(
     assert set(statuses) <= {401, 403}
 
 
-def test_a_browser_that_was_forgotten_hears_no_more(
-    site: Serve, process: Nacre, stream: Listen
-) -> None:
+def test_forgotten_browser_receives_no_events(site: Serve, process: Nacre, stream: Listen) -> None:
     here = site()
     heard = stream(here, Authorization="", Cookie=here.browser()["Cookie"])
     process("open", "--forget")
@@ -236,7 +236,7 @@ def test_daemon_progress_is_reported_to_its_end(
     assert (told[-1]["stage"], told[-1]["done"], told[-1]["total"]) == ("proving", 1, 1)
 
 
-def test_a_database_that_was_made_anew_is_told_and_followed(
+def test_rebuilt_database_is_reported_and_followed(
     site: Serve, process: Nacre, stream: Listen
 ) -> None:
     heard = stream(site())
@@ -248,7 +248,7 @@ def test_a_database_that_was_made_anew_is_told_and_followed(
     assert heard.until("memory")["ids"] == [memory]
 
 
-def test_a_daemon_ends_in_time_though_somebody_listens(
+def test_daemon_stops_in_time_despite_listeners(
     site: Serve, process: Nacre, stream: Listen
 ) -> None:
     here = site()

@@ -29,7 +29,7 @@ def document(site: Serve) -> dict[str, Any]:
     return told
 
 
-def test_the_document_describes_every_operation_and_every_resource(
+def test_document_describes_every_operation_and_every_resource(
     document: dict[str, Any],
 ) -> None:
     assert document["openapi"] == "3.1.0"
@@ -46,7 +46,7 @@ def test_the_document_describes_every_operation_and_every_resource(
     assert len(ids) == len(set(ids))
 
 
-def test_every_reference_leads_somewhere_and_every_schema_is_one(document: dict[str, Any]) -> None:
+def test_openapi_references_resolve_and_schemas_are_valid(document: dict[str, Any]) -> None:
     for place in references(document):
         found: Any = document
         for step in place.removeprefix("#/").split("/"):
@@ -63,20 +63,20 @@ def references(value: Any) -> set[str]:
     return set().union(*(references(one) for one in value)) if isinstance(value, list) else set()
 
 
-def test_what_is_the_owners_alone_says_so(document: dict[str, Any]) -> None:
+def test_owner_only_operations_are_marked(document: dict[str, Any]) -> None:
     for name, operation in OFFERED.items():
         told = document["paths"][f"{PREFIX}/{name}"]["post"]
         assert (told.get("security") == [{"cookie": []}]) == (operation.owners is True)
 
 
-def test_resources_are_operations_that_http_offers_and_get_changes_nothing() -> None:
+def test_resources_map_to_http_operations_and_get_is_read_only() -> None:
     for one in resources():
         operation: Operation = CATALOGUE[one.operation]
         assert one.operation in OFFERED
         assert operation.writes != one.reads
 
 
-def test_the_page_of_the_api_lists_every_operation_without_a_script(site: Serve) -> None:
+def test_api_page_lists_every_operation_without_scripts(site: Serve) -> None:
     here = site()
     answer = here.get("/api/docs", **here.token)
     assert answer.headers["content-type"].startswith("text/html")

@@ -45,7 +45,7 @@ BODIES = strategies.recursive(
 )
 
 
-def test_requests_of_the_document_are_answered_as_it_says(learned: Any, site: Serve) -> None:
+def test_documented_requests_are_answered_as_documented(learned: Any, site: Serve) -> None:
     here = site()
     schema = schemathesis.openapi.from_dict(here.get("/api/openapi.json", **here.token).json())
     for found in schema.get_all_operations():
@@ -82,7 +82,7 @@ def is_answered(answer: httpx.Response) -> None:
         assert answer.headers["content-type"] == "application/json"
 
 
-def test_bytes_that_are_no_request_are_refused(site: Serve) -> None:
+def test_invalid_request_bodies_are_refused(site: Serve) -> None:
     here = site()
     for operation in offered_by(Face.HTTP):
         for body in (b"", b"[]", b"\xff", b'{"a": 1}', b"[" * 100_000):

@@ -67,7 +67,7 @@ def test_memories_are_listed_read_changed_and_retired(program: Callable[..., Any
     assert program("GET", "/memories/nothing-of-that").status_code == 404
 
 
-def test_an_edit_of_what_changed_meanwhile_overwrites_nothing(program: Callable[..., Any]) -> None:
+def test_edit_of_a_changed_memory_overwrites_nothing(program: Callable[..., Any]) -> None:
     place = program("POST", "/memories", {"content": "Gulls sleep on the pier"}).headers[
         "location"
     ][7:]
@@ -95,7 +95,7 @@ def test_links_lead_through_all_pages_of_a_list(program: Callable[..., Any]) -> 
     assert len(seen) == len(set(seen)) == 5
 
 
-def test_a_list_comes_as_one_record_a_line_and_then_whole(program: Callable[..., Any]) -> None:
+def test_list_is_returned_as_json_lines_or_a_document(program: Callable[..., Any]) -> None:
     answer = program("GET", "/memories", accept=LINES)
     assert answer.headers["content-type"] == LINES
     assert len({json.loads(line)["id"] for line in answer.text.splitlines()}) == 5
@@ -114,9 +114,7 @@ def test_a_list_comes_as_one_record_a_line_and_then_whole(program: Callable[...,
     )
 
 
-def test_more_than_a_page_of_lines_comes_whole(
-    site: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_json_lines_contain_more_than_a_page(site: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     stored(5)
     with open_memory() as memory:
         for number in range(210):
@@ -126,7 +124,7 @@ def test_more_than_a_page_of_lines_comes_whole(
     assert len({json.loads(line)["id"] for line in answer.text.splitlines()}) == 215
 
 
-def test_parameters_are_fields_of_the_request_and_of_its_filter(
+def test_query_parameters_are_request_and_filter_fields(
     program: Callable[..., Any],
 ) -> None:
     program(
@@ -153,7 +151,7 @@ def test_parameters_are_fields_of_the_request_and_of_its_filter(
         assert refused.json()["hint"]
 
 
-def test_reading_uses_nothing_up(program: Callable[..., Any]) -> None:
+def test_reading_does_not_count_as_usage(program: Callable[..., Any]) -> None:
     one = program("GET", "/search?q=crane&limit=1").json()["hits"][0]["memory"]["id"]
 
     def used() -> int:
@@ -166,7 +164,7 @@ def test_reading_uses_nothing_up(program: Callable[..., Any]) -> None:
     assert used() == 1
 
 
-def test_owners_page_is_writable_by_the_owner_without_overwriting(
+def test_owner_page_is_writable_by_the_owner_without_overwriting(
     site: Serve,
 ) -> None:
     served = site()
@@ -190,14 +188,14 @@ def test_owners_page_is_writable_by_the_owner_without_overwriting(
     assert served.client.get(page, headers=browser).json()["text"].strip() == "Likes milk"
 
 
-def test_an_address_that_is_there_tells_its_methods(program: Callable[..., Any]) -> None:
+def test_wrong_method_lists_the_allowed_methods(program: Callable[..., Any]) -> None:
     refused = program("PUT", "/memories")
     assert refused.status_code == 405
     assert {one.strip() for one in refused.headers["allow"].split(",")} == {"GET", "HEAD", "POST"}
     assert program("HEAD", "/memories").status_code == 200
 
 
-def test_chats_are_listed_read_and_ended_and_senders_let_in(site: Serve) -> None:
+def test_chats_are_listed_read_and_ended_and_senders_admitted(site: Serve) -> None:
     at, home = utc_now(), Path(os.environ["NACRE_HOME"])
     stored(1)
     with closing(GatewayStore.open(home)) as store:

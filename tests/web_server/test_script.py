@@ -16,7 +16,7 @@ from tests.web_server.conftest import Site
 PAGE = (Path(__file__).parents[2] / "docs" / "rest.md").read_text(encoding="utf-8")
 
 
-def test_the_script_of_the_page_runs_as_it_stands(
+def test_documented_script_runs_with_the_documented_output(
     site: Callable[..., Site], tmp_path: Path
 ) -> None:
     found = re.search(r"```python\n(.*?)```\n+```text\n(.*?)```", PAGE, re.DOTALL)
@@ -33,7 +33,7 @@ def test_the_script_of_the_page_runs_as_it_stands(
         assert said == found[2].replace("stored", outcome)
 
 
-def test_the_page_lists_every_resource() -> None:
+def test_page_lists_every_resource() -> None:
     rows = re.findall(r"^\| `(\w+) (\S+)` \| `([\w-]+)` \|$", PAGE, re.MULTILINE)
     assert rows == [
         (one.method, one.path.replace(":path", ""), one.operation) for one in resources()

@@ -100,7 +100,7 @@ def check(writers: Writers) -> None:
 
 
 @pytest.mark.usefixtures("mortal")
-def test_what_a_killed_daemon_acknowledged_is_there_once(site_apart: Callable[..., Site]) -> None:
+def test_write_acknowledged_by_a_killed_daemon_exists_once(site_apart: Callable[..., Site]) -> None:
     chance, writers = random.Random(5), Writers(1)  # noqa: S311 - moments to kill at
     for _ in range(_TIMES):
         here = site_apart("--http", "0")
@@ -111,7 +111,7 @@ def test_what_a_killed_daemon_acknowledged_is_there_once(site_apart: Callable[..
     check(writers)
 
 
-def test_acknowledged_writes_survive_a_server_kill_once(
+def test_acknowledged_writes_exist_once_after_a_server_kill(
     mortal: Any, site_apart: Callable[..., Site]
 ) -> None:
     chance, writers = random.Random(6), Writers(2)  # noqa: S311 - moments to kill at

@@ -48,7 +48,7 @@ def problem(answer: httpx.Response, status: int, code: str) -> None:
     assert told["detail"]
 
 
-def test_errors_say_what_is_wrong_and_what_to_do(site: Serve) -> None:
+def test_errors_have_a_message_and_a_remedy(site: Serve) -> None:
     here = site()
     token = here.token
     problem(here.ask("recall", {}, **token), 400, "invalid_input")
@@ -72,7 +72,7 @@ def test_errors_say_what_is_wrong_and_what_to_do(site: Serve) -> None:
     ],
     ids=["half", "no text", "no object", "another kind", "too large"],
 )
-def test_a_body_is_json_and_bounded(
+def test_body_must_be_json_of_limited_size(
     body: bytes, kind: str, status: int, code: str, site: Serve
 ) -> None:
     here = site()
@@ -83,7 +83,7 @@ def test_a_body_is_json_and_bounded(
 
 
 @pytest.mark.parametrize("path", ["/", "/memories/01a2", "/review"])
-def test_every_page_is_the_dashboard_and_runs_no_script_but_its_own(site: Serve, path: str) -> None:
+def test_every_page_is_the_dashboard_with_a_strict_csp(site: Serve, path: str) -> None:
     answer = site().get(path)
     assert answer.status_code == 200
     assert answer.headers["content-type"].startswith("text/html")
@@ -96,7 +96,7 @@ def test_every_page_is_the_dashboard_and_runs_no_script_but_its_own(site: Serve,
 @pytest.mark.parametrize(
     "path", ["/assets/../program.py", "/assets/..%2fprogram.py", "/assets/%2e%2e/program.py"]
 )
-def test_nothing_but_the_dashboards_files_is_given_away(site: Serve, path: str) -> None:
+def test_only_dashboard_files_are_served(site: Serve, path: str) -> None:
     here = site()
     with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(f"{here.base}/") as page:
         plain = page.read()
@@ -105,7 +105,7 @@ def test_nothing_but_the_dashboards_files_is_given_away(site: Serve, path: str) 
     assert b"import" not in answer.content
 
 
-def test_others_are_served_encrypted_or_by_an_explicit_word(
+def test_remote_access_requires_encryption_or_the_insecure_option(
     site: Serve, process: Nacre, tmp_path: Path
 ) -> None:
     error = process("serve", "--no-watch", "--http", "0.0.0.0:0", "--json", code=2).error
@@ -117,7 +117,7 @@ def test_others_are_served_encrypted_or_by_an_explicit_word(
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificate")
-def test_with_a_certificate_it_is_served_encrypted(
+def test_certificate_enables_encrypted_serving(
     site: Serve, process: Nacre, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
@@ -140,7 +140,7 @@ def test_with_a_certificate_it_is_served_encrypted(
         httpx.get(here.base, verify=ssl.create_default_context(), trust_env=False)
 
 
-def test_a_socket_is_opened_only_by_who_may_ask(site: Serve) -> None:
+def test_websocket_requires_authorisation(site: Serve) -> None:
     here = site()
     wants = {
         "Connection": "Upgrade",
@@ -171,7 +171,7 @@ def home_of(folder: Path, run: Any, told: list[str]) -> Served:
     )
 
 
-def test_what_nobody_foresaw_is_told_in_the_log(tmp_path: Path) -> None:
+def test_unexpected_error_is_logged_and_hidden_from_the_client(tmp_path: Path) -> None:
     def run(*_: Any) -> bytes:
         raise ZeroDivisionError("by nobody foreseen")
 
@@ -186,7 +186,7 @@ def test_what_nobody_foresaw_is_told_in_the_log(tmp_path: Path) -> None:
     assert "nobody foreseen" not in answer.text
 
 
-def test_an_operation_learns_that_nobody_waits_for_it_any_more(tmp_path: Path) -> None:
+def test_operation_is_notified_when_its_client_disconnects(tmp_path: Path) -> None:
     left = threading.Event()
 
     def run(operation: str, request: bytes, actor: Actor, caller: Waiting) -> bytes:
@@ -207,9 +207,7 @@ def test_an_operation_learns_that_nobody_waits_for_it_any_more(tmp_path: Path) -
     assert left.wait(PATIENCE_SECONDS)
 
 
-def test_who_asks_over_http_keeps_a_daemon_that_is_there_on_demand(
-    process: Nacre, stopped: None
-) -> None:
+def test_http_requests_keep_an_on_demand_daemon_alive(process: Nacre, stopped: None) -> None:
     process("config", "set", "daemon.idle_minutes", "0.05")
     process("config", "set", "web.port", str(free_port()))
     here = Site("", process)
@@ -222,7 +220,7 @@ def test_who_asks_over_http_keeps_a_daemon_that_is_there_on_demand(
     here.client.close()
 
 
-def test_many_who_ask_at_once_are_all_answered(site: Serve) -> None:
+def test_concurrent_requests_are_all_answered(site: Serve) -> None:
     here = site()
     token = here.token
     asked_for = [

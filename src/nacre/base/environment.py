@@ -1,4 +1,7 @@
-"""Environment variables, read only here. Standard library only, because hooks pay for every import."""
+"""Environment variables. No other module reads them.
+
+This module uses only the standard library, because hooks must start fast.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 
 OWN_CALL_VARIABLE = "NACRE_OWN_CALL"
-"""Variable set for agent commands that nacre calls, so that their hooks do nothing."""
+"""Variable that nacre sets for the agent commands it runs, so that their hooks do nothing."""
 
 AGENTS = {
     "CLAUDECODE": "claude-code",
@@ -29,12 +32,12 @@ AGENTS = {
     "GOOSE_TERMINAL": "goose",
     "AI_AGENT": "an agent",
 }
-"""Variables that only agent tools set in their shells, mapped to the tools."""
+"""Variables that only agent tools set in their shells, and the name of each tool."""
 
 OWNERS = frozenset({"NACRE_OWNER_IDENTITIES", "NACRE_INGEST_ROOTS"})
-"""Settings variables ignored if an agent sets them, directly or in a file named by ``NACRE_CONFIG``.
+"""Settings that are ignored if an agent sets them as variables or in a ``NACRE_CONFIG`` file.
 
-An agent could otherwise speak as the owner.
+Otherwise, an agent could pose as the owner.
 """
 
 SESSIONS = {
@@ -42,7 +45,7 @@ SESSIONS = {
     "CODEX_THREAD_ID": "codex",
     "GEMINI_SESSION_ID": "gemini-cli",
 }
-"""Variables with the session id in processes that a host starts, mapped to the host's tool."""
+"""Variables that contain the session id in processes started by a host, and the name of each host."""
 
 
 def environment() -> dict[str, str]:
@@ -64,13 +67,13 @@ def home_folder(environ: Mapping[str, str], home: str | None = None) -> str:
 
 
 def server_address(environ: Mapping[str, str]) -> str:
-    """Return the PostgreSQL address in ``NACRE_DB``, or an empty string if it names a file or is not set."""
+    """Return the PostgreSQL address in ``NACRE_DB``, or an empty string if it is unset or names a file."""
     address = environ.get("NACRE_DB", "")
     return address if address.startswith(("postgresql://", "postgres://")) else ""
 
 
 def without_login(address: str) -> str:
-    """Return a server's address for display, without login, password and options."""
+    """Return a server's address without login, password and options, for display."""
     scheme, _, rest = address.partition("://")
     place, _, options = rest.partition("?")
     if "@" not in place and "@" in options:
@@ -79,14 +82,14 @@ def without_login(address: str) -> str:
 
 
 def is_own_call(environ: Mapping[str, str]) -> bool:
-    """Return True in an agent command that nacre calls. Hooks must then do nothing."""
+    """Return True if nacre itself runs this agent command. Its hooks must then do nothing."""
     return bool(environ.get(OWN_CALL_VARIABLE))
 
 
 def session_in(environ: Mapping[str, str]) -> str | None:
-    """Return the calling agent's session as ``<tool>:<id>``, if its host sets it.
+    """Return the calling agent's session as ``<tool>:<id>``, if its host sets a session id.
 
-    Processes started before a session reset still have the previous id.
+    After a session reset, processes that were already running still have the previous id.
     """
     return next(
         (f"{tool}:{environ[name]}" for name, tool in SESSIONS.items() if environ.get(name)), None
@@ -94,14 +97,14 @@ def session_in(environ: Mapping[str, str]) -> str | None:
 
 
 def agent_in(environ: Mapping[str, str]) -> str | None:
-    """Return the tool whose agent set this process's variables, if any."""
+    """Return the agent tool that started this process according to its variables, if any."""
     return next((tool for name, tool in AGENTS.items() if environ.get(name)), None)
 
 
 def of_the_owner(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables without agent marks, and without settings that the agent set.
+    """Return the variables as if the owner had started the process.
 
-    A process that a hook starts belongs to the owner.
+    Variables that identify an agent are removed, and settings that an agent might have set.
     """
     removed = {*AGENTS, *SESSIONS, *(OWNERS if any(environ.get(name) for name in AGENTS) else ())}
     return {name: value for name, value in environ.items() if name not in removed}
@@ -117,7 +120,7 @@ def turn_off_telemetry() -> None:
 
 
 def _home_of_account() -> str:
-    """Return the account's home folder. An empty ``HOME`` would mean the root folder."""
+    """Return the account's home folder from the system's user database."""
     if os.name == "nt":
         return os.path.expanduser("~")
     import pwd  # noqa: PLC0415 - missing on Windows
@@ -128,9 +131,9 @@ def _home_of_account() -> str:
         return os.path.expanduser("~")
 
 
-# -- Agents among the parents of a process ---------------------------------------------------------
-# A process below an agent's program belongs to the agent. Editors with an agent do not count,
-# because their terminal belongs to the owner. On Windows, only the variables count.
+# -- Agents among a process's ancestors ------------------------------------------------------------
+# A process started by an agent's program belongs to the agent. Editors with a built-in agent do not
+# count, because their terminal belongs to the owner. On Windows, only the variables count.
 
 
 _PROGRAMS = {
@@ -153,10 +156,10 @@ _PROGRAMS = {
     "droid": "droid",
     "auggie": "augment",
 }
-"""Agent programs, mapped to tool names."""
+"""Names of agent programs, and the tool that each belongs to."""
 
 _ADOPTERS = frozenset({"systemd", "init"})
-"""Programs that adopt orphaned processes."""
+"""Programs that become the parent of orphaned processes."""
 
 _INTERPRETERS = re.compile(r"(?:node|nodejs|bun|deno|python[\d.]*|pypy[\d.]*|uv|npx)(?:\.exe)?\Z")
 _PACKAGE_IN_PATH = re.compile(r"/(?:node_modules|site-packages)/(?:@[^/]+/)?([^/]+)/")
@@ -166,7 +169,7 @@ _PS_TIMEOUT_SECONDS = 2
 
 
 def agent_above(pid: int | None = None) -> str | None:
-    """Return the tool of the nearest agent above a process (default: this process)."""
+    """Return the tool of the closest agent among a process's ancestors (default: this process)."""
     parent_of = _parent_by_proc if os.path.isdir("/proc/self") else _parent_by_ps
     at = os.getpid() if pid is None else pid
     for _ in range(_MAX_PARENTS):
@@ -180,7 +183,7 @@ def agent_above(pid: int | None = None) -> str | None:
 
 
 def agent_of_process(pid: int) -> str | None:
-    """Return the agent that runs a process. If its parents have ended, use its variables."""
+    """Return the agent that runs a process. If its parents have exited, look at its variables."""
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
             pairs = (
@@ -208,12 +211,12 @@ def is_orphan(pid: int) -> bool:
 
 @cache
 def own_agent() -> str | None:
-    """Return the agent that started this process. Cached, because its parents can end."""
+    """Return the agent that started this process. Cached, because its parents can exit."""
     return agent_above()
 
 
 def agent_of(words: tuple[str, ...]) -> str | None:
-    """Return the agent that a command line runs, directly or as an interpreter's script."""
+    """Return the agent whose program a command line runs, directly or through an interpreter."""
     if not words:
         return None
     program = _stem(words[0])
@@ -232,7 +235,6 @@ def _stem(path: str) -> str:
 
 
 def _parent_by_proc(pid: int) -> tuple[int, tuple[str, ...]] | None:
-    """Return a process's parent and the parent's command line."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             parent = int(file.read().rpartition(b")")[2].split()[1])
@@ -255,7 +257,7 @@ def _parent_by_ps(pid: int) -> tuple[int, tuple[str, ...]] | None:
 
 @cache
 def _processes() -> Mapping[int, tuple[int, str]]:
-    """Return every process's parent and command line, or nothing if they cannot be listed."""
+    """Return the parent and its command line for each process, or nothing if listing fails."""
     import subprocess  # noqa: PLC0415 - 8 ms, needed only without /proc
 
     try:
@@ -282,7 +284,7 @@ def is_installed(name: str) -> bool:
 NAME = "nacre-memory"
 
 
-NO_VECTORS = f"pip install '{NAME}[vectors]'; the lexical mode needs none of it"
+NO_VECTORS = f"pip install '{NAME}[vectors]'; lexical search works without it"
 """Hint for missing vector libraries."""
 
 
@@ -298,7 +300,10 @@ SUPPLIES = Path("/sys/class/power_supply")
 
 
 def is_on_battery(supplies: Path = SUPPLIES) -> bool:
-    """Return True if a battery is discharging and mains power is not connected. Unknown means False."""
+    """Return True if a battery is discharging and mains power is not connected.
+
+    Return False if this is unknown.
+    """
     # A mouse battery has scope "Device".
     own: list[Path] = []
     with suppress(OSError):

@@ -1,6 +1,6 @@
 """Private files (mode 0600, folders 0700), zips and SQL files.
 
-The umask has no effect. Windows keeps its permissions.
+These modes do not depend on the umask. On Windows, permissions are left unchanged.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ _SAFE_FLAGS = (
     | getattr(os, "O_CLOEXEC", 0)
     | getattr(os, "O_BINARY", 0)
 )
-"""Flags that avoid following symbolic links or blocking on pipes."""
+"""Flags for opening a file without following symbolic links or blocking on pipes."""
 _TEMPORARY_NAME = re.compile(r"\.([0-9]{1,9})\.tmp(-journal)?$")
 
 
 def temporary_name(path: Path, part: str = "") -> Path:
-    """Return the temporary path for an incomplete file, or for a ``part`` of a file.
+    """Return the temporary path to use while writing a file, or a ``part`` of it.
 
-    It contains the process id, so that the next write can remove files of a killed process.
+    The name contains the process id, so that :func:`sweep` can remove files of killed processes.
     """
     return path.with_name(f".{path.name}.{part}{os.getpid()}.tmp")
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder and its missing parents with mode 0700. An existing folder stays unchanged."""
+    """Create a folder and its missing parents with mode 0700. Existing folders are not changed."""
     missing = [path]
     while not missing[-1].exists() and missing[-1].parent != missing[-1]:
         missing.append(missing[-1].parent)
@@ -113,9 +113,9 @@ def new_file(path: Path, *, overwrite: bool = False) -> Iterator[BinaryIO]:
 
 
 def sweep(folder: Path, name: str = "") -> None:
-    """Remove temporary files of killed processes from a folder, for one file name or for all names.
+    """Remove a folder's temporary files of killed processes, for all names or only for ``name``.
 
-    Files of this process are removed only if a name is given, because other threads might be
+    This process's own files are removed only if a name is given, because other threads might be
     writing files.
     """
     for path in folder.glob(f".{glob.escape(name)}*.tmp*"):
@@ -146,10 +146,12 @@ def _refuse_taken(path: Path, overwrite: bool) -> None:
 
 
 def refuse_unsafe(folder: Path) -> None:
-    """Raise UnusableStoreError, with a command that fixes it, if other users can write to a folder.
+    """Raise UnusableStoreError if other users can write to a folder.
+
+    The hint is a command to fix it.
 
     A folder that others can only read is accepted; ``nacre admin doctor`` reports it. A symbolic
-    link counts as its target if the owner or root made the link.
+    link is followed if the owner or root created it.
     """
     if not _IS_POSIX:
         return
@@ -163,14 +165,14 @@ def refuse_unsafe(folder: Path) -> None:
     if status.st_mode & 0o022:
         raise UnusableStoreError(
             f"{folder} can be written to by other users ({stat.S_IMODE(status.st_mode):o})",
-            hint=f"look whether what is in it is yours, then: chmod 700 {shlex.quote(str(folder))}",
+            hint=f"check that its contents are yours, then: chmod 700 {shlex.quote(str(folder))}",
         )
 
 
 def shared(paths: list[Path]) -> Iterator[tuple[Path, int]]:
-    """Yield files and folders that other users can access, with the correct mode.
+    """Yield files and folders that other users can access, with the mode that they should have.
 
-    All paths below ``paths`` are checked, except symbolic links.
+    Folders are searched recursively. Symbolic links are skipped.
     """
     if not _IS_POSIX:
         return
@@ -187,7 +189,7 @@ def shared(paths: list[Path]) -> Iterator[tuple[Path, int]]:
             yield path, stat.S_IMODE(status.st_mode) & FOLDER_MODE
 
 
-# -- Zip files from elsewhere ----------------------------------------------------------------------
+# -- Zip files from other programs -----------------------------------------------------------------
 
 
 BROKEN = (
@@ -201,4 +203,4 @@ BROKEN = (
     zipfile.BadZipFile,
     zipfile.LargeZipFile,
 )
-"""Errors for zip files that are truncated, damaged, encrypted, or compressed in an unknown way."""
+"""Errors for zip files that are truncated, damaged or encrypted, or use an unknown compression."""

@@ -1,8 +1,8 @@
-"""Frozen dataclasses that are cheap to define.
+"""Frozen dataclasses that are fast to define.
 
-A command defines hundreds of classes and uses few. ``dataclass`` compiles six methods for each
-class, which took half of the start time. Here, classes share methods, and the constructor is
-compiled on its first call.
+A command defines hundreds of classes but uses few. ``dataclass`` compiles six methods for each
+class, which took half of the start time. Here, the classes share their methods, and a constructor
+is compiled when it is first called.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _COPIED = ("__doc__", "__post_init__")
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def frozen(cls: type[T]) -> type[T]:
-    """Make a class a frozen dataclass with slots. Subclasses need ``@frozen`` too."""
+    """Make a class a frozen dataclass with slots. Its subclasses need ``@frozen`` too."""
     made: Any = dataclass(init=False, repr=False, eq=False, slots=True)(cls)
     key = _values(item.name for item in fields(made) if item.compare)
     hash_key = _values(
@@ -52,7 +52,7 @@ def _values(names: Iterable[str]) -> Callable[[Any], Any]:
 
 
 def _constructor(made: Any) -> Any:
-    """Return the constructor of an equivalent dataclass."""
+    """Compile a constructor like the one that ``dataclass`` would create."""
     equal = make_dataclass(
         made.__name__,
         [(item.name, item.type, item) for item in fields(made)],

@@ -29,10 +29,10 @@ def to_millisecond(moment: datetime) -> datetime:
 
 
 def uuid7_source(clock: Clock = utc_now, random: Callable[[int], bytes] = os.urandom) -> Ids:
-    """Return a source of UUIDv7 (RFC 9562): milliseconds, a counter and random bits.
+    """Return a generator of UUIDv7 ids (RFC 9562): milliseconds, a counter and random bits.
 
-    The counter starts at random. Ids from one source are unique and ascending, even within a
-    millisecond.
+    The counter starts at a random value. Ids from one generator are unique and ascending, even
+    within a millisecond.
     """
     lock = threading.Lock()
     last_millisecond = -1
@@ -55,7 +55,10 @@ def uuid7_source(clock: Clock = utc_now, random: Callable[[int], bytes] = os.ura
 
 
 def uuid7(millisecond: int, bits: int) -> str:
-    """Return a UUIDv7 for a time, using the lower 76 of ``bits``, except two."""
+    """Return a UUIDv7 for a time.
+
+    The random part consists of the lower 76 of ``bits``, except two.
+    """
     tail = (bits >> 64 & 0xFFF) << 64 | 0b10 << 62 | bits & 0x3FFF_FFFF_FFFF_FFFF
     text = f"{millisecond << 80 | 0x7 << 76 | tail:032x}"
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
@@ -66,7 +69,10 @@ def _blake2b(data: bytes, **options: Any) -> hashlib.blake2b:
 
 
 def turn_hash(role: str, text: str, occurrence: int) -> str:
-    """Return an id for a turn that has no id. Repeated text needs the next ``occurrence``."""
+    """Return an id for a turn that has none.
+
+    If a text repeats, increase ``occurrence`` each time.
+    """
     body = f"{role}\n{occurrence}\n{text}".encode("utf-8", errors="replace")
     return _blake2b(body, digest_size=8).hexdigest()
 
@@ -82,7 +88,7 @@ def content_hash(text: str) -> bytes:
 
 
 def keyed_hash(key: bytes, *parts: str) -> str:
-    """Return 16 hex digits that identify strings but reveal nothing without the key."""
+    """Return a 16-digit hex hash of strings, which reveals nothing without the key."""
     joined = "\0".join(parts).encode("utf-8", errors="replace")
     return _blake2b(joined, digest_size=8, key=key).hexdigest()
 

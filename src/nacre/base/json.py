@@ -13,13 +13,14 @@ import msgspec
 from nacre.errors import NacreError
 
 MOST_LEVELS = 100
-"""Maximum nesting depth. Recursive code would fail on deeper values later."""
+"""Maximum nesting depth. Recursive code elsewhere would fail on deeper values."""
 
 
 def parse(data: bytes | str) -> Any:
-    """Parse JSON. Raises only ValueError, for malformed or too deeply nested text.
+    """Parse JSON. Raises ValueError for malformed or too deeply nested text.
 
-    Invalid UTF-8 is replaced. NaN and infinities are rejected, because other parsers fail on them.
+    Invalid UTF-8 is replaced. NaN and infinities are rejected, because other parsers cannot read
+    them.
     """
     text = data.decode("utf-8", errors="replace") if isinstance(data, bytes) else data
     try:
@@ -32,12 +33,15 @@ def parse(data: bytes | str) -> Any:
 
 
 def quoted(value: Mapping[str, object]) -> str:
-    """Return a value as one line of JSON for a prompt, escaped so that it cannot end the surrounding frame."""
+    """Encode a value as one line of JSON for a prompt.
+
+    Characters that could end the frame are escaped.
+    """
     return json.dumps(value, ensure_ascii=False).replace("<", "\\u003c").replace(">", "\\u003e")
 
 
 def _levels(value: Any) -> int:
-    """Return a value's nesting depth, at most one more than the limit."""
+    """Return a value's nesting depth, or the limit plus one if it is deeper."""
     level, values = 0, [value]
     while values and level <= MOST_LEVELS:
         level += 1
@@ -55,7 +59,8 @@ def _refuse(constant: str) -> None:
 
 
 # -- Nacre's values --------------------------------------------------------------------------------
-# msgspec encodes and decodes nacre's values. Hooks handle types it does not support, such as paths.
+# msgspec encodes and decodes nacre's values. The hooks below handle types that it does not support,
+# such as paths.
 
 
 T = TypeVar("T")
@@ -68,8 +73,9 @@ _PREPARING = threading.RLock()
 def _prepare(kind: Any) -> None:
     """Prepare msgspec for a type, in one thread at a time.
 
-    msgspec first stores incomplete type information on the class. A second thread that decodes the
-    type then crashes the process. Elsewhere in nacre, decode only with decoders made on import.
+    msgspec first stores incomplete type information on the class. If a second thread decodes the
+    type during this time, the process crashes. Elsewhere in nacre, use only decoders that are
+    created on import.
     """
     if kind not in _PREPARED:
         with _PREPARING:
@@ -84,13 +90,16 @@ def convert(
     strict: bool = True,
     dec_hook: Callable[[Any, Any], Any] | None = None,
 ) -> T:
-    """Convert like ``msgspec.convert``. Raises msgspec.ValidationError."""
+    """Convert a value like ``msgspec.convert``. Raises msgspec.ValidationError."""
     _prepare(kind)
     return msgspec.convert(value, kind, strict=strict, dec_hook=dec_hook)
 
 
 def parse_json_tree(data: bytes | str | msgspec.Raw, kind: type[T]) -> T:
-    """Decode like ``msgspec.json.decode``. Raises msgspec.ValidationError, msgspec.DecodeError."""
+    """Decode JSON like ``msgspec.json.decode``.
+
+    Raises ValidationError or DecodeError of msgspec.
+    """
     _prepare(kind)
     return msgspec.json.decode(data, type=kind)
 
@@ -101,7 +110,10 @@ def encode(value: Any) -> bytes:
 
 
 def decode(data: bytes | msgspec.Raw, kind: Any) -> Any:
-    """Decode JSON. Raises msgspec.ValidationError, or msgspec.DecodeError for unreadable data."""
+    """Decode JSON.
+
+    Raises msgspec.ValidationError, or msgspec.DecodeError if the data is not JSON.
+    """
     try:
         return _decoder(kind).decode(data)
     except (RecursionError, UnicodeDecodeError) as error:

@@ -1,8 +1,8 @@
 """Lazy execution of nacre's modules.
 
-``from nacre.serve import server_web`` binds the module but runs it only when an attribute is first
-used. ``from nacre.serve.server_web import Web`` runs it immediately. Import the module if it is
-slow to load and only some calls need it.
+``from nacre.serve import server_web`` binds the module, but the module runs only when one of its
+attributes is first used. ``from nacre.serve.server_web import Web`` runs it immediately. Use the
+first form for modules that load slowly and are not always needed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,10 @@ class _NotRunYet(ModuleType):
 
 
 class _Loader:
-    """A loader that runs a module once with the ``own`` loader, in the first thread that needs it."""
+    """A loader that delays running a module until a thread needs it.
+
+    ``own`` is the loader that runs the module.
+    """
 
     def __init__(self, own: Any) -> None:
         self._own = own
@@ -49,12 +52,10 @@ class _Loader:
         return getattr(self._own, name)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        """See importlib.abc.Loader."""
         module: ModuleType | None = self._own.create_module(spec)
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        """See importlib.abc.Loader."""
         module.__class__ = _NotRunYet
 
     def run(self, module: ModuleType) -> None:
@@ -77,7 +78,6 @@ class _Finder:
     def find_spec(
         name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """See importlib.abc.MetaPathFinder."""
         spec = PathFinder.find_spec(name, path, target) if name.startswith("nacre.") else None
         if spec and spec.loader and not spec.submodule_search_locations:
             lazy: Any = _Loader(spec.loader)

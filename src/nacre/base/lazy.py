@@ -18,9 +18,9 @@ def load(target: str) -> Any:
 
 
 class Module:
-    """A module that is imported when an attribute is first used.
+    """A module that is imported when one of its attributes is first used.
 
-    In interfaces that do not always need the module, declare it next to the import for type
+    Use it in an interface that does not always need the module. Add a normal import for type
     checkers.
     """
 
@@ -34,8 +34,8 @@ class Module:
 class Lazy(Generic[T]):
     """An attribute created on first access: ``stores: Lazy[Stores] = Lazy("module:Stores")``.
 
-    ``make`` gets the target and the attribute's owner. By default, the target is a store that takes
-    the owner's database.
+    ``make`` receives the imported target and the object that has the attribute. By default, the
+    target is called with that object's database.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
-"""The connection to a home's daemon, and the chores that hooks queue.
+"""Calls to a home's daemon, and the queue of chores that hooks leave for it.
 
-Standard library only, because hooks pay for every import.
+This module uses only the standard library, because hooks must start fast.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     import subprocess
 
 LOCK = "daemon.lock"
-"""Lock file in the home. The daemon holds the lock while running."""
+"""Lock file in the home. The daemon holds the lock while it runs."""
 
 CHORES_LOCK = "chores.lock"
-"""Lock file in the home. The process that does chores holds the lock (:mod:`nacre.setup.chores`)."""
+"""Lock file in the home. The process that does the chores holds it (:mod:`nacre.setup.chores`)."""
 
 _MAX_SOCKET_PATH_BYTES = 100
 """Maximum length of a socket path in bytes. Systems allow about 104."""
@@ -36,9 +36,10 @@ _MAX_NAME_CHARACTERS = 200
 
 
 def socket_path(home: str) -> str:
-    """Return the socket path, in the home or, if that path is too long, in :func:`run_folder`.
+    """Return the daemon's socket path: in the home, or in :func:`run_folder` if that is too long.
 
-    The path depends on the home's real path, so that links to the home reach the same daemon.
+    The path depends on the home's real path, so that symbolic links to the home reach the same
+    daemon.
     """
     inside = os.path.join(os.path.realpath(home), "daemon.sock")
     if len(os.fsencode(inside)) <= _MAX_SOCKET_PATH_BYTES:
@@ -47,13 +48,13 @@ def socket_path(home: str) -> str:
 
 
 def run_folder() -> str:
-    """Return this user's short folder for sockets. The listener creates it with mode 0700."""
+    """Return this user's folder for sockets, which has a short path. It is created with mode 0700."""
     base = "/private/tmp" if sys.platform == "darwin" else "/tmp"  # noqa: S108 - the subfolder belongs only to the user
     return os.path.join(base, f"nacre-{os.getuid() if hasattr(os, 'getuid') else 'user'}")
 
 
 def session_file(home: str, session: str) -> str:
-    """Return the file that records the context already given to a host's session."""
+    """Return the path of the file that records which context a host's session already received."""
     return os.path.join(home, "run", "sessions", f"{_name(session)}.json")
 
 
@@ -63,7 +64,7 @@ def chores_folder(home: str) -> str:
 
 
 def _name(text: str) -> str:
-    """Return a unique, non-hidden file name for a text."""
+    """Return a unique, non-hidden file name derived from a text."""
     name = "".join(
         character
         if character.isascii() and (character.isalnum() or character in "-_.")
@@ -82,7 +83,7 @@ def _hash(data: bytes) -> str:
 
 
 def is_own(path: str) -> bool:
-    """Return True if only this user can write to the socket's folder. Otherwise never connect.
+    """Return True if only this user can write to the socket's folder. Otherwise, do not connect.
 
     Raises OSError.
     """
@@ -130,9 +131,10 @@ class DaemonRefusedError(Exception):
 
 
 def ask(home: str, operation: str, request: dict[str, Any], *, seconds: float) -> Any:
-    """Return an operation's result from the daemon, as parsed JSON. Raises DaemonAwayError, DaemonRefusedError.
+    """Run an operation in the daemon and return its result as parsed JSON.
 
-    ``seconds`` limits the whole exchange. The daemon does not start an expired request.
+    ``seconds`` limits the whole exchange. The daemon does not start a request that has expired.
+    Raises DaemonAwayError, DaemonRefusedError.
     """
     return ask_whole(home, operation, request, seconds=seconds).get("result")
 
@@ -140,7 +142,10 @@ def ask(home: str, operation: str, request: dict[str, Any], *, seconds: float) -
 def ask_whole(
     home: str, operation: str, request: dict[str, Any], *, seconds: float, **more: Any
 ) -> dict[str, Any]:
-    """Return the whole response. ``more`` is added to the body. Raises DaemonAwayError, DaemonRefusedError."""
+    """Run an operation in the daemon and return the whole response. ``more`` is added to the body.
+
+    Raises DaemonAwayError, DaemonRefusedError.
+    """
     message = {"protocol": PROTOCOL, "request": request, "seconds": seconds, **more}
     # Daemons reject unpaired surrogates.
     body = json.dumps(message, ensure_ascii=False).encode("utf-8", "replace")
@@ -149,7 +154,7 @@ def ask_whole(
     except ValueError as error:
         raise DaemonAwayError("the answer is not JSON") from error
     if not isinstance(answer, dict):
-        raise DaemonAwayError("the answer has no shape")
+        raise DaemonAwayError("the answer is malformed")
     if "error" in answer:
         error_fields = answer["error"] if isinstance(answer["error"], dict) else {}
         if error_fields.get("code") in _NOT_THIS_DAEMON:
@@ -167,7 +172,7 @@ def post(home: str, target: str, body: bytes, *, seconds: float) -> tuple[int, b
     received = bytearray()
     try:
         if not is_own(path):
-            raise DaemonAwayError("it would be another user's")
+            raise DaemonAwayError("another user could have created it")
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as link:
             link.settimeout(_remaining(until))
             link.connect(path)
@@ -219,9 +224,9 @@ _PATH_VARIABLES = ("NACRE_CONFIG", "NACRE_DB")
 def start_daemon(
     home: str, environ: Mapping[str, str], *options: str
 ) -> subprocess.Popen[bytes] | None:
-    """Start a home's daemon, which ends when idle. Do nothing if its lock is held or sockets are unsupported.
+    """Start the home's daemon, which exits when idle.
 
-    Raises OSError.
+    Do nothing if its lock is held or the system has no local sockets. Raises OSError.
     """
     if not hasattr(socket, "AF_UNIX") or locks.is_held(Path(home) / LOCK):
         return None
@@ -229,7 +234,7 @@ def start_daemon(
 
 
 def start_chores(home: str, environ: Mapping[str, str]) -> None:
-    """Start a process that does the chores, unless one is running. A running process also does later chores.
+    """Start a process that does the chores, unless one is running. That process also does later chores.
 
     Raises OSError.
     """
@@ -242,7 +247,7 @@ def start_process(
 ) -> subprocess.Popen[bytes]:
     """Start ``nacre <arguments>`` for a home, detached from the caller's pipes and terminal.
 
-    It runs as the owner's process even if an agent starts it. Raises OSError.
+    It counts as started by the owner, even if an agent starts it. Raises OSError.
     """
     import subprocess  # noqa: PLC0415 - every hook loads this module
 
@@ -262,12 +267,12 @@ def start_process(
 
 
 def program() -> list[str]:
-    """Return the command that starts nacre. PATH can differ in services and GUI programs."""
+    """Return the command that starts nacre. It does not rely on PATH, which services might not have."""
     return [sys.executable, "-P", "-m", "nacre"]
 
 
 def environment_of(home: str, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return variables for a process that uses the same home. Paths are absolute."""
+    """Return the variables for a process that uses the same home. Relative paths are made absolute."""
     variables = {**environ, "NACRE_HOME": os.path.abspath(home)}
     variables |= {
         name: os.path.abspath(os.path.expanduser(variables[name]))
@@ -291,7 +296,7 @@ def environment_of(home: str, environ: Mapping[str, str]) -> dict[str, str]:
 _CHORE_NUMBERS = itertools.count()
 
 EVENTS = frozenset({"session-start", "session-end", "pre-compact", "turn-end"})
-"""Kinds of chores, named after the event (:class:`nacre.values.context.HookEvent`)."""
+"""Kinds of chores. They have the names of the events that cause them (:class:`nacre.values.context.HookEvent`)."""
 
 
 def leave_chore(

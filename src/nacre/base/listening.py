@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 from nacre.base.serving import ADMIT, TOO_MANY
 
 # -- Connection limits -----------------------------------------------------------------------------
-# Any process on the machine can open connections. They must not exhaust file descriptors or block
-# callers that have the token.
+# Any process on the machine can open connections. These must not use up the file descriptors or
+# block callers that have the token.
 
 
 _GRACE_SECONDS = 1
@@ -35,15 +35,15 @@ _BUSY_RESPONSE = b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\n%b\r
 
 
 class Bounded(H11Protocol):
-    """A connection with a time limit. If there are too many connections, some are dropped.
+    """A connection with a time limit. If too many connections are open, some are closed.
 
-    A stranger is a connection that has no valid token and whose request is incomplete. If there are
-    too many strangers, the oldest gets ``503``. The newest stays, because it might be about to send
-    the token.
+    A stranger is a connection that has not sent a valid token or a complete request. If there are
+    too many strangers, the oldest receives ``503``. The newest is kept, because it might be about
+    to send the token.
     """
 
     most_strangers = 64
-    """Maximum number of strangers. All connections then stay below 256, the file limit on some systems."""
+    """Maximum number of strangers. It keeps the total below 256, the limit for open files on some systems."""
 
     most_strangers_of_peer = 48
     """Maximum number of strangers from one address."""
@@ -60,7 +60,6 @@ class Bounded(H11Protocol):
     _since = 0.0
 
     def connection_made(self, transport: Any) -> None:
-        """See asyncio.Protocol."""
         super().connection_made(transport)
         self._since = time.monotonic()
         self.app_state = {**self.app_state, ADMIT: self._admit}
@@ -68,18 +67,16 @@ class Bounded(H11Protocol):
         self._make_room()
 
     def data_received(self, data: bytes) -> None:
-        """See asyncio.Protocol."""
         if not self._is_leaving:
             super().data_received(data)
 
     def handle_websocket_upgrade(self, event: Any) -> None:
-        """See uvicorn. A different protocol takes over the connection."""
+        """See uvicorn. Another protocol takes over the connection."""
         if self._timer:
             self._timer.cancel()
         super().handle_websocket_upgrade(event)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """See asyncio.Protocol."""
         if self._timer:
             self._timer.cancel()
         super().connection_lost(exc)
@@ -139,10 +136,10 @@ class Bounded(H11Protocol):
         self._timer = self.loop.call_later(_LEAVE_SECONDS, self.transport.abort)
 
     def _admit(self, has_token: bool) -> bool:
-        """Return True if there is room for this request. A connection with the token stays.
+        """Return True if there is room for this request. Record whether it has the token.
 
-        If there is no room, drop the connection that has waited longest for its body. Even a
-        connection with the token might be slow on purpose.
+        If there is no room, close the connection that has been sending its body for the longest
+        time, even if it has the token.
         """
         served = [
             connection
@@ -165,7 +162,7 @@ class Bounded(H11Protocol):
         self._timer = self.loop.call_later(self.patience_seconds, self._check, self.cycle)
 
     def _check(self, before: object) -> None:
-        """Abort the connection if the same request has blocked it since the last check."""
+        """Close the connection if the same request has been blocked since the last check."""
         if self._is_held_up and self.cycle is before:
             self.transport.abort()
         else:

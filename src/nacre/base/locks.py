@@ -1,6 +1,6 @@
 """Locks between processes, and turns between threads.
 
-A lock is a file. The system unlocks it when its process dies.
+A lock is a file. The system releases the lock when the process that holds it exits.
 """
 
 from __future__ import annotations
@@ -24,18 +24,24 @@ else:
 PATIENCE_SECONDS = 30.0
 _WARN_AFTER_SECONDS = 1.0
 _MAX_GIVE_WAY_SECONDS = 0.5
-"""Maximum wait in seconds. A waiting process polls every few milliseconds, but can wait this long for a core."""
+"""Maximum wait in seconds.
+
+A waiting process polls every few milliseconds, but a busy machine can delay it.
+"""
 _PAUSE_SECONDS = 0.005
 
 Observe = Callable[[str, float], None]
-"""Callback for a released lock. Arguments are its name and how many seconds it was held."""
+"""Callback for a released lock.
+
+Its arguments are the lock's name and how many seconds it was held.
+"""
 
 
 class FileLock:
     """An exclusive, reentrant lock on a file. Other processes wait, then get StoreBusyError.
 
-    A file that cannot be opened raises UnusableStoreError. Waiting processes go before processes
-    that only try the lock. Each thread needs a separate object.
+    A file that cannot be opened raises UnusableStoreError. Waiting processes have priority over
+    processes that only try the lock. Each thread needs a separate object.
     """
 
     def __init__(
@@ -68,15 +74,17 @@ class FileLock:
         return True
 
     def release(self) -> None:
-        """Release the lock, once per acquisition. Do nothing if it was lost."""
+        """Release the lock. Call this as often as it was acquired. Do nothing if it was lost."""
         self._depth = max(0, self._depth - 1)
         if self._depth == 0 and self._descriptor >= 0:
             self._free()
 
     def let_others(self) -> None:
-        """Yield the lock to waiting processes, then take it again. Data read before might be stale.
+        """Give the lock to waiting processes, then take it again.
 
-        Do nothing if the lock was taken more than once, because outer code relies on it. Raises
+        Data read before might be outdated.
+
+        Do nothing if the lock was taken more than once, because the outer code relies on it. Raises
         StoreBusyError, with the lock released, if it cannot be taken again.
         """
         if self._depth != 1:
@@ -87,7 +95,10 @@ class FileLock:
         self.__enter__()
 
     def give_way(self) -> None:
-        """Yield to waiting processes before acquiring the lock. Do nothing while it is held."""
+        """Before acquiring the lock, wait for other waiting processes.
+
+        Do nothing while it is held.
+        """
         until = time.monotonic() + _MAX_GIVE_WAY_SECONDS
         while (
             self._depth == 0
@@ -99,7 +110,7 @@ class FileLock:
 
     @contextmanager
     def if_free(self, patience_seconds: float = 0.0) -> Iterator[bool]:
-        """Hold the lock if it is free in time. Yield True if it is held."""
+        """Hold the lock during the block if it is free in time. Yield whether it is held."""
         is_held = self.acquire(patience_seconds)
         try:
             yield is_held
@@ -157,8 +168,8 @@ class FileLock:
 class Turn:
     """A reentrant lock for threads that share a home.
 
-    A thread that waits for an external event uses :meth:`aside`, and takes its turn again
-    afterwards.
+    A thread that waits for something outside nacre does so in :meth:`aside`, and takes its turn
+    again afterwards.
     """
 
     def __init__(self) -> None:
@@ -182,7 +193,7 @@ class Turn:
     def aside(self) -> Iterator[None]:
         """Release the turn during the block. Do nothing if this thread does not have the turn.
 
-        Call this with no lock held and no open transaction. Data read before might have changed
+        The caller must hold no lock and have no open transaction. Data read before can be outdated
         afterwards.
         """
         if self._holder != get_ident():
@@ -201,7 +212,10 @@ class Turn:
             self._came_back.notify_all()
 
     def wait_for_all(self) -> None:
-        """Wait until no thread is in :meth:`aside`. The caller must have the turn, and lends it to other threads."""
+        """Wait until no thread is in :meth:`aside`.
+
+        The caller must have the turn. Other threads use it during the wait.
+        """
         holder, depth = self._holder, self._depth
         self._holder = self._depth = 0
         self._came_back.wait_for(lambda: not self._aside)
@@ -209,7 +223,7 @@ class Turn:
 
 
 def is_held(path: Path) -> bool:
-    """Return True if a process holds the lock at a path, even if read-only."""
+    """Return True if a process holds the lock at a path. Works with read-only files, too."""
     for flags in (os.O_RDWR, os.O_RDONLY):
         with suppress(OSError):
             descriptor = files.open_file(path, flags)
@@ -223,7 +237,7 @@ def is_held(path: Path) -> bool:
 
 
 def _warn(message: str) -> None:
-    """Log a warning, to standard error unless the application configured logging."""
+    """Log a warning. It goes to standard error unless the application configured logging."""
     import logging  # noqa: PLC0415 - 8 ms, only while waiting
 
     logging.getLogger("nacre").warning(message)
@@ -249,7 +263,7 @@ def _open_descriptor(path: Path) -> Iterator[int]:
 
 
 def _join_queue(descriptor: int) -> None:
-    """Join the queue with a shared lock. Windows has no queue and no priority."""
+    """Join the queue by taking a shared lock. On Windows, there is no queue."""
     if sys.platform != "win32":
         with suppress(OSError):
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-"""Files that a command writes outside the home, to a path that the caller names."""
+"""Files that a command writes outside the home, at a path given by the caller."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from nacre.errors import ConflictError
 
 @frozen
 class Territory:
-    """Paths that belong to nacre: folders with all contents, and single files elsewhere."""
+    """Paths that belong to nacre: folders with their contents, and single files elsewhere."""
 
     folders: Sequence[Path]
     files: Sequence[Path] = ()
 
     def holds(self, path: Path) -> bool:
-        """Return True if a path is in the territory, including through links, ``..`` or upper case."""
+        """Return True if a path is inside, even through links, ``..`` or different letter case."""
         place = Path(os.path.realpath(path.parent))
         if any(
             _is_same(folder, above) for above in (place, *place.parents) for folder in self.folders
@@ -56,7 +56,7 @@ class Territory:
 
 @contextlib.contextmanager
 def named_file(path: Path, keep_out: Territory, *, overwrite: bool = False) -> Iterator[BinaryIO]:
-    """Yield a file at a path that the owner named. It is written completely or not at all.
+    """Yield a file at a path that the user named. It is written completely or not at all.
 
     Raises ConflictError if the path is in ``keep_out``, is not a regular file, or exists (unless
     ``overwrite``). Devices, pipes and links are never replaced.
@@ -69,7 +69,7 @@ def named_file(path: Path, keep_out: Territory, *, overwrite: bool = False) -> I
 
 
 def refuse_named(path: Path, keep_out: Territory) -> None:
-    """Raise ConflictError for a path that must never be written, even with the owner's permission."""
+    """Raise ConflictError for a path that must not be written, even if the user allows it."""
     path = path.expanduser().absolute()
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         status = path.lstat()
@@ -80,7 +80,7 @@ def refuse_named(path: Path, keep_out: Territory) -> None:
             )
         if not stat.S_ISREG(status.st_mode) and not stat.S_ISDIR(status.st_mode):
             raise ConflictError(
-                f"{path} is not a regular file", hint="name a new file, or one that may be replaced"
+                f"{path} is not a regular file", hint="name a new file, or one to replace"
             )
     if keep_out.holds(path):
         raise ConflictError(f"{path} is inside nacre's own home", hint="name a file somewhere else")

@@ -1,4 +1,4 @@
-"""Access to fields in decoded JSON whose types are uncertain."""
+"""Access to fields in decoded JSON, without relying on their types."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Values = Mapping[str, Any]
 
 
 def mapping(value: Any, *keys: str) -> Values:
-    """Return the object at a path of keys, or an empty object."""
+    """Follow keys through nested objects and return the last object, or an empty one."""
     for key in keys:
         value = value.get(key) if isinstance(value, Mapping) else None
     return value if isinstance(value, Mapping) else {}
@@ -24,12 +24,12 @@ def objects(value: Any, key: str) -> list[Values]:
 
 
 def objects_in(items: Any) -> list[Values]:
-    """Return the objects in a list, or an empty list if it is not a list."""
+    """Return the objects in a list, or an empty list if the value is not a list."""
     return [item for item in items if isinstance(item, Mapping)] if isinstance(items, list) else []
 
 
 def string(value: Any, *keys: str) -> str | None:
-    """Return the value of the first field that contains a non-blank string."""
+    """Return the first of the fields that contains a non-blank string."""
     for key in keys:
         text = value.get(key) if isinstance(value, Mapping) else None
         if isinstance(text, str) and text.strip():

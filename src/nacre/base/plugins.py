@@ -47,9 +47,9 @@ GROUPS = (
 
 @cache
 def find_plugins(group: str) -> Mapping[str, EntryPoint]:
-    """Return a group's entry points in order, keyed by name, without loading them.
+    """Return a group's entry points by name, in order, without loading them.
 
-    If two distributions use one name, the second key also contains the entry point's value.
+    If two distributions use the same name, the second key also contains the entry point's value.
     """
     from importlib.metadata import entry_points  # noqa: PLC0415 - slow, and most commands need no plugins
 
@@ -60,14 +60,14 @@ def find_plugins(group: str) -> Mapping[str, EntryPoint]:
 
 
 def load_plugin(point: EntryPoint, kind: type[T]) -> T:
-    """Load an entry point's object or tuple of objects.
+    """Load an entry point's object, or tuple of objects.
 
-    Raises UnavailableError if it cannot be loaded or has the wrong type.
+    Raises UnavailableError if loading fails or the type is wrong.
     """
     hint = "fix or uninstall the package that provides it"
     try:
         found = point.load()
-    except Exception as error:  # a plugin for a different nacre version can raise anything
+    except Exception as error:  # a plugin for another nacre version can raise anything
         raise UnavailableError(
             f"the plugin {point.name!r} ({point.value}) cannot be loaded: {error}", hint=hint
         ) from error
@@ -82,7 +82,7 @@ def load_plugin(point: EntryPoint, kind: type[T]) -> T:
 
 @cache
 def _load(group: str, kind: Any) -> Mapping[str, Any]:
-    """Return a group's objects, keyed by name, with an UnavailableError for each broken plugin."""
+    """Return a group's objects by name. Broken plugins are replaced by an UnavailableError."""
     found: dict[str, Any] = {}
     for name, point in find_plugins(group).items():
         try:
@@ -93,14 +93,14 @@ def _load(group: str, kind: Any) -> Mapping[str, Any]:
 
 
 def load_plugins(group: str, kind: Any = object) -> Mapping[str, Any]:
-    """Return a group's objects, keyed by name. Raises UnavailableError if any is broken."""
+    """Return a group's objects by name. Raises UnavailableError if a plugin is broken."""
     for error in broken_plugins(group, kind):
         raise error
     return _load(group, kind)
 
 
 def load_usable_plugins(group: str, kind: Any = object) -> Mapping[str, Any]:
-    """Return a group's objects, keyed by name, without broken plugins."""
+    """Return a group's objects by name, without broken plugins."""
     return {
         name: found
         for name, found in _load(group, kind).items()
@@ -114,7 +114,10 @@ def broken_plugins(group: str, kind: Any = object) -> list[UnavailableError]:
 
 
 def load_engine(address: str) -> Engine:
-    """Return the database class for a server's address. Raises UnavailableError if its plugin is missing."""
+    """Return the database class for a server's address.
+
+    Raises UnavailableError without its plugin.
+    """
     scheme = address.partition("://")[0]
     point = find_plugins(ENGINES).get(scheme)
     if point is None:

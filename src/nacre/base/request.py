@@ -19,5 +19,5 @@ class RequestType(msgspec.StructMeta):
 class Request(msgspec.Struct, metaclass=RequestType, frozen=True):
     """A request, by itself without fields. It is the base of all requests except those that hooks load.
 
-    They are dataclasses with :func:`nacre.base.bounds.bounds`.
+    Requests that hooks load are dataclasses with :func:`nacre.base.bounds.bounds` instead.
     """

@@ -18,22 +18,22 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
 ADMIT = "nacre.admit"
-"""Key in the request state for a function that takes "has the token" and returns True if there is room."""
+"""Key in the request state. Its value is a function that gets "has the token" and returns True if there is room."""
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
-"""Names that this machine uses for itself."""
+"""Names by which this machine can call itself."""
 
 RETRY_SECONDS = 1
-"""``Retry-After`` in seconds when a server has no room."""
+"""``Retry-After`` in seconds, sent when a server has no room."""
 
 PROBLEM = "application/problem+json"
 
 Admit = Callable[[bool], bool]
 Shows = Callable[["Scope"], bool]
-"""A function that returns True if the request's head has a valid credential."""
+"""A function that returns True if a request's headers contain a valid credential."""
 
 Lacks = Callable[["Scope"], "Refusal | None"]
-"""A function that returns a refusal for a missing credential, or ``None`` if no credential is needed."""
+"""A function that returns the refusal for a missing credential, or ``None`` if none is needed."""
 
 _AUTHORITY = re.compile(
     r"([a-z0-9_][a-z0-9._-]*|\[[0-9a-f:.]+\])(?::([1-9][0-9]{0,4}))?", re.IGNORECASE
@@ -46,7 +46,7 @@ _PORTS = {"http": 80, "https": 443}
 class Names:
     """A server's host names. Each has a port, or ``None`` for any port.
 
-    ``further`` are the names for other machines, possibly through a TLS proxy.
+    ``further`` are names that other machines use, possibly through a TLS proxy.
     """
 
     own: frozenset[tuple[str, int | None]]
@@ -80,7 +80,7 @@ class Names:
         return place is not None and _has(self.own | self.further, place)
 
     def is_same(self, origin: str, host: str) -> bool:
-        """Return True if an origin is allowed or is the server that ``Host`` names."""
+        """Return True if an origin is allowed, or is the server named by ``Host``."""
         if origin in self.origins:
             return True
         scheme, _, rest = origin.partition("://")
@@ -96,7 +96,7 @@ class Names:
 
 
 class Guard:
-    """Middleware that refuses requests based on their head, before reading the body.
+    """Middleware that refuses requests based on their headers, before reading the body.
 
     The status is 421 for a wrong host, 403 for a page from a wrong origin, 401 for a missing
     credential (if ``shows`` is False and ``lacks`` returns a refusal), and 503 if there is no room.
@@ -131,7 +131,7 @@ class Guard:
 
 
 def shows_token(token: str | None) -> Shows:
-    """Return a check for ``Authorization: Bearer`` with this token. If ``token`` is None, the check fails."""
+    """Return a check for ``Authorization: Bearer`` with this token. Without a token, the check fails."""
     expected = (token or "").encode()
 
     def shows(scope: Scope) -> bool:
@@ -169,27 +169,25 @@ class Refusal:
     def of(
         cls, status: int, code: str, message: str, hint: str, *further: tuple[bytes, bytes]
     ) -> Refusal:
-        """Build a refusal with the common error body."""
         return cls(status, problem(status, code, message, hint), further)
 
     @property
     def headers(self) -> list[tuple[bytes, bytes]]:
-        """Return the headers."""
         length = str(len(self.body)).encode()
         return [(b"content-type", PROBLEM.encode()), (b"content-length", length), *self.further]
 
 
 OTHER_HOST = Refusal.of(
-    421, "other_host", "this server is not called that", "use the address nacre serve told"
+    421, "other_host", "this server has another name", "use the address printed by nacre serve"
 )
 OTHER_ORIGIN = Refusal.of(
-    403, "other_origin", "a page of another origin may not ask", "ask from a program"
+    403, "other_origin", "pages from other origins are not allowed", "call it from a program"
 )
 NO_TOKEN = Refusal.of(
     401,
     "unauthorized",
     "a token is needed",
-    "send Authorization: Bearer and the token that nacre serve made",
+    "send Authorization: Bearer with the token from nacre serve",
     (b"www-authenticate", b"Bearer"),
 )
 NO_KEY = Refusal.of(
@@ -199,13 +197,13 @@ TOO_MANY = Refusal.of(
     503,
     "busy",
     "too many connections are open",
-    "come again in a second",
+    "try again in a second",
     (b"retry-after", str(RETRY_SECONDS).encode()),
 )
 
 
 def authority(text: str) -> tuple[str, int | None] | None:
-    """Parse ``name[:port]`` strictly. A user, path, final dot or invalid port is rejected."""
+    """Parse ``name[:port]`` strictly. Users, paths, final dots and invalid ports are rejected."""
     match = _AUTHORITY.fullmatch(text)
     if match is None or match[1].endswith("."):
         return None
@@ -230,13 +228,13 @@ def values_of(scope: Scope, name: bytes) -> list[str]:
 
 
 EVERYWHERE = frozenset({"0.0.0.0", "::"})  # noqa: S104 - used only if configured
-"""Hosts that mean all addresses of the machine."""
+"""Hosts that stand for all addresses of the machine."""
 
 _LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 
 
 def names_of(host: str) -> tuple[str, ...]:
-    """Return the names by which other machines reach a host. A loopback address has no names."""
+    """Return the names by which other machines reach a host. Loopback addresses have none."""
     if host in _LOOPBACK:
         return ()
     if host not in EVERYWHERE:
@@ -254,13 +252,13 @@ def split_place(place: str) -> tuple[str, int]:
     is_clear = ":" not in host or (host.startswith("[") and host.endswith("]"))
     if not is_clear or not port.isascii() or not port.isdigit() or int(port) > _MAX_PORT:
         raise InvalidInputError(
-            f"{place!r} is no port, nor a host and a port", hint="8765, or 127.0.0.1:8765"
+            f"{place!r} is not a port, or a host and a port", hint="8765, or 127.0.0.1:8765"
         )
     return host.strip("[]") or "127.0.0.1", int(port)
 
 
 def listen_at(host: str, port: int, hint: str) -> socket.socket:
-    """Return a listening socket. Raises UnavailableError, with the hint, if the port is in use."""
+    """Listen at an address and return the socket. Raises UnavailableError if the port is in use."""
     listening = None
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -268,7 +266,7 @@ def listen_at(host: str, port: int, hint: str) -> socket.socket:
         listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((host, port))
-        listening.listen()  # early clients wait for the server
+        listening.listen()  # early clients wait until the server starts
     except OSError as error:
         if listening:
             listening.close()

@@ -1,7 +1,7 @@
-"""JSON lines files that processes append to without waiting for the database.
+"""JSON lines files to which processes append without waiting for the database.
 
-A fold renames the spool, stores its lines in a transaction and deletes it. Storing a line twice
-must have no effect, so that a crash neither loses nor duplicates lines.
+To be folded, a spool is renamed, stored in a transaction, and deleted. Storing a line twice must
+have no effect, so that a crash neither loses nor duplicates lines.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Spool:
     def append(self, line: bytes, at_most: int | None = None) -> None:
         """Append a line, unless the file already has ``at_most`` bytes.
 
-        Drop the line if the disk is full or another process holds the spool.
+        The line is dropped if the disk is full or another process holds the spool.
         """
         with suppress(StoreBusyError, OSError), self._lock():
             descriptor = files.open_file(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
@@ -40,12 +40,12 @@ class Spool:
                     file.write(b"\n" + line)
 
     def left(self) -> list[Path]:
-        """Return renamed spools that a crash left behind, oldest first."""
+        """Return renamed spools that remained after a crash, oldest first."""
         paths = self._folder.glob(f"{self._name}.*.taken")
         return sorted(path for path in paths if path.is_file() and os.access(path, os.R_OK))
 
     def take(self, new_id: Callable[[], str]) -> Iterator[Path]:
-        """Yield the spools to fold: first those that a crash left behind, then this spool, renamed."""
+        """Yield the spools to fold: first the remains of a crash, then this spool, renamed."""
         yield from self.left()
         renamed = self._folder / f"{self._name}.{new_id()}.taken"
         if self.path.is_file() and os.access(self.path, os.R_OK):
@@ -59,7 +59,7 @@ class Spool:
 
 
 def lines(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the objects in a spool. Skip damaged lines, which would otherwise block every write."""
+    """Yield the objects in a spool. Skip damaged lines, because they would block every write."""
     for line in path.read_text(encoding="utf-8", errors="replace").split("\n"):
         with suppress(ValueError):
             value = json.parse(line)

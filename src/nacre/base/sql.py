@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from nacre.base import ids
 
 # -- SQL files -------------------------------------------------------------------------------------
-# Each statement follows a ``-- name --`` line and comment lines that explain its purpose.
+# Each statement follows a ``-- name --`` line and comment lines that explain it.
 
 
 _HEADING = re.compile(r"^-- (\w+) --\s*$", re.MULTILINE)
@@ -23,7 +23,7 @@ _HEADING = re.compile(r"^-- (\w+) --\s*$", re.MULTILINE)
 
 @cache
 def statements(package: str, folder: str) -> dict[str, str]:
-    """Return the statements in a package folder's ``.sql`` files, keyed by name.
+    """Return the statements in a package folder's ``.sql`` files by name.
 
     Raises ValueError if two statements have the same name.
     """
@@ -45,7 +45,7 @@ def statements(package: str, folder: str) -> dict[str, str]:
 
 
 def quoted(name: str) -> str:
-    """Quote a name, or a phrase for FTS5."""
+    """Quote a name for SQL, or a phrase for FTS5."""
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -53,7 +53,7 @@ Parameters = Mapping[str, Any] | Sequence[Any]
 
 
 def bound(value: object) -> object:
-    """Return a value as stored in columns: times and durations in milliseconds, days as text, collections as JSON."""
+    """Convert a value for a column: times to milliseconds, days to text, collections to JSON."""
     if value is None or type(value) in (str, int, float, bytes):
         return value
     if isinstance(value, Enum):
@@ -79,7 +79,7 @@ def bind(parameters: Parameters, convert: Callable[[Any], Any] = bound) -> Any:
 
 
 class Queries(Protocol):
-    """Runner of named statements."""
+    """An object that runs named statements."""
 
     def all(self, name: str, /, **parameters: Any) -> list[tuple[Any, ...]]:
         """Return all rows of a named query."""
@@ -88,7 +88,6 @@ class Queries(Protocol):
         """Return the first row of a named query, or ``None``."""
 
     def column(self, name: str, /, **parameters: Any) -> list[Any]:
-        """Return the first column of a named query."""
         return [row[0] for row in self.all(name, **parameters)]
 
     def value(self, name: str, /, **parameters: Any) -> Any | None:
@@ -100,4 +99,4 @@ class Queries(Protocol):
         """Run a named statement and return the number of changed rows."""
 
     def run_many(self, name: str, rows: Sequence[dict[str, Any]]) -> None:
-        """Run a named statement once per row."""
+        """Run a named statement for each row."""

@@ -42,7 +42,7 @@ def to_text(data: bytes) -> str:
 
 
 def numbered(name: str, is_taken: Callable[[str], object]) -> str:
-    """Return a name, with a number from 2 on if it is taken."""
+    """Return a name that is not taken, with a number from 2 on if necessary."""
     number, free = 1, name
     while is_taken(free):
         number += 1
@@ -51,9 +51,9 @@ def numbered(name: str, is_taken: Callable[[str], object]) -> str:
 
 
 def written(text: str) -> str:
-    """Normalize layout: spaces, emphasis, quotes, dashes, final full stops, initial letters.
+    """Normalize a text's formatting: spaces, emphasis, quotes, dashes, final full stops, first letters.
 
-    File names and patterns (``__init__.py``, ``src/**/a``, ``cd ..``) stay unchanged.
+    File names and patterns (``__init__.py``, ``src/**/a``, ``cd ..``) are kept.
     """
     text = _LAYOUT.sub("", unicodedata.normalize("NFC", text).translate(_MARKS))
     text = _STRONG.sub(r"\1", text)
@@ -66,7 +66,7 @@ def written(text: str) -> str:
 
 CHARACTERS_PER_TOKEN = 4
 
-# Scripts written without spaces: Han, Kana, Hangul, Thai, Lao, Khmer, Burmese.
+# Scripts without spaces between words: Han, Kana, Hangul, Thai, Lao, Khmer, Burmese.
 _UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
     "\U00020000-\U0002fa1f]+"
@@ -74,7 +74,7 @@ _UNSPACED = re.compile(
 _SIGNS = {"++": "plusplus", "#": "sharp"}
 _SIGNED = re.compile(r"\b([A-Za-z])(\+\+|#)(?![A-Za-z_])")
 _VOICED = "\u3099\u309a"
-"""Marks for voiced kana, which are separate letters."""
+"""Combining marks of voiced kana, which make a different letter."""
 _ABOVE_ASCII = re.compile(r"[^\x00-\x7f]")
 _WORD = re.compile(r"[^\W_]+", re.UNICODE)
 _IDENTIFIER = re.compile(
@@ -105,7 +105,7 @@ _UNSEEN = re.compile(
 )
 """Invisible characters and text direction marks, which can hide text or frame marks.
 
-Joiners are kept within words in scripts that need them.
+Joiners inside words are kept in scripts that need them.
 """
 
 FRAME_MARK = re.compile(
@@ -122,7 +122,8 @@ _ZERO_WIDTH = tuple(character.encode() for character in "\u200b\u2060\ufeff")
 def visible(text: str) -> str:
     """Remove terminal sequences, control characters and zero-width spaces.
 
-    Coloured output would hide the start of a token from redaction, and would colour the display.
+    Terminal colours could hide the start of a token from redaction, and would show up in the
+    output.
     """
     if is_visible(text.encode("utf-8", "surrogatepass")):
         return text
@@ -147,22 +148,22 @@ _DISGUISES = re.compile(
 
 
 def is_disguised(text: str) -> bool:
-    """Return True if there are invisible characters inside words, or words in full-width letters."""
+    """Return True if words contain invisible characters or full-width letters."""
     return not text.isascii() and bool(_MAY_DISGUISE.search(text) and _DISGUISES.search(text))
 
 
 def undisguised(text: str) -> str:
-    """Return a text as a reader perceives it, without invisible characters, in ordinary letters."""
+    """Return a text as people see it: in ordinary letters, without invisible characters."""
     return unicodedata.normalize("NFKC", _UNSEEN.sub("", visible(text)))
 
 
 def normalise(text: str) -> str:
-    """Return the words in lower case with single spaces, for comparison."""
+    """Return a text's words in lower case with single spaces, for comparison."""
     return " ".join(_WORD.findall(unicodedata.normalize("NFKC", text).lower()))
 
 
 def harmless(text: str) -> str:
-    """Escape invisible characters, and frame marks of nacre and of agents' prompts."""
+    """Escape invisible characters, and marks that frame parts of nacre's and agents' prompts."""
     text = visible(text)
     if not text.isascii():
         text = _UNSEEN.sub("", text)
@@ -170,7 +171,7 @@ def harmless(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Replace each run of white space with one space."""
+    """Replace each run of whitespace with one space."""
     return _SPACES.sub(" ", text).strip()
 
 
@@ -185,7 +186,7 @@ def shorten(text: str, characters: int) -> str:
 
 
 def title_of(text: str, characters: int = 80) -> str:
-    """Return the shortened first sentence as the title of a memory without a subject."""
+    """Return the shortened first sentence as the title of a memory that has no subject."""
     first = (
         next((line for line in text.strip().splitlines() if line.strip()), "")
         .lstrip("#-*+> ")
@@ -200,18 +201,18 @@ def title_of(text: str, characters: int = 80) -> str:
 
 
 def count(number: int, noun: str, many: str = "") -> str:
-    """Return a number with its noun, such as ``3 memories``. The default plural adds s."""
+    """Return a number with its noun, such as ``3 memories``. The default plural ends in s."""
     return f"{number:,} {noun if number == 1 else many or f'{noun}s'}"
 
 
 def count_tokens(text: str) -> int:
-    """Estimate a text's tokens: one per four characters, or one per character in scripts without spaces."""
+    """Estimate a text's tokens: one for four characters, or one for each in unspaced scripts."""
     unspaced = sum(len(run) for run in _UNSPACED.findall(text)) if not text.isascii() else 0
     return unspaced + -(-(len(text) - unspaced) // CHARACTERS_PER_TOKEN)
 
 
 def is_unspaced(text: str) -> bool:
-    """Return True if most letters belong to scripts without spaces, which have about two letters per word."""
+    """Return True if most letters belong to scripts without spaces, with about two letters per word."""
     if text.isascii():
         return False
     unspaced = sum(len(run) for run in _UNSPACED.findall(text))
@@ -258,7 +259,7 @@ def _bare(match: re.Match[str]) -> str:
 def identifiers(text: str) -> list[str]:
     """Return the distinct paths, code names, error codes and hashes in a text, in order.
 
-    Plain words are skipped before the slow expression runs.
+    Ordinary words are skipped before the slow expression runs.
     """
     names: dict[str, None] = {}
     for token in dict.fromkeys(text.split()):
@@ -312,15 +313,15 @@ STOP_WORDS = frozenset(
 
 EXCERPT_CHARACTERS = 280
 _LITERAL_CHARACTERS = 60
-"""Maximum number of characters of ``wanted`` that are searched literally."""
+"""Maximum number of characters of ``wanted`` that are searched for literally."""
 
 
 def excerpt(
     text: str, terms: Iterable[str], characters: int = EXCERPT_CHARACTERS, *, wanted: str = ""
 ) -> str:
-    """Return, as one line, the part of a text that contains the most terms, or ``wanted`` literally.
+    """Return the part of a text with the most terms, or with ``wanted`` literally, as one line.
 
-    Ellipses mark the cuts.
+    Ellipses show where the text is cut.
     """
     text = one_line(text)
     if len(text) <= characters:
@@ -356,13 +357,13 @@ def _places(lowered: str, term: str) -> list[int]:
 
 
 # -- Regular expressions of users and agents -------------------------------------------------------
-# Compilation is limited in size, and searches in time.
+# Their size and search time are limited.
 
 
 _COUNT = re.compile(r"\{((?:\s|#.*\n)*[0-9](?:[0-9]|\s|#.*\n)*)")
 _MAX_EXPRESSION_CHARACTERS = 1_000
 _MAX_EXPRESSION_NODES = 1_000_000
-"""Maximum expression size. This many nodes take 300 MB and a third of a second, without interruption."""
+"""Maximum size of an expression. Compiling it uses 300 MB and a third of a second, and cannot be interrupted."""
 
 
 class Expression:
@@ -374,7 +375,7 @@ class Expression:
             or _size(expression) > _MAX_EXPRESSION_NODES
         ):
             raise InvalidQueryError(
-                "the expression is too large", hint="fewer signs, and smaller counts in {…}"
+                "the expression is too large", hint="use fewer characters and smaller counts in {…}"
             )
         try:
             self._compiled = regex.compile(expression, regex.IGNORECASE)
@@ -391,7 +392,7 @@ class Expression:
 
 
 def _size(expression: str) -> int:
-    """Return the maximum number of nodes, as if all counts were nested and multiplied.
+    """Return an upper limit for the number of nodes, as if all counts were nested.
 
     Digits can be separated by spaces and comments. Digits in comments count too.
     """
@@ -407,14 +408,14 @@ _PLURALS = (("ies", "y"), ("sses", "ss"), ("s", ""))
 _NO_PLURALS = ("ss", "us", "is")
 _VERB_ENDINGS = (("ing", ""), ("ied", "y"), ("ed", ""))
 _MIN_LETTERS = 3
-"""Minimum number of remaining letters. For singulars, it is one less."""
+"""Minimum number of letters left after removing an ending; one less for plurals."""
 
 
 def stem(word: str) -> str:
-    """Remove the ending of a plural, then of a verb, then a silent e, from a lower-case word.
+    """Remove the endings of plurals and verbs and a silent e from a lower-case word.
 
-    "meetings", "meeting" and "meet" have the same stem. Words with characters other than letters
-    stay unchanged.
+    "meetings", "meeting" and "meet" have the same stem. Words that contain other characters than
+    letters are not changed.
     """
     if len(word) <= _MIN_LETTERS or not word.isalpha():
         return word
@@ -439,7 +440,7 @@ def singular(word: str) -> str:
 
 
 def _undouble(word: str) -> str:
-    """Return "plan" for the "plann" of "planned". Leave "call" and "miss" unchanged."""
+    """Return "plan" for "plann" (from "planned"), but keep "call" and "miss"."""
     is_double = len(word) > _MIN_LETTERS and word[-1] == word[-2] and word[-1] not in "lsz"
     return word[:-1] if is_double else word
 
@@ -461,7 +462,7 @@ def name_key(name: str) -> str:
 
 
 def mentioned(text: str) -> list[str]:
-    """Return the distinct keys for names that a text links, except in code.
+    """Return the distinct keys for the names in a text's wikilinks, except in code.
 
     ``[[name#heading|shown]]`` links the name. A relative path (``../fact/name``) links its last
     part.
@@ -475,7 +476,7 @@ def mentioned(text: str) -> list[str]:
 
 
 def called(subject: str, path: str | None, aliases: Iterable[str]) -> dict[str, tuple[str, bool]]:
-    """Return keys for a memory's names. Values are the name as written and True for an alias.
+    """Return the keys of a memory's names, each with the name as written and True for an alias.
 
     The names are the subject, the file name, the path in the vault, and the aliases.
     """
@@ -490,13 +491,13 @@ def called(subject: str, path: str | None, aliases: Iterable[str]) -> dict[str, 
 
 
 def aliases_in(value: object) -> list[str]:
-    """Return the names in front matter ``aliases``, which are a list, or text with commas."""
+    """Return the names in the front matter's ``aliases``: a list, or text with commas."""
     names = value.split(",") if isinstance(value, str) else value if isinstance(value, list) else []
     return [name.strip() for name in names if isinstance(name, str) and name.strip()]
 
 
 # -- Names of models -------------------------------------------------------------------------------
-# Model names show which models can run on the owner's machine.
+# A model's name can show whether the model runs on the user's machine.
 
 
 _TAGGED = re.compile(
@@ -509,17 +510,17 @@ It excludes similar names of hosted models: Bedrock releases (``:0``), OpenRoute
 """
 
 OWN = "local:"
-"""Prefix for a model that ran at the owner's provider: ``local:PROVIDER/MODEL``."""
+"""Prefix of models that ran at a provider set up by the user: ``local:PROVIDER/MODEL``."""
 
 _IN_THE_CLOUD = re.compile(r"[^:]+:(?:.+-)?cloud")
-"""Matches names of models that Ollama on the owner's machine passes on to its cloud."""
+"""Matches models that Ollama on the user's machine forwards to its cloud."""
 
 _HOSTED = re.compile(r".*(?::(?:free|nitro|floor|online|exacto)|[:-]cloud|-v\d+:\d+)")
-"""Matches names of hosted models at OpenRouter, Ollama's cloud and Bedrock."""
+"""Matches models hosted by OpenRouter, Ollama's cloud or Bedrock."""
 
 
 def has_open_weights(model: str) -> bool:
-    """Return True for a model family that people run themselves, unless the name shows a host."""
+    """Return True for model families that people run themselves, unless the name shows a provider."""
     name = model.lower()
     return bool(_families().search(name)) and not is_hosted(name)
 
@@ -536,7 +537,7 @@ def is_hosted(model: str) -> bool:
 
 
 def is_called_local(model: str) -> bool:
-    """Return True if a model's name has a form that is used on the owner's machine."""
+    """Return True if a model's name has a form that is used for models on the user's machine."""
     name = model.lower()
     is_local = (
         bool(_TAGGED.fullmatch(name)) or name.endswith(".gguf") or _is_of_local_provider(name)
@@ -545,10 +546,10 @@ def is_called_local(model: str) -> bool:
 
 
 def answered_by(model: str | None, provider: str | None) -> str | None:
-    """Return the name of a model whose transcript also names its provider.
+    """Return a model's name, combined with the provider that its transcript names.
 
-    The name includes the provider unless the provider is known to be remote, because a model's name
-    might not show where it ran.
+    The provider is omitted if it is known to be remote. Otherwise it is needed, because the model's
+    name might not show where the model ran.
     """
     if (
         not (model and provider)
@@ -561,9 +562,9 @@ def answered_by(model: str | None, provider: str | None) -> str | None:
 
 
 def noted(before: str | None, now: str | None) -> str | None:
-    """Return a session's model after a different model answered.
+    """Return the model to record for a session when another model has answered.
 
-    The later model replaces the earlier model, unless the earlier model is more likely local.
+    This is the later model, unless the earlier model more likely ran locally.
     """
     if not (before and now):
         return now or before
@@ -575,7 +576,7 @@ def _likely_local(model: str) -> int:
 
 
 def _is_elsewhere(provider: str) -> bool:
-    """Return True for a provider that is always remote, or whose name was removed from a transcript."""
+    """Return True for a provider that is always remote, or whose name was redacted in a transcript."""
     name = _plain(re.split("[/:]", provider, maxsplit=1)[0])
     return provider.startswith(("[", "<")) or name in {
         _plain(host) for host in _words("hosts") | _words("elsewhere")
@@ -591,7 +592,7 @@ def _has_host(name: str) -> bool:
 
 
 def _is_of_local_provider(name: str) -> bool:
-    """Return True if the part before the first slash is a provider on the owner's machine."""
+    """Return True if the part before the first slash is a provider on the user's machine."""
     provider, slash, _ = name.partition("/")
     return bool(slash) and any(fnmatch(provider, pattern) for pattern in _words("local"))
 

@@ -1,4 +1,7 @@
-"""Times: local days, display, and dates in natural language. The default ``zone`` is local."""
+"""Local days, formatting of times, and dates in natural language.
+
+``zone`` is the local time zone by default.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +22,9 @@ UNKNOWN_TIME = datetime.fromtimestamp(0, UTC)
 def day_interval(
     first: date, last: date | None = None, zone: tzinfo | None = None
 ) -> tuple[datetime, datetime]:
-    """Return the half-open UTC interval of a local day, or of all days through ``last``.
+    """Return the UTC interval of a local day, or of all days through ``last``. The end is excluded.
 
-    A day has 23 or 25 hours when the clocks change. Raises OverflowError outside the calendar.
+    When the clocks change, a day has 23 or 25 hours. Raises OverflowError outside the calendar.
     """
     following = (last or first) + timedelta(days=1)
     return in_utc(datetime.combine(first, time()), zone), in_utc(
@@ -35,7 +38,7 @@ def day_of(moment: datetime, zone: tzinfo | None = None) -> date:
 
 
 def in_utc(moment: datetime, zone: tzinfo | None = None) -> datetime:
-    """Return a moment in UTC. A moment without a zone is local.
+    """Convert a time to UTC. A time without a zone is local.
 
     Raises OverflowError outside the calendar.
     """
@@ -47,7 +50,7 @@ def in_utc(moment: datetime, zone: tzinfo | None = None) -> datetime:
 def parsed(text: str) -> datetime | None:
     """Parse an ISO 8601 time from a program and return it in UTC, or ``None`` if invalid.
 
-    A time without a zone is in UTC. A date means its local midnight.
+    A time without a zone is UTC. A date without a time means local midnight.
     """
     try:
         moment = datetime.fromisoformat(text)
@@ -63,7 +66,7 @@ def parsed(text: str) -> datetime | None:
 
 
 def localised(moment: datetime, zone: tzinfo | None = None) -> datetime | None:
-    """Return a moment in local time, or ``None`` if it is unknown or cannot be converted."""
+    """Return a time in the local zone, or ``None`` if it is unknown or cannot be converted."""
     try:
         return moment.astimezone(zone) if is_known(moment) else None
     except (
@@ -75,30 +78,30 @@ def localised(moment: datetime, zone: tzinfo | None = None) -> datetime | None:
 
 
 def is_known(moment: datetime) -> bool:
-    """Return False for values that programs write for an unknown time."""
+    """Return False for the values that programs use for an unknown time."""
     return MINYEAR < moment.year < MAXYEAR and moment != UNKNOWN_TIME
 
 
 def shown(moment: date, form: str) -> str:
-    """Format a day, or a moment in local time, for display."""
+    """Format a day, or a time in the local zone."""
     local = localised(moment) if isinstance(moment, datetime) else moment
     return local.strftime(form) if local else UNKNOWN
 
 
 def shown_day(moment: date) -> str:
-    """Format a day, or the local day of a moment, for display."""
+    """Format a day, or the local day of a time."""
     return shown(moment, "%Y-%m-%d")
 
 
 def shown_minute(moment: datetime) -> str:
-    """Format a moment in local time for display."""
+    """Format a time in the local zone, to the minute."""
     return shown(moment, "%Y-%m-%d %H:%M")
 
 
 # -- Dates in natural language ---------------------------------------------------------------------
 # "last week", "in March", "since monday", "2w" or "昨天" becomes a window in UTC, based on local
-# days. A date without a year means the latest past or current date; with "by", "before" or "until"
-# it can mean the next date.
+# days. A date without a year is the latest one that is not in the future. After "by", "before" or
+# "until", it can also be the next one.
 
 
 _DAY = timedelta(days=1)
@@ -217,7 +220,7 @@ _DAYS_BACK = {
 
 @frozen
 class Window:
-    """A time span, possibly open at either end, and the words that named it."""
+    """A time span, possibly without a start or end, and the words that described it."""
 
     since: datetime | None
     until: datetime | None
@@ -225,9 +228,9 @@ class Window:
 
 
 def parse_moment(text: str, now: datetime, zone: tzinfo | None = None) -> datetime:
-    """Return the UTC moment for an option: ``3d``, ``yesterday``, ``march`` or ISO 8601.
+    """Parse the time given for an option, such as ``3d``, ``yesterday``, ``march`` or ISO 8601.
 
-    Raises InvalidQueryError.
+    The result is in UTC. Raises InvalidQueryError.
     """
     cleaned = text.strip().lower()
     relative = re.fullmatch(r"(\d+)\s*([hdwmy])", cleaned)
@@ -247,7 +250,7 @@ def parse_moment(text: str, now: datetime, zone: tzinfo | None = None) -> dateti
 
 
 def find_window(query: str, now: datetime, zone: tzinfo | None = None) -> Window | None:
-    """Return the first time expression in a question as a window in UTC, if any."""
+    """Return the time span for the first time expression in a question, if any, in UTC."""
     local = localised(now, zone)
     window = _find(query.lower(), local.replace(tzinfo=None)) if local else None
     if window is None:
@@ -260,7 +263,7 @@ def find_window(query: str, now: datetime, zone: tzinfo | None = None) -> Window
 
 
 def _find(text: str, now: datetime) -> Window | None:
-    """Find a window in local times without a zone. All functions below also use such times."""
+    """Find a time span in local time, without a zone, as in all functions below."""
     between = _search(_BETWEEN, "between from", text)
     span = _span(between, now) if between else None
     if span:
@@ -274,7 +277,7 @@ def _find(text: str, now: datetime) -> Window | None:
 
 
 def _search(pattern: str, required_words: str, text: str) -> re.Match[str] | None:
-    """Search for a pattern. To avoid compiling it, first check for one of ``required_words``."""
+    """Search for a pattern, but compile it only if the text contains one of ``required_words``."""
     has_word = any(word in text for word in required_words.split())
     return _compile(pattern).search(text) if has_word else None
 
@@ -283,7 +286,7 @@ _compile = cache(re.compile)
 
 
 def _span(match: re.Match[str], now: datetime) -> Window | None:
-    """Return the window between two dates. A year only in the second date applies to both."""
+    """Return the span between two dates. If only the second date has a year, both are in that year."""
     first, second = match.groups()
     year = re.search(r"\b(?:19|20)\d\d\b", second)
     if year and not re.search(r"\d{4}", first):
@@ -315,10 +318,10 @@ def _named_month(name: str) -> int:
 def _yearly(
     match: re.Match[str], now: datetime, span: Callable[[int], tuple[datetime, datetime]]
 ) -> Window:
-    """Return the window for a date with a year, or for the last or next yearly date.
+    """Return the span of a date: in its year or, without a year, at its last or next occurrence.
 
-    With a deadline, take the nearer date. A single day means the next date only if that is within
-    31 days and the words do not ask for a start.
+    With a deadline word, the closer occurrence counts. For a single day, the next occurrence counts
+    only if it is within 31 days and the words do not ask for a start.
     """
     side, year = match.groupdict().get("side"), match.groupdict().get("year")
     if year:
@@ -344,7 +347,7 @@ def _calendar_week(match: re.Match[str], now: datetime, steps: int) -> Window:
 
 
 def _unit(match: re.Match[str], now: datetime) -> Window:
-    """Return the window for this or a previous calendar week, month or year."""
+    """Return the span of this or a previous calendar week, month or year."""
     steps, unit = _STEPS[match["which"]], match["unit"]
     today = _midnight(now)
     if unit in ("week", "周", "星期"):
@@ -404,7 +407,7 @@ def _day(match: re.Match[str], since: datetime) -> Window:
 
 
 def _side(match: re.Match[str], since: datetime, until: datetime) -> Window:
-    """Apply "since", "after", "before" or "until" to a span."""
+    """Apply "since", "after", "before" or "until" to a time span."""
     match match.groupdict().get("side"):
         case "since" | "以来":
             return Window(since, None, match[0])
@@ -427,7 +430,7 @@ def _month_day(match: re.Match[str], now: datetime) -> Window:
 
 
 def _on_weekday(match: re.Match[str], now: datetime) -> Window:
-    """Return the latest such day before today or, with a deadline, the next such day."""
+    """Return the last such weekday before today. After a deadline word, return the next one."""
     ahead = (_WEEKDAYS[match["weekday"]] - now.weekday()) % 7
     since = _midnight(now) + (ahead or 7) * _DAY
     if match["side"] not in _DEADLINES or "last" in match[0].split():
@@ -451,7 +454,7 @@ def _quarter(match: re.Match[str], now: datetime) -> Window:
 
 
 def _weekend(match: re.Match[str], now: datetime) -> Window:
-    """Return the latest weekend that has begun, last week's weekend or, with a deadline, the next weekend."""
+    """Return the latest weekend that has begun, last week's or, with a deadline, the next one."""
     saturday = _midnight(now) - ((now.weekday() - 5) % 7) * _DAY
     if match["which"] == "last":
         saturday -= 7 * _DAY if now.weekday() >= 5 else timedelta()
@@ -461,7 +464,6 @@ def _weekend(match: re.Match[str], now: datetime) -> Window:
 
 
 def _part_of_month(match: re.Match[str], now: datetime) -> Window:
-    """Return a third of the month for early, mid or late."""
     month, third = _named_month(match["month"]), _THIRD_OF_MONTH[match["third"]]
 
     def span(year: int) -> tuple[datetime, datetime]:
@@ -497,7 +499,7 @@ _Reader = Callable[[re.Match[str], datetime], Window | None]
 _SIDE = r"\b(?:(?P<side>since|after|before|until|by)\s+)?"
 _CHINESE_SIDE = "(?P<side>以来|之后|以后|之前|以前)?"
 _OTHER_WORDS = "个起直些共样定次下气志程"
-"""Characters that start a different word after "last week" and a number: 上周三个人, 上周一起, 上周天气."""
+"""Characters after "last week" that belong to another word, not to a weekday: 上周三个人, 上周一起, 上周天气."""
 _NAMED_MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec"
 _PATTERNS: tuple[tuple[str, str, _Reader], ...] = (
     (
@@ -627,4 +629,4 @@ _PATTERNS: tuple[tuple[str, str, _Reader], ...] = (
         lambda match, _: _side(match, _local(int(match["year"])), _local(int(match["year"]) + 1)),
     ),
 )
-"""Patterns, words (every match contains at least one), and readers."""
+"""Each pattern, words of which every match contains at least one, and the function that reads a match."""

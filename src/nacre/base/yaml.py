@@ -1,7 +1,7 @@
 """A safe subset of YAML for notes: keys, texts, lists and mappings. Every scalar is text.
 
-Aliases, tags, merge keys and repeated keys are rejected, and sizes are limited. The library's
-composer would recurse in C as deep as a file is nested.
+Aliases, tags, merge keys and repeated keys are rejected, and sizes are limited. The library's own
+composer is not used, because deeply nested files could overflow its C stack.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MAX_CHARACTERS = 256_000
 """Maximum number of characters in one document."""
 
 MAX_EVENTS = 20_000
-"""Maximum number of values and of list starts and ends in one document."""
+"""Maximum number of values, and of starts and ends of lists and mappings, in one document."""
 
 MAX_DEPTH = 16
 """Maximum nesting depth of lists and mappings."""
@@ -37,7 +37,7 @@ class NotPlainError(ValueError):
 
 @frozen
 class Span:
-    """The position of a key in a document: its start, its end, and the end of its value."""
+    """The position of a key in a document: where it starts and ends, and where its value ends."""
 
     start: int
     key_end: int
@@ -45,16 +45,16 @@ class Span:
 
 
 def read(document: str) -> tuple[dict[str, Any], dict[str, Span]]:
-    """Return a document's values and the position of each key. Raises NotPlainError."""
+    """Parse a document. Return its values and the position of each key. Raises NotPlainError."""
     if len(document) > MAX_CHARACTERS:
         raise NotPlainError(f"it is longer than {MAX_CHARACTERS:,} characters")
     if document.startswith("\ufeff"):
         # The parser does not count a byte order mark in positions.
-        raise NotPlainError("a byte order mark stands within the file")
+        raise NotPlainError("there is a byte order mark within the file")
     try:
         return _Reader(document).read()
     except UnicodeEncodeError as error:
-        raise NotPlainError("it holds half characters") from error
+        raise NotPlainError("it contains unpaired surrogates") from error
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or str(error).splitlines()[0]
@@ -62,7 +62,7 @@ def read(document: str) -> tuple[dict[str, Any], dict[str, Span]]:
 
 
 class _Reader:
-    """Builder of values from parser events."""
+    """Builds values from parser events."""
 
     def __init__(self, document: str) -> None:
         self._document = document
@@ -71,7 +71,6 @@ class _Reader:
         self._end = 0
 
     def read(self) -> tuple[dict[str, Any], dict[str, Span]]:
-        """Return the mapping and the position of each key."""
         values: dict[str, Any] = {}
         spans: dict[str, Span] = {}
         event = self._begin()
@@ -99,7 +98,7 @@ class _Reader:
         return values, spans
 
     def _begin(self) -> Any:
-        """Return the first event of the only document, or ``None`` if it has no values."""
+        """Return the first event of the only document, or ``None`` if the document has no values."""
         self._next()
         event = self._next()
         if isinstance(event, yaml.StreamEndEvent):
@@ -111,7 +110,7 @@ class _Reader:
     def _next(self) -> Any:
         self._count += 1
         if self._count > MAX_EVENTS:
-            raise NotPlainError(f"it holds more than {MAX_EVENTS:,} values")
+            raise NotPlainError(f"it has more than {MAX_EVENTS:,} values")
         event = next(self._events)
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
             raise NotPlainError(

@@ -106,7 +106,7 @@ def installation(settings: Settings) -> Installation:
 
 
 def pinned(settings: Settings) -> dict[str, str]:
-    """Return the variables that a service needs to find the home, the tools' files, and programs.
+    """Return the environment variables that a service needs to find the home, the tools' files, and programs.
 
     No other variable is written to a file, because the environment also contains secrets.
     """
@@ -129,7 +129,7 @@ def install(settings: Settings) -> Installation:
     Raises ConflictError, UnavailableError.
     """
     if server_address(settings.environ):
-        problem = "NACRE_DB cannot be passed to a service: it may contain a password"
+        problem = "NACRE_DB cannot be passed to a service: it can contain a password"
         raise UnavailableError(
             problem, hint="nacre config set storage.url postgresql://login@server:5432/database"
         )
@@ -154,7 +154,7 @@ def uninstall(settings: Settings) -> Installation:
     service = installation(settings)
     if not service.is_installed:
         raise NotFoundError(
-            "the daemon is not installed", hint="nacre serve stop ends a running one"
+            "the daemon is not installed", hint="nacre serve stop stops a running daemon"
         )
     _run(settings, service.remove, is_strict=False)
     stop(settings)

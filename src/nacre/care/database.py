@@ -90,7 +90,7 @@ class Stats:
 
 @operation("db-stats")
 def stats(home: Home) -> Stats:
-    """Count everything."""
+    """Count the contents of the home."""
     tools = tuple(
         ToolStats(tool, sessions, turns or 0, from_ms(first), from_ms(last))
         for tool, sessions, turns, first, last in home.sessions.counts()
@@ -126,9 +126,8 @@ def rebuild(
 
     The complete new database replaces the old one, which is kept as ``nacre.db.old``. Memories come only from their
     files. Sessions are indexed but keep their extraction progress, or count as fully extracted if it is unknown. Thus a
-    rebuild writes no memories, and only sessions that begin after it are new. Usage, reviews, candidates, traces, model
-    costs and sessions waiting for a writer are carried over if readable: today's budget stays spent, and dropped
-    candidates stay dropped. Raises SchemaTooNewError if a newer nacre created the database.
+    rebuild learns no memories. Usage, reviews, candidates, traces, model costs and sessions waiting for a writer are
+    carried over if readable. Raises SchemaTooNewError if a newer nacre created the database.
     """
     _refuse_server(settings)
     fresh = replace(settings, database=settings.database.with_name(f"{settings.database.name}.new"))
@@ -199,7 +198,7 @@ def _refuse_server(settings: Settings) -> None:
 def reset(settings: Settings, open_home: Callable[[Settings], Home]) -> Path | None:
     """Remove the database, keep a copy next to it, and return the copy, or ``None`` if there is no database.
 
-    Pending writes to the vault, which stays, are completed first. An unreadable file is copied unchanged.
+    Pending writes to the vault are completed first. The vault stays. An unreadable database is copied unchanged.
     """
     _refuse_server(settings)
     database = settings.database
@@ -226,7 +225,7 @@ def reset(settings: Settings, open_home: Callable[[Settings], Home]) -> Path | N
 def _put_in_place(
     settings: Settings, new: Path, open_home: Callable[[Settings], Home]
 ) -> list[Problem]:
-    """Replace the database in one step, after writing later changes to the vault. Return a problem for each lost part.
+    """Replace the database in one step, after pending vault writes. Return a problem for each lost part.
 
     The old log is removed first, because SQLite would apply it to the new database.
     """
@@ -366,7 +365,7 @@ class Vacuumed:
 def vacuum(home: Home) -> Vacuumed:
     """Return free pages to the disk and erase deleted bytes. Raises StoreBusyError.
 
-    Other writers wait meanwhile, for seconds if the file is large.
+    Other writers wait until it ends, which can take seconds for a large file.
     """
     before = _bytes(home.settings)
     is_clean = home.database_file.compact()
@@ -378,7 +377,7 @@ def _bytes(settings: Settings) -> int:
     return sum(file.stat().st_size for file in files if file.exists())
 
 
-# -- Restore drill: a backup is restored into a temporary folder and proved ------------------------
+# -- Restore drill: a backup is restored into a temporary folder and checked ------------------------
 
 
 _COUNTED = ("memories", "projects", "sessions", "turns")
@@ -390,7 +389,7 @@ def verify(
     open_home: Callable[[Settings], Home],
     on_progress: OnProgress | None = None,
 ) -> list[Check]:
-    """Restore a backup temporarily and check its hashes, database, counts, index and vault, git, and a recall.
+    """Restore a backup temporarily. Check its hashes, database, counts, index, vault and git history, and a recall.
 
     Raises NotFoundError, InvalidInputError if the file is damaged or not a backup. The home is not touched.
     """
@@ -428,7 +427,7 @@ def verify(
 
 
 def _settings(home: Path, settings: Settings) -> Settings:
-    """Return settings for the home alone, without models or other files on this machine."""
+    """Return settings for only this home, without models or other files on this machine."""
     own = {name: value for name, value in settings.environ.items() if not name.startswith("NACRE_")}
     return load_settings(
         home, own | {"NACRE_EMBEDDING_MODEL": "none", "NACRE_RECALL_RERANKER": "none"}
@@ -488,9 +487,9 @@ IDLE_DAYS = {
     Kind.LESSON: (60, 120),
     Kind.EVENT: (30, 90),
 }
-"""For each kind: maximum number of days for recent use, and minimum number for disuse.
+"""For each kind, the maximum days since use to count as recent, and the minimum days to count as unused.
 
-The values come from agent-knowledge, for projects (facts), people (relationships and preferences), workflows (lessons)
+The values come from agent-knowledge: projects (facts), people (relationships and preferences), workflows (lessons)
 and notes (events). Todos become stale sooner. See seed facts 2.6.
 """
 
@@ -502,7 +501,7 @@ _ID_CHARACTERS = 8
 
 
 def upkeep(home: Home) -> Iterator[Check]:
-    """Yield findings on the age of memories. Usage must be folded first."""
+    """Yield findings on the age of memories. Call :func:`fold_usage` first."""
     now = home.now()
     idle = home.usage.idle(now)
     yield from _recency(idle)
@@ -564,10 +563,10 @@ def _report_unused(idle: Sequence[Idle]) -> Iterator[Check]:
 
 
 def _dream(home: Home, ending: Sequence[Step], active: int) -> Iterator[Check]:
-    """Yield the effects of a dream. Suggest a dream if the effects are large and no daemon dreams at night.
+    """Report the changes that a dream would make. Suggest a dream if there are many and no daemon dreams at night.
 
-    The limits are the seed's limits for automatic dreams, except the database size, which is mostly sessions here. See
-    seed facts 1.4.
+    The limits are the seed's limits for automatic dreams, but without the size of the database, because it contains
+    mostly sessions. See seed facts 1.4.
     """
     if not ending:
         return

@@ -224,7 +224,7 @@ SHARE = 100
 """Pause after a full scan, as a multiple of its duration. Scans use at most 1 % of a core."""
 
 HINTED_SHARE = 20
-"""The same multiple after a hint of new transcripts."""
+"""The multiple used after a hint of new transcripts, and when polling."""
 
 QUIET_SECONDS = 3.0
 """Time in seconds without new turns after which learning starts."""
@@ -233,7 +233,7 @@ PATIENCE_SECONDS = 15.0
 """Maximum time in seconds before learning starts."""
 
 PAUSE_SECONDS = 10.0
-"""Minimum time in seconds between two rounds. Twice the last round's duration also applies."""
+"""Minimum time in seconds between two rounds, or twice the last round's duration if that is longer."""
 
 _IDLE_SHARE = 30
 _JUMP_SECONDS = 10.0
@@ -340,7 +340,7 @@ class Pace:
         self._retry_seconds = RETRY_SECONDS
 
     def failed(self, now: float) -> None:
-        """Record a failure. Each failure delays reading and rounds longer."""
+        """Record a failure. Each further failure delays reading and rounds longer."""
         self._due["retry"] = self._rounds_from = now + self._retry_seconds
         self._unlearned_since = min(self._unlearned_since, now)
         self._retry_seconds = min(2 * self._retry_seconds, MOST_RETRY_SECONDS)
@@ -575,7 +575,7 @@ class Follower:
         for problem in findings.problems:
             self._complain(problem.message, problem.hint, problem.path)
         self._warm(findings.files)
-        # A file that was unreadable or no transcript is read again when it changes.
+        # A file that was unreadable or not a transcript is read again when it changes.
         jobs = unread(
             home,
             [

@@ -232,7 +232,7 @@ NOTHING = "nothing automatically: run nacre ingest now, or nacre init so that yo
 
 
 def readers(settings: Settings) -> tuple[str, ...]:
-    """Return what reads sessions: wired agents, and the daemon while it is running."""
+    """Return the readers of sessions: hooks of connected agents, and the running daemon."""
     wired = tuple(dict.fromkeys(wish.host for wish in load(settings.home).wishes))
     names = [f"hooks from nacre init in {', '.join(wired)}"] if wired else []
     try:
@@ -340,7 +340,7 @@ def doctor(
 
 
 def _chats(home: Home) -> list[Check]:
-    """Report chat messages that might come from the user while no setting identifies the user."""
+    """Report chat messages that might come from the user if no setting identifies the user."""
     senders = home.sessions.unknown_senders() if not home.settings.texts("owner.identities") else []
     if not senders:
         return []
@@ -443,7 +443,7 @@ def _caught_up(home: Home) -> Sequence[Check]:
 
 
 def problems(home: Home) -> list[Check]:
-    """Return problems. Pending reviews and upkeep are omitted because they would read every memory."""
+    """Return problems. Pending reviews and upkeep are not checked, because that would read every memory."""
     return [
         finding
         for finding in _run_checks(home, {"memories": _memories, **_ACTIVITY})
@@ -885,7 +885,7 @@ def rebuild(
 
 @operation("db-reset", writes=True, closed=True, owners=True, command="admin db reset")
 def reset(settings: Settings) -> Path | None:
-    """Remove the database and keep a copy next to it; return the copy."""
+    """Remove the database, keep a copy next to it, and return the copy."""
     return database.reset(settings, open_home)
 
 
@@ -900,7 +900,7 @@ def verify_backup(
 
 
 # -- Status page -----------------------------------------------------------------------------------
-# It appears immediately, because it reads the database without locks, catching up, or models.
+# It appears immediately, because it takes no locks, reads no new files, and calls no models.
 
 
 _BUSY_TIMEOUT_MS = 100
@@ -913,9 +913,9 @@ _SHOWN_MEMORIES = 5
 class Status:
     """The state of a home at a glance.
 
-    It has wired and other installed hosts, the number of memories, today's sessions, the time of the last reading, the
-    latest memories, pending items, and the writer's state. Today's cost and the background budget are in millionths of
-    a US dollar and exclude subscription use.
+    It has connected and other installed hosts, the number of memories, today's sessions, the time of the last reading,
+    the latest memories, pending items, and the writer's state. Today's cost and the background budget are in millionths
+    of a US dollar and exclude subscription use.
 
     An empty home has no memories and no sessions.
     """
@@ -938,7 +938,7 @@ class Status:
 
 @operation("status")
 def status(settings: Settings) -> Status:
-    """Return the status; a missing home is not created. Raises UnusableStoreError and its subclasses."""
+    """Return the status. Do not create a missing home. Raises UnusableStoreError and its subclasses."""
     wired = dict.fromkeys(wish.host for wish in load(settings.home).wishes)
     not_wired = tuple(
         found_host.host.name

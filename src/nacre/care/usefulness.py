@@ -1,7 +1,7 @@
 """The usefulness of memory, measured with randomly held-out sessions, and saved queries with a baseline.
 
 Intervals come from a permutation test. Sessions are held out at random, so if memory makes no difference, other random
-groups differ as much. Thus an interval excludes 0 by chance in 5 of 100 homes, for any distribution.
+groups differ as much. Thus an interval excludes 0 by chance in 5 of 100 homes.
 """
 
 from __future__ import annotations
@@ -128,16 +128,16 @@ def _rate_and_variance(sums: Sequence[int]) -> tuple[float, float]:
 
 
 class Aspect(StrEnum):
-    """A measurement of a session; less is better."""
+    """A measurement of a session. Lower is better."""
 
     MESSAGES = "messages"
-    """Messages of the user per session, as the number of turns that it took."""
+    """The user's messages per session."""
     CORRECTIONS = "corrections"
-    """Messages of the user after the first that object, or decline a call."""
+    """The user's messages, except the first, that object or decline a tool call."""
     REPEATED = "repeated"
-    """Messages of the user that are nearly equal to one in an earlier session of the project."""
+    """The user's messages that nearly repeat a message from an earlier session of the project."""
     FAILED_CALLS = "failed-calls"
-    """Commands, reads and edits of the agent that failed."""
+    """The agent's commands, reads and edits that failed."""
 
 
 class Finding(StrEnum):
@@ -146,7 +146,7 @@ class Finding(StrEnum):
     TOO_FEW = "too few"
     """Too few sessions, or too few with the event."""
     UNCLEAR = "unclear"
-    """Both more and less are possible."""
+    """More and fewer events are both possible."""
     LESS_WITH_MEMORY = "less with memory"
     MORE_WITH_MEMORY = "more with memory"
 
@@ -323,7 +323,7 @@ _SEED = 20_26
 
 @operation("usefulness", takes_long=True)
 def usefulness(home: Home) -> Usefulness:
-    """Compare the sessions that were held out with the others."""
+    """Compare held-out sessions with other sessions."""
     now = home.now_ms()
     if not home.database.unwritable:
         note_share(home.settings, now)
@@ -395,7 +395,7 @@ HIT_DEPTHS = (1, 5, 10)
 
 _QUERIES = "eval-queries.json"
 _QUERIES_FORMAT = (
-    'a JSON list of {"id": …, "query": …, "expects": [memory ids]}, the last one optional'
+    'a JSON list of {"id": …, "query": …, "expects": [memory ids]}; expects is optional'
 )
 
 
@@ -540,7 +540,7 @@ def add_query(
         bounds("Memories that should be recalled, by their ids or subjects."),
     ] = (),
 ) -> SavedQuery:
-    """Save a query; the default ones stay.
+    """Save a query. The default queries stay.
 
     Raises InvalidQueryError, NotFoundError for an expected memory, ConflictError for an existing id.
     """
@@ -724,7 +724,7 @@ def evaluate(
     compare: Annotated[bool, bounds("Show changes since the saved baseline.")] = False,
     on_progress: OnProgress | None = None,
 ) -> list[Answer]:
-    """Ask saved queries, and compare with the baseline. Raises InvalidQueryError, NotFoundError.
+    """Ask saved queries, and compare the answers with the baseline. Raises InvalidQueryError, NotFoundError.
 
     Four ids are special, regardless of their text: session-start, recent-decisions, active-todos, preferences.
     """
@@ -748,7 +748,7 @@ def list_queries(
     *,
     queries: Queries = None,
 ) -> list[SavedQuery]:
-    """Return the saved queries, or the default ones. Raises InvalidQueryError."""
+    """Return the saved queries, or the default queries. Raises InvalidQueryError."""
     return list(load_queries(_file(home, queries)))
 
 

@@ -374,7 +374,7 @@ class Paper:
         environ: Mapping[str, str],
         is_agents: Callable[[], bool] = lambda: False,
     ) -> Paper:
-        """Make paper for a stream, as wide as its terminal, and in colour if the terminal supports colour."""
+        """Create a buffer for a stream, as wide as its terminal, and coloured if the terminal supports colour."""
         if not stream.isatty():
             return cls()
         columns = shutil.get_terminal_size((PIPED_WIDTH, 24)).columns
@@ -431,7 +431,7 @@ class Paper:
         self.line(Span(text, style), indent=indent, hang=hang)
 
     def more(self, number: int, hint: str = "", *, indent: int = 2) -> None:
-        """Add how many items are not shown, if any."""
+        """Add the number of items that are not shown, if any."""
         if number > 0:
             self.note(f"and {number:,} more{hint}", indent=indent)
 
@@ -673,7 +673,7 @@ class Run:
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> None:
-        """Answer with a value's JSON if ``--json`` is given, else with the output of ``render(paper, …)``."""
+        """Answer with a value as JSON if ``--json`` is given, else with the output of ``render(paper, …)``."""
         if self.as_json:
             self._written.append(self._as_line(value))
             return
@@ -693,11 +693,11 @@ class Run:
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> None:
-        """Answer with a value's JSON if ``--json`` is given, else with the output of ``render(paper, value, …)``."""
+        """Answer with a value as JSON if ``--json`` is given, else with the output of ``render(paper, value, …)``."""
         self.answer(value, lambda paper: render(paper, value, *args, **kwargs))
 
     def paper(self, *, stderr: bool = False) -> Paper:
-        """Make paper for standard output or standard error."""
+        """Create a buffer for standard output or standard error."""
         return Paper.of(
             sys.stderr if stderr else sys.stdout, self.environ, lambda: self.settings.actor.is_agent
         )

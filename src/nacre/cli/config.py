@@ -42,7 +42,7 @@ def config() -> None:
 def show(run: Run, key: str | None) -> None:
     """Show all settings with their values and origins, or the value of KEY.
 
-    --json includes unset settings for rare cases. Of API keys, only the last four characters are shown.
+    --json also includes rarely used settings that are not set. API keys are cut to their last four characters.
     """
     if key:
         found = perform(run, writers.get_setting, key=key)
@@ -89,8 +89,8 @@ def show(run: Run, key: str | None) -> None:
 def set_value(run: Run, key: str, value: str) -> None:
     """Write one setting to the config file.
 
-    VALUE is text, a number, true or false; lists and tables are written as in TOML. A table is merged into the current
-    one; {} clears it.
+    VALUE is text, a number, true or false. Lists and tables are written as in TOML. A table is merged into the current
+    table; {} clears it.
     """
     settings = replace(nacre_settings.load_settings(mending=key), face=Face.COMMAND_LINE)
     settings.actor.require_owner("nacre config set")

@@ -52,18 +52,18 @@ _DOOR = {"http": "daemon.http", "insecure": "web.insecure"}
 @flag("--no-token", "With --http, on this machine only: do not require a token.")
 @flag("--insecure", "With --http: serve other machines without encryption.")
 @flag("--no-watch", "Do not follow your agents' sessions.")
-@flag("--on-demand", "Run in the background until no requests come; return at once.")
+@flag("--on-demand", "Return immediately, and run in the background until no requests come.")
 @click.option(
     "--idle",
     is_flag=True,
     hidden=True,
-    help="End without requests, and make way for a daemon that stays.",
+    help="End when idle, or when a permanent daemon starts.",
 )
 def serve(run: Run, no_watch: bool, on_demand: bool, idle: bool, **door: Any) -> None:
     """Run the background server (faster answers).
 
-    It answers on a socket that only you can use, and follows your agents' sessions. There is one for each home. Hooks
-    start it if it does not run; nacre serve install starts it with every login. It runs until Ctrl-C or nacre serve
+    It answers on a socket that only you can use, and follows your agents' sessions. Each home has its own server. Hooks
+    start it if it is not running; nacre serve install starts it at every login. It runs until Ctrl-C or nacre serve
     stop.
     """
     if on_demand:
@@ -108,7 +108,7 @@ def _serve(run: Run, door: Mapping[str, Any], *, watches: bool, idle: bool) -> N
     try:
         why = daemon.run(stop)
     except NacreError as error:
-        if not (idle and isinstance(error, ConflictError)):  # another won
+        if not (idle and isinstance(error, ConflictError)):  # another process started first
             _log(run, f"did not start: {error.message}")
         raise
     if why is server.End.UPGRADED and not idle:
@@ -140,9 +140,9 @@ def _log(run: Run, line: str) -> str:
 @flag("--dry-run", "Only show the file and the commands.")
 @YES
 def install(run: Run, dry_run: bool, yes: bool) -> None:
-    """Start the daemon now and with every login.
+    """Start the daemon now and at every login.
 
-    It writes one file: a user unit of systemd, an agent of launchd, or a task of Windows. On a terminal it asks first.
+    It writes one file: a systemd user unit, a launchd agent, or a Windows task. On a terminal it asks first.
     """
     found = autostart.installation(run.settings)
     if dry_run:
@@ -232,7 +232,7 @@ def start_daemon(run: Run) -> None:
 def daemon_status(run: Run) -> None:
     """Show the state of this home's daemon.
 
-    Exits with 1 if none answers.
+    Exits with 1 if no daemon answers.
     """
     if found := homes.greet(run.settings.home):
         run.answer({"state": "running", **asdict(found)}, _show, found)
@@ -291,8 +291,8 @@ def _following_facts(found: homes.Greeting) -> Iterator[tuple[str, str]]:
 def stop_daemon(run: Run) -> None:
     """Stop the daemon after its current work.
 
-    An installed one starts again with the next login or nacre serve start, hooks start one when they need it; nacre
-    config set daemon.enabled false keeps them from it.
+    An installed daemon starts again at the next login or with nacre serve start. Hooks start a daemon when they need
+    it; nacre config set daemon.enabled false prevents this.
     """
     was_there = locks.is_held(run.settings.home / link.LOCK)
     autostart.stop(run.settings)

@@ -41,10 +41,10 @@ if TYPE_CHECKING:
 
 @command("archive", examples=["nacre data archive", "nacre data archive --json"])
 def archive(run: Run) -> None:
-    """Show the archived transcripts, and those that tools will delete soon.
+    """Show the archived transcripts, and transcripts that tools will delete soon.
 
-    Every ingest archives the files it read, compressed and without secrets. Transcripts that a tool deletes stay here:
-    nacre admin db rebuild reads them, and nacre sessions restore writes them back. nacre admin doctor --deep compares
+    Every ingest archives the files it read, compressed and without secrets. Transcripts that a tool deletes stay here.
+    nacre admin db rebuild reads them, and nacre sessions restore writes them back. nacre admin doctor --deep verifies
     every checksum. The settings archive.keep_days and archive.budget_mb limit the archive.
     """
     run.present(perform(run, home_archive.status), _render_status)
@@ -111,7 +111,7 @@ def backup() -> None:
 def create(run: Run, target: Path | None, overwrite: bool) -> None:
     """Write a backup of the whole home, without blocking other writers.
 
-    Without FILE, it goes to the current folder, named after the current time.
+    Without FILE, it is written to the current folder and named after the current time.
     """
     target = target or Path(f"nacre-{datetime.now().astimezone():%Y%m%d-%H%M%S}.zip")
     report = perform(run, backups.create, target=target, overwrite=overwrite)
@@ -166,7 +166,7 @@ def verify_backup(run: Run, backup: Path) -> None:
 def restore(run: Run, backup: Path, target: Path | None, replace: bool) -> None:
     """Restore a backup as a home.
 
-    An existing home is never overwritten: on a terminal you are asked, and it is kept under another name.
+    An existing home is never overwritten. On a terminal, the command asks first, and keeps it under another name.
     """
     home = (target or run.settings.home).expanduser().absolute()
     manifest = backups.read_manifest(backup)
@@ -243,8 +243,8 @@ def export(
 ) -> None:
     """Export your memories to one file that other programs can read.
 
-    It contains memories with every key, links, usage, the ledger and project pages; - writes to standard output.
-    Secrets are removed once more. nacre data import reads the JSON lines and the zip.
+    It contains memories with all fields, links, usage, the ledger and project pages. FILE can be - for standard output.
+    Secrets are removed again. nacre data import reads the JSON lines and the zip.
     """
     to_stdout = str(target) == _STDOUT
     if to_stdout and run.as_json:
@@ -331,9 +331,9 @@ def _render_export(paper: Paper, report: exporting.ExportReport) -> None:
 def import_(run: Run, path: Path, **options: Any) -> None:
     """Import memories from another tool or an account's export.
 
-    Imported memories are untrusted without --trust: searches find them, but agents do not get them unasked, and they
-    supersede none of yours. Importing the same file again adds nothing. On a terminal it asks first. PATH is a file or
-    folder, or - for standard input.
+    Without --trust, imported memories are untrusted: searches find them, but agents get them only if they ask, and they
+    supersede none of your memories. Importing the same file again adds nothing. On a terminal it asks first. PATH is a
+    file or folder, or - for standard input.
     """
     with readable(path) as file:
         _import(run, file, **options)
@@ -401,7 +401,6 @@ def _render_plan(paper: Paper, plan: imports.ImportPlan) -> None:
 
 
 def _render_import(paper: Paper, plan: imports.ImportPlan, report: imports.ImportReport) -> None:
-    """Print the imported memories and the skipped items."""
     if plan.steps or not report.ingest:
         new = count(len(report.added), "memory", "memories")
         paper.line(bold(f"Imported {new}"), f" from {plan.source.label}")

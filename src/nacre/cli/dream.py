@@ -84,12 +84,12 @@ def dream(
 ) -> None:
     """Merge duplicate memories and retire outdated ones.
 
-    It shows its plan first. Outdated memories are retired, not deleted, in one operation that nacre undo reverts; a
-    page in the vault's dreams folder lists the changes. A home's first unattended dream only plans.
+    It shows its plan first. Outdated memories are retired, not deleted. nacre undo reverts the whole dream. A page in
+    the vault's dreams folder lists the changes. A home's first unattended dream only plans.
 
-    Rules find only similar wording. With --tier 2 your writer also merges memories that say the same in other words and
-    names those that a later one ended; code and a second model call check each proposal, and failures wait in nacre
-    review.
+    Rules find only similar wording. With --tier 2, your writer also merges memories that say the same in other words,
+    and retires memories that later ones replace. Code and a second model call check each proposal. Rejected proposals
+    are pending in nacre review.
 
     With --tier 3 memories in the inbox move to the project that their session or text names, project pages list recent
     work and decisions, and duplicate projects are merged. Your writer also fills these pages and your profile, and
@@ -314,7 +314,7 @@ def _done(report: DreamReport) -> str:
 @option(
     "extract-propose",
     "session",
-    help="One session of PATH, or without PATH one that was already read.",
+    help="One session of PATH. Without PATH: a session that was already read.",
 )
 @option(
     "extract-propose", "model", help="The language model as provider:model; none extracts by rules."
@@ -323,7 +323,7 @@ def extract(run: Run, path: Path | None, **request: Any) -> None:
     """Show what nacre would learn from a transcript, without storing it.
 
     PATH is a transcript, or - for standard input. The language model set for extraction reads it in the foreground.
-    Rules are used without a model, and for the parts where it fails.
+    Rules are used if there is no model, and for parts where it fails.
     """
     if path is None and not request["session"]:
         raise click.UsageError(

@@ -26,7 +26,7 @@ _SIGNALS = ("SIGTERM", "SIGINT", "SIGBREAK", "SIGHUP")
 def stopped_by_signals() -> threading.Event:
     """Return an event that is set when a signal ends this process. Call it in the main thread.
 
-    A different thread sets the event. A signal handler could interrupt the main thread while it holds the event's lock,
+    A different thread sets the event. A signal handler could interrupt the main thread while it holds that lock,
     and would then wait forever.
     """
     stop = threading.Event()

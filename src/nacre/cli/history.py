@@ -90,7 +90,7 @@ _DONE = {
 @argument("log", "reference", metavar="[MEMORY|OPERATION]")
 @flag(
     "--diff",
-    "Show what an operation changed: the given one, a memory's last, or the last of all.",
+    "Show the changes by the given operation, or by the last one (of the given memory).",
     "shows_diff",
 )
 @option("log", "project", help="Only changes in this project; . is the current folder's.")
@@ -124,11 +124,10 @@ def log(run: Run, reference: str | None, shows_diff: bool, **asked: Any) -> None
 def undo(run: Run, operation: str | None, dry_run: bool, force: bool, yes: bool) -> None:
     """Undo an operation.
 
-    Without an id, the last operation that is not undone yet; repeated calls go further back. Memories it created are
-    retired, changes are reverted, review decisions become pending again, and later changes are kept. An undo of
-    memories is itself an operation and can be undone; a candidate that is pending again is decided again. With the id
-    of a review item, it reverts the last decision about that item. On a terminal it asks first; elsewhere it needs an
-    id or --yes.
+    Without an id, it undoes the last operation that is not undone yet. Repeated calls go further back. Created memories
+    are retired, changes are reverted, decided review items become pending again, and later changes are kept. An undo
+    can itself be undone, but you decide pending items again. With the id of a review item, it reverts the last decision
+    about that item. On a terminal it asks first; elsewhere it needs an id or --yes.
     """
     try:
         _undo(run, operation, dry_run=dry_run, force=force, yes=yes)
@@ -185,8 +184,8 @@ def _unnamed(last: Operation) -> click.UsageError:
 def commit(run: Run, quiet: bool) -> None:
     """Commit pending changes to the vault's git history now.
 
-    nacre commits in the background: a minute after an operation, with the next command. Files that you add to the vault
-    are also committed, unless git ignores them.
+    Otherwise, the next command commits them in the background, at the earliest a minute after an operation. Files that
+    you add to the vault are also committed, unless git ignores them.
     """
     run.keeps_history = False
     if quiet:
@@ -408,7 +407,7 @@ def forget(
 
 
 def _unmarked(words: Sequence[str]) -> InvalidInputError:
-    """Return the error for words without an option, which could be an id or text to match."""
+    """Return the error for words without an option, because they could be an id or text to match."""
     word = words[0]
     is_id = (
         len(words) == 1
@@ -480,7 +479,7 @@ def _render_forgotten(paper: Paper, report: ForgetReport) -> None:
             indent=2,
         )
     if not report.is_erased:
-        text = "The database still has some of it, because another process uses it; nacre ingest removes it."
+        text = "The database still has part of it, because another process is using it; nacre ingest removes this part."
         paper.note(text, "yellow", indent=2)
     paper.heading("Not deleted")
     kinds = dict.fromkeys(place.what for place in report.unreached)
@@ -613,8 +612,8 @@ def scrub(run: Run, yes: bool, **request: Any) -> None:
     """Apply the current redaction rules to all stored data.
 
     This covers sessions, memories and their files, indexes, vectors, the ledger, usage and logs. Secrets that only
-    newer rules find are removed, and the database is rewritten without them. A second scrub finds nothing; an
-    interrupted one continues.
+    newer rules find are removed, and the database is rewritten without them. A second scrub finds nothing. Run an
+    interrupted scrub again to continue it.
     """
     yes |= request["dry_run"]
     if request["history"]:

@@ -57,7 +57,7 @@ class Proposal:
     """Proposed steps other than connecting hosts.
 
     ``reading``: the transcripts, if no transcript was read yet. ``writer``: the writer to set, if there is no writer
-    yet or the owner named a writer (``is_named``). ``has_examples``: the examples of ``nacre quickstart`` are removed.
+    yet or the user named a writer (``is_named``). ``has_examples``: the examples of ``nacre quickstart`` are removed.
     """
 
     reading: FirstReading | None = None
@@ -73,7 +73,7 @@ class Proposal:
 
 @frozen
 class Agreement:
-    """The owner's choices: the plan, sessions to read (``all``, ``week`` or ``later``), and whether to use the proposed
+    """The user's choices: the plan, sessions to read (``all``, ``week`` or ``later``), and whether to use the proposed
     writer (``writes``)."""
 
     plan: WiringPlan
@@ -108,7 +108,7 @@ def _writer(home: Home, scope: setup.Scope, named: WriterRequest | None) -> Writ
 def agree(
     run: Run, found: Sequence[FoundHost], plan_for: Planner, proposal: Proposal, places: Shown
 ) -> Agreement:
-    """Show the proposal, let the owner select hosts, and return the agreement. Raises Abort."""
+    """Show the proposal, ask the user to select hosts, and return the agreement. Raises Abort."""
     click.echo(err=True)
     run.tell(_INTRODUCTION)
     names = [host.host.name for host in found]
@@ -139,7 +139,7 @@ def agree(
 
 
 def _agreed(agreement: Agreement, words: Sequence[str], proposal: Proposal) -> Agreement | None:
-    """Return the agreement extended with the owner's answer, or ``None`` if the answer is not a yes."""
+    """Return the agreement after the user's answer, or ``None`` if the answer is not a yes."""
     meanings: dict[str, dict[str, Any]] = {"y": {}, "yes": {}}
     if proposal.writer and not proposal.is_named:
         meanings |= {"w": {"writes": True}, "writer": {"writes": True}}
@@ -209,7 +209,7 @@ def _render_writer(paper: Paper, proposal: WriterProposal, *, is_named: bool) ->
     )
     may = "writes" if is_named else "could write"
     paper.body(
-        f"{before}{proposal.writer.label} {may} the rest after each session: it {proposal.terms}. "
+        f"{before}{proposal.writer.label} {may} other memories after each session: it {proposal.terms}. "
         f"{cli_writer.describe_scope(proposal)}{'' if is_named else ' Type w to accept this too.'}",
         indent=0,
     )
@@ -260,7 +260,7 @@ def quickstart(run: Run) -> None:
 
 
 def is_short_of_vectors(result: QuickstartResult) -> bool:
-    """Return True if there was no time for all vectors. The report describes other obstacles."""
+    """Return True if the time was too short for all vectors, and nothing else prevented them."""
     return bool(result.report.vectors_left) and not result.report.vectors_note
 
 
@@ -320,15 +320,15 @@ def _describe_writer(reach: Reach) -> tuple[str | Span, ...]:
     if writer.state != "off":
         waiting = f"; {count(writer.waiting, 'session')} to read" if writer.waiting else ""
         return (
-            f"{writer.writer} writes the rest after each session{waiting}: ",
+            f"{writer.writer} writes other memories after each session{waiting}: ",
             bold("nacre writer"),
         )
     alone = "Without a model, nacre keeps only your explicit statements. "
     if reach.found is None:
-        return (f"{alone}A language model can write the rest: ", bold("nacre writer setup"))
+        return (f"{alone}A language model can write other memories: ", bold("nacre writer setup"))
     problem = f" {reach.found.problem}" if reach.found.problem else ""
     return (
-        f"{alone}{reach.found.label} can write the rest after each session: ",
+        f"{alone}{reach.found.label} can write other memories after each session: ",
         bold("nacre writer set"),
         f".{problem}" if problem else "",
     )
@@ -416,7 +416,7 @@ def read_first(run: Run, found: FirstReading, span: str) -> bool:
         stamp = since.isoformat(timespec="milliseconds")
         settings.write_setting(run.settings.config, "watch.changed_since", stamp)
     if span == "later":
-        run.tell("New sessions are read as they happen; read the others with nacre ingest.")
+        run.tell("New sessions are read as they happen. To read older sessions, run nacre ingest.")
         return False
     click.echo(err=True)
     return _read(run, found.recent if span == "week" else ())
@@ -488,7 +488,7 @@ def _read(run: Run, paths: Sequence[Path]) -> bool:
 @flag("--dry-run", "Only show what would change.")
 @flag("--uninstall", "Disconnect nacre.")
 @YES
-def init(  # noqa: PLR0913 - one a question
+def init(  # noqa: PLR0913 - one parameter per option
     run: Run,
     hosts: tuple[str, ...],
     project: Path | None,
@@ -507,8 +507,8 @@ def init(  # noqa: PLR0913 - one a question
     """Connect nacre to your agents, or disconnect it.
 
     Their sessions start with your memory, and nacre learns from them. The command finds the agents on this machine,
-    shows the planned changes, and asks. Other content of the changed files is preserved byte for byte, with a copy
-    next to each. Run it again to repair missing or moved parts.
+    shows the planned changes, and asks. Other content of the changed files is not altered, and a copy of each file is
+    kept next to it. Run it again to repair missing or moved parts.
     """
     if not dry_run:
         run.settings.actor.require_owner("nacre init")
@@ -553,7 +553,7 @@ def _run_dialog(
     *,
     trusts: bool,
 ) -> None:
-    """Propose a complete setup for this machine and apply what the owner agrees to. Raises InvalidInputError."""
+    """Propose a complete setup for this machine and apply the accepted parts. Raises InvalidInputError."""
     found = _found(run, template)
     proposal = propose(run, writer)
 
@@ -595,7 +595,7 @@ def _wishes(
 def _carry_out(
     run: Run, plan: WiringPlan, *, trusts: bool, asks: bool, goes_on: bool = False
 ) -> None:
-    """Apply the plan, or a new plan if nobody was asked or another process has already applied the plan."""
+    """Apply the plan, or a new plan if the user was not asked or another process has already applied the plan."""
     if not plan.is_removal:
         files.make_folder(run.settings.home)
     with connect.alone(run.settings.home):
@@ -737,13 +737,13 @@ def _do(run: Run, plan: WiringPlan, *, trusts: bool, asks: bool, goes_on: bool) 
 
 
 def _capture(run: Run, plan: WiringPlan) -> list[imports.Captured]:
-    """Import hosts' built-in memories before these are turned off. If this fails, nothing is changed."""
+    """Import hosts' built-in memories before they are turned off. If the import fails, nothing is changed."""
     hosts = [] if plan.is_removal else [wish.host for wish in plan.wishes if wish.isolates]
     return imports.capture(run.home, hosts) if hosts else []
 
 
 def _settle_daemon(run: Run, *, is_removal: bool, starts: bool) -> DaemonMet | None:
-    """Stop the daemon if it is unneeded or has a different version. Start a daemon for connected hosts."""
+    """Stop the daemon if it is not needed or has a different version. Start a daemon for connected hosts."""
     home, is_wired = run.settings.home, bool(ways.load(run.settings.home).wishes)
     if is_removal:
         return None if is_wired else home_wiring.end_unneeded(home)
@@ -773,7 +773,7 @@ def _trust(run: Run, plan: WiringPlan, *, trusts: bool, asks: bool) -> str | Non
 
 def _may_trust() -> bool:
     """Ask whether Codex should trust the hooks. Ctrl-C counts as no, because the files are already written."""
-    question = "Codex runs only trusted hooks. Trust the new ones?"
+    question = "Codex runs only trusted hooks. Trust the new hooks?"
     try:
         return click.confirm(question, default=True, err=True)
     except click.Abort:

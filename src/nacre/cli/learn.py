@@ -144,7 +144,7 @@ def _render_counts(paper: Paper, report: IngestReport) -> None:
 
 
 def _learning_facts(report: IngestReport) -> list[tuple[str, str]]:
-    """Return what was learned, possibly without a new file, since sessions read earlier can have ended."""
+    """Return the learned items. They can come from sessions that were read earlier and have now ended."""
     has_news = bool(report.files or report.memories or report.ended)
     return [
         ("memories", _learned(report) if has_news else ""),
@@ -157,7 +157,7 @@ def _learning_facts(report: IngestReport) -> list[tuple[str, str]]:
 def _by_model(report: ModelExtraction | None) -> str:
     """Describe the calls to a language model, and the result."""
     if report and report.elsewhere:
-        return f"{count(report.elsewhere, 'session')} being read by it now for another process"
+        return f"{count(report.elsewhere, 'session')} being read by it now in another process"
     if report is None or not report.calls:
         return ""
     read = report.tokens.input + report.tokens.cached + report.tokens.written
@@ -175,11 +175,7 @@ def _render_model_problem(paper: Paper, report: ModelExtraction) -> None:
     if report.problem:
         parts = f" for {report.by_rules} of {count(report.parts, 'part')}" if report.parts else ""
         is_read = report.parts and not report.by_rules
-        outcome = (
-            "proposals not yet compared with their evidence wait"
-            if is_read
-            else "extraction used rules"
-        )
+        outcome = "unverified proposals are pending" if is_read else "extraction used rules"
         paper.line(f"{report.problem}; {outcome}{'' if is_read else parts}")
         if report.hint:
             paper.note(f"hint: {report.hint}")
@@ -242,7 +238,7 @@ def _vectors_ingest_report(report: IngestReport) -> str:
         return note
     made = f"{report.vectors_made:,} texts" if report.vectors_made else ""
     left = (
-        f"{report.vectors_left:,} wait" + ("" if note else " for the next nacre ingest")
+        f"{report.vectors_left:,} pending" + ("" if note else " until the next nacre ingest")
         if report.vectors_left
         else ""
     )
@@ -301,13 +297,12 @@ def ingest(
 ) -> None:
     """Read transcripts and learn from them.
 
-    Without PATHS, read everything the agents on this machine wrote; with PATHS, those files and folders.
-    An agent may not name any, because a file's user turns would count as your own statements.
-    Unreadable files are listed at the end and make the exit code 1; all others are read. Empty databases are also
-    listed, but are no failure: they may have no sessions yet.
+    Without PATHS, it reads all transcripts of the agents on this machine. With PATHS, it reads these files and folders.
+    Agents cannot pass PATHS, because a file's user turns would count as your own statements. Unreadable files are
+    listed at the end, and the exit code is then 1. Empty databases are also listed, but they are not failures.
 
-    With --older, the writer also reads sessions that ended before it was set or that it has not read yet: latest first,
-    two dozen at a time, within its daily limit. The next --older continues from there.
+    With --older, the writer also reads sessions that ended before it was set or that it has not read yet, latest first.
+    It reads 24 sessions at a time, within its daily limit. The next --older continues from there.
     """
     if background:
         _give_way()
@@ -355,7 +350,7 @@ def _give_way() -> None:
 
 
 def _agree(run: Run, request: Mapping[str, Any], *, yes: bool) -> None:
-    """Show the cost of older sessions and ask the owner for consent. Raises UsageError, InvalidInputError, Abort."""
+    """Show the cost of older sessions and ask for consent. Raises UsageError, InvalidInputError, Abort."""
     ingestion.check_older(run.home, ingestion.IngestOptions(extract=request["extract"], older=True))
     estimated = perform(run, ingestion.estimate, **request)
     run.show(render_estimate, estimated)

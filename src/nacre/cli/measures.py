@@ -27,9 +27,9 @@ from nacre.home import location
 
 _LABELS = {
     Aspect.MESSAGES: "your messages in a session",
-    Aspect.CORRECTIONS: "of 100 messages, that correct",
-    Aspect.REPEATED: "of 100 messages, sent before",
-    Aspect.FAILED_CALLS: "of 100 calls, that failed",
+    Aspect.CORRECTIONS: "corrections in 100 messages",
+    Aspect.REPEATED: "repetitions in 100 messages",
+    Aspect.FAILED_CALLS: "failures in 100 tool calls",
 }
 _NAMES = {
     Aspect.MESSAGES: "messages",
@@ -38,9 +38,9 @@ _NAMES = {
     Aspect.FAILED_CALLS: "failed calls",
 }
 _FOUND = {
-    Finding.LESS_WITH_MEMORY: "Fewer where nacre tells something",
-    Finding.MORE_WITH_MEMORY: "More where nacre tells something",
-    Finding.UNCLEAR: "Cannot be said, more and fewer are both possible",
+    Finding.LESS_WITH_MEMORY: "Fewer with memory",
+    Finding.MORE_WITH_MEMORY: "More with memory",
+    Finding.UNCLEAR: "Unclear",
 }
 _SUGGESTED = 0.2
 
@@ -56,8 +56,8 @@ _SUGGESTED = 0.2
 def usefulness(run: Run) -> None:
     """Compare sessions with and without memory.
 
-    With usefulness.hold_out, a random share of sessions gets no context on its own. The difference between these and
-    the others is the effect of memory. With too few such sessions no result is shown.
+    With usefulness.hold_out, a random share of sessions gets no automatic context. The difference from other sessions
+    is the effect of memory. If too few sessions are held out, no result is shown.
     """
     run.present(ask(run, evaluating.Usefulness, "usefulness"), _render)
 
@@ -67,7 +67,7 @@ def _render(paper: Paper, found: Usefulness) -> None:
         paper.line("Every session gets context from nacre.")
         paper.line(f"nacre config set usefulness.hold_out {_SUGGESTED}", indent=2)
         paper.line(
-            f"gives a random session in {round(1 / _SUGGESTED)} no context. "
+            f"leaves one session in {round(1 / _SUGGESTED)}, chosen at random, without context. "
             f"About {needed_at(_SUGGESTED)} sessions are needed for a result."
         )
     if found.since is None:
@@ -87,7 +87,7 @@ def _render(paper: Paper, found: Usefulness) -> None:
         paper.blank()
         paper.table(
             [_row(item) for item in judged],
-            header=("", "told", "held out", "difference, with 95 % confidence"),
+            header=("", "memory", "held out", "difference, with 95 % confidence"),
         )
         paper.blank()
     for finding, words in _FOUND.items():
@@ -132,7 +132,7 @@ _PRESENT_QUERIES = option(
 @_PRESENT_QUERIES
 @option("eval", "limit", "--limit", "-n")
 @option("eval", "budget")
-@flag("--save-baseline", "Keep the results for a later comparison.")
+@flag("--save-baseline", "Save the results for a later comparison.")
 @option("eval", "compare", help="Show the changes since the baseline.")
 @flag("--list", "Only list the saved queries.", "listed")
 @option("eval-remove", "query_id", "--remove", required=False, metavar="ID")
@@ -147,9 +147,9 @@ def evaluate(
     """Run saved queries and show how their results changed.
 
     Save a baseline before an update, a new embedding model or a large import, then compare to see which memories
-    changed rank. Add queries with nacre admin eval add. The ready-made ones mean more than their
-    words: session-start is what a session would begin with, recent-decisions, active-todos and preferences list these
-    by date. Asking does not count as use.
+    changed rank. Add queries with nacre admin eval add. Some default queries ignore their text: session-start shows the
+    context at a session's start, and recent-decisions, active-todos and preferences list these memories by date. Asking
+    does not count as use.
     """
     if query_id:
         removed = perform(run, evaluating.remove_query, queries=queries, query_id=query_id)
@@ -211,9 +211,9 @@ def _render_evaluation(
     """Print every query with its results and the earlier rank of each result."""
     if not (baseline or saved):
         paper.note(
-            "What saved queries find now; --save-baseline keeps that, --compare tells what changed since."
+            "Current results of the saved queries. --save-baseline saves them, --compare shows later changes."
         )
-        paper.note("nacre admin eval add saves a query of yours.")
+        paper.note("nacre admin eval add saves your own query.")
     for answer in answers:
         _render_answer(paper, answer, is_compared=baseline is not None)
     paper.blank()
@@ -233,11 +233,11 @@ def _render_evaluation(
         paper.line(
             bold(joined([*hits, f"MRR {expectations.mrr:.2f}"])),
             " of ",
-            count(expectations.queries, "query that says", "queries that say"),
-            " what to find",
+            count(expectations.queries, "query with", "queries with"),
+            " expected memories",
         )
     if saved:
-        paper.line("Baseline kept: ", _queries(answers), dim(f"  in {saved}"))
+        paper.line("Baseline saved: ", _queries(answers), dim(f"  in {saved}"))
     for note in dict.fromkeys(
         lane.note for answer in answers for lane in answer.lanes if lane.note
     ):
@@ -277,7 +277,7 @@ def _render_answer(paper: Paper, answer: Answer, *, is_compared: bool) -> None:
             )
     for item in answer.expected:
         if item.rank is None:
-            gone = "" if item.is_active else "  (retired)" if item.subject else "  (no such memory)"
+            gone = "" if item.is_active else "  (retired)" if item.subject else "  (unknown memory)"
             paper.line(
                 Span("not found", "red"),
                 "  ",

@@ -91,8 +91,8 @@ def store(run: Run, content: str, project: str | None, dry_run: bool, **values: 
     """Store one memory.
 
     CONTENT is the text of the memory; - reads it from standard input. A duplicate of a memory in the same project is
-    not stored. A memory that changes an older one supersedes it. If rules cannot decide, a language model does, with
-    --online-dedup or models.background.
+    not stored. A memory that changes an older memory supersedes it. If rules cannot decide, a language model does, if
+    --online-dedup or models.background is set.
     """
     slug, folder = _place(run.home, project)
     values |= {"content": read_content(content), "project": slug, "folder": folder}
@@ -238,7 +238,7 @@ def _render_stored(
 
 
 def _relation(memory: Memory, other: Memory) -> tuple[str, Memory, str]:
-    """Describe the relation to a similar memory, the similar memory, and the consequence."""
+    """Return the relation to a similar memory, the similar memory, and the consequence."""
     ours = {link.rel for link in memory.links if link.to == other.id}
     theirs = {link.rel for link in other.links if link.to == memory.id}
     if judge.CONTRADICTS in ours:
@@ -382,7 +382,7 @@ def render_memory(paper: Paper, view: views.MemoryView, vault: Path) -> None:
 
 
 def _by_model(memory: Memory, how: str) -> str:
-    """Name the model that ``merged`` or ``amended`` the memory, and its reason. Return nothing if no model did."""
+    """Return the model that ``merged`` or ``amended`` the memory, and its reason. Empty if no model did."""
     change = memory.extra.get(how)
     return f"by {change.get('by')}: {change.get('reason')}" if isinstance(change, dict) else ""
 
@@ -509,7 +509,7 @@ _HOW = {
 @flag("--list", "List retired memories and standing rules.", "shows_list")
 @flag("--restore", "Restore retired or superseded memories.")
 @flag("--yes", "Do not ask.", "-y", "--force", "yes")
-def retire(  # noqa: PLR0913 - one parameter an option
+def retire(  # noqa: PLR0913 - one parameter per option
     run: Run,
     references: tuple[str, ...],
     contains: tuple[str, ...],
@@ -524,8 +524,8 @@ def retire(  # noqa: PLR0913 - one parameter an option
 ) -> None:
     """Remove memories from recall, but keep their files.
 
-    Name each by its id (four characters or more), its subject, or a pattern with * for any text. The files move to
-    retired/ in the vault, and --restore brings them back. On a terminal, the command asks first. Otherwise, subjects
+    Name each memory by its id (four characters or more), its subject, or a pattern with * for any text. The files move
+    to retired/ in the vault, and --restore brings them back. On a terminal, the command asks first. Otherwise, subjects
     and patterns that match several memories require --yes.
     """
     if shows_list:

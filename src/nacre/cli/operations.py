@@ -73,11 +73,11 @@ def is_empty(run: Run) -> bool:
 
 
 # ----------------------------------------------------------------------------
-# Answers from the daemon. They are the same as in this process, but the home is not loaded.
+# Answers from the daemon. They equal the answers of this process, but the home is not loaded.
 
 
 _SECONDS = 1.0
-"""Time in seconds to wait for the daemon. A slower daemon hangs, or takes longer than this process."""
+"""Time in seconds to wait for the daemon. A daemon that takes longer hangs, or is slower than this process."""
 
 
 class _Notes(msgspec.Struct, frozen=True):

@@ -83,7 +83,7 @@ def short_id(memory: Memory) -> str:
 
 
 def short_session(native_id: str) -> str:
-    """Return the distinguishing start of a session's id, which is longer for UUIDv7, because it starts with a time."""
+    """Return the distinguishing start of a session's id. It is longer for UUIDv7, which starts with a time."""
     match = _UUID.fullmatch(native_id)
     if match:
         return native_id[:13] if match.group(1) == "7" else native_id[:8]
@@ -319,7 +319,7 @@ _BY_OPERATION: dict[str, Callable[[Run], Found]] = {
 # ----------------------------------------------------------------------------
 # Options and arguments that get their type, bounds, help and default from request fields.
 #
-# A command adds only differences, such as a short name or a different help text. A field belongs to
+# A command adds only differences, such as a short name or other help. A field belongs to
 # an operation's request (``option("store", "kind")``) or a value type (``option(Filter, "kinds")``).
 
 
@@ -507,7 +507,7 @@ _PLACE_AND_TIME = (
     (
         "projects",
         "--project",
-        "Only this project and memories without one; . is this folder's project.",
+        "Only this project and memories without a project; . is this folder's project.",
     ),
     (
         "strict",

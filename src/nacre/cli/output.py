@@ -77,7 +77,7 @@ def damage_behind(run: Run, error: Exception) -> UnusableStoreError | None:
 
 
 def redactor_of(run: Run) -> redactor.Redactor:
-    """Return a redactor, which uses the owner's patterns if the settings can be read."""
+    """Return a redactor, with the user's patterns if the settings can be read."""
     try:
         return redactor.Redactor(*run.settings.redaction)
     except NacreError:
@@ -349,7 +349,6 @@ class _Line:
             self._write(cut(printable(text), columns))
 
     def clear(self) -> None:
-        """Clear the line."""
         with self._lock:
             self._write("")
 

@@ -78,7 +78,7 @@ _DECIDERS = {"model": "the model", "rules": "rules", "asker": "you"}
 @flag("--explain", "Show the parts of each score and the state of each lane.")
 @option("recall", "update", help="Do not count this as a use of the memories.")
 @option("recall", "session")
-@option("recall", "boost", help="Rank by relevance alone, not by age, use and importance.")
+@option("recall", "boost", help="Rank only by relevance, not by age, use and importance.")
 @options("recall", "prefer_kinds", "threshold", "fuzzy")
 @option("recall", "diversify", "--no-diversify", "--no-mmr", help="Also show near-duplicates.")
 @NO_DAEMON
@@ -182,7 +182,8 @@ def _render_deep(paper: Paper, result: DeepResult, *, explain: bool) -> None:
         paper.line(bold(_message_of(result) or hits.NOTHING))
         if result.route is not deep_recall.Route.NONE:
             paper.note(
-                "Untrusted memories are left out here; nacre recall may show more.", indent=2
+                "Untrusted memories are left out; nacre recall without --deep can show more.",
+                indent=2,
             )
     elif result.project:
         paper.line(dim("from project "), bold(result.project))
@@ -260,10 +261,10 @@ _SUBJECTS_SHOWN = 3
 @option(
     "handoff",
     "store",
-    help="With --handoff: hand over now, with the given text or else the last messages.",
+    help="With --handoff: write it now, from the given text or else the last messages.",
 )
 @NO_DAEMON
-def context(  # noqa: PLR0913 - one parameter an option
+def context(  # noqa: PLR0913 - one parameter per option
     run: Run,
     prompt: tuple[str, ...],
     prompt_option: str | None,
@@ -277,8 +278,8 @@ def context(  # noqa: PLR0913 - one parameter an option
 ) -> None:
     """Print the context for an agent, at session start or for a prompt.
 
-    Prints nothing if nothing is relevant; if that may be surprising, the reason goes to standard error. --output writes
-    a file for agents that only read files.
+    If nothing is relevant, it prints nothing. Unexpected reasons for this go to standard error. --output writes a file
+    for agents that only read files.
 
     Sessions are handed over automatically when they end, are reset or compacted; the next session of the project
     receives the handoff at its start. --handoff shows it, and --handoff --store writes one now.

@@ -97,8 +97,8 @@ def review(run: Run, **wanted: Any) -> None:
 def keep(run: Run, references: tuple[str, ...], **fields: Any) -> None:
     """Keep pending items.
 
-    Candidates become memories. A memory in doubt is kept with a quality of at least .3, also next to a newer memory
-    that seemed to contradict it.
+    Candidates become memories. A memory in doubt gets a quality of at least .3. It is kept even if a newer memory
+    seemed to contradict it.
     """
     try:
         kept = perform(run, queue.keep_items, references=references, **fields)
@@ -329,7 +329,7 @@ def _ask(run: Run) -> None:
 
 
 def _given(question: Question) -> dict[str, Any] | None:
-    """Return the typed answer, which is empty for later and ``None`` to quit."""
+    """Return the typed answer: empty to answer later, or ``None`` to quit."""
     keys = _KEEPS if question.contradicts else _LINKS
     while True:
         typed: str = click.prompt(
@@ -445,15 +445,15 @@ _BY_PERSON = {"used": "good", "corrected": "bad"}
     type=click.Path(dir_okay=False, exists=True, allow_dash=True),
     help="A file with the agent's reply [default: standard input].",
 )
-@option("feedback", "stored", "--stored", help="A memory that the agent stored in the meantime.")
+@option("feedback", "stored", "--stored", help="A memory that the agent has stored since.")
 @click.option("--good/--bad", "good", default=None, help="Your own rating, instead of a reply.")
 def feedback(run: Run, reply: str | None, good: bool | None, **judged: Any) -> None:
     """Rate whether recalled memories were useful.
 
-    An agent's reply is compared with the named memories, or else with those recalled in the session since the last
-    feedback. A memory whose words are in the reply gains quality, others lose a little, and a memory that the agent
-    stored again loses more. The reply is not stored. With --good or --bad you rate the memories yourself; bad ones are
-    also pending in nacre review.
+    An agent's reply is compared with the named memories, or else with memories recalled in the session since the last
+    feedback. A memory whose words are in the reply gains quality, other memories lose a little, and a memory that the
+    agent stored again loses more. The reply is not stored. With --good or --bad, you rate the memories yourself. Bad
+    memories are also pending in nacre review.
     """
     if good is None:
         report = perform(run, recall.feedback, reply=_reply(run, reply), **judged)

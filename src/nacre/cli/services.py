@@ -46,7 +46,7 @@ _START_SECONDS = 10.0
 
 @frozen
 class DaemonMet:
-    """A daemon that was started or stopped, or that still runs although it is unneeded or outdated.
+    """A daemon that was started or stopped, or that still runs although it is outdated or not needed.
 
     A daemon is stopped only if hooks started it.
     """
@@ -73,7 +73,7 @@ def start_for_hosts(settings: nacre_settings.Settings) -> DaemonMet | None:
         if started.poll() is not None or time.monotonic() > until:
             return None  # its log has the reason; hooks try again
         time.sleep(0.05)
-    message = "The daemon now runs in the background, and ends when it is not used."
+    message = "The daemon now runs in the background, and ends when idle."
     return DaemonMet(__version__, "started", message)
 
 
@@ -287,9 +287,9 @@ _PAUSE_SECONDS = 0.1
 def open_dashboard(run: Run, only_prints: bool, forget: bool) -> None:
     """Open the dashboard in your browser.
 
-    The address works once, within a minute; then that browser has access for 90 days. The daemon serves the dashboard
-    on this machine only, and is started if necessary. In a new home, the command first asks if it may read your
-    agents' sessions. Agents cannot open the dashboard.
+    The address works only once, within a minute. Then that browser has access for 90 days. The daemon serves the
+    dashboard on this machine only, and is started if necessary. In a new home, the command first asks if it can read
+    your agents' sessions. Agents cannot open the dashboard.
     """
     run.settings.actor.require_owner("nacre open")
     if forget:

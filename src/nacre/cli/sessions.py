@@ -113,8 +113,8 @@ def show(
 ) -> None:
     """Show a session's turns and the memories learned from it.
 
-    ID is the tool's session id or its beginning [default: the last session of this folder]. With --follow, new turns of
-    its transcript are read and shown.
+    ID is the tool's session id or its beginning [default: the last session of this folder]. With --follow, new turns
+    are read and shown.
     """
     if follow and run.as_json:
         raise click.UsageError(
@@ -217,7 +217,6 @@ def _render_end(paper: Paper, view: SessionView, *, full: bool) -> None:
 
 
 def _render_session(paper: Paper, view: SessionView, *, first: int, full: bool) -> None:
-    """Print a session's properties, turns, sub-agents and memories."""
     _render_end(paper, view, full=full)
     left = view.session.turns - first - len(view.turns)
     if left > 0:
@@ -496,7 +495,6 @@ def summary(run: Run, reference: tuple[str, ...]) -> None:
 
 
 def _render_summary(paper: Paper, report: SessionReport) -> None:
-    """Print a session's properties, requests, outcome, open points and actions."""
     summary = report.summary
     render_facts(paper, report.view)
     if summary.topics:
@@ -688,8 +686,8 @@ def export_session(
 ) -> None:
     """Export a session to a file for sharing.
 
-    ID is the tool's session id or its beginning [default: the last session of this folder]. Secrets are removed again;
-    speakers and untrusted text stay marked.
+    ID is the tool's session id or its beginning [default: the last session of this folder]. Secrets are removed again.
+    Speakers and untrusted text stay marked.
     """
     to_stdout = str(output) == _STDOUT
     if to_stdout and run.as_json:
@@ -755,7 +753,7 @@ def _line(value: object) -> str:
 def restore(run: Run, reference: str, folder: Path | None) -> None:
     """Restore a session's transcript from the archive.
 
-    Without --to, it is restored to its original place, where its tool finds it. It contains no secrets or images.
+    Without --to, it is restored to its original place, so that its tool finds it. It contains no secrets or images.
     """
     run.present(perform(run, archive.restore, reference=reference, folder=folder), _render_restored)
 

@@ -138,7 +138,7 @@ def walk(run: Run) -> Wish:
 def _render_found(paper: Paper, found: models.SigningIn, local: dict[str, list[str]]) -> None:
     """Print the credentials, commands and servers found on this machine."""
     paper.line(
-        "A language model is optional. With one, nacre writes better memories and merges them better."
+        "A language model is optional. With a model, nacre writes and merges memories better."
     )
     paper.heading("Found on this machine")
     ways = ", ".join(_describe(way) for way in found.ways if way.state != "missing")
@@ -341,7 +341,7 @@ def _options(
 
 
 def _first(settings: Settings, options: Sequence[Option]) -> int:
-    """Return the current option, or else the best detected writer, or else nothing."""
+    """Return the current option, or else the best detected writer, or else no model."""
     current, auth = settings.text("models.default").partition(":")[0], settings.text("models.auth")
     found = found_writers.found_writers(settings)
     best = [writer.name.partition(":")[0] for writer in found if not writer.problem]
@@ -431,7 +431,10 @@ _OUTCOMES = {
     help="The daily limit for background work.",
 )
 @click.option(
-    "--tokens-per-day", type=click.IntRange(1), metavar="N", help="The same for a subscription."
+    "--tokens-per-day",
+    type=click.IntRange(1),
+    metavar="N",
+    help="The daily limit of a subscription.",
 )
 @click.option(
     "--writer",
@@ -463,7 +466,7 @@ def setup(
 
     nacre works without a model but writes better memories with one. On a terminal it asks for missing options. Keys go
     into the system's keyring or, without a working keyring, into credentials.toml, never into the config. Another run
-    changes only the options you pass. --yes alone sets no model or writer; it shows the command that would.
+    changes only the options you pass. --yes without other options only shows the command to set a model or writer.
     """
     run.settings.actor.require_owner("nacre writer setup")
     wish = models.Wish(**given)
@@ -500,7 +503,7 @@ def setup(
 
 
 def _read_key(run: Run, variable: str | None, *, key_stdin: bool) -> str | None:
-    """Return the key that the options refer to. Keys are never arguments, which are visible in shell histories."""
+    """Return the key that the options refer to. Keys are never arguments, because shell histories record them."""
     if variable and key_stdin:
         raise click.UsageError("--key-env or --key-stdin, not both")
     if key_stdin:

@@ -53,8 +53,8 @@ _LEAST_CONTENT = 44
 def status(run: Run) -> None:
     """Show today's activity, new memories and pending reviews.
 
-    On a terminal, nacre without a command shows it too. The database is read without waiting for running work, so the
-    end of a session may still be missing.
+    On a terminal, nacre without a command also shows this. It does not wait for running work, so the end of a session
+    can be missing.
     """
     run.present(perform(run, checking.status), _render)
 
@@ -234,13 +234,13 @@ _MARKS = {
 @option(
     "doctor",
     "repair",
-    help="Repair what can be repaired without loss: permissions, and more with --deep.",
+    help="Make repairs that lose no data: permissions, and more with --deep.",
 )
 def doctor(run: Run, part: str | None, deep: bool, everything: bool, repair: bool) -> None:
     """Check the installation, the agents and the stored data.
 
     With hosts: check that your agents can run nacre, by running the commands in their configuration.
-    Exits with 1 if a check fails; each failure comes with a hint.
+    Exits with 1 if a check fails. Each failure has a hint.
     """
     if part:
         _prove_hosts(run, with_options=deep or repair)
@@ -397,7 +397,7 @@ def show_project(run: Run, project: str) -> None:
     type=click.Path(exists=True, file_okay=False, path_type=Path),
 )
 def tie(run: Run, project: str, folder: Path | None) -> None:
-    """Assign a folder, with its repository, to a project.
+    """Assign a folder and its repository to a project.
 
     Default: the current folder. Earlier sessions and memories stay in their project.
     """

@@ -24,7 +24,7 @@ _COUNTED = {
     "kept_edited": ("1 deleted and edited, so kept", "{} deleted and edited, so kept"),
     "renamed": ("1 renamed", "{} renamed"),
     "copy_kept": ("1 copy got a new id", "{} copies got new ids"),
-    "united": ("1 created on both sides united", "{} created on both sides united"),
+    "united": ("1 created on both sides combined", "{} created on both sides combined"),
     "kept_beside": ("1 file kept in two versions", "{} files kept in two versions"),
     "forgotten": ("1 forgotten elsewhere", "{} forgotten elsewhere"),
 }
@@ -61,8 +61,8 @@ _COUNTED = {
 def sync(run: Run, quiet: bool, **request: Any) -> None:
     """Sync your memories with another machine.
 
-    It uses a git repository of yours. Name it the first time: --remote URL. Memories that changed on both sides are
-    merged field by field; if that fails, both versions are kept. Files that seem to contain a secret are not sent.
+    It uses your own git repository. Name it the first time: --remote URL. Memories that changed on both sides are
+    merged field by field. If that fails, both versions are kept. Files that seem to contain a secret are not sent.
     """
     run.keeps_history = False
     if quiet:
@@ -132,7 +132,7 @@ def _describe(note: documents.Note) -> str:
         case documents.MergeOutcome.COPY_KEPT:
             return f"copy: {note.path} has a new id; {note.other} keeps the old one"
         case documents.MergeOutcome.UNITED:
-            return f"united: {note.path} was created on both sides"
+            return f"combined: {note.path} was created on both sides"
         case documents.MergeOutcome.KEPT_BESIDE:
             return f"two versions: {note.path}; the other is {note.other}"
         case documents.MergeOutcome.FORGOTTEN:
@@ -163,7 +163,7 @@ def stats(run: Run) -> None:
 def vacuum(run: Run) -> None:
     """Shrink the database file.
 
-    Other writers wait meanwhile: seconds if the file is large.
+    Other writers wait until it ends, which can take seconds for a large file.
     """
     result = perform(run, database.vacuum)
     if not result.is_clean:
@@ -182,8 +182,8 @@ def vacuum(run: Run) -> None:
 def rebuild(run: Run, vectors: bool, yes: bool) -> None:
     """Rebuild the database from the vault and the transcripts.
 
-    Memories, ids and links stay the same. If the old file is readable, so do usage, reviews and sessions pending for a
-    writer. The old file is kept next to the new one, as nacre.db.old. On a terminal it asks first.
+    Memories, ids and links stay the same. If the old file is readable, usage, reviews and sessions pending for a writer
+    are kept. The old file is kept next to the new file, as nacre.db.old. On a terminal it asks first.
     """
     run.confirm(f"Rebuild {run.settings.database}? The old file is kept.", yes=yes)
     report = perform(run, health.rebuild, vectors=vectors)
@@ -212,7 +212,7 @@ def rebuild(run: Run, vectors: bool, yes: bool) -> None:
 @db.command("reset", examples=["nacre admin db reset", "nacre admin db reset --yes"])
 @YES
 def reset(run: Run, yes: bool) -> None:
-    """Remove the database; the vault and a copy of the database are kept."""
+    """Remove the database, but keep the vault and a copy of the database."""
     question = f"Remove {run.settings.database}? A copy is kept."
     run.confirm(question, yes=yes, refusal="reset removes the database: add --yes")
     copy = perform(run, health.reset)

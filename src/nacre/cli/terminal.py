@@ -88,7 +88,7 @@ _SIGNALS = ("SIGTERM", "SIGHUP")
 
 
 class Keys:
-    """Reads single keys and returns their names, such as ``a``, ``up``, ``enter`` and ``ctrl-u``."""
+    """A reader of single keys. Keys have names, such as ``a``, ``up``, ``enter`` and ``ctrl-u``."""
 
     def __init__(self) -> None:
         self.pasted = ""
@@ -238,7 +238,7 @@ else:
 
     @contextmanager
     def _key_mode() -> Iterator[None]:
-        """Read keys at once and without echo. Ctrl-C still interrupts; no other key stops or suspends."""
+        """Read keys immediately and without echo. Only Ctrl-C still interrupts the process."""
         descriptor = sys.stdin.fileno()
         _before.append(termios.tcgetattr(descriptor))
         try:
@@ -405,7 +405,7 @@ def copy(text: str) -> None:
 
 
 def can_be_drawn(run: Run) -> bool:
-    """Return True if a screen can be shown, on a terminal, outside an agent, and without ``--json``."""
+    """Return True if a screen can be shown: on a terminal, outside an agent, and without ``--json``."""
     is_terminal = (
         run.is_interactive
         and bool(sys.stdout and sys.stdout.isatty())
@@ -753,16 +753,16 @@ _HELP = (
     ("e", "keep it in other words, written in your editor"),
     (
         "m",
-        "merge it into a memory that you choose; in a conflict, the older one into the newer one",
+        "merge it into a memory that you choose; in a conflict, merge the older memory into the newer one",
     ),
-    ("n", "in a conflict, replace the older one by the newer one"),
-    ("o", "in a conflict, keep the older one and retire the newer one"),
+    ("n", "in a conflict, replace the older memory with the newer one"),
+    ("o", "in a conflict, keep the older memory and retire the newer one"),
     ("d", "drop it: a candidate is not proposed again, a memory is retired and its file is kept"),
     ("s", "skip it: it stays pending"),
-    ("w", "show or hide where it was said: the turns it comes from"),
+    ("w", "show or hide its source turns"),
     ("u", "undo the last decision; repeat for earlier ones"),
     ("↑ ↓", "scroll a long text"),
-    ("q", "quit: the rest stays pending"),
+    ("q", "quit: other items stay pending"),
 )
 _ASIDE = {"?": "help", "w": "where"}
 """Maps keys to views that are shown until the next key."""
@@ -1012,7 +1012,6 @@ def _one_line(text: str, columns: int) -> str:
 
 
 def _render(paper: Paper, item: Pending) -> None:
-    """Print an item, and the reason why it is pending."""
     what = "memory" if item.kind is PendingKind.DOUBT else item.kind.value
     paper.line(dim(what), "  ", kind_span(item.memory.kind), "  ", Span(why_of(item), "yellow"))
     paper.blank()

@@ -56,13 +56,13 @@ _FILTER = {"project", "tool", "since", "until"}
 @option("did", "reads", help="Also show turns that only read it.")
 @option("did", "commands", help="Also show commands that name it.")
 @option(DeedFilter, "tool", help="Only sessions with this tool, e.g. claude-code.")
-@option(DeedFilter, "project", help="Only this project; . is the one of this folder.")
+@option(DeedFilter, "project", help="Only this project; . is this folder's project.")
 @option(DeedFilter, "since", help="From this day on: 2026-11-20, 3d, 2w, yesterday, march.")
 @option(DeedFilter, "until")
 def did(run: Run, path: str, **asked: Any) -> None:
     """Show who changed a file, when and why.
 
-    PATH is a file or folder; src/app.py finds it below any folder where agents worked.
+    PATH is a file or folder. A relative path such as src/app.py matches below any folder where agents worked.
     """
     history = ask(run, values_session.FileHistory, "did", path=path, **_with_filter(asked))
     empty = not history.changes and is_empty(run)
@@ -85,7 +85,7 @@ def _with_filter(asked: dict[str, Any]) -> dict[str, Any]:
 @argument("fix", "error", nargs=-1, required=False)
 @limit_option("fix")
 @option(DeedFilter, "tool", help="Only sessions with this tool, e.g. claude-code.")
-@option(DeedFilter, "project", help="Only this project; . is the one of this folder.")
+@option(DeedFilter, "project", help="Only this project; . is this folder's project.")
 @option(DeedFilter, "since", help="From this day on: 2026-11-20, 3d, 2w, yesterday, march.")
 def fix(run: Run, error: tuple[str, ...], **asked: Any) -> None:
     """Show earlier attempts to fix an error, and which worked.
@@ -101,7 +101,6 @@ def fix(run: Run, error: tuple[str, ...], **asked: Any) -> None:
 def _render_history(
     paper: Paper, history: values_session.FileHistory, *, offset: int, empty: bool
 ) -> None:
-    """Print the changes to a file, newest first."""
     if empty:
         hits.render_beginning(paper)
         return
@@ -134,7 +133,7 @@ def _render_history(
 
 
 def _render_fix(paper: Paper, result: views.FixResult, *, empty: bool) -> None:
-    """Print what followed similar errors."""
+    """Print the attempts to fix similar errors, and where the error was discussed."""
     if empty:
         hits.render_beginning(paper)
         return
@@ -311,7 +310,7 @@ def _nothing(run: Run) -> str:
 
 
 def _match(run: Run, expression: str, wanted: recall.Filter, asked: dict[str, Any]) -> None:
-    """Match in this process, since matching can take many seconds of CPU and would block the daemon's other callers."""
+    """Match in this process, because matching can take many seconds and would block the daemon's other callers."""
     matches = perform(run, find.match_turns, expression=expression, filter=wanted, **asked)
     message = None if matches.turns else _nothing(run)
     if matches.unread:

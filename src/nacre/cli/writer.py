@@ -73,7 +73,7 @@ _TINTS = {"ready": "green", "failing": "red", "unavailable": "red"}
 def writer(run: Run) -> None:
     """Show or change the model that writes memories from your sessions.
 
-    Rules keep your explicit statements. A writer reads each session once, after it ends, and adds whatever else is
+    Rules keep your explicit statements. A writer reads each session once, after it ends, and adds other memories
     worth keeping. It can be your existing agent, without a key. It gets the conversation without secrets and stops at
     your daily limit.
     """
@@ -96,9 +96,9 @@ def set_writer(
 ) -> None:
     """Set the writer for sessions that end from now on.
 
-    Without a name, on a terminal, it proposes the best one on this machine and shows its limit. It can be an
-    agent that you are signed in to, a server such as Ollama, or a provider with a key. With none, no writer is used:
-    explicit statements are still stored, the rest waits for review.
+    Without NAME, on a terminal, it proposes the best writer on this machine and shows its limit. A writer can be an
+    agent that you are signed in to, a server such as Ollama, or a provider with a key. The name none removes the
+    writer. Then only explicit statements are stored, and other candidates wait for review.
     """
     run.settings.actor.require_owner("nacre writer set")
     if writer == "none":
@@ -133,7 +133,7 @@ def set_writer(
 
 @writer.command("pause", examples=["nacre writer pause"])
 def pause(run: Run) -> None:
-    """Pause the writer; sessions that end meanwhile wait."""
+    """Pause the writer. New sessions wait until it resumes."""
     _answer(run, perform(run, setup_requests.pause))
 
 
@@ -179,7 +179,7 @@ def proposed(run: Run, name: str | None) -> WriterProposal | None:
         for candidate in setup.found_writers(run.settings):
             run.tell(f"{candidate.label}: {candidate.problem}")
         run.tell(
-            "No writer is available: set up a model by key or a local one with nacre writer setup."
+            "No writer is available: set up a model with a key or a local model with nacre writer setup."
         )
     return proposal
 
@@ -240,7 +240,7 @@ def _off(model: str) -> str:
 def _render(paper: Paper, writer_status: WriterStatus, reads: Sequence[str]) -> None:
     if writer_status.state == "off":
         paper.line(
-            "No writer: rules keep your explicit statements, the rest waits in nacre review."
+            "No writer: rules keep your explicit statements. Other candidates are pending in nacre review."
         )
         paper.note(_off(writer_status.writer))
         return
@@ -306,8 +306,8 @@ def _local(since: str) -> str:
 def models(run: Run, name: str, test: bool) -> None:
     """Show the configured language models, or test one.
 
-    --test shows the time, tokens and cost of an answer by the named model or that of models.default. The question is
-    sent to its provider. Ctrl-C stops immediately.
+    --test asks the named model, or else models.default, a question, and shows the time, tokens and cost. The model's
+    provider receives the question. Ctrl-C stops immediately.
     """
     settings = run.settings
     if name and not test:
@@ -442,11 +442,11 @@ _MARKS = {
 def keys(run: Run, provider: str | None, remove: bool, yes: bool) -> None:
     """Show the credentials for models, or store or remove a provider's key.
 
-    Every method to sign in to a model is shown with the state and origin of its credential, and of keys only the last
-    four characters. This changes nothing and does not use the network.
+    Without PROVIDER, it shows every sign-in method with the state and origin of its credential, and only the last four
+    characters of keys. This changes nothing and does not use the network.
 
-    With PROVIDER, its key is typed at a hidden prompt or read from standard input. It goes into the system's keyring
-    or, without one, into credentials.toml. --remove deletes it from there and the config; logins of other tools and
+    With PROVIDER, its key is typed at a hidden prompt or read from standard input. It is stored in the system's keyring
+    or, without one, in credentials.toml. --remove deletes it from there and from the config. Logins of other tools and
     environment variables are not changed.
     """
     if provider and remove:
@@ -597,15 +597,14 @@ _LOT_STATES = {"in_use": "in use", "making": "being created"}
 def embed(run: Run, name: str | None, resume: bool, estimate: bool, yes: bool) -> None:
     """Show the embedding model, or switch to another.
 
-    Shows the model and the number of vectors, pending texts, and where texts are sent.
+    It shows the model, the numbers of vectors and pending texts, and where texts are sent.
 
     MODEL is minilm (bundled, offline), onnx:FOLDER, or PROVIDER:MODEL, with @N for N dimensions. PROVIDER is openai,
-    gemini, voyage, ollama, lmstudio, or any model provider. Recall uses the old vectors until all new ones are
-    complete; then the old ones are deleted. You can interrupt it: --resume, the next ingest or the daemon continues
-    it. Name the current model to cancel it.
+    gemini, voyage, ollama, lmstudio, or any model provider. Recall uses the old vectors until all new vectors are
+    complete. Then the old vectors are deleted. If you interrupt it, --resume, the next ingest or the daemon continues.
+    To cancel the switch, name the current model.
 
-    It asks first if texts would leave this machine without your earlier consent, as after nacre config set. The daily
-    budget does not apply.
+    It asks before texts leave this machine, unless you agreed earlier. The daily budget does not apply.
     """
     if name and resume:
         raise click.UsageError("--resume takes no model")
@@ -729,7 +728,7 @@ def _later(plan: Plan) -> str:
     if plan.place.is_local:
         return ""
     if plan.cost is None:
-        return "new texts wait for nacre writer embedding --resume until values_models.capabilities has the price"
+        return "new texts wait for nacre writer embedding --resume until models.capabilities has the price"
     if not plan.place.price:
         return "new texts and each question are sent there too"
     left = values_models.dollars(plan.left)
@@ -778,8 +777,8 @@ _PROMPT_CHARACTERS = 60
 def cost(run: Run) -> None:
     """Show the cost of models today and this month, by task.
 
-    The caps limit background work, answers in chats, and vectors from a provider. Your own requests are included in
-    the table, but never stopped. Calls by subscription cost nothing here.
+    The limits apply to background work, answers in chats, and vectors from a provider. Your own requests are included
+    in the table, but never stopped. Calls by subscription count as free.
     """
     run.present(ask(run, views.CostReport, "cost"), _render_costs)
 
@@ -793,7 +792,7 @@ def _render_costs(paper: Paper, report: views.CostReport) -> None:
             f"{dollars(limit.spent)} of {dollars(limit.most)} in the background, {left}",
         )
     if not report.is_background_on:
-        paper.note("Only chats use models in the background: values_models.background is off.")
+        paper.note("Only chats use models in the background: models.background is off.")
     if not report.tasks:
         paper.line("No model calls this month: nothing was spent.")
         return
@@ -829,7 +828,7 @@ def _render_costs(paper: Paper, report: views.CostReport) -> None:
 )
 @argument("trace", "reference", metavar="[ID]", required=False)
 @option("traces", "task")
-@option("traces", "since", help="Since then: 2026-11-20, 3d, 2w, yesterday, march.")
+@option("traces", "since", help="From this day on: 2026-11-20, 3d, 2w, yesterday, march.")
 @limit_option("traces", default=20)
 def traces(
     run: Run, reference: str | None, task: str | None, since: datetime | None, limit: int

@@ -1,4 +1,4 @@
-"""Contexts for session starts and prompts, the owner's pages, and answers to hooks."""
+"""Build contexts for session starts and prompts, read and write the owner's pages, and answer hooks."""
 
 from __future__ import annotations
 
@@ -93,8 +93,8 @@ _SESSION_CHARACTERS = 80
 class Recipient:
     """The session that receives additions.
 
-    ``reason_against``: returns why a memory is excluded, or an empty string. ``knows``: returns True if the
-    session has already received the text.
+    ``reason_against`` returns why a memory is excluded, or an empty string. ``knows`` returns True
+    if the session has already received a text.
     """
 
     home: Home
@@ -109,7 +109,8 @@ class Recipient:
 class Added:
     """Items to add.
 
-    ``state``: session state to apply if all items fit. ``declined``: called for each item that does not fit.
+    ``state`` is the session's state if all items fit. ``declined`` is called for each item that
+    does not.
     """
 
     items: tuple[ContextItem, ...] = ()
@@ -120,7 +121,7 @@ class Added:
 
 @frozen
 class Addition:
-    """A function that finds items for one part of a context at given moments."""
+    """A function that finds items for one part of a context, and when to call it."""
 
     part: Part
     moments: frozenset[Moment]
@@ -128,7 +129,7 @@ class Addition:
 
 
 def _open_handoffs(recipient: Recipient) -> Added:
-    """Claim and return handoffs of earlier sessions. Late handoffs are returned with a prompt."""
+    """Claim and return the handoffs of earlier sessions. Late handoffs come with a prompt."""
     home, request, state = recipient.home, recipient.request, recipient.state
     is_start = request.moment is Moment.START
     if not is_start and (state.handed or not request.session):
@@ -174,7 +175,7 @@ def _open_handoffs(recipient: Recipient) -> Added:
 
 
 def _news(handoff: Handoff, is_known: Callable[[str], bool]) -> list[str]:
-    """Return a handoff's new lines, and all headings unless the handoff was made by rules."""
+    """Return a handoff's new lines, and all headings unless rules made the handoff."""
     lines = [line for line in handoff.content.splitlines() if line.strip()]
     has_headings = handoff.by != BY_RULES
     news = [line for line in lines if (has_headings and line.endswith(":")) or not is_known(line)]
@@ -232,7 +233,7 @@ ADDITIONS: tuple[Addition, ...] = (
     Addition(Part.SIGNALS, _ALWAYS, _new_signals),
     Addition(Part.NUDGE, _WITH_PROMPTS, _store_reminder),
 )
-"""Additions, in order of evaluation."""
+"""Additions, in the order in which they are evaluated."""
 
 
 # -- Prompt queries -----------------------------------------------------------
@@ -241,16 +242,13 @@ ADDITIONS: tuple[Addition, ...] = (
 QUERY_CHARACTERS = 2_000
 _PROMPT_CHARACTERS = 20_000
 SEED_CHARACTERS = 400
-"""Number of characters at the end of the previous session that are used to predict the new session's topic.
-
-See seed facts 1.8.
-"""
+"""Number of characters at the end of the previous session that predict the new session's topic."""
 
 RECENT_PROMPTS, PROMPT_CHARACTERS = 5, 200
-"""Number of recent prompts to keep, and maximum number of characters per prompt. See seed facts 1.8."""
+"""Number of recent prompts to keep, and their maximum length in characters."""
 
 _SAME_PROMPT_OVERLAP = 0.85
-"""Jaccard overlap above which two prompts count as the same. See seed facts 1.8."""
+"""Jaccard overlap above which two prompts count as the same."""
 
 _POINTS_BACK_WORDS = 8
 _POINTS_BACK = re.compile(
@@ -260,7 +258,7 @@ _POINTS_BACK = re.compile(
     r"|\b(?:it|that|this|those|them|there)\b\W*$|^(?:那|还有|为什么|这个|那个|它)",
     re.IGNORECASE,
 )
-"""Pattern for the start or end of a short prompt that refers to the previous prompt."""
+"""Pattern for the start or end of a short prompt that refers to the previous one."""
 
 _COMMAND = re.compile(r"\s*(?:/[\w:.-]+(?=\s|$)|!\s*\w)")
 _FENCED = re.compile(r"^(```|~~~).*?(?:^\1|\Z)", re.DOTALL | re.MULTILINE)
@@ -282,7 +280,7 @@ _MAY_BE_SECRET = re.compile(
 
 @frozen
 class PromptQuery:
-    """The query for a prompt. ``why``: reason if there is no query."""
+    """The query for a prompt. If there is none, ``why`` is the reason."""
 
     query: str = ""
     why: str = ""
@@ -291,9 +289,9 @@ class PromptQuery:
 def query_of(prompt: str, before: str = "", prompts: Sequence[str] = ()) -> PromptQuery:
     """Return the query for a prompt.
 
-    ``before``: the session's last query. ``prompts``: the session's last prompts. Host commands have no query.
-    Pasted text, such as traces and diffs, is ignored. A short prompt that refers to the previous prompt is
-    combined with the previous prompt.
+    ``before`` is the session's last query, and ``prompts`` are its last prompts. Host commands have
+    no query. Pasted text, such as traces and diffs, is ignored. A short prompt that refers to the
+    previous one is combined with it.
     """
     if _COMMAND.match(prompt):
         return PromptQuery(why="a command of the host")
@@ -340,12 +338,12 @@ def is_trivial(text: str) -> bool:
 
 
 def is_plain(text: str) -> bool:
-    """Return True if a prompt certainly contains no secret. Most prompts pass this cheap test."""
+    """Return True if a prompt certainly contains no secret. The test is cheap, and most prompts pass it."""
     return not _MAY_BE_SECRET.search(text)
 
 
 def add_prompt(prompts: Sequence[str], prompt: str) -> tuple[str, ...]:
-    """Return the session's last prompts, including the new prompt unless it is trivial."""
+    """Return the session's last prompts. Add the new prompt unless it is trivial."""
     text = prose(prompt)[:PROMPT_CHARACTERS]
     return (*prompts, text)[-RECENT_PROMPTS:] if text and not is_trivial(text) else tuple(prompts)
 
@@ -358,7 +356,7 @@ def _remove_phrases(run: str, phrases: Sequence[str]) -> str:
 
 @cache
 def _trivial_words() -> tuple[frozenset[str], tuple[str, ...]]:
-    """Return trivial words and trivial phrases, longest phrase first."""
+    """Return trivial words and trivial phrases, longest phrases first."""
     tables = tomllib.loads(Path(__file__).with_name("trivial.toml").read_text(encoding="utf-8"))
     plain = frozenset(word for table in tables.values() for word in table.get("words", "").split())
     phrases = sorted(
@@ -370,7 +368,7 @@ def _trivial_words() -> tuple[frozenset[str], tuple[str, ...]]:
 
 
 def _is_same(prompt: str, before: str) -> bool:
-    """Return True if the prompts are nearly equal, or if ``prompt`` adds no content words."""
+    """Return True if the prompts are nearly equal or ``prompt`` adds no content words."""
     words, words_before = set(text_words(prompt)), set(text_words(before))
     return (
         words - STOP_WORDS <= words_before
@@ -382,7 +380,7 @@ def _is_same(prompt: str, before: str) -> bool:
 
 
 STALE_DAYS = 30
-"""Maximum age in days of a previous session to show."""
+"""Maximum age of a previous session to show, in days."""
 
 _DIGEST_DAYS = 7
 _DIGEST = {
@@ -396,17 +394,17 @@ _MAX_TURNS = 80
 _MAX_BROWSED = 100
 _MAX_LATEST = 200
 _HOOK_DIVISOR = 4
-"""Divisor for the number of memories to rank in a hook without the daemon, to save time."""
+"""Divisor for the number of memories to rank in a hook. It saves time when the daemon is not running."""
 _PAGE_CHARACTERS = 8_000
 _PROFILE = "profile.md"
 _MARK = "nacre:start"
-"""Marker in every page that a dream changed."""
+"""Marker in pages that a dream changed."""
 
 _NOT_CONVERSATION = Flag.META | Flag.SUMMARY | Flag.SIDECHAIN | Flag.COMMAND
 
 
 def add_previous(draft: Draft) -> str:
-    """Add the last exchange of the project's previous session, and return the text of its last turns."""
+    """Add the last exchange of the project's previous session. Return the text of its last turns."""
     previous = _session_before(draft)
     if previous is None:
         return ""
@@ -524,7 +522,7 @@ def _page(draft: Draft, part: Part, *paths: str) -> None:
 
 
 def _session_before(draft: Draft) -> tuple[StoredSession, list[Turn]] | None:
-    """Return the project's latest other session with a nontrivial prompt, and the last turns of that session."""
+    """Return the project's latest other session with a nontrivial prompt, and its last turns."""
     if not draft.project:
         return None
 
@@ -547,7 +545,7 @@ def _session_before(draft: Draft) -> tuple[StoredSession, list[Turn]] | None:
 
 
 def _conclusions(turns: Sequence[Turn]) -> list[Turn]:
-    """Return the owner's turns and the agent's last reply to each. Earlier agent turns only announce steps."""
+    """Return the owner's turns, each with the agent's last reply. Earlier agent turns only announce steps."""
     return [
         turn
         for at, turn in enumerate(turns)
@@ -606,27 +604,27 @@ _REASONS: dict[Part, Callable[[Candidate], str]] = {
 
 
 # -- Building a context -------------------------------------------------------
-# Building a context writes nothing. A session gets each item only once.
+# This writes nothing. A session gets each item only once.
 
 
 _PROMPT_HITS = 8
 _START_HITS, _AFTER_PREVIOUS_HITS = 3, 1
-"""Maximum number of hits for a first prompt, and for the previous session's end if there is no prompt.
+"""Maximum number of hits for a first prompt or, if there is no prompt, for the previous session's end.
 
 Only 5 of 16 second and third hits for the previous session's end were useful. See docs/context.md.
 """
 
 _MAX_TRIGGERED = 3
 _MIN_SEED_WORDS = 5
-"""Minimum number of words that a first prompt needs to show the topic. See seed facts 1.8."""
+"""Minimum number of words for a first prompt to show the topic."""
 
 
 @operation("context")
 def build(home: Home, request: ContextRequest) -> ContextBlock:
     """Return the context of a session's start or a prompt, empty if nothing is relevant.
 
-    Only trusted memories are used, and none counts as recalled. The caller saves the returned state once the
-    text is delivered. After a compaction or reset, items may repeat.
+    Only trusted memories are used. They do not count as recalled. The caller saves the returned
+    state after it has delivered the text. After a compaction or reset, items can repeat.
     """
     started = time.perf_counter()
     before = read_state(home.settings.home, request.session)
@@ -681,7 +679,7 @@ def _budget(home: Home, moment: Moment) -> int:
 def add_start(draft: Draft) -> None:
     """Add pages, the previous session's end, memories for the prompt, and learned memories.
 
-    A resumed session already has the pages and the previous session's end in its context.
+    A resumed session already has the pages and the previous session's end.
     """
     if not draft.has_begun:
         _page(draft, Part.IDENTITY, *sorted(OWN_PAGES, reverse=True))
@@ -710,7 +708,7 @@ def add_start(draft: Draft) -> None:
 
 
 def _relevant(draft: Draft, previous: str) -> None:
-    """Add hits for the first prompt, or else for the previous session's end. See seed facts 1.8."""
+    """Add hits for the first prompt or, without one, for the previous session's end."""
     if not draft.wants(Part.RELEVANT):
         return
     prompt = query_of(draft.request.prompt).query
@@ -740,7 +738,7 @@ def _prompt(draft: Draft) -> None:
 def _without_secrets(draft: Draft, prompt: str) -> str:
     """Return a prompt without secrets.
 
-    A hook that runs without the daemon has no time to redact, and returns "" for suspect prompts.
+    A hook without the daemon has no time to redact, and returns "" for suspect prompts.
     """
     if draft.request.alone:
         patterns, _, kinds = draft.home.settings.redaction
@@ -750,7 +748,6 @@ def _without_secrets(draft: Draft, prompt: str) -> str:
 
 
 def _add_triggered(draft: Draft, prompt: str) -> None:
-    """Add memories whose trigger occurs in the prompt, most important first."""
     home = draft.home
     rows = home.selection.with_triggers(draft.filter(), today=home.today())
     if not rows:
@@ -781,7 +778,6 @@ def _stems(text: str) -> str:
 
 
 def _choose_projects(draft: Draft, query: str) -> None:
-    """Select the projects named in the prompt if the folder has no project."""
     if draft.project or not draft.request.folder:
         return
     draft.named = projects_named(draft.home, query)
@@ -790,7 +786,7 @@ def _choose_projects(draft: Draft, query: str) -> None:
 
 
 def _add(draft: Draft, moment: Moment) -> None:
-    """Add the items of all additions. An addition changes the session state only if all its items fit."""
+    """Add the items of all additions. Each addition changes the session's state only if all its items fit."""
     for addition in ADDITIONS:
         if moment not in addition.moments or not draft.wants(addition.part):
             continue
@@ -832,7 +828,7 @@ def _tell_hits(draft: Draft, query: str, limit: int, room: int) -> None:
 
 
 _Hits = list[tuple[Memory, float, float | None]]
-"""Memories with their scores and, if known, confidences."""
+"""Memories with their scores and, if known, their confidence."""
 
 
 def _by_all_lanes(draft: Draft, query: RecallQuery) -> _Hits:
@@ -859,9 +855,10 @@ _MAX_PAGE_CHARACTERS = 100_000
 class OwnPage:
     """A page of the vault.
 
-    ``text``: the whole file, including a project's front matter. ``etag``: identifies the content. Both are
-    empty if the file is missing. ``told_tokens``: maximum number of the page's tokens in a session start.
-    Writing text without front matter leaves the existing front matter unchanged.
+    ``text`` is the whole file, including a project's front matter, and ``etag`` identifies its
+    content. Both are empty if the file is missing. ``told_tokens`` is the maximum number of the
+    page's tokens in a session start. If the written text has no front matter, the existing front
+    matter stays.
     """
 
     name: str
@@ -872,7 +869,6 @@ class OwnPage:
 
     @property
     def tokens(self) -> int:
-        """Number of tokens in the whole page."""
         return count_tokens(self.text)
 
 
@@ -919,9 +915,9 @@ _PATIENCE_SECONDS = 0.2
 
 
 def context_for(home: Home, request: ContextRequest) -> ContextBlock:
-    """Read manual edits of the vault, then build the context.
+    """Import manual edits of the vault, then build the context.
 
-    Hooks do not read the edits, because reading might have to wait for a writer.
+    Hooks do not import edits, because this might have to wait for a writer.
     """
     if not request.alone:
         edit.catch_up(home, _PATIENCE_SECONDS)
@@ -961,8 +957,9 @@ def write_own_page_answers(
 ) -> OwnPage:
     """Replace a page of the owner or a project, without secrets. An empty text deletes it, except a project's.
 
-    ``nacre undo`` restores the former text. ``expected`` is the etag that the page must have. Raises InvalidInputError,
-    NotFoundError, EditConflictError, UnusableVaultError, and errors of the write.
+    ``nacre undo`` restores the previous text. ``expected`` is the etag that the page must have.
+    Raises InvalidInputError, NotFoundError, EditConflictError, UnusableVaultError, and errors of
+    the write.
     """
     words, slug = home.redactor.clean(text).strip(), _slug(home, name, project)
     if len(words) > _MAX_PAGE_CHARACTERS:
@@ -998,7 +995,7 @@ def note_given(
     session: Annotated[str, bounds("The host's session, as <tool>:<id>.")],
     state: Annotated[SessionState | None, bounds("The state of the delivered context.")] = None,
 ) -> None:
-    """Save the session's state after its agent received the context."""
+    """Save the session's state after the agent has received the context."""
     hooks.write_state(home.settings.home, session, state)
 
 
@@ -1006,22 +1003,21 @@ def note_given(
 
 
 STARTED = "session-start"
-"""Chore after a session start: retire delivered handoffs, and hand over sessions that ended unnoticed."""
+"""Task after a session start: retire delivered handoffs, and hand over sessions whose end was not noticed."""
 
 _CONTEXT_WITH_PROMPT = frozenset({"gemini-cli"})
-"""Hosts that get the start context with the first prompt. When they resume a session, they lose a prompt that
-begins with the start context.
-"""
+"""Hosts that get the start context with the first prompt. When they resume a session, they lose a
+prompt that begins with it."""
 
 _MOMENTS = {HookEvent.SESSION_START: Moment.START, HookEvent.PROMPT: Moment.PROMPT}
 
 
 @operation("hook", http=False)
 def answer(home: Home, call: HookCall) -> HookAnswer:
-    """Return the context, tool rule or request for a hook; empty for other events and automated sessions.
+    """Return the context, tool rule or request for a hook. It is empty for other events and automated sessions.
 
-    A prompt also delivers a pending start: of hosts in ``_CONTEXT_WITH_PROMPT``, and of a hook that timed
-    out.
+    A prompt also delivers a pending start context, for hosts in ``_CONTEXT_WITH_PROMPT`` or after a
+    hook timed out.
     """
     moment = _MOMENTS.get(call.event)
     if call.event is HookEvent.SESSION_END and call.session and not call.is_apart:
@@ -1068,7 +1064,6 @@ def answer(home: Home, call: HookCall) -> HookAnswer:
 
 
 def _request_proposals(home: Home, call: HookCall) -> HookAnswer:
-    """Ask the agent for proposals once per session, if enabled."""
     if (
         call.is_apart
         or call.goes_on

@@ -1,4 +1,4 @@
-"""Selection of memories for a context, the text format, and the draft that tracks the budget."""
+"""Select memories for a context, format them, and keep to the token budget."""
 
 from __future__ import annotations
 
@@ -47,27 +47,27 @@ from nacre.values.session import Speaker, Turn
 _LEAST_RECENT = 0.20
 _BOUNDS = {Part.ACTIVE: (0.10, 0.30), Part.PREFERENCES: (0.20, 0.40), Part.LESSONS: (0.05, 0.15)}
 _CORE_SHARE = 0.4
-"""Maximum share of the budget for core memories, which come before other parts."""
+"""Maximum share of the budget for core memories, which precede all other parts."""
 
 KNOWN_SHARE = 0.15
-"""Maximum share of the budget for older memories, which come after other parts."""
+"""Maximum share of the budget for older memories, which follow all other parts."""
 
 _EQUAL_SCORES = 0.05
-"""Maximum score difference at which recent memories are sorted by date."""
+"""Maximum score difference within which recent memories are sorted by date."""
 
 PERMANENT_DAYS, TEMPORARY_DAYS = 30, 7
 _FADING_DAYS = 90
 _GOTCHA = "gotcha"
 _MIN_GENERAL_IMPORTANCE = 7
-"""Minimum importance of a memory that sessions on any topic need. See prompts/system-5.md."""
+"""Minimum importance of memories that sessions on any topic need. See prompts/system-5.md."""
 
 SHARING = (Part.ACTIVE, Part.PREFERENCES, Part.LESSONS, Part.RECENT)
-"""Parts that share the budget left after core memories. Older memories come later."""
+"""Parts that share the budget left after core memories. Older memories come after these parts."""
 
 
 @frozen
 class Candidate:
-    """A memory that can be included, with its part, tokens and score."""
+    """A memory that can be included, with its part, token count and score."""
 
     memory: Memory
     part: Part
@@ -89,10 +89,10 @@ class Choice:
 
 
 def part_of(memory: Memory, now: datetime) -> Part | None:
-    """Return the context part for a memory, or ``None`` if the memory is too old to include.
+    """Return the context part for a memory, or ``None`` if it is too old to include.
 
-    Core memories, todos, preferences, decisions and lessons never become too old. Temporary memories are dropped
-    after seven days. Other memories are recent for 30 days, and known after that.
+    Core memories, todos, preferences, decisions and lessons are never too old. Temporary memories
+    are dropped after seven days. Other memories are recent for 30 days, and known after that.
     """
     if memory.expiry is Expiry.CORE:
         return Part.CORE
@@ -109,7 +109,7 @@ def part_of(memory: Memory, now: datetime) -> Part | None:
 
 
 def is_for_every_session(memory: Memory) -> bool:
-    """Return True if a memory is important enough for every session, whatever the session's topic.
+    """Return True if a memory is important enough for sessions on any topic.
 
     Models that write memories rate importance by this criterion. Importance 6 means that a memory
     concerns only a part of the work. See docs/context.md.
@@ -118,7 +118,7 @@ def is_for_every_session(memory: Memory) -> bool:
 
 
 def weight_of(memory: Memory, now: datetime) -> float:
-    """Return an older memory's importance after exponential decay. See seed facts 2.5."""
+    """Return an older memory's importance, which decays exponentially."""
     days = max(1.0, (now - memory.updated) / timedelta(days=1))
     return memory.importance / 10 * math.exp(-days / _FADING_DAYS)
 
@@ -146,9 +146,9 @@ def choose(
 ) -> Choice:
     """Choose the candidates that fit.
 
-    Each part first gets its share. The remaining budget goes to memories with the best scores, then to
-    older memories. Each part ends at the first memory that does not fit, so that a short memory cannot
-    displace a longer, more important memory.
+    Each part first gets its share. The remaining budget goes to the memories with the best scores,
+    then to older memories. Each part ends at the first memory that does not fit, so that a short
+    memory cannot displace a more important long one.
     """
     by_part = {
         part: [candidate for candidate in candidates if candidate.part is part]
@@ -202,7 +202,7 @@ def _tokens(items: Sequence[Candidate]) -> int:
 def _each_that_fits(
     ordered: Sequence[Candidate], tokens: int
 ) -> tuple[list[Candidate], list[Candidate]]:
-    """Return the memories that fit, and the other memories. A long memory does not exclude later memories."""
+    """Return the memories that fit and the others. Memories after a long memory can still fit."""
     kept: list[Candidate] = []
     beyond: list[Candidate] = []
     for item in ordered:
@@ -264,13 +264,13 @@ _TITLES = {
 _SUBJECT_CHARACTERS = 120
 _ID_CHARACTERS = 8
 _SAID_SHARE = 0.8
-"""Minimum share of a subject's words in the content at which the subject is omitted."""
+"""Minimum share of a subject's words that the content must include for the subject to be omitted."""
 
 
 def frame(sections: Sequence[tuple[Part, Sequence[str]]]) -> str:
     """Return the non-empty sections as one block, or "" if all are empty.
 
-    Lines must already be escaped. See :func:`line_of` and :func:`quote`.
+    Lines must already be escaped, as :func:`line_of` and :func:`quote` do.
     """
     filled = [f"## {_TITLES[part]}\n" + "\n".join(lines) for part, lines in sections if lines]
     return "\n\n".join([OPENING + "\n" + HEAD, *filled]) + "\n" + CLOSING if filled else ""
@@ -294,7 +294,7 @@ def title(part: Part) -> str:
 def line_of(
     memory: Memory, characters: int | None = None, doubt: str = "", space: str | None = None
 ) -> str:
-    """Return a line with a memory's content (cut to fit ``characters``), origin and any doubt."""
+    """Return a line with a memory's content (cut to fit ``characters``), its origin, and any doubt about it."""
     content = one_line(harmless(memory.content))
     subject = one_line(harmless(shorten(memory.subject, _SUBJECT_CHARACTERS)))
     head = "" if _includes(content, subject) else f"{subject}: "
@@ -311,7 +311,7 @@ def line_of(
 
 
 def says_otherwise(newer: Sequence[str]) -> str:
-    """Return a note that the newer memories contradict a memory, or "" if there are none."""
+    """Return a note that newer memories contradict a memory, or "" if there are none."""
     ids = ", ".join(memory_id[-_ID_CHARACTERS:] for memory_id in newer)
     return f"{ids} {'says' if len(newer) == 1 else 'say'} otherwise" if ids else ""
 
@@ -322,7 +322,7 @@ _CODE_AND_TABLES = re.compile(
 
 
 def quote_turn(speaker: str, text: str, characters: int, at: datetime | None = None) -> str:
-    """Return a turn without tables and code blocks, as a quoted line with the day."""
+    """Return a turn as a quoted line with the day. Tables and code blocks are removed."""
     bare = _CODE_AND_TABLES.sub("", text)
     text = bare if bare.strip() else text
     return f"> {speaker}{f', {shown_day(at)}' if at else ''}: {shorten(harmless(text), characters)}"
@@ -343,7 +343,7 @@ def _includes(content: str, subject: str) -> bool:
 
 
 # -- Shares of a session start ------------------------------------------------
-# Unused shares go to the next section. See seed facts 2.5.
+# An unused share goes to the next section.
 
 
 SHARES = {
@@ -354,7 +354,7 @@ SHARES = {
     Part.PREVIOUS: 0.10,
     Part.RELEVANT: 0.13,
 }
-"""Share of the budget for each section, in output order. Memories get at least the remaining budget."""
+"""Share of the budget for each section, in output order. Memories get at least the budget that is left."""
 
 _MORE = "> …"
 
@@ -368,14 +368,14 @@ class Allowance:
         self._next = list(SHARES)
 
     def of(self, part: Part, used_tokens: int) -> int:
-        """Return a section's token limit, given the tokens used by earlier sections."""
+        """Return a section's token limit, given the tokens that earlier sections used."""
         while part in self._next:
             self._granted += SHARES[self._next.pop(0)]
         return max(0, int(self._granted * self._budget) - used_tokens)
 
 
 def cut_to_fit(lines: Sequence[str], tokens: int) -> list[str]:
-    """Return as many leading lines as fit, with a mark at the end if lines are omitted."""
+    """Return as many leading lines as fit. If any are omitted, a mark follows."""
     kept: list[str] = []
     for line in lines:
         tokens -= count_tokens(line + "\n")
@@ -387,19 +387,19 @@ def cut_to_fit(lines: Sequence[str], tokens: int) -> list[str]:
     return kept if any(line.strip("> …") for line in kept) else []
 
 
-# -- Text already given to a session ------------------------------------------
+# -- Text that a session has received -----------------------------------------
 # Identical sentences are not repeated.
 
 
 TURN_CHARACTERS = 400
-"""Maximum number of characters shown from a turn."""
+"""Maximum length of the text shown from a turn, in characters."""
 
 _LATEST_TURNS = 80
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
 
 
 class Sentences:
-    """Sentences that a session received."""
+    """The sentences that a session has received."""
 
     def __init__(self) -> None:
         self._sentences: set[str] = set()
@@ -408,7 +408,7 @@ class Sentences:
         self._sentences.update(_sentences(text))
 
     def has_all(self, text: str) -> bool:
-        """Return True if every sentence was received verbatim. Inside a longer sentence, it could mean the opposite."""
+        """Return True if every sentence was received verbatim. Within a longer sentence, it could mean the opposite."""
         parts = list(_sentences(text))
         return bool(parts) and all(sentence in self._sentences for sentence in parts)
 
@@ -416,7 +416,7 @@ class Sentences:
 def text_of(home: home_home.Home, row: int, turn: Turn) -> str:
     """Return the part of a turn's text that can be shown.
 
-    Pasted text is removed from the owner's turns. After a session has read external text, the options
+    Pasted text is removed from the owner's turns. If the session has read external text, options
     that the owner chose are also removed.
     """
     if turn.speaker is not Speaker.OWNER:
@@ -449,7 +449,7 @@ _IN_FOLDERS: Mapping[str, tuple[str, ...]] = {
     "gemini-cli": ("GEMINI.md",),
     "opencode": ("AGENTS.md", *_CLAUDE),
 }
-"""Files that each host loads from the session's folder and the parent folders."""
+"""Files that a host loads from the session's folder and its parent folders."""
 
 _OF_USER: Mapping[str, tuple[str, ...]] = {
     "claude-code": (".claude/CLAUDE.md",),
@@ -458,7 +458,7 @@ _OF_USER: Mapping[str, tuple[str, ...]] = {
     "opencode": (".config/opencode/AGENTS.md", ".claude/CLAUDE.md"),
 }
 _OWN_MEMORY = {"openclaw": ("MEMORY.md", "USER.md")}
-"""Files of each host's built-in memory, which nacre can disable."""
+"""Files of a host's built-in memory, which nacre can disable."""
 
 _AUTO_MEMORY = ".claude/projects/{slug}/memory/MEMORY.md"
 _NOT_IN_SLUGS = re.compile(r"[^A-Za-z0-9]")
@@ -472,12 +472,15 @@ _PARAGRAPH = re.compile(r"\n\s*\n|\n\s*(?=[-*+]\s|\d+[.)]\s|#)")
 
 @frozen
 class HostFiles:
-    """Sentences in a host's instruction files."""
+    """The sentences in a host's instruction files."""
 
     sentences: frozenset[str] = frozenset()
 
     def say(self, content: str) -> bool:
-        """Return True if the files contain every sentence of the content verbatim. One word can reverse the meaning."""
+        """Return True if the files contain every sentence of the content verbatim.
+
+        One changed word can reverse the meaning.
+        """
         parts = _sentences_host_files(content)
         return bool(parts) and parts <= self.sentences
 
@@ -534,7 +537,7 @@ _SUPPRESSED_AT = {Moment.START: "session-start", Moment.PROMPT: "prompt"}
 
 @dataclass
 class Draft:
-    """A context under construction. ``budget_tokens`` covers items and headings."""
+    """A context that is being built. ``budget_tokens`` covers items and headings."""
 
     home: home_home.Home
     request: ContextRequest
@@ -548,7 +551,7 @@ class Draft:
     named: tuple[str, ...] = ()
     """Projects named in a prompt that was sent outside any project's folder."""
     spaces: dict[str, str] = field(default_factory=dict)
-    """Maps memory ids to spaces, if several spaces were searched."""
+    """The space of each memory id, if several spaces were searched."""
 
     def __post_init__(self) -> None:
         self.left_tokens = self.budget_tokens
@@ -556,7 +559,6 @@ class Draft:
         self._allowance = Allowance(self.budget_tokens)
 
     def wants(self, part: Part) -> bool:
-        """Return True if the part was requested."""
         return not self.request.parts or part in self.request.parts
 
     @property
@@ -573,7 +575,7 @@ class Draft:
 
     @cached_property
     def given_sentences(self) -> Sentences:
-        """The sentences of this context and of the session's earlier contexts."""
+        """The sentences in this context and the session's earlier contexts."""
         history = Sentences()
         refs = [ref for ref in self.state.given if "#" in ref]
         ids = set(self.state.given).difference(refs)
@@ -594,7 +596,8 @@ class Draft:
     def add(self, item: ContextItem, words: str = "", subject: str | None = None) -> bool:
         """Add an item if it fits together with its part's heading.
 
-        ``words``: the item's content if it differs from the item's text. ``subject``: a memory's subject.
+        ``words`` is the item's content if it differs from the text. ``subject`` is a memory's
+        subject.
         """
         heading = "" if self._has(item.part) else title(item.part)
         tokens = count_tokens(item.text + "\n") + count_tokens(heading)
@@ -609,7 +612,7 @@ class Draft:
         return True
 
     def add_page(self, part: Part, lines: Sequence[str], why: str) -> None:
-        """Add as much of a page as the section's limit permits."""
+        """Add as many lines of a page as the section's limit permits."""
         kept = cut_to_fit(lines, min(self.room(part), self.left_characters // 4))
         if kept:
             text = "\n".join(kept)
@@ -619,23 +622,23 @@ class Draft:
 
     @cached_property
     def stale(self) -> dict[str, tuple[float, str]]:
-        """Maps memory ids to (probability that changed files made the memory outdated, reason)."""
+        """For each memory id, the probability that changed files made the memory outdated, and the reason."""
         return self.home.memories.stale()
 
     def _doubt(self, memory: Memory) -> tuple[float, str]:
         return self.stale.get(memory.id, (0.0, ""))
 
     def line(self, memory: Memory, newer: Sequence[str] = ()) -> str:
-        """Return a memory as one line, with any doubt raised by changed files or ``newer`` memories."""
+        """Return a memory as one line, with any doubt that changed files or ``newer`` memories raise."""
         doubt = self._doubt(memory)[1] or says_otherwise(newer)
         return line_of(memory, doubt=doubt, space=self.spaces.get(memory.id))
 
     def weaken(self, memory: Memory, score: float) -> float:
-        """Return a score, reduced if the memory might be outdated, and halved if it certainly is."""
+        """Return a score that is lower if the memory might be outdated, and halved if it certainly is."""
         return score * (1 - self._doubt(memory)[0] / 2)
 
     def add_memory(self, part: Part, memory: Memory, score: float, why: str) -> bool:
-        """Add a memory, unless there is a reason against it."""
+        """Add a memory unless there is a reason to exclude it."""
         reason = self.reason_against(memory)
         if reason:
             self.leave(part, memory.id, reason, memory.subject)
@@ -678,18 +681,18 @@ class Draft:
         return self.given_sentences.has_all(text)
 
     def includes(self, ref: str | None) -> bool:
-        """Return True if this context includes the memory or turn."""
         return ref is not None and any(item.ref == ref for item in self.items)
 
     def leave(self, part: Part, ref: str | None, why: str, subject: str | None = None) -> None:
-        """Record an excluded item. ``subject`` is a memory's subject."""
+        """Record an item that was left out. ``subject`` is a memory's subject."""
         self.left_out.append(LeftOut(part, ref, why, subject))
 
     def filter(self) -> Filter:
         """Return a filter for trusted memories outside the inbox.
 
-        The filter includes global memories, and memories of the current project and its dependencies. Outside
-        a project, memories of projects named in the prompt are included instead.
+        The filter includes global memories and memories of the current project and its
+        dependencies. Outside any project, it includes memories of projects named in the prompt
+        instead.
         """
         if self.project:
             return location.with_dependencies(
@@ -699,7 +702,6 @@ class Draft:
         return Filter(exclude_projects=tuple(sorted(others)), trusted=True, settled=True)
 
     def text(self) -> str:
-        """Return the text of the context."""
         order = list(Part)
         self.items.sort(key=lambda item: order.index(item.part))
         return frame(
@@ -714,10 +716,10 @@ class Draft:
 
 
 def write_snapshot(path: Path, block: ContextBlock, keep_out: named_files.Territory) -> bool:
-    """Write a context to a file atomically, and return False if the content is unchanged.
+    """Write a context to a file atomically. Return False if the content is unchanged.
 
-    An empty context makes an empty file, so that no old context is read. Raises UnusableStoreError, and
-    ConflictError if the path is not allowed.
+    An empty context makes an empty file, so that hosts do not read an old one. Raises
+    UnusableStoreError, and ConflictError if the path is not allowed.
     """
     named_files.refuse_named(path, keep_out)
     data = (block.text + "\n" if block.text else "").encode()

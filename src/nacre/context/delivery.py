@@ -1,7 +1,7 @@
-"""Delivery of each handoff to one session, fast enough for hooks.
+"""Deliver each handoff to only one session, fast enough for hooks.
 
-The first session to create a claim file in ``run/handoffs`` gets the handoff. No locks are needed. The
-session's state records the delivery. An undelivered claim expires after a minute.
+The first session to create a claim file in ``run/handoffs`` gets the handoff, so no locks are
+needed. The session's state records the delivery. An undelivered claim expires after a minute.
 """
 
 from __future__ import annotations
@@ -25,10 +25,11 @@ _MAX_HANDOFFS = 3
 def due(
     home: Home, project: str | None, session: str | None, *, own: bool = False
 ) -> list[Handoff]:
-    """Return up to ``_MAX_HANDOFFS`` of a project's handoffs that are available to a session, latest first.
+    """Return up to ``_MAX_HANDOFFS`` handoffs of a project that a session can get, latest first.
 
-    Handoffs that other sessions received or claimed are excluded. The session's own handoffs are included
-    only if ``own``, after a compaction or reset. If ``session`` is ``None``, no handoffs are excluded.
+    Handoffs that other sessions received or claimed are excluded. With ``own``, after a compaction
+    or reset, the session's own handoffs are included. If ``session`` is ``None``, no handoffs are
+    excluded.
     """
     if not project:
         return []
@@ -41,10 +42,10 @@ def due(
 
 
 def claim(home: Home, handoff: Handoff, session: str | None) -> bool:
-    """Claim a handoff for a session and return True if the session gets it.
+    """Claim a handoff for a session. Return True if the session gets it.
 
-    A session's own handoff needs no claim, and remains available to the next session. If nacre's home folder
-    is not writable, every session gets the handoff.
+    A session's own handoff needs no claim, and the next session can still get it. If nacre's home
+    folder is not writable, every session gets the handoff.
     """
     if not session or handoff.session == session:
         return True
@@ -85,12 +86,12 @@ def claim(home: Home, handoff: Handoff, session: str | None) -> bool:
 
 
 def is_held(home: Home, handoff: Handoff, session: str | None) -> bool:
-    """Return True if a session has claimed a handoff, delivered or not."""
+    """Return True if a session has claimed a handoff, whether or not it was delivered."""
     return bool(session) and _holder(_path(home.settings.home, handoff.id)) == session
 
 
 def let_go(home: Home, handoff_id: str, session: str | None) -> None:
-    """Release a session's claim on a handoff that did not fit."""
+    """Release a session's claim on a handoff that did not fit into the context."""
     path = _path(home.settings.home, handoff_id)
     if session and _holder(path) == session:
         with suppress(OSError):
@@ -98,7 +99,7 @@ def let_go(home: Home, handoff_id: str, session: str | None) -> None:
 
 
 def iter_delivered(home: Home) -> Iterator[tuple[str, str]]:
-    """Yield (handoff id, session) for claimed handoffs that were delivered."""
+    """Yield (handoff id, session) for each delivered handoff with a claim."""
     home_path = home.settings.home
     for path in _claims(home_path):
         holder = _holder(path)
@@ -130,7 +131,7 @@ def covered_turns(handoff: Handoff, turns: Sequence[Turn]) -> frozenset[str]:
 
 
 def is_late(handoff: Handoff, started_ms: int) -> bool:
-    """Return True if a handoff was written after a session started, but comes from a session that ended earlier."""
+    """Return True if a handoff was written after a session started, but its own session ended before that."""
     started = datetime.fromtimestamp(started_ms / 1000, UTC)
     return handoff.said <= started <= handoff.written + timedelta(seconds=1)
 
@@ -148,7 +149,7 @@ def _is_free(home: Home, handoff: Handoff, session: str) -> bool:
 
 
 def _holder(path: Path) -> str | None:
-    """Return the session named in a claim file, or "" while the file is being written."""
+    """Return the session named in a claim file, or "" if the file is still being written."""
     try:
         with os.fdopen(files.open_file(path, os.O_RDONLY), "rb") as file:
             return file.read(_MAX_BYTES).decode("utf-8", "replace")

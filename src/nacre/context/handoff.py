@@ -56,13 +56,13 @@ MOST_CHARACTERS = 8_000
 LEAST_TURNS = 4
 LEAST_LINES = 3
 MOST_WORDS = 500
-"""Limits of handoffs. See seed facts 1.8."""
+"""Maximum number of words in a handoff."""
 
 _TURN_CHARACTERS = 1_500
 _ENTRY_CHARACTERS = 400
 _OUTPUT_TOKENS = 1_500
 _MIN_SUPPORTED_SHARE = 0.6
-"""Minimum share of an entry's content words that the session must contain."""
+"""Minimum share of an entry's content words that must occur in the session."""
 
 _NUMBER = re.compile(r"\d[\d.,:]*")
 _SPEAKERS = (Speaker.OWNER, Speaker.AGENT)
@@ -86,7 +86,7 @@ _SECTIONS = (
 
 
 def shown_turns(turns: Sequence[Turn]) -> list[Turn]:
-    """Return the last trusted turns of owner and agent, to show to the model."""
+    """Return the last trusted turns of the owner and agent, to show to the model."""
     eligible = [
         reading.shorten_for_regex(turn)
         for turn in turns
@@ -130,7 +130,7 @@ def handoff_prompt(
 
 
 class _Ground:
-    """The text of a session, used to verify the entries of a handoff."""
+    """The text of a session, against which the entries of a handoff are checked."""
 
     def __init__(self, turns: Sequence[Turn]) -> None:
         self._text = " ".join(turn.text for turn in turns).lower()
@@ -172,7 +172,7 @@ def has_something(
 ) -> bool:
     """Return True if work was requested, done or left open, or a decision was made. Answered questions do not count.
 
-    ``telling`` has the owner's messages with content.
+    ``telling`` contains the owner's messages that have content.
     """
     return (
         any(map(_is_work, telling))
@@ -199,7 +199,6 @@ def has_something(
 
 
 def _is_work(utterance: sentences.Utterance) -> bool:
-    """Return True if a message asks for work. A mere question is not enough."""
     return any(asks_for_work(statement.text) for statement in utterance.statements)
 
 
@@ -209,7 +208,7 @@ def _is_open(turns: Sequence[Turn], spoken: Sequence[sentences.Utterance]) -> bo
 
 
 # -- Handoffs by rules --------------------------------------------------------
-# They contain the owner's last messages, verbatim. See seed facts 1.8.
+# They quote the owner's last messages verbatim.
 
 
 OWNER_TURNS = 5
@@ -219,7 +218,7 @@ _HEAD = "The owner said last in that session:"
 
 @frozen
 class LastWords:
-    """Content of a handoff. ``until``: id of the last covered turn. ``request``: id of the last request."""
+    """Content of a handoff. ``until`` and ``request`` are the ids of the last covered turn and the last request."""
 
     content: str
     until: str
@@ -231,8 +230,8 @@ def by_rules(
 ) -> LastWords | None:
     """Return the owner's last five messages, each cut to 200 characters.
 
-    Pasted text and messages that only assent ("go on") are omitted. ``is_nod`` recognises further messages without
-    a request. Returns ``None`` if there is no work to hand over.
+    Pasted text and messages that only assent ("go on") are omitted. ``is_nod`` recognises other
+    messages without a request. Returns ``None`` if there is no work to hand over.
     """
     bounded_turns = [reading.shorten_for_regex(turn) for turn in turns]
     spoken = [
@@ -275,7 +274,8 @@ def by_rules(
 def _without_pasted(utterance: sentences.Utterance, *, is_outside: bool) -> sentences.Utterance:
     """Return a message without pasted or quoted text.
 
-    ``is_outside``: external text was read earlier, so chosen options are also removed.
+    If ``is_outside``, the session has read external text, so options that the owner chose are also
+    removed.
     """
     text = reading.own_words(
         sentences.without_chosen(utterance.text) if is_outside else utterance.text
@@ -308,15 +308,15 @@ def _is_sound(turn: Turn) -> bool:
 
 
 # -- Storing handoffs ---------------------------------------------------------
-# Rules make a handoff immediately, and a model improves the handoff later. A session has at most one
-# undelivered handoff. A later version replaces the handoff in one write.
+# Rules write a handoff immediately, and a model improves it later. A session has at most one
+# undelivered handoff. A later version replaces it in one write.
 
 
 LATE_FOR = timedelta(days=1)
-"""Maximum time since a session's end for a late handoff. See seed facts 1.8."""
+"""Maximum time between a session's end and a late handoff."""
 
 QUIET = timedelta(minutes=2)
-"""Inactivity after which a session counts as ended. Until then, it might be active in a different window."""
+"""Inactivity after which a session counts as ended. Before that, it might be active in another window."""
 
 _MAX_TURNS = 400
 _MAX_SESSIONS = 3
@@ -324,12 +324,13 @@ _IN_WORDS = (Speaker.AGENT, Speaker.OWNER)
 
 
 def hand_over(home: Home, session: StoredSession, words: str | None = None) -> Handoff | None:
-    """Store a session's handoff without a model, and return the handoff.
+    """Store a session's handoff without a model, and return it.
 
-    ``words`` replaces the owner's last messages. An existing better text is kept until the owner makes a new
-    request.
-    Returns ``None`` if the session is automated (sub-agent, schedule, heartbeat), has no project or work, or
-    is unchanged since the last handoff. Raises write errors.
+    ``words`` replaces the owner's last messages. A better existing text is kept until the owner
+    makes a new request.
+
+    Returns ``None`` if the session is automated (sub-agent, schedule, heartbeat), has no project or
+    work, or is unchanged since the last handoff. Raises write errors.
     """
     if session.session.kind is not SessionKind.MAIN or not session.project:
         return None
@@ -370,11 +371,12 @@ def hand_over(home: Home, session: StoredSession, words: str | None = None) -> H
 
 
 def improve(home: Home, session: StoredSession, *, background: bool = True) -> Handoff | None:
-    """Rewrite a session's handoff with a model, and return the new handoff.
+    """Rewrite a session's handoff with a model, and return it.
 
-    Returns ``None`` and keeps the old handoff if no model is available, nothing can be improved, or the session
-    does not support the model's text. No lock is held during the model call. A handoff that was delivered or
-    changed in the meantime is kept. Raises errors of the call.
+    Returns ``None`` and keeps the old handoff if no model is available, there is nothing to
+    improve, or the session does not support the model's text. No lock is held during the model
+    call. A handoff that was delivered or changed in the meantime is kept. Raises errors of the
+    call.
     """
     turns = _turns(home, session)
     last = last_turn(turns)
@@ -404,7 +406,7 @@ def improve(home: Home, session: StoredSession, *, background: bool = True) -> H
 def hand_over_late(home: Home, project: str, *, before: datetime, but: str) -> Handoff | None:
     """Store the handoff of the project's last session, if that session ended unnoticed before a given time.
 
-    ``but``: the starting session, which is ignored.
+    ``but`` is the session that starts, which is ignored.
     """
     criteria = SessionFilter(project=project, kind=SessionKind.MAIN)
     for session in home.sessions.newest(criteria, limit=_MAX_SESSIONS):
@@ -434,7 +436,7 @@ def put_away(home: Home) -> None:
 
 
 def latest(home: Home, project: str | None) -> Handoff | None:
-    """Return a project's latest undelivered handoff, or else the latest delivered handoff."""
+    """Return a project's latest undelivered handoff. If all were delivered, return the latest."""
     since = home.now() - HANDED_FOR
     handoffs = home.handoffs.of_project(project) if project else []
     return next((item for item in handoffs if item.written >= since), None)
@@ -445,7 +447,7 @@ def _turns(home: Home, session: StoredSession) -> list[Turn]:
 
 
 def _ask(home: Home, turns: list[Turn], *, background: bool) -> tuple[str, str] | None:
-    """Return a model's text, limited to entries that the session supports, and the model's name."""
+    """Return a model's text, reduced to entries that the session supports, and the model's name."""
     model_turns = shown_turns(turns)
     model = spending.model_for(home, Task.HANDOFF, background=background)
     if model is None:
@@ -477,7 +479,7 @@ def _ask(home: Home, turns: list[Turn], *, background: bool) -> tuple[str, str] 
 
 
 def _to_improve(home: Home, session: StoredSession, last: str) -> Handoff | None:
-    """Return a session's undelivered handoff if it was made by rules or does not end at turn ``last``."""
+    """Return a session's undelivered handoff if rules wrote it or it does not end at turn ``last``."""
     for item in home.handoffs.of_session(session.session.id):
         if (
             not item.given
@@ -515,7 +517,7 @@ def handoff(
     ] = None,
     words: Annotated[str | None, bounds("The text; default: the owner's last messages.")] = None,
 ) -> HandoffView:
-    """Return a project's latest handoff; with ``store``, make a new one. Raises NotFoundError, InvalidInputError."""
+    """Return a project's latest handoff. With ``store``, make a new one. Raises NotFoundError, InvalidInputError."""
     edit.catch_up(home)
     if store:
         stored = _session(home, session, folder)

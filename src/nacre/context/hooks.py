@@ -1,7 +1,7 @@
 """Session state for hooks, tool rules, the holdout group, reminders and signals.
 
-A session's state is a small file without locks. Concurrent writes can lose an update, so that a session gets
-an item twice.
+Each session's state is a small file without locks. Concurrent writes can lose an update, and the
+session then gets an item twice.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from nacre.values.session import Action
 KEPT_DAYS = 7
 _DAY_SECONDS = 86_400
 _RESET_SECONDS = 60
-"""Maximum time in seconds between two sessions that are separated by a reset."""
+"""Maximum time between two sessions that a reset separates, in seconds."""
 
 _MAX_BYTES = 200_000
 _MAX_OTHERS = 30
@@ -78,7 +78,7 @@ def _read(path: Path) -> SessionState:
 def write_state(home: Path, session: str | None, state: SessionState | None) -> None:
     """Save the state after delivery, ignoring disk errors.
 
-    If saving fails, the next session also gets the handoff.
+    If saving fails, the next session gets the handoff again.
     """
     if not session or state is None:
         return
@@ -98,7 +98,7 @@ def write_state(home: Path, session: str | None, state: SessionState | None) -> 
 
 
 def just_ended(home: Path, session: str, folder: str | None, now_ms: int) -> tuple[str, ...]:
-    """Return sessions of the same tool that ended in a folder during the last minute, and their predecessors."""
+    """Return sessions of the same tool that ended in a folder within the last minute, and their predecessors."""
     tool = session.partition(":")[0]
     names: list[str] = []
     for state in _others(home, session):
@@ -121,7 +121,7 @@ def _others(home: Path, session: str) -> Iterator[SessionState]:
 
 
 def prune_states(home: Path, now: float) -> int:
-    """Delete leftover temporary files and states unused for a week. Return the number of deleted states.
+    """Delete old temporary files and states unused for a week. Return the number of deleted states.
 
     ``now`` is in epoch seconds.
     """
@@ -141,7 +141,8 @@ def _path(home: Path, session: str) -> Path:
 
 
 # -- Rules before an edit or command ------------------------------------------
-# Rules are preferences and lessons that name the file or command. Decision 20 lists the alternatives.
+# Rules are preferences and lessons that name the file or command. Decision 20 lists the
+# alternatives.
 
 
 _TOOL_HOSTS = frozenset({"claude-code", "codex", "generic"})
@@ -155,7 +156,7 @@ _MAX_FOLDERS = 12
 
 
 def answer(home: Home, call: HookCall) -> HookAnswer:
-    """Return a rule for a tool call. Most calls, automated sessions and hooks without the daemon get no rule."""
+    """Return a rule for a tool call. Most calls get none, nor do automated sessions and hooks without the daemon."""
     if call.is_apart or call.alone or not call.session or call.host not in _TOOL_HOSTS:
         return HookAnswer()
     tool_call = conversation.asked(call.tool, call.arguments)
@@ -194,7 +195,7 @@ def answer(home: Home, call: HookCall) -> HookAnswer:
 
 
 def _naming_file(home: Home, path: str, where: schema.Clause) -> list[Memory]:
-    """Return rules that name a file, or one of its parent folders with at least two path components."""
+    """Return rules that name a file, or a parent folder by at least two path components."""
     names = [name for name in path.replace("\\", "/").split("/") if name]
     pairs = [f"{above}/{name}" for above, name in pairwise(names)][-_MAX_FOLDERS:]
     matched = home.memory_search.match_parts([*names[-1:], *pairs], where, _MAX_CANDIDATES)
@@ -208,7 +209,7 @@ def _naming_file(home: Home, path: str, where: schema.Clause) -> list[Memory]:
 
 
 def _places(memory: Memory, file: str) -> Iterator[str]:
-    """Yield the paths in a memory, and the names equal to ``file``."""
+    """Yield the paths in a memory, and names that equal ``file``."""
     for name in identifiers(memory.content):
         name = name.strip("/")
         if "/" in name or name == file:
@@ -247,9 +248,10 @@ def _words(names: Sequence[str]) -> list[str]:
 
 
 # -- The holdout group --------------------------------------------------------
-# A share of sessions, chosen by a hash of the session name, gets no context. A comparison with the other
-# sessions measures the effect of the context. See :mod:`nacre.care.usefulness`. ``hold-out.json`` in
-# nacre's home folder contains the salt and the history of shares, so that the assignment can be reproduced.
+# A hash of the session name decides which share of sessions gets no context. Comparing them with
+# the other sessions measures the effect of the context. See :mod:`nacre.care.usefulness`.
+# ``hold-out.json`` in nacre's home folder contains the salt and the history of shares, so that the
+# assignment can be reproduced.
 
 
 SHARE = "usefulness.hold_out"
@@ -260,13 +262,12 @@ _HASHES = 2.0**64
 
 @frozen
 class Draw:
-    """The holdout assignment. ``shares``: (start in epoch milliseconds, share) pairs."""
+    """The holdout assignment. ``shares`` are pairs of a start in epoch milliseconds and a share."""
 
     salt: str = ""
     shares: tuple[tuple[int, float], ...] = ()
 
     def share_at(self, at: int) -> float:
-        """Return the share at a given time."""
         return next((share for since, share in reversed(self.shares) if since <= at), 0.0)
 
     def is_steady(self, begin: int, end: int) -> bool:
@@ -284,7 +285,7 @@ class Draw:
 
 
 def takes(home: Home, session: str) -> bool:
-    """Return True if a session is held out under the share that applied when the session started."""
+    """Return True if a session is held out under the share that applied when it started."""
     began = read_state(home.settings.home, session).started or home.now_ms()
     return read_draw(home.settings.home).takes(session, began)
 
@@ -321,13 +322,13 @@ def note_share(settings: Settings, now_ms: int) -> None:
 
 
 # -- Reminders ----------------------------------------------------------------
-# An agent that has stored nothing for eight turns is reminded, at most three times per session. Claude
-# Code can also be asked for proposals, once per session.
+# An agent that has stored nothing for eight turns is reminded, at most three times per session.
+# Claude Code can also be asked for proposals, once per session.
 
 
 TURNS = 8
 MOST = 3
-"""Maximum number of reminders per session. See seed facts 1.8."""
+"""Maximum number of reminders per session."""
 
 TEXT = (
     "Nothing of this session was stored lately. If something was decided, learned or asked for that later sessions "
@@ -352,9 +353,9 @@ _HOSTS_WITH_TOOLS = frozenset(
 def count_prompt(
     home: Home, state: SessionState, session: str | None, project: str | None
 ) -> SessionState:
-    """Return the state after a prompt. The turn count restarts if the session or its agent stored something.
+    """Return the state after a prompt. The turn count restarts if the session or its agent has stored something.
 
-    Prompts of hosts without reminders are not counted.
+    Prompts from hosts without reminders are not counted.
     """
     if session and is_asked_for_proposals(home, session.partition(":")[0]) and state.prompts >= 0:
         state = replace(state, prompts=state.prompts + 1)
@@ -376,23 +377,23 @@ def is_due(state: SessionState) -> bool:
 
 
 def is_asked_for_proposals(home: Home, host: str) -> bool:
-    """Return True if the agents of a host should be asked for proposals."""
+    """Return True if a host's agents should be asked for proposals."""
     return host in _PROPOSAL_HOSTS and home.settings.whole("context.proposals_after") > 0
 
 
 # -- Signals ------------------------------------------------------------------
 # When a session stores an important memory, other running sessions get it with their next prompt.
-# Reading signals takes no lock and writes nothing. The caller saves the mark and counts after delivery, so
-# undelivered signals are repeated.
+# Reading signals takes no lock and writes nothing. The caller saves the mark and counts after
+# delivery, so undelivered signals are repeated.
 
 
 SAID_WITHIN = timedelta(days=1)
-"""Maximum age of a statement that becomes a signal. Newly read transcripts can contain older statements."""
+"""Maximum age of a statement that becomes a signal. Newly imported transcripts can contain older statements."""
 
 
 @frozen
 class Due:
-    """Signals for a session, as (row, memory). When a signal is handled, all earlier rows count as handled."""
+    """Signals for a session, as (row, memory). Handling a signal also handles all earlier rows."""
 
     memories: tuple[tuple[int, Memory], ...] = ()
 
@@ -415,15 +416,15 @@ _SIGNAL_LIMITS = SignalLimits(8, 3, 30, 10, 300)
 
 
 def limits_of(narrower: SignalLimits | None) -> SignalLimits:
-    """Return the limits for signals, narrowed by the host's limits if given. See seed facts 1.7."""
+    """Return the limits for signals, narrowed by the host's limits, if any."""
     return _SIGNAL_LIMITS.within(narrower) if narrower else _SIGNAL_LIMITS
 
 
 def due(home: Home, state: SessionState, project: str | None, limits: SignalLimits) -> Due:
     """Return new, important, trusted memories from other sessions, in this project or no project.
 
-    Returns no signals during the cooldown, after the session's limit is reached, or if the state has no mark.
-    Memories from the session's predecessors are excluded.
+    Returns nothing during the cooldown, after the session's limit is reached, or if the state has
+    no mark. Memories from the session's predecessors are excluded.
     """
     now = home.clock()
     now_ms = int(now.timestamp() * 1000)

@@ -1,1 +1,1 @@
-"""Backup, export, import, forgetting, scrubbing, history, sync and undo."""
+"""Backup, export, import, deletion, scrubbing, history, sync and undo."""

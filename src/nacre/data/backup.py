@@ -1,8 +1,8 @@
-"""Backups: a verifiable zip of the whole home, with a manifest of hashes.
+"""Backups: zip files with the whole home and a manifest of hashes.
 
-A consistent snapshot of the database is copied first, then the vault's files. Vault changes made in between are
-applied like manual edits when the copy is opened. The vault's lock is held briefly at the start and at the end. At the
-end, commits are also blocked, and changed files are copied again, so that the git history is consistent.
+A consistent snapshot of the database is copied first, then the vault's files. Vault changes in between are treated
+like manual edits when the restored home is opened. The vault lock is held only at the start and at the end. At the
+end, commits are blocked, too, and changed files are copied again, so that the git history is consistent.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _REPOSITORY_FOLDERS = ("objects", "refs")
 """Folders that git requires even if they are empty."""
 _SKIPPED_FOLDERS = frozenset({"logs", "run"})
 _SKIPPED_FILES = frozenset({"daemon.sock", "http.token", "browsers.json"})
-"""Files recreated when needed. The token must not leave the machine."""
+"""Files that are recreated when needed. The token must not leave the machine."""
 
 _WITH_CREDENTIALS = frozenset({CONFIG, "vault/.git/config"})
 
@@ -85,13 +85,13 @@ class Manifest:
 
     @property
     def bytes(self) -> int:
-        """Return the uncompressed size of the home."""
+        """The total size of the files, uncompressed."""
         return sum(file.size for file in self.files)
 
 
 @frozen
 class BackupReport:
-    """A completed backup. ``bytes``: size of the backup file."""
+    """The result of a backup. ``bytes``: size of the backup file."""
 
     path: Path
     bytes: int
@@ -100,7 +100,7 @@ class BackupReport:
 
 @frozen
 class RestoreReport:
-    """A restored home, and the new path of the previous home, if any."""
+    """The result of a restore, with the new path of the previous home, if any."""
 
     home: Path
     kept: Path | None
@@ -144,7 +144,7 @@ def create(
         counts = _copy_database(work, target)
         _copy_files(work, target)
         committing = FileLock(home.settings.home / COMMIT_LOCK, _COMMIT_WAIT_SECONDS)
-        with committing, home.vault_lock:  # include files moved or changed during the copy
+        with committing, home.vault_lock:  # includes files moved or changed during the copy
             _catch_up(work)
         manifest = Manifest(
             stamp(home.now()),
@@ -270,7 +270,7 @@ def _refusal(path: Path) -> str:
 def _add(work: _Writing, name: str, path: Path) -> None:
     place = _place(path)
     if place is None:
-        return  # deleted since it was listed; the second pass over the vault finds a renamed file
+        return  # deleted in the meantime; if it was renamed, the second pass finds it
     info = zipfile.ZipInfo(name, time.localtime(max(place[0] // 1_000_000_000, 315_619_200))[:6])
     info.compress_type, info.external_attr = zipfile.ZIP_DEFLATED, (stat.S_IFREG | 0o600) << 16
     digest, size = hashlib.sha256(), 0
@@ -279,9 +279,7 @@ def _add(work: _Writing, name: str, path: Path) -> None:
     except FileNotFoundError:
         return
     with source, warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore"
-        )  # a file that has changed is added again: the last copy counts
+        warnings.simplefilter("ignore")  # a changed file is added again, and the last copy counts
         with work.archive.open(info, "w", force_zip64=True) as member:
             for block in _blocks(work, name, source):
                 member.write(block)
@@ -292,7 +290,7 @@ def _add(work: _Writing, name: str, path: Path) -> None:
 
 
 def _blocks(work: _Writing, name: str, source: BinaryIO) -> Iterator[bytes]:
-    """Yield a file's bytes. Files that can contain credentials are cleaned."""
+    """Yield a file's bytes. Credentials are removed from files that can contain them."""
     if name in _WITH_CREDENTIALS:
         text = to_text(source.read())
         bare = text
@@ -325,7 +323,7 @@ def read_manifest(backup: Path) -> Manifest:
 def restore(
     backup: Path, home: Path, *, replace: bool = False, on_progress: OnProgress | None = None
 ) -> RestoreReport:
-    """Restore a backup as a home. An existing home requires ``replace`` and is kept under a different name.
+    """Restore a backup as a home. With ``replace``, an existing home is renamed and kept.
 
     Files are first written next to the home and verified against their hashes. The restore is atomic, even if the
     process is killed. Raises NotFoundError, InvalidInputError, ConflictError, UnavailableError.
@@ -346,7 +344,7 @@ def restore(
     try:
         manifest = unpack(backup, fresh, on_progress or (lambda _: None))
         if hasattr(os, "sync"):
-            os.sync()  # flush thousands of small files together before the final rename
+            os.sync()  # thousands of small files are flushed together before the final rename
         return RestoreReport(home, put_in_place(fresh, home), manifest)
     finally:
         if fresh.is_dir():

@@ -49,9 +49,9 @@ _HEADINGS = {Kind.PREFERENCE: "Rule", Kind.DECISION: "Decisions", Kind.TODO: "Ne
 def write_snapshot(now: datetime, memories: Sequence[Memory], file: BinaryIO) -> int:
     """Write ClawXMemory's JSON bundle and return its size in bytes.
 
-    A project's preferences become feedback, and its other memories become project files. Inbox memories become staged.
-    Memories without a project become bullets of the user profile. Retired memories are marked as deprecated. See seed
-    facts 3.1 and 3.6.
+    A project's preferences become feedback, and its other memories become project files. Memories in the inbox are
+    staged. Memories without a project become list items in the user profile. Retired memories are marked as deprecated.
+    See seed facts 3.1 and 3.6.
     """
     files = [{"relativePath": path, "content": content} for path, content in _files(now, memories)]
     bundle = {"formatVersion": FORMAT, "exportedAt": stamp(now), "files": files}
@@ -225,7 +225,7 @@ Overwrite = Annotated[bool, bounds("Overwrite the file.")]
 
 
 class ExportOptions(Request):
-    """What goes out: the form, whether sessions and retired memories do, and one project or all."""
+    """The format of an export, and which content it includes."""
 
     form: Annotated[
         str,
@@ -247,7 +247,7 @@ class ExportRequest(ExportOptions):
 
 
 class ImportOptions(Request):
-    """Take in what another memory or an account's export holds."""
+    """Import memories from another system or an account's export."""
 
     path: Annotated[Path, bounds("A file or folder.")]
     source: Annotated[
@@ -257,11 +257,11 @@ class ImportOptions(Request):
         bool, bounds("The data is yours: trust it like your own statements to nacre.")
     ] = False
     project: Annotated[str | None, bounds("Import everything into this project.")] = None
-    vectors: Annotated[bool, bounds("False: the next ingest makes the vectors.")] = True
+    vectors: Annotated[bool, bounds("False: the next ingest computes the vectors.")] = True
 
 
 # -- Export ----------------------------------------------------------------------------------------
-# All output is redacted again, because the rules may have improved since the data was stored.
+# All output is redacted again, because the rules might have improved since the data was stored.
 
 
 _ALL_SESSIONS = 1_000_000_000
@@ -271,9 +271,8 @@ _ALL_SESSIONS = 1_000_000_000
 class ExportReport:
     """The contents of an export.
 
-    ``left_out``: number of retired memories that were not requested. ``bytes``: size of the file.
-
-    ``withheld``: number of unvouched memories that an importer of this format would trust.
+    ``left_out``: number of retired memories that were not requested. ``withheld``: number of unconfirmed memories that
+    are left out, because an importer of this format would trust them. ``bytes``: size of the file.
     """
 
     path: str
@@ -286,7 +285,7 @@ class ExportReport:
 
 @frozen
 class Parcel:
-    """The redacted contents of an export. Sessions and their turns are read one at a time."""
+    """The redacted contents of an export. Sessions are read one at a time."""
 
     home: Home
     options: ExportOptions
@@ -388,7 +387,7 @@ def _clean(home: Home, memory: Memory) -> Memory:
 
 
 def _pages(home: Home, options: ExportOptions) -> Iterator[tuple[str, str]]:
-    """Yield the path and text of each project page and user page."""
+    """Yield the path and text of each project's page and of the user's pages."""
     clean, paths = home.redactor.clean, []
     if options.project is None:
         paths = [*sorted(OWN_PAGES), "profile.md"]
@@ -400,7 +399,7 @@ def _pages(home: Home, options: ExportOptions) -> Iterator[tuple[str, str]]:
 
 
 class _Lines:
-    """A writer of JSON lines with a trailer for verification."""
+    """Writes JSON lines, and a last line for verification."""
 
     def __init__(self, file: BinaryIO) -> None:
         self.file = file
@@ -457,7 +456,7 @@ def _write_lines(parcel: Parcel, file: BinaryIO, notify: OnProgress) -> tuple[di
 
 
 def memory_record(path: str, memory: Memory, usage: Usage | None) -> dict[str, Any]:
-    """Return a memory as a record with its path, full front matter, body and usage."""
+    """Return a memory's record: path, complete front matter, body and usage."""
     used = usage and {
         "recall_count": usage.recall_count,
         "last_recalled": to_ms(usage.last_recalled),
@@ -475,7 +474,7 @@ def memory_record(path: str, memory: Memory, usage: Usage | None) -> dict[str, A
 
 
 def _links(parcel: Parcel) -> Iterator[dict[str, Any]]:
-    """Yield links for similarity and joint use, which front matter lacks."""
+    """Yield links for similarity and joint use, which are not in front matter."""
     ids = {memory.id for _, memory in parcel.memories}
     for link in parcel.home.links.alike():
         if link.source in ids and link.target in ids:
@@ -542,7 +541,7 @@ def _turn_record(turn: Turn) -> dict[str, Any]:
 def _write_markdown(
     parcel: Parcel, file: BinaryIO, notify: OnProgress
 ) -> tuple[dict[str, int], int]:
-    """Write one page with memories grouped by project and kind, followed by sessions."""
+    """Write a page with the memories, grouped by project and kind, followed by sessions."""
     memories, size = [memory for _, memory in parcel.memories], 0
     for line in (*_memories(parcel.home.now(), memories), *_sessions(_talk(parcel, notify))):
         data = to_bytes(f"{line}\n")
@@ -602,7 +601,7 @@ _FORMS = {
     "clawxmemory": _write_clawxmemory,
 }
 _WITHOUT_TRUST = ("clawxmemory",)
-"""Export formats that cannot express trust. An importer trusts all memories in these formats."""
+"""Export formats that cannot express trust, so that importers trust all memories."""
 
 FORMS = tuple(_FORMS)
 """Export formats. ``zip`` contains the vault's Markdown files, and ``clawxmemory`` is a ClawXMemory snapshot."""

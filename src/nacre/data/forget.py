@@ -1,4 +1,4 @@
-"""Permanent forgetting, and scrubbing secrets from all stored data."""
+"""Permanent deletion ("forgetting"), and removal of secrets from stored data ("scrubbing")."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ _MAX_TEXT_BYTES = 200_000_000
 
 @dataclass(slots=True)
 class Tally:
-    """Number of secrets per scrubbed place."""
+    """Counts the secrets found in each scrubbed place."""
 
     home: Home
     place: str = ""
@@ -115,7 +115,7 @@ class Tally:
 
 
 def clean_document(text: str, tally: Tally) -> str:
-    """Remove secrets from a vault file. Front matter is cleaned value by value so that the YAML remains valid."""
+    """Remove secrets from a vault file. Each value in front matter is cleaned, so that the YAML remains valid."""
     front, body = split(text)
     if front is None:
         return clean_lines(text, tally)
@@ -163,7 +163,7 @@ def text_files(folder: Path, *, skipped: set[str]) -> Iterator[tuple[Path, str]]
 
 
 # -- Scrubbing the vault ---------------------------------------------------------------------------
-# Changes are found without a lock. Each part is then read and changed under the lock before other processes can write.
+# Changes are found without a lock. Then each part is read again and changed under the lock.
 
 
 SCRUB = "scrub"
@@ -173,7 +173,7 @@ REASON = "the rules of redaction"
 
 
 def scrub_memories(home: Home, run: Run, tally: Tally, *, dry_run: bool) -> None:
-    """Scrub the indexed memories, and rewrite their files as usual."""
+    """Scrub the indexed memories and rewrite their files."""
     changed = []
     for memory in home.memories.everything():
         if redact(home.redactor, memory) != memory:
@@ -213,7 +213,7 @@ def is_named_after_more(path: str, subject: str) -> bool:
 def _in_parts(
     run: Run, names: Sequence[str], work: Callable[[Change, Sequence[str]], None]
 ) -> None:
-    """Process names in batches. Other processes can write between batches."""
+    """Process names in batches, between which other processes can write."""
     for start in range(0, len(names), FEW):
         with run.part() as change:
             apply_intents(change.home)
@@ -221,7 +221,7 @@ def _in_parts(
 
 
 def _redact(change: Change, memory_ids: Sequence[str]) -> None:
-    """Redact the current versions of memories, which other processes might have changed."""
+    """Redact the current versions of memories, which might have changed in the meantime."""
     memories = (change.home.memories.find(memory_id) for memory_id in memory_ids)
     change.put([redact(change.home.redactor, memory) for memory in memories if memory])
 
@@ -237,7 +237,7 @@ def _misnamed(
 
 
 def _rename(change: Change, memory_ids: Sequence[str]) -> None:
-    """Rename the files of memories whose subjects contained a secret."""
+    """Rename files of memories whose subjects contained a secret."""
     files = (change.home.files.file_of(memory_id) for memory_id in memory_ids)
     rename(change, _misnamed(change.home, [file for file in files if file]))
 
@@ -286,7 +286,7 @@ def _clean(change: Change, names: Sequence[str]) -> None:
 
 
 def _cleaned(home: Home, name: str) -> Intent | None:
-    """Return the intent that cleans a file, or ``None`` for a clean file or the ledger, which is cleaned directly."""
+    """Return a write that cleans a file. For a clean file or the ledger (cleaned directly), return ``None``."""
     try:
         data = home.vault.read(name, whole=True)
         text = data.decode("utf-8")
@@ -320,7 +320,7 @@ def clear_reasons(change: Change, match: Pattern) -> None:
         if links != memory.links:
             with suppress(
                 EditConflictError
-            ):  # another process is editing the file: the report names it
+            ):  # another process is editing the file, which the report lists
                 change.set_links(replace(memory, links=links))
 
 
@@ -340,7 +340,7 @@ def rename_files(change: Change, match: Pattern) -> None:
 
 
 class ForgetRequest(Request):
-    """What is to be forgotten: one of these, or all of a project ``before`` a time."""
+    """Content to forget. Give one field, or ``project`` with ``before``."""
 
     sessions: Annotated[tuple[str, ...], bounds("Sessions, by their ids.")] = ()
     memories: Annotated[tuple[str, ...], bounds("Memories, by their ids or subjects.")] = ()
@@ -351,7 +351,7 @@ class ForgetRequest(Request):
 
     @property
     def how(self) -> str:
-        """What decides."""
+        """The field that selects the content."""
         ways = {
             "session": self.sessions,
             "memory": self.memories,
@@ -368,18 +368,18 @@ class ForgetRequest(Request):
 
 
 class ScrubOptions(Request):
-    """Apply the present rules of redaction to everything that is stored."""
+    """Apply the current redaction rules to all stored data."""
 
     dry_run: Annotated[bool, bounds("Show what would be removed, but change nothing.")] = False
     history: Annotated[
         bool, bounds("Also rewrite the vault's git history; all commits get new ids.")
     ] = False
     remove_copies: Annotated[bool, bounds("Also remove older copies of the database.")] = False
-    vectors: Annotated[bool, bounds("False: the next ingest makes the new vectors.")] = True
+    vectors: Annotated[bool, bounds("False: the next ingest computes the new vectors.")] = True
 
 
 # -- Remaining copies ------------------------------------------------------------------------------
-# Places outside nacre's reach that might still contain forgotten content, each with a remedy.
+# Places that nacre cannot change and that might still contain forgotten content, each with a remedy.
 
 
 _DELETE_HINT = "delete it, or keep it knowingly"
@@ -393,7 +393,7 @@ def pattern_of(request: ForgetRequest | ForgetPlan) -> Pattern | None:
 
 
 def unreached(home: Home, plan: ForgetPlan) -> tuple[Unreached, ...]:
-    """Return the places that forgetting cannot reach, including other files in the home with the forgotten text."""
+    """Return the places from which nacre cannot delete the content, including other files in the home."""
     match = pattern_of(plan)
     transcripts = [file for file in plan.files if Path(file).exists()]
     remedy = "the host's own file: delete it there; nacre no longer reads it"
@@ -446,7 +446,7 @@ def _copies(home: Home) -> Iterator[Unreached]:
 
 
 def _pages(home: Home, plan: ForgetPlan) -> Iterator[Unreached]:
-    """Yield pages on which a line written by nacre refers to a forgotten memory."""
+    """Yield pages with a line by nacre that refers to a forgotten memory."""
     forgotten = {memory.id[-REFERENCE_CHARACTERS:] for memory in plan.memories}
     for path in (*(page_path(project.slug) for project in home.files.projects()), _PROFILE):
         try:
@@ -462,7 +462,7 @@ def _pages(home: Home, plan: ForgetPlan) -> Iterator[Unreached]:
 
 
 def _quoting(home: Home, match: Pattern) -> Iterator[Unreached]:
-    """Yield other files in the home that contain the text, and sessions with the text in a folder or branch name."""
+    """Yield other files in the home with the text, and sessions with the text in a folder or branch name."""
     home_path, database = home.settings.home, home.settings.database
     for file in sorted(home_path.rglob("*")):
         inside = file.relative_to(home_path).parts
@@ -490,8 +490,8 @@ def _quoting(home: Home, match: Pattern) -> Iterator[Unreached]:
 
 
 # -- Forgetting ------------------------------------------------------------------------------------
-# A plan is shown and confirmed, recorded as tombstones, and carried out. Tombstones are durable before anything is
-# deleted, so that the next command completes an interrupted run.
+# A plan is shown and confirmed, recorded as tombstones, and carried out. Tombstones are stored before anything is
+# deleted, so that the next command can complete an interrupted run.
 
 
 _HASHES_PER_ENTRY = 1000
@@ -501,7 +501,7 @@ _MAX_EXCERPTS = 200
 
 @frozen
 class Deletion:
-    """A plan and its tombstones. The tombstones include the hash key and never leave the process."""
+    """A plan and its tombstones, which include the hash key and never leave the process."""
 
     plan: ForgetPlan
     tombstones: tuple[Tombstone, ...]
@@ -509,7 +509,10 @@ class Deletion:
 
 @operation("forget-plan", owners=("regex",), command="forget")
 def plan(home: Home, request: ForgetRequest) -> ForgetPlan:
-    """Return the effects of forgetting; nothing is changed. Raises InvalidQueryError, NotFoundError, ConflictError."""
+    """Return the effects of forgetting without changing anything.
+
+    Raises InvalidQueryError, NotFoundError, ConflictError.
+    """
     return prepare(home, request).plan
 
 
@@ -517,7 +520,7 @@ def prepare(home: Home, request: ForgetRequest) -> Deletion:
     """Prepare a deletion for :func:`forget`. Raises InvalidQueryError, NotFoundError, ConflictError."""
     how = request.how
     catch_up(home)
-    # The gateway reads new messages of channels only from time to time.
+    # The gateway's database can contain messages that are not ingested yet.
     transcripts = sessions_folder(home.settings.home).glob("*.jsonl")
     if jobs := unread(home, discovery.look(home, transcripts).files):
         read_changed(home, jobs)
@@ -543,7 +546,7 @@ def prepare(home: Home, request: ForgetRequest) -> Deletion:
 
 
 def forget(home: Home, deletion: Deletion) -> ForgetReport:
-    """Carry out a deletion. The deletion is durable on return, even after an interruption.
+    """Carry out a deletion. If it is interrupted, the next command completes it.
 
     The report lists places that could not be reached. Raises OwnerOnlyError.
     """
@@ -587,7 +590,7 @@ def forget(home: Home, deletion: Deletion) -> ForgetReport:
 
 @operation("forgotten")
 def forgotten(home: Home) -> list[Forgotten]:
-    """Return past runs, the latest first. Completes interrupted runs."""
+    """Complete interrupted runs, and return past runs, latest first."""
     catch_up(home)
     erase_written_bytes(home)
     entries = list(read_forgetting(home))
@@ -612,7 +615,7 @@ def allow_again(
     home: Home,
     reference: Annotated[str, bounds("The id of a run (or its end), a session or a memory.")],
 ) -> Forgotten:
-    """Allow reading forgotten content again if a transcript still has it: a whole run, or one session or memory.
+    """Allow nacre to read the forgotten content of a run, session or memory again, if a transcript still has it.
 
     Raises NotFoundError, ConflictError.
     """
@@ -627,7 +630,7 @@ def allow_again(
 
 
 _Aim = tuple[list[Tombstone], list[Excerpt]]
-"""The target of a request: tombstones that belong to no run yet, and excerpts of the matches."""
+"""Tombstones for a request, which belong to no run yet, and excerpts of the matches."""
 
 
 def _sessions_aim(home: Home, request: ForgetRequest, key: bytes) -> _Aim:  # noqa: ARG001 - shared signature
@@ -648,13 +651,13 @@ def _session_id(home: Home, reference: str) -> str:
     remains = home.memories.known_of(reference.strip()) or home.handoffs.of_session(
         reference.strip()
     )
-    if remains:  # the transcript is gone, but nacre still has memories or handoffs from the session
+    if remains:  # the transcript is deleted, but memories or handoffs from the session exist
         return reference.strip()
     raise NotFoundError(f"there is no session {reference!r}", hint="nacre sessions list shows ids")
 
 
 def _memories_aim(home: Home, request: ForgetRequest, key: bytes) -> _Aim:
-    """Return tombstones for the memories, for other memories with the same words, and for turns that state them."""
+    """Return tombstones for the memories, other memories with the same words, and turns that state them."""
     ids = home.erasing.alike([get(home, reference).id for reference in request.memories])
     memories = home.memories.in_any_state(ids)
     shown: dict[str, set[str]] = {}
@@ -739,7 +742,7 @@ _AIMS: dict[str, Callable[[Home, ForgetRequest, bytes], _Aim]] = {
 def _tombstones(
     home: Home, how: str, affected: Affected, targets: Sequence[Tombstone], key: Tombstone
 ) -> tuple[Tombstone, ...]:
-    """Return tombstones for all affected content, so that every machine gets the same result."""
+    """Return tombstones for all affected content, so that all machines have the same result."""
     secret = bytes.fromhex(key.value)
     stones: dict[tuple[TombstoneKind, str], Tombstone] = {
         (tombstone.kind, tombstone.value): tombstone for tombstone in targets
@@ -755,7 +758,7 @@ def _tombstones(
         for place in home.erasing.places_in(session.row):
             is_needed = how == "match" or is_shared(
                 place
-            )  # a copy in a different session counts as the same turn
+            )  # a copy in another session counts as the same turn
             add(_turn_tombstones(secret, place) if is_needed else ())
     for rows in affected.turns.values():
         for place in _in_pieces(home, rows):
@@ -798,7 +801,7 @@ def _planned(home: Home, how: str, affected: Affected) -> ForgetPlan:
 
 
 def _turns_of(home: Home, key: bytes, session_id: str, turn_ids: set[str]) -> Iterator[Tombstone]:
-    """Yield tombstones for turns of a session, even if the index no longer contains the session."""
+    """Yield tombstones for a session's turns, even if the session is no longer in the index."""
     tool, _, native_id = session_id.partition(":")
     sessions = [
         session for session in home.sessions.find(session_id) if session.session.id == session_id
@@ -836,14 +839,14 @@ def _before(moment: datetime, key: bytes, project: str | None) -> Tombstone:
 
 
 def _key(home: Home) -> Tombstone:
-    """Return the hash key from the first run on any machine, or a new hash key."""
+    """Return the hash key, which the first run on any machine creates."""
     keys = sorted(stone.value for stone in home.tombstones.all() if stone.kind is TombstoneKind.KEY)
     key = keys[0] if keys else content_hash(home.ids() + home.ids()).hex()
     return Tombstone(TombstoneKind.KEY, key)
 
 
 def _entries(change: Change, deletion: Deletion) -> list[files.LedgerEntry]:
-    """Return a run's ledger lines, with at most a thousand hashes each. The first line's id identifies the run."""
+    """Return a run's ledger entries with up to a thousand hashes each. The first entry's id is the run's id."""
     lines: list[dict[str, Any]] = [{}]
     hashes_on_line = 0
     for name, owner, hashes in _grouped(deletion.tombstones):
@@ -872,7 +875,7 @@ def _entries(change: Change, deletion: Deletion) -> list[files.LedgerEntry]:
 
 
 def _grouped(tombstones: Sequence[Tombstone]) -> Iterator[tuple[str, str, list[str]]]:
-    """Yield (kind, owner, hashes). Kinds are ``sessions``, ``turns`` and ``memories``."""
+    """Yield (kind, owner, hashes) with the kinds ``sessions``, ``turns`` and ``memories``."""
     whole = {stone.value for stone in tombstones if stone.kind is TombstoneKind.SESSION}
     memories: dict[str, list[str]] = {
         stone.value: [] for stone in tombstones if stone.kind is TombstoneKind.MEMORY
@@ -912,7 +915,7 @@ def _forgotten_run(run: str, items: Sequence[files.LedgerEntry], holding: set[st
 def _matching_runs(
     home: Home, reference: str, runs: dict[str, Forgotten]
 ) -> tuple[list[str], dict[str, str]]:
-    """Return the runs to revert, and the session or memory if only one is allowed again."""
+    """Return the runs to revert, and the session or memory if only it is allowed again."""
     matching = [
         run for run in runs if run == reference or (len(reference) >= 4 and run.endswith(reference))
     ]
@@ -944,7 +947,7 @@ def _matching_runs(
 
 @operation("forget", writes=True, takes_long=True, owners=True)
 def forget_answers(home: Home, request: ForgetRequest) -> ForgetReport:
-    """Delete for good; the report lists places that could not be reached.
+    """Delete content permanently. The report lists places that could not be reached.
 
     Raises InvalidQueryError, NotFoundError, ConflictError.
     """

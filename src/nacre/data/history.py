@@ -1,6 +1,6 @@
-"""The vault's git history: commit messages, reading history, preparing the repository, and committing.
+"""The vault's git history: committing operations and reading them from commits.
 
-Commit messages are written for readers of ``git log`` and can be parsed by nacre:
+Commit messages are readable in ``git log`` and can be parsed by nacre:
 
 ::
 
@@ -47,13 +47,10 @@ from nacre.vault.git import Head, NewCommit, PastCommit
 Clean = Callable[[str], str]
 
 BEGINNING = "Begin the history of the vault"
-"""The message of the first commit, which contains no operation."""
+"""Message of the first commit, which contains no operation."""
 
 MOST_PATHS = 20
-"""Maximum number of files changed by an operation that shares a commit.
-
-An operation with more files, or with :func:`unnamed` files, gets a separate commit.
-"""
+"""An operation that changed more files than this, or an :func:`unnamed` file, gets its own commit."""
 
 _SUBJECT_CHARACTERS = 72
 _TRAILER = "Nacre-Operation"
@@ -63,22 +60,19 @@ _ITEM = re.compile(r"^- (\S+?): ?(.*)$")
 
 @frozen
 class RecordedOperation:
-    """An operation in a commit message. ``paths`` is ``None`` if all changes of the commit belong to the operation."""
+    """An operation in a commit message. ``paths`` is ``None`` if the whole commit belongs to it."""
 
     operation: Operation
     paths: tuple[str, ...] | None
 
 
 def unnamed(path: str, clean: Clean) -> bool:
-    """Return True if a file name cannot be in a message because of a line break or an apparent secret."""
+    """Return True if a file name cannot be in a message, because of a line break or possible secret."""
     return "\n" in path or clean(path) != path
 
 
 def write_message(operations: Sequence[tuple[Operation, Sequence[str]]], clean: Clean) -> str:
-    """Return a commit message for operations, each with the files that it changed.
-
-    ``clean`` removes secrets from all text, including external text.
-    """
+    """Return a commit message for operations and their changed files. ``clean`` removes secrets."""
     lines = [clean(_title([operation for operation, _ in operations])), ""]
     for operation, paths in operations:
         lines.append(f"- {operation.action}: {clean(operation.subject or '')}".rstrip())
@@ -93,7 +87,7 @@ def write_message(operations: Sequence[tuple[Operation, Sequence[str]]], clean: 
 
 
 def read_message(message: str, commit: str) -> list[RecordedOperation]:
-    """Return the operations in a message. The result is empty if nacre did not make the commit."""
+    """Return the operations in a commit's message, or an empty list if nacre did not make the commit."""
     ids = _TRAILERS.findall(message)
     items: list[list[str]] = []
     for line in message.splitlines()[1:]:
@@ -125,7 +119,7 @@ def _parsed_operation(
 
 
 def time_of(op: str) -> datetime:
-    """Return an operation's time with millisecond precision from its UUIDv7, or 1970 if the id contains no time."""
+    """Return an operation's time from its UUIDv7, or 1970 if the id contains no time."""
     try:
         return at_ms(int(op.replace("-", "")[:12], 16))
     except (ValueError, OverflowError, OSError):
@@ -144,7 +138,7 @@ def _title(operations: Sequence[Operation]) -> str:
 
 
 # -- Operations from history, cached in the database -----------------------------------------------
-# Reading history also acknowledges commits: an operation in history is no longer pending, even after a crash.
+# An operation found in the history is no longer pending, so that a crash after a commit has no effect.
 
 
 _ID = re.compile(rb"\A(?:\xef\xbb\xbf)?---[ \t]*\r?\n(?:(?!---).*\n)*?id:[ \t]*[\"']?([\w-]+)")
@@ -178,7 +172,10 @@ def catch_up(home: Home) -> None:
 
 
 def _operations_of(home: Home, commit: PastCommit) -> list[RecordedOperation]:
-    """Return a commit's operations. An external commit is one operation, unless it merges only recorded operations."""
+    """Return a commit's operations. A commit by another program counts as one operation.
+
+    A merge of recorded operations contains none.
+    """
     message = home.redactor.clean(commit.message)
     operations = read_message(message, commit.id)
     if operations or not commit.paths or commit.message == BEGINNING:
@@ -201,7 +198,7 @@ def _record(
     files: Mapping[str, bytes],
     barred: Barred,
 ) -> None:
-    """Record an operation from history, omitting any text with forgotten content."""
+    """Record an operation from history, without text that contains forgotten content."""
     if _is_known(home, recorded):
         home.journal.committed(recorded.operation.id, commit.id)
         return
@@ -231,7 +228,7 @@ def _paths(commit: PastCommit, recorded: RecordedOperation) -> Iterable[str]:
 def _files(
     home: Home, recorded: Sequence[tuple[PastCommit, RecordedOperation]]
 ) -> dict[str, bytes]:
-    """Return memory files keyed by ``<commit>:<path>``. Removed files have their previous contents."""
+    """Return memory files, keyed by ``<commit>:<path>``. For removed files, return the previous contents."""
     needed = [
         (commit, path)
         for commit, operation in recorded
@@ -255,9 +252,9 @@ OWN_FILES = {
     ".gitattributes": "* -text\nledger.jsonl merge=union\n",
     ".gitignore": ".*.tmp\n.*.sw?\n.#*\n*~\n.DS_Store\nThumbs.db\n.obsidian/workspace*.json\n.trash/\n",
 }
-"""Default repository files. They make git leave bytes unchanged, even on Windows, and merge the ledger.
+"""Files that configure the repository: bytes stay unchanged, even on Windows, and ledgers are merged.
 
-They also make git ignore temporary files, and Obsidian's workspace and trash.
+git ignores temporary files, and Obsidian's workspace and trash.
 """
 
 
@@ -286,7 +283,7 @@ def fit_to_commit(home: Home) -> Head:
 
 
 def settled_head(home: Home) -> Head:
-    """Return the HEAD, unless a merge or similar is in progress. Raises UnusableRepositoryError."""
+    """Return the HEAD. Raises UnusableRepositoryError if it is detached or a merge or similar is in progress."""
     repository = home.repository
     head = repository.head()
     if head.branch is None:
@@ -313,11 +310,11 @@ JUDGE_LOCK = "judge.lock"
 REMOTE_LOCK = "remote.lock"
 _JUDGE_INTERVAL = timedelta(seconds=20)
 KEPT_WITHOUT_GIT = 500
-"""Minimum number of operations whose text is kept if git is off."""
+"""Number of operations whose text is kept if git is off."""
 
 
 _COMMIT_AFTER_OPERATIONS = 100
-"""Number of pending operations that triggers a commit, regardless of their age."""
+"""Number of pending operations from which they are committed regardless of age."""
 
 _SYNC_EVERY = timedelta(seconds=300)
 
@@ -325,7 +322,7 @@ _SYNC_EVERY = timedelta(seconds=300)
 def is_due(home: Home) -> bool:
     """Return True if pending operations are old or numerous enough for a background commit.
 
-    Return False if git is off or missing, or within ``git.commit_after_seconds`` of the last commit.
+    Return False if git is off or missing, or less than ``git.commit_after_seconds`` after the last commit.
     """
     settings = home.settings
     if not settings.flag("git.enabled") or not settings.flag("git.background"):
@@ -340,13 +337,13 @@ def is_due(home: Home) -> bool:
 
 
 def _tried(home: Home, lock: str) -> datetime:
-    """Return the start time of the last background process, read from its lock file."""
+    """Return when the last background process was started, from its lock file."""
     path = home.settings.home / lock
     return datetime.fromtimestamp(path.stat().st_mtime if path.exists() else 0, UTC)
 
 
 def _start(home: Home, lock: str, interval: timedelta, *arguments: str) -> bool:
-    """Start a background process unless one was started within the interval. Return True if the process was started."""
+    """Start a background process, and return True, unless one was started within the interval."""
     if abs(home.clock() - _tried(home, lock)) < interval:
         return False
     (home.settings.home / lock).touch(mode=0o600)
@@ -355,7 +352,7 @@ def _start(home: Home, lock: str, interval: timedelta, *arguments: str) -> bool:
 
 
 def commit_in_background(home: Home) -> None:
-    """Start a process that commits, if a commit is due. The process and its open pipes do not delay the caller.
+    """Start a process that commits, if due, without delaying the caller.
 
     A missing repository is created first. If git is missing, the journal is shortened instead.
     """
@@ -363,7 +360,7 @@ def commit_in_background(home: Home) -> None:
         not home.settings.flag("git.enabled")
         or shutil.which("git", path=home.settings.environ.get("PATH")) is None
     ):
-        # Undo needs the text of the last operations.
+        # The text of the last operations is kept for undo.
         if home.journal.waiting()[0] > 2 * KEPT_WITHOUT_GIT:
             with home.transaction():
                 home.journal.keep_last(KEPT_WITHOUT_GIT)
@@ -376,7 +373,7 @@ def commit_in_background(home: Home) -> None:
 
 
 def sync_in_background(home: Home) -> bool:
-    """Start a process that syncs and commits, if enabled and due. The caller does not wait for the network."""
+    """Start a process that syncs and commits, if enabled and due. Return True if it was started."""
     flags = ("sync.auto", "git.enabled", "git.background")
     return all(map(home.settings.flag, flags)) and _start(
         home, SYNC_LOCK, _SYNC_EVERY, "sync", "--quiet"
@@ -393,7 +390,7 @@ def exchange_in_background(home: Home) -> None:
 
 
 def judge_in_background(home: Home) -> None:
-    """Start a process in which a model judges pending new memories, at most every twenty seconds."""
+    """Start a process in which a model judges new memories, at most every twenty seconds."""
     if not home.settings.flag("git.background") or not waits_for_models(home):
         return
     if home.claims.due(home.now_ms(), 1):
@@ -402,9 +399,9 @@ def judge_in_background(home: Home) -> None:
 
 # -- The committer ---------------------------------------------------------------------------------
 # The committer moves whole operations from the journal into the repository, never while a memory is being written.
-# Commits are built from the journal, because files can be incomplete. The branch is then moved to the new commits in
-# one step. If it has moved in between, the commits are built again. Reading history acknowledges commits, so
-# that no crash loses or duplicates an operation.
+# Commits are built from the journal, because files can be incomplete. Then the branch is moved to the new commits in
+# one step. If it has moved in between, the commits are built again. An operation is removed from the journal only
+# when it is found in the history, so that no crash loses or duplicates it.
 
 
 OPERATIONS_A_COMMIT = 100
@@ -412,7 +409,7 @@ _MAX_OPERATIONS_PER_RUN = 2000
 _MAX_TRIES = 5
 _NO_COMMIT = "-"
 UNWRITTEN = "not written yet"
-"""Reason for holding back a file that another process is about to write."""
+"""Why a file is held back that another process is about to write."""
 
 _MAX_FILE_BYTES = 20_000_000
 
@@ -422,7 +419,7 @@ _Changes = dict[str, bytes | None]
 
 @frozen
 class Held:
-    """A file that cannot be committed now, and the reason."""
+    """The reason why a file cannot be committed now."""
 
     path: str
     reason: str
@@ -430,7 +427,7 @@ class Held:
 
 @frozen
 class Committed:
-    """The result of a run: commits as (id, title), the number of committed operations, and pending files."""
+    """The result of a run: commits as (id, title), the number of committed operations, and files held back."""
 
     commits: tuple[tuple[str, str], ...] = ()
     operations: int = 0
@@ -493,7 +490,7 @@ def commit_operations(home: Home, *, patience_seconds: float = 20.0) -> Committe
 
 
 def commit_quietly(home: Home) -> None:
-    """Scan, commit and tidy in the background. ``nacre admin doctor`` reports obstacles."""
+    """Read manual edits and commit in the background. ``nacre admin doctor`` reports obstacles."""
     with contextlib.suppress(NacreError):
         scan(home)
         commit_operations(home, patience_seconds=0)
@@ -529,7 +526,7 @@ def _commit_once(
     held_files: dict[str, Held],
     planned: Callable[[Home, str | None, dict[str, Held]], _Plan],
 ) -> tuple[list[tuple[str, str]], int]:
-    """Commit a small plan, and retry if the branch has moved."""
+    """Commit what is planned, and retry if the branch has moved."""
     for _ in range(_MAX_TRIES):
         catch_up(home)
         head = home.repository.head()
@@ -574,7 +571,7 @@ def _plan(home: Home, commit: str | None, held_files: dict[str, Held]) -> _Plan:
 
 
 def _begin(home: Home, plan: _Plan, at: datetime) -> None:
-    """Start the history with nacre's repository files or the user's versions."""
+    """Start the history with the repository's configuration files, nacre's or the user's."""
     files: dict[str, bytes | None] = {}
     for path in OWN_FILES:
         with contextlib.suppress(FileNotFoundError):
@@ -587,7 +584,7 @@ def _begin(home: Home, plan: _Plan, at: datetime) -> None:
 
 
 def _add(home: Home, plan: _Plan, operation: Operation, held_files: dict[str, Held]) -> None:
-    """Add an operation to the plan, or hold it back if the operation or a dependency cannot be committed now."""
+    """Add an operation to the plan, or hold it back if it or an earlier change must wait."""
     written, lines = _written(home, operation, held_files, plan.busy)
     if written is None:
         return
@@ -622,7 +619,7 @@ def _add(home: Home, plan: _Plan, operation: Operation, held_files: dict[str, He
 def _written(
     home: Home, operation: Operation, held_files: dict[str, Held], busy: Collection[str]
 ) -> tuple[dict[str, bytes | None] | None, list[bytes]]:
-    """Return an operation's file contents and ledger lines. The contents are ``None`` if the operation must wait."""
+    """Return an operation's file contents (``None`` if it must wait) and ledger lines."""
     contents: dict[str, bytes | None] = {}
     lines: list[bytes] = []
     reason = UNWRITTEN if home.journal.is_unapplied(operation.id) else ""
@@ -648,7 +645,7 @@ def _written(
 
 
 def _mended(home: Home, path: str) -> str | None:
-    """Return the text of a file that contained a secret, if the settings now allow it."""
+    """Return the text of a file that was held back for a secret, if the rules now allow it."""
     try:
         data = home.vault.read(path)
     except FileNotFoundError:
@@ -660,7 +657,7 @@ def _mended(home: Home, path: str) -> str | None:
 
 
 def _settle_empty(home: Home, operation: Operation, commit: str | None) -> None:
-    """Settle an operation whose changes are already in history, committed or pulled by other processes."""
+    """Settle an operation whose changes other processes have already committed or pulled."""
     with home.transaction():
         if operation.action in (EDIT, REMOVE, ADOPT, SYNC) or commit is None:
             home.journal.drop(operation.id)
@@ -670,7 +667,7 @@ def _settle_empty(home: Home, operation: Operation, commit: str | None) -> None:
 
 
 def _initialise_index(home: Home) -> None:
-    """Update git's index after a crash if the database is new. The user's staged changes stay staged."""
+    """Update git's index if the database is new, as after a crash. Staged changes stay staged."""
     head = home.repository.head().commit
     with contextlib.suppress(RepositoryBusyError, UnusableRepositoryError):
         if head:
@@ -679,7 +676,7 @@ def _initialise_index(home: Home) -> None:
 
 
 def step_index(home: Home) -> str | None:
-    """Update git's index so that ``git status`` is clean. Return the obstacle, if any."""
+    """Update git's index so that ``git status`` is clean. Return the reason if this is impossible."""
     head = home.repository.head().commit
     last_indexed = home.journal.git_state("index")
     if head is None or head == last_indexed:
@@ -695,7 +692,7 @@ def step_index(home: Home) -> str | None:
 
 
 def _adopt(home: Home, _: str | None, held_files: dict[str, Held]) -> _Plan:
-    """Plan to commit files that a person added to the vault, as ``git add`` would."""
+    """Plan to commit files that the user added to the vault, as with ``git add``."""
     changes = _unrecorded(home, held_files)
     plan = _Plan({}, home.redactor.clean)
     if changes:
@@ -708,7 +705,7 @@ def _adopt(home: Home, _: str | None, held_files: dict[str, Held]) -> _Plan:
 
 
 def _forgotten(home: Home, changes: _Changes) -> tuple[list[_OperationPaths], _Changes] | None:
-    """Return forget operations without file names, and their unjournaled file removals."""
+    """Return forget operations, without file names, and file removals that are not in the journal."""
     runs = [operation for operation in home.journal.without_texts() if operation.action == FORGET]
     removed = [path for path, data in changes.items() if data is None and is_memory_file(path)]
     if not runs and removed:

@@ -1,6 +1,6 @@
-"""Import sources: files in a folder, zip or bundle, notes, external values, and nacre's own exports.
+"""Import sources, and helpers that read files, notes and values from other systems.
 
-Nothing is unpacked, no link is followed, and no large file is read whole.
+Zips are not unpacked, links are not followed, and large files are not read as a whole.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ from nacre.vault.files import LEDGER, is_memory_file, slugify
 
 MOST_FILES = 100_000
 MOST_BYTES = 8_000_000
-"""Maximum size in bytes of a note or page. Larger files are reported and skipped."""
+"""Maximum size of a note or page in bytes. Larger files are reported and skipped."""
 
 MOST_EXPORT_BYTES = 256_000_000
-"""Maximum size in bytes of a memory export in one file."""
+"""Maximum size of an export in one file, in bytes."""
 
 _HEAD_BYTES = 65_536
 _SKIPPED = frozenset({".git", "node_modules", "__pycache__", ".venv", ".obsidian"})
@@ -68,7 +68,7 @@ _DATABASE = b"SQLite format 3\x00"
 
 @frozen
 class Leaf:
-    """A file: size, modification time, a function that reads its first bytes (``None``: all bytes), and real name."""
+    """A file: size, modification time, a function that reads its first bytes (``None``: all), and real name."""
 
     size: int
     modified: datetime
@@ -78,10 +78,10 @@ class Leaf:
 
 @dataclass(frozen=True)
 class Tree:
-    """Files keyed by relative name. ``root``: the imported path. ``single``: only one file is imported.
+    """The imported files, keyed by relative name. ``root``: the imported path. ``single``: it is a file.
 
-    Names contain no secrets. ``clean`` runs before text is split, because parts of a secret, or a secret in a
-    project folder, would no longer be recognised.
+    Names contain no secrets. ``clean`` removes secrets from text before it is split, because parts of a secret would no
+    longer be recognised.
     """
 
     root: Path
@@ -125,11 +125,11 @@ class Tree:
         return self.head(name).startswith(_DATABASE)
 
     def path_of(self, name: str) -> Path:
-        """Return the path of a file on disk. For a zip, the name is appended to the zip's path."""
+        """Return a file's path on disk, or the zip's path followed by the name."""
         return self.root if self.single else self.root / self.leaves[name].name
 
     def grown(self, leaves: Mapping[str, str]) -> Tree:
-        """Return a tree with the same root but new files, given as text. Used for single-file bundles."""
+        """Return a tree with the same root and the files found inside a bundle, given as text."""
         modified = next(iter(self.leaves.values())).modified
         written = {
             name: _written(name, text, modified) for name, text in leaves.items() if safe_name(name)
@@ -163,7 +163,7 @@ def open_tree(path: Path, clean: Callable[[str], str] = str) -> Tree:
 
 
 def safe_name(name: str) -> bool:
-    """Return True if a name stays below its root."""
+    """Return True if a relative name does not leave its root."""
     pure = PurePosixPath(name)
     return (
         bool(name)
@@ -201,7 +201,7 @@ def _archive(path: Path) -> Iterator[tuple[str, Leaf]]:
 
 
 def _by_name(leaves: Iterable[tuple[str, Leaf]], clean: Callable[[str], str]) -> dict[str, Leaf]:
-    """Return files keyed by their names without secrets. Duplicate names are numbered."""
+    """Return files keyed by name without secrets. Duplicate names are numbered."""
     by_name: dict[str, Leaf] = {}
     for name, leaf in leaves:
         original = own = PurePosixPath(clean(name))
@@ -254,9 +254,9 @@ def _written(name: str, text: str, modified: datetime) -> Leaf:
 
 @frozen
 class Found:
-    """A foreign memory, converted to nacre's format.
+    """A memory from another system, in nacre's format.
 
-    ``cwd``: folder in which the memory was learned, if the source names a folder instead of a project.
+    ``cwd``: the folder in which it was learned, if the source states a folder instead of a project.
     """
 
     memory: Memory
@@ -266,10 +266,7 @@ class Found:
 
 @frozen
 class Skipped:
-    """A skipped item, or ``count`` items of one kind, and a short reason.
-
-    ``where``: file, id, or kind of the items.
-    """
+    """A skipped item, or ``count`` similar items, with a short reason. ``where``: file, id, or kind of items."""
 
     where: str
     reason: str
@@ -286,7 +283,7 @@ class Page:
 
 @frozen
 class Operation:
-    """A ledger entry from a different vault."""
+    """A ledger entry from another vault."""
 
     values: dict[str, Any]
 
@@ -315,7 +312,7 @@ Item = Found | Skipped | Page | Operation | Talk | Transcript
 class ImportSource:
     """Functions that recognise and read the files of another system.
 
-    ``recognise`` examines content as well as names. ``read`` yields items, and never raises for a single bad file.
+    ``recognise`` examines names and content. ``read`` yields items, and does not raise for a single bad file.
     """
 
     name: str
@@ -328,11 +325,11 @@ class ImportSource:
 
 
 Tables = Mapping[str, frozenset[str]]
-"""Required columns of each table."""
+"""Required columns, keyed by table."""
 
 
 def database_with(tree: Tree, tables: Tables) -> Path | None:
-    """Return the first database with all of the tables. Zips are skipped because SQLite needs files."""
+    """Return the first database with all of the tables, but not in zips, because SQLite needs files."""
     if tree.root.is_file() and not tree.single:
         return None
     for name in tree.names:
@@ -350,18 +347,18 @@ def database_with(tree: Tree, tables: Tables) -> Path | None:
 
 
 def refused(tree: Tree, reason: str) -> Iterator[Skipped]:
-    """Yield a problem for each database from a different program. Raises InvalidInputError."""
+    """Yield a problem for each database of another program. Raises InvalidInputError."""
     for name in tree.names:
         with open_foreign(tree.path_of(name)):
             yield Skipped(str(tree.path_of(name)), reason)
 
 
 # -- Notes as statements ---------------------------------------------------------------------------
-# Each list item and paragraph is a statement, with the headings above it.
+# Each list item or paragraph is a statement, which belongs to the headings above it.
 
 
 _MIN_CHARACTERS = 12
-"""Minimum length of a one-word ASCII statement."""
+"""Minimum length of a statement that is a single ASCII word."""
 
 _HEADING = re.compile(r"^(#{1,6})\s+(.+?)\s*#*$")
 _ITEM = re.compile(r"^(?:[-*+]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?")
@@ -382,13 +379,13 @@ class Note:
 
     @property
     def subject(self) -> str:
-        """Return the bold words at the start, or else the first sentence."""
+        """The bold words at the start, or else the first sentence."""
         lead = _LEAD.match(self.text)
         return one_line(lead.group(1)) if lead else title_of(self.text)
 
     @property
     def is_said(self) -> bool:
-        """Return True if the text has two words or one long word. Scripts without spaces need fewer characters."""
+        """True if the text has two words or a long word (shorter in scripts without spaces)."""
         words = normalise(self.text)
         return " " in words or len(words) >= _MIN_CHARACTERS // (1 if words.isascii() else 3)
 
@@ -403,7 +400,7 @@ def notes(text: str) -> Iterator[Note]:
 
 
 def kind_of(headings: Sequence[str], default: Kind) -> Kind:
-    """Return the kind named by the innermost known heading."""
+    """Return the kind indicated by the innermost known heading."""
     for heading in reversed(headings):
         lowered = heading.lower()
         for kind, words in _table():
@@ -457,13 +454,13 @@ class _Reader:
         ]
 
     def release(self) -> Iterator[Note]:
-        """Yield the statement that was held back in case a code block follows."""
+        """Yield the previous statement, which was held back because a code block could follow."""
         if self.held:
             (note, _), self.held = self.held, None
             yield note
 
     def flush(self) -> Iterator[Note]:
-        """End a statement. The previous statement is then complete."""
+        """End the current statement, and yield the previous one, which is now complete."""
         text = "\n".join(self.lines).strip()
         was_item, self.item, self.lines = self.item, False, []
         if not text:
@@ -508,11 +505,11 @@ SOURCES: dict[str, str | None] = {
     "openclaw": "nacre.data.imports_agents:SOURCE_OPENCLAW",
     "instructions": "nacre.data.imports_agents:SOURCE_INSTRUCTIONS",
 }
-"""Sources in detection order, the most specific formats first. ``None``: provided by the plugin nacre-extras."""
+"""Sources in order of detection, most specific first. ``None``: provided by the plugin nacre-extras."""
 
 
 def sources() -> list[str]:
-    """Return all source names in detection order, starting with sources from other plugins."""
+    """Return all source names in order of detection, starting with sources from plugins."""
     return [*sorted(find_plugins(IMPORTERS).keys() - SOURCES.keys()), *SOURCES]
 
 
@@ -546,7 +543,7 @@ def get_source(name: str) -> ImportSource:
 
 
 ORIGIN = "imported"
-"""Front-matter key for a memory's origin: ``{from, id, hash}``."""
+"""Front matter key for the origin of an imported memory, ``{from, id, hash}``."""
 
 RELATIONS = frozenset(
     {
@@ -567,9 +564,9 @@ _ISO = re.compile(r"^\d{4}-\d\d-\d\d")
 
 
 def imported_id(source: str, key: str, stated: datetime | None) -> str:
-    """Return a UUIDv7 that depends only on the source, the item's key, and the stated date.
+    """Return a UUIDv7 that depends only on the source, the item's key, and its date (or time 0).
 
-    Thus a second import, even on a different machine, finds the same memory. If no date is stated, the time is 0.
+    A second import, even on another machine, thus finds the same memory.
     """
     digest = int.from_bytes(hashlib.blake2b(to_bytes(f"{source}\0{key}"), digest_size=16).digest())
     millisecond = max(0, int(stated.timestamp() * 1000)) & 0xFFFF_FFFF_FFFF if stated else 0
@@ -577,7 +574,7 @@ def imported_id(source: str, key: str, stated: datetime | None) -> str:
 
 
 def words_hash(content: str) -> str:
-    """Return a hash that shows whether an imported memory's words have changed."""
+    """Return a hash of an imported memory's words, to detect later edits."""
     return content_hash(content.strip()).hex()
 
 
@@ -596,10 +593,9 @@ def shape(
     extra: Mapping[str, Any] | None = None,
     **more: Any,
 ) -> Memory:
-    """Build a memory from a source's words. ``stated`` is the source's date. ``modified`` replaces a missing date.
+    """Build a memory from a source's words.
 
-    ``ended`` is the reason why the source retired the memory.
-
+    ``stated``: the source's date. ``modified``: used if there is no date. ``ended``: why the source retired the memory.
     The default speaker is the agent. Reserved keys in ``extra`` are dropped, so that no file can declare itself
     trusted.
     """
@@ -628,7 +624,7 @@ def shape(
 
 
 def front_of(tree: Tree, name: str) -> tuple[dict[str, Any], str]:
-    """Return a file's front matter (text, lists and mappings) and body, without secrets.
+    """Return a file's front matter and body without secrets.
 
     Raises InvalidMemoryError for broken front matter.
     """
@@ -653,7 +649,7 @@ def json_of(tree: Tree, name: str) -> Any:
 
 
 def cleaned(value: Any, clean: Callable[[str], str]) -> Any:
-    """Remove secrets, and lone surrogates, which files cannot contain, from all strings in JSON values."""
+    """Remove secrets and lone surrogates from all strings in a JSON value."""
     if isinstance(value, str):
         return clean(value if value.isascii() else to_bytes(value).decode("utf-8"))
     if isinstance(value, dict):
@@ -662,7 +658,7 @@ def cleaned(value: Any, clean: Callable[[str], str]) -> Any:
 
 
 def moment(value: object) -> datetime | None:
-    """Parse an external date. Return ``None`` if it is invalid."""
+    """Parse a date from another system, or return ``None`` if it is invalid."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         try:
             return from_ms(round(value if value > 100_000_000_000 else value * 1000))
@@ -687,7 +683,7 @@ def from_note(
     cwd: str | None = None,
     **more: Any,
 ) -> Found:
-    """Build a memory from a statement in a file. ``more`` overrides values from the file and the statement."""
+    """Build a memory from a statement in a file. ``more`` overrides its values."""
     file = str(tree.path_of(name))
     values: dict[str, Any] = {
         "key": f"{file}#{words_hash(note.text)}",
@@ -716,7 +712,7 @@ def objects_of(value: object) -> list[dict[str, Any]]:
 
 
 def listed(value: object) -> list[Any]:
-    """Return a list, parsing the text of a JSON list. Other values return an empty list."""
+    """Return a list or parsed JSON list, or an empty list for other values."""
     if isinstance(value, str):
         try:
             value = json.parse(value)
@@ -726,7 +722,7 @@ def listed(value: object) -> list[Any]:
 
 
 def named(value: object) -> dict[str, Any]:
-    """Return a mapping, parsing the text of a JSON object. Other values return an empty mapping."""
+    """Return a mapping or parsed JSON object, or an empty mapping for other values."""
     if isinstance(value, str):
         try:
             value = json.parse(value)
@@ -736,7 +732,7 @@ def named(value: object) -> dict[str, Any]:
 
 
 def text_of(values: Mapping[str, Any], *names: str) -> str | None:
-    """Return the first non-empty text among the keys' values."""
+    """Return the first non-empty text under some keys."""
     candidates = (values.get(name) for name in names)
     return next(
         (value.strip() for value in candidates if isinstance(value, str) and value.strip()), None
@@ -758,12 +754,12 @@ def is_true(value: object) -> bool:
 
 
 def project_of(name: str | None) -> str | None:
-    """Return a project slug for an external project name."""
+    """Return the slug for another system's project name."""
     return (slugify(name) or None) if name else None
 
 
 def between(value: object, least: float, most: float, default: float) -> float:
-    """Clamp a number. Return the default for non-numbers."""
+    """Clamp a number, or return the default for other values."""
     try:
         number = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
@@ -781,7 +777,9 @@ _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-
 _EXTRACTED = re.compile(rb'\s*\{\s*"sessions"\s*:\s*\[\s*(?:\]|\{\s*"session"\s*:)')
 _OF_CANDIDATES = ("content", "turns", "held", "detail", "score", "nodded", "mixed")
 _PAGE = re.compile(r"(?:identity|IDENTITY|profile|projects/[^/]+/project)\.md")
-_DAMAGED_HINT = "export it again; only the zip of Markdown files (nacre data export vault.zip) may be edited by hand"
+_DAMAGED_HINT = (
+    "export it again; only the zip of Markdown files (nacre data export vault.zip) can be edited"
+)
 
 Values = Mapping[str, Any]
 
@@ -808,7 +806,7 @@ def _read(tree: Tree) -> Iterator[Item]:
 
 
 def _extracted(tree: Tree) -> Iterator[Item]:
-    """Yield the memories of each session. Ingest finds the review candidates again."""
+    """Yield the memories from each session. Candidates are skipped, because ingest finds them again."""
     for proposal in objects_of(named(json_of(tree, tree.names[0])).get("sessions")):
         session = named(proposal.get("session"))
         started, name = session.get("started"), f"{session.get('tool')}:{session.get('native_id')}"
@@ -844,7 +842,7 @@ def _from_file(tree: Tree, name: str) -> Item:
         return Skipped(name, "too large or not text")
 
     def make() -> Memory:
-        _, body = split(text)  # the front matter is cleaned later, value by value
+        _, body = split(text)  # the values in front matter are cleaned later
         return parse(
             text.removesuffix(body) + tree.clean(body),
             name,
@@ -856,7 +854,7 @@ def _from_file(tree: Tree, name: str) -> Item:
 
 
 def _lines(tree: Tree) -> Iterator[Item]:
-    """Yield every item in order, then verify the trailer. Raises InvalidInputError."""
+    """Yield all items in order, then verify the last line. Raises InvalidInputError."""
     digest, lines, closed = hashlib.sha256(), 0, False
     talk: tuple[Session, Values, list[Turn]] | None = None
     with tree.path_of(tree.names[0]).open("rb") as file:
@@ -896,7 +894,7 @@ def _item(tree: Tree, line: int, values: Values) -> Iterator[Item]:
         yield Page(str(values["path"]), str(values.get("document") or ""))
     elif kind == reports.LEDGER_ENTRY and isinstance(values.get("entry"), dict):
         yield Operation(values["entry"])
-    elif kind != reports.LINK:  # similarity is recomputed, and joint use starts from zero
+    elif kind != reports.LINK:  # similarity is recomputed, and joint use is counted anew
         yield Skipped(f"line {line}", f"unknown kind of record: {kind}")
 
 
@@ -920,7 +918,7 @@ def _from_line(tree: Tree, line: int, values: Values) -> Item:
 
 
 def _checked(tree: Tree, where: str, make: Callable[[], Memory], usage: Usage | None) -> Item:
-    """Return a memory with a valid id and a project that is a valid folder name."""
+    """Return a memory, or a problem if its id or project name is invalid."""
     try:
         memory = make()
     except InvalidMemoryError as error:

@@ -1,7 +1,7 @@
-"""Planning and carrying out imports, and capturing hosts' own memories.
+"""Import memories from other systems, and capture hosts' own memories.
 
-Statements in notes have no ids and are identified by their words. An edit therefore looks like a removed and an added
-statement. Such statements are paired if enough words agree.
+Statements in notes have no ids and are identified by their words. An edited statement therefore looks like a removed
+and an added statement, which are paired if enough words agree.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ from nacre.vault import files
 from nacre.vault.files import slugify
 
 _MIN_LIKENESS = 0.6
-"""Minimum share of words, in order, that an edited statement keeps."""
+"""Minimum share of words (in order) that an edited statement has in common with the old one."""
 
 _STATEMENT = "#"
 
@@ -86,7 +86,10 @@ def is_untouched(memory: Memory) -> bool:
 
 
 def edited_statements(home: Home, source: str, offered: Sequence[Memory]) -> dict[str, Memory]:
-    """Return the previous versions of offered statements, keyed by new id, except versions also edited in nacre."""
+    """Return the previous versions of statements edited at the source, keyed by new id.
+
+    Memories that were also edited in nacre are omitted.
+    """
     keys = {origin_of(memory).get("id", "") for memory in offered}
     statements = [memory for memory in offered if _file_of(memory)]
     present = [
@@ -117,7 +120,7 @@ def edited_statements(home: Home, source: str, offered: Sequence[Memory]) -> dic
 
 
 def _file_of(memory: Memory) -> str:
-    """Return a statement's file, or an empty string for a whole-file memory."""
+    """Return the file that contains a statement, or "" if the memory is a whole file."""
     file, mark, _ = origin_of(memory).get("id", "").rpartition(_STATEMENT)
     return file if mark and file == memory.source.file else ""
 
@@ -127,13 +130,13 @@ def _likeness(left: Memory, right: Memory) -> float:
 
 
 # -- Import ----------------------------------------------------------------------------------------
-# Imports are planned, then carried out. A second import adds nothing. External content is untrusted, regardless of its
+# Imports are planned, then carried out. A second import adds nothing. Imported content is untrusted, regardless of its
 # claims, unless the user decides otherwise. Untrusted content is searchable, but retires no existing memory and adds no
 # ledger entries, project pages or sessions.
 
 
 BATCH = 20
-"""Number of memories per batch. Other processes can write between batches."""
+"""Number of memories in a batch. Other processes can write between batches."""
 
 _ENTRIES_PER_PART = 50
 _MAX_SIMILAR = 12
@@ -141,7 +144,7 @@ _ENDING_RELATIONS = frozenset({SUPERSEDES, "contradicts"})
 
 
 class Action(StrEnum):
-    """The decision on an offered memory."""
+    """The decision about a memory to import."""
 
     ADD = "add"
     UPDATE = "update"
@@ -153,7 +156,7 @@ class Action(StrEnum):
 
 @frozen
 class Step:
-    """A memory, the decision and the reason. ``same_as``: id of the memory that this memory duplicates."""
+    """A memory to import, the decision and the reason. ``same_as``: id of the memory that it duplicates."""
 
     memory: Memory
     action: Action
@@ -164,7 +167,7 @@ class Step:
 
 @dataclass(slots=True)
 class ImportPlan:
-    """All items found, and the decisions."""
+    """The items found in a source, and the decisions."""
 
     options: ImportOptions
     source: ImportSource
@@ -177,12 +180,12 @@ class ImportPlan:
     turns: int = 0
 
     def count(self, action: Action) -> int:
-        """Return the number of memories with an action."""
+        """Count the memories with an action."""
         return sum(step.action is action for step in self.steps)
 
     @property
     def kinds(self) -> dict[str, int]:
-        """Return the number of memories of each kind to be added."""
+        """The number of memories to add, by kind."""
         return dict(
             Counter(
                 step.memory.kind.value for step in self.steps if step.action is Action.ADD
@@ -191,14 +194,14 @@ class ImportPlan:
 
     @property
     def is_empty(self) -> bool:
-        """Return True if there is nothing to do."""
+        """True if there is nothing to do."""
         todo = any(step.action not in (Action.KNOWN, Action.DUPLICATE) for step in self.steps)
         return not (todo or self.pages or self.entries or self.transcripts or self.sessions)
 
 
 @dataclass(slots=True)
 class ImportReport:
-    """The result of an import. ``duplicates``: duplicates found only by comparing added memories with each other."""
+    """The result of an import. ``duplicates``: how many added memories were found to be duplicates afterwards."""
 
     added: list[str] = field(default_factory=list)
     updated: int = 0
@@ -214,7 +217,7 @@ class ImportReport:
 
 @operation("import-plan", takes_long=True, daemon=False, http=False)
 def plan_import(home: Home, options: ImportOptions) -> ImportPlan:
-    """Read the source and decide on each item; nothing is changed.
+    """Read a source and decide about each item, without changing anything.
 
     Raises NotFoundError, InvalidInputError for an unknown or damaged source.
     """
@@ -239,9 +242,9 @@ def plan_import(home: Home, options: ImportOptions) -> ImportPlan:
 
 
 def carry_out(home: Home, plan: ImportPlan, on_progress: OnProgress | None = None) -> ImportReport:
-    """Carry out a plan in batches as one operation. After a crash, the next import completes it.
+    """Carry out a plan in batches, as one operation. After a crash, the next import completes it.
 
-    Raises OwnerOnlyError if an agent imports conversations, because the user's words are learned from them.
+    Raises OwnerOnlyError if an agent imports conversations, because nacre learns the user's words from them.
     """
     if plan.transcripts:
         home.actor.require_owner("nacre data import of conversations")
@@ -289,7 +292,7 @@ def _note(home: Home, plan: ImportPlan, item: object) -> None:
 
 
 def _only_new(home: Home, plan: ImportPlan) -> None:
-    """Keep only new ledger entries, without duplicates."""
+    """Drop ledger entries that are known or occur twice from the plan."""
     present = {entry.line() for entry in files.read(home.ledger())}
     plan.entries = list(
         {line: entry for entry in plan.entries if (line := entry.line()) not in present}.values()
@@ -297,7 +300,7 @@ def _only_new(home: Home, plan: ImportPlan) -> None:
 
 
 def _withhold(plan: ImportPlan) -> None:
-    """Drop items that affect nacre's behaviour or report conversations, unless the user trusts the source."""
+    """Drop items that affect nacre's behaviour, and conversations, unless the user trusts the source."""
     if plan.options.trust:
         return
     withheld = (
@@ -312,7 +315,10 @@ def _withhold(plan: ImportPlan) -> None:
 
 
 def _candidate(home: Home, plan: ImportPlan, item: Found) -> Step | None:
-    """Return an acceptable memory: without secrets, in its project, and trusted only if the user says so."""
+    """Return a step for a memory without secrets, in its project, and trusted only if the user decided so.
+
+    Return ``None`` for a memory that cannot be imported.
+    """
     try:
         memory = redact(home.redactor, item.memory)
         if len(to_bytes(memory.content)) > MAX_BODY_BYTES:
@@ -331,7 +337,7 @@ def _candidate(home: Home, plan: ImportPlan, item: Found) -> Step | None:
 
 
 class _Sorter:
-    """A sorter that separates new from known memories and maps links to existing memories."""
+    """Separates new from known memories, and redirects links to existing memories."""
 
     def __init__(self, home: Home, plan: ImportPlan, candidates: Sequence[Step]) -> None:
         self.home = home
@@ -378,7 +384,7 @@ class _Sorter:
         return step
 
     def known(self, step: Step, present: Memory) -> Step:
-        """Keep an existing memory, unless only the source was edited since the import."""
+        """Decide about a memory that exists. It is updated only if just the source was edited."""
         if self.plan.options.trust and present.was_taken_out and not step.memory.retired:
             back = replace(present, retired=None, trust=step.memory.trust)
             return replace(
@@ -416,7 +422,7 @@ class _Sorter:
         return _followed(step, present)
 
     def repetition(self, memory: Memory) -> tuple[str | None, str]:
-        """Return the active memory with the same meaning, and the reason."""
+        """Return the id of an active memory with the same meaning, if any, and the reason."""
         rows = self.home.comparisons.alike(memory, limit=_MAX_SIMILAR)
         similar = {other.id: other for other in self.home.memories.by_rows(rows).values()}
         active = [other for other in similar.values() if not other.superseded_by]
@@ -427,7 +433,7 @@ class _Sorter:
         return (again.other.id, again.verdict.reason) if again else (None, "")
 
     def linked(self, step: Step, same: Mapping[str, str], offered: set[str]) -> Step:
-        """Point links to existing memories. Untrusted memories retire no memory of the user."""
+        """Redirect links to existing memories. Untrusted memories do not retire the user's memories."""
         if step.action is not Action.ADD:
             return step
         links = [replace(link, to=same.get(link.to, link.to)) for link in step.memory.links]
@@ -445,12 +451,12 @@ class _Sorter:
 
 
 def _may_follow(step: Step, present: Memory) -> bool:
-    """Return True if a memory can accept its source's new words. A vouched memory accepts only vouched words."""
+    """Return True if an existing memory can take the source's new words. A trusted one needs trusted words."""
     return step.memory.is_vouched or not present.is_vouched
 
 
 def _followed(step: Step, present: Memory) -> Step:
-    """Return the existing memory, updated with its source's new words."""
+    """Update an existing memory with its source's new words."""
     new = replace(
         present,
         content=step.memory.content,
@@ -460,7 +466,7 @@ def _followed(step: Step, present: Memory) -> Step:
         trust=step.memory.trust,
         extra={**present.extra, ORIGIN: dict(origin_of(step.memory))},
     )
-    return replace(step, memory=new, action=Action.UPDATE, reason="edited at the source since")
+    return replace(step, memory=new, action=Action.UPDATE, reason="edited at the source")
 
 
 def _write_memories(
@@ -483,7 +489,7 @@ def _write_memories(
 
 
 def _chains(steps: Sequence[Step]) -> Iterator[list[Step]]:
-    """Yield each memory followed by the memories it supersedes. An interruption cannot separate them."""
+    """Yield each memory with the memories that it supersedes, which must be written together."""
     by_id = {step.memory.id: step for step in steps}
     chains: dict[str, list[tuple[int, Step]]] = {}
     for step in steps:
@@ -535,7 +541,7 @@ def _add(
 
 
 def _mend_links(home: Home, run: Run, added: Sequence[str], same: dict[str, str]) -> None:
-    """Redirect links to memories that turned out to be duplicates."""
+    """Redirect links from duplicates to the memories that were kept."""
     if not same:
         return
     changed = []
@@ -558,7 +564,7 @@ def _write_pages(home: Home, run: Run, plan: ImportPlan, report: ImportReport) -
 
 
 def _write_entries(run: Run, plan: ImportPlan) -> None:
-    """Append foreign ledger entries with their original ids, so that they are recognised later."""
+    """Append the other vault's ledger entries with their original ids, to recognise them later."""
     for start in range(0, len(plan.entries), _ENTRIES_PER_PART):
         with run.part() as change:
             change.append(plan.entries[start : start + _ENTRIES_PER_PART])
@@ -569,7 +575,7 @@ def _why(plan: ImportPlan) -> str:
 
 
 def _write_talks(home: Home, plan: ImportPlan, report: ImportReport, notify: OnProgress) -> None:
-    """Store new sessions. Nothing is learned from them because their memories are imported."""
+    """Store new sessions. nacre learns nothing from them, because their memories are imported, too."""
     for talk in plan.source.read(open_tree(plan.options.path, home.redactor.clean)):
         if not isinstance(talk, Talk):
             continue
@@ -585,8 +591,8 @@ def _write_talks(home: Home, plan: ImportPlan, report: ImportReport, notify: OnP
 
 
 # -- Capture of hosts' own memories ----------------------------------------------------------------
-# Notes that a host writes although its memory is off are imported as an agent's untrusted words. A file or folder is
-# read again only if its notes have changed.
+# If a host writes notes although its own memory is off, they are imported as an agent's untrusted words. A file or
+# folder is read again only if its notes have changed.
 
 
 _MAX_NOTES = 5_000
@@ -594,7 +600,7 @@ _MAX_NOTES = 5_000
 
 @frozen
 class Captured:
-    """Imports from one file or folder of a host's own memory. ``problem``: the error if it is unreadable."""
+    """What was imported from a file or folder of a host's own memory, or the problem with reading it."""
 
     host: str
     path: Path
@@ -604,7 +610,7 @@ class Captured:
 
 
 def capture(home: Home, hosts: Sequence[str] = ()) -> list[Captured]:
-    """Import new notes from the given hosts' own memories. By default, import from all hosts whose own memory is off.
+    """Import new notes from hosts' own memories. By default, use all hosts whose own memory is off.
 
     After a crash, the next call completes the import.
     """
@@ -643,7 +649,7 @@ def _imported(home: Home, host: str, place: MemoryPlace) -> Captured:
 
 
 def _digest(path: Path) -> str:
-    """Return a hash of all notes in a file or folder, or an empty string if there are no notes."""
+    """Return a hash of all notes in a file or folder, or "" without notes."""
     hashed = hashlib.sha256()
     is_empty = True
     for note in _notes(path):
@@ -675,7 +681,7 @@ def _notes(path: Path) -> Iterator[Path]:
 def export(
     home: Home, request: ExportRequest, on_progress: OnProgress | None = None
 ) -> ExportReport:
-    """Write everything into one readable file. Raises ConflictError if it exists."""
+    """Write all data to one readable file. Raises ConflictError if it exists."""
     return exporting.export(
         home, request.target, request, overwrite=request.overwrite, on_progress=on_progress
     )
@@ -685,7 +691,7 @@ def export(
 def import_(
     home: Home, request: ImportOptions, on_progress: OnProgress | None = None
 ) -> ImportReport:
-    """Import another memory or an account's export. Raises NotFoundError, InvalidInputError."""
+    """Import memories from another system or an account's export. Raises NotFoundError, InvalidInputError."""
     return carry_out(home, plan_import(home, request), on_progress)
 
 

@@ -1,4 +1,4 @@
-"""Imports of agents' own memories: Claude Code, Codex, instructions, OpenClaw, account exports."""
+"""Import sources for agents' own memories: Claude Code, Codex, instructions, OpenClaw, account exports."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ _KNOWN_KEYS = frozenset(
 
 
 def _folders(tree: Tree) -> list[str]:
-    """Return the memory folders below the imported path. The root has an empty name."""
+    """Return the names of memory folders below the imported path. The root's name is empty."""
     folders = {str(PurePosixPath(name).parent) for name in tree.matching(".md")}
     own = tree.root.name == "memory" or (
         ".claude" in tree.root.parts and "." in folders and _INDEX in tree.leaves
@@ -173,7 +173,7 @@ def _fact(
 
 
 def _cwd(tree: Tree, folder: str) -> str | None:
-    """Return the working folder of a project, read from the transcripts next to the memory."""
+    """Return a project's working folder, from the transcripts next to its memory."""
     place = (tree.root / folder).parent
     if not place.is_dir():
         return None
@@ -209,8 +209,8 @@ SOURCE_CLAUDE_MEMORY = ImportSource(
 
 
 # -- Codex's memories: ``~/.codex/memories/`` ------------------------------------------------------
-# A handbook grouped by task, a summary, and manually added notes. ``MEMORY.md`` is the consolidated text. Run summaries
-# and raw extracts are only evidence for this text and are skipped.
+# A handbook grouped by task, a summary, and manually added notes. ``MEMORY.md`` is the consolidated text. Summaries of
+# runs and raw extracts are only evidence for it and are skipped.
 
 
 NAME_CODEX_MEMORIES = "codex-memories"
@@ -262,7 +262,7 @@ def _handbook(tree: Tree, name: str) -> Iterator[Item]:
     if not marks or marks[0].start():
         yield from _statements(tree, name, text[: marks[0].start()] if marks else text, None, ())
     ends = [*(mark.start() for mark in marks[1:]), len(text)]
-    for mark, end in zip(marks, ends, strict=False):  # without marks, there is one end
+    for mark, end in zip(marks, ends, strict=False):  # without marks, there is a single end
         group = text[mark.end() : end]
         applies = _APPLIES.search(group)
         keywords = _KEYWORDS.search(group)
@@ -291,8 +291,8 @@ SOURCE_CODEX_MEMORIES = ImportSource(
 
 
 # -- Instructions that hosts load: ``CLAUDE.md``, ``AGENTS.md``, ``GEMINI.md`` and similar ---------
-# The author is unknown, because anyone with a checkout can write them. They are untrusted unless the user decides
-# otherwise. nacre's own blocks are skipped.
+# Anyone with access to a repository can write instructions, so they are untrusted unless the user decides otherwise.
+# nacre's own blocks are skipped.
 
 
 NAME_INSTRUCTIONS = "instructions"
@@ -326,7 +326,7 @@ def _read_instructions(tree: Tree) -> Iterator[Item]:
         statements = {note.text: note for note in said if normalise(note.text)}
         if not statements:
             yield Skipped(name, "empty")
-        # A user's personal instructions are outside repositories.
+        # The user's personal instructions are outside repositories.
         above = tree.path_of(name).parents
         cwd = next((str(folder) for folder in above if (folder / ".git").exists()), None)
         for note in statements.values():
@@ -342,8 +342,8 @@ SOURCE_INSTRUCTIONS = ImportSource(
 
 
 # -- OpenClaw's workspace --------------------------------------------------------------------------
-# ``MEMORY.md`` and ``USER.md`` are curated and permanent. Entries in the diary, ``memory/YYYY-MM-DD.md``, are temporary
-# events of that day. If ``USER.md`` has directives with dates and status, only active directives are read.
+# ``MEMORY.md`` and ``USER.md`` are curated and permanent. Entries in the diary (``memory/YYYY-MM-DD.md``) are temporary
+# events of that day. If ``USER.md`` has directives with a date and status, only active directives are read.
 
 
 NAME_OPENCLAW = "openclaw"
@@ -359,7 +359,7 @@ _DIRECTIVE = re.compile(
 
 
 def _pages(tree: Tree) -> list[str]:
-    """Return the curated pages and the diary: at the top level, below ``memory/``, or as the only file."""
+    """Return the names of the curated pages and the diary's pages."""
     return [
         str(path)
         for path in map(PurePosixPath, tree.matching(".md"))
@@ -423,7 +423,7 @@ _MEMORIES = re.compile(r"(?:.*/)?memories(?:/[^/]+)?\.json")
 
 
 def _transcripts(tree: Tree, adapter: Adapter) -> Iterator[Path]:
-    """Yield the files that an adapter recognises. A zip counts as one file."""
+    """Yield the paths of files that an adapter recognises. A zip is one file."""
     if tree.root.is_file():
         data = tree.head(tree.names[0]) if tree.single else b"PK\x03\x04"
         if adapter.sniff(Head(tree.root, data)):
@@ -476,7 +476,7 @@ def _memories(tree: Tree, name: str, text: str, project: str | None) -> Iterator
 
 
 def _each(content: object) -> list[dict[str, Any]]:
-    """Return the mappings in a list, or a single mapping as a list."""
+    """Return the mappings in a list. A single mapping is returned as a list."""
     return objects_of(content if isinstance(content, list) else [content])
 
 

@@ -1,7 +1,7 @@
-"""Scrub stored data with the current redaction rules, including data stored before a rule existed.
+"""Scrub data that was stored before the current redaction rules existed.
 
-An interrupted scrub can be repeated and finds the remaining secrets. After any change, a scrub rewrites the database,
-so that no page of the file contains the old text.
+An interrupted scrub can be repeated and finds the remaining secrets. After changes, the database file is rewritten,
+so that none of its pages contains the old text.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from nacre.vault.files import is_memory_file, slugify
 from nacre.vault.remotes import rewrite_history
 
 _UNFINISHED_FILE = "scrub.unfinished"
-"""Name of a file that exists during a scrub. After an interruption, free pages can still contain removed text."""
+"""Name of a file that exists during a scrub. If it is left over, free pages can still contain removed text."""
 
 _COPY_MARKS = (".old", ".before-", ".bak")
 _DATABASE_FILES = ("", "-wal", "-shm")
@@ -62,7 +62,7 @@ _OWN_FILES = frozenset({"config.toml"})
 def scrub(
     home: Home, options: ScrubOptions, on_progress: OnProgress = lambda _: None
 ) -> ScrubReport:
-    """Remove everything stored that the rules match.
+    """Remove all stored text that matches the redaction rules.
 
     Raises StoreBusyError if other processes use the database constantly, UnusableRepositoryError if
     the history cannot be rewritten.
@@ -112,7 +112,7 @@ def scrub(
 
 
 def list_copies(home: Home) -> tuple[Path, ...]:
-    """Return older copies of the database next to it, left by rebuilds, resets and migrations."""
+    """Return the older copies of the database that rebuilds, resets and migrations left next to it."""
     database = home.settings.database
     beside = sorted(database.parent.glob(f"{database.name}*")) if database.parent.is_dir() else []
     return tuple(
@@ -164,14 +164,14 @@ def _scrub_turns(
 
 
 def _new_texts(table: TextTable, row: Sequence[Any], tally: Tally) -> dict[str, str]:
-    """Return the changed columns of a row with their new values."""
+    """Return the new values of a row's columns that contained secrets."""
     pairs = zip(table.columns, row[len(table.keys) :], strict=True)
     cleaned = {column: (text, tally.stored(text)) for column, text in pairs if text}
     return {column: new for column, (old, new) in cleaned.items() if new is not None and new != old}
 
 
 def _scrub_home(home: Home, tally: Tally, options: ScrubOptions) -> None:
-    """Scrub logs, spools, saved queries and other files in the home."""
+    """Scrub logs, spools, saved queries and other files in the home folder."""
     database = home.settings.database.name
     skipped = {
         home.settings.vault.name,
@@ -210,7 +210,7 @@ def _scrub_archive(home: Home, tally: Tally, options: ScrubOptions) -> None:
 
 
 def _scrub_history(home: Home, tally: Tally, options: ScrubOptions) -> int:
-    """Scrub every version in git and return the number of commits."""
+    """Scrub all versions in git and return the number of commits."""
     repository = home.repository
     if not repository.exists:
         return 0
@@ -231,7 +231,7 @@ def _scrub_history(home: Home, tally: Tally, options: ScrubOptions) -> int:
 
 
 def _renamed(home: Home, path: str, data: bytes) -> str:
-    """Return a historical file's path, renamed if it contains words redacted from the subject in ``data``."""
+    """Return the path for a file in the history, renamed if it contains words redacted from its subject."""
     try:
         memory = parse(data.decode("utf-8"), path, new_id=lambda: "", modified=datetime.now(UTC))
     except (InvalidMemoryError, UnicodeDecodeError):
@@ -253,13 +253,13 @@ def _remove(copies: tuple[Path, ...]) -> tuple[Path, ...]:
             copy.unlink(missing_ok=True)
         except OSError as error:
             raise UnavailableError(
-                f"cannot remove {copy}: {error.strerror}", hint="remove it by hand"
+                f"cannot remove {copy}: {error.strerror}", hint="remove it yourself"
             ) from error
     return copies
 
 
 def _unreached(home: Home, *, has_history: bool) -> Iterator[str]:
-    """Yield the places that a scrub of the home does not reach."""
+    """Yield the places that a scrub cannot change."""
     repository = home.repository
     if repository.exists:
         if not has_history:

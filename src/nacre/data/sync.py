@@ -1,4 +1,4 @@
-"""Sync of the vault with a remote: comparing, merging, writing, and exchanging commits."""
+"""Sync the vault with a git remote: compare, merge, write files, and exchange commits."""
 
 from __future__ import annotations
 
@@ -82,14 +82,14 @@ from nacre.vault.merging import (
 _GIT_REMOTE = "origin"
 _BLOBS_PER_READ = 2000
 _MAX_BASE_DEPTH = 3
-_JOIN_MESSAGE = "Join what the remote has\n"
+_JOIN_MESSAGE = "Merge changes from the remote\n"
 _UNITE = "unite"
 _INVISIBLE = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
 
 
 @frozen
 class FileChange:
-    """A file before and after a change. ``None`` means that there is no file."""
+    """A file's contents before and after a change. ``None``: the file does not exist."""
 
     before: bytes | None
     after: bytes | None
@@ -97,10 +97,10 @@ class FileChange:
 
 @frozen
 class Plan:
-    """The target commit of a merge, and the files that change.
+    """The resulting commit of a merge, and the files that change.
 
-    ``commit`` is ``None`` for a preview. ``given_up``: ids of memories that leave no trace because they were merged or
-    removed from a rewritten history.
+    ``commit`` is ``None`` for a preview. ``given_up``: ids of memories to remove without a trace, because they were
+    merged or removed from a rewritten history.
     """
 
     commit: str | None
@@ -117,8 +117,8 @@ def plan_join(
     """Compare HEAD with a fetched commit, and merge if both have new commits.
 
     ``rewritten_from``: the last remote commit before the remote's history was rewritten. Later local changes are then
-    reapplied on top of the new history. They are also reapplied if unsent commits contain content forgotten elsewhere,
-    so that this content is never sent. Raises UnusableRepositoryError for files that no vault may contain.
+    reapplied on top of the new history. This is also done if unsent commits contain content that was forgotten
+    elsewhere, which must not be sent. Raises UnusableRepositoryError for files that a vault must not contain.
     """
     repository = home.repository
     local, remote_tree = repository.tree(head.commit), repository.tree(theirs)
@@ -154,9 +154,9 @@ def plan_join(
 def plan_merge(
     home: Home, base: Tree, local: Tree, remote_tree: Tree, *, is_rewritten: bool = False
 ) -> tuple[Plan, Tree]:
-    """Merge two vaults derived from ``base``. Return the local changes and the resulting tree.
+    """Merge two versions of a vault. Return the local changes and the resulting tree.
 
-    ``is_rewritten`` means that missing remote files were removed deliberately.
+    ``is_rewritten``: files that are missing at the remote were removed deliberately.
     """
     merged = merge_vaults(base, local, remote_tree)
     operation = Operation(home.ids(), home.now(), SYNC)
@@ -181,7 +181,7 @@ def changes_between(before: Tree, after: Tree) -> dict[str, FileChange]:
 
 
 def operations_in(commits: Iterable[PastCommit]) -> list[RecordedOperation]:
-    """Return the operations in commits. A commit by another git client is also an operation."""
+    """Return the operations in commits. Another program's commit counts as an operation."""
     operations: dict[str, RecordedOperation] = {}
     for commit in commits:
         recorded = read_message(commit.message, commit.id)
@@ -194,7 +194,7 @@ def operations_in(commits: Iterable[PastCommit]) -> list[RecordedOperation]:
 
 
 def _merge_paths(trees: Sequence[Entries]) -> list[str]:
-    """Return the paths to merge: all documents, and other files that differ."""
+    """Return the paths to merge: all documents, and other files if they differ."""
     paths = sorted({path for tree in trees for path in tree})
     return [
         path for path in paths if is_document(path) or len({tree.get(path) for tree in trees}) > 1
@@ -202,7 +202,7 @@ def _merge_paths(trees: Sequence[Entries]) -> list[str]:
 
 
 def _base(home: Home, commits: Sequence[str], depth: int = 0) -> Entries:
-    """Return the merge base. If the histories crossed, all candidates are merged."""
+    """Return the merge base. If there are several (criss-cross merges), they are merged first."""
     if not commits:
         return {}
     base = dict(home.repository.tree(commits[0]))
@@ -248,14 +248,14 @@ def _commit(
 def _as_operations(
     operation: Operation, changes: Mapping[str, FileChange]
 ) -> list[tuple[Operation, Sequence[str]]]:
-    """Return a sync's operation, or an empty list if only the ledger changed, because nothing can be undone."""
+    """Return the operation of a merge in a list, or an empty list if only the ledger changed."""
     return [(operation, [*changes])] if changes.keys() - {LEDGER} else []
 
 
 def _unsent(
     home: Home, head: Head, since: str, onto: Mapping[str, FileChange]
 ) -> list[tuple[Operation, Sequence[str]]]:
-    """Return operations that only this machine has. They come from the database, which has no forgotten text."""
+    """Return operations that only this machine has, from the database, which has no forgotten text."""
     unsent: list[tuple[Operation, Sequence[str]]] = []
     for recorded in operations_in(home.repository.history(since, head.commit or since)):
         operation = home.journal.find(recorded.operation.id)
@@ -279,7 +279,7 @@ def _tells_forgotten(home: Home, head: Head, theirs: str) -> bool:
 
 
 def _record_united(merged: MergedVault, operation: Operation) -> None:
-    """Record merged ids in the ledger, for machines that only receive the result."""
+    """Record in the ledger which ids were merged, for machines that receive only the result."""
     lines = b"".join(
         LedgerEntry(operation.id, operation.at, _UNITE, {"memory": remaining, "given_up": given_up})
         .line()
@@ -292,7 +292,7 @@ def _record_united(merged: MergedVault, operation: Operation) -> None:
 
 
 def united_in(changes: Mapping[str, FileChange]) -> frozenset[str]:
-    """Return the ids that new ledger lines mark as merged into other memories."""
+    """Return the ids that were merged into other memories according to new ledger lines."""
     ledger = changes.get(LEDGER, FileChange(None, None))
     old_lines = set((ledger.before or b"").splitlines())
     new = b"\n".join(line for line in (ledger.after or b"").splitlines() if line not in old_lines)
@@ -306,9 +306,9 @@ def united_in(changes: Mapping[str, FileChange]) -> frozenset[str]:
 def _leave_out_forgotten(
     merged: MergedVault, local: Tree
 ) -> tuple[frozenset[str], tuple[Note, ...]]:
-    """Remove memories that either ledger marks as forgotten, even if edited, and links to them.
+    """Remove memories that either side has forgotten, even if edited, and links to them.
 
-    Returns their ids, and notes on the merge that omit their texts.
+    Returns their ids, and the notes about the merge without their texts.
     """
     barred = Barred(standing_tombstones([*forgetting_in(merged.files.get(LEDGER, b""))]))
     if not barred:
@@ -342,7 +342,7 @@ def _without_links(data: bytes, to: Collection[str]) -> bytes:
 
 
 def _taken_out(changes: Mapping[str, FileChange], merged: MergedVault) -> frozenset[str]:
-    """Return the memories that a rewritten history no longer contains."""
+    """Return the ids of memories that a rewritten history no longer contains."""
     remaining = {id_in(data) for path, data in merged.files.items() if is_document(path)}
     removed = {
         id_in(change.before)
@@ -353,12 +353,12 @@ def _taken_out(changes: Mapping[str, FileChange], merged: MergedVault) -> frozen
 
 
 def _is_plain(tree: Entries, path: str) -> bool:
-    """Return True for a regular file, not a symbolic link or a repository."""
+    """Return True for a regular file, not for a symbolic link or submodule."""
     return tree[path][0].startswith("100")
 
 
 def refuse_paths(tree: Iterable[str]) -> None:
-    """Raise UnusableRepositoryError for names that could reach into git's own folder on any file system."""
+    """Raise UnusableRepositoryError for paths that could be inside git's own folder on some file system."""
     for path in tree:
         for part in path.split("/"):
             name = _INVISIBLE.sub("", part).casefold().rstrip(" .")
@@ -370,14 +370,15 @@ def refuse_paths(tree: Iterable[str]) -> None:
 
 
 def counted(changes: Iterable[str]) -> str:
-    """Describe the number of changed files, not counting the ledger."""
+    """Return the number of changed files in words, without the ledger."""
     return count(len(set(changes) - {LEDGER}), "file")
 
 
 # -- Writing remote changes into the vault ---------------------------------------------------------
-# Other processes can write between parts. Under the vault's lock, each unchanged file of a part is written and then
-# read, so that no scan mistakes it for a manual edit. Finally the branch moves in one step, unless it has moved
-# already. After a crash or concurrent edit, the next sync finds the written parts on both sides.
+# Changes are written in parts, between which other processes can write. The files of a part are written and indexed
+# under the vault lock, unless they were edited, so that no scan mistakes them for manual edits. Finally, the branch is
+# moved in one step, unless it has moved. After a crash or concurrent edit, the next sync finds the written parts on
+# both sides.
 
 
 _FILES_PER_PART = 30
@@ -389,17 +390,17 @@ _TOKEN = re.compile(r"[^\s\"'#,\[\]{}]+")
 
 @dataclass(slots=True)
 class _Part:
-    """Files that change together: a memory's file, files of memories that supersede it, and conflicting paths."""
+    """Files that must change together, see :func:`together`."""
 
     changes: dict[str, FileChange] = field(default_factory=dict)
     given_up: set[str] = field(default_factory=set)
 
 
 def take_in(home: Home, head: Head, plan: Plan, held_files: Mapping[str, str]) -> str | None:
-    """Write the changes and move the branch. If a file was edited during the sync, return the obstacle.
+    """Write the changes and move the branch, or return the obstacle if a file was edited during the sync.
 
-    In that case, some parts might be written already, and the next merge is smaller. ``held_files`` maps paths to
-    reasons. Raises EditConflictError for a file that cannot be committed here.
+    Some parts might then be written already. ``held_files``: reasons why files cannot be committed here, keyed by path.
+    Raises EditConflictError if the remote changed such a file.
     """
     assert plan.commit is not None  # noqa: S101 - a preview is not written
     home.problems.clear()
@@ -419,9 +420,9 @@ def take_in(home: Home, head: Head, plan: Plan, held_files: Mapping[str, str]) -
 
 
 def forget_first(home: Home, theirs: str) -> tuple[Note, ...]:
-    """Apply the remote's forgetting before the merge, so that nothing restores forgotten content.
+    """Before the merge, forget memories that were forgotten at the remote, so that nothing restores them.
 
-    Returns a note for each removed memory, without its text. Raises UnusableVaultError.
+    Returns a note about each removed memory, without its text. Raises UnusableVaultError.
     """
     remote_ledger = b"".join(home.repository.read([f"{theirs}:{LEDGER}"]).values())
     present = _present(home, LEDGER)
@@ -455,7 +456,7 @@ def write_plan(home: Home, plan: Plan, held_files: Mapping[str, str]) -> str | N
 
 
 def _over_listing(home: Home, path: str, change: FileChange) -> FileChange:
-    """Return a change that replaces a local derived listing with the remote's listing."""
+    """Return a change that replaces the local version of a generated listing with the remote's."""
     present = _present(home, path) if PurePosixPath(path).name == LISTING else None
     return FileChange(present, change.after) if present and is_derived(present) else change
 
@@ -463,7 +464,7 @@ def _over_listing(home: Home, path: str, change: FileChange) -> FileChange:
 def _in_parts(
     home: Home, plan: Plan, files: Mapping[str, FileChange], held_files: Mapping[str, str]
 ) -> str | None:
-    """Write the changes as one operation. Forgetting in the ledger comes first, so that no file undoes it."""
+    """Write the changes as one operation, beginning with ledger lines about forgetting."""
     op, subject = (plan.operation.id, plan.operation.subject) if plan.operation else (None, None)
     with home.run(
         SYNC, subject=subject or f"{counted(plan.changes)} from the remote", op=op
@@ -487,8 +488,7 @@ def _in_parts(
             if obstacle:
                 return obstacle
         if not awaits:
-            # Comparing existing memories with the many new ones is cheaper than the reverse. The new memories were
-            # compared with each other on their own machine.
+            # The new memories were compared with each other on the other machine.
             existing = home.memories.in_any_state(sorted(local_ids))
             with home.transaction():
                 for memory in existing if waits_for_models(home) else ():
@@ -499,7 +499,7 @@ def _in_parts(
 def _take_part(
     change: Change, part: _Part, held_files: Mapping[str, str], *, awaits: bool
 ) -> str | None:
-    """Write a part and read it. Return the obstacle, if any."""
+    """Write and index a part. Return the obstacle, if any."""
     home = change.home
     apply_intents(home)
     if home.files.has_intents():
@@ -528,7 +528,7 @@ def _written(change: Change, part: _Part) -> str | None:
 def _parts(
     home: Home, changes: Mapping[str, FileChange], given_up: Collection[str]
 ) -> Iterator[_Part]:
-    """Yield the changes in parts of about thirty files. Each memory in ``given_up`` is in the part with its files."""
+    """Yield the changes in parts of about thirty files."""
     going = {file.path: memory for memory in given_up if (file := home.files.file_of(memory))}
     part = _Part(given_up={memory for memory in given_up if memory not in going.values()})
     for group in together(changes):
@@ -545,8 +545,8 @@ def _parts(
 def together(changes: Mapping[str, FileChange]) -> list[list[str]]:
     """Group paths that must change together.
 
-    Files belong together if they contain the same memory, if one memory supersedes the other, or if a file blocks the
-    path of a folder.
+    Files belong together if they contain the same memory, if one memory supersedes the other, or if one path is a file
+    and a folder of the other.
     """
     above: dict[str, str] = {}
 
@@ -580,7 +580,7 @@ def together(changes: Mapping[str, FileChange]) -> list[list[str]]:
 
 
 def _ids_in(data: bytes, ids: Collection[str]) -> set[str]:
-    """Return a document's id, and the given ids that the document might supersede."""
+    """Return the ids in a document: its own, and the given ids that it might supersede."""
     own = id_in(data)
     if own is None or _SUPERSEDES not in data:
         return {own} if own else set()
@@ -600,7 +600,7 @@ def _ledger(home: Home, plan: Plan) -> dict[str, FileChange]:
 
 
 def _write(change: Change, part: _Part) -> None:
-    """Write new files before removals. Files with secrets bypass the database."""
+    """Write new files, then remove files. Files with secrets are not stored in the database."""
     home = change.home
     changes = {
         path: file_change
@@ -622,7 +622,7 @@ def _write(change: Change, part: _Part) -> None:
         change.intend(intents)
         if intents:
             home.journal.touch(change.operation_id, [*_named(changes)])
-        for memory in part.given_up:  # so that no scan reports a manual deletion
+        for memory in part.given_up:  # otherwise, a scan would report a manual deletion
             if file := home.files.file_of(memory):
                 home.files.forget(file.path)
             home.memories.delete(memory)
@@ -637,7 +637,7 @@ def _write(change: Change, part: _Part) -> None:
 
 
 def _named(changes: Mapping[str, FileChange]) -> Iterator[Intent]:
-    """Yield an intent for each memory file."""
+    """Yield a write for each memory file, to record which memories changed."""
     for path, change in changes.items():
         memory = id_in(change.after or change.before or b"") if is_memory_file(path) else None
         if memory:
@@ -647,7 +647,7 @@ def _named(changes: Mapping[str, FileChange]) -> Iterator[Intent]:
 def _edited(
     home: Home, changes: Mapping[str, FileChange], held_files: Mapping[str, str]
 ) -> str | None:
-    """Return a file that was edited after the trees were compared, if any. Raises EditConflictError."""
+    """Return a file that was edited after the comparison, if any. Raises EditConflictError."""
     for path, change in changes.items():
         if _present(home, path) in (change.before, change.after):
             continue
@@ -683,7 +683,7 @@ def _text(data: bytes | None) -> str | None:
 
 
 class SyncRequest(Request):
-    """Keep the vault in step with a remote."""
+    """Synchronise the vault with a git remote."""
 
     remote: Annotated[
         str | None,
@@ -722,7 +722,7 @@ class State(StrEnum):
 
 @frozen
 class Synced:
-    """The result of a sync: operations sent and received, notes on the merge, and files that could not be committed."""
+    """The result of a sync: operations sent and received, notes about the merge, and files held back."""
 
     state: State
     remote: str | None = None
@@ -738,7 +738,7 @@ class Synced:
 
 @frozen
 class LastSync:
-    """The outcome and time of the last sync, and the start and message of an ongoing failure."""
+    """The time of the last sync and, if syncs fail, since when and with which message."""
 
     at: str
     succeeded: str | None = None
@@ -753,8 +753,8 @@ def sync(home: Home, request: SyncRequest | None = None) -> Synced:
     """Commit pending operations, merge the remote's commits, and push.
 
     Raises RemoteUnreachableError, RemoteRefusedError, HistoryRewrittenError, SecretFoundError,
-    UnusableRepositoryError, GitUnavailableError, EditConflictError, StoreBusyError. Nothing is lost
-    then: the next sync continues.
+    UnusableRepositoryError, GitUnavailableError, EditConflictError, StoreBusyError. After an error,
+    the next sync continues.
     """
     request = request or SyncRequest()
     if not home.settings.flag("git.enabled"):
@@ -782,7 +782,7 @@ def sync(home: Home, request: SyncRequest | None = None) -> Synced:
 
 
 def sync_quietly(home: Home) -> None:
-    """Sync in the background; ``nacre admin doctor`` reports the outcome."""
+    """Sync in the background. ``nacre admin doctor`` reports the outcome."""
     with contextlib.suppress(NacreError):
         sync(home, SyncRequest(timeout_seconds=TIMEOUT_SECONDS, patience_seconds=0))
 
@@ -792,12 +792,12 @@ def last_sync(home: Home) -> LastSync | None:
     text = home.journal.git_state(_STATE)
     try:
         return LastSync(**json.loads(text)) if text else None
-    except (ValueError, TypeError):  # the next sync records it again
+    except (ValueError, TypeError):  # the next sync rewrites the file
         return None
 
 
 def long_failing(home: Home) -> LastSync | None:
-    """Return the last sync if syncs have failed for a day, but only once, otherwise ``None``."""
+    """Return the last sync if syncs have failed for a day and this was not reported yet."""
     last = last_sync(home)
     if last is None or last.told or not last.failing_since:
         return None
@@ -816,7 +816,7 @@ def _commit_sync(home: Home, request: SyncRequest) -> Committed:
 
 
 def _remote(home: Home, request: SyncRequest, branch: str) -> remotes.Remote | None:
-    """Return the configured remote, or configure the requested one.
+    """Return the configured remote, or configure the requested remote.
 
     Raises InvalidInputError, RemoteRefusedError, RemoteUnreachableError.
     """
@@ -872,7 +872,7 @@ def _exchange(home: Home, remote: remotes.Remote, synced: Synced, request: SyncR
 
 
 def _plan(home: Home, remote: remotes.Remote, synced: Synced, request: SyncRequest) -> Synced:
-    """Return the result that a sync would have now."""
+    """Return the result that a sync would have."""
     head = home.repository.head()
     theirs = remote.fetch(synced.branch or "")
     waiting = home.journal.waiting()[0]
@@ -917,7 +917,7 @@ def _send(home: Home, remote: remotes.Remote, synced: Synced, theirs: str | None
 def _rewritten_from(
     home: Home, remote: remotes.Remote, theirs: str | None, request: SyncRequest
 ) -> str | None:
-    """Return the last commit before the remote's history was rewritten, if it was. Raises HistoryRewrittenError."""
+    """Return the last known commit if the remote's history was rewritten. Raises HistoryRewrittenError."""
     synced = remote.last_synced() if theirs else None
     if synced is None or theirs is None or home.repository.is_ancestor(synced, theirs):
         return None
@@ -933,7 +933,7 @@ def _rewritten_from(
 
 
 def _refuse_secrets(home: Home, commits: Sequence[PastCommit], blobs: Mapping[str, str]) -> None:
-    """Check all files and messages that have never been sent. Raises SecretFoundError."""
+    """Check all files and commit messages that were never sent. Raises SecretFoundError."""
     names = sorted(blobs)
     rules_by_path: dict[str, str] = {}
     for start in range(0, len(names), _CHECKED_PER_READ):
@@ -994,7 +994,7 @@ def _keep(home: Home, last: LastSync) -> None:
 def keep_history(home: Home, *, commits: bool = True) -> None:
     """Embed new memories, then judge, sync and commit in the background, if enabled and due.
 
-    If ``commits`` is False, do not sync or commit.
+    Without ``commits``, nothing is synced or committed.
     """
     if home.database.unwritable:
         return
@@ -1011,13 +1011,13 @@ def keep_history(home: Home, *, commits: bool = True) -> None:
 
 
 def embed_new_memories(home: Home) -> None:
-    """Embed the memories written through this home, unless their operation already embedded them."""
+    """Embed memories that this process has stored and not embedded yet."""
     if home.memories.has_new_rows:
         vectors.embed_memories(home, begins=True)
 
 
 def warnings_of(home: Home, *, of_sync: bool = True) -> list[str]:
-    """Return warnings for a person about failing syncs or a read-only database."""
+    """Return warnings for the user about failing syncs or a read-only database."""
     warnings = []
     if of_sync and home.settings.flag("sync.auto") and (last := long_failing(home)):
         since = last.failing_since

@@ -67,7 +67,7 @@ def log(
     limit: Limit = 50,
     offset: Offset = 0,
 ) -> list[Listed]:
-    """Return operations, the newest first. Raises NotFoundError, ConflictError."""
+    """Return operations, newest first. Raises NotFoundError, ConflictError."""
     look(home)
     operations = home.journal.operations(
         memory=_memory_id(home, reference) if reference else None,
@@ -80,7 +80,7 @@ def log(
 
 
 def _memory_id(home: Home, reference: str) -> str:
-    """Return the id of a memory. A deleted memory requires a full id. Raises NotFoundError, ConflictError."""
+    """Return a memory's id. For a deleted memory, give the full id. Raises NotFoundError, ConflictError."""
     try:
         return get(home, reference).id
     except NotFoundError:
@@ -90,12 +90,12 @@ def _memory_id(home: Home, reference: str) -> str:
 
 
 def memories_of(home: Home, operation: Operation) -> list[str]:
-    """Return the ids of memories that an operation changed."""
+    """Return the ids of the memories that an operation changed."""
     return list(dict.fromkeys(memory for _, memory in home.journal.touched(operation.id) if memory))
 
 
 def find_operation(home: Home, reference: str) -> Operation:
-    """Return an operation by its id, or by at least four characters of its start or end.
+    """Return an operation by id, or by at least four characters at the id's start or end.
 
     Raises NotFoundError, ConflictError.
     """
@@ -112,7 +112,7 @@ def find_operation(home: Home, reference: str) -> Operation:
 
 
 def operation_meant(home: Home, reference: str | None) -> Operation:
-    """Return the operation with an id, the last operation on a memory, or by default the last operation.
+    """Return an operation by id, the last operation on a memory, or by default the last operation.
 
     Raises NotFoundError, ConflictError.
     """
@@ -124,7 +124,7 @@ def operation_meant(home: Home, reference: str | None) -> Operation:
     last = home.journal.operations(memory=memory, limit=1)
     if not last:
         raise NotFoundError(
-            "there are no operations yet" if memory is None else "it has no operations",
+            "there are no operations yet" if memory is None else "this memory has no operations",
             hint="nacre log",
         )
     return last[0]
@@ -138,9 +138,9 @@ def look(home: Home) -> None:
 
 
 def changes_of(home: Home, operation: Operation) -> list[Change]:
-    """Return the changes of an operation.
+    """Return the changes made by an operation.
 
-    Raises NotFoundError if neither the journal nor the history still has its text.
+    Raises NotFoundError if neither the journal nor the history still has the texts.
     """
     touched = dict(home.journal.touched(operation.id))
     if operation.committed:
@@ -156,7 +156,7 @@ def changes_of(home: Home, operation: Operation) -> list[Change]:
 
 
 def differences(changes: Iterable[Change]) -> list[Difference]:
-    """Return changes in readable form."""
+    """Return changes as differences between fields and lines."""
     return [_difference(change) for change in changes]
 
 
@@ -206,7 +206,7 @@ def _committed(home: Home, commit: str, paths: Sequence[str]) -> _States:
 
 
 def _by_memory(touched: dict[str, str], states: _States) -> list[Change]:
-    """Return one change per memory. A removed file and an added file together are a move."""
+    """Return a change for each memory. A removed file and an added file are a move."""
     changes: dict[str, Change] = {}
     for path, (before, after) in states.items():
         if before == after:
@@ -244,7 +244,7 @@ def _difference(change: Change) -> Difference:
 
 
 def _parts(version: Version | None) -> tuple[dict[str, Any], list[str]]:
-    """Return the front matter and the lines of the text."""
+    """Return a version's front matter and lines of text."""
     if version is None:
         return {}, []
     front, body = documents.split(version.text)
@@ -256,8 +256,8 @@ def _parts(version: Version | None) -> tuple[dict[str, Any], list[str]]:
 
 
 # -- Undo ------------------------------------------------------------------------------------------
-# Fields that only the operation changed are restored, and later changes are kept. If both changed the same field,
-# nothing is undone unless the user forces it: then both versions are kept.
+# Fields that the operation changed are restored, and later changes to other fields are kept. If a later change
+# concerns the same field, nothing is undone, unless the user forces it. Then both versions are kept.
 
 
 UNDO = "undo"
@@ -269,7 +269,7 @@ _FILE = "file"
 
 @frozen
 class Step:
-    """The effect of an undo on one memory or file.
+    """The effect of an undo on a memory or file.
 
     ``action`` is ``bring back``, ``change back``, ``retire``, ``remove``, ``keep both``, ``conflict`` or ``leave``.
     ``clashes``: names of fields changed since the operation.
@@ -282,16 +282,17 @@ class Step:
 
     @property
     def subject(self) -> str:
-        """Return the subject of the memory, or the file's path."""
+        """The memory's subject, or the file's path."""
         memory = self.memory or memory_of(self.change.latest)
         return memory.subject if memory and self.change.memory else self.change.latest.path
 
 
 @frozen
 class Undoing:
-    """The steps of a planned or completed undo. ``op`` is the id of the completed undo.
+    """The steps of a planned or completed undo. ``op``: id of the completed undo.
 
-    ``waiting``: memories and candidates that return to review, because the operation decided their review.
+    ``waiting``: memories and candidates that return to the review queue, because the operation was a decision about
+    them.
     """
 
     operation: Operation
@@ -301,16 +302,16 @@ class Undoing:
 
     @property
     def conflicts(self) -> list[Step]:
-        """Return the steps with later changes to the same fields."""
+        """The steps with later changes to the same fields."""
         return [step for step in self.steps if step.action == "conflict"]
 
 
 @operation("undo", writes=True, owners=True)
 def undo(home: Home, operation: OperationId = None, *, force: Force = False) -> Undoing:
-    """Undo an operation, by default the last that has not been undone. An undo is an operation and can be undone.
+    """Undo an operation, by default the last that was not undone. An undo can be undone, too.
 
-    Raises ConflictError if the same fields have changed since. If ``force`` is True, the present version stays, and
-    the old version is kept as a linked memory.
+    Raises ConflictError if the same fields were changed later. With ``force``, the current version is kept, and the old
+    version is stored as a linked memory.
     """
     target, changes = _found(home, operation)  # git runs before the lock is taken
     scan(home)
@@ -327,7 +328,7 @@ def undo(home: Home, operation: OperationId = None, *, force: Force = False) -> 
                 f"{step.subject} ({', '.join(step.clashes)})" for step in planned.conflicts[:5]
             )
             raise ConflictError(
-                f"{len(planned.conflicts)} changed since in the same place: {named}",
+                f"{len(planned.conflicts)} changed later in the same fields: {named}",
                 hint="--force keeps both versions, with a link between them",
             )
         if not planned.steps and not planned.waiting:
@@ -354,16 +355,16 @@ def _found(home: Home, reference: str | None) -> tuple[Operation, list[views.Cha
 
 
 def _decided(home: Home, operation: Operation) -> tuple[Memory, ...]:
-    """Return memories and candidates whose review the operation decided last."""
+    """Return memories and candidates whose last review decision was the operation."""
     at = to_ms(operation.at) or 0
     memories = home.memories.rows_of(home.reviews.settled_at(at)).values()
     return (*memories, *(candidate.memory for candidate in home.candidates.settled_at(at)))
 
 
 def not_undone(home: Home) -> Iterator[Operation]:
-    """Yield operations that are neither undos nor undone, newest first, so that repeated undos go further back.
+    """Yield operations that are neither undos nor undone, newest first.
 
-    Edits by people and other programs can be undone only by id.
+    Edits by the user and other programs are omitted, because they can be undone only by id.
     """
     undone: set[str] = set()
     for listed in home.journal.operations(limit=_MAX_SEARCHED):
@@ -421,7 +422,7 @@ def _do(change: change_Change, planned: Undoing, *, force: bool) -> None:
                 home.reviews.reopen(step.change.memory, to_ms(at) or 0)
             memory_id = step.change.memory
             if memory_id and (is_retired := _is_retired(home, step)) != was_retired:
-                # Record it like any other retirement or return of a memory.
+                # It is recorded like any other retirement or restoration of a memory.
                 action, reason = ("retire", UNDONE) if is_retired else ("restore", None)
                 entries.append(change.entry(action, memory=memory_id, reason=reason))
             if step.action == "retire" and step.memory:
@@ -441,7 +442,7 @@ def _do(change: change_Change, planned: Undoing, *, force: bool) -> None:
 
 
 def _settled_at(operation: Operation, step: Step) -> set[datetime]:
-    """Return the times of the review decisions that the undo reverts."""
+    """Return the times of the review decisions that an undo reverts."""
     after = memory_of(step.change.after) if step.change.memory and step.change.after else None
     if after is None or step.action not in ("bring back", "change back"):
         return set()
@@ -464,7 +465,7 @@ def _take(change: change_Change, step: Step) -> None:
         base = content_hash(after.text)
         change.intend([Intent("remove", after.path, base=base, former=after.text)])
     elif step.action == "conflict":
-        change.home.problems.append(f"{step.subject}: changed meanwhile; left as it is")
+        change.home.problems.append(f"{step.subject}: has just changed; left as it is")
 
 
 def _step(home: Home, operation: Operation, change: views.Change, *, force: bool) -> Step:
@@ -477,9 +478,9 @@ def _step(home: Home, operation: Operation, change: views.Change, *, force: bool
     if present is None:
         return Step("bring back", change, before) if before else Step("leave", change)
     if after is None and before is not None:
-        # The operation deleted the memory permanently, but it exists again: nothing is left to undo.
+        # The memory was permanently deleted by the operation, but exists again, so nothing is left to undo.
         return Step("leave", change)
-    if before is None:  # created by the operation: retired, so that it is not learned again
+    if before is None:  # created by the operation; it is retired, so that it is not learned again
         if present.retired:
             return Step("leave", change)
         return Step("retire", change, replace(present, retired=Retirement(home.now(), UNDONE)))
@@ -503,7 +504,7 @@ def _step(home: Home, operation: Operation, change: views.Change, *, force: bool
 
 
 def _file_step(home: Home, operation: Operation, change: views.Change) -> Step:
-    """Return the step for a file without a memory. The whole file is restored."""
+    """Return the step for a file that is not a memory and is restored as a whole."""
     present, path = _text(home, change.latest.path), change.latest.path
     after = change.after.text if change.after else None
     before = change.before.text if change.before else None
@@ -514,7 +515,7 @@ def _file_step(home: Home, operation: Operation, change: views.Change) -> Step:
     if before is not None:
         return Step("bring back", change)
     if operation.action != RENAME and path.endswith("/project.md"):
-        # The page of a project with sessions stays. Undoing the project's name covers its sessions.
+        # The page of a project with sessions is kept.
         slug = path.removeprefix("projects/").removesuffix("/project.md")
         if home.sessions.newest(SessionFilter(project=slug, subagents=True), limit=1):
             return Step("leave", change)
@@ -522,9 +523,9 @@ def _file_step(home: Home, operation: Operation, change: views.Change) -> Step:
 
 
 def _is_as_left(home: Home, change: views.Change) -> bool:
-    """Return True if the memory's file is indexed and unchanged since the operation, and the old path is free.
+    """Return True if the memory's file is unchanged since the operation, and its old path is free.
 
-    The index alone is not enough: it sorts tags and links and removes duplicates.
+    The file is compared, because the index sorts tags and links and removes duplicates.
     """
     file, before, after = home.files.file_of(change.memory), change.before, change.after
     if file is None or before is None or after is None or file.path != after.path:
@@ -574,9 +575,9 @@ def _bring_back(
 
 
 def _merge(home: Home, change: views.Change, present: Memory) -> tuple[Memory, tuple[str, ...]]:
-    """Revert the operation's changes in the present version. Return the result and the conflicting fields.
+    """Revert the operation's changes in the current version. Return the result and conflicting fields.
 
-    The present and old versions are merged as in a sync.
+    The current and old versions are merged as in a sync.
     """
     file = home.files.file_of(present.id)
     text = _text(home, file.path) if file else None
@@ -600,7 +601,7 @@ def _merge(home: Home, change: views.Change, present: Memory) -> tuple[Memory, t
 
 
 def _same(left: Memory, right: Memory) -> bool:
-    """Return True if two memories are equal, ignoring the order of tags, links and other lists."""
+    """Return True if two memories are equal apart from the order of tags, links and other lists."""
     for field in fields(Memory):
         here, there = getattr(left, field.name), getattr(right, field.name)
         if isinstance(here, tuple):
@@ -629,7 +630,7 @@ def diff(
         bounds("An operation's id, or a memory (its last operation); default: the last operation."),
     ] = None,
 ) -> OperationDiff:
-    """Return the changes of an operation. Raises NotFoundError, ConflictError."""
+    """Return the changes made by an operation. Raises NotFoundError, ConflictError."""
     operation = operation_meant(home, reference)
     return OperationDiff(operation, tuple(differences(changes_of(home, operation))))
 

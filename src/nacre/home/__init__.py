@@ -1,1 +1,1 @@
-"""An open home: stores, locks, projects, archive, budgets and writing of files."""
+"""An open home: its stores, locks, projects, archive, budgets and file writes."""

@@ -1,8 +1,8 @@
-"""Archive transcripts in redacted, compressed and deduplicated form before tools delete them.
+"""The transcript archive: keeps redacted, compressed transcripts after tools delete the originals.
 
-Archiving follows ingest and covers the file parts ingested since the last run. Lines are stored
-unchanged. If a file has no lines, or contains forgotten or excluded content, the indexed turns are
-stored instead. An interruption at any point is harmless.
+Archiving runs after ingest and adds the parts of files ingested since the last run. Apart from
+redaction, lines are stored unchanged. If a file has no lines, or contains forgotten or excluded
+content, its indexed turns are stored instead. An interruption at any point is harmless.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _HEAD_BYTES = 64_000
 _BATCH_FILES = 20
 _MARKERS = (b"[REDACTED:", b"[private]")
 STALE = -1
-"""Value of ``changed`` for an archive that must be rewritten without some of its content."""
+"""Value of ``changed`` for a pack that must be rewritten without some of its content."""
 
 
 class _NeedsRewriteError(Exception):
@@ -61,7 +61,7 @@ class _Work:
     stored: int = 0
     problems: list[reports.Problem] = field(default_factory=list)
     waits: bool = True
-    """True to sync each pack to disk immediately."""
+    """True to wait for the disk after each pack."""
     is_redacted: bool = False
     """True if anything in the current file was redacted."""
 
@@ -73,7 +73,8 @@ def _new_work(home: Home) -> _Work:
 def archive(home: Home, on_progress: reports.OnProgress | None = None) -> reports.ArchiveReport:
     """Archive files ingested since the last run, then prune according to the settings.
 
-    Do nothing while another process archives. Failed files are reported and do not stop the run.
+    This does nothing while another process archives. Failed files are reported and do not stop the
+    run.
     """
     began = time.perf_counter()
     notify = on_progress or (lambda _: None)
@@ -115,7 +116,7 @@ def archive(home: Home, on_progress: reports.OnProgress | None = None) -> report
 
 @contextlib.contextmanager
 def _prepared_portions(home: Home, due: Sequence[sessions.Due]) -> Iterator[parsing.Ahead | None]:
-    """Yield portions that worker processes redact in advance, or ``None`` if one process is enough."""
+    """Yield redacted portions prepared by worker processes, or ``None`` if one process is enough."""
     jobs = [job for item in due if (job := _job(home, item))]
     processes = parsing.count_processes(jobs, home.settings.whole("ingest.workers"))
     if processes == 1:
@@ -131,7 +132,7 @@ def _prepared_portions(home: Home, due: Sequence[sessions.Due]) -> Iterator[pars
 
 
 def _job(home: Home, due: sessions.Due) -> parsing.Job | None:
-    """Return a job for the lines to archive, or ``None`` if they cannot be known in advance."""
+    """Return a job for redacting a file's new lines, or ``None`` if they are not known in advance."""
     path = Path(due.path)
     state = home.archive.find(due.path)
     if (
@@ -154,9 +155,9 @@ def is_on(home: Home) -> bool:
 
 
 def withhold(home: Home, paths: Sequence[tuple[str, str]]) -> None:
-    """Mark transcripts, given as (tool, path), so that the archive stores only their indexed turns.
+    """Mark transcripts (tool, path) so that the archive stores only their indexed turns.
 
-    The next :func:`settle` rewrites existing packs.
+    Existing packs are rewritten by the next :func:`settle`.
     """
     with home.transaction():
         for tool, path in paths:
@@ -212,11 +213,11 @@ def _archive_one(work: _Work, due: sessions.Due, state: sessions.Archived) -> No
         return
     if not path.is_file():
         if state.pack is None:
-            _keep_turns(work, updated)  # the content is only in the index
+            _keep_turns(work, updated)  # the content exists only in the index
         return
     stat = path.stat()
     if stat.st_ino != due.inode and (stat.st_size, stat.st_mtime_ns) != (due.size, due.changed):
-        return  # a replacement file must be ingested first; a copy on another disk counts as the same file
+        return  # a replaced file must be ingested first; a copy on another disk is the same file
     adapter = registry.adapter_of(due.tool, path)
     try:
         if state.withheld or adapter is None:
@@ -262,7 +263,7 @@ def _keep_lines(
 def _has_same_sessions(
     work: _Work, adapter: readers_adapter.Adapter, path: Path, pack: packs.Pack
 ) -> bool:
-    """Return True if the pack, without secrets and neighbouring files, yields the transcript's sessions.
+    """Return True if reading the redacted pack yields the same sessions as the transcript.
 
     If nothing was redacted, only the start of the file is compared.
     """
@@ -323,7 +324,7 @@ def _resume_at(
 def _find_moved(
     home: Home, file: BinaryIO, state: sessions.Archived
 ) -> tuple[sessions.Archived, list[int]]:
-    """Find the archive of a renamed or copied file by its first bytes, to reuse its cut offsets."""
+    """Find the pack of a renamed or copied file by its first bytes, to reuse the segment bounds."""
     if state.pack is not None:
         return state, []
     for other in home.archive.alike(state.fingerprint, state.path):
@@ -371,7 +372,7 @@ def _segments(
 def _keep_whole(
     work: _Work, adapter: readers_adapter.Adapter, path: Path, state: sessions.Archived
 ) -> None:
-    """Store a transcript that has no lines if its redacted form yields the same sessions."""
+    """Store a transcript that is not in lines, if its redacted form yields the same sessions."""
     home = work.home
     size = path.stat().st_size
     if size > MOST_WHOLE_BYTES:
@@ -393,14 +394,14 @@ def _outlines_match(
     source: readers_adapter.Source,
     parts: Iterable[tuple[int, packs.Payload]],
 ) -> bool:
-    """Return True if the archived form yields the transcript's sessions.
+    """Return True if reading the archived form yields the transcript's sessions.
 
     The transcript might have grown since it was archived.
     """
     try:
         expected = reread.outline(adapter, source)
         actual = reread.outline_of(home, adapter, str(source.path), parts)
-    except Exception:  # noqa: BLE001 - a third-party adapter can open the file itself and fail to find it
+    except Exception:  # noqa: BLE001 - a third-party adapter can fail when it opens the file itself
         return False
     return actual.keys() == expected.keys() and all(
         facts == expected[session][0] and turns == expected[session][1][: len(turns)]
@@ -409,7 +410,7 @@ def _outlines_match(
 
 
 def _keep_sessions(work: _Work, state: sessions.Archived) -> None:
-    """Store each session of a database as a separate pack, because most sessions never change again."""
+    """Store each session in a database as a separate pack, because most never change again."""
     home = work.home
     for row in home.archive.sessions_of(state.tool, state.path):
         stored = home.sessions.get(row)
@@ -483,7 +484,8 @@ def _replace(
 class ArchivedTool:
     """The archived transcripts of one tool.
 
-    ``gone`` is the number of transcripts that the tool deleted. Sizes are in bytes.
+    ``gone`` is the number of transcripts that no longer exist outside the archive. Sizes are in
+    bytes.
     """
 
     tool: str
@@ -499,7 +501,7 @@ class ArchivedTool:
 class ArchiveStatus:
     """The contents of the archive.
 
-    ``waiting`` is the number of ingested transcripts whose current state is not archived.
+    ``waiting`` is the number of ingested transcripts whose latest content is not archived.
     """
 
     enabled: bool
@@ -512,7 +514,7 @@ class ArchiveStatus:
 
 @frozen
 class Restored:
-    """A restored transcript without secrets. ``is_whole`` is False if only turns were stored."""
+    """A restored transcript without secrets. ``is_whole`` is False if only its turns were stored."""
 
     session: str
     path: Path
@@ -522,7 +524,7 @@ class Restored:
 
 @operation("archive-status")
 def status(home: Home) -> ArchiveStatus:
-    """Return the contents of the archive by tool, and the numbers of waiting and withheld transcripts."""
+    """Return the archive's contents for each tool, and counts of waiting and withheld transcripts."""
     states = home.archive.all()
     by_tool: dict[str, list[sessions.Archived]] = {}
     for state in states:
@@ -556,7 +558,7 @@ def verify(
             )
         notify(reports.Progress("verifying", index + 1, len(states), Path(state.path).name))
     for place in _unindexed_packs(home, states):
-        message, hint = "it is missing in the index", "nacre admin db rebuild reads it"
+        message, hint = "it is missing in the index", "nacre admin db rebuild adds it"
         if not _is_sound(place):
             message, hint = (
                 "it is damaged, and missing in the index",
@@ -567,7 +569,7 @@ def verify(
 
 
 def mend(home: Home) -> int:
-    """Set damaged packs aside and return their number. Their transcripts are then archived again."""
+    """Rename damaged packs, so that their transcripts are archived again, and return their number."""
     states = [state for state in home.archive.all() if state.pack]
     damaged = [state for state in states if damage(home, state)]
     unknown = [place for place in _unindexed_packs(home, states) if not _is_sound(place)]
@@ -589,10 +591,10 @@ def _repair_hint(has_transcript: bool) -> str:
 
 
 def _unindexed_packs(home: Home, states: Iterable[sessions.Archived]) -> list[Path]:
-    """Return packs that belong to no known transcript."""
+    """Return the paths of packs that belong to no known transcript."""
     folder = archive_packs.folder_of(home)
     known_places = {folder / state.pack for state in states if state.pack}
-    # These packs are rewritten next.
+    # These packs are about to be rewritten.
     known_places |= {
         archive_packs.place_for(home, due.tool, due.path) for due in home.archive.due()
     }
@@ -616,9 +618,10 @@ def restore(
         Path | None, bounds("The target folder; default: its original place.")
     ] = None,
 ) -> Restored:
-    """Restore the transcript of a session to its original place, or into a folder.
+    """Restore a session's transcript to its original place or into a folder.
 
-    Secrets stay redacted. Raises NotFoundError, ConflictError, DamagedArchiveError, UnavailableError.
+    Secrets stay redacted. Raises NotFoundError, ConflictError, DamagedArchiveError,
+    UnavailableError.
     """
     stored = location.find_session(home, reference)
     state = _archived_as(home, stored)
@@ -656,7 +659,7 @@ def _archived_as(home: Home, stored: StoredSession) -> sessions.Archived | None:
 def _write(
     home: Home, target: Path, parts: list[tuple[int, packs.Payload]]
 ) -> list[tuple[int, int]]:
-    """Write the parts. Return each line's old and new offset."""
+    """Write a transcript's parts. Return each line's old and new offset."""
     places: list[tuple[int, int]] = []
     try:
         with named_file(target, territory(home.settings)) as file:
@@ -674,7 +677,7 @@ def _write(
 
 
 def _resume_from(home: Home, state: sessions.Archived, places: list[tuple[int, int]]) -> None:
-    """Set the positions where ingest and archiving continue if the tool appends to the restored file."""
+    """Set where ingest and archiving continue if the tool appends to the restored file."""
     path = Path(state.path)
     with path.open("rb") as file:
         stat = os.fstat(file.fileno())
@@ -730,7 +733,7 @@ def _moment(nanoseconds: int) -> datetime:
 
 
 def is_cut(home: Home, state: sessions.Archived) -> bool:
-    """Return True if a pack is missing or has shrunk. Contents are not read."""
+    """Return True if a pack is missing or has become smaller, without reading it."""
     try:
         return (archive_packs.folder_of(home) / (state.pack or "")).stat().st_size < state.size
     except OSError:
@@ -738,7 +741,7 @@ def is_cut(home: Home, state: sessions.Archived) -> bool:
 
 
 def damage(home: Home, state: sessions.Archived) -> str | None:
-    """Describe a pack's damage, or return ``None``."""
+    """Describe a pack's damage, or return ``None`` if it is intact."""
     try:
         pack = packs.load(archive_packs.folder_of(home) / (state.pack or ""), thorough=True)
         if pack.end < state.size:

@@ -1,4 +1,4 @@
-"""Packs in a home's archive: paths, opening, rewriting and indexing."""
+"""The packs in a home's archive: their paths, and functions that open, rewrite and index them."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def folder_of(home: Home) -> Path:
 
 
 def place_for(home: Home, tool: str, path: str) -> Path:
-    """Return the path for a transcript's pack."""
+    """Return the path where a transcript's pack is stored."""
     name = hashlib.blake2b(path.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
     return folder_of(home) / tool / f"{name}{packs.SUFFIX}"
 
 
 def name_in(path: str, native_id: str) -> str:
-    """Return a name, used as a transcript path, for a single session in a database."""
+    """Return the name that serves as the transcript path of one session in a database."""
     return f"{path}{_INSIDE}{native_id}"
 
 
@@ -41,7 +41,7 @@ def rows_of(home: Home, state: Archived) -> list[int]:
     path, _, native_id = state.path.partition(_INSIDE)
     if not native_id:
         return home.archive.sessions_of(state.tool, path)
-    # Find sessions by id, because a database can contain thousands of sessions.
+    # Sessions are found by id, because a database can contain thousands of sessions.
     sessions = home.sessions.find(f"{state.tool}:{native_id}")
     return [
         stored.row
@@ -61,7 +61,7 @@ def open_pack(home: Home, state: Archived) -> Pack | None:
 
 
 def finder(home: Home, path: str) -> Callable[[bytes], Payload | None]:
-    """Return a function that finds a segment's content in another transcript's pack."""
+    """Return a function that finds a segment's payload in another transcript's pack."""
 
     def find(digest: bytes) -> Payload | None:
         holder = home.archive.holder(digest, beside=path)
@@ -82,14 +82,14 @@ def finder(home: Home, path: str) -> Callable[[bytes], Payload | None]:
 
 
 def payloads(home: Home, state: Archived) -> Iterator[tuple[Segment, Payload]]:
-    """Yield a transcript's archived segments. Raises DamagedArchiveError."""
+    """Yield a transcript's archived segments with their payloads. Raises DamagedArchiveError."""
     pack = open_pack(home, state)
     if pack:
         yield from pack.payloads(finder(home, state.path))
 
 
 def remember(home: Home, state: Archived, pack: Pack) -> Archived:
-    """Index a pack's contents."""
+    """Record a pack's contents in the index."""
     segments = pack.segments
     saved = replace(
         state,
@@ -117,7 +117,7 @@ def drop(home: Home, state: Archived) -> Archived:
 
 
 def give_up(home: Home, state: Archived) -> None:
-    """Copy shared segments to the packs that refer to them, before a pack is deleted or rewritten."""
+    """Before a pack is deleted or rewritten, copy shared segments to the packs that refer to them."""
     for path in home.archive.copies(state.path):
         other = home.archive.find(path)
         if other is None or other.pack is None:
@@ -155,9 +155,7 @@ def rewrite(
 def clean(home: Home, state: Archived, clean_all: CleanAll, *, dry_run: bool) -> bool:
     """Redact a pack with the current rules. Return True if it contained secrets.
 
-    Damaged packs are skipped.
-
-    Raises StoreBusyError while another process archives.
+    Damaged packs are skipped. Raises StoreBusyError while another process archives.
     """
 
     def cleaned(payload: Payload) -> Payload:
@@ -204,14 +202,14 @@ def put_aside(place: Path) -> None:
 
 
 def sweep(home: Home) -> None:
-    """Delete temporary files of killed processes. The caller must hold the archive lock."""
+    """Delete temporary files left by killed processes. The caller must hold the archive lock."""
     with contextlib.suppress(OSError):
         for tool in folder_of(home).iterdir():
             files.sweep(tool)
 
 
 def read_index(home: Home) -> list[str]:
-    """Index all packs in a new database. Return the problems of unreadable packs."""
+    """Index all packs in a new database. Return the problems with unreadable packs."""
     problems: list[str] = []
     folder = folder_of(home)
     for place in sorted(folder.glob(f"*/*{packs.SUFFIX}")) if folder.is_dir() else ():

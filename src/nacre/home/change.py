@@ -1,11 +1,11 @@
 """Changes to the vault, project pages, replacement of homes, and excluded sessions.
 
-A change holds the vault lock for one operation. A single transaction records the complete new files
-together with the index rows. From that commit on, a memory is durable. Then the files are written
-and the intents cleared. After a crash, the next opening of the home completes these steps.
+A change holds the vault lock for one operation. One transaction stores the complete new files as
+pending writes (intents), together with the index rows. From then on, a memory is durable. Then the
+files are written, and the intents are deleted. After a crash, opening the home completes this.
 
-The lock is held from the first read until the files are written, so another process never sees a
-row whose file is missing. An operation stays in the journal until git has committed it.
+The lock is held from the first read until the files are written, so that other processes never see
+a row whose file is missing. An operation stays in the journal until git has committed it.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Change:
     def describe(
         self, *, action: str | None = None, subject: str | None = None, why: str | None = None
     ) -> None:
-        """Set the operation's action, subject and reason if they are known only under the lock.
+        """Set an action, subject and reason that were not known before the lock was acquired.
 
         Call this before the first entry or write. A change within a run keeps the run's
         description.
@@ -100,7 +100,7 @@ class Change:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Make all writes in the block atomic, and close the operation in the same transaction.
+        """Make all writes in the block, and the end of the operation, atomic.
 
         A long change uses several transactions (:meth:`yield_locks`).
         """
@@ -204,17 +204,17 @@ class Change:
         operations.apply_intents(self.home)
 
     def keep_open(self) -> None:
-        """Keep the operation open while another change ends, so that it does not seem interrupted by a crash."""
+        """Keep the operation open while another change ends, which would close it as interrupted."""
         if self._operation.is_recorded:
             self._operation.hold()
 
     def yield_locks(self, first: Callable[[], object] | None = None) -> bool:
         """Yield locks to other processes between two independent parts of a long transaction.
 
-        If the transaction has lasted long enough, call ``first``, write everything recorded so far
-        to the files, and give waiting processes the database and the vault. The operation
-        continues. Return True if another process wrote, since data read from the vault might then
-        be outdated. Do nothing inside an enclosing transaction.
+        If the transaction has lasted long enough, call ``first``, write all pending files, and let
+        waiting processes use the database and the vault. The operation continues afterwards. Return
+        True if another process wrote, so that data read earlier might be outdated. Do nothing
+        inside an enclosing transaction.
         """
 
         def between() -> None:
@@ -226,8 +226,8 @@ class Change:
     def _adjust(self, memory: Memory, values: dict[str, object], *, gives_way: bool = True) -> bool:
         """Change single front matter values. Return False if the memory has no file.
 
-        If a person changes the file at the same moment, their version wins. With
-        ``gives_way=False``, nacre's version is kept too.
+        If the user edits the file at the same moment, the user's version wins. With
+        ``gives_way=False``, nacre's version is kept, too.
         """
         home = self.home
         file = home.files.file_of(memory.id)
@@ -244,10 +244,10 @@ class Change:
         return True
 
     def _writes_of(self, memory: Memory) -> tuple[Memory, list[Intent]]:
-        """Return the memory to index and the necessary file writes. There are none if the file is up to date.
+        """Return the memory to index and the file writes, if any are needed.
 
-        If the memory's folder changed, the file moves, and former names that links use become
-        aliases.
+        If the memory now belongs in another folder, the file moves, and former names that links use
+        become aliases.
         """
         home = self.home
         file = home.files.file_of(memory.id)
@@ -280,7 +280,7 @@ class Change:
 
 
 class Run:
-    """A long operation in parts, between which other processes can write."""
+    """A long operation that consists of parts, between which other processes can write."""
 
     def __init__(self, operation: operations.OpenOperation) -> None:
         self._operation = operation
@@ -316,7 +316,7 @@ def change(operation: operations.OpenOperation) -> Iterator[Change]:
 
 
 def _is_durable(operation: operations.OpenOperation) -> bool:
-    """Return True if a failed operation is in the journal, so that the next command writes its files."""
+    """Return True if a failed operation is in the journal, so that its files will still be written."""
     home = operation.home
     if not operation.is_recorded or home.database.is_in_transaction:
         return False
@@ -353,7 +353,7 @@ def part_of(
 
 
 def _apply_outside_transaction(home: home.Home) -> None:
-    """Apply intents, unless a transaction is open. The code that opened it applies them afterwards."""
+    """Apply pending writes. If a transaction is open, they are applied after it instead."""
     if not home.database.is_in_transaction:
         operations.apply_intents(home)
 
@@ -381,11 +381,11 @@ def _current_text(home: home.Home, file: SeenMemoryFile) -> str | None:
 
 # -- Project pages -------------------------------------------------------------
 #
-# ``projects/<slug>/project.md`` is authoritative for the folders, remotes and labels of a project.
+# ``projects/<slug>/project.md`` defines the folders, remotes and labels of a project.
 
 
 LISTS = {"remotes": "remote", "roots": "root", "labels": "label", "aliases": "alias"}
-"""Lists in a page's front matter, mapped to their singular keys."""
+"""Names of the lists in a page's front matter, with the corresponding kind of key."""
 
 _NOT_PROJECTS = frozenset(
     {"", "home", "root", "tmp", "users", "src", "projects", "workspace", "code", "desktop"}
@@ -394,7 +394,7 @@ _NOT_PROJECTS = frozenset(
 
 _MAX_NAME_CHARACTERS = 120
 _MAX_ROOTS = 50
-"""Maximum number of roots that nacre adds to a page. Otherwise worktrees would accumulate."""
+"""Maximum number of roots that nacre adds to a page, because worktrees accumulate."""
 
 
 @frozen
@@ -434,7 +434,7 @@ def read_pages(home: home.Home) -> None:
             if len(changed) > 1
             else set()
         )
-        # Another page can list a key that one page dropped. Pages can be in any order.
+        # A key can move from one page to another, and pages are read in any order.
         for project, values in changed if len(changed) > 1 else ():
             unchanged = [
                 key for key in _keys(project.slug, values) if (project.slug, *key) in indexed_keys
@@ -468,7 +468,7 @@ def _read_changed(
             continue
         project_id = str(values.get("id") or "") or (indexed[slug].id if slug in indexed else slug)
         if slug_by_id.setdefault(project_id, slug) != slug:
-            project_id = slug  # the page's folder was copied; the first page keeps the id
+            project_id = slug  # the page was copied with its folder; the first page keeps the id
         read.append((Project(project_id, slug, mtime_ns), values))
     return read
 
@@ -476,7 +476,7 @@ def _read_changed(
 def follow_pages(home: home.Home) -> None:
     """Move sessions and handoffs to the project whose page now has their recorded project name.
 
-    A rename or merge therefore only changes pages. Undoing it restores the assignment on every
+    A rename or merge thus changes only pages, and undoing it restores the assignment on every
     machine.
     """
     let_sessions_follow(home)
@@ -486,9 +486,9 @@ def follow_pages(home: home.Home) -> None:
 
 
 def let_sessions_follow(home: home.Home) -> None:
-    """Move sessions, in the database only, to the project whose page now has their recorded project name.
+    """Move sessions in the database to the project whose page now has their recorded project name.
 
-    If no page has that name, use the project of the session's folder, if any.
+    If no page has that name, the project of the session's folder is used, if any.
     """
     pages = {project.slug for project in home.files.projects()}
     contents = home.project_contents
@@ -514,14 +514,12 @@ def _project_of_handoff(home: home.Home, handoff: Handoff) -> str:
 def resolve_project(
     home: home.Home, session: Session, *, create: bool = True, run: Run | None = None
 ) -> str | None:
-    """Return the slug of a session's project, or ``None``.
+    """Return the slug of a session's project, or ``None``. A new project gets a page.
 
-    A new project gets a page, written in ``run`` if given.
-
-    Order of precedence: configured label, git remote, known root, label or alias, then a new
-    project named after the folder. Worktrees of one repository and clones of one remote belong to
-    one project. The page lists their folders, so that a deleted folder still resolves. A repository
-    with the same name but a different remote is a separate project.
+    The project is found by configured label, git remote, known root, or label or alias, in this
+    order. Otherwise, a new project is named after the folder. Worktrees of a repository and clones
+    of a remote belong to one project, whose page lists their folders, so that deleted folders are
+    still known. A repository with the same name but a different remote is a separate project.
     """
     if session.label:
         configured = home.settings["projects.labels"].get(session.label)
@@ -540,7 +538,7 @@ def resolve_project(
 
 
 def likely_project(home: home.Home, session: Session) -> str | None:
-    """Return the project that a session belongs to, or would belong to. No project is created."""
+    """Return a session's current or future project, without creating it."""
     slug = resolve_project(home, session, create=False)
     return slug or _slug(home, location.locate(session.cwd, session.repository)) or None
 
@@ -548,10 +546,9 @@ def likely_project(home: home.Home, session: Session) -> str | None:
 def project_of_work(home: home.Home, folder: Path) -> str | None:
     """Return the project of a working folder, and create a page for a new project.
 
-    Return ``None`` for the user's home or a generic folder name.
-
-    While another process writes, return a new project's name without waiting or creating a page,
-    unless the name is taken. Raises StoreBusyError.
+    Return ``None`` for the user's home or a generic folder name. While another process writes, no
+    page is created, and a new project's name is returned without waiting, unless it is taken.
+    Raises StoreBusyError.
     """
     place = location.locate(str(folder))
     existing, slug = location.known_project(home, place), _slug(home, place)
@@ -564,9 +561,9 @@ def project_of_work(home: home.Home, folder: Path) -> str | None:
 
 
 def known_or_named(home: home.Home, folder: Path) -> str | None:
-    """Return a folder's project, or the name that a new project would get.
+    """Return a folder's project, or the name that a new project would get, without creating it.
 
-    Nothing is created. Return ``None`` for the user's home or a generic folder name.
+    Return ``None`` for the user's home or a generic folder name.
     """
     return location.known_project(home, location.locate(str(folder))) or name_of_folder(
         home, folder
@@ -574,7 +571,7 @@ def known_or_named(home: home.Home, folder: Path) -> str | None:
 
 
 def name_of_folder(home: home.Home, folder: Path) -> str | None:
-    """Return a new project's name, even if it is taken.
+    """Return the name for a new project in a folder, even if it is taken.
 
     Return ``None`` for the user's home or a generic folder name.
     """
@@ -638,7 +635,7 @@ def _make(
 
 
 def _has_new_location(home: home.Home, slug: str, place: location.Place) -> bool:
-    """Return True if the project's page does not list the repository's folder or remote yet."""
+    """Return True if the project's page does not yet list a folder or remote of the place."""
     if not place.is_repository or place.root == str(home.settings.user_home):
         return False
     keys = home.files.project_keys()
@@ -653,7 +650,7 @@ def _has_new_location(home: home.Home, slug: str, place: location.Place) -> bool
 
 
 def _slug(home: home.Home, place: location.Place) -> str:
-    """Return a new project's name, even if it is taken.
+    """Return the name for a new project, even if it is taken.
 
     Return an empty string for the user's home or a generic folder name.
     """
@@ -690,7 +687,7 @@ def _create(change: Change, place: location.Place, label: str | None) -> str | N
 
 
 def _extend(change: Change, slug: str, place: location.Place) -> None:
-    """Add a new folder or remote to a project's page. A page that cannot be parsed stays unchanged."""
+    """Add a new folder or remote to a project's page, unless the page cannot be parsed."""
     home = change.home
     try:
         page = read_page(home, slug)
@@ -705,8 +702,8 @@ def _extend(change: Change, slug: str, place: location.Place) -> None:
         if new:
             changed[key] = [*list_of(values, key), *new]
     if slugs.get(str(values.get("id") or slug), slug) != slug or not values.get("id"):
-        # If a page has no id, or another page's id, the index uses the folder instead. Assign a
-        # separate id here.
+        # The index uses the folder of a page without an id, or with another page's id. Such a page
+        # gets a new id here.
         project_id = next(
             (key for key, folder in slugs.items() if folder == slug and key != slug), None
         )
@@ -758,7 +755,7 @@ def read_page(home: home.Home, slug: str) -> Page | None:
 def page_text(home: home.Home, slug: str, *, own: bool = False) -> str:
     """Return the text of a project's page without front matter and title, or an empty string.
 
-    With ``own``, omit everything that nacre wrote. Otherwise omit only outdated lines by nacre.
+    With ``own``, lines written by nacre are omitted. Otherwise, only outdated ones are omitted.
     """
     try:
         page = read_page(home, slug)
@@ -803,19 +800,19 @@ def _keys(slug: str, values: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def list_of(values: dict[str, Any], name: str) -> list[str]:
-    """Return a list from front matter. A single value becomes a list with one item."""
+    """Return a list from front matter. A single value is returned as a list."""
     value = values.get(name) or []
     return [str(item) for item in value] if isinstance(value, list) else [str(value)]
 
 
 def _lists(values: dict[str, Any], name: str, value: str) -> bool:
-    """Return True if a page lists a value. Remotes match in any spelling."""
+    """Return True if a page lists a value. Remotes can be spelled differently."""
     items = list_of(values, name)
     return value in items or (name == "remotes" and value in map(files.normalise_remote, items))
 
 
 def _is_namesake(home: home.Home, slug: str, place: location.Place) -> bool:
-    """Return True if the slug belongs to a different project, with a different remote or local folder."""
+    """Return True if the slug belongs to another project, with another remote or local folder."""
     if place.remote and _has_other_remote(home, slug, place.remote):
         return True
     if not place.root or not os.path.isdir(place.root):
@@ -828,7 +825,7 @@ def _is_namesake(home: home.Home, slug: str, place: location.Place) -> bool:
 
 
 def _has_other_remote(home: home.Home, slug: str, remote: str) -> bool:
-    """Return True if a project has remotes but not ``remote``, like a fork or namesake."""
+    """Return True if a project has only remotes other than ``remote``, like a fork or namesake."""
     remotes = [files.normalise_remote(value) for value in _page_list(home, slug, "remotes")]
     return bool(remotes) and remote not in remotes
 
@@ -851,14 +848,13 @@ def _name(path: str | None) -> str | None:
 
 # -- Replacing a home ----------------------------------------------------------
 #
-# The replacement has two steps. After a crash between them, the next opening of the home completes
-# the replacement.
+# The replacement has two steps. After a crash between them, opening the home completes it.
 
 
 def put_in_place(fresh: Path, home: Path) -> Path | None:
-    """Replace a home with ``fresh``, which must be complete. Processes must not write to either home.
+    """Replace a home with the complete home ``fresh``. No process can be writing to either.
 
-    Return the folder that contains the previous home, or ``None`` if it was missing or empty.
+    Return the folder with the previous home, or ``None`` if it was missing or empty.
     """
     ready = _staging_path(home)
     if ready.exists():
@@ -896,10 +892,7 @@ def finish(home: Path) -> bool:
 
 
 def _staging_path(home: Path) -> Path:
-    """Return the path of a complete home before the second step.
-
-    Incomplete homes never have this name.
-    """
+    """Return the path of a complete home between the two steps. Incomplete homes are elsewhere."""
     return home.with_name(f".{home.name}.restored")
 
 
@@ -910,16 +903,16 @@ def _backup_path(home: Path) -> Path:
 
 # -- Evaluation baseline -------------------------------------------------------
 #
-# ``nacre admin eval`` keeps its answers for comparison. The answers quote memories.
+# ``nacre admin eval`` stores its answers, which quote memories, for later comparison.
 
 
 def baseline_file(home: home.Home) -> Path:
-    """Return the path of the baseline."""
+    """Return the path of the evaluation baseline."""
     return home.settings.home / "eval-baseline.json"
 
 
 def forget_in_baseline(home: home.Home, memory_ids: Collection[str]) -> None:
-    """Remove forgotten memories from the baseline. If it contains none of them, leave the file unchanged."""
+    """Remove forgotten memories from the evaluation baseline, if it contains any."""
     file = baseline_file(home)
     try:
         baseline = json_text.parse(file.read_bytes())
@@ -936,7 +929,7 @@ def forget_in_baseline(home: home.Home, memory_ids: Collection[str]) -> None:
 
 
 def write_json(file: Path, value: object) -> None:
-    """Write a JSON file that only the owner can read, because queries and answers are private."""
+    """Write a JSON file with private contents, which only this user can read."""
     private_files.write_file(file, f"{json.dumps(value, ensure_ascii=False, indent=2)}\n")
 
 
@@ -992,7 +985,7 @@ def _namesake(home: home.Home, folder: str, slugs: tuple[str, ...]) -> str | Non
 
 
 def project_called(home: home.Home, name: str, slugs: tuple[str, ...] | list[str]) -> str:
-    """Return the slug for a project name, even if no such project exists."""
+    """Return the slug for a project name, even if the project does not exist."""
     slug = files.slugify(home.redactor.clean(name))
     if name in slugs:
         return name
@@ -1027,10 +1020,10 @@ def page(
 
 
 class Exclusions:
-    """Sessions excluded by the ``ingest.exclude*`` settings.
+    """The sessions excluded by the ``ingest.exclude*`` settings.
 
-    Sessions that were read before their exclusion are kept but hidden. New excluded sessions are
-    not stored and create no project.
+    If they were already read, they are kept but hidden. Otherwise, they are not stored, and no
+    project is created for them.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -1051,7 +1044,7 @@ class Exclusions:
         return self._reason(session, lambda: resolve_project(home, session, create=False))
 
     def leave_out(self, stored: StoredSession) -> bool:
-        """Return True if a session that was already read is now excluded."""
+        """Return True if a stored session is excluded by the current settings."""
         session, file = stored.session, stored.file
         if session.tool in self.tools or (
             file and any(fnmatch.fnmatch(file, pattern) for pattern in self._files)
@@ -1078,7 +1071,7 @@ class Exclusions:
 
 
 def _names(session: Session, project: str | None) -> list[str]:
-    """Return the names that a session's project has or might have."""
+    """Return the names that a session's project has or could have."""
     folder = re.split(r"[\\/]", (session.cwd or "").rstrip("\\/"))[-1]
     names = [project, session.label, folder, files.slugify(folder) if folder else None]
     return [name for name in names if name]

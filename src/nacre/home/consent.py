@@ -1,9 +1,9 @@
 """Consent and budgets for text sent to embedding providers.
 
-Text is sent only to hosts in ``embedding.sends_to``, which the owner approves in ``nacre
+Text is sent only to hosts in ``embedding.sends_to``, which the owner approves with ``nacre
 embedding`` or ``nacre writer embedding --resume``. Budgets limit embedding that the user did not
 explicitly request. Each such call first reserves its maximum cost. Questions are checked against
-the budget but recorded in a spool, because recall does not write to the database.
+the budget, too, but recorded in a spool, because recall does not write to the database.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 SENDS_TO = "embedding.sends_to"
 _LOCAL_SETTINGS = ("minilm", "none")
 _QUESTION_SHARE = 100
-"""Divisor that gives the share of a budget reserved for questions, which are cheap but needed all day."""
+"""Divisor for the share of a budget reserved for questions, which are needed all day."""
 
 
 _PASSAGE_TOKENS = 300
@@ -44,7 +44,7 @@ _PASSAGE_TOKENS = 300
 
 
 class Use(Enum):
-    """The reason for embedding: an explicit request, background work, or a recall question."""
+    """Why text is embedded: on request, in background work, or for a recall question."""
 
     ASKED = "asked"
     BACKGROUND = "background"
@@ -52,7 +52,7 @@ class Use(Enum):
 
 
 def place_of(settings: Settings, setting: str) -> Place:
-    """Return where text for a model is sent. No key is needed, and the model is not opened.
+    """Return where text for a model is sent, without opening the model or needing a key.
 
     Raises EmbedderUnavailableError.
     """
@@ -77,7 +77,7 @@ def wants_yes(settings: Settings, setting: str) -> EmbedderHeldError | None:
 
 
 def notice_of(settings: Settings, setting: str) -> str | None:
-    """Return a message for a user who configures a remote model. Raises EmbedderUnavailableError."""
+    """Return a notice for a user who selects a remote model. Raises EmbedderUnavailableError."""
     if refusal := wants_yes(settings, setting):
         return f"{refusal.message}: {refusal.hint}"
     place = place_of(settings, setting)
@@ -90,7 +90,7 @@ def notice_of(settings: Settings, setting: str) -> str | None:
 
 
 def say_yes(home: Home, setting: str) -> Home:
-    """Store consent to sending text to a model's host, and return the updated home.
+    """Store the user's consent to send text to a model's host, and return the updated home.
 
     Raises InvalidSettingsError, EmbedderUnavailableError.
     """
@@ -142,14 +142,14 @@ def _budget_refusal(
 
 
 def as_requested(embedder: Embedder) -> Embedder:
-    """Return the model for an explicit request. The user has already seen the destination and price."""
+    """Return the model for an explicit request, for which the user has seen host and price."""
     return embedder.as_requested() if isinstance(embedder, Guarded) else embedder
 
 
 class Guarded:
-    """A remote model that receives only permitted text. Implements RemoteEmbedder.
+    """A remote model to which only permitted text is sent. Implements RemoteEmbedder.
 
-    For text that is not permitted, EmbedderHeldError is raised before anything is sent.
+    If text is not permitted, EmbedderHeldError is raised, and nothing is sent.
     """
 
     def __init__(
@@ -200,7 +200,7 @@ class Guarded:
 
 
 class _Ledger:
-    """Recorder of calls in the ledger; implements nacre.llm.embeddings.Meter."""
+    """Records calls in the ledger of model calls. Implements nacre.llm.embeddings.Meter."""
 
     def __init__(self, home: Home, setting: str, use: Use) -> None:
         self._home = home
@@ -235,7 +235,7 @@ class _Ledger:
         return call
 
     def end(self, call: Call, tokens: int, seconds: float, *, failed: bool = False) -> None:
-        """Record a call. A failed call might be charged for ``tokens`` too."""
+        """Record the end of a call. A failed call might be charged for ``tokens``, too."""
         ended = replace(
             call,
             tokens=Tokens(tokens),
@@ -270,7 +270,7 @@ def configured_embedder(home: Home) -> Embedder:
 
 
 def embedder_in_use(home: Home) -> Embedder:
-    """Return the model that made the current vectors, or else the configured model.
+    """Return the model of the current vectors, or else the configured model.
 
     Raises EmbedderUnavailableError.
     """
@@ -278,7 +278,7 @@ def embedder_in_use(home: Home) -> Embedder:
 
 
 def embedder_of(home: Home, name: str) -> Embedder:
-    """Return the embedding model with that name. The owner's limits apply. Raises EmbedderUnavailableError."""
+    """Return an embedding model by name, with consent and budgets. Raises EmbedderUnavailableError."""
     embedder = home.load_once(name)
     if not isinstance(embedder, CountedEmbedder):
         return embedder

@@ -1,4 +1,4 @@
-"""An open nacre home: stores, locks, clock, models, and the caller's rights in a space."""
+"""An open nacre home: stores, locks, clock and models, and the caller's rights in a space."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _MAX_VALUES = 64
 class TimedCache(Generic[T]):
     """A cache that keeps values for 30 seconds, measured with ``clock``.
 
-    The key must include everything the value depends on.
+    The key must include everything that the value depends on.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -76,7 +76,7 @@ class TimedCache(Generic[T]):
 
 # -- Home ----------------------------------------------------------------------
 #
-# Stores are imported on first use, because a hook without the daemon has 150 ms and needs few stores.
+# Stores are imported on first use, because a hook without a daemon has only 150 ms.
 
 
 BUNDLED = "minilm"
@@ -98,7 +98,7 @@ class Stores:
     redactor: Lazy[Redactor] = Lazy(
         "nacre.redact.redactor:Redactor", lambda kind, home: kind(*home.settings.redaction)
     )
-    """Redactor for everything stored."""
+    """Redactor for all stored text."""
     handoffs: Lazy[Handoffs] = Lazy(
         "nacre.home.projects:Handoffs", lambda kind, home: kind(home.folder)
     )
@@ -112,13 +112,13 @@ class Stores:
     comparisons: Lazy[Comparisons] = Lazy("nacre.store.review:Comparisons")
     """Data for comparing memories."""
     claims: Lazy[Claims] = Lazy("nacre.store.review:Claims")
-    """Claims made by memories, and memories whose claims await a model."""
+    """Claims of memories, and the queue of memories whose claim a model has yet to extract."""
     sessions: Lazy[Sessions] = Lazy("nacre.store.sessions:Sessions")
     """Indexed sessions and turns."""
     deeds: Lazy[DeedIndex] = Lazy("nacre.store.sessions:DeedIndex")
-    """Agents' file changes and commands."""
+    """Agents' operations on files, and failed calls."""
     selection: Lazy[Selection] = Lazy("nacre.store.search:Selection")
-    """Selection of memories and turns with filters."""
+    """Selection of memories and turns by filter."""
     usage: Lazy[UsageLog] = Lazy("nacre.store.memories:UsageLog")
     """Log of memory use."""
     session_uses: Lazy[SessionUses] = Lazy("nacre.store.memories:SessionUses")
@@ -126,7 +126,7 @@ class Stores:
     co_recall: Lazy[CoRecall] = Lazy("nacre.store.memories:CoRecall")
     """Memories used together."""
     reviews: Lazy[Reviews] = Lazy("nacre.store.review:Reviews")
-    """Memories in review."""
+    """The review queue."""
     tombstones: Lazy[Tombstones] = Lazy("nacre.store.journal:Tombstones")
     """Tombstones of forgotten items."""
     archive: Lazy[ArchiveIndex] = Lazy("nacre.store.sessions:ArchiveIndex")
@@ -136,13 +136,13 @@ class Stores:
     files: Lazy[VaultIndex] = Lazy("nacre.store.journal:VaultIndex")
     """Indexed vault files."""
     project_contents: Lazy[ProjectContents] = Lazy("nacre.store.sessions:ProjectContents")
-    """Items per project."""
+    """Contents of projects."""
     journal: Lazy[Journal] = Lazy("nacre.store.journal:Journal")
     """Operations and their writes."""
     spending: Lazy[Spending] = Lazy("nacre.store.journal:Spending")
     """Model calls and their costs."""
     activity: Lazy[Activity] = Lazy("nacre.store.sessions:Activity")
-    """Daily counts of database content."""
+    """Counts of sessions, memories and calls by day."""
     traces: Lazy[Traces] = Lazy("nacre.store.journal:Traces")
     """Traces of model calls and questions."""
 
@@ -160,14 +160,14 @@ class Home(Stores):
     load_model: ModelLoader
     """Function that opens the language model with a given name."""
     problems: list[str] = field(default_factory=list)
-    """Non-fatal problems, shown with the answer. A vault scan clears them."""
+    """Problems that did not prevent an operation, shown with its answer. Scans of the vault clear them."""
     earlier: Vectors | None = None
-    """Vectors from the database that a rebuild is replacing."""
+    """During a rebuild, the vectors in the database that is being replaced."""
     embedders: dict[str, Embedder] = field(default_factory=dict)
-    """Loaded embedding models. Keys are names from the settings."""
+    """Loaded embedding models, keyed by the value of ``embedding.model``."""
     observe: Observe | None = None
     turn: Turn = field(default_factory=Turn)
-    """Lock for threads that share the home. A thread waiting for a model releases it."""
+    """Lock for threads that share the home. Threads release it while they wait for a model."""
 
     @property
     def database_file(self) -> FileDatabase:
@@ -181,7 +181,7 @@ class Home(Stores):
 
     @cached_property
     def vault(self) -> Vault:
-        """The vault, stored in files or, on a server, in database rows."""
+        """The vault. On a server, its files are database rows."""
         if server := self.database.server:
             return server.vault(self.clock)
         vault: Vault = load("nacre.vault.files:Vault")(self.settings.vault)
@@ -217,8 +217,7 @@ class Home(Stores):
     def folder(self) -> Path:
         """The folder for spools and handoffs.
 
-        A server space that is not selected in the home's config file has a separate folder, so that
-        spools of different spaces are not mixed.
+        A space on a server has its own folder, unless it is selected in the home's config file.
         """
         origin = self.settings.values["storage.tenant"].origin
         if not self.database.server or origin in ("default", str(self.settings.config)):
@@ -239,7 +238,7 @@ class Home(Stores):
 
     @cached_property
     def writer_lock(self) -> FileLock:
-        """Lock that prevents two processes from paying for the same sessions."""
+        """Lock that keeps two processes from sending the same sessions to a paid model."""
         return self._lock("writer")
 
     def _lock(self, name: str) -> FileLock:
@@ -251,7 +250,7 @@ class Home(Stores):
     def change(
         self, action: str, *, subject: str | None = None, why: str | None = None
     ) -> AbstractContextManager[Change]:
-        """Change the vault as one operation. Hold the vault lock, and write the intents to files at the end.
+        """Change the vault as one operation. The vault lock is held until the files are written.
 
         ``action`` is the operation's name in the ledger and history. ``subject`` and ``why``
         describe it and are redacted. Nothing is recorded until something is written. A nested
@@ -272,9 +271,8 @@ class Home(Stores):
     ) -> AbstractContextManager[Run]:
         """Start a long operation in parts, between which other processes can write.
 
-        ``op`` is the operation's id. The other arguments are as for :meth:`change`.
-
-        After a crash, the next writer closes the operation.
+        ``op`` is the operation's id. The other arguments are as for :meth:`change`. After a crash,
+        the next writer closes the operation.
         """
         operation = load("nacre.home.operations:OpenOperation")(
             self, action, subject, why, op, is_long=True
@@ -289,7 +287,7 @@ class Home(Stores):
 
     @cached_property
     def other_vectors(self) -> Vectors:
-        """Vectors from a second model, either incomplete or kept for switching back.
+        """Vectors of a second model, which are incomplete or kept to switch back.
 
         Raises EmbedderUnavailableError.
         """
@@ -301,10 +299,9 @@ class Home(Stores):
         return vectors
 
     def load_once(self, name: str) -> Embedder:
-        """Return an embedding model, loaded only once.
+        """Return an embedding model, loaded on first use. Raises EmbedderUnavailableError.
 
-        The owner's limits on sent text are applied by :mod:`nacre.home.consent`, not here. Raises
-        EmbedderUnavailableError.
+        Consent and budgets are not checked here, but in :mod:`nacre.home.consent`.
         """
         if name not in self.embedders:
             self.embedders[name] = self.load_embedder(self.settings.having("embedding.model", name))
@@ -332,7 +329,7 @@ class Home(Stores):
         return self.settings.actor
 
     def ledger(self, *, whole: bool = False) -> bytes:
-        """Return the ledger, or empty bytes if it is missing. With ``whole``, there is no size limit."""
+        """Return the ledger file, or empty bytes if it is missing. ``whole``: without a size limit."""
         try:
             return self.vault.read(LEDGER, whole=whole)
         except FileNotFoundError:
@@ -343,7 +340,7 @@ class Home(Stores):
         return self.database.transaction()
 
     def today(self) -> date:
-        """Return the current day according to the owner's clock."""
+        """Return the current day in local time."""
         return day_of(self.clock())
 
     def now(self) -> datetime:
@@ -367,13 +364,11 @@ def open_home(
 ) -> Home:
     """Open a home, creating missing parts. Raises UnusableStoreError, UnusableVaultError, SchemaTooNewError.
 
-    An existing home on a full or read-only disk is opened read-only, and every write raises
-    ``database.unwritable``. ``observe`` receives how long locks were held.
+    An existing home on a full or read-only disk is opened read-only, and writes raise
+    ``database.unwritable``. ``observe`` receives the times for which locks were held.
     """
     try:
-        if load("nacre.home.change:finish")(
-            settings.home
-        ):  # the settings file was missing until now
+        if load("nacre.home.change:finish")(settings.home):  # the config file did not exist before
             settings = replace(
                 settings, values=load_settings(settings.home, settings.environ).values
             )
@@ -403,10 +398,10 @@ def open_home(
 def open_database(
     settings: Settings, observe: Observe | None = None, unwritable: NacreError | None = None
 ) -> Database:
-    """Open a home's database, creating or migrating it. ``unwritable`` makes a server's database read-only.
+    """Open a home's database, and create or migrate it.
 
-    Raises UnusableStoreError, StoreBusyError, SchemaTooNewError, and UnavailableError if the
-    server's engine is missing.
+    ``unwritable`` makes a server's database read-only. Raises UnusableStoreError, StoreBusyError,
+    SchemaTooNewError, and UnavailableError if the server's engine is missing.
     """
     if settings.server:
         engine: Engine = load("nacre.base.plugins:load_engine")(settings.server)
@@ -421,7 +416,7 @@ def open_to_read(settings: Settings, *, patience_ms: int, clock: Clock = utc_now
     """Open a home read-only, without creating, migrating or indexing anything.
 
     Wait for locks for at most ``patience_ms``. Raises UnusableStoreError if there is no database
-    with the current schema, it cannot be read in time, or another user could have modified it.
+    with the current schema, if it cannot be read in time, or if other users could have modified it.
     """
     if settings.server:
         raise UnusableStoreError("this memory is on a server, which cannot be opened read-only")
@@ -458,7 +453,7 @@ def _load_configured(settings: Settings) -> Embedder:
 
 
 def _load_with_numpy(target: str) -> Any:
-    """Load a target, which takes about 100 ms. Raises EmbedderUnavailableError if numpy is missing."""
+    """Import an object that needs numpy (about 100 ms). Raises EmbedderUnavailableError."""
     try:
         load("numpy:ndarray")  # target modules import numpy on first use
         return load(target)
@@ -479,7 +474,7 @@ def _load_configured_reranker(settings: Settings) -> Reranker | None:
 
 
 def load_configured_model(settings: Settings, name: str) -> LanguageModel:
-    """Open a language model with its settings. Raises ModelRefusedError."""
+    """Open a language model as configured. Raises ModelRefusedError."""
     # Importing an SDK takes up to a second.
     model: LanguageModel = load("nacre.llm.providers:open_model")(settings, name)
     return model
@@ -489,7 +484,7 @@ def load_configured_model(settings: Settings, name: str) -> LanguageModel:
 
 
 def territory(settings: Settings) -> Territory:
-    """Return nacre's paths, where exports must not be written: the home and other configured paths."""
+    """Return the home and other paths used by nacre, where exports must not be written."""
     database = [
         settings.database.with_name(f"{settings.database.name}{suffix}")
         for suffix in ("", "-wal", "-shm")

@@ -1,4 +1,4 @@
-"""Repository and project of a folder, lookup of sessions and projects, and redaction of stored values.
+"""Find the repository and project of a folder, sessions and projects, and redact stored values.
 
 Hooks use this module, so it must load fast.
 """
@@ -30,11 +30,11 @@ _WORKTREE = re.compile(
     r"^(.*?)[\\/](?:\.claude[\\/]worktrees|\.worktrees|\.git[\\/]worktrees)[\\/].*$"
     r"|^((?:.*?[\\/])?[^.\\/][^\\/]*)[\\/]worktrees[\\/].*$"
 )
-"""Paths of worktrees inside a repository. Paths like ``~/.codex/worktrees`` do not match."""
+"""Pattern for worktrees inside a repository, unlike ``~/.codex/worktrees``."""
 
 _MAX_POINTER_CHARACTERS = 4096
 _MAX_CLONES = 3
-"""Maximum length of a chain of clones, because two clones can refer to each other."""
+"""Maximum number of clones to follow to their origin, because they can refer to each other."""
 
 
 @frozen
@@ -45,19 +45,19 @@ class Place:
     remote: str | None
     is_repository: bool = False
     worktree: str | None = None
-    """The folder of a worktree or clone outside the repository's root."""
+    """The folder of a worktree or clone, if it is outside the repository's root."""
 
 
 def project_of_folder(home: Home, folder: Path) -> str | None:
-    """Return a folder's known project. No project is created."""
+    """Return the known project of a folder, without creating one."""
     return known_project(home, locate(str(folder)))
 
 
 def known_project(home: Home, place: Place) -> str | None:
     """Return the slug of a place's project.
 
-    The project is found by the remote, or else by the nearest enclosing known root. A local clone
-    also belongs to the project that lists its origin's path as a remote.
+    The project is found by the remote, or else by the nearest known root that contains the place. A
+    local clone also belongs to the project that lists its origin's path as a remote.
     """
     slug = _project_of_remote(home, place.remote) if place.remote else None
     if slug:
@@ -74,7 +74,7 @@ def known_project(home: Home, place: Place) -> str | None:
         ):
             return slug
         parent = str((PureWindowsPath(root) if "\\" in root else PurePosixPath(root)).parent)
-        # A repository is a separate project, wherever its folder is.
+        # A repository is a separate project even inside another project's folder.
         root = parent if parent != root and not place.is_repository else None
     return (
         _project_of_remote(home, normalise_remote(place.root))
@@ -84,7 +84,7 @@ def known_project(home: Home, place: Place) -> str | None:
 
 
 def with_dependencies(home: Home, criteria: Filter) -> Filter:
-    """Return a filter that includes its projects' direct dependencies, unless it is strict."""
+    """Add the direct dependencies of a filter's projects, unless the filter is strict."""
     if not criteria.projects or criteria.strict:
         return criteria
     dependencies = (
@@ -94,7 +94,7 @@ def with_dependencies(home: Home, criteria: Filter) -> Filter:
 
 
 def locate(cwd: str | None, repository: str | None = None) -> Place:
-    """Return the place of a folder. ``repository`` is the remote, if known."""
+    """Return the repository or folder to which a folder belongs. ``repository``: its remote, if known."""
     if not cwd:
         return Place(None, _normalise(repository))
     main = _WORKTREE.sub(r"\1\2", cwd.rstrip("/\\")) or cwd
@@ -108,7 +108,7 @@ def locate(cwd: str | None, repository: str | None = None) -> Place:
 
 
 def _project_of_remote(home: Home, remote: str) -> str | None:
-    """Return the project that has a remote, in any spelling."""
+    """Return the project with a remote, which can be spelled differently."""
     exact_match = home.files.project_by("remote", remote)
     if exact_match:
         return exact_match
@@ -117,14 +117,14 @@ def _project_of_remote(home: Home, remote: str) -> str | None:
 
 
 def _repository_place(folder: Path, remote: str | None, clones: int = 0) -> Place:
-    """Return the place of a folder with ``.git``. A worktree or local clone has its origin's place."""
+    """Return the place of a folder with ``.git``. For a worktree or local clone, return its origin's."""
     git, root, outside = folder / ".git", folder, None
     if os.path.isfile(git):
         git = _read_pointer(git, folder, "gitdir:") or git
         shared = _read_pointer(git / "commondir", git) or (
             git.parents[1] if git.parent.name == "worktrees" else None
         )
-        if shared:  # otherwise a submodule, or a repository with ".git" elsewhere
+        if shared:  # otherwise, it is a submodule, or ".git" is elsewhere
             git, root = shared, shared.parent if shared.name.startswith(".") else shared
             outside = None if folder.is_relative_to(root) else str(folder)
     remote = remote or _remote_of(git, root)
@@ -138,7 +138,7 @@ def _repository_place(folder: Path, remote: str | None, clones: int = 0) -> Plac
 
 
 def _read_pointer(file: Path, base: Path, label: str = "") -> Path | None:
-    """Return the folder that a git pointer file names, or ``None``."""
+    """Return the folder named in one of git's pointer files, or ``None``."""
     try:
         with file.open(encoding="utf-8", errors="replace") as content:
             return (
@@ -149,7 +149,7 @@ def _read_pointer(file: Path, base: Path, label: str = "") -> Path | None:
 
 
 def _remote_of(git: Path, root: Path) -> str | None:
-    """Return a repository's origin remote, unnormalised, or else the first remote."""
+    """Return a repository's remote ``origin``, or else its first remote, as written."""
     config = git / "config"
     if not config.is_file():
         return None
@@ -214,7 +214,7 @@ def projects(home: Home) -> list[str]:
 
 
 def is_empty(home: Home) -> bool:
-    """Return True if there is nothing to recall yet."""
+    """Return True if there are no memories or turns to recall yet."""
     return not home.memories.all_ids() and not home.sessions.counts()
 
 
@@ -222,7 +222,7 @@ def is_empty(home: Home) -> bool:
 
 
 def with_former_names(home: Home, memory: Memory, path: str) -> Memory:
-    """Return a renamed memory. Former names that links still use become aliases."""
+    """Return a renamed memory with aliases for former names that links still use."""
     aliases = aliases_in(memory.extra.get(ALIASES))
     former = home.memories.names.lost(memory.id, called(memory.subject, path, aliases))
     lost = [name for name in former if home.redactor.clean(name) == name]
@@ -233,7 +233,7 @@ def with_former_names(home: Home, memory: Memory, path: str) -> Memory:
 
 
 def without_secrets(redactor: redactor.Redactor, text: str | None) -> str | None:
-    """Return a text, or ``None`` if it seems to contain a secret that must not enter the database."""
+    """Return a text, or ``None`` if it seems to contain a secret."""
     return text if text is None or redactor.clean(text) == text else None
 
 

@@ -1,10 +1,10 @@
-"""Operations and intents.
+"""Operations on the vault and their pending writes (intents).
 
 Every change to the vault belongs to an operation, which can be shown, compared and undone.
 
-If an operation is still open when another process gets the vault lock, a crash interrupted it. It
-is closed unchanged. Other processes can write during a long operation, so it holds a separate file
-lock, which the system releases when the process dies. Its file changes are committed afterwards.
+An operation that is still open when another process gets the vault lock was interrupted by a crash,
+and is closed as it is. During a long operation, other processes can get the vault lock, so it holds
+a separate file lock, which the system releases when the process dies.
 """
 
 from __future__ import annotations
@@ -34,8 +34,7 @@ _PATIENCE_SECONDS = 1.0
 class OpenOperation:
     """An operation in progress. Its id and time are created on first use.
 
-    Nothing is recorded until something is written. With ``is_long``, other processes can write
-    before it ends.
+    It is recorded with its first write. With ``is_long``, other processes can write before it ends.
     """
 
     home: Home
@@ -61,8 +60,8 @@ class OpenOperation:
         return self._made
 
     def describe(self, action: str | None, subject: str | None, why: str | None) -> None:
-        """Set details that were not known before. The operation must not have an id yet."""
-        assert self._made is None  # noqa: S101 - an existing operation might have been used
+        """Set details that were not known at the start. The operation must not have an id yet."""
+        assert self._made is None  # noqa: S101 - the operation might already be in use
         self.action = action or self.action
         self.subject = subject or self.subject
         self.why = why or self.why
@@ -75,11 +74,8 @@ class OpenOperation:
             )
 
     def record(self, intents: Iterable[Intent], *, applied: bool = False) -> None:
-        """Record intents.
-
-        With ``applied``, the files are already written and only the journal records the intents.
-        """
-        assert not self._is_closed  # noqa: S101 - the ledger line would omit new intents
+        """Record pending writes. With ``applied``, the files are already written."""
+        assert not self._is_closed  # noqa: S101 - the ledger line would omit later writes
         home, operation = self.home, self.operation
         belonging = [replace(intent, operation=operation.id) for intent in intents]
         if not belonging:
@@ -94,7 +90,7 @@ class OpenOperation:
         self.is_recorded = True
 
     def hold(self) -> None:
-        """Mark the operation as running, for processes that get the vault lock."""
+        """Mark the operation as running, for other processes that get the vault lock."""
         if self._lock is None:
             files.make_folder(self.home.settings.home / _FOLDER)
             self._lock = FileLock(_lock_of(self.home, self.operation.id))
@@ -115,7 +111,7 @@ class OpenOperation:
 
 
 def close(home: Home, operation: Operation) -> None:
-    """Close an operation. Add its ledger line if missing, and allow its commit."""
+    """Close an operation: add its ledger line if missing, and allow committing it."""
     with home.transaction():
         if home.journal.find(operation.id) is None:
             return
@@ -130,8 +126,8 @@ def close(home: Home, operation: Operation) -> None:
 def left_open(home: Home) -> list[Operation]:
     """Return operations that a crash interrupted.
 
-    If the caller does not hold the vault lock, this includes operations that another process is
-    executing. Long operations of living processes are excluded.
+    If the caller does not hold the vault lock, this includes other processes' running operations,
+    except long operations.
     """
     return [
         operation for operation in home.journal.unfinished() if not is_going_on(home, operation)
@@ -139,7 +135,7 @@ def left_open(home: Home) -> list[Operation]:
 
 
 def is_going_on(home: Home, operation: Operation) -> bool:
-    """Return True if a living process is running a long operation."""
+    """Return True if a process is still running a long operation."""
     return is_held(_lock_of(home, operation.id))
 
 
@@ -162,7 +158,7 @@ def memories_in_entry(memories: Iterable[str]) -> dict[str, object]:
 
 
 def subject_of(memories: Sequence[Memory]) -> str | None:
-    """Return a description of an operation's memories."""
+    """Describe the memories of an operation."""
     if not memories:
         return None
     others = len({memory.id for memory in memories}) - 1
@@ -176,8 +172,8 @@ def _lock_of(home: Home, operation_id: str) -> Path:
 
 
 def _subject(home: Home, operation: Operation) -> str | None:
-    """Return a description of an operation's memories or files."""
-    # Memories come before pages.
+    """Describe the memories or files of an operation."""
+    # Memories are described before pages.
     touched = sorted(home.journal.touched(operation.id), key=lambda item: not item[1])
     if not touched:
         return None
@@ -191,7 +187,7 @@ def _subject(home: Home, operation: Operation) -> str | None:
 
 
 def _line(home: Home, operation: Operation) -> str:
-    """Return an operation's ledger line, with ids but without texts."""
+    """Return an operation's line for the ledger, with ids but without texts."""
     memories = {memory for _, memory in home.journal.touched(operation.id) if memory}
     by = {"by": operation.by} if operation.by else {}
     return LedgerEntry(
@@ -205,7 +201,7 @@ def _clean_line(home: Home, text: str | None, limit: int) -> str | None:
 
 # -- Intents -------------------------------------------------------------------
 #
-# Intents are writes to the vault that are durable in the database before the files are written.
+# Intents are writes to the vault that are stored in the database before the files are written.
 # After a crash, the next writer or opening of the home completes them.
 
 
@@ -216,8 +212,8 @@ _GROUP_INTENTS = 200
 def apply_intents(home: Home) -> None:
     """Write pending changes to the vault.
 
-    If a write fails, it stays pending, and so do later writes for the same file or memory. The old
-    file therefore stays until the new file exists. Other writes continue.
+    A failed write stays pending, and so do later writes to the same file or memory, so that an old
+    file is not deleted before the new file exists. Other writes continue.
     """
     if not home.files.has_intents() and not left_open(home):
         return
@@ -230,7 +226,7 @@ def apply_intents(home: Home) -> None:
 
 
 def _apply_group(home: Home, intents: Sequence[Intent], stuck: set[str]) -> None:
-    """Apply some writes with a common disk sync.
+    """Apply some writes and wait for the disk only once.
 
     ``stuck`` collects the paths and memories of failed writes.
     """
@@ -268,11 +264,11 @@ def _apply_group(home: Home, intents: Sequence[Intent], stuck: set[str]) -> None
 
 
 _Applied = tuple[Intent, SeenMemoryFile | None, bool]
-"""An intent, the resulting file, and False if the intent was abandoned."""
+"""A write, the resulting file, and False if the write was abandoned."""
 
 
 def _append(home: Home, lines: Sequence[Intent]) -> tuple[int, bytes] | None:
-    """Append new lines to the ledger in one write, or return ``None`` if that fails."""
+    """Append new lines to the ledger in one write, and return its end, or ``None`` if that fails."""
     try:
         return home.vault.append(
             LEDGER, [line.document or "" for line in lines], home.journal.ledger_end()
@@ -283,14 +279,14 @@ def _append(home: Home, lines: Sequence[Intent]) -> tuple[int, bytes] | None:
 
 
 def _apply_remove(home: Home, intent: Intent) -> bool:
-    """Delete a file and return True. If a person changed it, keep it and return False."""
+    """Delete a file and return True, or keep it and return False if the user edited it."""
     try:
         present = bytes_hash(home.vault.read(intent.path))
     except FileNotFoundError:
         return True
     if intent.base is not None and present != intent.base:
         home.problems.append(
-            f"{intent.path}: was edited meanwhile, so the old file stays next to the new one"
+            f"{intent.path}: was just edited, so the old file stays next to the new one"
         )
         return False
     home.vault.remove(intent.path)
@@ -315,7 +311,7 @@ def _apply_write(home: Home, intent: Intent) -> _Applied:
 
 
 def _is_overtaken(home: Home, intent: Intent) -> bool:
-    """Return True if the file already has the content of a later write by nacre. This can happen after a crash."""
+    """Return True if the file already has the content of a later write, as after a crash."""
     present = bytes_hash(home.vault.read(intent.path))
     later = (
         other
@@ -326,16 +322,16 @@ def _is_overtaken(home: Home, intent: Intent) -> bool:
 
 
 def _keep_both(home: Home, intent: Intent) -> _Applied:
-    """Keep a person's version of a file, and store nacre's version as a separate memory.
+    """Keep the user's version of a file, and store nacre's version as a separate memory.
 
-    The new intent replaces the old intent in a single transaction, so that a crash creates no
-    second copy.
+    The new write replaces the old one in a single transaction, so that a crash creates no second
+    copy.
     """
     memory = home.memories.find(intent.memory or "")
     if memory is None:
-        home.problems.append(f"{intent.path}: was edited meanwhile; that version is kept")
+        home.problems.append(f"{intent.path}: was just edited; that version is kept")
         return (intent, None, False)
-    home.problems.append(f"{intent.path}: was edited meanwhile; both versions are kept")
+    home.problems.append(f"{intent.path}: was just edited; both versions are kept")
     own_version = replace(
         memory, id=home.ids(), links=(*memory.links, Link("alternative_to", memory.id))
     )
@@ -357,12 +353,12 @@ def _keep_both(home: Home, intent: Intent) -> _Applied:
 def write_memory(
     home: Home, path: str, document: str, base: bytes | None, memory: Memory
 ) -> Intent:
-    """Index a memory and return the write for its file. ``base`` is the current file's hash."""
+    """Index a memory and return the pending write of its file. ``base``: the current file's hash."""
     encoded = to_bytes(document)
     home.files.save(SeenMemoryFile(path, memory.id, 0, len(encoded), bytes_hash(encoded)))
     return Intent("write", path, document, base, memory.id)
 
 
 def new_path(home: Home, memory: Memory) -> str:
-    """Return an unused path for a memory."""
+    """Return an unused path for a memory's file."""
     return path_for(memory, lambda path: home.files.is_taken(path) or home.vault.exists(path))

@@ -1,7 +1,7 @@
 """Parse and redact transcripts.
 
-Stored names of files, sessions and turns are redacted too. Because names are keys, a redacted name
-ends with a hash of the original, so that different names stay different.
+Stored names of files, sessions and turns are redacted, too. A redacted name ends with a hash of the
+original, because names are keys and must stay different.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _MAX_CACHED_NAMES = 4096
 
 @lru_cache(_MAX_CACHED_NAMES)
 def kept_name(redactor: Redactor, name: str) -> str:
-    """Return the stored form of a path or session id. A session id can come from a file name."""
+    """Return the redacted form of a path or session id, which can come from a file name."""
     clean = redactor.clean(name)
     if clean == name:
         return name
@@ -61,7 +61,7 @@ def kept_name(redactor: Redactor, name: str) -> str:
 
 
 def kept_id(redactor: Redactor, name: str) -> str:
-    """Return the stored form of a tool's turn id. Short random ids need no redaction."""
+    """Return the redacted form of a tool's turn id. Short random ids need no redaction."""
     return name if _PLAIN_ID.fullmatch(name) else kept_name(redactor, name)
 
 
@@ -69,7 +69,7 @@ def kept_id(redactor: Redactor, name: str) -> str:
 
 
 MAX_SECONDS = 600.0
-"""Maximum time in seconds for one file."""
+"""Time limit for reading a file, in seconds."""
 
 BATCH_TURNS = 400
 BATCH_CHARACTERS = 1_000_000
@@ -77,12 +77,13 @@ INPUT_CHARACTERS = 300
 OUTCOME_CHARACTERS = 200
 PATH_CHARACTERS = 500
 BORDER_BYTES = 12_000_000
-"""Minimum number of bytes that justifies several processes. Starting a process takes as long as
-reading half that many.
+"""Number of bytes from which several processes are used.
+
+Starting a process takes as long as reading half that many.
 """
 
 MOST_PROCESSES = 4
-"""Maximum number of processes. More would read faster than one process can store."""
+"""Maximum number of processes. More would read faster than the results can be stored."""
 
 UNKNOWN_CHARACTERS = 80
 _NUMBERS = {int, float}
@@ -93,10 +94,10 @@ _END: Any = object()
 class Job:
     """A file to read, with the tool and cursor of the previous reading, if any.
 
-    ``size`` and ``mtime_ns`` cover all files of the transcript (``Adapter.beside``). ``is_named``
-    is set if a person named the file. ``is_expected`` is set if a tool stores sessions at this
-    path, so that an unreadable file is a problem. ``identities`` are the owner's names in chats.
-    ``reader`` is the only tool whose adapters are used, if given.
+    ``size``, ``mtime_ns``: of all files of the transcript (``Adapter.beside``). ``is_named``: the
+    user named the file. ``is_expected``: a tool stores sessions at this path, so an unreadable file
+    is a problem. ``identities``: the owner's ids in chats. ``reader``: use only this tool's
+    adapters.
     """
 
     path: Path
@@ -111,16 +112,16 @@ class Job:
 
     @property
     def unread(self) -> int:
-        """Number of bytes added since the last reading. All bytes count if the file shrank."""
+        """Number of bytes added since the last reading, or all bytes if the file became smaller."""
         offset = self.cursor.offset if self.cursor else 0
         return self.size - offset if self.size >= offset else self.size
 
 
 @frozen
 class Batch:
-    """Redacted turns of one session in order, or only new facts about the session.
+    """A session with some of its turns in order, redacted. There can be no turns, only new facts.
 
-    ``project`` is the session's project slug if already known.
+    ``project`` is the session's project slug, if already known.
     """
 
     path: Path
@@ -133,8 +134,8 @@ class Batch:
 class FileDone:
     """The end of a completely read file.
 
-    For a file read as a whole, ``present`` lists each session's turns, so that other turns from the
-    file can be deleted. It is ``None`` if reading continued from a cursor.
+    ``present``: each session's turns, so that other turns from the file can be deleted. It is
+    ``None`` if reading continued from a cursor.
     """
 
     path: Path
@@ -150,7 +151,8 @@ class FileDone:
 class FileFailed:
     """A file that was not read.
 
-    ``problem`` is ``None`` if the file is empty, not a transcript, or belongs to an excluded tool.
+    ``problem`` is ``None`` if the file is empty, is not a transcript, or belongs to an excluded
+    tool.
     """
 
     path: Path
@@ -159,14 +161,14 @@ class FileFailed:
     is_excluded: bool = False
     is_empty: bool = False
     is_own: bool = False
-    """True for a session that nacre started to call a model."""
+    """True for a session started by nacre to call a model."""
 
 
 Event = Batch | FileDone | FileFailed
 
 
 def roots_of(adapter: Adapter, places: Places) -> Sequence[Root] | Problem:
-    """Return where an adapter's tool stores transcripts, or a problem if the adapter fails."""
+    """Return where a tool stores its transcripts, or a problem if the adapter fails."""
     try:
         return adapter.roots(places)
     except Exception as error:  # noqa: BLE001 - a third-party adapter must affect only its files
@@ -175,9 +177,9 @@ def roots_of(adapter: Adapter, places: Places) -> Sequence[Root] | Problem:
 
 
 def count_processes(jobs: Sequence[Job], requested: int = 0) -> int:
-    """Return the number of processes for reading.
+    """Return the number of processes for reading. 1 means only this process.
 
-    1 means only this process. The default depends on unread bytes and cores.
+    ``requested``: with 0, the number depends on unread bytes and cores.
     """
     if getattr(sys, "frozen", False) or not sys.executable or len(jobs) < 2:
         return 1
@@ -190,13 +192,13 @@ def count_processes(jobs: Sequence[Job], requested: int = 0) -> int:
 def read_files(
     jobs: Sequence[Job], redactor: Redactor, excluded_tools: Container[str] = frozenset()
 ) -> Iterator[Event]:
-    """Read files in order. An error in one file yields an event and does not stop the others."""
+    """Read files in order. If one fails, an event is yielded, and the others are still read."""
     for job in jobs:
         yield from read_file(job, redactor, excluded_tools)
 
 
 def read_file(job: Job, redactor: Redactor, excluded_tools: Container[str]) -> Iterator[Event]:
-    """Read one file. Its last event is a :class:`FileDone` or :class:`FileFailed`."""
+    """Read one file. The last event is a :class:`FileDone` or :class:`FileFailed`."""
     try:
         with open_transcript(job.path, job.tool, job.cursor, job.identities) as (adapter, source):
             if adapter is None or job.reader not in (None, adapter.tool):
@@ -245,7 +247,7 @@ def _read_source(
     cursor = source.cursor()
     byte_count = max(0, cursor.size - source.start)
     cursor = replace(cursor, carry=_clean_values(cursor.carry, redactor))
-    if job.mtime_ns:  # for several files, use the state before reading
+    if job.mtime_ns:  # a transcript of several files: use its state before reading
         cursor = replace(cursor, size=job.size, mtime_ns=job.mtime_ns)
     tally = replace(source.tally, unknown=_clean_counts(source.tally.unknown, redactor))
     yield FileDone(
@@ -263,11 +265,11 @@ AnySource = FileSource | DatabaseSource
 
 
 class ForeignFormatError(InvalidInputError):
-    """A file that is encrypted, is not a database despite its name, or has only lines that are too long."""
+    """A file is encrypted, is not the database that its name suggests, or has only overlong lines."""
 
 
 class EmptyError(ForeignFormatError):
-    """An empty database. A tool creates it at startup and might never fill it."""
+    """A database is empty. Tools create it at startup and might never use it."""
 
 
 @contextlib.contextmanager
@@ -279,9 +281,9 @@ def open_transcript(
 ) -> Iterator[tuple[Adapter | None, AnySource]]:
     """Open a transcript and find the adapter that recognises it, if any.
 
-    Reading continues at the cursor if the file was read before as a transcript of this tool, in a
-    format that allows it. Raises ForeignFormatError for a file that only looks like a database or
-    has no readable line, InvalidInputError for an unreadable file.
+    Reading continues at the cursor if the file was read before with this tool's adapter and the
+    format allows it. Raises ForeignFormatError for a file that only looks like a database or has no
+    readable line, and InvalidInputError for an unreadable file.
     """
     with contextlib.ExitStack() as stack:
         if path.name.endswith(SUFFIXES):
@@ -343,7 +345,7 @@ def recognise(job: Job) -> Adapter | None:
 
 
 def iter_parsed(adapter: Adapter, source: Source) -> Iterator[Session | Turn]:
-    """Yield a transcript's sessions and turns. Output of third-party adapters goes to stderr."""
+    """Yield a transcript's sessions and turns. Third-party adapters' output goes to stderr."""
     items = adapter.parse(source)
     return (
         items if adapter.parse.__module__.startswith("nacre.") else _with_stdout_redirected(items)
@@ -393,7 +395,7 @@ def batches(
 
 
 def _clean_values(value: Any, redactor: Redactor) -> Any:
-    """Redact an adapter's carried state, which can quote the transcript.
+    """Redact the state that an adapter keeps in a cursor, which can quote the transcript.
 
     Raises TypeError for non-JSON values.
     """
@@ -414,7 +416,7 @@ def _clean_values(value: Any, redactor: Redactor) -> Any:
 
 
 def _clean_counts(counts: Mapping[str, int], redactor: Redactor) -> Counter[str]:
-    """Return counts of unknown record types. Their names are redacted and then shortened."""
+    """Return counts of unknown record types, with their names redacted and then shortened."""
     cleaned: Counter[str] = Counter()
     for name, count in counts.items():
         cleaned[redactor.clean(name)[:UNKNOWN_CHARACTERS]] += count
@@ -422,7 +424,7 @@ def _clean_counts(counts: Mapping[str, int], redactor: Redactor) -> Counter[str]
 
 
 def _encodable(text: str) -> str:
-    """Replace unpaired surrogates. They cannot be stored but can come from third-party adapters."""
+    """Replace unpaired surrogates, which cannot be stored, but can come from third-party adapters."""
     return text if text.isascii() else to_bytes(text).decode("utf-8")
 
 
@@ -447,14 +449,14 @@ def _clean_session(session: Session, redactor: Redactor) -> Session:
 
 
 def _clean_turns(turns: Sequence[Turn], redactor: Redactor) -> tuple[Turn, ...]:
-    """Redact all turns in a single call, because most text is short and free of secrets."""
+    """Redact turns in a single call, which is faster, because most texts are short."""
     stripped = [_stripped_turn(turn, redactor) for turn in turns]
     cleaned = iter(redactor.clean_all([text for turn in stripped for text in _texts_of(turn)]))
     return tuple(_with_texts(turn, cleaned) for turn in stripped)
 
 
 def _stripped_turn(turn: Turn, redactor: Redactor) -> Turn:
-    """Return a turn with its stored id. Remove context injected by nacre, and unpaired surrogates."""
+    """Return a turn with its redacted id, without context added by nacre and unpaired surrogates."""
     if turn.time and turn.time.tzinfo is None:
         raise ValueError("a turn's time has no zone")
     stripped = strip(_encodable(turn.text))
@@ -503,7 +505,10 @@ def _texts_of(turn: Turn) -> Iterator[str]:
 
 
 def _with_texts(turn: Turn, texts: Iterator[str]) -> Turn:
-    """Return a turn with redacted texts. Texts are shortened last, because shortened secrets are not recognised."""
+    """Return a turn with redacted texts.
+
+    They are shortened afterwards, because a shortened secret would not be recognised.
+    """
     text = next(texts)
     author = next(texts) if turn.author else turn.author
     calls = tuple(
@@ -536,9 +541,9 @@ SEGMENT_BYTES = 4_000_000
 
 @frozen
 class Portion:
-    """Redacted lines from the offset ``start`` on. ``of`` is the digest of the original lines.
+    """Redacted lines of a file from offset ``start``. ``of``: digest of the original lines.
 
-    ``payload`` is ``None`` if nothing changed.
+    ``payload`` is ``None`` if nothing was redacted.
     """
 
     path: Path
@@ -549,16 +554,16 @@ class Portion:
 
 
 class Ahead:
-    """Portions prepared by other processes, requested in file order."""
+    """Portions prepared by other processes. They must be requested in file order."""
 
     def __init__(self, portions: Iterator[Portion], paths: Sequence[Path]) -> None:
-        """Initialise with the portions and their ordered file paths."""
+        """``paths``: the files of the portions, in order."""
         self._portions = portions
         self._order: Mapping[Path, int] = {path: number for number, path in enumerate(paths)}
         self._next: Portion | None = None
 
     def find(self, path: Path, start: int, raw: bytes) -> Payload | None:
-        """Return the payload prepared for some lines, unless the lines have changed since."""
+        """Return the payload prepared for some lines, unless they have changed since then."""
         number = self._order.get(path)
         if number is None:
             return None
@@ -581,7 +586,7 @@ def clean(cleaner: Cleaner, raw: bytes) -> Payload:
 
 
 def clean_file(job: Job, cleaner: Cleaner) -> Iterator[Portion]:
-    """Yield a file's redacted portions from its archived position. The last portion is empty."""
+    """Yield a file's redacted portions after its archived part, then an empty portion."""
     start = job.cursor.offset if job.cursor else 0
     try:
         with job.path.open("rb") as file:
@@ -604,7 +609,7 @@ def cut(
 ) -> Iterator[tuple[int, bytes]]:
     """Yield complete lines from an offset, some megabytes at a time.
 
-    Lines that are too long become blank.
+    Lines that are too long are replaced with blank lines.
     """
     while start < size:
         ends = [cut for cut in cuts if start < cut <= size]

@@ -1,4 +1,4 @@
-"""References in page lines by nacre, handoffs, other spaces on a server, and the vault on a server."""
+"""Handoffs, and the references to memories and sessions in lines that nacre writes on pages."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from nacre.values.session import Handoff
 from nacre.vault import documents
 
 REFERENCE_CHARACTERS = 8
-"""Number of characters from the end of a memory's id that form a reference."""
+"""A reference consists of this many characters at the end of a memory's id."""
 
 AGENTS = "an agent: "
-"""Prefix of the references in a line based on an agent's words."""
+"""Prefix of the references in a line that is based on an agent's statement."""
 
 _REFERENCES = re.compile(rf"\((?:{AGENTS})?([^()\s]+(?:, [^()\s]+)*)\)$")
 _MEMORY_REFERENCE = re.compile(r"[0-9a-f]{8}")
@@ -35,9 +35,9 @@ _SESSION_REFERENCE = re.compile(r"[\w.-]+:\S+")
 
 
 def references_of(line: str) -> tuple[str, ...]:
-    """Return a line's references: session ids, and the ends of memory ids.
+    """Return the references in a page line: session ids, and ends of memory ids.
 
-    Return an empty tuple if any reference has a different form.
+    Return an empty tuple if a reference has another form.
     """
     match = _REFERENCES.search(line)
     names = tuple(match[1].split(", ")) if match else ()
@@ -59,7 +59,7 @@ def as_line(words: str, references: Iterable[str], *, by_agent: bool = False) ->
 
 
 def memory_named(home: Home, reference: str) -> Memory | None:
-    """Return the memory that a reference names, in any state, or ``None`` if zero or several match."""
+    """Return the memory for a reference, in any state, or ``None`` unless exactly one matches."""
     matches = [
         memory for memory in home.memories.find_like(reference) if memory.id.endswith(reference)
     ]
@@ -75,7 +75,7 @@ def is_current(memory: Memory, today: date) -> bool:
 
 
 def without_what_is_over(home: Home, text: str) -> str:
-    """Return a page without nacre's lines based on memories that are no longer valid."""
+    """Return a page without lines by nacre whose memories are no longer valid."""
     lines = [
         line for block in blocks_of(text) for line in block.splitlines() if line.startswith("- ")
     ]
@@ -88,7 +88,7 @@ def without_what_is_over(home: Home, text: str) -> str:
 
 
 def rests_on_what_holds(home: Home, line: str) -> bool:
-    """Return True if all memories that a line names are current and vouched for."""
+    """Return True if all memories named in a line are current and confirmed."""
     today = home.today()
     memories = [
         memory_named(home, reference)
@@ -103,9 +103,9 @@ def rests_on_what_holds(home: Home, line: str) -> bool:
 
 # -- Handoffs ------------------------------------------------------------------
 #
-# A handoff is a Markdown file ``handoffs/<project>/<id>.md``. It moves to ``given`` in that folder
-# once a session has received it. Handoffs are short-lived state, not memories, so they are neither
-# in the index or history nor on other machines. Writers hold the vault lock. Hooks read without it.
+# A handoff is a Markdown file ``handoffs/<project>/<id>.md``. When a session has received it, it is
+# moved to the subfolder ``given``. Handoffs are short-lived and not memories, so they are not
+# indexed, committed or synchronised. Writers hold the vault lock, but hooks read without it.
 
 
 FOLDER = "handoffs"
@@ -125,12 +125,12 @@ class Handoffs:
         return _read_all(self._folder / project, _MAX_WAITING)
 
     def of_project(self, project: str) -> list[Handoff]:
-        """Return a project's pending handoffs, then its given handoffs, latest first in each group."""
+        """Return a project's pending handoffs, then the given ones, each latest first."""
         folder = self._folder / project
         return [*_read_all(folder), *_read_all(folder / _GIVEN)]
 
     def among(self, project: str, ids: Container[str]) -> list[Handoff]:
-        """Return a project's handoffs with the given ids, without reading other handoffs."""
+        """Return a project's handoffs with some ids, without reading others."""
         folder = self._folder / project
         return [*_read_all(folder, only=ids), *_read_all(folder / _GIVEN, only=ids)]
 
@@ -139,7 +139,7 @@ class Handoffs:
         return [handoff for project in self._projects() for handoff in self.of_project(project)]
 
     def damaged(self) -> list[Handoff]:
-        """Return unreadable handoffs with their full text, but without session and writer."""
+        """Return unreadable handoffs, with the full text but without session and writer."""
         folders = (self._folder / project for project in self._projects())
         return [
             handoff
@@ -191,11 +191,11 @@ class Handoffs:
             path.unlink(missing_ok=True)
         except OSError as error:
             raise UnusableStoreError(
-                f"cannot delete {path}: {error.strerror}", hint="delete it by hand"
+                f"cannot delete {path}: {error.strerror}", hint="delete it yourself"
             ) from error
 
     def follow(self, project_of: Callable[[Handoff], str]) -> None:
-        """Move each handoff to its current project."""
+        """Move each handoff to the folder of its current project."""
         for handoff in self.everything():
             project = project_of(handoff)
             if project != handoff.project:

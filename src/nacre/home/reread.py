@@ -1,4 +1,4 @@
-"""Read sessions from the archive like original transcripts."""
+"""Read sessions from the archive as from the original transcripts."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from nacre.values.session import Session, Tally, Turn
 
 _TURNS_PER_BATCH = 400
 _NOWHERE = "nowhere"
-"""Name of a folder in the archive that never exists."""
+"""A folder name that never exists in the archive."""
 
 
 class KeptSession(msgspec.Struct):
-    """A line before the turns of a session in a pack of turns: the session and its project's slug."""
+    """The line before a session's turns in a pack of turns: the session and its project's slug."""
 
     session: Session
     project: str | None = None
@@ -43,7 +43,7 @@ class ArchivedSource(Source):
     def __init__(
         self, path: Path, parts: Iterable[tuple[int, Payload]], identities: tuple[str, ...] = ()
     ) -> None:
-        """Initialise with the path from which an adapter derives names. The file need not exist."""
+        """``path``: adapters derive names from it. The file need not exist."""
         self.path = path
         self.identities = identities
         self.tally = Tally()
@@ -66,17 +66,14 @@ class ArchivedSource(Source):
 
 
 def missing(home: Home) -> list[Archived]:
-    """Return archived transcripts that are no longer in any file, oldest first."""
+    """Return archived transcripts whose file no longer exists, oldest first."""
     return [
         state for state in reversed(home.archive.all()) if state.pack and _is_missing(home, state)
     ]
 
 
 def read_archived(home: Home, states: Iterable[Archived]) -> Iterator[Batch | FileFailed]:
-    """Yield the sessions in some packs.
-
-    An unreadable pack yields an event and does not stop reading.
-    """
+    """Yield the sessions in some packs, or an event for each unreadable pack."""
     for state in states:
         try:
             yield from _batches_of(home, state)
@@ -94,11 +91,11 @@ def read_archived(home: Home, states: Iterable[Archived]) -> Iterator[Batch | Fi
 
 
 Outline = dict[str, tuple[tuple[object, ...], list[tuple[str, datetime | None]]]]
-"""Session ids, with each session's facts and the ids and times of its turns."""
+"""The facts of each session and the ids and times of its turns, keyed by session id."""
 
 
 def outline(adapter: Adapter, source: Source) -> Outline:
-    """Return the sessions and turns that an adapter finds in a source, but not their texts."""
+    """Return the sessions and turns that an adapter finds in a source, without texts."""
     sessions: Outline = {}
     turns: list[tuple[str, datetime | None]] = []
     for item in iter_parsed(adapter, source):
@@ -128,7 +125,7 @@ def outline_of(
 
 
 def generations(pairs: Iterable[tuple[Segment, Payload]]) -> list[list[tuple[int, Payload]]]:
-    """Split a pack into the successive files that had the same name. The offsets of each file begin at 0."""
+    """Split a pack into successive files with the same name, each with offsets from 0."""
     files: list[list[tuple[int, Payload]]] = []
     for segment, payload in pairs:
         if segment.start == 0 or not files:
@@ -162,7 +159,7 @@ def _batches_of(home: Home, state: Archived) -> Iterator[Batch]:
 
 
 def _adapter_for(tool: str, head: Head) -> Adapter:
-    """Return the tool's adapter. If it has several, return the adapter that recognises the file.
+    """Return a tool's adapter or, if it has several, the one that recognises the file.
 
     Raises ValueError.
     """
@@ -173,7 +170,7 @@ def _adapter_for(tool: str, head: Head) -> Adapter:
         else next((adapter for adapter in candidates if adapter.sniff(head)), None)
     )
     if adapter is None:
-        raise ValueError(f"no adapter for {tool!r} knows it")
+        raise ValueError(f"no adapter for {tool!r} recognises it")
     return adapter
 
 
@@ -199,7 +196,7 @@ def _kept_batches(path: Path, parts: Iterable[Payload]) -> Iterator[Batch]:
 def _substitute_path(home: Home, path: str) -> Iterator[Path]:
     """Yield a nonexistent path with the same folder and file names.
 
-    Adapters derive names from the path, but find no neighbouring files.
+    Adapters can derive names from it, but find no neighbouring files.
     """
     original = Path(path)
     names = original.parts[1:] if original.is_absolute() else original.parts

@@ -1,4 +1,4 @@
-"""Transcripts that tools will soon delete, and archive pruning."""
+"""Transcripts that tools will soon delete, and pruning of the archive."""
 
 from __future__ import annotations
 
@@ -21,13 +21,11 @@ _DAY_SECONDS = 86_400
 
 @frozen
 class Leaving:
-    """A tool's transcripts that will soon be deleted.
+    """A tool's transcripts that it will delete within ``SOON_DAYS``.
 
-    ``archived`` is the number of transcripts that are already archived.
-
-    Soon means within ``SOON_DAYS``. ``days`` is the time until the first deletion. If a tool limits
-    the number of files per folder, soon means within the folder's next ``SOON_FILES`` sessions, and
-    ``days`` is ``None``.
+    ``archived``: how many are already archived. ``days``: time until the first deletion. If the
+    tool limits the number of files per folder, deletion within the folder's next ``SOON_FILES``
+    sessions counts, and ``days`` is ``None``.
     """
 
     retention: Retention
@@ -41,9 +39,9 @@ class Leaving:
         return self.archived == self.files
 
     def in_words(self) -> str:
-        """Return a one-sentence description."""
+        """Describe the transcripts in one sentence."""
         transcripts = f"{self.files:,} transcripts" if self.files > 1 else "1 transcript"
-        go = "go" if self.files > 1 else "goes"
+        go = "are deleted" if self.files > 1 else "is deleted"
         return (
             f"{self.retention.label} {self._rule()}: {transcripts} {go} {self._when()}; "
             f"archived {self.archived:,} of {self.files:,}"
@@ -52,16 +50,16 @@ class Leaving:
     def _rule(self) -> str:
         if self.retention.days is None:
             return f"keeps the newest {self.retention.files:,} sessions of a folder"
-        return f"deletes what is older than {self.retention.days:,.0f} days"
+        return f"deletes transcripts older than {self.retention.days:,.0f} days"
 
     def _when(self) -> str:
         if self.days is None:
             return f"with the next {SOON_FILES} sessions there"
-        return f"from in {self.days:.0f} days on" if self.days >= 1 else "from now on"
+        return f"starting in {self.days:.0f} days" if self.days >= 1 else "starting now"
 
 
 def leaving(home: Home) -> list[Leaving]:
-    """Return the existing transcripts that will soon be deleted, grouped by tool."""
+    """Return the transcripts that will soon be deleted, grouped by tool."""
     settings = home.settings
     rules = {
         rule.tool: rule
@@ -93,7 +91,7 @@ def leaving(home: Home) -> list[Leaving]:
 def _expiring_by_age(
     days: float, files: Sequence[SeenFile], now: float
 ) -> Iterator[tuple[SeenFile, float | None]]:
-    """Yield files that will be deleted because of their age, with the number of days left."""
+    """Yield files that will be deleted because of their age, with the days left."""
     for file in files:
         days_left = days - (now - file.mtime_ns / 1e9) / _DAY_SECONDS
         if days_left <= SOON_DAYS and Path(file.path).is_file():
@@ -103,7 +101,7 @@ def _expiring_by_age(
 def _expiring_by_count(
     limit: int, files: Sequence[SeenFile]
 ) -> Iterator[tuple[SeenFile, float | None]]:
-    """Yield the oldest files in full folders."""
+    """Yield files that will be deleted because a folder has too many."""
     folders: dict[Path, list[SeenFile]] = defaultdict(list)
     for file in files:
         folders[Path(file.path).parent].append(file)
@@ -120,7 +118,7 @@ def _expiring_by_count(
 
 # -- Pruning -------------------------------------------------------------------
 #
-# Transcripts with the oldest last change are deleted first.
+# The transcripts that have not changed for the longest time are deleted first.
 
 
 _DAY_NANOSECONDS = 86_400 * 1_000_000_000
@@ -128,17 +126,14 @@ _MEGABYTE = 1_000_000
 
 
 def prune_as_set(home: Home) -> int:
-    """Prune according to the settings and return the number of deleted transcripts.
-
-    The settings are ``archive.keep_days`` and ``archive.budget_mb``.
-    """
+    """Prune according to ``archive.keep_days`` and ``archive.budget_mb``, and count deletions."""
     settings = home.settings
     chosen = choose(home, settings.whole("archive.keep_days"), settings.whole("archive.budget_mb"))
     return prune(home, chosen) if chosen else 0
 
 
 def choose(home: Home, keep_days: int, budget_mb: int) -> list[Archived]:
-    """Return transcripts beyond a maximum age or total size, oldest first. 0 means no limit."""
+    """Return transcripts above a maximum age or total size (0: no limit), oldest first."""
     if not keep_days and not budget_mb:
         return []
     oldest = int(home.now().timestamp() * 1e9) - keep_days * _DAY_NANOSECONDS if keep_days else 0
@@ -155,10 +150,9 @@ def choose(home: Home, keep_days: int, budget_mb: int) -> list[Archived]:
 
 
 def prune(home: Home, chosen: Sequence[Archived]) -> int:
-    """Delete archived transcripts.
+    """Delete archived transcripts. If one grows again, it is archived again.
 
-    A transcript that grows again is archived again. Raises StoreBusyError while another process
-    archives.
+    Raises StoreBusyError while another process archives.
     """
     with home.archive_lock:
         for state in chosen:

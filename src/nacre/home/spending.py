@@ -1,4 +1,4 @@
-"""Language model selection for each task, costs, budgets, and traces of model calls."""
+"""The language model for each task, and the costs, budgets and traces of model calls."""
 
 from __future__ import annotations
 
@@ -62,14 +62,14 @@ NONE = "none"
 
 
 def name_for(home: Home, task: Task) -> str:
-    """Return the model configured for a task as ``provider:model`` with aliases resolved, or ``none``."""
+    """Return a task's model as ``provider:model``, with aliases resolved, or ``none``."""
     return full_name(set_for(home, task))
 
 
 def set_for(home: Home, task: Task) -> str:
-    """Return the model configured for a task, as written in the settings.
+    """Return a task's model as written in the settings.
 
-    Dreams use the writer's model unless a separate model is set.
+    Dreams use the writer's model unless another model is set for them.
     """
     settings = home.settings
     name = "" if task is Task.TEST else settings[f"models.{task.value}"]
@@ -84,12 +84,12 @@ def has_writer(settings: Settings) -> bool:
 
 
 def waits_for_models(home: Home) -> bool:
-    """Return True if a model examines new memories in the background."""
+    """Return True if a model judges new memories in the background."""
     return bool(home.settings.flag("models.background")) and may_judge(home)
 
 
 def may_judge(home: Home) -> bool:
-    """Return True if a model is configured for claims, contradictions or todos."""
+    """Return True if a model is configured to judge claims, contradictions or todos."""
     return any(
         name_for(home, task) != NONE for task in (Task.CLAIMS, Task.CONTRADICTION, Task.TODOS)
     )
@@ -98,10 +98,9 @@ def may_judge(home: Home) -> bool:
 def model_for(home: Home, task: Task, *, background: bool) -> LanguageModel | None:
     """Return the model for a task, or ``None`` if none is configured or background work is off.
 
-    Work that the user did not explicitly request (learning from sessions, judging a new memory) is
-    ``background`` work. It needs ``models.background`` and is limited by the budgets. Every call is
-    counted and traced, and recent answers are reused. Raises ModelRefusedError if the configured
-    model cannot be opened.
+    ``background``: work that the user did not explicitly request, such as learning from sessions.
+    It needs ``models.background`` and is limited by budgets. All calls are counted and traced, and
+    recent answers are reused. Raises ModelRefusedError if the model cannot be opened.
     """
     name = name_for(home, task)
     if name == NONE or (background and not home.settings.flag("models.background")):
@@ -131,7 +130,7 @@ def rests(settings: Settings) -> bool:
 
 
 class Permission:
-    """The owner's permission for background work. Changed settings apply immediately."""
+    """The permission for background work in the settings. Changes apply immediately."""
 
     def __init__(self, home: Home) -> None:
         self._home = home
@@ -140,7 +139,7 @@ class Permission:
 
     @property
     def settings(self) -> Settings:
-        """The current settings. If the file can no longer be read, the writer is paused."""
+        """The current settings. If their file cannot be read, the writer is paused."""
         version = _config_version(self._settings)
         if version != self._seen:
             try:
@@ -151,7 +150,7 @@ class Permission:
         return self._settings
 
     def obstacle(self, task: str) -> str | None:
-        """Return why a task must not run now, or ``None``."""
+        """Return the reason why a task must not run now, or ``None``."""
         settings = self.settings
         if task != Task.CHAT and not settings.flag("models.background"):
             return "background work of models is off"
@@ -160,8 +159,8 @@ class Permission:
         if name_for(replace(self._home, settings=settings), Task(task)) != name_for(
             self._home, Task(task)
         ):
-            return "it is no longer the writer"
-        return "it is paused, or waits for mains power" if rests(settings) else None
+            return "another writer is set"
+        return "the writer is paused, or waits for mains power" if rests(settings) else None
 
 
 def _config_version(settings: Settings) -> tuple[int, ...]:
@@ -180,10 +179,10 @@ def _config_version(settings: Settings) -> tuple[int, ...]:
 SPOOL = "notes"
 MOST_TRACES, MOST_QUESTIONS = 500, 2_000
 ANSWERS_KEPT = timedelta(days=7)
-"""Maximum age of a model answer for reuse."""
+"""Maximum age at which a model's answer is reused."""
 CALLS_KEPT = timedelta(days=400)
 _MAX_SPOOL_BYTES = 20_000_000
-"""Maximum spool size in bytes. Beyond it, traces and answers are dropped."""
+"""Maximum spool size in bytes. Further traces and answers are dropped."""
 
 
 def note(home: Home, record: Trace | AskedQuestion) -> None:
@@ -205,7 +204,7 @@ def note_answer(home: Home, key: str, model: str, answer: str) -> None:
 
 
 def noted_calls(home: Home) -> Iterator[Call]:
-    """Yield spooled calls that are not in the database yet. The spool stays unchanged."""
+    """Yield spooled calls that are not in the database yet, and keep them in the spool."""
     notes = Spool(home.folder, SPOOL)
     for path in (*notes.left(), notes.path):
         with contextlib.suppress(OSError):
@@ -226,7 +225,7 @@ def fold_notes(home: Home) -> None:
     traces_since = now - timedelta(days=home.settings.whole("traces.keep_days"))
     with home.transaction():
         for path in spools:
-            with contextlib.suppress(FileNotFoundError):  # another process moved the spool
+            with contextlib.suppress(FileNotFoundError):  # another process has moved the spool
                 for line in lines(path):
                     _fold(home, line)
         home.traces.prune(traces_since, MOST_TRACES, MOST_QUESTIONS)
@@ -243,7 +242,7 @@ class _Answer(msgspec.Struct):
 
 
 class _Note(msgspec.Struct):
-    """A line of the spool, which has one of these."""
+    """A line of the spool, in which one of these fields is set."""
 
     trace: Trace | None = None
     question: AskedQuestion | None = None
@@ -267,7 +266,7 @@ def _fold(home: Home, line: dict[str, Any]) -> None:
 
 
 def _as_json(value: object) -> bytes:
-    """Return a value as JSON. Unpaired surrogates become question marks."""
+    """Encode a value as JSON, with question marks for unpaired surrogates."""
     try:
         return msgspec.json.encode(value)
     except UnicodeEncodeError:
@@ -282,10 +281,10 @@ def _append(home: Home, line: bytes, at_most: int | None = None) -> None:
 # -- Budgets -------------------------------------------------------------------
 #
 # A background call reserves its maximum cost before it starts and records the actual cost
-# afterwards. Both use a transaction on a separate connection, so that concurrent calls from several
-# processes respect the budget together. A failed call costs the tokens sent, unless the provider
-# rejected it. If a process ends during a call, the reservation stays. Calls outside background work
-# go to the spool and are not limited.
+# afterwards. Both happen in transactions on a separate connection, so that concurrent calls from
+# several processes respect the budget together. A failed call is counted with the tokens sent,
+# unless the provider rejected it. If a process ends during a call, the reservation stays. Other
+# calls are recorded in the spool and not limited.
 
 
 DAILY, MONTHLY = "models.daily_budget_usd", "models.monthly_budget_usd"
@@ -294,20 +293,20 @@ _CAPS = {"day": DAILY, "month": MONTHLY}
 
 
 _EXPECTED_ANSWER_TOKENS = 2_000
-"""Number of output tokens assumed for an answer until it arrives."""
+"""Estimated number of output tokens of an answer, used until it arrives."""
 
 _MAX_ERROR_CHARACTERS = 300
 _MAX_TEXT_CHARACTERS = 400
-"""Maximum number of characters of a prompt or answer in a trace."""
+"""Maximum length of a prompt or answer in a trace."""
 
 
 def resets_at(home: Home) -> datetime:
-    """Return the next local midnight, when the daily limits reset."""
+    """Return the next local midnight, when the daily limits are reset."""
     return day_interval(home.today())[1]
 
 
 def budgets(settings: Settings, spending: Spending, today: date) -> tuple[Budget, Budget]:
-    """Return the caps for background work today and this month, with the amounts spent."""
+    """Return the daily and monthly caps for background work, with the amounts spent."""
     first_days = {"day": today, "month": today.replace(day=1)}
     daily, monthly = (
         Budget(
@@ -338,15 +337,15 @@ def over_budget(
                 else f"{resumes}; for more"
             )
             return BudgetSpentError(
-                f"{scope} may cost {dollars(limit.most)} a {period} in the background, "
-                f"{dollars(limit.spent)} are used, and a call may take {dollars(cost)}",
+                f"{scope} can spend {dollars(limit.most)} a {period} in the background, "
+                f"{dollars(limit.spent)} are used, and a call can cost {dollars(cost)}",
                 hint=f"{when}: nacre config set {key} …",
             )
     return None
 
 
 class OwnConnection:
-    """The call ledger on a separate connection, opened on first use. Any thread can use it."""
+    """A separate connection to the ledger of calls, opened on first use. Any thread can use it."""
 
     def __init__(self, home: Home) -> None:
         self._home = home
@@ -355,7 +354,7 @@ class OwnConnection:
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[Spending]:
-        """Yield the ledger for a short write transaction. Raises StoreBusyError, UnusableStoreError."""
+        """Yield the ledger in a short write transaction. Raises StoreBusyError, UnusableStoreError."""
         with self._lock:
             database = self._open()
             with database.transaction():
@@ -383,7 +382,7 @@ class OwnConnection:
 
 
 class HomeBooks:
-    """Accounting of a home's model calls; implements :class:`nacre.llm.providers.Books`."""
+    """Accounting of a home's model calls. Implements :class:`nacre.llm.providers.Books`."""
 
     def __init__(self, home: Home, connection: OwnConnection, *, background: bool) -> None:
         self._home = home
@@ -398,7 +397,7 @@ class HomeBooks:
         """
         problem = self._permission.obstacle(prompt.task) if self._background else None
         if problem:
-            raise BudgetSpentError(f"{model} is not called now: {problem}", hint="nacre writer")
+            raise BudgetSpentError(f"{model} cannot be called now: {problem}", hint="nacre writer")
         is_free = is_by_subscription(self._home.settings, model)
         call = Call(
             self._home.ids(),
@@ -417,9 +416,9 @@ class HomeBooks:
     def end(self, call: Call, error: NacreError | None = None) -> None:
         """Record the end of a call, with its actual or estimated cost.
 
-        If recording fails, the reservation stays. An abandoned call stays ``open``. In the
-        background, it keeps its reservation, because the provider might continue. A subscription
-        call is free, even if the command reports a cost.
+        If recording fails, the reservation stays. An abandoned call stays ``open`` and, in the
+        background, keeps its reservation, because the provider might continue. A call by
+        subscription is free, even if the command reports a cost.
         """
         if is_by_subscription(self._home.settings, call.model):
             call = replace(call, cost=0)
@@ -437,7 +436,7 @@ class HomeBooks:
                     spending.fail(Health(call.model, self._home.clock(), text))
 
     def trace(self, call: Call, prompt: Prompt, answer: str, error: str) -> None:
-        """Store the text of a call, without secrets."""
+        """Store the prompt and answer of a call, without secrets."""
         prompt_text, answer, error = (
             self._home.redactor.clean(text)[:_MAX_TEXT_CHARACTERS]
             for text in ("\n\n".join(filter(None, (prompt.shared, prompt.text))), answer, error)
@@ -474,7 +473,7 @@ class HomeBooks:
             raise refused
 
     def _obstacle(self, spending: Spending, call: Call) -> BudgetSpentError | None:
-        """Return why a background call is not allowed."""
+        """Return an error if a background call is not allowed."""
         settings = self._permission.settings
         if is_by_subscription(self._home.settings, call.model):
             return self._token_obstacle(spending, call)
@@ -503,13 +502,13 @@ class HomeBooks:
             else "it continues tomorrow; for more"
         )
         return BudgetSpentError(
-            f"{call.model} may take {limit:,} tokens a day, {used:,} are taken, and a call may take {requested:,}",
+            f"{call.model} can use {limit:,} tokens a day, {used:,} are used, and a call can use {requested:,}",
             hint=f"{when}: {command}",
         )
 
 
 class HomeAnswers:
-    """Storage for a home's model answers; implements :class:`nacre.llm.failures.Answers`.
+    """Storage for a home's model answers. Implements :class:`nacre.llm.failures.Answers`.
 
     Answers that seem to contain a secret are not stored.
     """
@@ -542,7 +541,7 @@ class HomeAnswers:
 
 
 def reserve_for(settings: Settings, model: str, prompt: Prompt) -> Tokens:
-    """Return the tokens to reserve for a subscription call."""
+    """Return the tokens to reserve for a call by subscription."""
     overhead = provider_of(settings, model.partition(":")[0]).beside
     return Tokens(
         input=tokens_of(prompt) + overhead,
@@ -551,12 +550,12 @@ def reserve_for(settings: Settings, model: str, prompt: Prompt) -> Tokens:
 
 
 def tighter_budget(home: Home) -> Budget:
-    """Return the daily or monthly cap, whichever leaves less."""
+    """Return the daily or monthly budget, whichever has less left."""
     return min(budgets(home.settings, home.spending, home.today()), key=lambda cap: cap.left)
 
 
 def tokens_left(home: Home, model: str) -> int | None:
-    """Return a subscription's remaining background tokens for today, or ``None`` for a priced model."""
+    """Return today's remaining background tokens of a subscription, or ``None`` for a priced model."""
     if not is_by_subscription(home.settings, model):
         return None
     used, _ = home.spending.tokens_in_background(home.today(), model)
@@ -564,7 +563,7 @@ def tokens_left(home: Home, model: str) -> int | None:
 
 
 def is_by_subscription(settings: Settings, model: str) -> bool:
-    """Return True if a subscription, not an API key, pays for calls. Tokens are then counted."""
+    """Return True if calls are paid by subscription. Their tokens, not their costs, are limited."""
     with contextlib.suppress(ModelRefusedError):
         provider = provider_of(settings, model.partition(":")[0])
         return provider.subscription and not key_of_billing(settings, provider)
@@ -572,12 +571,12 @@ def is_by_subscription(settings: Settings, model: str) -> bool:
 
 
 def _is_whole(text: str) -> bool:
-    """Return True if a text has no unpaired surrogates. The database rejects them."""
+    """Return True if a text has no unpaired surrogates, which the database would reject."""
     return text.isascii() or text == to_bytes(text).decode()
 
 
 def unpriced(model: str) -> BudgetSpentError:
-    """Return an error for a background model with an unknown price."""
+    """Return the error for a background model with an unknown price."""
     price = f'{{"{model}" = {{price = {{input = …, output = …}}}}}}'
     return BudgetSpentError(
         f"the price of {model} is unknown, so no budget can limit it",
@@ -588,8 +587,8 @@ def unpriced(model: str) -> BudgetSpentError:
 
 # -- Concurrent questions ------------------------------------------------------
 #
-# A question is a function that asks a model and returns its answer. It does not use the home.
-# Callers read its input before and write results afterwards, in question order.
+# A question is a function that asks a model and returns its answer, without using the home. Callers
+# read the input before and write the results afterwards, in the order of the questions.
 
 
 if TYPE_CHECKING:
@@ -604,7 +603,7 @@ _FINAL = (ModelUnavailableError, ModelRefusedError, BudgetSpentError)
 
 @frozen
 class Answer(Generic[A]):
-    """A successful answer, in contrast to an error or ``None``."""
+    """A successful answer, as opposed to an error or ``None``."""
 
     value: A
 
@@ -614,8 +613,8 @@ def ask_all(
 ) -> list[Answer[A] | NacreError | None]:
     """Ask up to ``at_once`` questions concurrently and return the results in order.
 
-    A failed question returns its error. The result is ``None`` for a question not asked, or not
-    answered within ``seconds``. Once a model is unavailable, refuses or exceeds its budget, the
+    The result is an error for a failed question, and ``None`` for a question not asked, or not
+    answered within ``seconds``. If a model is unavailable, refuses or exceeds its budget, the
     remaining questions are skipped. Other threads can use the home during the calls. An interrupt
     closes the models, which ends running calls.
     """
@@ -655,7 +654,7 @@ def ask_all(
 
 
 def is_final(answer: object) -> bool:
-    """Return True for an error that makes further questions to the model pointless."""
+    """Return True for an error after which further questions to the model would fail, too."""
     return isinstance(answer, _FINAL) and not isinstance(answer, PromptTooLongError)
 
 
@@ -663,7 +662,7 @@ def is_final(answer: object) -> bool:
 
 
 def wrap(home: Home, model: LanguageModel, *, background: bool) -> LanguageModel:
-    """Return a model wrapped with ledger, answer cache, traces and the owner's limits."""
+    """Wrap a model to add the ledger, answer cache, traces and limits."""
     connection = OwnConnection(home)
     model = Metered(model, HomeBooks(home, connection, background=background))
     model = Cached(model, HomeAnswers(home, connection, background=background))
@@ -671,9 +670,9 @@ def wrap(home: Home, model: LanguageModel, *, background: bool) -> LanguageModel
 
 
 class TurnTaking:
-    """A model that frees the home for other threads during calls; implements LanguageModel.
+    """A model that frees the home for other threads during calls. Implements LanguageModel.
 
-    ``seconds`` limits all prompts except conversations.
+    ``seconds``: time limit for all prompts except conversations.
     """
 
     def __init__(self, model: LanguageModel, turn: Turn, seconds: float) -> None:
@@ -701,7 +700,7 @@ class TurnTaking:
 
 @operation("cost")
 def show_costs(home: Home) -> CostReport:
-    """Show the costs of models today and this month, and the rest of the budgets."""
+    """Show the costs of models today and this month, and what is left of the budgets."""
     fold_notes(home)
     today = home.today()
     return CostReport(

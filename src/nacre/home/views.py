@@ -1,4 +1,4 @@
-"""Results of operations. This module contains no other code, so that daemon clients import nothing else."""
+"""Results of operations, in a separate module so that the daemon's clients import nothing else."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from nacre.values.session import StoredSession, StoredTurn, Summary, Trouble
 
 @frozen
 class LinkView:
-    """A memory's link, with the id of the linked memory and its subject if known.
+    """A memory's link, with the linked memory's id and, if known, its subject.
 
-    ``origin`` is ``manual`` or a name from front matter (``reflect``), ``body`` for a mention in
-    the text, or ``auto`` for computed similarity. The last day of ``valid`` is excluded.
+    ``origin`` is ``manual`` or another name from front matter (such as ``reflect``), ``body`` for a
+    mention in the text, or ``auto`` for computed similarity. ``valid`` excludes its last day.
     """
 
     rel: str
@@ -35,7 +35,7 @@ class LinkView:
 
 @frozen
 class CompanionView:
-    """A memory often used together with a given memory. ``weight`` is 0 to 1."""
+    """A memory that is often used together with another memory. ``weight`` is 0 to 1."""
 
     memory: Memory
     weight: float
@@ -44,7 +44,7 @@ class CompanionView:
 
 @frozen
 class UsedTogether:
-    """Two memories often used together.
+    """Two memories that are often used together.
 
     ``weight`` is 0 to 1. ``sessions`` is the number of sessions that used both.
     """
@@ -59,8 +59,8 @@ class UsedTogether:
 class MemoryView:
     """A memory with its evidence, links, file (relative to the vault) and usage.
 
-    ``together`` lists companions, closest first. ``etag`` changes with the file, and is ``None`` if
-    there is no file. ``doubt`` is the reason why the memory might be outdated.
+    ``together`` lists memories often used with it, closest first. ``etag`` changes with the file,
+    and is ``None`` without a file. ``doubt`` is the reason why the memory might be outdated.
     """
 
     memory: Memory
@@ -76,7 +76,7 @@ class MemoryView:
 
 @frozen
 class SessionLine:
-    """A session in a list, with its working time, and its first request if it has no title."""
+    """A session in a list, with its active time, and its first request if it has no title."""
 
     session: StoredSession
     opening: str | None
@@ -100,7 +100,7 @@ class SessionView:
 class Resumption:
     """A session, and the command that resumes it with its tool in its folder.
 
-    ``folder`` is ``None`` if the transcript names no folder. Any folder works in this case.
+    ``folder`` is ``None`` if the transcript names none. Then any folder works.
     """
 
     line: SessionLine
@@ -110,9 +110,9 @@ class Resumption:
 
 @frozen
 class Step:
-    """A memory in a history, with its validity period, successor and reason.
+    """A memory in a history, with its validity period, its successor and the reason.
 
-    ``is_asked`` marks the requested memory.
+    ``is_asked``: it is the requested memory.
     """
 
     memory: Memory
@@ -133,7 +133,7 @@ class Version:
 
 @frozen
 class Change:
-    """The effect of an operation on a memory, or on a different file if ``memory`` is empty.
+    """An operation's effect on a memory, or on another file if ``memory`` is empty.
 
     ``before`` is ``None`` for a new file. ``after`` is ``None`` for a deleted file.
     """
@@ -144,7 +144,7 @@ class Change:
 
     @property
     def latest(self) -> Version:
-        """The latest existing version."""
+        """The version after the change or, for a deleted file, before it."""
         version = self.after or self.before
         assert version is not None  # noqa: S101 - a change has at least one version
         return version
@@ -187,7 +187,7 @@ class Choice(StrEnum):
 
 @frozen
 class Pair:
-    """Two conflicting memories, the reason, and a model's judgement (``None`` if rules found the conflict)."""
+    """Two conflicting memories, the reason, and a model's judgement (``None`` if rules found it)."""
 
     older: Memory
     newer: Memory
@@ -201,7 +201,7 @@ class Pair:
 
 
 class PendingKind(StrEnum):
-    """The kinds of items in review: a pair of memories in conflict, a memory in doubt, a candidate."""
+    """The kinds of items in review: a conflict of two memories, a doubtful memory, or a candidate."""
 
     CONFLICT = "conflict"
     DOUBT = "doubt"
@@ -229,7 +229,7 @@ class Pending:
 
 @frozen
 class PendingPage:
-    """A page of items in review. ``total`` counts all items. The other counts are per kind."""
+    """A page of items in review, with the total and the number of items of each kind."""
 
     items: tuple[Pending, ...] = ()
     total: int = 0
@@ -248,7 +248,7 @@ class SessionReport:
 
 @frozen
 class FixResult:
-    """Similar past errors, lessons that might help, and turns that only mention the error."""
+    """Similar earlier errors, lessons that might help, and turns that only mention the error."""
 
     error: str
     troubles: tuple[Trouble, ...] = ()
@@ -260,7 +260,7 @@ class FixResult:
 class Place:
     """A project and all known projects. ``is_known`` is False if no project has the name.
 
-    ``namesake`` is a project with the same name as a folder that belongs to no project.
+    ``namesake``: for a folder without a project, an existing project with the folder's name.
     """
 
     project: str | None

@@ -1,7 +1,7 @@
-"""Parse and redact transcripts in several processes. Results and order are the same as in one process.
+"""Parse and redact transcripts in several processes, with the same results as in one process.
 
 Processes receive groups of files, and results are returned in file order. The main process reads
-large files, because a process returns a file's results all together.
+large files itself, because other processes return a file's results only at its end.
 """
 
 from __future__ import annotations
@@ -33,17 +33,16 @@ _MAX_TRIES = 2
 _HINT = "is there enough memory? nacre config set ingest.workers 1 uses one process"
 
 _GC_THRESHOLD = 50_000
-"""Number of allocations between garbage collections. Reading creates many objects but little cyclic garbage."""
+"""Number of allocations between garbage collections, because reading creates few cycles."""
 
 _Read = Callable[[Job], Iterable[Event | Portion]]
 
 
 @frozen
 class Setup:
-    """Settings for a worker process.
+    """Settings for a worker process: redaction rules and excluded tools.
 
-    They include the owner's patterns, allowed texts, additional kinds of secrets, and excluded
-    tools. With ``cleans``, the process only redacts files for the archive, without parsing them.
+    With ``cleans``, the process only redacts files for the archive, without parsing them.
     """
 
     patterns: tuple[str, ...] = ()
@@ -56,11 +55,9 @@ class Setup:
 def read_in_processes(
     jobs: Sequence[Job], redactor: Redactor, setup: Setup, count: int
 ) -> Iterator[Event]:
-    """Read files in ``count`` processes.
+    """Read files in ``count`` processes. A file that crashes a process twice yields a failure.
 
-    A file that crashes its process twice yields a failure event.
-
-    ``setup`` must describe ``redactor``, which is used if processes cannot be started.
+    ``setup`` must correspond to ``redactor``, which is used if processes cannot be started.
     """
     for event in _work(jobs, setup, count, _read_function(redactor, setup)):
         if not isinstance(event, Portion):
@@ -70,7 +67,7 @@ def read_in_processes(
 def clean_in_processes(
     jobs: Sequence[Job], redactor: Redactor, setup: Setup, count: int
 ) -> Generator[Portion, None, None]:
-    """Yield redacted file portions in order. Omit files that crash their process twice."""
+    """Yield redacted portions of files in order, without files that crash a process twice."""
     setup = replace(setup, cleans=True)
     for event in _work(jobs, setup, count, _read_function(redactor, setup)):
         if isinstance(event, Portion):
@@ -110,7 +107,7 @@ def _work(
 
 
 def _read_alone(pool: _Pool, job: Job, read_here: _Read) -> Iterable[Event | Portion]:
-    """Read a file that might have crashed its process. No other file is read at the same time."""
+    """Read a file that might have crashed its process, in a process without other files."""
     for _ in range(_MAX_TRIES):
         pool.end()
         future = pool.read([job])
@@ -120,13 +117,15 @@ def _read_alone(pool: _Pool, job: Job, read_here: _Read) -> Iterable[Event | Por
             continue
     return [
         FileFailed(
-            job.path, job.size, Problem(str(job.path), "the process that read it died", _HINT)
+            job.path,
+            job.size,
+            Problem(str(job.path), "the process that read it crashed", _HINT),
         )
     ]
 
 
 class _Pool:
-    """A process pool that starts on demand and restarts after a crash."""
+    """A process pool that is started on demand and restarted after a crash."""
 
     def __init__(self, setup: Setup, count: int) -> None:
         self._setup = setup
@@ -135,7 +134,7 @@ class _Pool:
         self._is_possible = True
 
     def read(self, group: Sequence[Job]) -> Future[list[Event | Portion]] | None:
-        """Return the future results of some files, or ``None`` to read them in this process."""
+        """Start reading some files, or return ``None`` if they must be read in this process."""
         if group[-1].unread > _LARGE_FILE_BYTES:
             return None
         for _ in range(_MAX_TRIES):
@@ -175,7 +174,7 @@ class _Pool:
 
 @contextmanager
 def _without_main() -> Iterator[None]:
-    """Hide the main module. It can be any script, and a spawned process would run it again."""
+    """Hide the main module, which can be any script that a spawned process would run again."""
     main = sys.modules["__main__"]
     sys.modules["__main__"] = ModuleType("__main__")
     try:
@@ -214,7 +213,7 @@ def _read_group(group: Sequence[Job]) -> list[Event | Portion]:
 
 
 def _groups(jobs: Sequence[Job]) -> list[list[Job]]:
-    """Group files in order. Each group is large enough for a process. A large file is a separate group."""
+    """Group files in order. Groups are large enough for a process, and a large file is not grouped."""
     groups: list[list[Job]] = []
     size = _GROUP_BYTES
     for job in jobs:

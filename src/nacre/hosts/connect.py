@@ -1,4 +1,4 @@
-"""Plan, preview, apply and remove the configuration of hosts."""
+"""Plan, preview, apply and undo the changes that connect hosts to nacre."""
 
 from __future__ import annotations
 
@@ -62,15 +62,15 @@ from nacre.values.reports import (
 PATIENCE_SECONDS = 10.0
 
 COPIES = Path("hosts") / "copies"
-"""Folder in the home for backup copies of files in projects."""
+"""Folder in the home for backups of files in projects."""
 
 CHANGED = "changed"
-"""Placeholder hash for a file that a different program changed between two changes by nacre."""
+"""Stands for the hash of a file if another program changed the file between two changes by nacre."""
 
 
 @contextmanager
 def alone(home: Path) -> Iterator[None]:
-    """Hold the lock on a home's wirings inside the context. Raises StoreBusyError.
+    """Hold the lock on a home's connections during the block. Raises StoreBusyError.
 
     A missing home is not created.
     """
@@ -79,9 +79,10 @@ def alone(home: Path) -> Iterator[None]:
 
 
 def apply(settings: Settings, wiring: WiringPlan, now: datetime) -> WiringDone:
-    """Apply a plan. Back up each file to change, run the hosts' commands, then write the files.
+    """Apply a plan. Back up the files, run the hosts' commands, then write the files.
 
-    The commands run first, because hosts rewrite their settings. Writing the files afterwards keeps the user's layout.
+    The commands run first, because they can rewrite files. Writing the files afterwards keeps the
+    user's layout.
     """
     wired = load(settings.home)
     places = {wish.place for wish in wiring.wishes}
@@ -145,7 +146,7 @@ def apply(settings: Settings, wiring: WiringPlan, now: datetime) -> WiringDone:
 
 
 def _remove_copies(settings: Settings, plan: WiringPlan) -> None:
-    """Remove the copies of nacre's files that a host made and never removes."""
+    """Remove copies of nacre's files that a host made and would never remove."""
     for wish in plan.wishes:
         for folder in (
             host_named(wish.host).copies(places_of(settings)) if wish.project is None else ()
@@ -157,9 +158,9 @@ def _remove_copies(settings: Settings, plan: WiringPlan) -> None:
 
 @contextmanager
 def attribute_write(settings: Settings, path: Path) -> Iterator[None]:
-    """Record the host's write to a file in the ``with`` block as nacre's write, because nacre requested it.
+    """Count a host's write to a file during the block as nacre's write, because nacre requested it.
 
-    Do nothing if the file changed after nacre's last write.
+    Do nothing if the file has changed since nacre last wrote it.
     """
     real = Path(os.path.realpath(path))
     before = _digest_at(real)
@@ -210,7 +211,7 @@ class _Books:
         return True
 
     def _folder(self, path: Path) -> Path | None:
-        """Return the backup folder for a file in a project, because a copy beside it would get into the repository."""
+        """Return the backup folder for a file in a project. A copy next to the file would get into the repository."""
         folder = next(
             (copies for project, copies in self._projects.items() if path.is_relative_to(project)),
             None,
@@ -220,7 +221,6 @@ class _Books:
         return folder
 
     def write(self, change: FileChange, rewritten: Sequence[Path]) -> None:
-        """Write or remove a file."""
         try:
             self._refuse_changed(change, rewritten)
             if change.after is None:
@@ -253,7 +253,7 @@ class _Books:
         self.files[str(change.path)] = WrittenFile(digest(after), before, backup, folders, older)
 
     def _is_as_written(self, change: FileChange) -> bool:
-        """Return True if a file is unchanged since nacre wrote it. If so, any original file already has a backup."""
+        """Return True if a file has not changed since nacre wrote it. Its original then already has a backup."""
         old = self.files.get(str(change.path))
         return bool(old and old.after == digest(change.before))
 
@@ -268,17 +268,15 @@ class _Books:
 
 
 # -- Plans -----------------------------------------------------------------------------------------
-# A plan contains each file before and after the change, so that the preview shows exactly the result.
+# A plan contains each file before and after the change, so that the preview shows the exact result.
 
 
-_RUNS_TWICE_NOTE = "It is also wired for all your projects: its hooks run twice here."
-_PATHS_NOTE = (
-    "The written files contain paths of this machine: others in this repository need their own."
-)
+_RUNS_TWICE_NOTE = "It is also connected for all your projects: its hooks run twice here."
+_PATHS_NOTE = "The written files contain paths on this machine. Other people need their own files."
 
 
 def plan(settings: Settings, wishes: Sequence[WiringWish]) -> WiringPlan:
-    """Return the plan for configuring these hosts. Raises InvalidInputError."""
+    """Return the plan for connecting these hosts. Raises InvalidInputError."""
     wired = load(settings.home)
     drafts = Drafts(settings, wired, is_removal=False)
     before = {command.place: command for command in wired.wishes}
@@ -331,9 +329,10 @@ def _planned(
 
 
 def plan_removal(settings: Settings, wishes: Sequence[WiringWish]) -> WiringPlan:
-    """Return the plan for removing these hosts' wirings. Raises InvalidInputError.
+    """Return the plan for disconnecting these hosts. Raises InvalidInputError.
 
-    Files that only nacre changed get their original content. Settings that a different wiring needs are kept.
+    Files that only nacre changed get their original content. Settings needed by another connection
+    are kept.
     """
     wired = load(settings.home)
     drafts = Drafts(settings, wired, is_removal=True)
@@ -349,7 +348,7 @@ def plan_removal(settings: Settings, wishes: Sequence[WiringWish]) -> WiringPlan
 
 
 def _runs_twice(settings: Settings, wish: WiringWish, all_wishes: Iterable[WiringWish]) -> bool:
-    """Return True if a project's wiring has hooks and its host is also wired for the user."""
+    """Return True if a project's host runs its hooks twice, because it is also connected for the user."""
     other = any(item.host == wish.host and not item.project for item in all_wishes)
     pieces = (piece for target in targets_of(settings, wish) for piece in target.pieces)
     return bool(wish.project) and other and any(isinstance(piece, JsonHook) for piece in pieces)
@@ -374,13 +373,13 @@ def _without(target: Target, needed: set[tuple[Path, str]]) -> Target:
 
 @operation("hosts-plan", daemon=False, http=False)
 def plan_answers(settings: Settings, request: WireRequest) -> WiringPlan:
-    """Return the plan for configuring or removing hosts. Raises InvalidInputError."""
+    """Return the plan for connecting or disconnecting hosts. Raises InvalidInputError."""
     return (plan_removal if request.uninstall else plan)(settings, request.wishes)
 
 
 @operation("hosts-wire", writes=True, owners=True, daemon=False, command="init")
 def wire(settings: Settings, request: WireRequest) -> WiringDone:
-    """Configure hosts to use nacre, or remove the configuration. Raises InvalidInputError, EditConflictError."""
+    """Connect hosts to nacre, or disconnect them. Raises InvalidInputError, EditConflictError."""
     return apply(settings, plan_answers(settings, request), utc_now())
 
 
@@ -394,7 +393,7 @@ SAMPLE = {
     "source": "startup",
     "prompt": "",
 }
-"""Sample input for a hook."""
+"""Sample input for hooks."""
 
 _HOOK_TIMEOUT_SECONDS = 5.0
 
@@ -407,7 +406,7 @@ def run_hook(
     *,
     says_json: bool = True,
 ) -> str | None:
-    """Run a hook as the host does, but without a shell. Return the problem, or ``None`` if there is no problem."""
+    """Run a hook like the host does, but without a shell. Return the problem, or ``None`` if there is none."""
     words = [line] if settings.platform == "win32" else shlex.split(line)
     if settings.platform != "win32" and not is_own(words, project):
         return f"it runs something else: {line}"
@@ -437,12 +436,12 @@ def run_hook(
 
 
 def quiet(settings: Settings) -> dict[str, str]:
-    """Return an environment in which commands do not start a daemon."""
+    """Return the environment for commands that must not start a daemon."""
     return {**settings.environ, "NACRE_DAEMON_ENABLED": "false"}
 
 
 def is_own(words: Sequence[str], project: Path | None) -> bool:
-    """Return True if a command belongs to nacre. Programs inside projects do not, since anyone can put them there."""
+    """Return True if a command runs nacre. Programs in a project do not count, because anyone can put them there."""
     program = Path(
         next((word for word in words if Path(word).name != "env" and "=" not in word), "")
     )
@@ -457,7 +456,7 @@ def is_own(words: Sequence[str], project: Path | None) -> bool:
 
 
 # -- States and previews ---------------------------------------------------------------------------
-# States and previews do not show secrets from other settings.
+# They show no secrets from other settings.
 
 
 Clean = Callable[[str], str]
@@ -465,9 +464,10 @@ Clean = Callable[[str], str]
 
 @frozen
 class HostState:
-    """A host, its program, and its wirings.
+    """A host, its program, and its connections.
 
-    ``is_here``: True if the host is on this machine. ``by_user``: True if the host can be wired for the user.
+    ``is_here`` is True if the host is on this machine, ``by_user`` if it can be connected for the
+    user.
     """
 
     name: str
@@ -482,8 +482,8 @@ class HostState:
 class ChangedFile:
     """A file that changes.
 
-    ``action``: ``create``, ``change`` or ``remove``. ``is_own``: True for files in nacre's home. ``diff``: lines that
-    start with ``+``, ``-`` or a space.
+    ``action`` is ``create``, ``change`` or ``remove``. ``is_own`` is True for files in nacre's
+    home. Lines in ``diff`` start with ``+``, ``-`` or a space.
     """
 
     path: Path
@@ -495,9 +495,10 @@ class ChangedFile:
 
 @frozen
 class WiringPreview:
-    """The effects of a wiring.
+    """The effects of connecting hosts.
 
-    ``unchanged``: number of files that are already correct. ``notes``: advice for the user.
+    ``unchanged`` is the number of files that are already correct. ``notes`` contains advice for the
+    user.
     """
 
     files: tuple[ChangedFile, ...]
@@ -510,7 +511,7 @@ class WiringPreview:
 
 @operation("hosts")
 def list_hosts(settings: Settings) -> list[HostState]:
-    """Return every host that nacre supports; those on this machine come first."""
+    """Return all hosts that nacre supports. Hosts on this machine come first."""
     wishes = load(settings.home).wishes
     installed = {found_host.host.name: found_host for found_host in found_hosts(settings)}
     states = [
@@ -529,7 +530,7 @@ def list_hosts(settings: Settings) -> list[HostState]:
 
 @operation("hosts-preview", daemon=False)
 def preview(settings: Settings, request: WireRequest) -> WiringPreview:
-    """Return a displayable preview of configuring hosts. Raises InvalidInputError."""
+    """Return a preview of connecting hosts. Raises InvalidInputError."""
     plan = plan_answers(settings, request)
     changed = changed_files(settings, plan)
     return WiringPreview(

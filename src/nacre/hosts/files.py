@@ -1,4 +1,4 @@
-"""Hosts' files: locations, safe reading and writing, and edits of JSON and marked blocks that keep the layout."""
+"""Hosts' files: where they are, safe reading and writing, and edits that keep their layout."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class UneditableFileError(Exception):
 
 @frozen
 class Text:
-    """The content of a text file. ``content`` is ``None`` if there is no file."""
+    """The content of a text file, or ``None`` if there is no file."""
 
     content: bytes | None
 
@@ -37,27 +37,27 @@ class Text:
             raise UneditableFileError("it is not written in UTF-8") from error
 
     def encoded(self, words: str) -> bytes:
-        """Encode new text. Add a byte order mark if the current content has a byte order mark."""
+        """Encode new text, with a byte order mark if the current content has one."""
         mark = _BOM.encode() if (self.content or b"").startswith(_BOM.encode()) else b""
         return mark + words.encode("utf-8")
 
 
 def real_place(path: Path_2, roots: Sequence[Path_2]) -> Path_2:
-    """Resolve a path, which must be inside any of ``roots``. Raises UneditableFileError.
+    """Resolve a path, which must be in one of ``roots``. Raises UneditableFileError.
 
-    Links inside the roots are followed, because some people keep their settings in a repository. Writing changes the
-    target and keeps the link.
+    Links inside the roots are followed, because some people keep their settings in a repository.
+    Writing then changes the link's target and keeps the link.
     """
     real = Path_2(os.path.realpath(path))
     if not any(real.is_relative_to(os.path.realpath(root)) for root in roots):
-        raise UneditableFileError(f"it leads through a link to {real}")
+        raise UneditableFileError(f"it is behind a link to {real}")
     if path.is_symlink() and not real.exists():
         raise UneditableFileError(f"it is a link to {real}, which does not exist")
     return real
 
 
 def read(path: Path_2) -> Text:
-    """Read a regular file. A missing file is not an error. Raises UneditableFileError."""
+    """Read a regular file, which can be missing. Raises UneditableFileError."""
     try:
         status = path.stat()
     except FileNotFoundError:
@@ -110,14 +110,14 @@ def remove(path: Path_2) -> None:
 
 
 def remove_empty(folders: Iterable[Path_2]) -> None:
-    """Remove those folders that are empty."""
+    """Remove the folders that are empty."""
     for folder in sorted(folders, key=lambda folder_path: len(folder_path.parts), reverse=True):
         with suppress(OSError):
             folder.rmdir()
 
 
 def back_up(path: Path_2, stamp: str, folder: Path_2 | None = None) -> Path_2:
-    """Copy a file into ``folder``, by default beside the file, and return the copy's path.
+    """Copy a file into ``folder``, by default next to the file, and return the copy's path.
 
     The copy has the same permissions. Raises UneditableFileError.
     """
@@ -142,8 +142,8 @@ def _make_folders(folder: Path_2, mode: int) -> list[Path_2]:
 
 
 # -- Edits of JSON ---------------------------------------------------------------------------------
-# Edits change single values and preserve comments, trailing commas, order and layout. Like the hosts, the parser
-# accepts comments, trailing commas, unquoted names and single quotes.
+# Edits change single values and keep comments, trailing commas, order and layout. Like the hosts,
+# the parser accepts comments, trailing commas, unquoted names and single quotes.
 
 
 _SPACE = re.compile(r"(?:[ \t\r\n\f\v\u00a0\u2028\u2029\ufeff]|//[^\r\n]*|/\*.*?\*/)*", re.DOTALL)
@@ -161,12 +161,12 @@ Path: TypeAlias = Sequence[str]
 
 
 class UnparsableFileError(ValueError):
-    """The text is not JSON, even if extensions are allowed. The message gives the position."""
+    """The text is not even JSON with extensions. The message gives the position."""
 
 
 @frozen
 class _Node:
-    """A value and its position in the text. ``items``: members of an object or list."""
+    """A value and its position in the text. ``items`` are the members of an object or list."""
 
     start: int
     end: int
@@ -184,7 +184,7 @@ class _Item:
 
 
 def read_json_text(text: str) -> Any:
-    """Parse JSON text. Blank text yields an empty object. Raises UnparsableFileError."""
+    """Parse JSON text. A blank text is an empty object. Raises UnparsableFileError."""
     return _root(text).value if text.strip() else {}
 
 
@@ -194,9 +194,9 @@ def find(text: str, path: Path) -> Any:
 
 
 def put(text: str, path: Path, value: Any) -> str:
-    """Set the value at a path, creating missing parent objects.
+    """Set the value at a path. Missing parent objects are created.
 
-    Raises UnparsableFileError, including if a parent is not an object.
+    Raises UnparsableFileError, also if a parent is not an object.
     """
     text = text if text.strip() else "{}" + newline(text)
     return _check_change(text, _put(text, path, value), lambda old: with_value(old, path, value))
@@ -217,7 +217,10 @@ def drop(text: str, path: Path) -> str:
 
 
 def add(text: str, path: Path, value: Any) -> str:
-    """Append a missing value to the list at a path. Create the list if it is missing. Raises UnparsableFileError."""
+    """Add a value to the list at a path, unless it is there. Create the list if necessary.
+
+    Raises UnparsableFileError.
+    """
     present = find(text, path)
     if present is None:
         return put(text, path, [value])
@@ -234,7 +237,7 @@ def add(text: str, path: Path, value: Any) -> str:
 
 
 def filter_out(text: str, path: Path, is_own: Callable[[Any], bool]) -> str:
-    """Remove the values for which ``is_own`` returns true from a list. Remove the list if it becomes empty.
+    """Remove the values for which ``is_own`` returns True from a list. A list that becomes empty is removed, too.
 
     Raises UnparsableFileError.
     """
@@ -251,7 +254,7 @@ def filter_out(text: str, path: Path, is_own: Callable[[Any], bool]) -> str:
 
 
 def _check_change(before: str, after: str, change: Callable[[Any], Any]) -> str:
-    """Return ``after`` if it differs from ``before`` only by ``change``. Raises UnparsableFileError."""
+    """Return ``after`` if only ``change`` makes it differ from ``before``. Raises UnparsableFileError."""
     if not _equal(read_json_text(after), change(read_json_text(before))):
         raise UnparsableFileError("it cannot be changed safely")
     return after
@@ -269,7 +272,7 @@ def at(value: Any, path: Path) -> Any:
 
 
 def with_value(old: Any, path: Path, value: Any) -> Any:
-    """Return a copy of nested mappings, with the value at a path of keys set."""
+    """Return a copy of nested mappings in which the value at a path is set."""
     if not path:
         return value
     old = old if isinstance(old, dict) else {}
@@ -334,7 +337,7 @@ def _insert(text: str, node: _Node, render: Callable[[str], str]) -> str:
 
 
 def _tail(text: str, at: int) -> str:
-    """Return the comment that follows a value on the same line and must stay there."""
+    """Return the comment after a value on the same line. It must stay there."""
     match = _REST_OF_LINE.match(text, at)
     tail = match[0] if match else ""
     follows = text[at + len(tail) : at + len(tail) + 1]
@@ -342,7 +345,7 @@ def _tail(text: str, at: int) -> str:
 
 
 def _drop_item(text: str, path: Path, is_own: Callable[[_Item], bool]) -> str:
-    """Remove the first matching member, its comma, and the whitespace before it."""
+    """Remove the first matching member with its comma and the whitespace before it."""
     node = _node_at(_root(text), path)
     at = next(number for number, item in enumerate(node.items) if is_own(item))
     item = node.items[at]
@@ -375,7 +378,7 @@ def _render(value: Any, text: str, indent: str) -> str:
 
 
 def _unit(text: str) -> str:
-    """Return the text's unit of indentation, by default two spaces."""
+    """Return the indentation that the text uses, by default two spaces."""
     for match in _OPENED.finditer(text):
         if (
             match[2].startswith(match[1])
@@ -465,7 +468,7 @@ def _unquote(text: str, match: re.Match[str]) -> Any:
     try:
         return json.loads(quoted, strict=False)
     except ValueError as error:
-        raise _syntax_error(text, match.start(), "a text is not well formed") from error
+        raise _syntax_error(text, match.start(), "a string is malformed") from error
 
 
 def _number(text: str, bare: re.Match[str]) -> Any:
@@ -473,7 +476,7 @@ def _number(text: str, bare: re.Match[str]) -> Any:
         return int(bare[0], 16)
     if re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", bare[0]):
         return float(bare[0])
-    raise _syntax_error(text, bare.start(), f"{bare[0][:20]!r} is not a value")
+    raise _syntax_error(text, bare.start(), f"{bare[0][:20]!r} is not a valid value")
 
 
 def _skip(text: str, at: int) -> int:
@@ -497,7 +500,7 @@ _HEADER = re.compile(r"[ \t]*\[{1,2}[ \t]*([^\]\r\n]+?)[ \t]*\]")
 
 
 def put_block(text: str, block: str, marks: tuple[str, str] = MARKDOWN) -> str:
-    """Replace nacre's blocks in a text with a single block, or append the block if there is none."""
+    """Replace all of nacre's blocks in a text with one block, or append it if there is none."""
     line = newline(text)
     whole = line.join((marks[0], *block.strip("\n").split("\n"), marks[1]))
     spans = _spans(text, marks)
@@ -527,9 +530,10 @@ def blocks_of(text: str, marks: tuple[str, str] = MARKDOWN) -> list[str]:
 
 
 def drop_tables(text: str, own: str) -> str:
-    """Remove nacre's marks, and the tables named ``own`` with their sub-tables, from a TOML text.
+    """Remove nacre's marks and the tables named ``own``, with their sub-tables, from a TOML text.
 
-    Tables are found by their headers, because hosts that rewrite the file put other tables between the marks.
+    Tables are found by their headers, because hosts that rewrite the file put other tables between
+    the marks.
     """
     lines: list[str] = []
     is_own = False
@@ -548,14 +552,14 @@ def drop_tables(text: str, own: str) -> str:
 
 
 def newline(text: str) -> str:
-    """Return the line ending that a text uses."""
+    """Return the line ending used in a text."""
     return "\r\n" if "\r\n" in text else "\n"
 
 
 def _spans(text: str, marks: tuple[str, str]) -> list[tuple[int, int]]:
     """Return the spans of the blocks. A start mark without an end mark is ignored.
 
-    Text can follow the end mark on its line, if a line was appended to text that had no final line ending.
+    If the text had no final line ending, other programs can add text after the end mark.
     """
     start, end = map(re.escape, marks)
     pattern = rf"^[ \t]*{start}[ \t]*(?=\r?$)(?:(?!{start}).)*?^[ \t]*{end}"
@@ -563,7 +567,7 @@ def _spans(text: str, marks: tuple[str, str]) -> list[tuple[int, int]]:
 
 
 def _cut(text: str, start: int, end: int) -> str:
-    """Remove a span, with its line ending and the empty line inserted before it."""
+    """Remove a span with its line ending and the empty line before it."""
     after, line = text[end:], newline(text)
     if not after:
         return text[:start].removesuffix(line).removesuffix(line)
@@ -574,14 +578,15 @@ def _cut(text: str, start: int, end: int) -> str:
     return before + after
 
 
-# -- Locations -------------------------------------------------------------------------------------
+# -- Folders ---------------------------------------------------------------------------------------
 
 
 @frozen
 class Places:
-    """The folders of a machine.
+    """The folders in which files are found.
 
-    ``home``: nacre's home folder. ``project``: the wired project, or ``None`` if nacre is wired for the user.
+    ``home`` is nacre's home. ``project`` is the connected project, or ``None`` for a connection of
+    the user.
     """
 
     user: Path_2
@@ -591,12 +596,12 @@ class Places:
     project: Path_2 | None = None
 
     def folder(self, variable: str, usual: str) -> Path_2:
-        """Return the folder that an environment variable names, or else ``usual`` in the user's folder."""
+        """Return the folder in an environment variable, by default ``usual`` in the user's folder."""
         return Path_2(self.environ.get(variable) or self.user / usual)
 
     @property
     def config(self) -> Path_2:
-        """The system's folder for the settings of programs."""
+        """The system's folder for programs' settings."""
         if self.platform == "win32":
             return self.folder("APPDATA", "AppData/Roaming")
         if self.platform == "darwin":
@@ -605,18 +610,18 @@ class Places:
 
     @property
     def xdg_config(self) -> Path_2:
-        """The settings folder for programs that follow XDG on all systems."""
+        """The settings folder of programs that follow XDG on all systems."""
         return self.folder("XDG_CONFIG_HOME", ".config")
 
     @property
     def editor(self) -> Path_2:
-        """An existing user folder of VS Code or a variant, or else the default."""
+        """The user folder of VS Code or a similar editor, if it exists, or else the default."""
         names = ("Code", "Code - Insiders", "VSCodium")
         folders = (self.config / name / "User" for name in names)
         return next((path for path in folders if path.is_dir()), self.config / "Code" / "User")
 
     def extension(self, name: str) -> Path_2:
-        """Return the storage folder of an extension in VS Code or a derived editor."""
+        """Return an extension's storage folder in VS Code or a similar editor."""
         editors = ("Code", "Code - Insiders", "VSCodium", "Cursor", "Windsurf")
         folders = (self.config / editor / "User" / "globalStorage" / name for editor in editors)
         return next(

@@ -1,4 +1,4 @@
-"""Hosts, nacre's parts of their settings (servers, hooks, blocks), nacre's programs, and tested versions."""
+"""Hosts, the parts of their settings that belong to nacre, nacre's programs, and tested versions."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ else:
     tomlkit = Module("tomlkit")
 
 _YAML = re.compile(r"^    (command|args|env): (.+)$", re.MULTILINE)
-"""Pattern for Continue's file, which nacre writes with JSON values."""
+"""Matches the command in Continue's file, which nacre writes with JSON values."""
 
 
 @frozen
 class Server:
     """An MCP server in a host's settings.
 
-    ``words``: the command line, or empty if there is no command line or it is unknown.
+    ``words`` are its command line, or empty if it has none or the command is unknown.
     """
 
     words: tuple[str, ...]
@@ -42,7 +42,7 @@ class Server:
 
 
 def server_of(value: Any) -> Server | None:
-    """Return the server described by a settings value, or ``None`` if there is no value."""
+    """Return the server that a settings value describes, or ``None`` if there is no value."""
     if value is None:
         return None
     first = value.get("command") if isinstance(value, dict) else None
@@ -60,7 +60,7 @@ def server_of(value: Any) -> Server | None:
 
 
 def server_in_yaml(text: str) -> Server | None:
-    """Return the server from a YAML file in the layout that nacre writes."""
+    """Return the server in a YAML file with the layout that nacre writes."""
     if not text.strip():
         return None
     try:
@@ -69,19 +69,19 @@ def server_in_yaml(text: str) -> Server | None:
         return Server(())
 
 
-# -- Pieces of a wiring ----------------------------------------------------------------------------
-# Each piece can insert itself into a user's text, and remove itself from the text.
+# -- Parts of hosts' files -------------------------------------------------------------------------
+# Each piece can add itself to a file's text and remove itself.
 
 
 OWN_COMMANDS = ("nacre-hook", "nacre.serve.hook_process")
-"""Parts of a command that identify nacre's hooks, wherever nacre is installed."""
+"""Parts of a command that show that it is nacre's hook, wherever nacre is installed."""
 
 
 class Piece(Protocol):
-    """A part of a file's text that belongs to nacre. All methods raise UnparsableFileError."""
+    """A part of a file that belongs to nacre. All methods raise UnparsableFileError."""
 
     def put(self, text: str) -> str:
-        """Return the text with exactly one copy of the piece. Text that is already correct is not changed."""
+        """Return the text with the piece exactly once. A correct text is not changed."""
 
     def drop(self, text: str) -> str:
         """Return the text without the piece."""
@@ -89,7 +89,7 @@ class Piece(Protocol):
 
 @dataclass(frozen=True)
 class JsonKey:
-    """A key that belongs to nacre, and its value."""
+    """A key that belongs to nacre, with its value."""
 
     path: tuple[str, ...]
     value: Any
@@ -113,7 +113,7 @@ class JsonServer(JsonKey):
 class JsonDefault(JsonKey):
     """A key that is set only if it is missing.
 
-    Removing nacre keeps the key, unless ``is_own`` is set and the value is unchanged.
+    It is kept when nacre is removed, unless ``is_own`` is set and the value is unchanged.
     """
 
     is_own: bool = False
@@ -131,7 +131,7 @@ class JsonDefault(JsonKey):
 class JsonItem:
     """A list item that belongs to nacre.
 
-    Items that start with ``family`` are older forms of the item and are removed with it.
+    Items that start with ``family`` are older versions of the item, and are removed with it.
     """
 
     path: tuple[str, ...]
@@ -152,7 +152,7 @@ class JsonItem:
 
 @dataclass(frozen=True)
 class JsonHook:
-    """A hook in the list of an event. It is an entry with a command, or a group of such entries."""
+    """A hook in the list for an event: an entry with a command, or a group of such entries."""
 
     path: tuple[str, ...]
     value: Values
@@ -166,7 +166,7 @@ class JsonHook:
         return json_text.add(self.drop(text), self.path, self.value)
 
     def drop(self, text: str) -> str:
-        """Remove the hook, but keep other hooks in the same group."""
+        """Remove the hook. Other hooks in the same group are kept."""
         present = json_text.find(text, self.path)
         if not isinstance(present, list):
             return text
@@ -180,15 +180,14 @@ class JsonHook:
 
 @dataclass(frozen=True)
 class JsonSetting(JsonKey):
-    """A host setting that nacre changes. ``before``: old value, or ``None`` if the setting was missing.
+    """A host setting that nacre changes. ``before`` is the old value, or ``None`` if there was none.
 
-    Removing nacre preserves later changes by other programs or users.
+    When nacre is removed, later changes by other programs or the user are kept.
     """
 
     before: Any = None
 
     def read(self, text: str) -> Any:
-        """Return the current value, or ``None``."""
         return json_text.find(text, self.path)
 
     def drop(self, text: str) -> str:
@@ -201,14 +200,13 @@ class JsonSetting(JsonKey):
 
 @dataclass(frozen=True)
 class TomlSetting:
-    """A host setting in a TOML text. ``path``: names of the table and the key."""
+    """A host setting in a TOML file. ``path`` consists of the names of the table and the key."""
 
     path: tuple[str, str]
     value: Any
     before: Any = None
 
     def read(self, text: str) -> Any:
-        """Return the current value, or ``None``."""
         return json_text.at(_toml(text), self.path)
 
     def put(self, text: str) -> str:
@@ -230,7 +228,7 @@ class TomlSetting:
         raise UnparsableFileError(f"{'.'.join(self.path)} cannot be changed safely")
 
     def _ways(self, text: str, before: Values, value: Any) -> Iterator[str]:
-        """Yield versions of the text with the new value, written in different ways, for the caller to check."""
+        """Yield texts with the new value, written in different ways. The caller checks them."""
         table, key = self.path
         line = json_text.newline(text)
         own = tomlkit.dumps({table: {key: self.value}}).replace("\n", line)
@@ -264,7 +262,7 @@ class Block:
 
 @dataclass(frozen=True)
 class TomlServer:
-    """An MCP server named nacre, which is a table between marks in a TOML text."""
+    """An MCP server named nacre: a table between marks in a TOML file."""
 
     path: tuple[str, ...]
     value: Values
@@ -311,7 +309,7 @@ class TomlServer:
         raise UnparsableFileError(f"{'.'.join(self.path)} cannot be removed safely")
 
     def _is_out(self, text: str, expected: JsonObject) -> bool:
-        """Return True if only the table is missing. Ignore empty parent tables, which can belong to the user."""
+        """Return True if only the table is missing. Empty parent tables can belong to the user and are ignored."""
         try:
             rest = _toml(text)
         except UnparsableFileError:
@@ -319,7 +317,7 @@ class TomlServer:
         return json_text.at(rest, self.path) is None and _without(rest, self.path) == expected
 
     def _drop_table_variants(self, text: str) -> Iterator[str]:
-        """Yield versions of the text without the table, removed in different ways, for the caller to check."""
+        """Yield texts without the table, removed in different ways. The caller checks them."""
         yield json_text.drop_blocks(text, json_text.TOML)
         yield json_text.drop_tables(text, ".".join(self.path))
         document = tomlkit.parse(text)
@@ -345,7 +343,7 @@ class TomlServer:
 
 @dataclass(frozen=True)
 class TomlTables:
-    """Tables that a host wrote for nacre. Their last key starts with ``begins``. nacre only removes such tables."""
+    """Tables that a host wrote for nacre. Their last key starts with ``begins``. nacre only removes them."""
 
     path: tuple[str, ...]
     begins: str
@@ -409,7 +407,7 @@ def _is_mixed(group: Values) -> bool:
 
 
 def _drop_quoted(text: str, path: tuple[str, ...], key: str) -> str:
-    """Remove a table with a quoted name from a TOML text, without changing anything else."""
+    """Remove a table with a quoted name from a TOML text. Nothing else changes."""
     begin = f"[{'.'.join(path)}."
     lines: list[str] = []
     is_own = False
@@ -454,9 +452,10 @@ def _without(old: JsonObject, path: tuple[str, ...]) -> JsonObject:
 
 @frozen
 class Programs:
-    """Commands that start nacre. ``quick_hook``, if available, starts the shell hook, which asks the daemon.
+    """Commands that start nacre.
 
-    ``home``: nacre's home folder, only if it is not the default. ``environ``: required variables, such as the paths
+    ``quick_hook`` starts the shell hook, which asks the daemon, if available. ``home`` is nacre's
+    home folder if it is not the default. ``environ`` contains required variables, such as the paths
     of modules that are not installed.
     """
 
@@ -470,13 +469,13 @@ class Programs:
 
     @property
     def mcp(self) -> tuple[str, list[str]]:
-        """The command that serves MCP, and its arguments."""
+        """The command that starts the MCP server, and its arguments."""
         command, *arguments = self._words(self.nacre, "mcp")
         return command, arguments
 
     @property
     def given_environ(self) -> dict[str, str]:
-        """The environment variables for a host's settings, or no variables if the command itself can set them.
+        """The environment variables for a host's settings. There are none if the command itself can set them.
 
         Some hosts refuse variables that affect which code a program loads.
         """
@@ -490,19 +489,19 @@ class Programs:
         return ["/usr/bin/env", *variables, *words]
 
     def mcp_server(self, **more: Any) -> JsonObject:
-        """Return the MCP server's entry in the format that most hosts use."""
+        """Return the settings for the MCP server in the format that most hosts use."""
         command, arguments = self.mcp
         environ = {"env": self.given_environ} if self.given_environ else {}
         return {"command": command, "args": arguments, **environ, **more}
 
     def hook_line(self, host: str, event: str, *, is_quick: bool = False) -> str:
-        """Return the shell command line of a hook. With ``is_quick``, use the quick hook if available."""
+        """Return the shell command for a hook. ``is_quick`` selects the quick hook, if available."""
         program = self.quick_hook if is_quick and self.quick_hook else self.hook
         words = [*self._words(program), host, event]
         return subprocess.list2cmdline(words) if self.platform == "win32" else shlex.join(words)
 
     def as_record(self) -> JsonObject:
-        """Return the contents of ``nacre.json``, which is read by plugins that run code."""
+        """Return the contents of ``nacre.json``, which plugins with code read."""
         return {
             "version": self.version,
             "home": self.home,
@@ -516,27 +515,28 @@ class Programs:
 
 
 SERVER = "nacre"
-"""Name of the MCP server, the plugins, and keys in other settings."""
+"""Name of the MCP server and the plugins, and key in other settings."""
 
 READING_TOOLS = ("memory_search", "memory_get")
 """Tools that change nothing."""
 
 FREE_TOOLS = (*READING_TOOLS, "memory_store")
-"""Tools that an agent can call without asking, because these tools only read or propose memories."""
+"""Tools that an agent can call without asking, because they only read or propose memories."""
 
 _IN_SESSION = frozenset({"UserPromptSubmit", "PreToolUse", "Stop"})
-"""Frequent events during which the user waits. Their hooks use the quick hook.
+"""Frequent events for which the user has to wait. They use the quick hook.
 
-The quick hook waits for the end of its input, which hosts close for these events.
+The quick hook reads its input to the end, which hosts close for these events.
 """
 
 
 @frozen
 class Way:
-    """How a host is wired. ``plain``: use settings instead of a plugin.
+    """How a host is connected.
 
-    ``slot``: use the host's memory slot, if any. ``tool_hook``: add a hook before each edit and command.
-    ``isolates``: turn off the host's built-in memory.
+    ``plain``: use settings instead of a plugin. ``slot``: become the host's memory provider, if it
+    supports this. ``tool_hook``: add a hook before each edit and command. ``isolates``: turn off
+    the host's own memory.
     """
 
     places: Places
@@ -548,13 +548,13 @@ class Way:
 
     @property
     def project(self) -> Path | None:
-        """The wired project's folder, or ``None`` if nacre is wired for the user."""
+        """The connected project's folder, or ``None`` for a connection of the user."""
         return self.places.project
 
 
 @frozen
 class Target:
-    """A file and nacre's pieces in the file. ``what``: brief description of the pieces."""
+    """A file, and nacre's pieces in it. ``what`` describes the pieces."""
 
     path: Path
     pieces: tuple[Piece, ...]
@@ -563,7 +563,7 @@ class Target:
 
 @frozen
 class MemoryPlace:
-    """A file or folder of a host's built-in memory, and the name of the import source that reads it."""
+    """A file or folder with a host's own memory, and the import source that reads it."""
 
     source: str
     path: Path
@@ -573,10 +573,11 @@ class MemoryPlace:
 class Host:
     """An agent tool.
 
-    ``programs``: the host's commands. ``traces``: returns files or folders that show that the host is installed.
-    ``targets``: returns the files of a wiring. ``notes``: returns advice for the user. ``by_user`` and ``by_project``:
-    supported scopes. ``own_memory``: returns the locations of a built-in memory that a setting can turn off.
-    ``copies``: returns folders where the host keeps copies of nacre's files even after removal.
+    ``programs`` are its commands. ``traces`` returns files or folders that show that it is
+    installed. ``targets`` returns the files to change, ``notes`` advice for the user. ``by_user``
+    and ``by_project`` are the supported scopes. ``own_memory`` returns where its own memory is, if
+    a setting can turn it off. ``copies`` returns folders with copies of nacre's files that the host
+    keeps even after removal.
     """
 
     name: str
@@ -594,9 +595,9 @@ class Host:
 def hook_groups(
     way: Way, host: str, seconds: Mapping[str, int], matchers: Mapping[str, str] | None = None
 ) -> tuple[JsonHook, ...]:
-    """Return hooks in Claude Code's format. Each event has a group with a command and a timeout from ``seconds``.
+    """Return hooks in Claude Code's format. Each event has a group with a command, and a timeout from ``seconds``.
 
-    ``matchers``: restricts events, for example to certain tools.
+    ``matchers`` restrict events, for example to some tools.
     """
     filters = matchers or {}
     return tuple(
@@ -636,7 +637,7 @@ def _entry(
 
 @frozen
 class Proven:
-    """The version of a host that CI tests, and the newest tested version with the date of the test."""
+    """The version of a host that CI tests, the newest version tested, and when that was tested."""
 
     pinned: str
     newest: str
@@ -644,19 +645,19 @@ class Proven:
 
     @property
     def versions(self) -> tuple[str, ...]:
-        """Both versions, without duplicates."""
+        """Both versions, or one if they are equal."""
         return tuple(dict.fromkeys((self.pinned, self.newest)))
 
 
 @cache
 def proven_versions() -> Mapping[str, Proven]:
-    """Map each host to its tested versions."""
+    """Return the tested versions of each host."""
     tables = tomllib.loads((files(__package__) / "proven.toml").read_text(encoding="utf-8"))
     return {name: Proven(**table) for name, table in tables.items()}
 
 
 # -- Texts for agents ------------------------------------------------------------------------------
-# All hosts use the same source.
+# The same texts are used for all hosts.
 
 
 @cache
@@ -666,5 +667,5 @@ def words(name: str) -> str:
 
 
 def instructions(front: str = "") -> str:
-    """Return the content of an instructions file. ``front``: front matter that the host requires."""
+    """Return the content of an instructions file. ``front`` is front matter that the host requires."""
     return (f"---\n{front}\n---\n\n" if front else "") + words("instructions.md")

@@ -1,4 +1,4 @@
-"""Record of hosts whose built-in memory is turned off, in ``hosts/own-memory.json``."""
+"""The record of hosts whose own memory is turned off: ``hosts/own-memory.json``."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ else:
 
 @frozen
 class Isolated:
-    """The hosts whose built-in memory is turned off.
+    """The hosts whose own memory is turned off.
 
-    ``read``: maps each memory location to the hash of its notes at the last import.
+    ``read`` contains a hash of the notes in each memory location when they were last imported.
     """
 
     hosts: tuple[str, ...]
@@ -31,7 +31,7 @@ class Isolated:
 
 
 def load(home: Path) -> Isolated:
-    """Read the record of a home. If it is missing or unreadable, return an empty record."""
+    """Read the record in a home. If it is missing or cannot be read, return an empty one."""
     try:
         record = json.loads(_path(home).read_bytes())
         hosts = tuple(host for host in record["hosts"] if isinstance(host, str))
@@ -51,7 +51,7 @@ def save(home: Path, state: Isolated) -> None:
 
 
 def isolate(home: Path, hosts: Sequence[str]) -> None:
-    """Set the hosts whose built-in memory is turned off. If there are none, delete the record."""
+    """Set the hosts whose own memory is turned off. If there are none, delete the record."""
     before = load(home)
     if not hosts:
         _path(home).unlink(missing_ok=True)

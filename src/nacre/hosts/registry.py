@@ -49,30 +49,30 @@ _HOOK_SECONDS = {
     "Stop": 5,
     "SessionEnd": 5,
 }
-"""Time limit of each event in seconds. The default in Claude Code for ``SessionEnd`` is 1.5 seconds."""
+"""Time limit for each event in seconds. For ``SessionEnd``, Claude Code's default is 1.5 seconds."""
 
 _TOOL = "PreToolUse"
 _MATCHERS = {_TOOL: "Bash|Edit|MultiEdit|NotebookEdit|Write"}
-"""Pattern for the tools before which the hook runs."""
+"""Matches the tools before which the hook runs."""
 
 
 def marketplace(places: Places) -> Path:
-    """Return the folder that contains nacre's plugin marketplace for Claude Code."""
+    """Return the folder with nacre's plugin marketplace for Claude Code."""
     return places.home / "hosts" / NAME
 
 
 def settings_folder(places: Places) -> Path:
-    """Return the folder that contains Claude Code's user settings."""
+    """Return the folder with the user settings of Claude Code."""
     return places.folder("CLAUDE_CONFIG_DIR", ".claude")
 
 
 def is_plugin(way: Way) -> bool:
-    """Return True if the wiring uses a plugin, which is only possible for the user."""
+    """Return True if the connection uses a plugin. This is not possible for a project."""
     return way.project is None and not way.plain
 
 
 def copy_of_plugin(places: Places, version: str) -> Path:
-    """Return the folder where Claude Code keeps its copy of the plugin."""
+    """Return the folder in which Claude Code keeps its copy of the plugin."""
     return _copies(places)[0] / SERVER / version
 
 
@@ -81,9 +81,9 @@ def _copies(places: Places) -> tuple[Path, ...]:
 
 
 def plugin_files(way: Way) -> dict[str, str]:
-    """Return the contents of the plugin's files, keyed by path.
+    """Return the contents of the plugin's files, by path.
 
-    The version includes a hash, because the host keeps the old files until the version changes.
+    The version includes a hash, because Claude Code keeps old files until the version changes.
     """
     version = way.programs.version
     version = version if version[:1].isdigit() else "0.0.0"  # as plugins require
@@ -102,7 +102,7 @@ def plugin_files(way: Way) -> dict[str, str]:
 
 
 def version_of(files: dict[str, str]) -> str:
-    """Return the version that a plugin's files declare."""
+    """Return the version in a plugin's files."""
     version: str = json.loads(files[".claude-plugin/plugin.json"])["version"]
     return version
 
@@ -115,7 +115,7 @@ def _targets(way: Way) -> Iterator[Target]:
 
 
 def _own_memory(places: Places) -> Sequence[MemoryPlace]:
-    """Return the memory folders of all projects, or the folder named in the settings."""
+    """Return the memory folders of all projects, or the folder given in the settings."""
     folder = settings_folder(places)
     try:
         named = json_text.find(
@@ -178,9 +178,9 @@ def _plain(way: Way) -> Iterator[Target]:
 
 
 def _server(way: Way) -> dict[str, Any]:
-    """Return the MCP server, whose tools are available from the start of each session.
+    """Return the MCP server. Its tools are available from the start of each session.
 
-    Since version 2.1.121, Claude Code defers tools unless the server requests their immediate availability.
+    Since version 2.1.121, Claude Code loads tools later unless the server's settings prevent this.
     """
     return way.programs.mcp_server(alwaysLoad=True)
 
@@ -227,9 +227,10 @@ _CODEX_HOOK_SECONDS = {
     "Stop": 5,
     "SessionEnd": 3,
 }
-"""Time limit of each event in seconds.
+"""Time limit for each event in seconds.
 
-Codex cancels ``SessionEnd`` hooks after three seconds, and warns at every start about a longer limit.
+Codex cancels ``SessionEnd`` hooks after three seconds. If their limit is longer, it prints a
+warning at every start.
 """
 
 _MATCHERS_CODEX = {_TOOL: "^(Bash|apply_patch)$"}
@@ -241,7 +242,7 @@ def folder(places: Places) -> Path:
 
 
 def users_config(places: Places) -> Path:
-    """Return the user's settings file, which also records whether Codex trusts the hooks of projects."""
+    """Return the user's settings file. It also records whether Codex trusts the hooks in projects."""
     return places.folder("CODEX_HOME", ".codex") / "config.toml"
 
 
@@ -483,7 +484,7 @@ HOSTS = (
 
 OPENCLAW = "openclaw"
 PROGRAMS_FILE = "nacre.json"
-"""File next to a plugin that contains the paths of nacre's programs."""
+"""File next to a plugin with the paths of nacre's programs."""
 
 _OPENCLAW_MEMORY = (
     ("plugins", "entries", "memory-core", "enabled"),
@@ -491,9 +492,10 @@ _OPENCLAW_MEMORY = (
     ("agents", "defaults", "startupContext", "enabled"),
     ("hooks", "internal", "entries", "session-memory", "enabled"),
 )
-"""Settings of the features that use OpenClaw's built-in memory.
+"""Settings for the features that use OpenClaw's own memory.
 
-There is no such setting for prompts, so nacre's plugin removes ``MEMORY.md`` and ``USER.md`` from prompts.
+There is no setting for prompts, so nacre's plugin removes ``MEMORY.md`` and ``USER.md`` from
+prompts.
 """
 
 _GEMINI_MILLISECONDS = {
@@ -597,12 +599,12 @@ def _openclaw_settings(places: Places) -> Path:
 
 
 def plugin(way: Way, host: str, folder: Path) -> Iterator[Target]:
-    """Yield the files of a shipped plugin, and the file that contains this machine's paths."""
+    """Yield the files of a plugin that comes with nacre, and the file with this machine's paths."""
     source = files("nacre.hosts") / "plugins" / host
     if not source.is_dir():
         return
     for name, content in _shipped_files(source):
-        # OpenClaw only loads a plugin of this kind if it has the memory slot.
+        # OpenClaw only loads this kind of plugin if it has the memory slot.
         if way.slot and name == "openclaw.plugin.json":
             content = _json({**json.loads(content), "kind": "memory"})
         yield Target(folder / name, (WholeFile(content),), "plugin")

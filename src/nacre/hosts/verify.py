@@ -1,4 +1,4 @@
-"""Checks of wired hosts: hooks, trust, plugins, MCP servers, versions, files and other installations of nacre."""
+"""Checks of connected hosts: hooks, trust, plugins, MCP servers, versions, files and other installations."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ _MAX_RUNS = 3
 _LOG_WAIT_SECONDS = 1.0
 _LOG_POLL_SECONDS = 0.02
 _LATE = ("late", "failed", "")
-"""Outcomes in the log of hooks that did not answer in time."""
+"""Results in the hook log which mean that a hook did not answer in time."""
 
 
 def prove_hooks(settings: Settings, wish: WiringWish, written: HostParts) -> Iterator[Check]:
-    """Yield findings on a host's hooks. For Codex, also check that it trusts the hooks."""
+    """Run a host's hooks and yield the findings. For Codex, also check whether it trusts the hooks."""
     slowest, failed, late, traces = 0.0, [], 0, 0
     for event, line in written.hooks:
         problem, how, seconds = _run_until_in_time(settings, wish, event, line)
@@ -92,10 +92,10 @@ def prove_hooks(settings: Settings, wish: WiringWish, written: HostParts) -> Ite
 def _run_until_in_time(
     settings: Settings, wish: WiringWish, event: str, line: str
 ) -> tuple[str | None, str, float]:
-    """Run a hook outside projects, so that no session loses its context.
+    """Run a hook outside all projects, so that no session loses context to it.
 
-    Return the problem, the answer's source according to the log, and the duration in seconds. Repeat a late run,
-    because files are cached the second time.
+    Return the problem, the source of the answer according to the log, and the duration in seconds.
+    A run that is too slow is repeated, because files are cached the second time.
     """
     hook_input = {**SAMPLE, "hook_event_name": event, "cwd": str(settings.home)}
     problem, how, seconds = None, "", 0.0
@@ -143,8 +143,8 @@ def _log_size(settings: Settings) -> int:
 
 
 def _last_answer_source(settings: Settings, since: int) -> str:
-    """Return the source of the last hook answer according to the log, or an empty string if there is no new line."""
-    # The daemon writes the line after it answers the hook.
+    """Return the source of the last hook answer in the log, or an empty string if there is no new line."""
+    # The daemon writes the line after it has answered the hook.
     until = time.monotonic() + _LOG_WAIT_SECONDS
     while _log_size(settings) == since and time.monotonic() < until:
         time.sleep(_LOG_POLL_SECONDS)
@@ -157,13 +157,13 @@ def _last_answer_source(settings: Settings, since: int) -> str:
 
 
 # -- Plugins ---------------------------------------------------------------------------------------
-# Checks that the host has the expected plugin, with a correct record of nacre's programs.
+# Is the expected plugin installed, and does it have the correct paths of nacre's programs?
 
 
 def _prove_installed(
     settings: Settings, wish: WiringWish, *, is_of_another: bool
 ) -> Iterator[Check]:
-    """Check that Claude Code has the expected plugin. A different installation's plugin is only a warning."""
+    """Check that Claude Code has the expected plugin. A plugin from another installation is only a warning."""
     way = way_of(settings, wish)
     if wish.host != registry.NAME or not registry.is_plugin(way):
         return
@@ -233,12 +233,12 @@ def list_tools(settings: Settings, server: Server, folder: Path) -> tuple[list[s
 
 
 # -- MCP servers -----------------------------------------------------------------------------------
-# Checks that the servers start in time and offer nacre's tools.
+# Do the servers start in time and offer nacre's tools?
 
 
 _TOOLS = frozenset({"memory_search", "memory_get", "memory_store"})
 _SLOW_SECONDS = 1.0
-"""Time in seconds after which hosts send their first request without a server's tools."""
+"""Time in seconds after which hosts stop waiting for a server's tools."""
 
 
 def prove_servers(
@@ -246,7 +246,8 @@ def prove_servers(
 ) -> Iterator[Check]:
     """Yield a finding for each server.
 
-    A server that the user configured can run a different program, except in a project, where anyone can add servers.
+    The user can configure a server that runs another program, but not in a project, where anyone
+    can add servers.
     """
     own = {target.path.resolve() for target in targets_of(settings, wish)}
     hint = next(
@@ -271,13 +272,13 @@ def _check_server(settings: Settings, wish: WiringWish, server: Server, hint: st
     finding = f"{len(tools)} offered after {took * 1000:.0f} ms"
     if took > _SLOW_SECONDS:
         return Check(
-            "tools", WARNING, finding, "hosts may send their first request without tools that late"
+            "tools", WARNING, finding, "that late, hosts send their first request without tools"
         )
     return Check("tools", OK, finding)
 
 
 # -- Versions of hosts -----------------------------------------------------------------------------
-# Compares installed versions with tested versions.
+# Is the installed version one with which nacre was tested?
 
 
 _VERSION_TIMEOUT_SECONDS = 10.0
@@ -285,14 +286,15 @@ _VERSION = re.compile(r"\d+(?:\.\d+)+[\w.+-]*")
 
 
 def prove_versions(settings: Settings, hosts: Iterable[str]) -> Iterator[Check]:
-    """Yield a note on each installed host that nacre was tested with. An untested version is not a failure."""
+    """Yield a note about each installed host. An untested version is not a failure."""
     for name in hosts:
         path = next(
             filter(None, (program_of(settings, program) for program in host_named(name).programs)),
             None,
         )
         proven = proven_versions().get(name)
-        # The npm package is read first, because the program takes seconds and can leave files.
+        # The npm package is read first, because the program takes seconds and can leave files
+        # behind.
         version = (
             proven
             and path
@@ -332,7 +334,7 @@ _DAEMON_TIMEOUT_SECONDS = 1.0
 
 
 def written_by_another(settings: Settings, wired: Wired) -> str:
-    """Describe the installation that last wrote the wirings, or return an empty string if it is the running one."""
+    """Describe the installation that last connected hosts. Return an empty string if it is this one."""
     program = shlex.join(own_programs(settings).nacre)
     if not wired.nacre or (wired.nacre, wired.program) == (__version__, program):
         return ""
@@ -342,7 +344,7 @@ def written_by_another(settings: Settings, wired: Wired) -> str:
 
 
 def daemon_of_another(settings: Settings) -> Iterator[Check]:
-    """Yield a finding if the daemon has a different version."""
+    """Yield a finding if the daemon runs another version of nacre."""
     try:
         version = str(
             ask(str(settings.home), "hello", {}, seconds=_DAEMON_TIMEOUT_SECONDS)["version"]
@@ -357,7 +359,7 @@ def daemon_of_another(settings: Settings) -> Iterator[Check]:
 
 
 # -- A daemon for the checks -----------------------------------------------------------------------
-# A host's first session is slower because it starts the daemon. The checks measure the speed of later sessions.
+# A host's first session is slower, because it starts the daemon. The checks measure later sessions.
 
 
 _WARM_UP_SECONDS = 30.0
@@ -368,7 +370,7 @@ _REQUEST_TIMEOUT_SECONDS = 2.0
 
 @contextmanager
 def warm_daemon(settings: Settings) -> Iterator[None]:
-    """Run the home's daemon inside the context, if hooks can start it. Keep any daemon that already runs."""
+    """Run the home's daemon during the block, if hooks can start it. A daemon that already runs is kept."""
     home = str(settings.home)
     daemon = None
     with suppress(OSError):
@@ -387,7 +389,7 @@ def warm_daemon(settings: Settings) -> Iterator[None]:
 
 
 def _end_warm_daemon(daemon: subprocess.Popen[bytes], home: str) -> None:
-    """Stop the daemon, unless it has already ended because a different daemon started first."""
+    """Stop the daemon. It has already exited if another daemon started first."""
     if daemon.poll() is None:
         with suppress(DaemonAwayError, DaemonRefusedError):
             ask(home, "stop", {}, seconds=_REQUEST_TIMEOUT_SECONDS)
@@ -406,7 +408,7 @@ def _is_warm(home: str) -> bool:
 
 
 # -- All checks ------------------------------------------------------------------------------------
-# To test a wiring, exactly the commands in the host's files are run.
+# The checks run exactly the commands in the hosts' files.
 
 
 _MAX_NAMED_FILES = 3
@@ -415,7 +417,7 @@ _DIFFERS = {"create": "is missing", "change": "differs from nacre's settings"}
 
 @operation("doctor-hosts", takes_long=True)
 def prove_hosts(settings: Settings) -> list[Check]:
-    """Return the findings on each wired host, and a note on installed hosts that are not wired."""
+    """Return findings about connected hosts, and a note about other installed hosts."""
     wired = load(settings.home)
     wishes = wired.wishes
     checks = list(daemon_of_another(settings))
@@ -442,7 +444,7 @@ def prove_hosts(settings: Settings) -> list[Check]:
 
 
 def hosts_in_a_line(settings: Settings) -> list[Check]:
-    """Return findings on the files of all wirings, if any, without running a program."""
+    """Return findings about the files of all connections. No programs are run."""
     wired = load(settings.home)
     if not wired.wishes:
         return []
@@ -462,14 +464,14 @@ def hosts_in_a_line(settings: Settings) -> list[Check]:
     if broken or enabled_again:
         finding = f"{', '.join(enabled_again)} turned its own memory on again"
         if broken:
-            finding = f"the wiring of {', '.join(broken)} changed"
+            finding = f"the files of {', '.join(broken)} changed"
         return [Check("hosts", WARNING, finding, "nacre admin doctor hosts")]
     names = ", ".join(dict.fromkeys(wish.host for wish in wired.wishes))
     return [Check("hosts", OK, f"{names}; nacre admin doctor hosts tests them")]
 
 
 def _names(wishes: Sequence[WiringWish]) -> dict[tuple[str, str], str]:
-    """Name each wiring. Projects are named after their folders, or by path if ambiguous."""
+    """Return a name for each connection. Projects have the name of their folder, or its path if names repeat."""
     alike = Counter((wish.host, wish.project.name) for wish in wishes if wish.project)
     return {
         wish.place: wish.host
@@ -510,11 +512,11 @@ def _findings(settings: Settings, wired: Wired, wish: WiringWish) -> Iterator[Ch
         plugins += _prove_program(settings, wish)
     yield from plugins
     if not (contents.hooks or contents.servers or plugins or files):
-        yield Check("", FAILURE, "its files contain nothing of nacre's")
+        yield Check("", FAILURE, "its files contain nothing from nacre")
 
 
 def _prove_files(expected: WiringPlan, other: str) -> Iterator[Check]:
-    """Check that the files are as expected. Differences from a different installation of nacre are only warnings."""
+    """Check that the files are as expected. Differences made by another installation are only warnings."""
     for skipped_file in expected.left_alone:
         yield Check(
             "files", FAILURE, f"{skipped_file.path}: {skipped_file.reason}", skipped_file.hint

@@ -1,6 +1,7 @@
-"""The record of wirings, and the planning of changes to hosts' files.
+"""The record of connected hosts, and the planning of changes to their files.
 
-The record is ``hosts/wiring.json`` in the home. It is needed to restore the files when nacre is removed.
+The record is ``hosts/wiring.json`` in the home. It is needed to restore the files when nacre is
+removed.
 """
 
 from __future__ import annotations
@@ -71,8 +72,9 @@ _VERSION = 1
 class WrittenFile:
     """A file that nacre changed.
 
-    ``before`` and ``after``: hashes, where ``before`` is empty for a new file. ``backup``: copy of the original.
-    ``older``: copies made before another program changed the file. ``made``: folders that nacre created.
+    ``before`` and ``after`` are hashes; ``before`` is empty for a new file. ``backup`` is a copy of
+    the original, ``older`` are copies made before another program changed the file. ``made`` are
+    folders that nacre created.
     """
 
     after: str
@@ -88,11 +90,12 @@ class WrittenFile:
 
 @dataclass(frozen=True)
 class Wired:
-    """The wirings of a home.
+    """All connections of a home.
 
-    ``files``: maps real paths to written files. ``servers``: maps files to command lines of MCP servers that nacre
-    wrote. Other servers belong to the user. ``settings``: maps files to the old values of changed host settings, as
-    JSON, or empty for a missing setting. ``nacre`` and ``program``: version and path of nacre at the last write.
+    ``files`` are the written files by real path. ``servers`` are the command lines of MCP servers
+    that nacre wrote, by file; other servers belong to the user. ``settings`` are the old values of
+    changed host settings by file, as JSON, or empty if not set. ``nacre`` and ``program`` are
+    nacre's version and path at the last write.
     """
 
     wishes: tuple[WiringWish, ...] = ()
@@ -105,12 +108,12 @@ class Wired:
 
 
 def hooks_start_daemon(settings: Settings) -> bool:
-    """Return True if agents are wired to this home and their hooks can start its daemon."""
+    """Return True if agents are connected to this home and their hooks can start its daemon."""
     return bool(load(settings.home).wishes) and settings.flag("daemon.enabled")
 
 
 def load(home: Path) -> Wired:
-    """Read the record. If it is missing or unreadable, return an empty record."""
+    """Read the record. If it is missing or cannot be read, return an empty one."""
     try:
         record: Wired = json_values.decode(_path(home).read_bytes(), Wired)
         return replace(
@@ -121,7 +124,7 @@ def load(home: Path) -> Wired:
 
 
 def save(home: Path, wired: Wired) -> None:
-    """Write the record, or delete it if it is empty."""
+    """Write the record. Delete the file if the record is empty."""
     if wired.wishes or wired.files or wired.settings:
         files.make_folder(_path(home).parent)
         files.write_file(
@@ -142,8 +145,8 @@ def _path(home: Path) -> Path:
     return home / "hosts" / "wiring.json"
 
 
-# -- Ways of wiring --------------------------------------------------------------------------------
-# The ways depend on the folders of this machine and the programs of this installation.
+# -- Ways to connect a host ------------------------------------------------------------------------
+# They depend on this machine's folders and on where nacre's programs are installed.
 
 
 _QUICK_HOOK = "nacre-hook.sh"
@@ -162,7 +165,7 @@ _FOLDERS = (
 
 @frozen
 class FoundHost:
-    """A host on this machine and its program. ``is_wired`` is set if the host is wired for the user."""
+    """A host on this machine and its program. ``is_wired`` is set if it is connected for the user."""
 
     host: Host
     program: str | None
@@ -179,7 +182,10 @@ def host_named(name: str) -> Host:
 
 
 def found_hosts(settings: Settings) -> list[FoundHost]:
-    """Return hosts that have a program or left traces in the user's or working folder, in registry order."""
+    """Return the hosts whose programs or files are on this machine, in a fixed order.
+
+    Files are searched for in the user's folder and the working folder.
+    """
     user = places_of(settings)
     places = [user, *(replace(user, user=folder, environ={}) for folder in _working_folders())]
     wired = {wish.host for wish in load(settings.home).wishes if wish.project is None}
@@ -192,7 +198,10 @@ def found_hosts(settings: Settings) -> list[FoundHost]:
 
 
 def _working_folders() -> list[Path]:
-    """Return the working folder and its parents up to the repository's root, or no folders if it was deleted."""
+    """Return the working folder and its parents up to the repository's root.
+
+    Return nothing if the folder was deleted.
+    """
     try:
         working_folder = Path.cwd()
     except FileNotFoundError:
@@ -203,11 +212,12 @@ def _working_folders() -> list[Path]:
 
 
 def way_of(settings: Settings, wish: WiringWish) -> Way:
-    """Return how a host is to be wired. Raises InvalidInputError if the host does not support the scope."""
+    """Return how to connect a host. Raises InvalidInputError if it does not support the scope."""
     host = host_named(wish.host)
     if wish.project is None and not host.by_user:
         raise InvalidInputError(
-            f"{host.name} is wired for a project", hint=f"nacre init --host {host.name} --project ."
+            f"{host.name} can only be connected for a project",
+            hint=f"nacre init --host {host.name} --project .",
         )
     if wish.project is not None and not host.by_project:
         raise InvalidInputError(
@@ -241,12 +251,12 @@ def drop_unsupported(settings: Settings, wish: WiringWish) -> WiringWish:
 
 
 def has_own_memory(wish: WiringWish) -> bool:
-    """Return True if a host's built-in memory can be turned off, which is not possible for a single project."""
+    """Return True if a host's own memory can be turned off. This is not possible for a single project."""
     return not wish.project and host_named(wish.host).own_memory is not None
 
 
 def init_command(wish: WiringWish, *more: str) -> str:
-    """Return the command that creates this wiring, or removes it if ``more`` contains ``--uninstall``."""
+    """Return the command that makes this connection, or removes it if ``more`` contains ``--uninstall``."""
     project = ["--project", str(wish.project)] if wish.project else []
     named = {
         "--plain": wish.plain,
@@ -261,19 +271,19 @@ def init_command(wish: WiringWish, *more: str) -> str:
 
 
 def targets_of(settings: Settings, wish: WiringWish) -> Sequence[Target]:
-    """Return the files that a wiring touches. Raises InvalidInputError."""
+    """Return the files to change. Raises InvalidInputError."""
     return tuple(host_named(wish.host).targets(way_of(settings, wish)))
 
 
 def places_of(settings: Settings, project: Path | None = None) -> Places:
-    """Return the folders of this machine."""
+    """Return this machine's folders."""
     return Places(
         settings.user_home, settings.home.absolute(), settings.environ, settings.platform, project
     )
 
 
 def roots_for(settings: Settings, path: Path, project: Path | None) -> list[Path]:
-    """Return the folders that can contain a file. A project's file must be in the project."""
+    """Return the folders that must contain a file. A project's file must be in the project."""
     if project and path.is_relative_to(project):
         return [project]
     named = [Path(settings.environ[name]) for name in _FOLDERS if settings.environ.get(name)]
@@ -282,14 +292,14 @@ def roots_for(settings: Settings, path: Path, project: Path | None) -> list[Path
 
 
 def own_programs(settings: Settings) -> Programs:
-    """Return nacre's programs with absolute paths. If a program is missing, run its module with the interpreter."""
+    """Return nacre's programs with absolute paths. A missing program is replaced by its module and the interpreter."""
     nacre, hook = (
         _script(settings, name) or (sys.executable, "-P", "-m", module)
         for name, module in (("nacre", "nacre"), ("nacre-hook", "nacre.serve.hook_process"))
     )
     environ = {name: settings.environ[name] for name in _PINNED if settings.environ.get(name)}
     if server_address(environ):
-        # The address contains a password, which must not get into hosts' files.
+        # The address contains a password, which must not be written to hosts' files.
         del environ["NACRE_DB"]
     if modules := settings.environ.get("PYTHONPATH"):
         environ["PYTHONPATH"] = os.pathsep.join(
@@ -307,7 +317,7 @@ def program_of(settings: Settings, name: str) -> str | None:
 
 
 def _script(settings: Settings, name: str) -> tuple[str, ...] | None:
-    """Return one of nacre's programs, next to the running program or the interpreter."""
+    """Return the path of one of nacre's programs, next to the running program or the interpreter."""
     suffix = ".exe" if settings.platform == "win32" else ""
     running = Path(sys.argv[0])
     folders = [Path(sys.executable).parent]
@@ -328,7 +338,7 @@ _ERROR_CHARACTERS = 300
 def commands_for(
     settings: Settings, wish: WiringWish, *, is_removal: bool = False
 ) -> Iterator[HostCommand]:
-    """Yield commands to run for a host, if its program exists. Without them, settings would take effect later."""
+    """Yield a host's commands to run, if its program exists. Without them, changes take effect later."""
     if wish.host != registry.NAME or wish.project:
         return
     program = program_of(settings, "claude")
@@ -351,7 +361,7 @@ def commands_for(
         )
     elif installed != registry.version_of(registry.plugin_files(way)):
         commands = (
-            ("look at the plugin again", "marketplace", "update", SERVER),
+            ("read the plugin again", "marketplace", "update", SERVER),
             ("install the new plugin", "update", registry.PLUGIN),
         )
     touches = (registry.settings_folder(way.places) / "settings.json",)
@@ -360,7 +370,7 @@ def commands_for(
 
 
 def installed_version(way: Way) -> str | None:
-    """Return the version of nacre's plugin installed in Claude Code, or ``None``."""
+    """Return the version of nacre's plugin in Claude Code, or ``None``."""
     path = registry.settings_folder(way.places) / "plugins" / "installed_plugins.json"
     try:
         record: Any = json_values.parse(path.read_bytes())
@@ -410,7 +420,7 @@ def run_command(settings: Settings, command: HostCommand) -> str | None:
     return None
 
 
-# -- Conversations with programs -------------------------------------------------------------------
+# -- Messages to and from programs -----------------------------------------------------------------
 
 
 class RpcError(Exception):
@@ -418,7 +428,7 @@ class RpcError(Exception):
 
 
 class RpcProcess:
-    """A context manager for a program that speaks JSON-RPC on its standard streams, one message per line."""
+    """A running program that reads and writes JSON-RPC, one message per line. It is a context manager."""
 
     def __init__(
         self, words: Sequence[str], environ: Mapping[str, str], folder: Path, seconds: float
@@ -460,7 +470,6 @@ class RpcProcess:
         self._errors.close()
 
     def ask(self, method: str, parameters: Values) -> Any:
-        """Return the answer to a request. Raises RpcError."""
         self._number += 1
         self.send(method, id=self._number, params=parameters)
         until = time.monotonic() + self._seconds
@@ -482,7 +491,6 @@ class RpcProcess:
                 return message.get("result")
 
     def send(self, method: str, **more: Any) -> None:
-        """Send a message. Raises RpcError."""
         message = {"jsonrpc": "2.0", "method": method, **more}
         try:
             self._process.stdin.write(json.dumps(message) + "\n")  # type: ignore[union-attr]
@@ -491,7 +499,7 @@ class RpcProcess:
             raise RpcError(self._last_words()) from error
 
     def _listen(self) -> None:
-        """Read the stream to the end and close it. No other thread uses it."""
+        """Read the stream to its end and close it. No other thread reads it."""
         with self._process.stdout as lines:  # type: ignore[union-attr]
             for line in lines:
                 self._lines.put(line)
@@ -510,14 +518,14 @@ class RpcProcess:
 
 @frozen
 class HostParts:
-    """nacre's parts of a host's files. ``hooks``: pairs of an event and a command line."""
+    """nacre's parts of a host's files. ``hooks`` are pairs of an event and a command line."""
 
     hooks: Sequence[tuple[str, str]]
     servers: Sequence[Server]
 
 
 def read_parts(settings: Settings, wish: WiringWish) -> HostParts:
-    """Read which commands a host will run from the host's files."""
+    """Read from the host's files which commands it will run."""
     hooks: dict[tuple[str, str], None] = {}
     servers: list[Server] = []
     for target in _holders(settings, wish):
@@ -530,7 +538,7 @@ def read_parts(settings: Settings, wish: WiringWish) -> HostParts:
 
 
 def text_of(path: Path) -> str:
-    """Return a file's text, or an empty string if the file is unreadable or not a regular file."""
+    """Return a file's text, or an empty string if it is not a regular file or cannot be read."""
     try:
         return files_module.read(path).words
     except UneditableFileError:
@@ -557,7 +565,7 @@ def _holders(settings: Settings, wish: WiringWish) -> Iterator[Target]:
 
 
 def _plugin_folder(way: Way) -> Path:
-    """Return the folder of Claude Code's copy of the plugin, or else the folder that Claude Code copies."""
+    """Return the folder in which Claude Code keeps its copy of the plugin, or the original folder."""
     version = installed_version(way)
     copied = registry.copy_of_plugin(way.places, version) if version else None
     return copied if copied and copied.is_dir() else registry.marketplace(way.places) / "plugin"
@@ -580,17 +588,17 @@ def _hooks_in(content: Any) -> Iterator[tuple[str, str]]:
                     yield event, command
 
 
-# -- Ownership of servers --------------------------------------------------------------------------
-# nacre never changes or silently duplicates a server that the user wrote.
+# -- Servers that belong to the user ---------------------------------------------------------------
+# nacre never changes a server that the user configured, or adds a second one without notice.
 
 
-_FOREIGN_REASON = "the server nacre in it, which nacre init did not write, stays"
+_FOREIGN_REASON = "the server nacre in it stays, because nacre init did not write it"
 _FOREIGN_HINT = "agents continue to use it"
 _TWICE_HINT = "to remove yours: claude mcp remove -s user nacre; to keep it: nacre init --host claude-code --plain"
 
 
 class Servers:
-    """The servers of a plan. ``kept``: the user's servers. ``put``: nacre's servers after the change."""
+    """The servers in a plan. ``kept`` are the user's servers, ``put`` nacre's servers after the change."""
 
     def __init__(self, settings: Settings, wired: Wired, *, is_removal: bool) -> None:
         self._settings = settings
@@ -602,7 +610,7 @@ class Servers:
     def spare(
         self, path: Path, words: str, wish: WiringWish, target: Target, *, is_put: bool
     ) -> Target:
-        """Return a target without the pieces that would change a server that the user wrote."""
+        """Return a target without the pieces that would change the user's servers."""
         pieces: list[Piece] = []
         for piece in target.pieces:
             if not isinstance(piece, ServerPiece):
@@ -625,7 +633,7 @@ class Servers:
         return replace(target, pieces=tuple(pieces))
 
     def look_beside(self, wish: WiringWish, words_at: Callable[[Path], str]) -> None:
-        """Report any server of the user that would offer the same tools as the plugin."""
+        """Report the user's servers that would offer the same tools as the plugin."""
         if wish.host != registry.NAME or not registry.is_plugin(way_of(self._settings, wish)):
             return
         for target in targets_of(self._settings, replace(wish, plain=True)):
@@ -637,7 +645,7 @@ class Servers:
     def _is_own(
         self, path: Path, words: str, wish: WiringWish, piece: ServerPiece, server: Server
     ) -> bool:
-        """Return True if nacre wrote a server according to the record, or its content if there is no record."""
+        """Return True if nacre wrote a server. Without a record, its content decides."""
         if (
             server.words in self._wired.servers.get(str(path), ())
             or (path, server.words) in self.put
@@ -648,7 +656,8 @@ class Servers:
         is_as_put = piece.put(words) == words
         if self._wired.nacre:
             return is_as_put and wish.place not in {other.place for other in self._wired.wishes}
-        # An old record has no servers, but shows whether the file is unchanged since nacre wrote it.
+        # An old record has no servers, but it shows whether the file has changed since nacre wrote
+        # it.
         left = self._wired.files.get(str(path))
         return is_as_put or bool(
             left and path.is_file() and digest(path.read_bytes()) == left.after
@@ -660,12 +669,13 @@ class Servers:
 
 
 def _runs(server: Server) -> str:
-    """Describe the server's command without its arguments, which can be secret."""
+    """Return the server's command without arguments, which can be secret."""
     return f": it runs {server.words[0]}" if server.words else ""
 
 
-# -- Hosts' built-in memories ----------------------------------------------------------------------
-# nacre turns built-in memories off in the hosts' settings, and can restore the settings unless the user changed them.
+# -- Hosts' own memories ---------------------------------------------------------------------------
+# nacre turns them off in the hosts' settings. It can restore these settings, unless the user has
+# changed them.
 
 
 ISOLATED, RESTORED, CONFLICT = "isolated", "restored", "conflict"
@@ -677,7 +687,7 @@ _ON_HINT = "nacre init --host {host} --own-memory keep keeps it on; --own-memory
 
 
 class OwnMemories:
-    """The host settings that a plan changes (``set``) or restores (``given_back``)."""
+    """Host settings that a plan changes (``set``) or restores (``given_back``)."""
 
     def __init__(self, wired: Wired) -> None:
         self._wired = wired
@@ -691,7 +701,7 @@ class OwnMemories:
     def spare(
         self, path: Path, words: str, wish: WiringWish, target: Target, *, is_put: bool
     ) -> Target:
-        """Return a target without the pieces that would overwrite a change by the user."""
+        """Return a target without the pieces that would overwrite the user's changes."""
         pieces: list[Piece] = []
         self._of_target = [], []
         for piece in target.pieces:
@@ -707,12 +717,11 @@ class OwnMemories:
         self.given_back += self._of_target[1]
 
     def fail(self, wish: WiringWish, target: Target) -> None:
-        """Record that a target cannot be changed."""
         if any(isinstance(piece, SettingPiece) for piece in target.pieces):
             self._unwritten.add(wish.host)
 
     def states(self, wishes: tuple[WiringWish, ...], *, is_removal: bool) -> Iterator[OwnMemory]:
-        """Yield the states of hosts' built-in memories after the change."""
+        """Yield the states of hosts' own memories after the change."""
         for wish in wishes:
             before = self._before.get(wish.place)
             if wish.isolates and not is_removal and wish.host in self._conflicts:
@@ -731,7 +740,7 @@ class OwnMemories:
         current, recorded = piece.read(words), self._recorded_value(path, piece)
         before = self._before.get(wish.place)
         if current == piece.value:
-            if recorded is not None:  # without a record the user had turned it off before
+            if recorded is not None:  # without a record, the user turned it off before
                 yield replace(piece, before=_decode(recorded))
         elif recorded is not None and before and before.isolates:
             self._conflicts[wish.host] = f"{path} ({_name(piece)})"
@@ -750,7 +759,7 @@ class OwnMemories:
             yield replace(piece, before=_decode(recorded))
 
     def _recorded_value(self, path: Path, piece: SettingPiece) -> str | None:
-        """Return a setting's original value as JSON, or ``None`` if nacre did not change it."""
+        """Return a setting's original value as JSON, or ``None`` if nacre has not changed it."""
         return self._wired.settings.get(str(path), {}).get(_name(piece))
 
 
@@ -760,14 +769,14 @@ def unwritten(host: str) -> OwnMemory:
         host,
         CONFLICT,
         _UNWRITTEN,
-        f"nacre init --host {host} --own-memory isolate, once they can be",
+        f"nacre init --host {host} --own-memory isolate, as soon as they can be changed",
     )
 
 
 def update_record(
     wired: Wired, put: tuple[HostSetting, ...], dropped: tuple[HostSetting, ...] = ()
 ) -> Wired:
-    """Return the record with the changed settings added and the restored settings removed."""
+    """Return the record with changed settings added and restored settings removed."""
     settings = {path: dict(values) for path, values in wired.settings.items()}
     for setting in dropped:
         settings.get(str(setting.path), {}).pop(setting.name, None)
@@ -788,24 +797,24 @@ def _decode(value: str) -> Any:
     return msgspec.json.decode(value) if value else None
 
 
-# -- Drafts of files -------------------------------------------------------------------------------
-# Each file is read only once, even if several hosts change it.
+# -- New contents of files -------------------------------------------------------------------------
+# Each file is read only once, even if several hosts need changes to it.
 
 
 _OWN_MODE, _PROJECT_MODE = 0o600, 0o644
 _EMPTY = frozenset({"", "{}", '{"version":1}'})
-"""Possible remaining content of a file that nacre created, after nacre's parts are removed."""
+"""What can remain in a file that nacre created after nacre's parts are removed."""
 
 
 def put(words: str, target: Target) -> str:
-    """Insert the pieces of a target into a text."""
+    """Add a target's pieces to a text."""
     for piece in target.pieces:
         words = piece.put(words)
     return words
 
 
 def drop_pieces(words: str, target: Target) -> str:
-    """Remove the pieces of a target from a text."""
+    """Remove a target's pieces from a text."""
     for piece in target.pieces:
         words = piece.drop(words)
     return words
@@ -835,7 +844,7 @@ class Drafts:
         self.own_memories = OwnMemories(wired)
 
     def take(self, wish: WiringWish, target: Target, change: Callable[[str, Target], str]) -> None:
-        """Change a file for a host, or record why the file cannot be changed."""
+        """Change a file for a host, or record why it cannot be changed."""
         if not target.pieces:
             return
         try:
@@ -870,7 +879,7 @@ class Drafts:
         draft.whats += [target.what] if target.what not in draft.whats else []
 
     def words_at(self, path: Path) -> str:
-        """Return the planned text of a file, or an empty string if the file is unreadable."""
+        """Return the planned text of a file, or an empty string if it cannot be read."""
         draft = self._drafts.get(Path(os.path.realpath(path)))
         try:
             return draft.words if draft else files_module.read(path).words
@@ -878,7 +887,7 @@ class Drafts:
             return ""
 
     def may_run(self, command: HostCommand) -> bool:
-        """Return True unless the host's command writes to a file that nacre must not change."""
+        """Return True unless a command would write to a file that nacre must not change."""
         return all(skipped.path not in command.touches for skipped in self.left_alone)
 
     def _report_unchanged(self, path: Path, wish: WiringWish, error: Exception) -> None:
@@ -886,14 +895,14 @@ class Drafts:
         if isinstance(error, UnparsableFileError):
             hint = f"correct the file, then run {command}"
         elif self._is_removal:
-            hint = "remove nacre's part by hand"
+            hint = "remove nacre's part yourself"
         else:
-            hint = f"edit it by hand, or take ownership of the file, then run {command}"
+            hint = f"edit it yourself, or take ownership of the file, then run {command}"
         skipped_file = LeftAlone(path, wish.host, str(error), hint)
         self.left_alone += [skipped_file] if skipped_file not in self.left_alone else []
 
     def restore(self, wired: Wired, needed: set[Path]) -> None:
-        """Restore the original content of files that only nacre changed."""
+        """Restore the original content of files that only nacre has changed."""
         real = {Path(os.path.realpath(path)) for path in needed}
         for path, draft in self._drafts.items():
             written = wired.files.get(str(path))
@@ -907,7 +916,6 @@ class Drafts:
                 draft.words = draft.words if before is None else before
 
     def changes(self) -> tuple[FileChange, ...]:
-        """Return all files, including unchanged files."""
         return tuple(
             FileChange(
                 path,
@@ -931,7 +939,7 @@ def _original_text(backup: Path, expected: str) -> str | None:
 
 
 def _may_hold(target: Target) -> bool:
-    """Return True if an unchangeable file might contain nacre's pieces."""
+    """Return True if a file that cannot be changed might contain nacre's pieces."""
     try:
         words = files_module.read(target.path).words
         return drop_pieces(words, target) != words
@@ -940,18 +948,19 @@ def _may_hold(target: Target) -> bool:
 
 
 # -- Trust of Codex in nacre's hooks ---------------------------------------------------------------
-# Codex's app server sets the trust, as it does for Codex's own window, and only if the user requests it.
+# Codex's app server sets the trust, as for Codex's own window. nacre asks for it only at the user's
+# request.
 
 
 _CODEX_TIMEOUT_SECONDS = 20.0
 _TRUSTED = "trusted"
 UNSEEN = "it does not trust the folder; start codex there and trust it"
-"""Message with the probable reason why Codex does not see a project's hooks."""
+"""Message with the likely reason why Codex does not see a project's hooks."""
 
 
 @frozen
 class Trust:
-    """The number of nacre's hooks that Codex sees, and the number of hooks that it does not trust."""
+    """How many of nacre's hooks Codex sees, and how many of them it does not trust."""
 
     seen: int
     untrusted: int
@@ -1013,7 +1022,7 @@ def _own_hooks(server: RpcProcess, settings: Settings, wish: WiringWish) -> list
 
 
 def _hooks_in_codex_trust(answer: Any) -> Iterator[JsonObject]:
-    """Yield all hooks in an answer, regardless of how this version of Codex groups them."""
+    """Yield all hooks in an answer. Versions of Codex group them in different ways."""
     if isinstance(answer, dict):
         if "currentHash" in answer and "key" in answer:
             yield answer
@@ -1024,7 +1033,7 @@ def _hooks_in_codex_trust(answer: Any) -> Iterator[JsonObject]:
 
 @contextmanager
 def _keeping_mode(path: Path) -> Iterator[None]:
-    """Keep the mode of a file that Codex recreates with access only for the owner."""
+    """Keep the mode of a file that Codex creates again, readable only by the user."""
     mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
     yield
     if mode is not None:
@@ -1040,7 +1049,10 @@ def config_file(settings: Settings) -> Path:
 
 
 class WireRequest(Request):
-    """Configure hosts to use nacre, or no longer."""
+    """Connect hosts to nacre, or disconnect them."""
 
-    wishes: Annotated[tuple[WiringWish, ...], bounds("The hosts, each for the user or a project.")]
-    uninstall: Annotated[bool, bounds("Remove what was configured.")] = False
+    wishes: Annotated[
+        tuple[WiringWish, ...],
+        bounds("The hosts to connect, each for the user or a project."),
+    ]
+    uninstall: Annotated[bool, bounds("Disconnect the hosts.")] = False

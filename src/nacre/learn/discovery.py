@@ -64,7 +64,7 @@ class Findings:
 
 
 def find(home: Home, paths: Sequence[Path], *, with_discovery: bool) -> Findings:
-    """Return the files named by or contained in ``paths``. With discovery, add the transcripts of tools.
+    """Return the files that ``paths`` name or contain. With discovery, add the transcripts of tools.
 
     Raises NotFoundError for a missing path.
     """
@@ -84,8 +84,8 @@ def find(home: Home, paths: Sequence[Path], *, with_discovery: bool) -> Findings
 def only_like(findings: Findings, globs: Sequence[str]) -> Findings:
     """Keep named files and files that match a pattern. Raises InvalidQueryError.
 
-    A pattern can start at any folder of a path and must match to the end. ``*`` matches any part of a name, ``**/`` any
-    folders, and ``{md,txt}`` either alternative.
+    A pattern can start at any folder of a path, and must match the end of the path. ``*`` matches
+    any part of a name, ``**/`` any folders, and ``{md,txt}`` either alternative.
     """
     if not globs:
         return findings
@@ -193,7 +193,10 @@ def _discovered(home: Home, problems: list[Problem]) -> Iterator[tuple[Path, boo
 def tool_roots(
     home: Home, projects: Iterable[Path], problems: list[Problem]
 ) -> Iterator[tuple[Adapter, Root]]:
-    """Yield the adapter of each tool with each folder where the tool keeps transcripts, including project folders."""
+    """Yield each tool's adapter with each folder where the tool keeps transcripts.
+
+    Project folders are included.
+    """
     settings = home.settings
     places = Places(
         settings.user_home,

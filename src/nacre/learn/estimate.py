@@ -178,13 +178,17 @@ def foresee(home: Home, *, older: bool = False) -> str | None:
     if forecast.now >= forecast.waiting or (forecast.cost is None and forecast.tokens_left is None):
         return None
     return (
-        f"{count(forecast.waiting, 'session')} may take up to {forecast.demand}, and {forecast.limit} are left today: "
-        f"a model learns from at least {forecast.now:,} now, the rest {forecast.rest} (nacre writer cost)"
+        f"{count(forecast.waiting, 'session')} might take up to {forecast.demand}, "
+        f"and {forecast.limit} are left today. A model learns from at least {forecast.now:,} now "
+        f"and from the rest {forecast.rest} (nacre writer cost)"
     )
 
 
 def _pending_sessions(home: Home, *, older: bool) -> Iterator[tuple[Session, Sequence[Turn], int]]:
-    """Yield each indexed session that has turns not yet extracted or shown to the writer, and the first such index."""
+    """Yield each indexed session that has turns not yet extracted or shown to the writer.
+
+    Also yield its turns, and the index of the first such turn.
+    """
     pending = [*(home.sessions.not_shown() if older else ()), *home.sessions.to_extract()]
     for session in {
         item.row: item for item in pending
@@ -241,7 +245,10 @@ def _shown_tokens(size: int, able: Capabilities) -> float:
 
 
 def _parts(size: int, able: Capabilities) -> int:
-    """Return the number of parts of a session: 1 if the session fits the model's window, else the number of chunks."""
+    """Return the number of parts of a session.
+
+    This is 1 if the session fits the model's window, else the number of chunks.
+    """
     if able.known and size * _FRAME_FACTOR <= able.window - able.output - _RESERVED_TOKENS:
         return 1
     return max(1, ceil(size * _FRAME_FACTOR / (CHUNK_TOKENS - OVERLAP_TOKENS)))

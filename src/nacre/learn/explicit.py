@@ -126,9 +126,9 @@ def explicit(
 ) -> Iterator[Finding]:
     """Yield the explicit statements of all messages, except those retracted in the same or next message.
 
-    Candidates have a score below ``SURE``. Candidates are statements about the current task and, outside notes,
-    statements that other people might have written. Once external text was read, the agent's statements and rules in
-    the agent's words are candidates, too.
+    Candidates have a score below ``SURE``. Candidates are statements about the current task and,
+    outside notes, statements that other people might have written. If the agent has read external
+    text, its statements and rules in its words are candidates, too.
     """
     for at, utterance in enumerate(spoken):
         if is_refused(spoken, at):
@@ -373,7 +373,10 @@ def _order(text: str) -> re.Match[str] | None:
 
 
 def _find_ordered(order: re.Match[str]) -> ExplicitStatement | None:
-    """Return the text after an order to remember. For a pointer, return the text after a colon or before the order."""
+    """Return the text after an order to remember.
+
+    If the order only points at text, return the text after a colon or before the order.
+    """
     content = (
         _THAT.sub("", order.string[order.end() :].lstrip(_BETWEEN), count=1)
         .lstrip(_BETWEEN)
@@ -427,7 +430,10 @@ def _is_sized(text: str, fewest: int = _FEWEST) -> bool:
 def _content_before(
     turns: Sequence[Turn], utterance: Utterance, place: int, *, own_only: bool = False
 ) -> tuple[str, tuple[int, ...]] | None:
-    """Return the content that precedes an order, from the owner's sentence or the agent's last turn, with turns."""
+    """Return the content that precedes an order, and its turns.
+
+    It is in the owner's previous sentence or the agent's last turn.
+    """
     own = [
         statement.text for statement in utterance.statements[:place] if _is_sized(statement.text)
     ][-2:]
@@ -469,9 +475,10 @@ MAX_CHARACTERS = 700
 
 
 def size_refusal(content: str, most: int = MAX_CHARACTERS) -> str | None:
-    """Return ``short`` or ``long`` for unsuitable lengths, else None. ``most`` is the maximum number of characters.
+    """Return ``short`` or ``long`` if a text has an unsuitable length, else ``None``.
 
-    A wide character counts as three towards the minimum.
+    ``most`` is the maximum number of characters. A wide character counts as three towards the
+    minimum.
     """
     width = sum(
         3 if unicodedata.east_asian_width(character) in "WF" else 1 for character in content
@@ -491,7 +498,7 @@ _MAX_LONG_WORDS = 60
 _LEAST_TELLING = 5
 _MOST_POINTED = 2
 POINTED = 1.1
-"""Score of a completed answer, equal to that of a plain decision."""
+"""Score of a completed answer, as for a plain decision."""
 
 
 def iter_answers(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> Iterator[Finding]:
@@ -523,7 +530,7 @@ def iter_answers(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> Iterator
 def complete(
     statements: Sequence[Statement], question: ClosingQuestion, language: Language
 ) -> list[str]:
-    """Complete the owner's answers with the question. Omit answers to questions that do not last."""
+    """Complete the owner's answers with the question. Omit answers to questions about passing matters."""
     if not statements or len(question.question) > _MAX_QUESTION:
         return []
     if question.question or question.choosing:

@@ -59,7 +59,7 @@ _COMPARED_CHARACTERS = 2_000
 def find_covered(stated: Sequence[Memory], learned: Sequence[memories.Known]) -> set[str]:
     """Return the ids of a session's statements that the session's memories already cover.
 
-    A memory, even an edited one, covers the most similar statement of the same kind from the memory's turns.
+    Each memory, even if edited, covers the most similar statement of the same kind from its turns.
     """
     pairs = sorted(
         (-_likeness(statement.content, memory.content), at, by)
@@ -150,9 +150,9 @@ class Amendments:
 def _end(change: Change, memory_id: str, reason: str, overtaken: checks.Overtaken | None) -> bool:
     """End a memory unless it has ended already, differs from the text that a model saw, or is being edited.
 
-    If the session also yielded a memory that replaces it, that memory supersedes it. Otherwise, an outdated memory is
-    retired with the memories that it superseded. If the owner revoked the memory, the superseded memories become valid
-    again.
+    If a new memory from the session replaces it, the new memory supersedes it. Otherwise, an
+    outdated memory is retired with the memories that it superseded. If the owner revoked the
+    memory, the superseded memories become valid again.
     """
     home = change.home
     memory = home.memories.find(memory_id)
@@ -183,9 +183,9 @@ def _end(change: Change, memory_id: str, reason: str, overtaken: checks.Overtake
 
 
 def _replacement_of(home: home.Home, memory: Memory, overtaken: checks.Overtaken) -> Memory | None:
-    """Return the session's new memory from the turns that outdate a memory, if it shares words with that memory.
+    """Return a session's new memory that replaces an outdated memory.
 
-    It must be as trustworthy as the outdated memory.
+    It comes from the turns that contradict the memory, shares words with it, and is as trustworthy.
     """
     turns = set(overtaken.shown.turns)
     known = home.memories.known_of(overtaken.shown.session or "")
@@ -235,7 +235,7 @@ def doubt(home: home.Home, seen: Memory, why: str, sessions: Iterable[str]) -> b
 SINCE = "writer.since"
 
 QUIET = timedelta(minutes=30)
-"""Time after the last turn until a session counts as finished. Until then, the owner might object to the report."""
+"""Time after the last turn until a session counts as finished. Until then, the owner might object."""
 
 _RECENT_PERIOD, _MAX_SESSIONS = timedelta(days=7), 1000
 
@@ -267,7 +267,10 @@ def is_quiet(home: home.Home, stored: StoredSession) -> bool:
 
 
 def is_agreed(settings: Settings, stored: StoredSession, writer: str) -> bool:
-    """Return True if a writer may see a session, which must have ended after the writer's start time."""
+    """Return True if a writer may see a session.
+
+    The session must have ended after the writer's start time.
+    """
     if is_unseen(settings):
         return False
     return _is_after(settings, stored) and is_covered(settings, stored, writer)
@@ -412,13 +415,13 @@ MAX_CANDIDATES = 6
 _UTTERANCES_PER_CANDIDATE = 12
 _MAX_CANDIDATES_TOTAL = 10
 CHOSEN = "you chose it"
-"""Detail of an answer in the agent's words. A repetition does not confirm such an answer."""
+"""Reason to hold an answer in the agent's words. A repetition does not confirm the answer."""
 
-SHOWN = "it is where people paste others' texts"
-"""Detail of text that the owner might only have pasted. A repetition does not confirm such text."""
+SHOWN = "it might be pasted text"
+"""Reason to hold text that the owner might only have pasted. A repetition does not confirm the text."""
 
-NODDED = "it is in the agent's words, after it read text from outside"
-"""Detail of a statement in the agent's words that the owner only confirmed."""
+NODDED = "it is in the words of an agent that read outside text"
+"""Reason to hold a statement in the agent's words that the owner only confirmed."""
 
 _NOTES = frozenset({"markdown", "text"})
 """Tools whose files can be the owner's notes. In notes, later lines do not count as pasted."""
@@ -511,7 +514,7 @@ def each_of(
 
 
 def as_positions(unlearned: Unlearned, turns: Sequence[StoredTurn]) -> Unlearned:
-    """Convert turn numbers to positions. The two differ once a file has lost turns."""
+    """Convert turn numbers to positions, which differ if a file has lost turns."""
     numbers = [item.seq for item in turns]
     begin, end = bisect_left(numbers, unlearned.begin), bisect_left(numbers, unlearned.end)
     return unlearned._replace(
@@ -603,7 +606,7 @@ class WaitingCandidates:
                 self._note(candidate)
 
     def hold(self, candidate: Candidate, memory: Memory) -> list[Memory]:
-        """Add a candidate. If pending candidates say the same, return them and ``memory`` instead, earliest first."""
+        """Add a candidate. If pending candidates say the same, return these and ``memory``, earliest first."""
         may_repeat = candidate.held is Why.FOUND and not candidate.detail
         risen = self._take_repeated(memory) if may_repeat else []
         if risen:

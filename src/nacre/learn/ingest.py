@@ -215,7 +215,7 @@ class TurnStore:
         self._touched.clear()
         self._waiting.clear()
         with self._home.database.transaction():
-            self._gate.refresh()  # respect a concurrent forget
+            self._gate.refresh()  # another process might have forgotten content
             before = self._tally.turns
             for event in events:
                 self._home.database.yield_write_lock(self._flush)
@@ -255,7 +255,7 @@ class TurnStore:
         self._touched.add(row)
 
     def _finish_file(self, event: FileDone) -> None:
-        """Save a file's cursor, and forget sessions that left the file or came from a wrong reader."""
+        """Save a file's cursor. Forget sessions that left the file or came from a wrong reader."""
         name = self._name_of(event)
         stored_cursor = self._home.sessions.cursor(name)
         if stored_cursor and stored_cursor[0] != event.tool and is_guess(stored_cursor[0]):
@@ -338,7 +338,10 @@ def read_jobs(
 
 
 def _cursor(home: Home, path: Path) -> tuple[str, Cursor] | None:
-    """Return a file's saved cursor. Redact the file name only if the plain name is unknown, since redaction is slow."""
+    """Return a file's saved cursor.
+
+    The file name is redacted only if the plain name is unknown, since redaction is slow.
+    """
     cursor = home.sessions.cursor(str(path))
     redacted_name = str(path) if cursor else kept_name(home.redactor, str(path))
     return cursor or (home.sessions.cursor(redacted_name) if redacted_name != str(path) else None)
@@ -360,8 +363,9 @@ def _events(home: Home, jobs: Sequence[Job], exclusions: Exclusions) -> Iterator
 class IngestOptions(Request):
     """The options of an ingest: paths, discovery, learning and vectors.
 
-    Without paths discovery always runs. Named paths are noted in the ledger, so that a rebuild finds them again; with
-    ``globs`` the files that were found below them. A file that is named itself is read whatever it is called.
+    Without paths, discovery always runs. Named paths are recorded in the ledger, so that a rebuild
+    finds them again. With ``globs``, the files found in the paths are recorded instead. A file in
+    ``paths`` is read regardless of its name.
     """
 
     paths: Annotated[
@@ -406,10 +410,9 @@ def ingest(
 ) -> IngestReport:
     """Read transcripts, learn from new turns and embed them.
 
-    Changes are one operation, or part of the ``run``; other writers may write in between. Text is
-    searchable once reading ends. An unreadable file is reported and does not stop the others.
-    Raises NotFoundError for a missing path, and InvalidInputError if older sessions are not
-    available.
+    The changes form one operation, or belong to ``run``. Other processes can write in between. Text
+    is searchable as soon as reading ends. Unreadable files are reported and skipped. Raises
+    NotFoundError for a missing path, and InvalidInputError if older sessions are not available.
     """
     if run is None:
         with home.run("ingest") as own:
@@ -424,11 +427,11 @@ def check_older(home: Home, options: IngestOptions) -> None:
     """Raise InvalidInputError if older sessions cannot be requested."""
     if not options.extract:
         raise InvalidInputError(
-            "the writer reads older sessions to learn memories", hint="leave --no-extract out"
+            "the writer reads older sessions to learn memories", hint="leave out --no-extract"
         )
     if not home.settings.flag("extraction.enabled"):
         raise InvalidInputError(
-            "extraction is off: no writer reads", hint="nacre config set extraction.enabled true"
+            "extraction is off, so no writer reads", hint="nacre config set extraction.enabled true"
         )
     if not is_set(home):
         raise InvalidInputError("no writer is set to read older sessions", hint="nacre writer set")
@@ -634,7 +637,7 @@ def plan(home: Home, options: IngestOptions) -> IngestPlan:
 
 
 def _unread_bytes(home: Home, job: Job, tally: ReadTally) -> int:
-    """Return the number of unread bytes in a file, and count the file for the tool that probably wrote it."""
+    """Return the number of unread bytes in a file, and count the file under the tool that probably wrote it."""
     try:
         adapter = recognise(job)
     except NacreError as error:
@@ -815,7 +818,7 @@ def _is_recent(home: Home, path: Path) -> bool:
 
 
 # -- Storing for an agent --------------------------------------------------------------------------
-# Web pages can make an agent store something, so the agent's word alone does not count. If the owner typed a memory
+# Web pages can make an agent store something, so the agent's word is not enough. If the owner typed a memory
 # verbatim in the current session, the memory is the owner's and gets the time of that turn. Otherwise the memory is
 # only the agent's proposal, because reordered or partial words can mean the opposite.
 
@@ -828,7 +831,7 @@ _MIN_QUOTE_CHARACTERS = 12
 
 @operation("store", writes=True, by_key=True)
 def store(home: Home, new: StoreRequest) -> StoreOutcome:
-    """Store a memory; see :func:`nacre.memories.store.store`. Raises InvalidMemoryError."""
+    """Store a memory (see :func:`nacre.memories.store.store`). Raises InvalidMemoryError."""
     new, statement = _with_speaker(home, new)
     outcome = remembering.store(home, new, statement)
     return replace(

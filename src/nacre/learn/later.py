@@ -64,7 +64,7 @@ def find_gone_files(turns: Sequence[Turn]) -> list[GoneFile]:
 
 
 def doubt_memories_of(home: Home, project: str, session: str, gone: Sequence[GoneFile]) -> int:
-    """Doubt older memories of a project that name a file that is gone. Return the number of new doubts."""
+    """Doubt older memories of a project that name a removed file. Return the number of new doubts."""
     count = 0
     for memory in home.memories.everything() if gone else ():
         if not memory.is_active or memory.project != project or memory.kind is Kind.EVENT:
@@ -104,8 +104,8 @@ _QUERY_CHARACTERS, _MAX_SAYINGS, _EXCERPT_CHARACTERS = 1_000, 12, 500
 def due(home: Home, writer: str, able: Capabilities) -> list[DatedMemory]:
     """Return the next memories to check, with the turns since each memory was last stated or checked.
 
-    Only memories of projects still in use are checked. Return as many memories as fit a window. Memories without later
-    turns are included, so that they count as checked.
+    Only memories of projects still in use are checked, and only as many as fit a window. Memories
+    without later turns are included, so that they count as checked.
     """
     checked = _read_checked(home)
     active = [memory for memory in home.memories.everything() if memory.is_active]
@@ -163,7 +163,7 @@ def find_touched_by(
 
 
 def _checkable(home: Home, memories: Iterable[Memory], writer: str) -> list[Memory]:
-    """Return the vouched, undoubted memories that a writer may see. Skip events, which stay true."""
+    """Return the vouched memories without doubts that a writer may see. Skip events, which stay true."""
     doubted = home.memories.stale()
     return [
         memory
@@ -222,7 +222,7 @@ def _find_finish(home: Home, project: str) -> datetime:
 
 
 def _read_checked(home: Home) -> Mapping[str, str]:
-    """Return the ISO time up to which each memory was checked, keyed by memory id."""
+    """Return the ISO time up to which each memory was checked, for each memory id."""
     return dict(json.loads(home.usage.value(_CHECKED_UNTIL) or "{}"))
 
 

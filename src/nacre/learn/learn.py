@@ -103,8 +103,8 @@ ASKED_AGAIN_AFTER = timedelta(hours=23)
 class ModelExtractor:
     """Background extractor that asks the configured model about one session after another.
 
-    The extractor stops after a refusal or a failed connection, or when the budget is used up. ``is_elsewhere``: another
-    process is already asking the model.
+    The extractor stops after a refusal or a failed connection, or when the budget is used up.
+    ``is_elsewhere``: whether another process is already asking the model.
     """
 
     def __init__(self, home: Home, *, is_elsewhere: bool = False) -> None:
@@ -250,7 +250,10 @@ class ModelExtractor:
 
     @property
     def is_spent(self) -> bool:
-        """True if the model is unreachable or its budget is used up. Remaining sessions are left to the next run."""
+        """True if the model is unreachable or its budget is used up.
+
+        The next run asks about remaining sessions.
+        """
         return self._tally.is_over or self._model is None
 
     @property
@@ -523,7 +526,10 @@ NOT_YET = datetime.fromtimestamp(0, UTC)
 
 
 def is_over(home: Home, item: Unlearned, stored: StoredSession) -> bool:
-    """Return True if a session is quiet or had ended when the last turn was read. No reply will then follow."""
+    """Return True if a session is quiet, or had ended when its last turn was read.
+
+    No reply will follow.
+    """
     return is_quiet(home, stored) or (item.asked is not None and item.begin >= item.end)
 
 
@@ -595,10 +601,10 @@ def learn(
 ) -> Lessons:
     """Extract memories from every session with new turns, or only from the session in row ``only``.
 
-    ``is_over`` marks that session as finished. A configured language model extracts if allowed in the background. While
-    another process asks the model, the model's sessions are skipped. The results of each session are stored before the
-    next call. ``older`` adds sessions that no writer has read, within the budget. Changes belong to the ``run``, or to
-    a new operation.
+    ``is_over`` marks that session as finished. A configured language model extracts if allowed in
+    the background. While another process asks the model, sessions for the model are skipped. The
+    results of each session are stored before the next call. ``older`` adds sessions that no writer
+    has read, within the budget. Changes belong to the ``run``, or to a new operation.
     """
     if not is_set(home):
         return _learn(
@@ -652,7 +658,7 @@ def _learn(
 def _read(
     home: Home, notify: OnProgress, learner: _Learner, in_turn: Sequence[Sequence[Unlearned]]
 ) -> None:
-    """Learn from sessions in turn. Skip older sessions once the writer cannot be asked."""
+    """Learn from sessions in turn. Skip older sessions when the writer can no longer be asked."""
     total = sum(map(len, in_turn))
     for done, (item, following) in enumerate(each_of(in_turn)):
         if item.is_older and learner.extractor.is_at_rest:
@@ -936,7 +942,7 @@ class _Learner:
         return redact(self.home.redactor, memory)
 
     def is_told_by_nacre(self, memory: Memory) -> bool:
-        """Return True if known text contains half of the words of an agent's memory, or 90 % for an owner's memory."""
+        """Return True if known text contains half of the words of an agent's memory, or 90 % of an owner's."""
         threshold = _AGENT_ECHO_SHARE if memory.speaker is Speaker.AGENT else _OWNER_ECHO_SHARE
         anywhere = (memory, replace(memory, project=None)) if memory.project else (memory,)
         rows = {
@@ -962,7 +968,7 @@ class _Learner:
         home = self.home
         decided = self.decide()
         with part_of(home, self.run, "ingest") as change, change.transaction():
-            self.gate.refresh()  # respect a concurrent forget
+            self.gate.refresh()  # another process might have forgotten content
             self.pending = [memory for memory in self.pending if not self.gate.bars(memory)]
             touched: set[str] = set()
             before = len(self.stored)
@@ -1023,7 +1029,7 @@ class _Learner:
     def place(
         self, change: Change, memory: Memory, touched: set[str], decision: Decision | None
     ) -> None:
-        self.gate.refresh()  # respect a concurrent forget
+        self.gate.refresh()  # another process might have forgotten content
         if self.gate.bars(memory):
             return
         if self.is_known(memory):

@@ -203,9 +203,9 @@ _WORD = re.compile(r"[a-z0-9_./]{2,}|[\u4e00-\u9fff]{2}", re.IGNORECASE)
 
 
 def drop_repetitions(findings: Sequence[Finding]) -> list[Finding]:
-    """Return findings in order, without repetitions of the last statement about the same words.
+    """Return findings in order, without repeated statements.
 
-    A statement repeated after a contrary statement is kept.
+    A statement is kept if a contrary statement about the same words came between.
     """
     kept: dict[int, Finding] = {}
     latest: dict[frozenset[str], int] = {}
@@ -419,9 +419,10 @@ _MAX_ERRAND_WORDS = 3
 def may_be_others(statement: Statement) -> bool:
     """Return True if another author might have written a statement.
 
-    This applies to marked statements, to statements below the first typed line, because people introduce pastes in
-    unpredictable words, and to short orders with a colon ("fix this:"). Later lines are the owner's if the first line
-    is a rule or a request to remember, or if the first line or the line above the list announces a rule with a colon.
+    This applies to marked statements and to short orders with a colon ("fix this:"). It also
+    applies to statements below the first typed line, because people introduce pastes in
+    unpredictable words. But these are the owner's if the first line is a rule or a request to
+    remember, or if the first line or the line above the list announces a rule with a colon.
     """
     before, colon, _ = statement.text.replace("：", ":").partition(":")
     if statement.marked or (colon and _is_errand(before) and not announces(before + colon)):

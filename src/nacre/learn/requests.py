@@ -23,8 +23,9 @@ class ExtractRequest(Request):
 
 
 class ProposalRequest(Request):
-    """The sessions to extract from: those of a transcript, or ``session``, which is in the transcript if both are
-    given.
+    """The sessions to extract from: those of a transcript, or only ``session``.
+
+    If both are given, ``session`` is in the transcript.
     """
 
     path: Annotated[Path | None, bounds("A transcript.")] = None

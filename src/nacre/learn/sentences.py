@@ -60,10 +60,10 @@ class Mark:
 class SummaryCues:
     """Cues for the course of a session.
 
-    The owner's cues: ``idle``: messages without a request. ``onward``: requests to continue. ``look``: requests to look
-    at something. ``stop``: endings. The agent's cues: ``gave_up``: failure. ``offer``: vague offers. ``ahead``:
-    introductions to remaining work. ``left``: statements of remaining work. ``announces``: the next step. ``awaits``:
-    required input.
+    In the owner's messages: ``idle``: no request. ``onward``: requests to continue. ``look``:
+    requests to look at something. ``stop``: endings. In the agent's messages: ``gave_up``: failure.
+    ``offer``: vague offers. ``ahead``: introductions to remaining work. ``left``: statements of
+    remaining work. ``announces``: the next step. ``awaits``: required input.
     """
 
     idle: Pattern
@@ -836,9 +836,10 @@ def _parse_answer(form: re.Match[str]) -> FormAnswer:
 
 
 def _answer_text(form: re.Match[str]) -> str:
-    """Return the answer with the question, or only the answer if the owner typed the answer or said yes or no.
+    """Return the answer in a form with the question.
 
-    Omit the agent's sentences before the question.
+    If the owner typed the answer, or said yes or no, return only the answer. Omit the agent's
+    sentences before the question.
     """
     result = _parse_answer(form)
     question = [] if result.nods or result.typed else split(form["question"])
@@ -848,8 +849,9 @@ def _answer_text(form: re.Match[str]) -> str:
 def _is_page(text: str) -> bool:
     """Return True if a message is a copied page.
 
-    A copied page has a bare title and addresses the reader, without first person, question or "please". A role
-    description for an agent looks the same and states nothing about the owner, either.
+    A copied page has a bare title and addresses the reader, without first person, question or
+    "please". A role description for an agent looks the same, and states nothing about the owner
+    either.
     """
     title = _TITLE.match(text.lstrip())
     if not title or "?" in text or _SELF.search(text):
@@ -915,7 +917,7 @@ def before(turns: Sequence[Turn], index: int, speaker: Speaker) -> int | None:
 
 
 def acceptance(utterance: Utterance, language: Language) -> list[str] | None:
-    """Return the words after the owner's acceptance of the agent's statement, or ``None`` if there is no acceptance.
+    """Return the words after the owner accepts the agent's statement, or ``None`` if there is no acceptance.
 
     The acceptance can be the second sentence: "Ha. Yes, that's it."
     """
@@ -942,7 +944,7 @@ def is_taken_back(utterance: Utterance, place: int) -> bool:
 
 
 def is_accepted_plan(turns: Sequence[Turn], index: int) -> bool:
-    """Return True if a turn is an agent's plan, and the owner's next message accepts the plan by quoting the title."""
+    """Return True if a turn is an agent's plan that the owner's next message accepts by quoting its title."""
     turn, following = turns[index], turns[index + 1 : index + 2]
     if not turn.flags & Flag.SUMMARY or not following or following[0].speaker is not Speaker.OWNER:
         return False
@@ -951,6 +953,6 @@ def is_accepted_plan(turns: Sequence[Turn], index: int) -> bool:
 
 
 def trusted_agent(turns: Sequence[Turn], index: int) -> int | None:
-    """Return the index of the agent's last message before a turn, or ``None`` if based on external text."""
+    """Return the index of the agent's last message before a turn, or ``None`` if it uses external text."""
     at = before(turns, index, Speaker.AGENT)
     return at if at is not None and turns[at].trust is Trust.TRUSTED else None

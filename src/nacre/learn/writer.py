@@ -112,7 +112,7 @@ def _fingerprint(candidate: Candidate) -> _Fingerprint:
 
 
 def _is_duplicate(first: _Fingerprint, second: _Fingerprint) -> bool:
-    """Return True for equal words, or for similar candidates of the same kind if one adds no word or number."""
+    """Return True if two candidates have equal words, or are similar, of one kind, and one adds nothing."""
     if first.words == second.words:
         return True
     if first.candidate.kind is not second.candidate.kind or not (
@@ -126,7 +126,7 @@ def _is_duplicate(first: _Fingerprint, second: _Fingerprint) -> bool:
 
 
 def _weightier(earlier: _Fingerprint, later: _Fingerprint) -> _Fingerprint:
-    """Return the more important duplicate. Combine the evidence if speaker and confidence agree."""
+    """Return the more important duplicate. Combine the evidence if speaker and confidence are equal."""
     first, second = earlier.candidate, later.candidate
     best = later if _weight(second) > _weight(first) else earlier
     if first.speaker is not second.speaker or first.confidence is not second.confidence:
@@ -157,7 +157,7 @@ VERSION = "5"
 AT_ONCE = 40
 """Maximum number of statements per call."""
 
-UNCOMPARED = "nobody has compared it with its evidence"
+UNCOMPARED = "it was not compared with its evidence"
 
 _TURN_CHARACTERS = 4_000
 _LATER_CHARACTERS = 300
@@ -196,12 +196,12 @@ _PARTIAL_FINDINGS = frozenset(
 
 _DETAILS: Mapping[Finding, str] = {
     Finding.HOLDS: "the verifier quoted no words that support it",
-    Finding.UNSETTLED: "its evidence asks, supposes or proposes it, and nobody settles it",
+    Finding.UNSETTLED: "its evidence only asks, supposes or proposes it",
     Finding.REPLACED: "it was withdrawn or replaced later in its session",
     Finding.DIFFERS: "its evidence says something else",
     Finding.NOT_SAID: "its evidence does not say it",
-    Finding.ONCE: "it is about the task of its session only",
-    Finding.OUTSIDE: "it is an instruction of text from outside",
+    Finding.ONCE: "it is only about the task of its session",
+    Finding.OUTSIDE: "it is an instruction from outside text",
     Finding.UNCLEAR: "it cannot be understood without its session",
     Finding.TRIVIAL: "nobody would act on it",
 }
@@ -312,7 +312,7 @@ def _is_supported(candidate: Candidate, turns: Sequence[Turn], support: str) -> 
 
 
 def _subject(candidate: Candidate, rest: str) -> str:
-    """Return a candidate's subject, or a new subject from the remaining text if the old one has removed words."""
+    """Return a candidate's subject, or a new one from the remaining text if the subject has removed words."""
     removed, subject = _content_words(candidate.content) - _content_words(rest), candidate.subject
     return title_of(rest) if removed & _content_words(subject) else subject
 
@@ -396,7 +396,10 @@ def _with_context(turns: Sequence[Turn], evidence: Sequence[Sequence[int]]) -> l
 
 
 def _turns_with_failures(turns: Sequence[Turn], at: int) -> Sequence[int]:
-    """Return the last turns since the owner's message before ``at`` with a failed call, and the turns after those."""
+    """Return the latest turns with a failed call before ``at``, and the next turn with a call after each.
+
+    Only turns since the owner's last message count.
+    """
     begin = before(turns, at, Speaker.OWNER)
     if turns[at].speaker is Speaker.OWNER or begin is None:
         return ()
@@ -467,7 +470,7 @@ def _hold_all_but(candidates: Sequence[Candidate], kept: Collection[int]) -> lis
     return [
         candidate
         if candidate.held or at in kept
-        else replace(candidate, held=Why.MINOR, detail="others of its session matter more")
+        else replace(candidate, held=Why.MINOR, detail="other memories of its session matter more")
         for at, candidate in enumerate(candidates)
     ]
 
@@ -506,23 +509,23 @@ class ExtractionOptions:
 
 
 Checked = tuple[list[Candidate], list[Overtaken]]
-"""A session's memories, and the known memories that the session outdates."""
+"""A session's memories, and the known memories that the session shows to be outdated."""
 
 Judged = tuple[list[Candidate], list[Overtaken], list[Overtaken]]
-""":data:`Checked` after verification, followed by known memories that the session might outdate, for review."""
+""":data:`Checked` after verification, and known memories that might be outdated, for review."""
 
 Borne = tuple[list[Candidate], list[Overtaken], Sequence[Turn]]
-"""A session's checked memories, the known memories that the session outdates, and the turns."""
+"""A session's checked memories, the known memories that it shows to be outdated, and the turns."""
 
 
 @frozen
 class Extraction:
     """The result of extraction from one session.
 
-    ``overtaken``: known memories that the session outdates. ``doubted``: known memories that only the model considers
-    outdated. ``dropped``: number of rejected proposals per reason. ``parts``: number of parts, 1 for a whole session.
-    ``by_rules``: number of parts that the deterministic extractor handled. ``problem`` and ``hint``: description of the
-    last failure.
+    ``overtaken``: known memories that the session shows to be outdated. ``doubted``: known memories
+    that only the model considers outdated. ``dropped``: number of rejected proposals per reason.
+    ``parts``: number of parts, 1 for a whole session. ``by_rules``: number of parts that rules
+    handled. ``problem`` and ``hint``: description of the last failure.
     """
 
     candidates: tuple[Candidate, ...]
@@ -670,7 +673,7 @@ class Asking:
         return self.extraction(parts, answers, judged)
 
     def apply_rules(self, parts: Sequence[Chunk]) -> Extraction:
-        """Return the result from rules alone, for a session without an answer from the model."""
+        """Return the result of the rules only, for a session without an answer from the model."""
         return self.extraction(
             parts, [None] * len(parts), (self._by_rules(parts, everything=True), [], [])
         )
@@ -789,7 +792,7 @@ class Asking:
         )
 
     def judged(self, chunk: Chunk, proposals: Sequence[ProposedMemory]) -> list[Candidate]:
-        """Return the proposals that are not dropped, at most eight per part without reason to hold them."""
+        """Return the proposals that are not dropped. At most eight per part are not held."""
         self.proposed += len(proposals)
         results = [self._checks.judge(proposal, chunk.turns) for proposal in proposals]
         self.dropped.update(result.reason for result in results if isinstance(result, Dropped))
@@ -845,7 +848,10 @@ def size_of(shown: FinishedSession) -> int:
 
 
 def count_fitting(sizes: Sequence[int], able: Capabilities) -> int:
-    """Return how many of the first sessions fit one call together, or 0 if the first session is not small."""
+    """Return how many of the first sessions fit one call together.
+
+    Return 0 if the first session is not small.
+    """
     total, most = 0, min(DIGEST_TOKENS, chunk_size(able) // CHARACTERS_A_TOKEN)
     for count, size in enumerate(sizes[:MOST]):
         total += size
@@ -942,9 +948,10 @@ MIN_COSINE = 0.5
 def find_related(
     home: Home, sessions: Sequence[FinishedSession], project: str | None, writer: str
 ) -> tuple[Memory, ...]:
-    """Return known memories that a writer may see: memories from the sessions, and memories that new text can change.
+    """Return known memories that a writer may see, from the sessions or about the same things.
 
-    The latter share rare words with a statement by the owner or with a message of the agent.
+    Memories about the same things share rare words with a statement by the owner or with a message
+    of the agent.
     """
     own = {
         memory.id: memory
@@ -992,9 +999,10 @@ class _Concerns:
 def find_touched(
     home: Home, project: str | None, writer: str, clauses: Sequence[str]
 ) -> tuple[Memory, ...]:
-    """Return the trusted memories that share most words with outdated clauses, from a project or without a project.
+    """Return the trusted memories that share the most words with outdated clauses.
 
-    Return only memories that the writer may see. Take the turn lock, which callers release while waiting for a model.
+    They belong to ``project`` or to no project, and the writer may see them. Take the turn lock,
+    which callers release while waiting for a model.
     """
     admitted = Filter(projects=(project,) if project else (), trusted=True)
     with home.turn:
@@ -1009,7 +1017,6 @@ def find_touched(
 
 
 def _visible(home: Home, memories: Iterable[Memory], writer: str, most: int) -> Iterator[Memory]:
-    """Return the first ``most`` memories that a writer may see."""
     return islice((memory for memory in memories if may_be_shown(home, memory, writer)), most)
 
 
@@ -1019,7 +1026,7 @@ def _new_statements(shown: FinishedSession) -> Iterator[Statement]:
 
 
 def _new_messages(shown: FinishedSession) -> Iterator[str]:
-    """Return the agent's new messages. Such messages usually reveal which memories no longer hold."""
+    """Return the agent's new messages, which usually show which memories are outdated."""
     return (
         turn.text[:_MESSAGE_CHARACTERS]
         for turn in shown.turns[shown.begin :]
@@ -1055,8 +1062,9 @@ def _nearby(
 ) -> Sequence[tuple[Memory, float]]:
     """Return the trusted memories most similar to a session's text, nearest first, with the cosine similarity.
 
-    The memories belong to the project or to no project. Compare vectors if available, else search for the words of the
-    owner's statements for at most five seconds; the similarity is then 0.
+    The memories belong to the project or to no project. Vectors are compared if available.
+    Otherwise, the words of the owner's statements are searched for at most five seconds, and the
+    similarity is 0.
     """
     admitted = Filter(projects=(project,) if project else (), trusted=True)
     until = time.monotonic() + _LEXICAL_SECONDS

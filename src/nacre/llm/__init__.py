@@ -1,1 +1,1 @@
-"""Language models: providers, capabilities, credentials and metering."""
+"""Language models and embedding models: providers, capabilities, credentials and metering."""

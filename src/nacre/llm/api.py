@@ -1,4 +1,4 @@
-"""Connections to model providers, and models accessed through the Anthropic and OpenAI APIs and MCP sampling."""
+"""Connections to model providers, and the models behind the Anthropic and OpenAI APIs and MCP sampling."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ _UNABLE = re.compile(
     re.I,
 )
 _GRACE_SECONDS = 1.0
-"""Seconds to wait beyond the library's own timeout, so that the library's more detailed error arrives first."""
+"""Seconds to wait after the library's own timeout, because the library's error is more detailed."""
 
 _RETRY_SECONDS = 5.0
 _call = threading.local()
 
 
 def load_library(name: str, target: CallTarget) -> ModuleType:
-    """Return a provider's library. Raises ModelRefusedError if it is not installed."""
+    """Import a provider's library. Raises ModelRefusedError if it is not installed."""
     try:
         return import_module(name)
     except ImportError as error:
@@ -54,7 +54,7 @@ def load_library(name: str, target: CallTarget) -> ModuleType:
 def http_client(target: CallTarget, library: ModuleType) -> Any:
     """Return the HTTP client for a provider's library.
 
-    Calls to this machine bypass proxies. Redirects are not followed, because they would reveal the key and the prompt.
+    Calls to this machine bypass proxies. Redirects are not followed, because they could reveal the key and the prompt.
     """
     client = library.DefaultHttpxClient
     hooks = {"request": [_refuse_late], "response": [_forbid_late_retry]}
@@ -67,13 +67,13 @@ def http_client(target: CallTarget, library: ModuleType) -> Any:
 
 
 def _refuse_late(request: Any) -> None:
-    """Refuse requests after the call's deadline, which the library's own retries ignore."""
+    """Stop requests after the call's deadline, which the library's own retries ignore."""
     if time.monotonic() >= getattr(_call, "end", math.inf):
         raise httpx2.ReadTimeout("the call ran out of time", request=request)
 
 
 def _forbid_late_retry(response: Any) -> None:
-    """Make a failure final if no time remains for another try."""
+    """Prevent the library's retry if no time remains for it."""
     retry_after = response.headers.get("retry-after", "")
     wait = float(retry_after) if retry_after.isdigit() else 0.0
     if response.status_code >= 400 and time.monotonic() + wait + _RETRY_SECONDS >= getattr(
@@ -85,8 +85,8 @@ def _forbid_late_retry(response: Any) -> None:
 def keep_to_maker(client: Any, target: CallTarget, headers: Mapping[str, str]) -> None:
     """Send a vendor's own headers only to that vendor.
 
-    The libraries add ``ANTHROPIC_CUSTOM_HEADERS``, ``OPENAI_CUSTOM_HEADERS`` and ``OPENAI_ORG_ID`` to every call to any
-    server, and have no option to prevent it.
+    The libraries add ``ANTHROPIC_CUSTOM_HEADERS``, ``OPENAI_CUSTOM_HEADERS`` and ``OPENAI_ORG_ID`` to all calls to all
+    servers, and no option prevents it.
     """
     if target.host in MAKERS:
         return
@@ -96,7 +96,7 @@ def keep_to_maker(client: Any, target: CallTarget, headers: Mapping[str, str]) -
 
 
 def timeout_of(seconds: float) -> Any:
-    """Return a call's timeouts for connecting and for reading."""
+    """Return the timeouts of a call, for connecting and for reading."""
 
     return httpx2.Timeout(seconds, connect=min(seconds, CONNECT_SECONDS))
 
@@ -104,7 +104,7 @@ def timeout_of(seconds: float) -> Any:
 def call(
     calls: Calls, target: CallTarget, library: ModuleType, seconds: float, work: Callable[[], Any]
 ) -> Any:
-    """Return the result of ``work``. The library's errors are raised as nacre's."""
+    """Return the result of ``work``, and convert the library's errors to nacre's."""
 
     def in_time() -> Any:
         _call.end = time.monotonic() + seconds
@@ -137,13 +137,13 @@ def call(
     ) as error:
         raise failures.strange(
             target
-        ) from error  # how a library reports an answer that it cannot parse
+        ) from error  # raised by a library that cannot parse the answer
 
 
 def plain_client(target: CallTarget) -> Any:
-    """Return an HTTP client without a vendor's library, which takes half a second to load.
+    """Return an HTTP client that does not need a vendor's library, which takes half a second to load.
 
-    Redirects are not followed, because they would reveal the key. Raises ModelRefusedError if httpx2, which comes with
+    Redirects are not followed, because they could reveal the key. Raises ModelRefusedError if httpx2, which comes with
     the libraries, is missing.
     """
     try:
@@ -166,7 +166,7 @@ def post(
     headers: Mapping[str, str],
     seconds: float,
 ) -> Any:
-    """Return a successful response to a JSON request. Failures are raised as nacre's errors."""
+    """Send a JSON request and return the successful response, or raise one of nacre's errors."""
 
     def work() -> Any:
         return client.post(url, json=body, headers=headers, timeout=timeout_of(seconds))
@@ -186,7 +186,7 @@ def post(
 
 
 def _late(target: CallTarget, seconds: float, error: BaseException) -> ModelUnavailableError:
-    """Return the error for a timeout while connecting or waiting for the answer."""
+    """Return the error for a timeout."""
 
     has_connected = not any(
         isinstance(cause, httpx2.ConnectTimeout) for cause in (error, error.__cause__)
@@ -202,7 +202,7 @@ def _parsed(body: bytes) -> Any:
 
 
 def body_of(target: CallTarget, response: Any, shape: type[S]) -> S:
-    """Parse a successful response's body. Raises ModelUnavailableError if the response is not from the provider."""
+    """Parse a successful response's body. Raises ModelUnavailableError if another server has sent it."""
     body: bytes = response.content
     try:
         return json_values.parse_json_tree(body, shape)
@@ -220,9 +220,9 @@ def body_of(target: CallTarget, response: Any, shape: type[S]) -> S:
 
 
 def less(able: Capabilities, error: ModelRefusedError, steps: Mapping[str, str]) -> Capabilities:
-    """Return the capabilities for the next attempt after a provider refused one way of enforcing a schema.
+    """Return the capabilities for the next attempt after a provider refused a way to enforce a schema.
 
-    ``steps`` maps each way to the next. Raises ``error`` if it has a different cause or no way is left.
+    ``steps``: the next way for each way. Raises ``error`` if it has another cause or no way is left.
     """
     if (
         able.answers not in steps
@@ -252,11 +252,11 @@ _UNENFORCED = frozenset(
     "uniqueItems default examples".split()
 )
 _NAMED = ("properties", "$defs")
-"""Keys whose values map names to schemas."""
+"""Keywords whose values are schemas keyed by name."""
 
 
 def strict(schema: Values) -> JsonObject:
-    """Return a schema without keywords that strict providers refuse. Code checks answers against the full schema."""
+    """Return a schema without keywords that strict providers refuse. Answers are checked against the full schema."""
     result: JsonObject = {}
     for key, value in schema.items():
         if key in _UNENFORCED:
@@ -280,7 +280,7 @@ def _stricter(value: Any) -> Any:
 
 
 def schema_text(prompt: Prompt) -> str:
-    """Return the schema as text for the prompt, or an empty string if the answer is plain text."""
+    """Return the prompt's description of the schema, or an empty string if the answer is plain text."""
     if not prompt.answer:
         return ""
     schema = json.dumps(prompt.answer, ensure_ascii=False, sort_keys=True)
@@ -299,7 +299,7 @@ def system_of(prompt: Prompt, able: Capabilities) -> str:
 
 
 STREAMED_TOKENS = 8_192
-"""Maximum number of tokens in an unstreamed answer. Proxies cut connections that stay silent for minutes."""
+"""Longer answers are streamed, because proxies close connections that are silent for minutes."""
 
 _LOGIN = {"anthropic-beta": "oauth-2025-04-20"}
 _LESS = {"schema": "tool", "tool": "text"}
@@ -314,9 +314,9 @@ class _Answer(msgspec.Struct, kw_only=True):
 
 
 class _LibraryModel:
-    """A model accessed through a provider's library. Implements LanguageModel.
+    """A model that is called with a provider's library. Implements LanguageModel.
 
-    ``steps`` maps each way to enforce a schema to its fallback. Raises ModelRefusedError if the library is missing.
+    ``steps``: the fallback for each way to enforce a schema. Raises ModelRefusedError if the library is missing.
     """
 
     library: str
@@ -380,7 +380,7 @@ class _Message(_Answer, kw_only=True):
 
 
 def anthropic_tokens(usage: Values) -> Tokens:
-    """Return the tokens in Anthropic's ``usage``."""
+    """Return the token counts from Anthropic's ``usage``."""
     return Tokens(
         total(usage, "input_tokens"),
         total(usage, "output_tokens"),
@@ -390,10 +390,10 @@ def anthropic_tokens(usage: Values) -> Tokens:
 
 
 class AnthropicModel(_LibraryModel):
-    """A model accessed through Anthropic's messages API.
+    """A model that is called with Anthropic's messages API.
 
-    The schema is enforced as the output format or as a required tool, depending on the model. After a first refusal,
-    the schema is only described in the prompt.
+    The schema is enforced as the output format or as a required tool, depending on the model. If the provider refuses
+    this, the schema is only described in the prompt.
     """
 
     library = "anthropic"
@@ -500,10 +500,10 @@ class _Response(_Answer, kw_only=True):
 
 
 class OpenAIModel(_LibraryModel):
-    """A model accessed through OpenAI's responses (``openai``) or chat completions (``chat``).
+    """A model that is called with OpenAI's responses API (``openai``) or chat completions (``chat``).
 
-    The schema is enforced in the way the model supports. If a server refuses it, the model permanently falls back to
-    JSON of any form, and then to a description in the prompt.
+    The schema is enforced in the way that the model supports. If a server refuses this, later calls only enforce JSON,
+    or only describe the schema in the prompt.
     """
 
     library = "openai"
@@ -544,7 +544,7 @@ class OpenAIModel(_LibraryModel):
         return _completion(self._target, text, chat, is_cut=choice.finish_reason == "length")
 
     def _streamed_chat(self, request: JsonObject, hear: Hear) -> _Chat:
-        """Stream a chat and pass each piece to ``hear``. Raises ModelUnavailableError if the last piece is missing."""
+        """Stream an answer and pass each piece to ``hear``. Raises ModelUnavailableError if the end is missing."""
         last, pieces = _Choice({}), list[str]()
         whole = _Chat(choices=[last])
         for piece in self._pieces(
@@ -618,7 +618,7 @@ def _completion(target: CallTarget, text: object, answer: _Answer, *, is_cut: bo
 
 
 def _estimated(request: JsonObject, answer: str) -> dict[str, int]:
-    """Estimate the usage at four characters per token, for servers that report none for a stream."""
+    """Estimate the usage at four characters per token, for servers that do not report it for streams."""
     characters = sum(len(str(message["content"])) for message in request["messages"])
     return {
         "prompt_tokens": characters // CHARACTERS_PER_TOKEN,
@@ -689,11 +689,11 @@ def _as_response(prompt: Prompt, able: Capabilities) -> JsonObject:
 
 
 Sample = Callable[[str, str, int], tuple[str, str]]
-"""Function that sends a system prompt, text and token limit to the client, and returns the answer and model name."""
+"""Function that sends a system prompt, a text and a token limit, and returns the answer and the model's name."""
 
 
 class SamplingModel:
-    """A model accessed through a callback. Implements LanguageModel. Tokens are estimated at four characters each."""
+    """An MCP client's model, called with a function. Implements LanguageModel. Tokens are estimated."""
 
     def __init__(self, sample: Sample) -> None:
         self._target = CallTarget(
@@ -706,7 +706,7 @@ class SamplingModel:
         self._calls = Calls()
 
     def complete(self, prompt: Prompt) -> Completion:
-        """Answer a prompt. Raises ModelUnavailableError, even if the client or its user refuses."""
+        """Answer a prompt. Raises ModelUnavailableError, also if the client or its user refuses."""
         system = system_of(prompt, self.capabilities)
         text = f"{prompt.shared}\n\n{prompt.text}" if prompt.shared else prompt.text
         max_tokens = min(prompt.output_tokens, self.capabilities.output)

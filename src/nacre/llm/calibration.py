@@ -22,20 +22,20 @@ else:
 _UNKNOWN = "unknown"
 _BUNDLED = "minilm-l6-v2-int8"
 _BUNDLED_SEES = (0.0563, 0.7256)
-"""Mean cosines of the probes, measured with the bundled model."""
+"""The bundled model's mean cosines for the probes."""
 
 Seen = tuple[float, float]
-"""Mean cosines of the probe questions with unrelated passages and with their own passages."""
+"""Mean cosines of probe questions, with unrelated passages and with their answers."""
 
 
 @frozen
 class Calibration:
     """Cosine thresholds of an embedding model.
 
-    ``unrelated``, ``related``: values for a question with an unrelated passage, and with a plain restatement. ``link``,
-    ``same``: minimum for a link between two statements, and for possible equality. ``ask``: minimum at which a language
-    model compares two statements. ``ask_more``: the same if many comparisons are affordable. ``used``: minimum at which
-    a reply uses a memory. ``corrected``: minimum at which an agent's memory repeats a correction.
+    ``unrelated``, ``related``: typical values for a question with an unrelated passage, and with a plain restatement.
+    The others are minimum values. ``link``: two statements are linked. ``same``: they might be equal. ``ask``: a
+    language model compares them. ``ask_more``: it does so if many comparisons are affordable. ``used``: a reply uses a
+    memory. ``corrected``: an agent's memory repeats a correction.
 
     ``reads_unspaced``: the model handles scripts without spaces. True for unmeasured models.
     """
@@ -51,7 +51,7 @@ class Calibration:
     reads_unspaced: bool = True
 
     def meaning(self, cosine: float) -> float:
-        """Convert a question-passage cosine to a scale shared by all models. ``unrelated`` becomes 0, ``related`` 1."""
+        """Convert the cosine of a question and a passage to a scale from 0 (unrelated) to 1 (related)."""
         return (cosine - self.unrelated) / (self.related - self.unrelated)
 
 
@@ -62,13 +62,13 @@ def is_measured(model: str) -> bool:
 
 @cache
 def probes() -> tuple[tuple[str, str], ...]:
-    """Return questions, each with the only passage that answers it."""
+    """Return the probes: questions, each with the only passage that answers it."""
     written = tomllib.loads(Path(__file__).with_name("probes.toml").read_text(encoding="utf-8"))
     return tuple((question, passage) for question, passage in written["pairs"])
 
 
 def seen_by(questions: NDArray[np.float32], passages: NDArray[np.float32]) -> Seen:
-    """Return the mean cosines of the probes, given their unit vectors."""
+    """Compute the mean cosines from the probes' unit vectors."""
     cosines = questions @ passages.T
     own = float(cosines.trace()) / len(cosines)
     unrelated = (float(cosines.sum()) - float(cosines.trace())) / (cosines.size - len(cosines))
@@ -77,10 +77,10 @@ def seen_by(questions: NDArray[np.float32], passages: NDArray[np.float32]) -> Se
 
 @cache
 def calibration_of(model: str | None, seen: Seen | None = None) -> Calibration:
-    """Return a model's calibration. ``model`` is the name of its vectors.
+    """Return a model's calibration by the name of its vectors.
 
-    An unmeasured model gets the bundled model's values, scaled by its probe cosines, ``seen``. Without ``seen``, it
-    gets the table ``unknown``.
+    For an unmeasured model, the bundled model's values are scaled with its probe cosines, ``seen``. Without ``seen``,
+    the table ``unknown`` is used.
     """
     tables = _tables()
     if model in tables:
@@ -95,7 +95,7 @@ def calibration_of(model: str | None, seen: Seen | None = None) -> Calibration:
 
 
 def _scaled(cosine: float, seen: Seen) -> float:
-    """Scale a cosine of the bundled model to a model with the given probe cosines. A cosine of 1 stays 1."""
+    """Convert a cosine of the bundled model to a model with given probe cosines. A cosine of 1 stays 1."""
     (chance, restated), (own_chance, own_restated) = seen, _BUNDLED_SEES
     if cosine <= own_restated:
         return chance + (cosine - own_chance) * (restated - chance) / (own_restated - own_chance)

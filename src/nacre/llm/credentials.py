@@ -1,4 +1,4 @@
-"""Providers of language models, from ``providers.toml`` and the configuration, and their credentials."""
+"""Providers of models, from ``providers.toml`` and the settings, and their credentials."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ COMMANDS = {
     "gemini-cli": "gemini",
     "opencode-cli": "opencode",
 }
-"""Formats that run an agent's own command, and the names of these commands."""
+"""Names of agents' own commands, keyed by API format."""
 
 APIS = ("anthropic", "openai", "chat", *COMMANDS, "mcp-sampling", "embeddings")
 _ANSWERS = ("schema", "tool", "json", "text")
@@ -47,11 +47,10 @@ _YES = ("yes", "true", "1", "on")
 class Provider:
     """A provider of models and the format of its calls.
 
-    ``variables``: environment variables that can hold its key. ``api_key``: key from the configuration.
-    ``subscription``: True if calls have no price, so that tokens are counted instead. ``beside``: approximate number of
-    tokens that an agent's command adds to each question. ``keys``: environment variables of keys that would be billed
-    instead of the subscription. ``answers``: minimum that all its models support (see Capabilities), or empty if
-    unknown.
+    ``variables``: environment variables that can contain its key. ``api_key``: key from the settings. ``subscription``:
+    calls have no price, so tokens are counted instead. ``beside``: approximate number of tokens that an agent's command
+    adds to each prompt. ``keys``: environment variables with keys that would be billed instead of the subscription.
+    ``answers``: the format that all its models support (see Capabilities), or empty if unknown.
     """
 
     name: str
@@ -69,7 +68,7 @@ class Provider:
 
 
 def providers(settings: Settings) -> dict[str, Provider]:
-    """Return all providers by name, the user's last. Raises ModelRefusedError if one of the user's is invalid."""
+    """Return all providers by name, configured ones last. Raises ModelRefusedError if one is invalid."""
     return {
         name: provider_of(settings, name) for name in (*_built_in(), *settings["models.providers"])
     }
@@ -123,7 +122,7 @@ def _with_own(provider: Provider, own: Mapping[str, str]) -> Provider:
     _check_choice(where, "answers", own, _ANSWERS)
     if "key" in own and not _VARIABLE.fullmatch(
         own["key"]
-    ):  # the value is hidden because it might be a key
+    ):  # the value is not shown, because it might be a key
         raise ModelRefusedError(
             f"{where}.key is not the name of an environment variable",
             hint="key = the variable's name",
@@ -150,7 +149,7 @@ def is_on_this_machine(provider: Provider) -> bool:
 
 
 def _host(provider: Provider) -> str:
-    with suppress(ValueError):  # an invalid address is refused later
+    with suppress(ValueError):  # an invalid address is rejected later
         return urlsplit(provider.base_url).hostname or ""
     return ""
 
@@ -192,14 +191,14 @@ def is_loopback(host: str) -> bool:
 
 
 # -- Small secret files ----------------------------------------------------------------------------
-# Reads are bounded and limited to regular files, and warn if other users can read the file.
+# Only regular files of limited size are read, with a warning if other users can read them.
 
 
 _MAX_BYTES = 256_000
 
 
 def read_small(path: Path) -> tuple[str, str]:
-    """Read a file of at most 256 KB. Return its text, and a warning if other users can read it.
+    """Read a file of at most 256 KB, and return its text and a warning if other users can read it.
 
     The text is empty if there is no file. Raises UnusableCredentialsError.
     """
@@ -225,7 +224,7 @@ def read_small(path: Path) -> tuple[str, str]:
 
 
 # -- Keys in ``credentials.toml`` ------------------------------------------------------------------
-# The file in the home is used if no keyring works. Only the owner has access.
+# This file in the home is used if no keyring works. Only this user can read it.
 
 
 NAME = "credentials.toml"
@@ -234,12 +233,12 @@ _HEAD = "# Keys of nacre, stored without a keyring. Never in backups, exports or
 
 
 def path_of(settings: Settings) -> Path:
-    """Return the path of the file, which might not exist."""
+    """Return the path of the file, which need not exist."""
     return settings.home / NAME
 
 
 def read(settings: Settings) -> dict[str, str]:
-    """Return all keys, keyed by provider. Raises UnusableCredentialsError."""
+    """Return the stored keys by provider. Raises UnusableCredentialsError."""
     text, _ = read_small(path_of(settings))
     try:
         table = tomllib.loads(text).get(_TABLE, {})
@@ -282,20 +281,20 @@ def _write(settings: Settings, keys: dict[str, str]) -> None:
 
 
 # -- Keys in the system's keyring ------------------------------------------------------------------
-# The import takes 70 ms, and a locked keyring might wait for the user. Both are deferred until a key is needed, and
-# limited in time.
+# The import takes 70 ms, and a locked keyring might wait for the user, so keyrings are used only when a key is needed,
+# with a time limit.
 
 
 SERVICE = "nacre"
 _READ_TIMEOUT_SECONDS = 5.0
 _WRITE_TIMEOUT_SECONDS = 60.0
-"""Time limit in seconds for writing. Desktops ask the user to unlock the keyring."""
+"""Time limit for writing in seconds, because desktops ask the user to unlock the keyring."""
 
 A = TypeVar("A")
 
 
 def why_not() -> str:
-    """Return the reason why no keyring can be used, or an empty string."""
+    """Return why no keyring can be used, or an empty string."""
     try:
         keyring = _bounded(lambda: _library().get_keyring(), _READ_TIMEOUT_SECONDS)
     except UnavailableError as error:
@@ -309,7 +308,7 @@ def name() -> str:
 
 
 def read_from_keyring(user: str) -> str | None:
-    """Return a provider's key, or ``None``. Raises UnavailableError if no keyring works."""
+    """Return a provider's key, if any. Raises UnavailableError if no keyring works."""
     _require_keyring()
     secret: str | None = _bounded(
         lambda: _library().get_password(SERVICE, user), _READ_TIMEOUT_SECONDS
@@ -347,14 +346,14 @@ def _library() -> Any:
 def _bounded(work: Callable[[], A], seconds: float) -> A:
     """Return the result of ``work``. Raises UnavailableError if it fails or takes too long.
 
-    Backends can raise any exception. Only the type is reported, because the message might contain the key.
+    The error contains only the exception's type, because its message might contain the key.
     """
     outcome: SimpleQueue[tuple[A | None, Exception | None]] = SimpleQueue()
 
     def run() -> None:
         try:
             outcome.put((work(), None))
-        except Exception as error:  # noqa: BLE001 - backends raise anything; only the type is reported
+        except Exception as error:  # noqa: BLE001 - keyring backends can raise any exception
             outcome.put((None, error))
 
     Thread(target=run, daemon=True).start()
@@ -381,7 +380,7 @@ API_KEY, BEARER = "api-key", "bearer"
 
 @frozen
 class Method:
-    """A way to sign in. The start of ``methods.toml`` explains the fields."""
+    """A way to sign in. ``methods.toml`` explains the fields."""
 
     name: str
     provider: str
@@ -396,7 +395,7 @@ class Method:
 
 @cache
 def methods() -> dict[str, Method]:
-    """Return every method by name."""
+    """Return all methods by name."""
     tables = tomllib.loads((files(__package__) / "methods.toml").read_text(encoding="utf-8"))
     return {
         name: Method(name=name, **{**table, "variables": tuple(table.get("variables", ()))})
@@ -405,7 +404,7 @@ def methods() -> dict[str, Method]:
 
 
 def method_of(provider: str, secret: str) -> Method | None:
-    """Return the sign-in method for a secret based on its prefix, by default the API key method, if available."""
+    """Return the sign-in method for a secret by its prefix, or else the API key method, if any."""
     own = [method for method in methods().values() if method.provider == provider]
     marked = [method for method in own if method.begins and secret.startswith(method.begins)]
     return next(iter([*marked, *(method for method in own if method.kind == API_KEY)]), None)
@@ -444,7 +443,7 @@ def login_file(settings: Settings, tool: str) -> Path:
 
 
 def read_login(settings: Settings, tool: str) -> list[Login]:
-    """Return the logins in a tool's file. Unsupported tools have none. Raises UnusableCredentialsError."""
+    """Return the logins in a tool's file, if the tool is supported. Raises UnusableCredentialsError."""
     if tool not in _READERS:
         return []
     path = login_file(settings, tool)
@@ -477,7 +476,7 @@ def is_signed_in(settings: Settings, tool: str) -> bool:
 
 
 def may_be_in_keychain(settings: Settings, tool: str) -> bool:
-    """Return True if the login has no file and might be in the macOS keychain, which nacre does not read."""
+    """Return True if the login has no file and could be in the macOS keychain, which nacre does not read."""
     return (
         settings.platform == "darwin"
         and tool in _IN_KEYCHAIN
@@ -486,7 +485,7 @@ def may_be_in_keychain(settings: Settings, tool: str) -> bool:
 
 
 def elsewhere(settings: Settings, tool: str) -> str:
-    """Return a note on places not read by nacre where the tool might keep its login, or an empty string."""
+    """Return a note about a login that could be in a place that nacre does not read, or an empty string."""
     if tool == "claude":
         return (
             "it is in the macOS keychain, which nacre does not read"
@@ -519,7 +518,7 @@ def _codex(path: Path, record: Mapping[str, Any]) -> list[Login]:
 
 
 def _opencode(path: Path, record: Mapping[str, Any]) -> list[Login]:
-    """Return a login for each provider: an API key, or a sign-in that OpenCode renews."""
+    """Return OpenCode's login for each provider: an API key, or a token that OpenCode renews."""
     logins = []
     for entry in record.values():
         if isinstance(entry, dict):
@@ -531,7 +530,7 @@ def _opencode(path: Path, record: Mapping[str, Any]) -> list[Login]:
 
 
 def _end_of(token: str) -> datetime | None:
-    """Return the expiry of a JSON web token (RFC 7519, ``exp``)."""
+    """Return when a JSON web token expires (RFC 7519, ``exp``)."""
     parts = token.split(".")
     try:
         claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
@@ -572,8 +571,8 @@ _READERS: dict[str, Callable[[Path, Mapping[str, Any]], list[Login]]] = {
 
 
 # -- Lookup of credentials -------------------------------------------------------------------------
-# The order is ``models.providers``, the environment, the keyring or ``credentials.toml``, and other tools' logins.
-# ``models.auth`` restricts the search to one method.
+# Searched in this order: ``models.providers``, the environment, the keyring or ``credentials.toml``, and other tools'
+# logins. ``models.auth`` restricts the search to one method.
 
 
 _SHOWN_CHARACTERS = 4
@@ -590,9 +589,9 @@ def mask(secret: str) -> str:
 
 @frozen
 class Credential:
-    """A secret to sign in with. ``kind`` is ``api-key``, or ``bearer`` for a login's token.
+    """A secret for signing in. ``kind``: ``api-key``, or ``bearer`` for a login's token.
 
-    ``origin`` describes its source, such as ``$OPENAI_API_KEY``. ``repr`` omits the secret.
+    ``origin``: its source, such as ``$OPENAI_API_KEY``. ``repr`` omits the secret.
     """
 
     kind: str
@@ -601,15 +600,15 @@ class Credential:
 
     @property
     def masked(self) -> str:
-        """Return the masked secret for display."""
+        """The masked secret for display."""
         return mask(self.secret)
 
 
 @frozen
 class Place:
-    """A place searched for a credential. ``credential`` is set even if it cannot be used.
+    """A place that was searched, with the credential found there, even if it cannot be used.
 
-    ``problem``: reason why the credential cannot be used. ``warning``: risk of this place. ``hint``: remedy.
+    ``problem``: why the credential cannot be used. ``warning``: a risk of this place. ``hint``: a remedy.
     """
 
     origin: str
@@ -622,24 +621,24 @@ class Place:
 
     @property
     def is_usable(self) -> bool:
-        """Return True if nacre can sign in with this credential."""
+        """True if nacre can sign in with this credential."""
         return self.credential is not None and not self.problem
 
 
 def credential_for(
     settings: Settings, provider: str, *, clock: Clock = utc_now
 ) -> Credential | None:
-    """Return the credential for a provider, named as in ``provider:model``, or ``None``.
+    """Return the credential for a provider (the first part of ``provider:model``), if any.
 
-    Raises ModelRefusedError if the only credential has expired, if no credential is found and a keyring or file cannot
-    be read, or if the provider is unknown.
+    Raises ModelRefusedError if the only credential has expired, if none is found and a keyring or file cannot be read,
+    or if the provider is unknown.
     """
     place = place_for(settings, provider, clock=clock)
     return place.credential if place else None
 
 
 def place_for(settings: Settings, provider: str, *, clock: Clock = utc_now) -> Place | None:
-    """Return the place whose credential :func:`credential_for` uses. Raises the same errors."""
+    """Return the place of the credential that :func:`credential_for` returns, with the same errors."""
     broken: Place | None = None
     for place in look(settings, provider, clock=clock):
         if place.is_usable and fits(settings, place, provider):
@@ -660,7 +659,7 @@ def fits(settings: Settings, place: Place, provider: str) -> bool:
 
 
 def look(settings: Settings, provider: str, *, clock: Clock = utc_now) -> Iterator[Place]:
-    """Yield every place in order. A place is opened only when the iteration reaches it."""
+    """Yield all places in order. A place is opened only when the iteration reaches it."""
     yield from _in_config(settings, provider)
     yield from _in_environment(settings, provider)
     if not provider_of(settings, provider).needs_key:
@@ -673,7 +672,7 @@ def look(settings: Settings, provider: str, *, clock: Clock = utc_now) -> Iterat
 
 
 def variables_for(settings: Settings, provider: str) -> list[str]:
-    """Return the environment variables that can hold a provider's key, in order of precedence.
+    """Return the environment variables that can contain a provider's key, in order of precedence.
 
     Raises ModelRefusedError.
     """
@@ -689,7 +688,7 @@ def variables_for(settings: Settings, provider: str) -> list[str]:
 
 
 def own_variable(provider: str) -> str:
-    """Return the variable for a key that only nacre uses. It takes precedence over all other variables."""
+    """Return the environment variable for a key that only nacre uses. It takes precedence over others."""
     return "NACRE_" + re.sub(r"\W", "_", provider).upper() + "_API_KEY"
 
 
@@ -761,7 +760,7 @@ def _place(
     warning: str = "",
     hint: str = "",
 ) -> Place:
-    """Return a place with a secret. Its kind follows from ``method``, or else from the secret's prefix."""
+    """Return a place with a secret, whose kind is known from ``method`` or else its prefix."""
     if not secret:
         return Place(origin, method.name if method else "")
     method = method or method_of(provider, secret)

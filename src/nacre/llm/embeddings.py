@@ -54,7 +54,7 @@ class _Vectors(msgspec.Struct):
 
 
 Request = tuple[str, dict[str, Any], dict[str, str]]
-"""Path, body and authentication headers of a request."""
+"""A request's path, body and authentication headers."""
 
 
 class OpenAI:
@@ -73,7 +73,7 @@ class OpenAI:
     def request(
         self, target: CallTarget, texts: Sequence[str], dimensions: int, *, is_question: bool
     ) -> Request:
-        """Build the request. Dimensions are sent only if set, because some servers reject them."""
+        """Build a request. Dimensions are sent only if set, because some servers reject them."""
         body: dict[str, Any] = {
             "model": target.model,
             "input": list(texts),
@@ -97,7 +97,7 @@ class OpenAI:
 
 
 class Voyage(OpenAI):
-    """Voyage AI's ``POST /embeddings``, which accepts the purpose of the texts."""
+    """Voyage AI's ``POST /embeddings``, which distinguishes questions from passages."""
 
     size = "output_dimension"
 
@@ -114,13 +114,13 @@ class _Embeddings(msgspec.Struct):
 
 
 class Gemini(OpenAI):
-    """Gemini's ``batchEmbedContents``, which accepts the purpose of the texts, unlike its compatible endpoint."""
+    """Gemini's ``batchEmbedContents``, which distinguishes questions from passages."""
 
     most = 100
     answer: type[msgspec.Struct] = _Embeddings
 
     def base(self, url: str) -> str:
-        """Return the native address, given the compatible endpoint's address."""
+        """Return the native address, given the address of the OpenAI-compatible endpoint."""
         return url.rstrip("/").removesuffix("/openai")
 
     def request(
@@ -138,7 +138,7 @@ class Gemini(OpenAI):
         return f"/{name}:batchEmbedContents", {"requests": requests}, key
 
     def given(self, answer: Any) -> tuple[list[list[float]], int]:
-        """Return the vectors, which are already in the order of the texts."""
+        """Return the vectors, in the order of the texts, without a number of tokens."""
         return [embedding.values for embedding in answer.embeddings], 0
 
 
@@ -156,13 +156,13 @@ AT_ONCE = 3
 """Number of concurrent calls. See seed facts 1.1."""
 
 STEP_TURNS = 600
-"""Number of turns per step. An interruption loses at most a few batches."""
+"""Number of turns to embed in one step, so that an interruption loses only a few batches."""
 
 BATCH_TOKENS = 60_000
 """Number of tokens per call, well below every provider's limit."""
 
 _BYTES_PER_TOKEN = 3
-"""Low estimate. English tokens have about four characters, and Chinese tokens one, with three bytes."""
+"""Low estimate. English tokens have about four characters. Chinese tokens have one, with three bytes."""
 
 _MAX_TRIES = 5
 
@@ -213,7 +213,7 @@ def open_embedder(settings: Settings, name: str) -> RemoteEmbedder:
 
 
 def place_at(settings: Settings, name: str) -> Place:
-    """Return the recipient for ``provider:model``, without a key or library. Raises EmbedderUnavailableError."""
+    """Return where texts for ``provider:model`` are sent, without key or library. Raises EmbedderUnavailableError."""
     try:
         target, dimensions = _describe(settings, name)
         own = own_price(settings, target.provider, target.model)
@@ -232,13 +232,13 @@ def _vectors_of(target: CallTarget, dimensions: int) -> str:
 
 
 class Meter(Protocol):
-    """A recorder of calls before and after they are made. Threads can share it."""
+    """Records calls before and after they are made. Thread-safe."""
 
     def begin(self, tokens: int) -> Call:
-        """Register a call with its estimated tokens. Raises EmbedderUnavailableError if it must not be made."""
+        """Record a call to be made, with its estimated tokens. Raises EmbedderUnavailableError if it is not allowed."""
 
     def end(self, call: Call, tokens: int, seconds: float, *, failed: bool = False) -> None:
-        """Record a call and its tokens, or the tokens that might be charged for a failed call."""
+        """Record the tokens of a call. For a failed call, these might be charged."""
 
 
 @dataclass
@@ -252,7 +252,7 @@ class _Shared:
 
 
 def tokens_of(text: str) -> int:
-    """Estimate the tokens in a text, erring on the high side."""
+    """Return a high estimate of the tokens in a text."""
     return len(text.encode("utf-8", "replace")) // _BYTES_PER_TOKEN + 1
 
 
@@ -273,12 +273,12 @@ def _describe(settings: Settings, name: str) -> tuple[CallTarget, int]:
 
 
 class RemoteEmbedder:
-    """An embedder that calls a provider to get unit vectors. Threads can share it safely.
+    """A provider's embedding model, which returns unit vectors. Thread-safe.
 
-    Texts are sent in batches of at most 200 (fewer if the provider's limit is lower), three at a time. Each text is cut
-    to the model's window. A call with a temporary failure is repeated up to five times within ``seconds``. If the model
-    decides its ``dimensions``, they are 0 until the first answer. ``tokens`` counts the usage reported by the provider.
-    Raises ModelRefusedError if httpx2 is missing.
+    Texts are cut to the model's window and sent in batches of at most 200 (or the provider's limit), three at a time.
+    After a temporary failure, a call is repeated up to five times within ``seconds``. If the model decides its
+    ``dimensions``, they are 0 until the first answer. ``tokens`` counts the usage that the provider reports. Raises
+    ModelRefusedError if httpx2 is missing.
     """
 
     step = STEP_TURNS
@@ -301,12 +301,12 @@ class RemoteEmbedder:
 
     @property
     def dimensions(self) -> int:
-        """Return the number of vector components, or 0 until known."""
+        """Number of components in a vector, or 0 until known."""
         return self._shared.dimensions
 
     @property
     def tokens(self) -> int:
-        """Return the number of tokens used."""
+        """Number of tokens used so far."""
         return self._shared.tokens
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -324,7 +324,7 @@ class RemoteEmbedder:
             raise _unavailable(error) from error
 
     def within(self, seconds: float, *, question: bool = False) -> RemoteEmbedder:
-        """Return a copy that makes one attempt within the given seconds, optionally for questions."""
+        """Return a copy that makes only one attempt, within some seconds, for questions or passages."""
         copied = copy.copy(self)
         copied._seconds = seconds
         copied._tries = 1
@@ -332,13 +332,13 @@ class RemoteEmbedder:
         return copied
 
     def counted_by(self, meter: Meter) -> RemoteEmbedder:
-        """Return a copy whose calls are recorded by a meter."""
+        """Return a copy whose calls a meter records."""
         other = copy.copy(self)
         other._meter = meter
         return other
 
     def size_of(self, texts: Sequence[str]) -> int:
-        """Estimate the tokens sent for the texts, erring on the high side."""
+        """Return a high estimate of the tokens sent for texts."""
         return sum(tokens_of(self._prepared(text)) for text in texts)
 
     def close(self) -> None:
@@ -347,7 +347,7 @@ class RemoteEmbedder:
         self._client.close()
 
     def _prepared(self, text: str) -> str:
-        """Return a text as sent, with the model's prefix, cut to its window at a character boundary."""
+        """Add the model's prefix to a text and cut it to the model's window."""
         prefix = self.traits.question if self._is_question else self.traits.passage
         raw = f"{prefix}{text}".encode("utf-8", "replace")[: self.traits.window * _BYTES_PER_TOKEN]
         return (
@@ -371,7 +371,7 @@ class RemoteEmbedder:
         failed = Event()
 
         def unless_failed(batch: list[str]) -> NDArray[np.float32]:
-            if failed.is_set():  # stop immediately; the waiting caller sees the failure later
+            if failed.is_set():  # stops immediately; the waiting caller gets the failure later
                 raise CancelledError
             try:
                 return self._batch(batch)
@@ -382,14 +382,14 @@ class RemoteEmbedder:
         try:
             return list(pool.map(unless_failed, batches))
         except BaseException:
-            self._shared.calls.close()  # the remaining calls are useless
+            self._shared.calls.close()  # the remaining calls are no longer needed
             self._shared.calls = Calls()
             raise
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
     def _batch(self, texts: list[str]) -> NDArray[np.float32]:
-        """Return the vectors for a batch. If it is too long for the model, split it or shorten a single text."""
+        """Return a batch's vectors. If the batch is too long for the model, it is split, or its only text shortened."""
         try:
             return self._unit(self._again(texts), len(texts))
         except PromptTooLongError:
@@ -438,7 +438,7 @@ class RemoteEmbedder:
         return vectors
 
     def _unit(self, rows: list[list[float]], count: int) -> NDArray[np.float32]:
-        """Return the vectors as unit rows. Raises ModelUnavailableError if they are unusable."""
+        """Return the vectors as rows of unit length. Raises ModelUnavailableError if they are unusable."""
         sizes = {len(vector) for vector in rows}
         if len(rows) != count or len(sizes) != 1 or sizes == {0}:
             raise self._unusable(
@@ -447,7 +447,7 @@ class RemoteEmbedder:
         size = sizes.pop()
         if self.dimensions not in (0, size):
             raise self._unusable(f"gave vectors of {size} numbers instead of {self.dimensions}")
-        with np.errstate(all="ignore"):  # values too large for a float are refused below
+        with np.errstate(all="ignore"):  # values too large for a float are rejected below
             vectors = np.array(rows, np.float32)
             lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         if not np.isfinite(lengths).all() or (lengths < 1e-12).any():

@@ -1,4 +1,4 @@
-"""Provider errors, checked answers, cancellable calls, cached answers, and billing for agents' commands."""
+"""Providers' errors, checked answers, cancellable calls, cached answers, and billing of agents' commands."""
 
 from __future__ import annotations
 
@@ -52,20 +52,20 @@ _QUOTED_CHARACTERS = 200
 _KEYS = re.compile(r"\b(?:sk|pk|gsk|xai|key|AIza)[-_]?[\w*.…-]{12,}")
 _RETRIED_STATUSES = frozenset({408, 409, 425, 429})
 _UNPROCESSED_STATUSES = _RETRIED_STATUSES | {503, 529}
-"""Statuses for which a provider has not begun to work."""
+"""Statuses with which a provider rejects a call before any work, so that it is not billed."""
 _LIMITED = (
     r"rate.?limit|usage limit|limit reached|quota|exhausted|(hit|reached) your .{0,60}limit|"
     r"out of .{0,20}(usage|credits)|too many requests|overloaded|\b429\b|\b529\b"
 )
 _SIGNED_OUT = r"\b(?:log|sign|logged|signed)[ -]?(?:in|out)\b|\bapi key|unauthori[sz]ed|authenticat|\b401\b|credentials"
 _OFFLINE = r"\bconnect(ion|ing)?\b|\bnetwork\b|disconnected"
-"""Pattern of agents' messages about being offline. Similar patterns detect reached limits and missing sign-ins."""
+"""Pattern for agents' messages about being offline, like the patterns above for limits and missing sign-ins."""
 ANOTHER = "choose another model: nacre writer setup, or nacre writer set for the writer"
 
 
 @frozen
 class CallTarget:
-    """A call's model and credential, as named in errors."""
+    """A model to call and its credential, as described in errors."""
 
     provider: Provider
     model: str
@@ -74,28 +74,28 @@ class CallTarget:
 
     @property
     def name(self) -> str:
-        """Return ``provider:model``."""
+        """The name ``provider:model``."""
         return f"{self.provider.name}:{self.model}"
 
     @property
     def host(self) -> str:
-        """Return the provider's host, without the user name and password in its address."""
+        """The provider's host, without the user name and password in its address."""
         return urlsplit(self.provider.base_url).netloc.rpartition("@")[2] or self.provider.label
 
     @property
     def is_here(self) -> bool:
-        """Return True if the host is this machine."""
+        """True if the host is this machine."""
         return is_loopback(urlsplit(self.provider.base_url).hostname or "")
 
     @property
     def needs_certificates(self) -> bool:
-        """Return False if the address is plain HTTP. Loading the certificates takes 20 ms."""
+        """False for plain HTTP, because loading certificates takes 20 ms."""
         return not self.provider.base_url.startswith("http:")
 
 
 @frozen
 class _Row:
-    """Statuses (empty: any) and words of a refusal, and the message for it."""
+    """A kind of refusal, recognised by status (empty: any) and words, and its message."""
 
     statuses: tuple[int, ...]
     words: str
@@ -138,14 +138,14 @@ _ROWS = (
         r"context[_ ]length|context window|maximum context|prompt is too long|too many tokens|token limit|"
         r"request_too_large|input is too long|exceeds? .{0,30}context|maximum .{0,20}tokens",
         "the text is too long for {name}{window}",
-        "a model with a larger window reads it whole: nacre writer models",
+        "use a model with a larger window: nacre writer models",
         PromptTooLongError,
     ),
     _Row(
         (413,),
         "",
         "the text is too long for {name}{window}",
-        "a model with a larger window reads it whole: nacre writer models",
+        "use a model with a larger window: nacre writer models",
         PromptTooLongError,
     ),
     _Row(
@@ -175,7 +175,7 @@ def refusal(
 ) -> NacreError:
     """Return the error for an unsuccessful status.
 
-    ``detail`` is the provider's message. ``codes`` are also matched, but shown only if there is no message.
+    ``detail`` is the provider's message. ``codes`` are matched, too, but shown only without a message.
     """
     whole = f"{codes} {detail}"
     detail = detail or codes
@@ -212,7 +212,7 @@ def _busy(
 
 
 def unreachable(target: CallTarget, error: BaseException) -> ModelUnavailableError:
-    """Return the error for a failed or broken connection."""
+    """Return the error for a connection that failed or was interrupted."""
     causes = list(_causes(error))
     text = " ".join(str(cause) for cause in causes)
     if "CERTIFICATE" in text.upper():
@@ -273,7 +273,7 @@ def broken(target: CallTarget) -> ModelUnavailableError:
 
 
 def strange(target: CallTarget, kind: str = "", body: bytes = b"") -> ModelUnavailableError:
-    """Return the error for a 2xx response that is not from the provider, such as an unrelated page or invalid JSON."""
+    """Return the error for a 2xx response that is not from the provider, such as another site's page."""
     if "html" in kind or body.lstrip()[:1] == b"<":
         return UnexpectedServiceError(
             f"{target.host} answers with a web page instead of {target.provider.label}'s format ({target.name})",
@@ -303,17 +303,17 @@ def _is_json(body: bytes) -> bool:
 
 
 def no_answer(target: CallTarget, detail: str) -> UnreadableModelError:
-    """Return the error for a command that succeeds with an unreadable answer. Such a call is not retried."""
+    """Return the error for a command that succeeded with an unreadable answer. It is not retried."""
     label = target.provider.label
     problem = f"the command of {label} succeeds, but its answer cannot be read ({target.name})"
     message = f"{problem}{_quoted(target, detail.strip())}"
     return UnreadableModelError(
-        message, hint=f"run {label} by hand to see why, or {ANOTHER}", retry=False
+        message, hint=f"run {label} yourself to see why, or {ANOTHER}", retry=False
     )
 
 
 def program_failed(target: CallTarget, detail: str, status: int = 0) -> NacreError:
-    """Return the error for an agent's failed command, based on its output and its provider's status, if known."""
+    """Return the error for an agent's failed command, based on its output and the HTTP status, if known."""
     label = target.provider.label
     if status == 429 or (not status and re.search(_LIMITED, detail, re.I)):
         message = f"{label} has reached a limit ({target.name}){_quoted(target, detail)}"
@@ -347,12 +347,12 @@ def program_failed(target: CallTarget, detail: str, status: int = 0) -> NacreErr
         )
     message = f"the command of {label} failed for {target.name}{_quoted(target, detail)}"
     return ModelUnavailableError(
-        message, hint=f"run {label} by hand to see why, or {ANOTHER}", retry=False
+        message, hint=f"run {label} yourself to see why, or {ANOTHER}", retry=False
     )
 
 
 def no_such_tool(target: CallTarget, tools: Iterable[str], available: str) -> ModelRefusedError:
-    """Return the error for tools that an agent's command lacks."""
+    """Return the error for tools that an agent's command does not have."""
     names = ", ".join(tools)
     return ModelRefusedError(
         f"{target.provider.label} does not have the tools {names} ({target.name})",
@@ -390,7 +390,7 @@ def _filled(text: str, target: CallTarget, detail: str) -> str:
 
 
 def _renew(target: CallTarget) -> str:
-    """Return the command that gives nacre a new key."""
+    """Return the command that stores a new key."""
     credential, provider = target.credential, target.provider
     if credential and credential.origin.startswith("$"):
         return f"export {credential.origin[1:]}=NEW_KEY"
@@ -426,14 +426,14 @@ def no_library(target: CallTarget, library: str) -> ModelRefusedError:
 
 def no_program(target: CallTarget, program: str) -> ModelRefusedError:
     """Return the error for an agent's command that is not installed."""
-    hint = f"install {target.provider.label}, sign in with it once, and have {program!r} on PATH"
+    hint = f"install {target.provider.label}, sign in with it, and make sure that {program!r} is on PATH"
     return ModelRefusedError(
         f"the command {program!r} is not installed, which {target.name} needs", hint=hint
     )
 
 
 def _quoted(target: CallTarget, detail: str) -> str:
-    """Return the provider's message on one line, without anything that looks like a key."""
+    """Return the provider's message in one line, without possible keys."""
     text = " ".join(detail.split())
     if target.credential and target.credential.secret:
         text = text.replace(target.credential.secret, "…")
@@ -442,7 +442,7 @@ def _quoted(target: CallTarget, detail: str) -> str:
 
 
 def _after(headers: Mapping[str, str]) -> float | None:
-    """Return the requested delay in seconds, from ``retry-after-ms``, or from ``retry-after`` as seconds or a date."""
+    """Return the requested wait in seconds, from the headers ``retry-after-ms`` or ``retry-after``."""
     try:
         if milliseconds := headers.get("retry-after-ms"):
             return max(0.0, float(milliseconds) / 1000)
@@ -479,11 +479,11 @@ _SHOWN_CHARACTERS = 4_000
 _OTHERWISE = "choose another model: nacre writer setup; or set its abilities in models.capabilities (docs/models.md)"
 
 REPAIR = "\n\nYou answered:\n"
-"""Text between a prompt and the previous answer if both are sent back."""
+"""Text between a prompt and the model's unusable answer when both are sent again."""
 
 
 def schema_of(answer: type[msgspec.Struct]) -> dict[str, Any]:
-    """Return the JSON schema of a type, with an object as root.
+    """Return a type's JSON schema, with an object as the root.
 
     Strict providers require every field, so the type must have no defaults.
     """
@@ -500,10 +500,10 @@ def ask(
     answer: type[A],
     check: Callable[[A], object] | None = None,
 ) -> A:
-    """Return a model's answer, parsed as the type of its schema.
+    """Ask a model and return the answer, parsed as the type ``answer``.
 
-    An invalid answer, or one for which ``check`` raises UnusableAnswerError, is sent back once with the reason. Raises
-    UnusableAnswerError, and the errors of :meth:`LanguageModel.complete`.
+    If the answer is invalid, or ``check`` raises UnusableAnswerError, the model is asked a second time, with the
+    reason. Raises UnusableAnswerError, and the errors of :meth:`LanguageModel.complete`.
     """
     completion = model.complete(prompt)
     try:
@@ -555,14 +555,14 @@ R = TypeVar("R")
 
 
 class TruncatedAnswerError(Exception):
-    """The model was closed before or during the call."""
+    """The call was cancelled, because the model was closed."""
 
 
 class Calls:
     """The calls to one model.
 
-    A library that waits for bytes cannot be interrupted. Its thread is abandoned and ends at the library's own timeout.
-    The thread delays neither an answer nor the end of the process.
+    A library that waits for bytes cannot be interrupted, so its thread is abandoned until the library's own timeout. It
+    does not delay the end of the process.
     """
 
     def __init__(self) -> None:
@@ -578,7 +578,7 @@ class Calls:
                 give = partial(future.set_result, work())
             except BaseException as error:  # noqa: BLE001 - raised in the waiting caller
                 give = partial(future.set_exception, error)
-            with suppress(InvalidStateError):  # close() ended the call: the result is not valid
+            with suppress(InvalidStateError):  # close() has cancelled the call
                 give()
 
         with self._lock:
@@ -608,24 +608,24 @@ MOST_CHARACTERS = 200_000
 
 
 class Answers(Protocol):
-    """Storage of answers by key."""
+    """Storage for answers."""
 
     def find(self, key: str) -> str | None:
-        """Return the stored answer."""
+        """Return the answer stored under a key, if any."""
 
     def keep(self, key: str, model: str, answer: str) -> None:
         """Store an answer if allowed."""
 
     def drop(self, key: str) -> None:
-        """Delete an answer."""
+        """Delete a stored answer."""
 
 
 class Cached:
-    """A model that repeats stored answers for equal prompts. Implements LanguageModel.
+    """A model whose answers are stored and reused for equal prompts. Implements LanguageModel.
 
-    Prompts are equal if the model, version, schema and all text are equal. Answers that were truncated, corrected or
-    too long are not stored. A correction also deletes the previous answer. Model tests (Task.TEST) and conversations
-    (Task.CHAT) always reach the model.
+    Prompts are equal if the model, version, schema and all text are equal. Truncated or overlong answers, and second
+    answers after an unusable one, are not stored, and the unusable answer is deleted. Model tests (Task.TEST) and
+    conversations (Task.CHAT) always call the model.
     """
 
     def __init__(self, model: LanguageModel, answers: Answers) -> None:
@@ -656,7 +656,7 @@ class Cached:
 
 
 def key_of(model: str, prompt: Prompt) -> str:
-    """Return a hash of all inputs that determine an answer."""
+    """Return a hash of everything that determines an answer."""
     parts = (
         model,
         prompt.task.value,
@@ -674,11 +674,11 @@ def key_of(model: str, prompt: Prompt) -> str:
 
 
 # -- Billing of agents' commands -------------------------------------------------------------------
-# Calls are paid by the signed-in user's subscription or by an API key.
+# Calls are paid by subscription, if the user is signed in, or by API key.
 
 
 def key_of_billing(settings: Settings, provider: Provider) -> str:
-    """Return the source of the API key billed for an agent's command. It is empty if a sign-in or no key exists."""
+    """Return where the API key comes from that is billed for an agent's command, or "" for a sign-in or no key."""
     tool = COMMANDS.get(provider.api)
     if not provider.subscription or tool is None or credentials.is_signed_in(settings, tool):
         return ""
@@ -698,7 +698,7 @@ def key_of_billing(settings: Settings, provider: Provider) -> str:
 
 
 def absence(settings: Settings, provider: Provider) -> str:
-    """Return a notice if an agent's command seems to have no sign-in, else an empty string."""
+    """Return a notice if an agent's command does not seem to be signed in, or else an empty string."""
     tool = COMMANDS.get(provider.api)
     if tool is None or credentials.is_signed_in(settings, tool):
         return ""
@@ -710,7 +710,7 @@ def absence(settings: Settings, provider: Provider) -> str:
 
 
 def environment_of(settings: Settings, provider: Provider) -> dict[str, str]:
-    """Return the environment for an agent's command. With a subscription, API keys that override it are omitted."""
+    """Return the environment for an agent's command, without keys that would be billed instead of a subscription."""
     environ = dict(settings.environ)
     if provider.subscription and not key_of_billing(settings, provider):
         for name in provider.keys:

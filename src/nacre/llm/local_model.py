@@ -1,4 +1,4 @@
-"""Local embedding and reranking models."""
+"""Embedding and reranking models that run on this machine."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ else:
 
 
 # -- WordPiece tokenizer ---------------------------------------------------------------------------
-# Produces the same tokens as the library ``tokenizers`` for BERT's uncased models, from their ``tokenizer.json``. A
+# It produces the same tokens as the library ``tokenizers`` for BERT's uncased models, from their ``tokenizer.json``. A
 # text is split at literal special tokens, lowercased, stripped of accents, and split into words and symbols. Each word
-# is replaced by the longest vocabulary pieces from its start, or by the unknown token. Vectors depend on the library's
-# older Unicode version, so ``characters.json``, written by ``scripts/write_characters.py``, maps characters.
+# is replaced by the longest vocabulary pieces from its start, or by the unknown token. The library uses an older
+# Unicode version, whose properties of characters are in ``characters.json`` (see ``scripts/write_characters.py``).
 
 
 _WORDS = re.compile(r"[^ !-/:-@\[-`{-~]+|[!-/:-@\[-`{-~]")
-"""Pattern for words and symbols in text whose non-ASCII symbols are surrounded by spaces."""
+"""Pattern for words and symbols. Non-ASCII symbols are already surrounded by spaces."""
 
 _MAX_CACHED_WORDS = 1 << 15
 _MAX_CACHED_CHARACTERS = 1 << 15
 _SYLLABLES = range(0xAC00, 0xD7A4)
-"""Hangul syllables, which decompose identically in every Unicode version."""
+"""Hangul syllables, which decompose in the same way in all Unicode versions."""
 
 _BERT = {
     "type": "BertNormalizer",
@@ -64,25 +64,25 @@ class Encoded:
 
     @property
     def attention_mask(self) -> list[int]:
-        """Return ones, because nothing is padded."""
+        """Ones, because nothing is padded."""
         return [1] * len(self.ids)
 
     @property
     def type_ids(self) -> list[int]:
-        """Return zeros, because there is one text."""
+        """Zeros, because there is only one text."""
         return [0] * len(self.ids)
 
 
 class _Page(msgspec.Struct, frozen=True):
-    """The contents of ``characters.json``. Unlisted characters stay unchanged.
+    """The contents of ``characters.json``. Other characters stay unchanged.
 
-    Numbers are runs of code points: the gap since the previous run, then the length of this one.
+    Lists contain runs of code points, as the gap after the previous run and the run's length.
     """
 
     dropped: list[int]
     space: list[int]
     apart: list[int]
-    """Symbols and ideographs, each of which is a word."""
+    """Symbols and ideographs. Each is a word."""
 
     becomes: dict[str, str]
 
@@ -109,19 +109,19 @@ class _Characters(dict[int, str]):
         if code in _SYLLABLES:
             return unicodedata.normalize("NFD", own)
         if 0 < code < 128 and not own.isalnum() and own.isprintable():
-            return own  # words are split here in any case
+            return own  # words are always split here
         _, end, form = self._runs[bisect_right(self._starts, code) - 1]
         return form.format(own) if code < end else own
 
 
 def _runs(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Return the start and exclusive end of each run."""
+    """Yield the start and end (exclusive) of each run."""
     places = list(accumulate(numbers))
     return zip(places[::2], places[1::2], strict=True)
 
 
 class WordPiece:
-    """A tokenizer that truncates and never pads. Threads can share it safely."""
+    """A tokenizer that truncates and does not pad. Thread-safe."""
 
     def __init__(self, config: Mapping[str, Any], max_tokens: int) -> None:
         """Build the tokenizer from a ``tokenizer.json`` that :func:`is_wordpiece` accepts."""
@@ -196,7 +196,7 @@ class WordPiece:
 
 
 def is_wordpiece(config: Any) -> bool:
-    """Return True if :class:`WordPiece` supports everything that a ``tokenizer.json`` requires."""
+    """Return True if :class:`WordPiece` supports everything in a ``tokenizer.json``."""
     try:
         model, normalizer, added = config["model"], config["normalizer"], config["added_tokens"]
         return bool(
@@ -215,7 +215,7 @@ def is_wordpiece(config: Any) -> bool:
 
 
 def _is_plain(token: Mapping[str, Any]) -> bool:
-    """Return True if a token matches its literal text anywhere."""
+    """Return True if a special token matches its literal text anywhere."""
     return bool(token["content"]) and not any(
         token[name] for name in ("single_word", "lstrip", "rstrip", "normalized")
     )
@@ -244,12 +244,12 @@ def _characters() -> _Characters:
 
 
 # -- ONNX embedding models -------------------------------------------------------------------------
-# Each text is run alone, several in parallel threads. An int8 model scales activations over the batch, so a batched
-# text's vector would depend on its neighbours. Without padding, single texts are as fast on a CPU as batches of
-# sixteen, in a fraction of the memory.
+# Each text is run separately, in parallel threads. An int8 model scales activations over a batch, so a text's vector
+# would depend on the other texts in the batch. Without padding, single texts are as fast on a CPU as batches of
+# sixteen, and need a fraction of the memory.
 
 
-_MAX_CHARACTERS = 16_384  # far beyond 256 tokens: bounds the tokenizer's work on huge texts
+_MAX_CHARACTERS = 16_384  # far beyond 256 tokens; limits the tokenizer's work on huge texts
 _MAX_THREADS = 4
 _RESTORE_HINT = (
     "The folder must hold model.onnx and tokenizer.json. If they are nacre's own, reinstall nacre; "
@@ -258,11 +258,11 @@ _RESTORE_HINT = (
 
 
 class OnnxEmbedder:
-    """An embedder that produces unit vectors. Threads can share it safely.
+    """An ONNX model that returns unit vectors. Thread-safe.
 
     The folder contains ``tokenizer.json`` and ``model.onnx``, a graph with the int64 inputs input_ids and
-    attention_mask, both (texts, tokens), whose first output is unit vectors, float32 (texts, dimensions). At most
-    ``threads`` texts run in parallel: by default one per processor, up to four.
+    attention_mask, both (texts, tokens), whose first output is unit vectors, float32 (texts, dimensions). Up to
+    ``threads`` texts run in parallel. By default, this is the number of processors, up to four.
 
     Raises EmbedderUnavailableError if the libraries or the files cannot be loaded.
     """
@@ -297,7 +297,7 @@ def load_minilm(threads: int | None = None) -> OnnxEmbedder:
 
 
 def threads_for(threads: int | None) -> int:
-    """Return the number of texts to embed in parallel."""
+    """Return how many texts to embed in parallel."""
     return threads or min(_MAX_THREADS, os.cpu_count() or 1)
 
 
@@ -307,7 +307,7 @@ def side_by_side(
     dimensions: int,
     threads: int,
 ) -> NDArray[np.float32]:
-    """Return the vectors of texts as rows. Each text is run alone, several in parallel."""
+    """Return texts' vectors as rows. Each text is run separately, in parallel threads."""
     vectors = np.empty((len(texts), dimensions), np.float32)
 
     def fill(rows: Iterable[int]) -> None:
@@ -324,16 +324,15 @@ def side_by_side(
 
 
 def readable(text: str) -> str:
-    """Return the start of a text, with lone surrogates replaced because the tokenizer refuses them."""
+    """Return the start of a text without lone surrogates, which tokenizers reject."""
     return text[:_MAX_CHARACTERS].encode("utf-8", "replace").decode("utf-8")
 
 
-# onnxruntime and tokenizers are imported inside functions, against the house rule, because they are optional and slow
-# to load.
+# onnxruntime and tokenizers are imported inside functions, because they are optional and slow to load.
 
 
 def load_tokenizer(path: Path, tokens: int) -> WordPiece | Any:
-    """Return a tokenizer that truncates and never pads, preferably nacre's own.
+    """Load a tokenizer that truncates and does not pad, if possible nacre's own.
 
     Raises EmbedderUnavailableError.
     """
@@ -345,7 +344,7 @@ def load_tokenizer(path: Path, tokens: int) -> WordPiece | Any:
 
 
 def load_any_tokenizer(path: Path, tokens: int) -> Any:
-    """Return a library tokenizer of any kind, which also supports text pairs. Raises EmbedderUnavailableError."""
+    """Load a tokenizer with the library, which supports all kinds and text pairs. Raises EmbedderUnavailableError."""
     try:
         from tokenizers import Tokenizer  # noqa: PLC0415 - an extra, and 30 ms
     except ImportError as error:
@@ -363,7 +362,7 @@ def load_any_tokenizer(path: Path, tokens: int) -> Any:
 
 
 def load_session(path: Path, *, is_final: bool = True) -> Any:
-    """Load a single-threaded model, optimizing its graph unless it is final. Raises EmbedderUnavailableError."""
+    """Load a graph to run in single threads. It is optimized unless ``is_final``. Raises EmbedderUnavailableError."""
     turn_off_telemetry()
     try:
         import onnxruntime as runtime  # noqa: PLC0415 - an extra, and 120 ms
@@ -372,7 +371,7 @@ def load_session(path: Path, *, is_final: bool = True) -> Any:
             f"onnxruntime cannot be imported: {error}", hint=NO_VECTORS
         ) from error
     options = runtime.SessionOptions()
-    # One thread per run: the threads of ``embed`` work on different texts and never wait for each other.
+    # Each run uses one thread, so that the threads of ``embed`` do not wait for each other.
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
     # The graph is already optimized, and every text length would get its own memory plan.
@@ -395,7 +394,7 @@ def _no_file(path: Path, error: Exception) -> EmbedderUnavailableError:
 
 
 # -- Reranking by a cross-encoder ------------------------------------------------------------------
-# nacre includes none: the user provides the folder.
+# nacre includes no cross-encoder. The user provides a folder with one.
 
 
 _RERANKER_TOKENS = 256
@@ -403,7 +402,7 @@ _RERANKER_HINT = "the folder must hold model.onnx and tokenizer.json of a cross-
 
 
 class OnnxReranker:
-    """A reranker that scores pairs of question and text.
+    """A reranker that scores pairs of a question and a text.
 
     The folder contains ``tokenizer.json`` and ``model.onnx``, a graph with the int64 inputs input_ids, attention_mask
     and optionally token_type_ids, all (pairs, tokens). Its first output has one logit per pair, or two, of which the
@@ -438,7 +437,7 @@ class OnnxReranker:
 
 
 def _inputs_of(encoded: Any, names: set[str]) -> dict[str, NDArray[np.int64]]:
-    """Return the graph's inputs for one text or text pair."""
+    """Return the graph's inputs for a text or a pair of texts."""
     every = {
         "input_ids": encoded.ids,
         "attention_mask": encoded.attention_mask,
@@ -451,7 +450,7 @@ def _inputs_of(encoded: Any, names: set[str]) -> dict[str, NDArray[np.int64]]:
 
 
 # -- Embedding models in a folder ------------------------------------------------------------------
-# As exported by sentence-transformers, or with an options file.
+# The folder was exported by sentence-transformers or has an options file.
 
 
 OPTIONS = "nacre-embedding.toml"
@@ -467,7 +466,7 @@ Pooling = Literal["mean", "cls", "last", "none"]
 
 
 class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The use of a graph. Pooling ``none`` is for a graph that outputs one vector per text."""
+    """How to use a graph. With the pooling ``none``, it outputs one vector per text."""
 
     model: str = ""
     pooling: Pooling | None = None
@@ -484,7 +483,7 @@ def load_folder(folder: Path) -> FolderEmbedder:
 
 
 class FolderEmbedder:
-    """An embedder that computes unit vectors with an ONNX graph from a folder. Threads can share it safely.
+    """An embedder that computes unit vectors with an ONNX graph in a folder. Thread-safe.
 
     The folder contains ``tokenizer.json`` and ``model.onnx`` (or ``onnx/model.onnx``), a graph with the int64 inputs
     input_ids and optionally attention_mask, token_type_ids and position_ids, all (texts, tokens). The output is one
@@ -518,7 +517,7 @@ class FolderEmbedder:
         return side_by_side(self._vector, texts, self.dimensions, self._threads)
 
     def within(self, seconds: float, *, question: bool = False) -> FolderEmbedder:  # noqa: ARG002 - it is fast
-        """Return a copy for questions or for passages."""
+        """Return a copy for questions or passages."""
         copied = copy.copy(self)
         copied._prefix = self._options.question if question else self._options.passage
         return copied
@@ -543,7 +542,7 @@ class FolderEmbedder:
         return unit
 
     def _pooled(self, states: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Pool the vectors of a text's tokens into one vector. No token is padding."""
+        """Combine the vectors of a text's tokens into one vector."""
         if self._options.pooling == "cls":
             pooled: NDArray[np.float32] = states[0]
         elif self._options.pooling == "last":
@@ -569,7 +568,7 @@ def _found(folder: Path) -> tuple[Path, Options]:
 
 
 def _options(folder: Path) -> Options:
-    """Return the options from ``nacre-embedding.toml``, or else from sentence-transformers' files."""
+    """Read the options from ``nacre-embedding.toml``, or else from sentence-transformers' files."""
     try:
         own = (folder / OPTIONS).read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -618,7 +617,7 @@ def _json(path: Path) -> dict[str, Any]:
 def _fingerprint(folder: Path, graph: Path, options: Options) -> str:
     """Return a hash of the options, the tokenizer and the graph.
 
-    Large files are represented by their size, start, middle and end.
+    Of large files, only the size, start, middle and end are hashed.
     """
     digest = hashlib.blake2b(repr(options).encode(), digest_size=4)
     weights = sorted(graph.parent.glob(f"{graph.name}?data"))  # weights can be in a separate file

@@ -1,4 +1,4 @@
-"""Coding agents' own commands as models. Questions go to standard input, and answers come from standard output."""
+"""Models that are called with coding agents' own commands, by standard input and output."""
 
 from __future__ import annotations
 
@@ -26,28 +26,28 @@ from nacre.llm.failures import Calls, CallTarget, TruncatedAnswerError
 from nacre.values.models import OWN_CALL, OWN_CONVERSATION, Capabilities, Completion, Prompt, Tokens
 
 INSTRUCTIONS = "You answer the question of a program, with JSON and nothing else."
-"""Replacement for the command's coding-agent system prompt, which costs thousands of tokens per call."""
+"""Replaces the agent's own system prompt, which has thousands of tokens."""
 
 _POLL_SECONDS = 0.05
-"""Interval in seconds between reads of a running command's output."""
+"""Interval between reads of a running command's output, in seconds."""
 
 _KILL_TIMEOUT_SECONDS = 5.0
-"""Maximum time in seconds to wait for a killed process."""
+"""Maximum wait for a killed process, in seconds."""
 
 _ENTRYPOINT = "CLAUDE_CODE_ENTRYPOINT"
 
 
 class CommandModel:
-    """A model accessed through an agent's command. Implements LanguageModel.
+    """A model that is called with an agent's command. Implements LanguageModel.
 
     ``invoke`` receives a prompt and a temporary folder, and returns arguments and additional environment variables. The
-    command runs in a separate empty folder. ``read`` returns the answer in the output, or raises an error. ``failed``
-    is the end of a failed command's error output. ``complaint`` returns the error in the output of a command that was
+    command runs in another, empty folder. ``read`` returns the answer from the output, or raises an error. ``failed``
+    is the end of a failed command's error output. ``complaint`` returns the error from the output of a command that was
     still retrying at the timeout. ``piece`` returns the text that an output line adds to a plain-text answer.
 
-    The question begins with a mark, and an environment variable is set. nacre reads no session with the mark and does
-    nothing if the variable is set, so that it never learns from its own calls. Variables that indicate a running agent
-    are removed, because the command would consider itself part of that agent's session. Raises ModelRefusedError if the
+    nacre must not learn from its own calls. Therefore, the question begins with a mark, and nacre ignores sessions with
+    the mark. An environment variable is set, with which nacre's hooks do nothing. Variables of a running agent are
+    removed, because the command would treat itself as part of that agent's session. Raises ModelRefusedError if the
     program is not on PATH.
     """
 
@@ -155,11 +155,11 @@ class CommandModel:
 
     @contextmanager
     def _heard(self, out: IO[bytes], prompt: Prompt) -> Iterator[None]:
-        """Report an answer's pieces as they are written, and the remaining text at the end."""
+        """Report the pieces of an answer while they are written, and the remaining text at the end."""
         hear = prompt.hear
         if (
             not self.has_pieces or hear is None or os.name != "posix"
-        ):  # elsewhere reading would move the command's write position
+        ):  # otherwise, reading would move the command's write position
             yield
             return
         over = Event()
@@ -185,7 +185,7 @@ class CommandModel:
 
 
 def instructions(prompt: Prompt) -> str:
-    """Return the system prompt for a command. For a plain-text answer, this is the prompt's own system prompt."""
+    """Return the system prompt for a command. For plain text, this is the prompt's own system prompt."""
     return INSTRUCTIONS if prompt.answer else prompt.system or "You answer in plain text."
 
 
@@ -197,21 +197,21 @@ def _instructions_file(prompt: Prompt, folder: Path) -> str:
 
 
 def events_in(text: str) -> Iterator[Values]:
-    """Yield the JSON objects in a program's output, one per line. Other lines are skipped."""
+    """Yield the JSON objects in a program's output, skipping other lines."""
     for line in text.splitlines():
         with suppress(msgspec.DecodeError, RecursionError):
             yield mapping(msgspec.json.decode(line))
 
 
 def link(theirs: Path, names: Iterable[str], ours: Path) -> None:
-    """Create a folder for one call, with links to those of the owner's named files that exist.
+    """Create the folder ``ours`` for a call, with links to some of the user's files.
 
-    If a sign-in is renewed during the call, a link updates the original file.
+    If the command renews a sign-in, it writes to the original file through the link.
     """
     ours.mkdir(parents=True)
     for name in names:
         if (theirs / name).is_file():
-            with suppress(OSError):  # Windows might forbid links: then there is no sign-in
+            with suppress(OSError):  # Windows might forbid links; then the command is not signed in
                 (ours / name).symlink_to(theirs / name)
 
 
@@ -221,9 +221,9 @@ def _written(file: IO[bytes]) -> str:
 
 
 class _Process:
-    """A process that answers one question. It starts in the waiting thread.
+    """A process that answers one question.
 
-    A signal that ends the caller finds either no process or a process to kill.
+    It is started in the waiting thread, so that a signal that ends the caller can also kill it.
     """
 
     def __init__(self, command: Sequence[str], **options: Any) -> None:
@@ -264,13 +264,13 @@ class _Process:
 
 
 # -- Claude Code: ``claude -p`` --------------------------------------------------------------------
-# Runs without settings, servers or a stored session, and without tools unless the prompt allows some.
+# It runs without settings, servers and a stored session, and without tools unless the prompt allows some.
 
 
 _FLAGS = ("-p", "--setting-sources", "", "--strict-mcp-config", "--no-session-persistence")
 _SETTINGS = {
     "enabledPlugins": {"agents-md@builtin": False}
-}  # it would leave a file in the owner's home
+}  # it would leave a file in the user's home
 _READS_NOTHING = {"permissions": {"deny": ["Read(//**)"]}}
 _TOOL = re.compile(r"([A-Z]\w*)(\(.+\))?")
 _WRITE = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit"})
@@ -278,10 +278,10 @@ _IN_FOLDER = frozenset({"Read", "Grep", "Glob", "LS", "NotebookRead"}) | _WRITE
 """Tools that Claude Code allows without asking, but only in its folder."""
 _ENVIRON = {
     "CLAUDE_CODE_MAX_RETRIES": "0",  # at a limit, it would retry silently for minutes
-    "MAX_THINKING_TOKENS": "0",  # as in the API: nothing else limits thinking; models from 5.5 on think anyway
-    "ENABLE_TOOL_SEARCH": "false",  # it would offer a tool for tool search
+    "MAX_THINKING_TOKENS": "0",  # as in the API: nothing else limits thinking; models from 5.5 think nevertheless
+    "ENABLE_TOOL_SEARCH": "false",  # it would offer a tool that searches for tools
     "CLAUDE_CODE_DISABLE_ATTACHMENTS": "1",  # it would read each @/file named in a text, even without tools
-    "CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1",  # it would create a folder in the owner's home for each call
+    "CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1",  # it would create a folder in the user's home for each call
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
 }
 
@@ -290,7 +290,7 @@ _STEP_CHARACTERS = 160
 
 
 class ClaudeModel(CommandModel):
-    """A model accessed through ``claude``. Schema answers are in ``structured_output``, or as text in ``result``."""
+    """A model that is called with ``claude``. JSON answers are in ``structured_output``, or as text in ``result``."""
 
     program = "claude"
     has_tools = has_pieces = True
@@ -349,7 +349,7 @@ def _structured(prompt: Prompt) -> list[str]:
 
 
 def _plain(prompt: Prompt, folder: Path) -> list[str]:
-    """Return the arguments for plain text. With tools, nothing is streamed, because text can precede the answer."""
+    """Return the arguments for a plain-text answer. With tools, it is not streamed: other text can precede it."""
     pieces = ["--include-partial-messages"] if prompt.hear and not prompt.tools else []
     return [
         "--output-format",
@@ -362,10 +362,10 @@ def _plain(prompt: Prompt, folder: Path) -> list[str]:
 
 
 def _tools(prompt: Prompt, target: CallTarget) -> list[str]:
-    """Return the arguments for the allowed tools, none of which asks for permission.
+    """Return the arguments that allow tools without asking for permission.
 
-    File tools stay in the folder unless a rule such as ``Read(//srv/docs/**)`` is given. Raises ModelRefusedError for
-    unknown tools.
+    File tools can access only the folder, unless a rule such as ``Read(//srv/docs/**)`` is given. Raises
+    ModelRefusedError for unknown tools.
     """
     if not prompt.tools:
         return ["--tools", "", "--settings", json.dumps({**_SETTINGS, **_READS_NOTHING})]
@@ -388,7 +388,7 @@ def _tools(prompt: Prompt, target: CallTarget) -> list[str]:
 
 
 # -- Codex: ``codex exec`` -------------------------------------------------------------------------
-# Runs in a read-only sandbox unless the prompt allows writing, with a temporary home and no stored session.
+# It runs in a read-only sandbox unless the prompt allows writing, with a temporary home and no stored session.
 
 
 _FLAGS_CODEX_CLI = (
@@ -422,7 +422,7 @@ _CONFIG = (
         )
     ),
 )
-"""Settings that remove notes on this machine from the prompt, and disable extra tools and servers.
+"""Settings that remove information about this machine from the prompt, and disable additional tools and servers.
 
 Codex ignores unknown settings.
 """
@@ -438,7 +438,7 @@ _WITH_TOOLS = (
     "sandbox_workspace_write.exclude_tmpdir_env_var=true",
     "sandbox_workspace_write.exclude_slash_tmp=true",
 )
-"""Settings that withhold the environment's keys from the shell, and set the variable that marks nacre's calls."""
+"""Settings that hide keys in the environment from the shell, and set the variable that marks nacre's calls."""
 _SHELL, _MAY_WRITE = "shell", "write"
 
 _SIGN_IN, _INSTALLATION = "auth.json", "installation_id"
@@ -446,7 +446,7 @@ _KEYS = ("CODEX_API_KEY", "CODEX_ACCESS_TOKEN")
 
 
 class CodexModel(CommandModel):
-    """A model accessed through ``codex``."""
+    """A model that is called with ``codex``."""
 
     program = "codex"
     has_tools = True
@@ -506,9 +506,9 @@ def _form(prompt: Prompt, folder: Path) -> list[str]:
 
 
 def _tools_codex_cli(prompt: Prompt, target: CallTarget) -> Sequence[str]:
-    """Return the settings for the tools ``shell`` (read-only sandbox) and ``write`` (can write in the folder).
+    """Return the settings for the tools ``shell`` (read-only sandbox) and ``write`` (writes in the folder).
 
-    Neither has network access. Raises ModelRefusedError for other tools.
+    These tools have no network access. Raises ModelRefusedError for other tools.
     """
     if not set(prompt.tools) <= {_SHELL, _MAY_WRITE}:
         raise failures.no_such_tool(target, prompt.tools, f"{_SHELL}, {_MAY_WRITE}")
@@ -518,9 +518,9 @@ def _tools_codex_cli(prompt: Prompt, target: CallTarget) -> Sequence[str]:
 def _home_of_its_own(folder: Path, environ: Mapping[str, str]) -> Mapping[str, str]:
     """Return the variables for a temporary home that contains only the sign-in.
 
-    No option hides AGENTS.md in the owner's home, and each call would write to it. The sign-in is a link, so that
-    renewal updates the original file. The owner's home is used if links are impossible or the sign-in is not a file. In
-    the latter case, a keyring might store it under the home's name.
+    In the user's home, Codex would read AGENTS.md and write files with each call. The sign-in is a link, so that Codex
+    renews the original file. If links are impossible, or the sign-in is not a file and might be in a keyring under the
+    home's name, the user's home is used.
     """
     theirs = Path(environ.get("CODEX_HOME") or Path(user_home(environ)) / ".codex")
     if not ((theirs / _SIGN_IN).is_file() or any(environ.get(key) for key in _KEYS)):
@@ -532,7 +532,7 @@ def _home_of_its_own(folder: Path, environ: Mapping[str, str]) -> Mapping[str, s
 
 
 def _step(item: Values) -> str:
-    """Return a line about a tool use, or an empty string."""
+    """Describe a tool use in one line, or return an empty string for other items."""
     changed = ", ".join(string(change, "path") or "" for change in objects(item, "changes"))
     return shorten(
         string(item, "command") or (f"changed {changed}" if changed else ""), _STEP_CHARACTERS
@@ -540,7 +540,7 @@ def _step(item: Values) -> str:
 
 
 # -- Gemini CLI: ``gemini`` ------------------------------------------------------------------------
-# Runs without tools, in a temporary home that is deleted with its session.
+# It runs without tools, in a temporary home that is deleted with its session.
 
 
 _FLAGS_GEMINI_CLI = (
@@ -576,7 +576,7 @@ _STATUS = re.compile(r"\bstatus: (\d{3})\b")
 
 
 class GeminiModel(CommandModel):
-    """A model accessed through ``gemini``."""
+    """A model that is called with ``gemini``."""
 
     program = "gemini"
 
@@ -623,7 +623,7 @@ class GeminiModel(CommandModel):
 
 
 def _way_to_sign_in(theirs: Path) -> Mapping[str, object]:
-    """Return the sign-in method from the owner's settings. No other setting is used."""
+    """Return the sign-in method from the user's settings. Other settings are not used."""
     with suppress(OSError):
         settings = _decoded((theirs / "settings.json").read_bytes())
         chosen = string(mapping(settings, "security", "auth"), "selectedType")
@@ -632,14 +632,14 @@ def _way_to_sign_in(theirs: Path) -> Mapping[str, object]:
 
 
 def _decoded(data: bytes) -> Values:
-    """Return a JSON object, or an empty object for other data."""
+    """Decode a JSON object. For other data, return an empty object."""
     with suppress(msgspec.DecodeError, RecursionError):
         return mapping(msgspec.json.decode(data))
     return {}
 
 
 # -- OpenCode: ``opencode run`` --------------------------------------------------------------------
-# Runs an agent without tools, in a temporary home that is deleted with its session.
+# It runs an agent without tools, in a temporary home that is deleted with its session.
 
 
 _FLAGS_OPENCODE_CLI = (
@@ -672,16 +672,16 @@ _ENVIRON_OPENCODE_CLI = {
     },
     "OPENCODE_CONFIG": "",
     "OPENCODE_CONFIG_DIR": "",
-    "npm_config_fetch_retries": "0",  # it waits while installing plugins' requirements
+    "npm_config_fetch_retries": "0",  # it waits until the plugins' requirements are installed
 }
 _ERROR_OPENCODE_CLI = re.compile(r'\berror="((?:[^"\\]|\\.)*)"')
-"""Pattern of an error in OpenCode's log. OpenCode retries for minutes, and no option prevents that."""
+"""Pattern for errors in the log of OpenCode, which retries for minutes, without an option to prevent it."""
 
 _FOLDERS = ("CONFIG", "DATA", "STATE", "CACHE")
 
 
 class OpenCodeModel(CommandModel):
-    """A model accessed through ``opencode``."""
+    """A model that is called with ``opencode``."""
 
     program = "opencode"
 
@@ -729,7 +729,7 @@ class OpenCodeModel(CommandModel):
 
 
 def _config(prompt: Prompt) -> str:
-    """Return the configuration. ``{file:…}`` and ``{env:…}`` are broken up, because OpenCode would expand them."""
+    """Return the configuration, in which ``{file:…}`` and ``{env:…}`` are broken up, so that they are not expanded."""
     text = _REFERENCE.sub("{ ", instructions(prompt))
     agents = {"nacre": {**_AGENT, "prompt": text}, "title": {"disable": True}}
     return json.dumps({"autoupdate": False, "share": "disabled", "agent": agents})

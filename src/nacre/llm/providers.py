@@ -1,4 +1,4 @@
-"""Models by name: aliases, capabilities and prices, opening, metering, proposals and cassettes."""
+"""Models by name: aliases, capabilities, prices, opening, metering, proposals and recorded answers."""
 
 from __future__ import annotations
 
@@ -62,12 +62,12 @@ def full_name(name: str) -> str:
 
 @cache
 def aliases() -> Mapping[str, Mapping[str, str]]:
-    """Return each provider's aliases and their models."""
+    """Return each provider's aliases with the corresponding models."""
     return tomllib.loads((files("nacre.llm") / "aliases.toml").read_text("utf-8"))
 
 
 # -- Capabilities and prices -----------------------------------------------------------------------
-# These come from ``capabilities.toml``; ``models.capabilities`` takes precedence.
+# These are in ``capabilities.toml``. The setting ``models.capabilities`` takes precedence.
 
 
 _DATE = re.compile(r"[-@](?:20\d{6}|20\d\d-\d\d-\d\d)(?:-v\d+(?::\d+)?)?$")
@@ -75,7 +75,7 @@ _OWNER = re.compile(r"^(?:[a-z]{2}\.)?anthropic\.")
 _FIXED = (*COMMANDS, "mcp-sampling")
 """Formats with the same schema support for every model."""
 _THINKING_TOKENS = 8_192
-"""Output tokens allowed for thinking. Without them, a thinking model's answer would be cut off."""
+"""Additional output tokens for thinking, which would otherwise truncate the answer."""
 
 
 class _Own(msgspec.Struct, forbid_unknown_fields=True):
@@ -87,10 +87,10 @@ class _Own(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def capabilities_of(settings: Settings, provider: Provider, model: str) -> Capabilities:
-    """Return the capabilities of ``provider:model``. Unknown models get small defaults, and ``known`` is False.
+    """Return a model's capabilities. Unknown models get small defaults, and ``known`` is False.
 
-    Tables in ``models.capabilities`` are keyed by ``provider:model``, a model, or a pattern of either. Raises
-    ModelRefusedError for invalid tables.
+    Tables in ``models.capabilities`` are keyed by ``provider:model``, by a model's name, or by patterns of these.
+    Raises ModelRefusedError for invalid tables.
     """
     listed = (able for names, able in _tables() if _matches(names, bare_name(model)))
     able = next(listed, None) or Capabilities(answers=provider.answers or "json")
@@ -102,7 +102,7 @@ def capabilities_of(settings: Settings, provider: Provider, model: str) -> Capab
 
 
 def own_price(settings: Settings, provider: Provider, model: str) -> Decimal | None:
-    """Return the configured price per million input tokens, or ``None``. Raises ModelRefusedError."""
+    """Return the user's price per million input tokens, if configured. Raises ModelRefusedError."""
     price = _with_overrides(settings, provider, model, Capabilities()).price
     return price.input if price else None
 
@@ -118,7 +118,7 @@ def _with_overrides(
 
 
 def bare_name(model: str) -> str:
-    """Return a model's name without its provider and date.
+    """Return a model's name without provider and date.
 
     ``anthropic/claude-sonnet-4-20250514`` becomes ``claude-sonnet-4``.
     """
@@ -180,7 +180,7 @@ def open_model(settings: Settings, name: str) -> LanguageModel:
     target, able = describe(settings, name)
     if target.provider.needs_key and target.credential is None:
         raise failures.no_key(target)
-    api = target.provider.api  # each format is loaded only when used
+    api = target.provider.api  # only the module for this format is loaded
     if api == "mcp-sampling":
         hint = "it only works with an MCP client that offers sampling; otherwise set another model"
         raise ModelRefusedError(
@@ -194,9 +194,9 @@ def open_model(settings: Settings, name: str) -> LanguageModel:
 
 
 def _environment(settings: Settings, provider: Provider) -> Mapping[str, str]:
-    """Return the environment for an agent's command, whose tools can read it.
+    """Return the environment for an agent's command, which its tools can read.
 
-    It omits channel credentials, and API keys that would be billed instead of a subscription.
+    Credentials for channels, and API keys that would be billed instead of a subscription, are omitted.
     """
     channels: Mapping[str, Mapping[str, Any]] = settings["gateway.channels"]
     named = {str(value) for options in channels.values() for value in options.values()}
@@ -205,7 +205,7 @@ def _environment(settings: Settings, provider: Provider) -> Mapping[str, str]:
 
 
 def obstacle(settings: Settings, target: CallTarget) -> NacreError | None:
-    """Return the error that opening a model would raise, without loading anything."""
+    """Return the error that opening a model would raise, if any, without loading anything."""
     if target.provider.needs_key and target.credential is None:
         return failures.no_key(target)
     if library := _LIBRARIES.get(target.provider.api):
@@ -220,7 +220,7 @@ def obstacle(settings: Settings, target: CallTarget) -> NacreError | None:
 
 
 def describe(settings: Settings, name: str) -> tuple[CallTarget, Capabilities]:
-    """Return the call target and capabilities for a name or alias. Raises ModelRefusedError if it is invalid."""
+    """Return the call target and capabilities for a model's name or alias. Raises ModelRefusedError."""
     provider_name, colon, model = full_name(name).partition(":")
     provider = provider_of(settings, provider_name)
     if provider.api == "embeddings":
@@ -254,33 +254,33 @@ _COMMANDS = {
 
 
 _MIN_BYTES_PER_TOKEN = 2
-"""Minimum bytes per token. Prose has four or more, code about three, and noise fewer."""
+"""Assumed minimum number of bytes in a token. Prose has four or more, code about three."""
 
 
 class Books(Protocol):
-    """A record of calls. Costs are in millionths of a US dollar."""
+    """Records calls. Costs are in millionths of a US dollar."""
 
     def begin(self, model: str, prompt: Prompt, most: int | None) -> Call:
-        """Register a call with its maximum cost, or ``None`` if unknown.
+        """Record the start of a call with its maximum cost (``None``: unknown).
 
         Raises BudgetSpentError, ModelUnavailableError.
         """
 
     def end(self, call: Call, error: NacreError | None = None) -> None:
-        """Record the end of a call with its tokens and cost. For a ``failed`` call, these are estimates.
+        """Record the end of a call with its tokens and cost, which are estimates for a ``failed`` call.
 
-        A call abandoned by the caller is still ``open``.
+        A call that the caller has abandoned is still ``open``.
         """
 
     def trace(self, call: Call, prompt: Prompt, answer: str, error: str) -> None:
-        """Keep a call's prompt, answer and error."""
+        """Store a call's prompt, answer and error."""
 
     def close(self) -> None:
         """Release resources."""
 
 
 class Metered:
-    """A model whose calls are recorded in books; implements LanguageModel.
+    """A model whose calls are recorded in books. Implements LanguageModel.
 
     A call includes the library's own retries.
     """
@@ -320,14 +320,14 @@ class Metered:
         return replace(call, tokens=tokens, cost=as_counted(cost), seconds=seconds)
 
     def close(self) -> None:
-        """Cancel the running calls. Their possible costs stay in the books."""
+        """Cancel the running calls. Their maximum costs stay recorded."""
         self._is_closed = True
         self._model.close()
         self._books.close()
 
 
 def cost_of(completion: Completion, able: Capabilities) -> Decimal | None:
-    """Return an answer's cost in US dollars, computed from tokens or else as reported, or ``None`` if unknown."""
+    """Return an answer's cost in US dollars, from its tokens or else as reported, or ``None`` if unknown."""
     if completion.is_repeated:
         return Decimal(0)
     if able.price:
@@ -339,9 +339,9 @@ def cost_of(completion: Completion, able: Capabilities) -> Decimal | None:
 def of_failed(
     prompt: Prompt, error: BaseException, able: Capabilities
 ) -> tuple[Tokens, Decimal | None]:
-    """Return the estimated input tokens of a failed call, and their price in US dollars.
+    """Return a failed call's estimated input tokens, and their price in US dollars.
 
-    Both are zero if the provider refused or was not reached.
+    These are zero if the provider refused the call or was not reached.
     """
     is_free = isinstance(error, NacreError) and not isinstance(error, ModelDeclinedError)
     if isinstance(error, ModelUnavailableError):
@@ -353,9 +353,9 @@ def of_failed(
 
 
 def most_of(prompt: Prompt, able: Capabilities) -> int | None:
-    """Return the maximum cost of a prompt, or ``None`` if there is no price.
+    """Return the maximum cost of a prompt, or ``None`` without a price.
 
-    This assumes the longest answer, an empty cache, and two bytes per token. Few texts need that many tokens.
+    This assumes the longest answer, an empty cache, and only two bytes per token.
     """
     if able.price is None:
         return None
@@ -378,12 +378,12 @@ def _texts(prompt: Prompt) -> tuple[str, ...]:
 
 
 def as_counted(dollars: Decimal | None) -> int | None:
-    """Return US dollars in millionths, rounded up."""
+    """Convert US dollars to millionths, rounded up."""
     return None if dollars is None else ceil(dollars * DOLLAR)
 
 
 # -- Models to choose from -------------------------------------------------------------------------
-# A local server's list, or else ``proposals.toml``.
+# They are listed by a local server, or else in ``proposals.toml``.
 
 
 _LIST_TIMEOUT_SECONDS = 0.5
@@ -391,7 +391,7 @@ _MAX_LIST_BYTES = 1_000_000
 
 
 def list_proposed(provider: Provider) -> list[str]:
-    """Return the known model names, starting with the recommended model. The list can be empty."""
+    """Return a provider's known model names, starting with the recommended model. The list can be empty."""
     listed = listed_here(provider)
     if listed is not None:
         return listed
@@ -400,7 +400,7 @@ def list_proposed(provider: Provider) -> list[str]:
 
 
 def servers_here(settings: Settings) -> dict[str, list[str]]:
-    """Return the models on each responding local server, by provider.
+    """Return the models on the local servers that respond, by provider.
 
     Raises ModelRefusedError if ``models.providers`` is invalid.
     """
@@ -414,7 +414,7 @@ def servers_here(settings: Settings) -> dict[str, list[str]]:
 
 
 def listed_here(provider: Provider) -> list[str] | None:
-    """Return the language models that a local server lists, or ``None`` if it is remote or does not respond."""
+    """Return a local server's language models, or ``None`` if the provider is remote or does not respond."""
     address = urlsplit(provider.base_url)
     if (
         provider.api != "chat"
@@ -449,7 +449,7 @@ def _for_vectors() -> tuple[str, ...]:
 
 
 # -- Cassettes -------------------------------------------------------------------------------------
-# Recorded answers in files, replayed without a model.
+# Cassettes are files with recorded answers, which tests replay without a model.
 
 
 Redact = Callable[[str], str]
@@ -460,7 +460,7 @@ _ABLE = Capabilities(window=200_000, output=64_000, answers="schema", known=True
 
 
 def key_of(prompt: Prompt) -> str:
-    """Return a hash of the prompt, excluding its timeout."""
+    """Return a hash of a prompt without its timeout."""
     parts = [prompt.task, prompt.system, prompt.shared, prompt.text, prompt.name, prompt.answer]
     encoded = json.dumps(parts, sort_keys=True, ensure_ascii=False).encode(
         "utf-8", errors="replace"
@@ -469,9 +469,9 @@ def key_of(prompt: Prompt) -> str:
 
 
 class RecordingModel:
-    """A model that records a different model's answers in ``folder``. Implements LanguageModel.
+    """A model that records another model's answers in ``folder``. Implements LanguageModel.
 
-    ``redact`` removes secrets from everything written. A prompt contains no credentials. Failures are not recorded.
+    ``redact`` removes secrets before writing. Prompts contain no credentials. Failures are not recorded.
     """
 
     def __init__(self, model: LanguageModel, folder: Path, redact: Redact) -> None:
@@ -482,7 +482,7 @@ class RecordingModel:
         self._redact = redact
 
     def complete(self, prompt: Prompt) -> Completion:
-        """Return the model's answer. Raises the model's errors."""
+        """Return and record the model's answer. Raises the model's errors."""
         completion = self._model.complete(prompt)
         question = {
             "task": prompt.task.value,
@@ -544,7 +544,7 @@ class ReplayingModel:
 
 
 def file_name(prompt: Prompt) -> str:
-    """Return the name of a prompt's cassette, made of the prompt's version and key."""
+    """Return the file name of a prompt's cassette, which contains the prompt's version and key."""
     version = _UNSAFE.sub("-", (prompt.version or prompt.task.value).lower()).strip("-")
     return f"{version}-{key_of(prompt)}.json"
 

@@ -1,4 +1,4 @@
-"""Claims, contradictions (judged by a model and resolved by code), and comparison of memories by vectors."""
+"""Extract claims, judge and resolve contradictions, and compare memories by vectors."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def claim_prompt(memory: Memory, entities: Sequence[str]) -> Prompt:
 
 
 def claim_of(answer: ClaimAnswer) -> Claim | None:
-    """Return the normalised claim in an answer, or ``None``."""
+    """Return the normalised claim in a model's answer, or ``None``."""
     entity, attribute = entity_name(answer.entity), attribute_name(answer.attribute)
     value = shorten(answer.object, _MAX_OBJECT_CHARACTERS)
     if not (entity and attribute and value):
@@ -115,7 +115,10 @@ def attribute_name(text: str) -> str:
 
 
 def are_one_attribute(attribute: str, other: str) -> bool:
-    """Return True if two attributes share most words (Jaccard .6), ignoring insignificant words and endings."""
+    """Return True if two attributes share most words (Jaccard index of .6).
+
+    Insignificant words and endings are ignored.
+    """
     stems, other_stems = _stems(attribute), _stems(other)
     return attribute == other or (
         bool(stems & other_stems)
@@ -132,7 +135,7 @@ def _stems(attribute: str) -> frozenset[str]:
 
 
 def as_data(memory: Memory, **more: object) -> str:
-    """Return a memory as one line of JSON, so that its text cannot break out."""
+    """Return a memory as one line of JSON, with its text escaped."""
     values = {**more, "kind": memory.kind.value, "subject": shorten(memory.subject, 200)}
     return json.dumps({**values, "text": shorten(memory.content, LONGEST_TEXT)}, ensure_ascii=False)
 
@@ -165,7 +168,7 @@ class Bearing(StrEnum):
 
 
 class Resolution(StrEnum):
-    """The consequence for two memories: the earlier is superseded, the owner decides, or both hold."""
+    """What happens to two judged memories: the earlier is superseded, the owner decides, or both stay valid."""
 
     SUPERSEDED = "superseded"
     PENDING = "pending"
@@ -210,7 +213,7 @@ class Judgement:
 
     @property
     def says_both_hold(self) -> bool:
-        """True if both memories are certainly valid, so that no doubt is needed."""
+        """True if the model is sure that both memories are valid."""
         return (
             self.bearing in (Bearing.COEXISTS, Bearing.UNRELATED)
             and self.confidence > AUTO_SUPERSEDE
@@ -220,8 +223,8 @@ class Judgement:
 def judge_prompt(memory: Memory, others: Sequence[Memory]) -> Prompt:
     """Return the prompt that asks how other memories relate to ``memory``.
 
-    The prompt contains days and the order of statements, because the later statement supersedes and
-    days do not order statements of the same day.
+    The prompt shows the order of statements, because the later one supersedes, and days do not tell
+    which of two statements on the same day is later.
     """
     lines = [
         _as_dated_data(
@@ -242,7 +245,7 @@ def judge_prompt(memory: Memory, others: Sequence[Memory]) -> Prompt:
 
 
 def todos_prompt(memory: Memory, todos: Sequence[Memory]) -> Prompt:
-    """Return the prompt that asks which open todos are done according to a memory."""
+    """Return the prompt that asks which open todos a memory says are done."""
     lines = "\n".join(as_data(todo, number=number) for number, todo in enumerate(todos, 1))
     text = f"The memory:\n{as_data(memory)}\n\nOpen todos:\n{lines}"
     return Prompt(
@@ -287,7 +290,7 @@ def judgements(answer: JudgeAnswer, count: int) -> list[Judgement]:
 def find_finished(
     answer: TodosAnswer, memory: Memory, todos: Sequence[Memory]
 ) -> list[tuple[Memory, str]]:
-    """Return the todos that are done according to a memory, each with a quote that is not negated."""
+    """Return the todos that a memory says are done, each with a quote. Negated quotes do not count."""
     done: dict[int, tuple[Memory, str]] = {}
     for item in answer.done:
         quote = item.quote.strip().strip("\"'“”‘’…")
@@ -309,9 +312,9 @@ def _is_said(quote: str, memory: Memory) -> bool:
 def resolve(
     earlier: Memory, later: Memory, judgement: Judgement, sure: float = AUTO_SUPERSEDE
 ) -> Resolution:
-    """Return the consequence for two judged memories.
+    """Decide what happens to two judged memories.
 
-    Events stay true. A judgement with a confidence above ``sure`` supersedes a fact or preference
+    Events stay valid. A judgement with a confidence above ``sure`` supersedes a fact or preference
     that is not more important. The owner decides if the earlier memory is a decision or lesson, if
     the confidence is at most .75, if only an agent contradicts the owner, or if the later memory is
     about an earlier time. See seed facts 1.3.
@@ -345,10 +348,9 @@ _MAX_NEIGHBOURS = 24
 
 
 def settle(home: Home, rows: Sequence[int]) -> dict[str, StoreOutcome]:
-    """Link the memories in ``rows`` to their nearest neighbours, and compare new memories with their neighbours.
+    """Link the memories in ``rows`` to their nearest neighbours, and compare new memories with them.
 
-    Return the outcomes of changed memories. Similarity links are derived and exist only in the
-    index.
+    Return the outcome for each changed memory. Similarity links exist only in the index.
     """
     memories_by_row = home.memories.by_rows(rows)
     memories = {row: memory for row, memory in memories_by_row.items() if not memory.superseded_by}

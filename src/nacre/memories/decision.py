@@ -36,7 +36,7 @@ Lasting = Annotated[Expiry, bounds("How long it is expected to stay true.")]
 SeenBy = Annotated[Scope, bounds("Who may see it.")]
 ExpiresOn = Annotated[
     date | None,
-    bounds("Recall and context omit the memory after this day; its file stays. None: never."),
+    bounds("From this day on, recall and context omit the memory; its file stays. None: never."),
 ]
 Tags = Annotated[tuple[str, ...], bounds("Tags.")]
 Triggers = Annotated[
@@ -59,11 +59,11 @@ Why = Annotated[str | None, bounds("Why.")]
 class Asking:
     """Options for asking a model about new memories.
 
-    ``online``: whether asking is explicitly requested or forbidden. If ``None``, asking counts as
-    background work. ``aggressive``: whether to ask about less similar memories and show ten instead
-    of five. If ``None``, the settings decide. ``threshold``: minimum cosine similarity of the
-    nearest memory, instead of the calibrated value. ``seconds``: time limit for all answers. If
-    ``None``, only the limit per model call applies.
+    ``online``: whether the user requested or forbade asking. If ``None``, asking counts as
+    background work. ``aggressive``: whether to ask about less similar memories, and show the model
+    ten memories instead of five. If ``None``, the settings decide. ``threshold``: minimum cosine
+    similarity of the nearest memory, instead of the calibrated value. ``seconds``: time limit for
+    all answers. If ``None``, only the limit per model call applies.
     """
 
     online: bool | None = None
@@ -77,9 +77,9 @@ class StoreRequest(Request):
 
     Without a ``project``, the memory belongs to the project of ``folder``, which is created if it
     is new. Without a ``speaker``, the speaker is the caller: the agent in an agent's shell, else
-    the owner. Without a session in ``source``, it is the agent's session if its host names one. A
-    memory from an agent is a proposal, unless its ``quote`` is a sentence that the owner typed in
-    that session, and equals the content.
+    the owner. Without a session in ``source``, the agent's session is used if the host names it. A
+    memory from an agent is a proposal, unless it equals its ``quote`` and the owner typed this
+    sentence in that session.
     """
 
     content: Content
@@ -106,7 +106,7 @@ class StoreRequest(Request):
     trust: Annotated[Trust, bounds("True if it is based on text from outside.")] = Trust.TRUSTED
     quote: Annotated[
         str | None,
-        bounds("For agents: the owner's own sentence, if the content is exactly that."),
+        bounds("For agents: the owner's own sentence. The content must repeat it word for word."),
     ] = None
     source: Annotated[Source, bounds("The session and turns that the memory comes from.")] = (
         Source()
@@ -261,13 +261,16 @@ MOST_IMPORTANT = 7
 """Maximum importance of a memory stored by an agent."""
 
 MOST_IMPORTANT_QUOTED = 8
-"""Maximum importance of the owner's words stored by an agent, equal to that of an explicit request to remember."""
+"""Maximum importance of the owner's words stored by an agent, as for an explicit request to remember."""
 
 _MAX_DETAIL_CHARACTERS = 300
 
 
 def as_proposed(memory: Memory) -> Memory:
-    """Return a memory as an agent's proposal, with importance up to 7, not ``core`` and not for all projects."""
+    """Return a memory as an agent's proposal.
+
+    Its importance is at most 7, and it is neither ``core`` nor valid for all projects.
+    """
     return replace(
         _without_weight(memory, MOST_IMPORTANT),
         speaker=Speaker.AGENT,
@@ -304,7 +307,7 @@ def _without_weight(memory: Memory, max_importance: int) -> Memory:
 def as_agent_may(memory: Memory, changes: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields to change when an agent edits its own memory.
 
-    Changes other than tags make the memory a proposal again.
+    Any change except to tags makes the memory a proposal again.
     """
     if changes.keys() <= {"add_tags", "tags"}:
         return dict(changes)
@@ -326,7 +329,7 @@ def as_agent_may(memory: Memory, changes: Mapping[str, Any]) -> dict[str, Any]:
 def distrust(home: Home, run: home_change.Run | None, stored: Sequence[tuple[str, str]]) -> None:
     """Demote memories that agents stored from external text.
 
-    ``stored`` contains pairs (session, end of memory id).
+    ``stored`` contains pairs of a session and the end of a memory id.
     """
     demoted = [
         replace(memory, trust=Trust.UNTRUSTED, proposed=True, speaker=Speaker.AGENT)
@@ -355,7 +358,7 @@ def wish(home: Home, memories: Sequence[Memory], action: str) -> None:
 
 
 def keep(change: home_change.Change, memories: Sequence[Memory]) -> None:
-    """Mark memories proposed by an agent, or merely approved by the owner, as the owner's words."""
+    """Mark memories that an agent proposed, or the owner only approved, as the owner's words."""
     home = change.home
     for memory in (
         memory for memory in memories if memory.proposed or memory.as_worded() != memory

@@ -1,4 +1,4 @@
-"""Reading hand-edited files as changes to the vault, and applying the consequences."""
+"""Read files that a person edited in the vault, and update the index and related memories."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ _MANY_FILES = 20
 
 @frozen
 class _FileWithoutId:
-    """A file that will get its memory's id and creation date. The date survives copying.
+    """A file into which an id and a creation date will be written. The date survives copying.
 
-    ``text``: content of the file. ``base``: hash of the bytes. ``rest``: work left after writing
+    ``text``: content of the file. ``base``: hash of the bytes. ``rest``: work to do after writing
     the id.
     """
 
@@ -54,7 +54,7 @@ class _FileWithoutId:
 
 @frozen
 class _ReadFile:
-    """A file that was read, with text, hash, memory, and the kind and project in the front matter."""
+    """A file's text, hash and memory, and the kind and project in its front matter."""
 
     stat: FileStat
     text: str
@@ -66,14 +66,14 @@ class _ReadFile:
 
 @frozen
 class _FollowUp:
-    """Manual edits for the journal, and the work left after indexing.
+    """Manual edits to record in the journal, and work to do after indexing.
 
-    ``nameless``: files without an id. ``misplaced``: memories whose folder and front matter differ.
-    If the front matter was edited, the file moves. If the file moved, the front matter changes.
-    ``changed``: memories whose succession might have changed. ``retired``, ``returned``: memories
-    moved to or from ``retired/``. ``deferred``: files that count as unread and are handled in one
-    transaction after all other files. ``awaits``: whether new memories are queued for a model. If
-    the whole vault is new, only files without an id are queued, because a person just wrote them.
+    ``nameless``: files without an id. ``misplaced``: memories whose folder and front matter
+    disagree. If the front matter was edited, the file moves. If the file moved, the front matter
+    changes. ``changed``: memories whose succession might have changed. ``retired``, ``returned``:
+    memories moved to or from ``retired/``. ``deferred``: files that count as unread and are handled
+    in one transaction after all other files. ``awaits``: whether new memories are queued for a
+    model. In a new vault, only files without an id are queued, because a person just wrote them.
     """
 
     awaits: bool = True
@@ -89,7 +89,7 @@ class _FollowUp:
 
     @property
     def follows(self) -> bool:
-        """True if any work is left for a memory."""
+        """True if there is work to do."""
         return bool(self.misplaced or self.changed or self.retired or self.returned)
 
     def add(self, other: _FollowUp) -> None:
@@ -165,8 +165,8 @@ def _read_all(
 ) -> int:
     """Read changed files and return how many had new content.
 
-    With ``journal_edits``, other processes can write between files, and consequences wait until all
-    files are read.
+    With ``journal_edits``, other processes can write between files, and follow-up work waits until
+    all files are read.
     """
     count = 0
     for path, stat in changed.items():
@@ -180,7 +180,7 @@ def _read_all(
 
 
 def read_written(change: Change, paths: Iterable[str], *, awaits: bool) -> None:
-    """Index files that a sync or a scrub just wrote and apply the consequences, in one transaction.
+    """Index files that a sync or a scrub just wrote, and do the follow-up work, in one transaction.
 
     The files have no pending writes, and the journal or the history already has their text. With
     ``awaits``, new memories are queued for models.
@@ -206,7 +206,7 @@ def read_written(change: Change, paths: Iterable[str], *, awaits: bool) -> None:
 
 
 def _stat(home: Home, path: str) -> FileStat | None:
-    """Return a file's stat in the same way as a scan, or ``None`` if the file does not exist."""
+    """Return a file's stat as a scan would, or ``None`` if the file does not exist."""
     if not path.isprintable():
         return None  # a scan reports the remedy
     try:
@@ -303,7 +303,7 @@ def _memory_in(home: Home, text: str, stat: FileStat, seen: SeenMemoryFile | Non
 
 
 def _modification_time(home: Home, stat: FileStat) -> datetime:
-    """Return a file's modification time, according to the writer's clock."""
+    """Return a file's modification time, or the current time if it is invalid."""
     try:
         return datetime.fromtimestamp(stat.modified_ns // 1_000_000 / 1000, UTC)
     except (OverflowError, OSError, ValueError):
@@ -317,7 +317,7 @@ def _with_own_id(
     follow_up: _FollowUp,
     seen: SeenMemoryFile | None,
 ) -> _ReadFile:
-    """Give a copied file its own id, so that it becomes a separate memory with the same text."""
+    """Give a copied file its own id, so that the copy becomes a separate memory."""
     home = change.home
     path, memory = file.stat.path, file.memory
     twin = home.files.file_of(memory.id)
@@ -362,7 +362,10 @@ def _accept(
     *,
     defers: bool = False,
 ) -> None:
-    """Index a file. With ``defers``, a file with consequences is left for the last transaction."""
+    """Index a file.
+
+    With ``defers``, a file that needs follow-up work is left for the last transaction.
+    """
     home, last_seen = change.home, seen_before.get(file.stat.path)
     file = _with_own_id(change, file, changed, total, last_seen)
     memory, stated_values = file.memory, file.stated
@@ -425,9 +428,9 @@ def _seen_intent(
 
 
 def _follow(change: Change, follow_up: _FollowUp) -> None:
-    """Apply the consequences of manual edits. Each step builds on the previous step.
+    """Do the follow-up work for manual edits. Each step builds on the previous step.
 
-    This happens in the transaction that reads the edits, so that a crash loses no consequences.
+    This happens in the transaction that reads the edits, so that a crash loses no work.
     """
     home = change.home
     change.put(follow_up.misplaced, follow_up.entries)
@@ -447,8 +450,8 @@ def _follow(change: Change, follow_up: _FollowUp) -> None:
 def _give_ids(change: Change, nameless: list[_FileWithoutId]) -> None:
     """Write ids into files without an id.
 
-    No intent is used, because unredacted hand-written text must not enter the database. After a
-    crash, the next scan finds the file, because no hash is recorded.
+    No pending write is recorded, because unredacted hand-written text must not enter the database.
+    After a crash, the next scan finds the file, because no hash is recorded.
     """
     home = change.home
     for file in nameless:
@@ -506,8 +509,8 @@ _MIN_PATIENCE_SECONDS = 0.3
 def scan(home: Home, *, patience_seconds: float = _PATIENCE_SECONDS) -> int:
     """Complete interrupted writes, then index changed files and return their number.
 
-    If most files are missing, nothing is retired. Content forgotten on any machine, according to
-    the ledger, is deleted.
+    If most files are missing, nothing is retired. Content that the ledger marks as forgotten is
+    deleted, even if another machine forgot it.
 
     A malformed file is reported in ``home.problems`` and its last valid version stays indexed. If
     nothing changed, no lock is taken and nothing is written. Pending writes of other processes are
@@ -558,7 +561,7 @@ def _was_edited(home: Home) -> bool:
 
 
 def _differences(home: Home) -> set[tuple[str, int, int]]:
-    """Return path, time and size of files that changed since last seen and have no pending write."""
+    """Return the path, time and size of each changed file without a pending write."""
     stats = home.vault.times()
     seen, pending, _ = home.files.seen_now()
     if stats == seen:

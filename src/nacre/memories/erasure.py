@@ -126,14 +126,13 @@ _TOOL = "nacre-chat:"
 
 
 def _gateway(home: Home) -> AbstractContextManager[maintenance.GatewayErasure | None]:
-    """Open the gateway's database if it exists."""
     if not (home.settings.home / gateway.DATABASE).exists():
         return nullcontext()
     return closing(maintenance.GatewayErasure.open(home.settings.home))
 
 
 def count_forgotten(home: Home, barred: Barred, match: Pattern | None = None) -> int:
-    """Return the number of messages, answer parts and names to erase that exist only in the gateway's database."""
+    """Count messages, answer parts and names to erase that exist only in the gateway's database."""
     with _gateway(home) as store:
         if store is None:
             return 0
@@ -149,7 +148,10 @@ def erase_matching(home: Home, match: Pattern) -> None:
 
 
 def erase_chats(home: Home, affected: Affected, barred: Barred) -> None:
-    """Delete forgotten conversations with their files, and forgotten messages, even pending, of other conversations."""
+    """Delete forgotten conversations with their files, and forgotten messages in other conversations.
+
+    Pending messages are deleted too.
+    """
     forgotten = [
         session.id.removeprefix(_TOOL)
         for session in affected.sessions
@@ -198,9 +200,9 @@ class _Chat:
         return self.folder / "files" / self.session
 
     def erase(self, barred: Barred | None) -> None:
-        """Erase barred messages, or everything if ``barred`` is ``None``.
+        """Erase forgotten messages, or everything if ``barred`` is ``None``.
 
-        Erasing a message also erases summaries, because they might quote the message.
+        Erasing a message also erases summaries, because they might quote it.
         """
         lines = [(line, _record(line)) for line in self._lines()]
         pending = [
@@ -260,7 +262,7 @@ def _forgotten_items(
 
 def _is_barred(item: maintenance.Held, barred: Barred) -> bool:
     session = f"{_TOOL}{item.session}"
-    if barred.before:  # forgetting by date also bars whole sessions, but their later messages stay
+    if barred.before:  # sessions that are forgotten by date keep their later messages
         return barred.is_before(item.at, None, session)
     return barred.has_session(session)
 
@@ -297,7 +299,7 @@ def _record(line: bytes) -> dict[str, Any]:
 
 # -- Former versions of documents ----------------------------------------------
 #
-# A server stores former versions as rows. For files, git stores them.
+# A database server stores former versions as rows. Former versions of files are in git.
 
 
 def erase_quoting(home: Home, match: Pattern) -> None:
@@ -359,12 +361,13 @@ _KEPT_ACTIONS = (FORGET, ALLOW_AGAIN, RETIRE_ALWAYS, RETIRE_NO_LONGER)
 
 
 def apply_tombstones(home: Home, *, patient: bool = True) -> int:
-    """Delete stored items that tombstones bar and return their number.
+    """Delete stored items that match tombstones, and return their number.
 
     Call this whenever the ledger might have changed. There is work only after an interrupted run,
     for tombstones from another machine's ledger, or if a memory's file returned. Otherwise, the
-    call costs only a few lookups. Memories being edited are reported in ``home.problems`` and
-    deleted next time. Without ``patient``, a ledger that another process is writing is skipped.
+    call costs only a few lookups. Memories whose files a person is editing are reported in
+    ``home.problems`` and deleted next time. Without ``patient``, a ledger that another process is
+    writing is skipped.
     """
     if (home.files.has_intents() or is_ledger_new(home)) and not _update_tombstones(
         home, patient=patient
@@ -507,7 +510,7 @@ def _without_words(line: str, ids: set[str], quotes: Pattern | None) -> str:
 
 
 def _erase_memories(change: Change, affected: Affected) -> None:
-    """Write changed memories, which no longer name deleted memories, and then delete files and rows."""
+    """Write the changed memories without references to deleted memories, then delete files and rows."""
     home = change.home
     entries = [
         change.entry("retire", memory=memory.id, reason=OUTLIVED) for memory in affected.retired
@@ -526,7 +529,7 @@ def _erase_memories(change: Change, affected: Affected) -> None:
 
 
 def _erase_memory(home: Home, memory_id: str) -> None:
-    """Delete a memory without an intent, because an intent would store the text again."""
+    """Delete a memory without a pending write, which would store the text again."""
     if file := home.files.file_of(memory_id):
         home.vault.forget(file.path)
         home.files.forget(file.path)
@@ -580,7 +583,10 @@ def remove_empty_projects(home: Home, slugs: Iterable[str]) -> None:
 
 
 def _name_sessions(home: Home, affected: Affected, runs: Sequence[Tombstone]) -> None:
-    """Add tombstones for sessions forgotten only by date or project, so that grown sessions stay deleted."""
+    """Add a tombstone for each session forgotten only by date or project.
+
+    New turns then do not restore the session.
+    """
     named_ids = {tombstone.value for tombstone in runs if tombstone.kind is TombstoneKind.SESSION}
     scopes = sorted({tombstone.run for tombstone in runs if tombstone.kind is TombstoneKind.BEFORE})
     session_ids = sorted({session.id for session in affected.sessions} - named_ids)

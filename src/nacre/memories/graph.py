@@ -112,7 +112,7 @@ def net_of(home: Home, project: str | None) -> Net:
 
 
 def memories_of(home: Home, net: Net, places: Iterable[int]) -> dict[int, Memory]:
-    """Map the numbers of some nodes to their memories."""
+    """Return the memory for each node number in ``places``."""
     numbers = {net.ids[at]: at for at in places}
     return {numbers[memory.id]: memory for memory in home.memories.in_any_state(list(numbers))}
 
@@ -125,7 +125,7 @@ MOST_LINKS = 1000
 
 
 class Relation(StrEnum):
-    """The relation of a link's source to its target (DESIGN: the seed's eleven, and ``elaborates``).
+    """The relation of a link's source to its target.
 
     ``calls``, ``imports`` and ``inherits`` connect symbols of code. Files may contain other names.
     """
@@ -161,7 +161,7 @@ Limit = Annotated[int, bounds("Maximum number of items.", ge=1, le=1000)]
 
 
 class NewLink(Request):
-    """A link to create. An existing link with the same ends and relation is updated."""
+    """A link to create. If the two nodes already have a link with this relation, it is updated."""
 
     source: Reference
     relation: Annotated[Relation, bounds("How the source relates to the target.")]
@@ -339,7 +339,7 @@ class Central:
 class Gap:
     """A memory with at most one link.
 
-    ``idle_days`` counts from the last recall, or from the statement if there was no recall.
+    ``idle_days``: days since the last recall or, if never recalled, since the statement.
     """
 
     memory: Memory
@@ -442,7 +442,7 @@ class Brief:
 #
 # No model is used, and results are deterministic. Only links that
 # :meth:`nacre.store.memories.Links.count` counts are considered. Similarity is not a link, so a
-# memory that only resembles other memories is a gap. The seed omits such memories from its ranking.
+# memory that is only similar to other memories is a gap.
 # See seed facts 2.2.
 
 
@@ -640,8 +640,8 @@ def lines_of(home: Home, edges: Sequence[StoredLink], day: date) -> tuple[LinkLi
 # -- Changing links ------------------------------------------------------------
 #
 # A link is stored in the front matter of its source. ``supersedes`` is written on both sides.
-# ``contradicts`` is a doubt that the owner settles in ``nacre review``. Neither relation has a
-# strength, an end or an origin.
+# ``contradicts`` is a doubt that the owner settles in ``nacre review``. Links with these relations
+# have no strength, end or origin.
 #
 # An agent can change links of memories that it stored. Its changes to the owner's memories are
 # pending until reviewed.
@@ -853,7 +853,7 @@ _REMEDY = {
 
 
 def _find(home: Home, start: str, target: str, relation: str | None) -> tuple[Memory, list[Link]]:
-    """Return the memory that stores the requested links, and those links.
+    """Return the memory that stores the requested links, and the links.
 
     Without a relation, search both directions. Raises NotFoundError, ConflictError.
     """
@@ -873,7 +873,7 @@ def _find(home: Home, start: str, target: str, relation: str | None) -> tuple[Me
         if target in (edge.source, edge.target) and relation in (None, edge.rel):
             raise _unchangeable(edge.origin, source)
     raise NotFoundError(
-        f"{source.subject!r} has no such link",
+        f"{source.subject!r} does not have this link",
         hint=f"nacre graph list --of {source.id[-8:]} shows its links",
     )
 
@@ -887,7 +887,7 @@ def _unchangeable(origin: str, source: Memory) -> NacreError:
         )
     if origin == ALIKE:
         return ConflictError(
-            "there is no such link: the memories are only similar", hint="similarity is computed"
+            "the memories are only similar, not linked", hint="similarity is computed"
         )
     return ConflictError("that link has the opposite direction", hint="swap the two memories")
 
@@ -993,7 +993,7 @@ def list_links(  # noqa: PLR0913 - one parameter per field
 def traverse(home: Home, request: TraverseRequest) -> Traversal:
     """Follow links from a memory.
 
-    Each link is reported once, each memory where it is first reached.
+    Each link is reported once, and each memory where it is first reached.
 
     Raises NotFoundError, ConflictError.
     """
@@ -1037,9 +1037,9 @@ class _Walk:
         self.more = False
 
     def step(self, home: Home, ring: Sequence[str], day: date) -> list[str]:
-        """Follow links from the current ring, strongest first, and return the nodes of the next ring.
+        """Follow links from the nodes in ``ring``, strongest first, and return the nodes of the next ring.
 
-        Once the limit is reached, follow only links between known nodes.
+        After the limit is reached, follow only links between known nodes.
         """
         first_new = len(self.names)
         members, relations = set(ring), self._request.relations
@@ -1090,8 +1090,8 @@ def graph_map(home: Home, request: MapRequest) -> GraphMap:
 
     Ties go to the more important memory.
 
-    With ``as_of``, return the memories and links valid on that day according to present knowledge,
-    as recall does.
+    With ``as_of``, use only memories and links that were valid on that day, as far as is known
+    today.
     """
     edit.catch_up(home)
     return cached(home, request, GraphMap, lambda: _graph_map(home, request))

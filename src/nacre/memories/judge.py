@@ -1,9 +1,9 @@
 """Compare statements and decide what a new memory means for stored memories.
 
 Without a model, only clear cases are decided. Two statements are the same if their words are equal,
-or if their vectors are close and their numbers, names and negations agree. A statement supersedes
+or if their vectors are close and their numbers, names and negations are equal. A statement supersedes
 an earlier statement if it says that something rare in the earlier statement is gone, or if it gives
-a different value in the same slot. If an earlier statement might be outdated, the owner decides. In
+a different value, such as a version. If an earlier statement might be outdated, the owner decides. In
 all other cases, both are kept.
 """
 
@@ -76,10 +76,10 @@ _INVERTING_WORDS = frozenset({"of", "by", "von"})
 
 
 class Relation(StrEnum):
-    """The relation of a later statement to an earlier one.
+    """How a later statement relates to an earlier statement.
 
-    ``supersedes``: the earlier one is no longer true. ``doubts``: it may be outdated. ``same``: the
-    later one adds nothing. ``related``: both are about the same subject.
+    ``supersedes``: the earlier statement is no longer true. ``doubts``: it might be outdated.
+    ``same``: the later statement adds nothing. ``related``: both have the same subject.
     """
 
     SUPERSEDES = "supersedes"
@@ -148,7 +148,7 @@ def judge(
 ) -> Verdict:
     """Return the relation of ``later`` to ``earlier``.
 
-    Both belong to the same project, or at least one applies to all projects.
+    Both must belong to the same project, or one must apply to all projects.
 
     ``cosine`` is the cosine similarity between their vectors, or ``None`` if a vector is missing.
     """
@@ -218,7 +218,7 @@ def _is_same(old: Statement, new: Statement, cosine: float | None, limits: Calib
 
 
 def _departure(old: Statement, new: Statement, rarity: Rarity) -> Verdict | None:
-    """Return the verdict if something in the earlier statement is gone according to the later statement."""
+    """Return the verdict if the later statement says that something in the earlier statement is gone."""
     for departure in new.departures:
         if (
             not departure.subject <= old.words
@@ -247,7 +247,10 @@ def _departure(old: Statement, new: Statement, rarity: Rarity) -> Verdict | None
 
 
 def _denies(old: Statement, departure: Departure) -> bool:
-    """Return True if the earlier statement already says that the thing is gone, or negates it in the same clause."""
+    """Return True if the earlier statement already says that the thing is gone.
+
+    A negation of the thing in the same clause also counts.
+    """
     clauses = [read(clause) for clause in _ASIDE.split(old.text)]
     is_denied = any(clause.negations for clause in clauses if departure.subject & clause.words)
     return is_denied or any(departure.subject & other.subject for other in old.departures)
@@ -307,7 +310,7 @@ def _topic(statement: Statement) -> frozenset[str]:
 def _contradiction(
     earlier: Memory, later: Memory, old: Statement, new: Statement
 ) -> Verdict | None:
-    """Return a doubt if both statements share a subject (explicit or leading) or a verb, and cannot both be true."""
+    """Return a doubt if two statements with a common subject or verb cannot both be true."""
     if old.departures or new.departures or earlier.kind not in _CLAIMS:
         return None
     is_opposite = (old.negations > 0) != (new.negations > 0)
@@ -436,7 +439,7 @@ class Comparison:
 
     @property
     def is_doubted(self) -> bool:
-        """True if this memory is probably outdated because of the other, later memory."""
+        """True if this memory is probably outdated because of the other memory, which is later."""
         return not self.is_later and self.verdict.relation is Relation.DOUBTS
 
     @property
@@ -514,7 +517,10 @@ def _compare_pair(
 
 
 def vouches(memory: Memory, other: Memory) -> bool:
-    """Return True if only ``memory`` is vouched for. ``memory`` then counts as later, regardless of dates."""
+    """Return True if ``memory`` is vouched for and ``other`` is not.
+
+    ``memory`` then counts as later, regardless of dates.
+    """
     return memory.is_vouched and not other.is_vouched
 
 
@@ -637,8 +643,8 @@ def detach(
 
     Links to removed memories are deleted, and nothing becomes active again.
 
-    Predecessors are superseded by the next remaining successor, or else retired. ``left`` contains
-    memories that change for other reasons. Nothing is written.
+    Predecessors are superseded by the next remaining successor. If there is none, they are retired.
+    ``left`` contains memories that change for other reasons. Nothing is written.
     """
     gone_ids = {memory.id for memory in removed}
     changed = dict(left)
@@ -681,8 +687,7 @@ def _still_holding(home: Home, memory: Memory, gone_ids: Collection[str]) -> Mem
 def reconcile(home: Home, changed: Iterable[tuple[Memory | None, Memory]]) -> list[Memory]:
     """Return the memories to update after manual edits so that both sides of each succession agree.
 
-    ``changed`` contains each memory before and after its edit. A person can add or remove either
-    side.
+    ``changed`` contains each memory before and after its edit. A person can edit either side.
     """
     updates: dict[str, Memory] = {}
     for before, after in changed:
@@ -714,9 +719,9 @@ def reconcile(home: Home, changed: Iterable[tuple[Memory | None, Memory]]) -> li
 
 # -- Decisions by a language model ---------------------------------------------
 #
-# ADD, UPDATE, SKIP and SUPERSEDE come from agenr (online dedup from a cosine similarity of .72).
-# AMEND is for memories that are partly outdated. A model refers to memories by their numbers in the
-# prompt. A decision is discarded if it would lose a number, name or negation, or if a weaker source
+# ADD, UPDATE, SKIP and SUPERSEDE come from agenr, which asks from a cosine similarity of .72. AMEND
+# is for memories that are partly outdated. A model refers to memories by their numbers in the prompt.
+# A decision is discarded if it would lose a number, name or negation, or if a weaker source
 # would change a memory from a stronger source.
 
 
@@ -727,7 +732,7 @@ SHORTEST = 20
 """Minimum number of characters of a merged memory, unless an original is shorter. See seed facts 1.5."""
 
 _SETTLED = frozenset({Kind.DECISION, Kind.PREFERENCE})
-"""Kinds that can describe the same choice, either as a future rule or as a decision on a given day."""
+"""Kinds that can describe the same choice, as a rule for the future or as a decision on one day."""
 
 MOST_ADDED = 100
 """Maximum number of characters by which a merged memory can exceed the combined originals."""
@@ -784,7 +789,7 @@ class Decision:
 def mark(memory: Memory) -> str:
     """Return a hash of everything on which a decision about a memory depends.
 
-    If the hash changes, the decision is void.
+    If the hash changes, the decision no longer applies.
     """
     parts = (
         memory.subject,
@@ -800,7 +805,10 @@ def mark(memory: Memory) -> str:
 
 
 def prompt_for(memory: Memory, near: Sequence[Memory], *, seconds: float) -> Prompt:
-    """Return the prompt with a new memory and its nearest memories, escaped so that no text can close the tags."""
+    """Return the prompt with a new memory and its nearest memories.
+
+    Texts are escaped, so that they cannot close the tags.
+    """
     stored = "\n".join(_as_json_line(other, number) for number, other in enumerate(near, start=1))
     return Prompt(
         Task.DEDUP,
@@ -846,7 +854,7 @@ def refusal(decision: Decision, memory: Memory, target: Memory) -> str | None:
 
 
 def _refuse_skip(_: Decision, memory: Memory, target: Memory) -> str | None:
-    """Refuse to skip a memory unless a target of the same kind and trust already says everything."""
+    """Refuse to skip a memory unless the target contains all of it and has the same kind and trust."""
     if why := _refuse_mixed_sources(memory, target):
         return why
     if missing := lost(memory.content, [target.content]):
@@ -889,10 +897,10 @@ def _refuse_mixed_sources(memory: Memory, target: Memory) -> str | None:
 def _refuse_supersede(_: Decision, memory: Memory, target: Memory) -> str | None:
     """Refuse to supersede a memory unless the new one is later, of a similar kind, and not from a weaker source."""
     if outranks(target, memory):
-        return "an agent's statement cannot end the owner's"
+        return "an agent's statement cannot supersede the owner's"
     are_like = memory.kind is target.kind or {memory.kind, target.kind} <= _SUCCESSIVE_KINDS
     if target.kind is Kind.EVENT or not are_like:
-        return f"a {memory.kind} does not end a {target.kind}"
+        return f"a {memory.kind} does not supersede a {target.kind}"
     return _refuse_earlier(memory, target)
 
 
@@ -1003,7 +1011,7 @@ def retire_due(home: Home) -> int:
 
     Call this after reading all files.
 
-    Unretired memories stay active. Memories being edited also stay and are reported in
+    Unretired memories stay active. So do memories that are being edited, which are reported in
     ``home.problems``. While another process is writing, the work is left to the next command.
     """
     if not home.tombstones.arrived():
@@ -1053,7 +1061,7 @@ def _unretired_ids(home: Home) -> set[str]:
 
 
 def retired_by(home: Home, memory: Memory, rule: StandingRetirement) -> Memory:
-    """Return a memory as retired by a standing retirement."""
+    """Return a memory retired under a standing retirement."""
     contexts = tuple(dict.fromkeys((*memory.suppressed_contexts, *rule.contexts)))
     reason = rule.reason or f"memories about {rule.pattern!r} are always retired"
     return replace(memory, retired=Retirement(home.now(), reason), suppressed_contexts=contexts)

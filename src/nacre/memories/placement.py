@@ -1,4 +1,4 @@
-"""Placement of a new memory among stored memories: as known, as a replacement, or as new.
+"""Place a new memory: it is already known, replaces stored memories, or is added.
 
 A new memory and the memories it supersedes change atomically.
 """
@@ -74,7 +74,7 @@ def place(
     A retired memory is restored only if stored manually (``by_hand``), not if a session repeats it.
     With ``touched``, :func:`write_touched` writes the files of confirmed memories. With
     ``is_echo``, nothing is confirmed, because the agent might have read the memory in nacre. A
-    model's ``decision`` applies if the rules are unsure and the target is unchanged.
+    model's ``decision`` applies only if the rules are unsure and the target is unchanged.
     """
     home = change.home
     repeat = None if is_echo else partial(confirm, change, memory=memory, touched=touched)
@@ -141,7 +141,7 @@ def _compare_and_put(
 def await_models(home: Home, memory: Memory, before: Memory | None = None) -> None:
     """Queue a new or reworded memory for background models.
 
-    A memory with the same text, project, speaker and trust as ``before`` is skipped.
+    Nothing happens if text, project, speaker and trust are the same as in ``before``.
     """
     if (
         memory.is_active
@@ -274,7 +274,7 @@ def reword(
 
 
 def keep_rest(home: Home, target: Memory, memory: Memory, decision: Decision) -> Memory:
-    """Return a memory, reworded by a model, without the part superseded by a new memory.
+    """Return a memory that a model reworded, without the part that a new memory supersedes.
 
     The source turn is evidence for the new memory, so only the turn's time is recorded.
     """
@@ -400,7 +400,7 @@ def confirm(
 def _in_same_words(home: Home, memory: Memory) -> Memory | None:
     """Return the memory of the same project, in any state, with the same text.
 
-    Otherwise, return a global memory with this text that the owner retired, because the memory must
+    If there is none, return a global memory with this text that the owner retired, because it must
     not return in a project. Symbols are compared, so C++ differs from C.
     """
     for project in dict.fromkeys((memory.project, None)):
@@ -428,10 +428,10 @@ def _known_outcome(
     *,
     by_hand: bool,
 ) -> StoreOutcome | None:
-    """Return the outcome for known text, unless the memory was stated after the known memory's successor.
+    """Return the outcome for text that is already stored.
 
-    A trusted memory does not count as known because of an untrusted memory, and cannot be confirmed
-    by an untrusted memory.
+    Return ``None`` if the new memory must be placed: it is later than the stored memory's
+    successor, restores a retired memory by hand, or is trusted while the stored memory is not.
     """
     if existing.superseded_by:
         newer = change.home.memories.find(existing.superseded_by)
@@ -449,7 +449,7 @@ def _known_outcome(
 
 
 def _reverse_doubts(change: Change, known_id: str, memory: Memory) -> None:
-    """Reverse doubts about a memory that was repeated later, so that the memory doubts those that doubted it.
+    """Reverse the doubts of other memories about a memory that was stated again later.
 
     Doubts from a trusted source or the owner stay if the repetition is from neither.
     """
@@ -492,7 +492,7 @@ def _replace(change: Change, comparison: Comparison, memory: Memory) -> Replaced
 
 
 def _insert_into_history(change: Change, memory: Memory, successor: Replaced) -> None:
-    """Link a memory to its later successor, and make the memory supersede the successor's predecessors."""
+    """Link a memory to its later successor. It also supersedes the successor's predecessors."""
     newer = successor.memory
     before = [
         other for other in change.home.memories.replaced_by(newer.id) if other.id != memory.id

@@ -55,7 +55,7 @@ class NewPage:
 
 
 def facts(page: Page | None) -> dict[str, tuple[str, ...]]:
-    """Map the names of a page's lists to their values, with normalised remotes. Empty if ``page`` is ``None``."""
+    """Return the values of each list on a page, with normalised remotes. Empty if ``page`` is ``None``."""
     if page is None:
         return {}
     lists = {name: tuple(list_of(page.values, name)) for name in (*LISTS, "dependencies")}
@@ -77,7 +77,10 @@ def page_of(home: Home, slug: str) -> Page | None:
 
 
 def own_words(home: Home, page: Page | None, into: Page | None) -> str:
-    """Return a page's hand-written text for another project's page, or "" if the text would become more trusted."""
+    """Return a page's hand-written text to add to another project's page.
+
+    Return "" if the text would become more trusted.
+    """
     if page is None or (
         _trust(page) == _UNTRUSTED and (into is None or _trust(into) != _UNTRUSTED)
     ):
@@ -255,7 +258,6 @@ def evidence(
 
 
 def _worktrees(roots: tuple[str, ...], repositories: tuple[str, ...]) -> list[str]:
-    """Return the folders that are worktrees of ``repositories``."""
     return [
         f"{root} is a worktree of {repository}"
         for root in roots
@@ -309,9 +311,9 @@ class ProjectDetail:
 class ProjectMergePlan:
     """The effects of a merge: the numbers of memories (in any state) and sessions moved to ``into``.
 
-    ``takes`` lists the keys that will resolve to ``into`` as (``remote``, ``root``, ``label`` or
-    ``alias``, value). ``words`` is the text that will be appended to the page of ``into``.
-    ``evidence`` lists the reasons for merging found by code.
+    ``takes`` lists the keys that will resolve to ``into``, as pairs of a sort (``remote``,
+    ``root``, ``label`` or ``alias``) and a value. ``words`` is the text that will be appended to
+    the page of ``into``. ``evidence`` lists the reasons for merging found by code.
     """
 
     project: str
@@ -382,8 +384,8 @@ def rename(
 ) -> ProjectMoved:
     """Rename a project. Memories keep their ids, and the former name resolves to the project.
 
-    Raises NotFoundError, InvalidInputError for a name without letters or digits, ConflictError if another project
-    has it, InvalidMemoryError for an unreadable page, EditConflictError.
+    Raises NotFoundError, InvalidInputError for a name without letters or digits, ConflictError if
+    another project has the name, InvalidMemoryError for an unreadable page, EditConflictError.
     """
     edit.scan(home)
     old, new_name = known_project(home, project), home.redactor.clean(name).strip()
@@ -461,10 +463,10 @@ def merge(
 ) -> ProjectMoved:
     """Merge a project into another.
 
-    Its page is retired and its hand-written text appended to the other's.
+    Its page is retired, and its hand-written text is appended to the other page.
 
-    Raises NotFoundError, ConflictError if both are the same or forgotten content could return, InvalidMemoryError
-    for an unreadable page, EditConflictError.
+    Raises NotFoundError, ConflictError if both projects are the same or forgotten content could
+    return, InvalidMemoryError for an unreadable page, EditConflictError.
     """
     edit.scan(home)
     source, into = _source_and_target(home, project, into)
@@ -629,10 +631,10 @@ def depend(
     ],
     remove: Annotated[bool, bounds("Projects that it no longer depends on.")] = False,
 ) -> ProjectLine:
-    """Add or remove dependencies of a project. Two projects may depend on each other.
+    """Add or remove dependencies of a project. Two projects can depend on each other.
 
-    Raises NotFoundError for an unknown project, ConflictError for a dependency on itself, InvalidMemoryError for
-    an unreadable page.
+    Raises NotFoundError for an unknown project, ConflictError for a dependency on itself,
+    InvalidMemoryError for an unreadable page.
     """
     edit.catch_up(home)
     slug = known_project(home, project)
@@ -663,7 +665,6 @@ def _dependency(home: Home, slug: str, name: str, *, remove: bool) -> str:
 
 
 def _page(home: Home, slug: str) -> Page | None:
-    """Return the page of a project if it exists and is readable."""
     try:
         return read_page(home, slug)
     except InvalidMemoryError:

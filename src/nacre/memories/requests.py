@@ -3,7 +3,7 @@
 The model decides only if the rules are unsure how a new memory relates to stored memories. No lock
 or transaction is held while the model decides, so the decision is checked again under the lock when
 the memory is placed (:mod:`nacre.memories.placement`). If no model is permitted, or the model fails
-or times out, the rules alone place the memory.
+or times out, only the rules place the memory.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _MAX_TITLE_CHARACTERS = 80
 
 @dataclass
 class Decisions:
-    """A model's decisions (new memory id → decision), the number of questions, and a note on missing answers."""
+    """A model's decision for each new memory id, the number of questions, and a note on missing answers."""
 
     by_memory: dict[str, Decision] = field(default_factory=dict)
     count: int = 0
@@ -105,7 +105,7 @@ def decisions(home: Home, memories: Iterable[Memory], asking: Asking) -> Decisio
 def weigh(
     home: Home, memories: Sequence[Memory]
 ) -> Iterable[tuple[Memory, list[Comparison], dict[str, float]]]:
-    """Yield each new memory, its rule-based comparisons, and a map from compared memory ids to cosine similarities.
+    """Yield each new memory, its rule-based comparisons, and the cosine similarity of each compared memory.
 
     Earlier items of ``memories`` count as stored. Raises EmbedderUnavailableError.
     """
@@ -200,7 +200,7 @@ class _Vectors:
             self._own |= memories_vectors.embed_parts(self._embedder, texts)
 
     def of_index(self, memory: Memory) -> dict[int, float]:
-        """Map the rows of indexed memories to their cosine similarities to ``memory``."""
+        """Return the cosine similarity to ``memory`` for each row of an indexed memory."""
         best: dict[int, float] = {}
         for piece in self._own[memory.id] if self._has_index else ():
             for row, cosine in self._index.memory_cosines(piece).items():
@@ -262,7 +262,7 @@ class _Deciding:
         return answers
 
     def take(self, item: Doubtful, answer: _Answer) -> None:
-        """Record a decision, or the reason for its absence."""
+        """Record the decision, or why there is none."""
         decision, target = self._decision_of(item, answer)
         if target and self._outcomes.of(target) != target:
             item = replace(item, near=self._outcomes.all(item.near))
@@ -276,7 +276,6 @@ class _Deciding:
     def _decision_of(
         self, item: Doubtful, answer: _Answer
     ) -> tuple[Decision | None, Memory | None]:
-        """Return the decision in an answer and its target."""
         if not isinstance(answer, Answer):
             self._result.note = self._result.note or (_note(answer) if answer else None)
             return None, None

@@ -38,7 +38,7 @@ NEARLY = 0.8
 class RetirePlan:
     """Memories to retire, and the names used for them: (pattern, match, canonical key).
 
-    ``is_wider``: true if a subject or pattern matches more memories than were named.
+    ``is_wider``: whether a subject or pattern matches more memories than were named.
     """
 
     memories: tuple[Memory, ...]
@@ -59,8 +59,8 @@ def choose(home: Home, request: RetireRequest) -> RetirePlan:
     """Return the active memories that a request would retire, without changing them.
 
     Criteria are references (ids or parts of them, subjects, patterns with ``*``), ``subjects``,
-    parts of subjects (``contains``) and similar subjects (``like``). Case and spaces are ignored,
-    for ``like`` also the order of words. Raises NotFoundError if a reference matches nothing (allowed
+    parts of subjects (``contains``) and similar subjects (``like``). Case and spaces are ignored.
+    ``like`` also ignores word order. Raises NotFoundError if a reference matches nothing (allowed
     for a subject or pattern with ``persist``), ConflictError for an ambiguous id and for retired
     memories.
     """
@@ -167,7 +167,7 @@ def _retire_for_agent(
 
 @operation("unretire", writes=True, owners=True, command="retire --restore")
 def unretire(home: Home, references: References) -> BroughtBack:
-    """Restore retired or superseded memories, and end standing retirements, by id or the end of it.
+    """Restore retired or superseded memories, and end standing retirements, by id or its last characters.
 
     The successor of a memory stays active too. Raises NotFoundError, ConflictError.
     """
@@ -288,7 +288,8 @@ def changes_of(request: EditRequest) -> dict[str, Any]:
 def finish_todos(home: Home, references: References) -> list[Memory]:
     """Retire todos as done.
 
-    An agent's requests for the owner's are queued for review. Raises NotFoundError, InvalidMemoryError.
+    An agent's requests about the owner's todos are queued for review. Raises NotFoundError,
+    InvalidMemoryError.
     """
     done = []
     for reference in references:
@@ -305,7 +306,7 @@ def finish_todos(home: Home, references: References) -> list[Memory]:
 def retire_memories(home: Home, request: RetireRequest) -> list[Memory]:
     """Retire memories. Their files are kept. Raises NotFoundError, ConflictError, OwnerOnlyError.
 
-    An agent can only retire its own memories. For the owner's, a request is queued for review.
+    An agent can only retire its own memories. Its requests about the owner's are queued for review.
     """
     chosen = choose(home, request)
     return retire_chosen(home, chosen, request.reason, persist=request.persist)[0]

@@ -48,7 +48,7 @@ class Slot:
 
 @frozen
 class Departure:
-    """Something gone according to a statement, with its stems, text and case, and other stems of the clause."""
+    """Something that a statement says is gone, with its stems, text and case, and the clause's other stems."""
 
     subject: frozenset[str]
     text: str
@@ -108,7 +108,7 @@ def _word_pattern(words: str) -> str:
 
 
 def _phrases(pattern: str) -> tuple[re.Pattern[str], bool]:
-    """Return the pattern of a departure, and True if the departed subject comes first."""
+    """Return the pattern of a departure, and True if the thing that is gone comes first."""
     text = pattern
     for name in ("GONE", "COME"):
         end = "" if text.endswith(name) else "?"
@@ -161,7 +161,7 @@ class Statement:
 
     @cached_property
     def frame(self) -> list[Token]:
-        """All words except optional words. Each slot is one token whose stem is the slot's sort."""
+        """All words except optional words. Each slot is one token whose stem is the sort of slot."""
         text = cues().pattern["lead"].sub(" ", self.text)
         tokens: list[Token] = []
         at = 0
@@ -390,7 +390,7 @@ def lost_denial(text: str, left: str) -> str | None:
 
 
 def adds(text: str, both: Sequence[str]) -> str | None:
-    """Return the first thing that a text adds to the texts in ``both``, or ``None``."""
+    """Return the first thing that a text adds to the texts in ``both``, or ``None`` if nothing."""
     if new := new_word(text, both) or swaps(text, both) or lost(text, both):
         return new
     statement, others = read(text), [read(other) for other in both]
@@ -456,7 +456,7 @@ def _triples(statement: Statement) -> list[tuple[str, str, str]]:
 
 
 def exchanges(text: str, other: str) -> str | None:
-    """Return the first number or name whose order differs between two texts, or ``None`` if the order is the same.
+    """Return the first number or name that two texts have in a different order, or ``None``.
 
     For example, "7 days in staging, 30 in production" differs from the reverse.
     """

@@ -82,7 +82,7 @@ _LATEST_MS = 2**62
 class Use:
     """A use of memories at a given time (in epoch milliseconds), in the host's session if known.
 
-    ``is_look``: true if one memory was opened, which counts as an access but not as a recall.
+    ``is_look``: whether one memory was opened, which counts as an access but not as a recall.
     """
 
     at: int
@@ -96,7 +96,7 @@ def spool_use(
 ) -> None:
     """Append a use of memories to the spool, without a database write.
 
-    An error never makes an answer fail.
+    Errors do not make an answer fail.
     """
     record: dict[str, object] = {"at": to_ms(home.clock()), "ids": list(memory_ids)}
     if session:
@@ -349,7 +349,7 @@ class _RollbackError(Exception):
 class OwnerWords:
     """The source and time of the owner's words that an agent stores.
 
-    ``mixed`` is true if the message seems to contain pasted text.
+    ``mixed``: whether the message seems to contain pasted text.
     """
 
     source: Source
@@ -609,7 +609,7 @@ def refuse_retired(memory: Memory) -> None:
 
 
 def _retire(change: Change, memory: Memory, reason: str | None, ids: Collection[str]) -> Memory:
-    """Retire one memory of ``ids`` in its current state, because other processes can write in between."""
+    """Retire one memory of ``ids``, in its current state, because other processes can write in between."""
     home = change.home
     if len(ids) > FEW:
         change.yield_locks()

@@ -1,4 +1,4 @@
-"""Tombstones and standing retirements: read them from the ledger, check items against them, and find what they affect.
+"""Read tombstones and standing retirements from the ledger, and find the items that they affect.
 
 In the ledger, ``forget`` entries add tombstones and ``allow_again`` entries remove tombstones, in
 any order, because ledgers are merged by union. ``retire_always`` and ``retire_no_longer`` do the
@@ -319,7 +319,7 @@ class Gate:
         return replace(session, title=None) if is_barred else session
 
     def bars(self, memory: Memory) -> bool:
-        """Return True if a memory about to be learned is based on forgotten evidence."""
+        """Return True if a memory to be learned is based on forgotten evidence."""
         return self._barred.strip(memory) != memory
 
 
@@ -409,9 +409,9 @@ def _text(value: Any) -> str | None:
 class Affected:
     """The stored items that tombstones affect.
 
-    ``sessions``, ``memories``, ``handoffs``: items to delete. ``turns``: map from remaining
-    sessions to the turns to delete. ``changed``: memories to rewrite, including memories retired
-    because their successor is deleted. ``untitled``: sessions that lose their title.
+    ``sessions``, ``memories``, ``handoffs``: items to delete. ``turns``: the turns to delete in
+    each remaining session. ``changed``: memories to rewrite, including memories retired because
+    their successor is deleted. ``untitled``: sessions that lose their title.
     """
 
     sessions: tuple[SessionPlace, ...]
@@ -470,7 +470,7 @@ def survey(home: Home, barred: Barred) -> Affected:
 def handed_over(
     home: Home, sessions: Sequence[SessionPlace], barred: Barred
 ) -> tuple[Handoff, ...]:
-    """Return the handoffs of ``sessions`` and all barred handoffs.
+    """Return the handoffs of ``sessions`` and all forgotten handoffs.
 
     A damaged file without a session could belong to any session of its project.
     """
@@ -559,9 +559,7 @@ class Pattern:
         plain = re.compile(re.escape(text.strip()), re.IGNORECASE)
         self._search = Expression(text, _SEARCH_SECONDS).search if is_regex else plain.search
         if self.search(""):
-            raise InvalidQueryError(
-                f"{text!r} matches everything", hint="say more exactly what to forget"
-            )
+            raise InvalidQueryError(f"{text!r} matches everything", hint="use a more specific text")
 
     def search(self, text: str) -> Any:
         """Return the first match, if any. Raises InvalidQueryError if matching takes too long."""

@@ -108,9 +108,10 @@ def quality_after(before: float, verdict: Verdict, kind: Kind, share: float = RE
 
 
 def is_protected(memory: Memory, patterns: Sequence[str]) -> bool:
-    """Return True if a memory is never forgotten: importance 10, evergreen, or a subject that matches a pattern.
+    """Return True if a memory is never forgotten.
 
-    Patterns ignore case and can contain ``*``. See seed facts 1.4.
+    It has importance 10, is evergreen, or its subject matches a pattern. Patterns ignore case and
+    can contain ``*``. See seed facts 1.4.
     """
     subject = memory.subject.lower()
     return (
@@ -314,7 +315,7 @@ _MAX_COMPANIONS = 10
 
 @operation("look", by_key=True)
 def look_at(home: Home, request: decision.GetRequest) -> home_views.MemoryView:
-    """Return a memory like :func:`read_memory`, with its evidence, links, file and usage."""
+    """Return a memory as :func:`read_memory` does, with its evidence, links, file and usage."""
     memory = read_memory(home, request)
     file = home.files.file_of(memory.id)
     doubt = home.memories.stale().get(memory.id)

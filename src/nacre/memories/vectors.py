@@ -74,7 +74,10 @@ _PROBE_SECONDS = 30.0
 
 @frozen
 class Embedded:
-    """The numbers of embedded and waiting texts, and a note with the remedy if embedding stopped early."""
+    """The numbers of embedded and waiting texts.
+
+    ``note``: why embedding stopped early, with the remedy.
+    """
 
     made: int
     left: int
@@ -99,7 +102,7 @@ def embed_pending(
     """
     setting = home.settings.text("embedding.model")
     if setting == "none":
-        return Embedded(0, 0, "the vector lane is off (embedding.model = none)")
+        return Embedded(0, 0, "vectors are off (embedding.model = none)")
     work = _Work(home, notify, limit, time.monotonic() + seconds, is_asked=is_asked)
     before = _tokens(home)
     try:
@@ -122,7 +125,6 @@ def embed_pending(
 
 
 def _tokens(home: Home) -> int:
-    """Return the tokens used so far by the loaded embedding models."""
     return sum(
         embedder.tokens
         for embedder in home.embedders.values()
@@ -261,7 +263,7 @@ def _with_smaller_steps(step: Callable[[int], T], size: int) -> T:
 
 
 def _look_at_probes(vectors: Vectors, embedder: Embedder) -> None:
-    """Embed the probes once for a remote model whose cosines were not measured."""
+    """Embed the probes once, for a remote model whose cosines were not measured."""
     if not isinstance(embedder, RemoteEmbedder) or is_measured(embedder.name) or vectors.seen():
         return
     questions = embedder.within(_PROBE_SECONDS, question=True).embed(
@@ -343,7 +345,7 @@ def _embed_turns(vectors: Vectors, embedder: Embedder, earlier: Vectors | None, 
 
 
 def passages_by_hash(text: str) -> dict[bytes, str]:
-    """Map content hashes to a text's passages, so that repeated passages are embedded once."""
+    """Return a text's passages by content hash, so that repeated passages are embedded once."""
     return {content_hash(part): part for part in passages(text)}
 
 
@@ -399,7 +401,7 @@ class Plan:
 
     ``cost`` is in US dollars, or ``None`` if the price is unknown.
 
-    ``wants_yes`` is true if the user has not agreed to where the texts go. ``left`` is today's
+    ``wants_yes``: whether the user has not agreed to where the texts go. ``left``: today's
     remaining background budget in millionths of a US dollar.
     """
 
@@ -424,9 +426,9 @@ class Trial:
 
 @operation("embed", daemon=False)
 def status(home: Home) -> Standing:
-    """Return the models and numbers of vectors, pending texts, and where texts go, without calling a model.
+    """Return the models, the numbers of vectors and pending texts, and where texts go.
 
-    Raises EmbedderUnavailableError if numpy is missing.
+    No model is called. Raises EmbedderUnavailableError if numpy is missing.
     """
     setting = home.settings[_KEY]
     current, other = home.vectors, home.other_vectors
@@ -457,7 +459,7 @@ Name = Annotated[str, bounds("minilm, onnx:FOLDER, or PROVIDER:MODEL, with @N fo
 
 @operation("embed-plan")
 def plan(home: Home, name: Name) -> Plan:
-    """Return the effort of switching to a model, or of completing a switch.
+    """Estimate the effort of switching to a model, or of completing a switch.
 
     Sends nothing and needs no key.
 
@@ -504,9 +506,9 @@ def switch(
     *,
     name: Name,
 ) -> Embedded:
-    """Switch to a model: compute its vectors, exchange them for the current ones, and delete those.
+    """Switch to a model: compute its vectors, and replace the current vectors with them.
 
-    This implies consent to where present and future texts go. After an interruption,
+    The user thereby agrees to where present and future texts go. After an interruption,
     :func:`resume`, the next ingest or the daemon continues. Naming the current model abandons a
     switch. Raises InvalidSettingsError if a variable overrides the model.
     """
@@ -525,7 +527,7 @@ def switch(
 
 @operation("embed-resume", writes=True, takes_long=True)
 def resume(home: Home, on_progress: OnProgress = lambda _: None) -> Embedded:
-    """Compute the missing vectors. Implies consent like :func:`switch`."""
+    """Compute the missing vectors. The user thereby agrees to where texts go."""
     return embed_pending(say_yes(home, home.settings[_KEY]), on_progress, is_asked=True)
 
 

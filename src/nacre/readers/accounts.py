@@ -1,4 +1,4 @@
-"""ChatGPT and Claude.ai account exports: a JSON array of conversations, sometimes in a zip.
+"""ChatGPT and Claude.ai account exports: a JSON array of conversations, sometimes zipped.
 
 Exports can be gigabytes in size, so only one conversation is in memory at a time.
 """
@@ -39,10 +39,9 @@ _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+("?)|[{}]', re.DOTALL)
 
 
 def conversations(source: Source) -> Iterator[dict[str, Any]]:
-    """Yield each conversation in an export. Count truncated conversations and other values as
-    corrupt.
+    """Yield each conversation in an export. Raises UnreadableTranscriptError.
 
-    Raises UnreadableTranscriptError.
+    Truncated conversations and values of other types are counted as corrupt.
     """
     try:
         with source.path.open("rb") as file:
@@ -59,8 +58,9 @@ def conversations(source: Source) -> Iterator[dict[str, Any]]:
 
 
 def first_text(head: Head) -> str:
-    """Return the start of the conversations in an export, zipped or not, or an empty string if
-    there are none or the file is not JSON.
+    """Return the start of an export's text, unzipped if necessary.
+
+    Return an empty string if there are no conversations or the file is not JSON.
     """
     text = head.text
     if head.data.startswith(b"PK\x03\x04"):
@@ -73,7 +73,10 @@ def first_text(head: Head) -> str:
 
 
 def split_array(blocks: Iterator[bytes]) -> Iterator[bytes | None]:
-    """Yield each outermost JSON object as bytes, and finally None if an object is truncated."""
+    """Yield each outermost JSON object as bytes.
+
+    Yield None at the end if an object is truncated.
+    """
     buffer, at, depth, start = b"", 0, 0, -1
     for block in blocks:
         buffer += block
@@ -133,7 +136,7 @@ class _AccountReader:
         self.exchange = Exchange()
 
     def complete(self, turn: Turn, stamp: object, *claims: Values, cites_web: bool) -> Turn:
-        """Return the turn with its time, speaker, trust and flags. Add an id if the turn has none."""
+        """Return the turn with its time, speaker, trust and flags, and with an id if it had none."""
         is_agent = turn.speaker is Speaker.AGENT
         judged = self.exchange.judge(turn.text) if is_agent else Judgement()
         turn = replace(
@@ -151,7 +154,7 @@ class _AccountReader:
 
 
 # -- ChatGPT: conversations as trees of messages -------------------------------
-# Only the branch to ``current_node`` is read. The owner discarded the other branches by
+# Only the branch that ends at ``current_node`` is read. The user left the other branches by
 # regenerating an answer or editing a question. Hidden and system messages, thoughts and tool output
 # are not turns.
 
@@ -248,8 +251,9 @@ class _Reader(_AccountReader):
         yield from self.say(message, Speaker.AGENT)
 
     def hear(self, message: Values) -> None:
-        """Record a tool's output and complete its call. External text affects the trust of the
-        agent's next words.
+        """Record a tool's output and complete its call.
+
+        If the output is external text, it affects the trust of the agent's next words.
         """
         name = str(mapping(message, "author").get("name") or "")
         if self.calls and self.calls[-1].outcome is None:
@@ -280,7 +284,7 @@ class _Reader(_AccountReader):
         yield self.complete(turn, stamp, *claims, cites_web=cites_web)
 
     def flush(self) -> Iterator[Turn]:
-        """Yield a turn for calls that are not followed by the agent's text."""
+        """Yield a turn for calls that are not followed by text from the agent."""
         if self.calls and self.pending_call:
             (identity, stamp), calls = self.pending_call, tuple(self.calls)
             self.calls, self.pending_call = [], None
@@ -288,8 +292,9 @@ class _Reader(_AccountReader):
 
 
 def _branch(conversation: Values) -> Iterator[Values]:
-    """Yield the messages from the root to the current node, or to the newest leaf if no node is
-    current.
+    """Yield the messages from the root to the current node.
+
+    If no node is current, use the newest leaf.
     """
     tree: dict[str, Any] = conversation["mapping"]
     nodes = {key: node for key, node in tree.items() if isinstance(node, dict)}
@@ -307,7 +312,6 @@ def _branch(conversation: Values) -> Iterator[Values]:
 
 
 def _path(nodes: Mapping[str, Values], leaf: object, parent: str) -> list[Values]:
-    """Return the nodes from the root to a leaf."""
     path: dict[object, Values] = {}
     while isinstance(leaf, str) and leaf in nodes and leaf not in path:
         path[leaf] = nodes[leaf]
@@ -343,15 +347,15 @@ ADAPTER = Adapter(
     sniff=lambda head: bool(_MAPPING.search(first_text(head))),
     parse=parse,
     whole=True,
-    versions="exports (from their description)",
+    versions="exports (from documentation)",
     reads="the current branch of the conversation; titles; times; model",
     leaves_out="other branches; thoughts; pictures; contents of attachments",
 )
 
 
-# -- Claude.ai: messages have parents if the owner edited or retried -----------
-# If there are several branches, the reader follows the branch to the leaf that the export names, or
-# else to the newest leaf.
+# -- Claude.ai: messages have parents if the user edited or retried -----------
+# If there are several branches, the reader follows the one that ends at the leaf named by the
+# export. Without such a leaf, it uses the newest.
 
 
 TOOL_CLAUDE_AI = "claude-ai"
@@ -409,8 +413,9 @@ class _ClaudeAiReader(_AccountReader):
         yield self.complete(turn, stamp, message, *blocks, cites_web=cites_web)
 
     def calls(self, blocks: Sequence[Values]) -> tuple[ToolCall, ...]:
-        """Return the tool calls with their outcomes. Record external text in results before the
-        message's text is judged.
+        """Return the tool calls with their outcomes.
+
+        External text in the results is recorded first, because it affects the trust of the message.
         """
         calls: dict[str, ToolCall] = {}
         for number, block in enumerate(blocks):
@@ -439,7 +444,7 @@ class _ClaudeAiReader(_AccountReader):
         self.exchange.heard_from(name, call.input if call else "", output)
 
     def attached(self, message: Values) -> list[str]:
-        """Return the names of attached files. The owner did not write the content."""
+        """Return the names of attached files. Their content does not count as the user's words."""
         names = []
         for item in (*objects(message, "attachments"), *objects(message, "files")):
             if isinstance(item.get("extracted_content"), str):
@@ -484,7 +489,7 @@ ADAPTER_CLAUDE_AI = Adapter(
     sniff=lambda head: bool(_MESSAGES.search(first_text(head))),
     parse=parse_claude_ai,
     whole=True,
-    versions="exports (from their description)",
+    versions="exports (from documentation)",
     reads="the current branch of the conversation; titles; times; projects",
     leaves_out="thinking; pictures; contents of attachments",
 )

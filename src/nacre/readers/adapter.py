@@ -1,5 +1,6 @@
-"""The adapter protocol, and shared code for reading transcripts from JSON lines, JSON documents and
-databases.
+"""The adapter protocol, and shared code for reading transcripts.
+
+Transcripts are JSON lines, JSON documents or databases.
 """
 
 from __future__ import annotations
@@ -36,14 +37,13 @@ ANY: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
 
 _RAW_DECODER = json.JSONDecoder()
 _MILLISECONDS_FROM = 100_000_000_000
-"""Larger numbers mean epoch milliseconds (since March 1973). Smaller numbers mean epoch seconds
-(until the year 5138).
-"""
+"""Larger numbers are epoch milliseconds (since March 1973). Smaller numbers are epoch seconds (until the year 5138)."""
 
 
 def split_objects(line: bytes) -> tuple[list[bytes], bool]:
-    """Split a line that can contain several JSON objects without a separator. The returned flag is
-    True if part of the line is not JSON.
+    """Split a line that can contain several JSON objects without a separator.
+
+    The flag is True if part of the line is not JSON.
     """
     if b"}{" not in line:
         return [line], False
@@ -67,8 +67,7 @@ def split_objects(line: bytes) -> tuple[list[bytes], bool]:
 def decode(decoder: msgspec.json.Decoder[T], raw: bytes | msgspec.Raw) -> T | None:
     """Decode one object, or return None if it is invalid.
 
-    Lone surrogates in escapes and invalid UTF-8 are replaced. NaN and infinity, which Python can
-    write, become null.
+    Lone surrogates in escapes and invalid UTF-8 are replaced. NaN and infinity become null.
     """
     try:
         return decoder.decode(raw)
@@ -91,8 +90,9 @@ def plain(raw: bytes | str | msgspec.Raw) -> Any:
 
 
 def parse_time(value: object) -> datetime | None:
-    """Return a time in UTC, or None if it is invalid. Accept ISO 8601, and epoch seconds or
-    milliseconds as a number or as digits.
+    """Return a time in UTC, or None if it is invalid.
+
+    ISO 8601 is accepted, and epoch seconds or milliseconds as a number or as digits.
     """
     if isinstance(value, bool) or value is None:
         return None
@@ -118,11 +118,10 @@ HEAD_BYTES = 65_536
 
 @frozen
 class Places:
-    """Places to search for transcripts: the user's home folder, environment variables, and
-    ``sys.platform``.
+    """Facts that locate transcripts: home folder, environment variables and ``sys.platform``.
 
-    ``projects``: folders of known sessions, in which some tools keep transcripts. ``own``: nacre's
-    home folder, if known.
+    ``projects`` are the folders of known sessions, in which some tools keep transcripts. ``own`` is
+    nacre's home folder, if known.
     """
 
     home: Path
@@ -132,13 +131,13 @@ class Places:
     own: Path | None = None
 
     def folder(self, variable: str, *default: str) -> Path:
-        """Return the folder in an environment variable, or else a folder in the user's home."""
+        """Return the folder named by an environment variable, or by default a folder in the user's home."""
         return Path(self.environ.get(variable) or self.home.joinpath(*default)).expanduser()
 
 
 @frozen
 class Root:
-    """A folder in which a tool keeps transcripts, and glob patterns relative to it."""
+    """A folder in which a tool keeps transcripts, and glob patterns for the files in it."""
 
     folder: Path
     patterns: tuple[str, ...]
@@ -153,16 +152,16 @@ class Tables(Protocol):
     def all(self, statement: str, **values: Any) -> list[tuple[Any, ...]]:
         """Return all rows of a statement.
 
-        The read lock ends when this method returns. Select the rows of one session through an index
-        instead of whole tables.
+        The read lock ends when this method returns. Select one session's rows through an index
+        instead of reading whole tables.
         """
 
 
 @dataclass(frozen=True)
 class Head:
-    """The start of a file, for sniffing: 64 KiB, or the first line if that is longer.
+    """The start of a file, for recognising its format: 64 KiB, or the first line if that is longer.
 
-    For a SQLite database, ``database`` is open during sniffing, and ``data`` contains the first
+    For a SQLite database, ``database`` is open during recognition, and ``data`` contains the first
     bytes.
     """
 
@@ -198,8 +197,8 @@ class Head:
 class Source:
     """The transcript that an adapter parses, such as :class:`FileSource`.
 
-    ``carry``: JSON values that an adapter keeps between incremental readings of a file, such as the
-    session id, working directory and model. ``identities``: the owner's names in chats
+    ``carry`` contains JSON values that an adapter keeps between readings of a file, such as the
+    session id, working directory and model. ``identities`` are the user's names in chats
     (``owner.identities``).
     """
 
@@ -209,7 +208,7 @@ class Source:
     database: Tables | None = None
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
-        """Yield complete lines with their byte offsets, starting at the end of the last reading.
+        """Yield complete lines with their byte offsets, starting where the last reading ended.
 
         An incomplete last line is left for the next reading. Blank lines are skipped. Overlong
         lines are skipped and counted.
@@ -223,8 +222,9 @@ class Source:
         raise UnreadableTranscriptError(f"{self.path} is a database")
 
     def hold(self, offset: int) -> None:
-        """Start the next reading at ``offset``, because the message there can still grow. A
-        database has no offsets.
+        """Start the next reading at ``offset``, because the message there can still grow.
+
+        Do nothing for databases, which have no offsets.
         """
 
     def unknown(self, record: str) -> None:
@@ -234,7 +234,7 @@ class Source:
         """Count a line that cannot be parsed."""
 
     def look(self, path: Path) -> Tables | None:
-        """Open a different database of the same tool. Return None if it cannot be read."""
+        """Open another database of the same tool, or return None if it cannot be read."""
 
 
 def records(source: Source, line: bytes, decoder: msgspec.json.Decoder[T]) -> Iterator[T]:
@@ -256,31 +256,30 @@ def records(source: Source, line: bytes, decoder: msgspec.json.Decoder[T]) -> It
 
 @frozen
 class Adapter:
-    """Functions and facts to find, recognise and read one tool's transcripts. Several adapters can
-    read one tool, one per format.
+    """How to find, recognise and read a tool's transcripts in one format.
 
-    ``parse`` yields a :class:`Session` before its turns, whenever it learns a fact such as the
-    title, and when the file switches to a different session. Every :class:`Turn` belongs to the
-    last session yielded.
+    ``parse`` yields a :class:`Session` before its turns. It yields a session again when it learns a
+    fact, such as the title, and when the file switches to another session. Every :class:`Turn`
+    belongs to the last session yielded.
 
-    ``whole``: the format is read from the start whenever the file changes, and content that
-    disappeared is forgotten. If such a file is incomplete, ``parse`` raises
-    UnreadableTranscriptError, so that the earlier content is kept. Other formats continue where the
-    last reading ended.
+    ``whole``: the file is read from the start whenever it changes, and content that disappeared is
+    forgotten. If such a file is incomplete, ``parse`` raises UnreadableTranscriptError, so that
+    earlier content is kept. Other formats continue where the last reading ended.
 
-    ``guesses``: the format accepts nearly any file, so a changed file is sniffed again.
+    ``guesses``: the adapter accepts nearly any file, so the format of a changed file is checked
+    again.
 
-    ``beside``: function that yields the other files of a transcript, given any path. A change to
-    one of these files counts as a change to the transcript.
+    ``beside``: a function that yields a transcript's other files. A change to one of them counts as
+    a change to the transcript.
 
     ``environment``: names of the variables that ``roots`` reads. A daemon started by the system
     receives only these variables.
 
-    ``resume``: command that reopens a session, with ``{id}`` for its id. Empty if the tool has no
-    such command.
+    ``resume``: the command that reopens a session, with ``{id}`` for its id. Empty if the tool has
+    none.
 
-    ``versions``, ``reads`` and ``leaves_out``: documentation for docs/agents.md, namely the tool
-    versions examined, and the content that is read and skipped, separated by semicolons.
+    ``versions``, ``reads`` and ``leaves_out``: text for docs/agents.md about the tool versions
+    examined, and the content that is read and skipped, separated by semicolons.
     """
 
     tool: str
@@ -311,9 +310,10 @@ _MAX_RECORD_TYPE_CHARACTERS = 2000
 
 
 def read_head(path: Path) -> Head:
-    """Read the first 64 KiB of a file for sniffing, or up to 4 MiB if the first line is longer.
+    """Read the start of a file to recognise its format.
 
-    Raises UnreadableTranscriptError if the file cannot be opened.
+    Read 64 KiB, or up to 4 MiB if the first line is longer. Raises UnreadableTranscriptError if the
+    file cannot be opened.
     """
     try:
         with path.open("rb") as file:
@@ -326,10 +326,9 @@ def read_head(path: Path) -> Head:
 
 
 def read_later(path: Path) -> Head | None:
-    """Return the first readable line of a file and the next short lines, or None if no line is
-    readable.
+    """Return the first readable line of a file and the next short lines, or None if there are none.
 
-    Use it if the first 64 KiB do not identify the format. Raises UnreadableTranscriptError if the
+    Use this if the first 64 KiB do not show the format. Raises UnreadableTranscriptError if the
     file cannot be read.
     """
     try:
@@ -345,8 +344,9 @@ def read_later(path: Path) -> Head | None:
 
 
 def is_too_long(path: Path) -> bool:
-    """Return True if a file might contain records but every line exceeds the length limit. Raises
-    UnreadableTranscriptError.
+    """Return True if a file might contain records but every line is too long.
+
+    Raises UnreadableTranscriptError.
     """
     return (
         path.stat().st_size > MAX_LINE_BYTES and ".jsonl" in path.name and read_later(path) is None
@@ -434,11 +434,10 @@ class FileSource(Source):
             self.tally.corrupt += 1
 
     def _was_counted(self) -> bool:
-        """Return True if an earlier reading counted the current line. This happens after ``hold``."""
+        """Return True if an earlier reading counted the current line, which happens after ``hold``."""
         return bool(self._counted) and self._offset <= self._counted
 
     def cursor(self) -> Cursor:
-        """Return the position at which the next reading starts."""
         return Cursor(
             inode=self._stat.st_ino,
             offset=self._offset if self._held is None else min(self._held, self._offset),
@@ -464,16 +463,15 @@ class FileSource(Source):
 
 
 def fingerprint_of(file: BinaryIO, length: int) -> str:
-    """Return the length and a hash of a file's first bytes, to detect that a different file
-    replaced it.
-    """
+    """Return the length and a hash of a file's first bytes, to notice when the file is replaced."""
     file.seek(0)
     return f"{length}:{hashlib.blake2b(file.read(length), digest_size=8).hexdigest()}"
 
 
 def is_complete(line: bytes) -> bool:
-    """Return True if a last line without a newline is a complete object. Some tools omit the final
-    newline.
+    """Return True if a last line without a newline is a complete object.
+
+    Some tools omit the final newline.
     """
     stripped = line.strip()
     if not stripped.endswith(b"}"):
@@ -499,9 +497,7 @@ _MAX_SIDE_FILE_BYTES = 16 * 1024 * 1024
 
 @lru_cache(maxsize=1)
 def shape_of(head: Head) -> tuple[bool, frozenset[str]]:
-    """Return whether a JSON document is an array, and the keys of its first object that are in the
-    head.
-    """
+    """Return whether a JSON document is an array, and which keys its first object has in the head."""
     text = head.text.lstrip("\ufeff \t\r\n")
     if text[:1] not in ("{", "["):
         return False, frozenset()
@@ -525,7 +521,7 @@ def shape_of(head: Head) -> tuple[bool, frozenset[str]]:
 
 
 def keys_of(head: Head) -> frozenset[str]:
-    """Return the keys of a document if it is an object, or else no keys."""
+    """Return the keys in the head of a document that is an object. Other documents have no keys."""
     is_array, keys = shape_of(head)
     return frozenset() if is_array else keys
 
@@ -533,8 +529,8 @@ def keys_of(head: Head) -> frozenset[str]:
 def document(source: Source) -> Any:
     """Return the JSON document in a file.
 
-    Raises UnreadableTranscriptError if the document is incomplete, for example while the tool
-    writes it. The earlier content is then kept.
+    Raises UnreadableTranscriptError if it is incomplete, for example because the tool is writing
+    it. Earlier content is then kept.
     """
     value = plain(source.text())
     if value is None:
@@ -543,10 +539,10 @@ def document(source: Source) -> Any:
 
 
 def documents(source: Source) -> Iterator[JsonObject]:
-    """Yield the objects in a file, either one document or one per line. An incomplete last line is
-    ignored.
+    """Yield the objects in a file, either one document or one object per line.
 
-    Raises UnreadableTranscriptError if not even the first object is complete.
+    An incomplete last line is ignored. Raises UnreadableTranscriptError if even the first object is
+    incomplete.
     """
     text = source.text()
     whole = plain(text)
@@ -577,8 +573,9 @@ def torn(path: Path) -> UnreadableTranscriptError:
 
 
 def beside(path: Path, most: int = _MAX_SIDE_FILE_BYTES) -> Any:
-    """Return the JSON document in a transcript's side file. Return None if it is unreadable or
-    larger than ``most`` bytes.
+    """Return the JSON document in another file of a transcript.
+
+    Return None if it cannot be read or is larger than ``most`` bytes.
     """
     try:
         if path.stat().st_size > most:
@@ -603,9 +600,9 @@ def content_blocks(message: Values) -> list[Values]:
 
 
 # -- Databases as transcripts --------------------------------------------------
-# A database contains many sessions and can grow anywhere. A reading first finds the changed
-# sessions by their marks, which need one index lookup, and then reads each session from the start.
-# Turns have the tool's ids, so known turns stay.
+# A database contains many sessions and can change anywhere. Each session has a mark, which needs
+# one index lookup. Sessions with a new mark are read from the start. Their turns have the tool's
+# ids, so known turns stay.
 
 
 MAGIC = b"SQLite format 3\x00"
@@ -636,7 +633,7 @@ def as_bytes(value: object) -> bytes:
 
 
 def log_of(path: Path) -> Iterator[Path]:
-    """Yield the path of a database's write-ahead log, which can contain the latest writes."""
+    """Yield the path of a database's write-ahead log, which can contain the latest changes."""
     if path.name.endswith(SUFFIXES):
         yield path.with_name(f"{path.name}-wal")
 
@@ -651,8 +648,7 @@ def tables_of(source: Source) -> Tables:
 class DatabaseSource(Source):
     """A :class:`Source` for a database. ``look`` opens related databases.
 
-    The carry of the last reading is passed on unchanged, because marks instead of offsets identify
-    new content.
+    ``carry`` is passed on unchanged, because marks, not offsets, identify new content.
     """
 
     def __init__(
@@ -668,7 +664,7 @@ class DatabaseSource(Source):
 
     @property
     def start(self) -> int:
-        """Start offset, chosen so that the file size minus this offset is the number of bytes read."""
+        """Start offset, such that the file size minus the offset is the number of bytes read."""
         return self._seen.st_size - self.bytes_read
 
     def unknown(self, record: str) -> None:
@@ -684,7 +680,6 @@ class DatabaseSource(Source):
             return None
 
     def cursor(self) -> Cursor:
-        """Return the state for the next reading."""
         return Cursor(
             inode=self._seen.st_ino,
             size=self._seen.st_size,
@@ -694,7 +689,7 @@ class DatabaseSource(Source):
 
 
 class _Counted:
-    """Wrapper that counts the bytes read from tables."""
+    """Counts the bytes read from tables."""
 
     def __init__(self, tables: Tables, source: DatabaseSource) -> None:
         self._tables = tables
@@ -714,7 +709,7 @@ class _Counted:
 class Part(Source):
     """A :class:`Source` for one session in a source that contains several.
 
-    A part is always read from the start, so its carry starts empty.
+    It is always read from the start, so its ``carry`` is empty at first.
     """
 
     def __init__(self, source: Source, records: Iterable[bytes] = ()) -> None:
@@ -725,7 +720,6 @@ class Part(Source):
         self._records = records
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
-        """Yield the records with their numbers."""
         return enumerate(self._records)
 
     def unknown(self, record: str) -> None:
@@ -736,8 +730,7 @@ class Part(Source):
 
 
 class Marks:
-    """Marks of the sessions read from a database, kept in the carry. A mark identifies a session's
-    state.
+    """Marks that show whether a session in a database has changed. They are kept in ``carry``.
 
     Call ``save`` at the end of a reading, so that a failed reading is repeated.
     """

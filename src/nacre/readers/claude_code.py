@@ -1,9 +1,10 @@
-"""Claude Code: ``~/.claude/projects/<slug>/<session>.jsonl``, with sub-agents in a folder of the
-session.
+"""Claude Code: ``~/.claude/projects/<slug>/<session>.jsonl``.
+
+Sub-agents have a folder of their own.
 
 An API message spans several lines with one content block each, and the results of its tool calls
-are between these lines. A message stays open until the next message starts. A message that is open
-at the end of the file is read again next time.
+are between these lines. A message stays open until the next one starts. If it is still open at the
+end of the file, it is read again next time.
 """
 
 from __future__ import annotations
@@ -77,13 +78,13 @@ _MAX_ERROR_CHARACTERS = 300
 
 
 class Reader:
-    """Reader that processes one transcript record by record."""
+    """Reads one transcript, record by record."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
         self.yielded: Session | None = None
         self.first: list[tuple[Record, Speaker, str, Flag, Trust]] = []
-        """The first prompt or summary, kept until the id of the answering session is known."""
+        """The first prompt or summary, kept until the id of the session that answers is known."""
         self.links: list[Record] = []
         self.open: dict[str, OpenMessage] = {}
         self.calls: dict[str, Call] = {}
@@ -96,7 +97,6 @@ class Reader:
         self.inline_agents = not folder.is_dir()
 
     def read(self) -> Items:
-        """Yield the sessions and turns since the last reading."""
         for offset, line in record_lines(self.source):
             for record in records(self.source, line, RECORD):
                 yield from self.take(offset, record)
@@ -130,7 +130,7 @@ class Reader:
         elif record.type not in IGNORED:
             self.source.unknown(record.type or "no type")
 
-    # Messages of the owner
+    # Messages of the user
 
     def user(self, record: Record) -> Items:
         message = decode(MESSAGE, record.message)
@@ -165,8 +165,9 @@ class Reader:
             yield from self.owner(_with_suffix(record, "feedback"), feedback)
 
     def another(self, record: Record, text: str) -> Items:
-        """Yield text that a different agent or a stranger wrote in the owner's place. Text from the
-        host is only recorded as external text.
+        """Yield text that another agent or person wrote in the user's place.
+
+        Text from the host is only recorded as external text.
         """
         words, flags = self.typed(text)
         self.exchange.saw(text)
@@ -175,19 +176,18 @@ class Reader:
             yield from self.say(record, Speaker.SYSTEM, words, flags, trust=Trust.UNTRUSTED)
 
     def interrupted(self, record: Record, text: str) -> Items:
-        """Yield the open messages, then the host's note that the owner interrupted the agent."""
+        """Yield the open messages, then the host's note that the user interrupted the agent."""
         yield from self.close_sides()
         if not record.isSidechain:
             yield from self.close(_MAIN_THREAD)
         yield from self.say(record, Speaker.SYSTEM, text, Flag.META | Flag.INTERRUPTED)
 
     def compacted(self, record: Record, text: str) -> Items:
-        """Yield the host's summary of the conversation."""
         yield from self.close_all()
         yield from self.derived(record, text)
 
     def derived(self, record: Record, text: str) -> Items:
-        """Yield text that the host composed from earlier messages in this or a different session."""
+        """Yield text that the host composed from earlier messages of this or another session."""
         judged = self.exchange.judge(self.exchange.clean(text).text)
         yield from self.say(
             record, Speaker.SYSTEM, text, Flag.SUMMARY | judged.flags, trust=judged.trust
@@ -235,10 +235,10 @@ class Reader:
             )
 
     def declined(self, record: Record, call: Call | None, words: str) -> Items:
-        """Yield the words with which the owner declined a call.
+        """Yield the words with which the user declined a call.
 
-        The record contains either these words or the call's result. Words that the failed tool
-        might have written do not count as the owner's.
+        The record contains either these words or the call's result. Words that could come from a
+        failed tool do not count as the user's.
         """
         words = self.exchange.clean(words).text
         if is_tools(TOOL, words):
@@ -249,7 +249,6 @@ class Reader:
             yield from self.another(record, words)
 
     def answers(self, record: Record, answers: Sequence[Answer]) -> Items:
-        """Yield the owner's answers to a form."""
         own, foreign = messages_of(answers, self.exchange.trust_of)
         if foreign:
             yield from self.owner(_with_suffix(record, "outside"), foreign, trust=Trust.UNTRUSTED)
@@ -259,7 +258,7 @@ class Reader:
             )
 
     def hear(self, call: Call | None, block: Block, output: str) -> None:
-        """Record a tool's output. The output of an unknown call counts as external text."""
+        """Record a tool's output. If the call is unknown, the output counts as external text."""
         self.exchange.heard(output, outside=not call or call.outside, own=bool(call and call.own))
         if shows_image(block.content):
             self.exchange.unseen()
@@ -280,7 +279,7 @@ class Reader:
         yield from self.delivered(record, *self.typed(text, ahead=True))
 
     def delivered(self, record: Record, words: str, flags: Flag) -> Items:
-        """Yield a prompt, unless it was already yielded from the queue."""
+        """Yield a prompt, unless it was already yielded when it left the queue."""
         self.carry["queue"] = [
             pending for pending in self.carry["queue"] if pending[1].strip() != words
         ]
@@ -291,11 +290,10 @@ class Reader:
             yield from self.owner(record, words, flags)
 
     def queued(self, record: Record) -> Items:
-        """Handle prompts typed while the agent works. A prompt is delivered when it leaves the
-        queue, unless the owner withdrew it.
+        """Handle prompts typed while the agent works. Yield them when they leave the queue.
 
-        A removal record with text or a reason is only a note, because the delivered prompt has a
-        separate record.
+        The user can withdraw a queued prompt. A removal record with text or a reason is only a
+        note, because the delivered prompt has its own record.
         """
         queue = self.carry["queue"]
         match record.operation:
@@ -316,7 +314,6 @@ class Reader:
                     yield from self.say_queued(record, when, text)
 
     def say_queued(self, record: Record, when: str, text: str) -> Items:
-        """Yield a queued prompt, but only once."""
         words, flags = self.typed(text, ahead=True)
         if not words:
             return
@@ -371,8 +368,9 @@ class Reader:
                     group.texts.append(arguments["plan"])
 
     def pull_request(self, record: Record) -> Items:
-        """Yield each pull request of the session once, after the open message, because the host
-        repeats the records.
+        """Yield each pull request of the session once, after the open message.
+
+        The host repeats these records.
         """
         if record.prUrl and record.prUrl not in self.carry.setdefault("linked", []):
             self.carry["linked"].append(record.prUrl)
@@ -386,8 +384,9 @@ class Reader:
             yield from self.say(link, Speaker.SYSTEM, f"Pull request: {link.prUrl}", Flag.META)
 
     def progress(self, offset: int, record: Record) -> Items:
-        """Yield a sub-agent's messages from progress records, which old versions wrote instead of a
-        separate file.
+        """Yield a sub-agent's messages from progress records.
+
+        Newer versions write a separate file.
         """
         progress = mapping(plain(record.data)) if self.inline_agents else {}
         agent = string(progress, "agentId")
@@ -440,8 +439,9 @@ class Reader:
             yield from self.say_links()
 
     def typed(self, text: str, *, ahead: bool = False) -> tuple[str, Flag]:
-        """Return the owner's words in a prompt and their flags. Record other people's text as
-        external.
+        """Return the words that the user typed in a prompt, and their flags.
+
+        Other people's text is recorded as external.
         """
         cleaned = self.exchange.clean(text)
         words, flags, others = (typed_ahead if ahead else typed)(cleaned.text)
@@ -489,8 +489,9 @@ class Reader:
         )
 
     def say_first(self, session_id: str | None) -> Items:
-        """Yield the first prompt with the id of the answering session. If the host cleared a
-        session, the prompt still has the old id.
+        """Yield the first prompt with the id of the session that answers.
+
+        If the host cleared a session, the prompt still has the old id.
         """
         prompts, self.first = self.first, []
         self.carry["begun"] = bool(prompts) or self.carry.get("begun", False)
@@ -499,8 +500,9 @@ class Reader:
             yield from self.say(record, speaker, text, flags, trust=trust)
 
     def finish(self) -> Items:
-        """Yield the open messages, which are read again next time. Also yield queued prompts,
-        because the session might end here.
+        """Yield open messages and queued prompts, because the session might end here.
+
+        Open messages are read again next time.
         """
         earliest = min(self.open.values(), key=lambda group: group.offset, default=None)
         for side in list(self.open):

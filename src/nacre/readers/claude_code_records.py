@@ -1,4 +1,4 @@
-"""Claude Code transcripts: records, forms with answers, sessions, and the owner's words in prompts."""
+"""Claude Code's records, forms and sessions, and the words that the user typed in prompts."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ from nacre.values.session import (
 
 _QUESTION_ENDS = ("?", "？", ":", "：")
 _HIDDEN_QUESTION = "…?"
-"""Placeholder for a question that draws on external text."""
+"""Placeholder for a form question that is based on external text."""
 
 
 @frozen
 class Answer:
-    """The owner's answer to a question. ``is_typed``: True if the answer is not an option."""
+    """The user's answer to a form question. ``is_typed`` is False if it is one of the options."""
 
     question: str
     answer: str
@@ -53,7 +53,7 @@ class Answer:
 
 
 def questions_of(arguments: Values) -> dict[str, list[str]]:
-    """Return the questions of a form with their options."""
+    """Return the questions of a form, each with its options."""
     options_by_question: dict[str, list[str]] = {}
     for item in objects(arguments, "questions"):
         if isinstance(item.get("question"), str):
@@ -65,7 +65,7 @@ def questions_of(arguments: Values) -> dict[str, list[str]]:
 
 
 def answered(question: str, answer: str, options: Sequence[str]) -> Answer:
-    """Return the owner's answer. If the options are unknown, the answer does not count as typed."""
+    """Return the user's answer. If the options are unknown, it does not count as typed."""
     asking = one_line(question)
     asking = asking if asking.endswith(_QUESTION_ENDS) else f"{asking}:"
     is_typed = bool(options) and not _uses_options(answer, options)
@@ -75,11 +75,11 @@ def answered(question: str, answer: str, options: Sequence[str]) -> Answer:
 def messages_of(
     answers: Iterable[Answer], trust_of: Callable[[str], Trust]
 ) -> tuple[list[str], str]:
-    """Split form answers into the owner's messages and external text.
+    """Split form answers into the user's messages and external text.
 
-    Questions and options are the agent's words. If a question draws on external text, only its
-    answer is kept. An answer that draws on external text is not the owner's statement. Each typed
-    answer is a separate message.
+    Questions and options are the agent's words. If a question is based on external text, only its
+    answer is kept. An answer based on external text is not the user's statement. Each typed answer
+    is a separate message.
     """
     chosen, typed, foreign = list[str](), list[str](), list[str]()
     for item in answers:
@@ -124,12 +124,11 @@ IGNORED = frozenset(
     "relocated repl-mode result resume-head-vouch session-owner started system tag teleported-from tool_result "
     "tool_use tools-used worktree-state".split()
 )
-"""Record types without content. Claude Code 2.1.330 writes these types, and the reader skips them.
-"""
+"""Record types without content. Claude Code 2.1.330 writes them, and the reader skips them."""
 
 
 class Record(Claims, gc=False):
-    """One line."""
+    """One line of a transcript."""
 
     type: str = ""
     uuid: str | None = None
@@ -183,15 +182,16 @@ def string_of(raw: msgspec.Raw) -> str:
 
 
 def shows_image(content: msgspec.Raw) -> bool:
-    """Return True if a tool result has an image. Words in images are not recorded."""
+    """Return True if a tool result has an image. Text in images is not recorded."""
     return b'"image"' in bytes(content) and any(
         block.type == "image" for block in blocks_of(content)
     )
 
 
 def record_lines(source: Source) -> Iterator[tuple[int, bytes]]:
-    """Yield each record with its position. A session teleported from the web is one object with its
-    records in ``loglines``.
+    """Yield each record with its position.
+
+    A session moved here from the web is one object with its records in ``loglines``.
     """
     if source.path.suffix != ".json":
         yield from source.lines()
@@ -214,9 +214,7 @@ _HOST_TOOLS = frozenset(
 """Tools whose only output on failure is the host's message."""
 
 _SHELL, _EXIT_CODE_SINCE_MAJOR = "Bash", 2
-"""Shell tool, and first major version in which the result of a failed command begins with its exit
-code.
-"""
+"""The shell tool, and the first major version in which the result of a failed command starts with its exit code."""
 
 
 def fails_in_words_of_host(call: Call, version: str | None) -> bool:
@@ -245,7 +243,7 @@ class OpenMessage:
     trust: Trust = Trust.TRUSTED
 
 
-# -- Sessions of the owner, and of sub-agents in the same transcript -----
+# -- Sessions of the user, and of sub-agents in the same transcript -----
 
 
 TOOL = "claude-code"
@@ -254,9 +252,9 @@ _MAX_COUNTED_MESSAGES = 8
 
 
 class Sessions:
-    """Facts about each session. ``carry`` contains all state for the next reading.
+    """Facts about each session. ``carry`` contains the state for the next reading.
 
-    ``stem``: file name without its suffix, used as the id for records that name no session.
+    ``stem`` is the file name without suffix. It is the id of records that name no session.
     """
 
     def __init__(self, carry: JsonObject, stem: str) -> None:
@@ -266,22 +264,22 @@ class Sessions:
         self.by_id: dict[str, Session] = {}
 
     def ids_of(self, record: Record) -> tuple[str, str]:
-        """Return the id of the owner's session and the id of the record's session. The ids differ
-        in a sub-agent's record.
+        """Return the ids of the user's session and of the record's session.
+
+        They differ if a sub-agent wrote the record.
         """
         own = record.sessionId or self.carry.get("session") or self.stem
         agent = record.agentId if record.isSidechain else None
         return own, f"agent-{agent}" if agent else own
 
     def entitle(self, record: Record) -> None:
-        """Store a title. The owner's title takes priority over the host's title."""
+        """Store a title. The user's title takes priority over the host's."""
         custom = record.type == "custom-title"
         title = record.customTitle or record.aiTitle
         if title and (custom or not self.carry.get("custom_title")):
             self.carry["title"], self.carry["custom_title"] = title, custom
 
     def session_of(self, record: Record) -> Session:
-        """Return the session of a record."""
         own, native_id = self.ids_of(record)
         is_sub = native_id != own
         if self.session is None or self.session.native_id != native_id:
@@ -312,8 +310,9 @@ class Sessions:
         return facts
 
     def finished(self, session: Session) -> Session:
-        """Return a session with its final facts. The model of a sub-agent is unknown if the file
-        has several sub-agents.
+        """Return a session with its final facts.
+
+        A sub-agent's model is unknown if the file has several sub-agents.
         """
         spent = self.carry.get("spent", {}).get(session.native_id)
         tokens = Tokens(*spent["all"]) if spent else None
@@ -349,24 +348,20 @@ def _numbers(tokens: Tokens) -> list[int]:
     return [tokens.input, tokens.cached, tokens.output]
 
 
-# -- The owner's words in a prompt ---------------------------------------------
+# -- The user's words in a prompt ---------------------------------------------
 
 
 Form = Mapping[str, Sequence[str]]
-"""The questions of a form with their options."""
+"""The questions of a form, each with its options."""
 
 _INTERRUPTION_NOTE = re.compile(r"\[Request interrupted by user[^\]\n]{0,40}\]")
 _PLAN_HEAD = "Implement the following plan:"
 _FEEDBACK_HEAD = "\n\nUser feedback on this plan: "
 _PROMPT_COMMAND = "<command-message>"
-"""Start of a command that is a prompt. A command for the host, such as ``/model``, starts with its
-name.
-"""
+"""Start of a command that is a prompt. Other commands, such as ``/model``, start with their name."""
 _COMMAND_TAGS = ("command-message", "command-name", "command-args")
 _SOURCE_FIELDS = ("source", "sender", "author", "from", "channel")
-"""Fields that would name the source of a queued command. The host does not write these fields
-today.
-"""
+"""Fields that could name the source of a queued command. The host does not write them today."""
 _QUEUED_COMMAND = re.compile(r"/[\w:-]+(?: |$)")
 _MAX_TITLE_CHARACTERS = 200
 _ANSWER_PAIR = re.compile(r'"((?:[^"\\]|\\.)+)"\s*=\s*"((?:[^"\\]|\\.)*)"')
@@ -394,19 +389,16 @@ def content_of(content: msgspec.Raw) -> tuple[str, list[Block], list[Block]]:
 
 
 def interruption(text: str) -> tuple[str, str]:
-    """Split a prompt into the host's note that the owner interrupted the agent, if any, and the
-    remaining text.
-    """
+    """Split the host's note about an interruption, if any, from the rest of a prompt."""
     note = _INTERRUPTION_NOTE.match(text)
     return (note[0], text[note.end() :].strip()) if note else ("", text)
 
 
 def plan_of(text: str, accepted: str | None = None) -> tuple[str, str, str]:
-    """Split a prompt that contains a plan into the owner's choice, the plan, and the owner's
-    comment.
+    """Split a prompt that contains a plan into the user's choice, the plan, and the user's comment.
 
-    The agent wrote the plan. If ``accepted`` contains the plan, the host wrote the text after the
-    plan, with the owner's comment at the end.
+    The agent wrote the plan. If ``accepted`` contains the plan, the host wrote the text after it,
+    which ends with the user's comment.
     """
     head, _, rest = text.partition("\n\n")
     plan, words = rest.strip(), ""
@@ -420,10 +412,10 @@ def plan_of(text: str, accepted: str | None = None) -> tuple[str, str, str]:
 
 
 def is_feedback_on_call(record: Record, message: Message, calls: Mapping[str, Call]) -> bool:
-    """Return True if a message's text is the owner's remark on an allowed tool call.
+    """Return True if a message's text is the user's remark on an allowed tool call.
 
     The host writes the remark as the only text after the only result, and adds the id of the call's
-    record. Any other text next to a result is not the owner's.
+    record. Other text next to a result is not the user's.
     """
     first, *rest = blocks_of(message.content) or [Block()]
     call = calls.get(first.tool_use_id or "")
@@ -438,10 +430,10 @@ def is_feedback_on_call(record: Record, message: Message, calls: Mapping[str, Ca
 
 
 def rejection(content: msgspec.Raw, beside: msgspec.Raw) -> str | None:
-    """Return the words with which the owner declined a call, or None if the call was not declined.
+    """Return the words with which the user declined a call, or None if it was not declined.
 
-    The words replace the call's result. The host writes strings in the content and in ``beside``. A
-    list or an object is a tool's output.
+    The words replace the call's result. In this case the host writes strings in the content and in
+    ``beside``; a list or an object is a tool's output.
     """
     output = string_of(content)
     if not output.startswith(_REJECTION_HEAD) or not (
@@ -453,9 +445,10 @@ def rejection(content: msgspec.Raw, beside: msgspec.Raw) -> str | None:
 
 
 def answers_in(output: str, form: Form, beside: msgspec.Raw) -> list[Answer]:
-    """Return the owner's answers to the questions in ``form``. Read the answers from ``beside`` if
-    present, or else parse the output. A question can contain text that looks like a question with
-    an answer.
+    """Return the user's answers to the questions in ``form``.
+
+    Read them from ``beside`` if present, otherwise from the output. A question can contain text
+    that looks like another question with an answer.
     """
     answers = mapping(plain(beside)).get("answers")
     pairs = list(answers.items()) if isinstance(answers, dict) else _ANSWER_PAIR.findall(output)
@@ -463,15 +456,17 @@ def answers_in(output: str, form: Form, beside: msgspec.Raw) -> list[Answer]:
 
 
 def listed_answers(text: str, form: Form) -> list[Answer]:
-    """Return the answers that the host lists when the owner prefers to talk or has finished. The
-    host wrote the remaining text.
+    """Return the answers that the host lists when the user stops answering a form.
+
+    The remaining text is the host's.
     """
     return _to_questions(_LISTED_ANSWER.findall(text), form)
 
 
 def _to_questions(pairs: Iterable[tuple[str, object]], form: Form) -> list[Answer]:
-    """Return the answers to known questions. Skip a repeated question, because its answer is
-    ambiguous.
+    """Return the answers to known questions.
+
+    A repeated question is skipped, because its answer is ambiguous.
     """
     known_pairs = [(question, answer) for question, answer in pairs if question in form]
     times = Counter(question for question, _ in known_pairs)
@@ -483,15 +478,16 @@ def _to_questions(pairs: Iterable[tuple[str, object]], form: Form) -> list[Answe
 
 
 def is_typed_ahead(attachment: Values) -> bool:
-    """Return True if a queued command names a person or a person's input mode as its only source."""
+    """Return True if a queued command comes only from a person or from an input mode for people."""
     sources = [{"origin": attachment[name]} for name in _SOURCE_FIELDS if attachment.get(name)]
     names_owner = bool(attachment.get("commandMode") or attachment.get("origin"))
     return names_owner and not attachment.get("isMeta") and not names_another(attachment, *sources)
 
 
 def typed_ahead(text: str) -> tuple[str, Flag, str]:
-    """Split a prompt typed while the agent worked. See :func:`typed`. A command without arguments
-    has a separate record.
+    """Split a prompt typed while the agent worked, like :func:`typed`.
+
+    A command without arguments has a separate record.
     """
     words, flags, others = typed(text)
     command = _QUEUED_COMMAND.match(words)
@@ -501,7 +497,7 @@ def typed_ahead(text: str) -> tuple[str, Flag, str]:
 
 
 def typed(text: str) -> tuple[str, Flag, str]:
-    """Split a prompt into the owner's words, their flags, and text from the host or someone else."""
+    """Split a prompt into the user's words, their flags, and text from the host or other people."""
     if text.startswith("<command-"):
         parts, others = _command_parts(text)
         command, words = parts.get("command-name"), parts.get("command-args")
@@ -515,9 +511,7 @@ def typed(text: str) -> tuple[str, Flag, str]:
 
 
 def _command_parts(text: str) -> tuple[dict[str, str], str]:
-    """Return the contents of the command tags, and the remaining text, which the owner did not
-    type.
-    """
+    """Return the contents of the command tags, and the other text, which the user did not type."""
     parts: dict[str, str] = {}
     while tag := next(
         (tag for tag in _COMMAND_TAGS if tag not in parts and text.startswith(f"<{tag}>")), None
@@ -530,9 +524,7 @@ def _command_parts(text: str) -> tuple[dict[str, str], str]:
 
 
 def _inside(text: str, tag: str) -> str | None:
-    """Return the text in the first pair of tags. A regular expression would search for the end tag
-    from every start tag.
-    """
+    """Return the text in the first pair of tags. A regular expression would be slow with many start tags."""
     _, _, rest = text.partition(f"<{tag}>")
     inside, closed, _ = rest.partition(f"</{tag}>")
     return inside.strip() if closed else None

@@ -1,4 +1,4 @@
-"""Cline and Roo Code tasks in editor storage and in the folder of Cline's standalone programs."""
+"""Cline and Roo Code tasks, in the storage of editors and of Cline's own programs."""
 
 from __future__ import annotations
 
@@ -47,13 +47,11 @@ _DIRECTORY = re.compile(r"# Current (?:Working|Workspace) Directory \(([^)\n]+)\
 
 
 CLINE_ENVIRONMENT = (*ENVIRONMENT, "CLINE_DATA_DIR", "CLINE_DIR")
-"""Environment variables that :func:`roots` reads for Cline. Only the editors' variables apply to
-Roo Code.
-"""
+"""Environment variables that :func:`roots` reads for Cline. For Roo Code, only the editors' variables apply."""
 
 
 def roots(places: Places, tool: str, names: Sequence[str]) -> list[Root]:
-    """Return the task folders of the extension in each editor and of Cline's standalone programs."""
+    """Return the extension's task folder in each editor and in Cline's own programs."""
     patterns = tuple(f"*/{name}" for name in names)
     users = user_folders(places)
     folders = [
@@ -69,16 +67,15 @@ def roots(places: Places, tool: str, names: Sequence[str]) -> list[Root]:
 
 
 def is_roo(path: Path) -> bool:
-    """Return True if a task belongs to Roo Code, which uses the same message format but different
-    folders.
-    """
+    """Return True if a task belongs to Roo Code, which has the same message format as Cline."""
     folders = {part.lower() for part in path.parts}
     return not folders.isdisjoint(FOLDERS[ROO]) or (path.parent / "history_item.json").is_file()
 
 
 def session_of(source: Source, tool: str) -> Session:
-    """Return a task's session. Its id is the name of the task's folder. The working folder comes
-    from the tool's task list.
+    """Return a task's session. Its id is the name of the task's folder.
+
+    The working folder comes from the tool's list of tasks.
     """
     path = source.path
     native_id = (
@@ -100,13 +97,13 @@ def session_of(source: Source, tool: str) -> Session:
 
 
 def folder_in(text: str) -> str | None:
-    """Return the working directory named in the tool's text for the model."""
+    """Return the working directory named in text that the tool wrote for the model."""
     match = _DIRECTORY.search(text)
     return match[1] if match else None
 
 
 def model_of(message: Values) -> str | None:
-    """Return a message's model, with its provider if the owner might run that provider.
+    """Return a message's model, with its provider if the provider might be the user's own.
 
     Both tools use ``openai`` for any server with OpenAI's API, and ``openai-native`` for OpenAI
     itself.
@@ -203,8 +200,9 @@ class _Reader:
         self.last_call = ""
         self.is_unseen = False
         self.chosen: dict[str, str] = {}
-        """Options of the last question, mapped to answers that include the question. The agent
-        wrote both.
+        """Maps the options of the last question to answers that include the question.
+
+        The agent wrote both.
         """
 
     def read(self) -> Items:
@@ -283,7 +281,7 @@ class _Reader:
         yield from self.talk.open(OpenTurn(identity, time, unique=False))
 
     def call(self, kind: str, message: Message, text: str) -> Items:
-        """Add a call. The tool's request for approval and its later report belong to the same call."""
+        """Add a call. The tool's request for approval and its later report are the same call."""
         if not text.strip():
             return
         command, _, output = (
@@ -311,7 +309,7 @@ class _Reader:
     def add_call_once(
         self, call_id: str, name: str, arguments: dict[str, Any] | str
     ) -> Call | None:
-        """Add a call. If the tool already asked for approval of this call, return the earlier call."""
+        """Add a call, or return it if the tool already asked for its approval."""
         calls = self.talk.calls
         previous = calls.get(self.last_call)
         call = calls[self.talk.add_call(call_id, name, arguments)] if self.talk.opened else None
@@ -329,7 +327,7 @@ class _Reader:
             self.miss()  # the words on a page are only in its picture
 
     def miss(self) -> None:
-        """Treat the agent as untrusted, because external text is missing from the transcript."""
+        """Distrust the agent's next words, because external text is missing from the transcript."""
         self.is_unseen = True
         self.talk.exchange.unseen()
 
@@ -389,7 +387,7 @@ ADAPTER = Adapter(
     sniff=_sniff,
     parse=parse,
     whole=True,
-    versions="3 (from its description)",
+    versions="3 (from documentation)",
     reads="messages; tool calls with outcome; times; folder; model; tokens; summaries",
     leaves_out="reasoning; pictures; checkpoints; contents of edits",
     environment=CLINE_ENVIRONMENT,
@@ -406,8 +404,8 @@ ROO_MESSAGES = replace(
 
 
 # -- Model history: ``tasks/<id>/api_conversation_history.json`` ---------------
-# Read only if the messages shown to the user are missing, since one task is one session. The tool
-# puts the owner's words in tags and writes everything else in a user message.
+# Read only if the messages shown to the user are missing, because one task is one session. The tool
+# puts the user's words in tags and writes everything else in user messages.
 
 
 NAME = "api_conversation_history.json"
@@ -441,8 +439,9 @@ class _ModelHistoryReader:
         self.talk = Conversation(source, session_of(source, tool))
         self.answering = ""
         self.chosen: dict[str, str] = {}
-        """Options of the last question, mapped to answers that include the question. The agent
-        wrote both.
+        """Maps the options of the last question to answers that include the question.
+
+        The agent wrote both.
         """
 
     def read(self) -> Items:
@@ -477,7 +476,7 @@ class _ModelHistoryReader:
     ) -> Generator[Session | Turn, None, bool]:
         """Read one part of a user message. Return True if later parts might be tool output.
 
-        Tags in tool output prove nothing, because a page or a file can contain tags. Words in such
+        Tags in tool output prove nothing, because pages and files can contain tags. Words in such
         tags are kept as untrusted.
         """
         header = _HEADER.match(text)
@@ -501,15 +500,16 @@ class _ModelHistoryReader:
         return is_output or bool(header)
 
     def denied(self, place: str, message: Values, text: str) -> Items:
-        """Yield the words with which the owner declined a call. The words replace the call's
-        result, and any result can imitate them.
+        """Yield the words with which the user declined a call. They replace the call's result.
+
+        Any tool output can imitate them.
         """
         match = _DENIAL.match(text)
         if match:
             yield from self.say(place, message, match[1], Trust.UNTRUSTED)
 
     def pending_call(self, name: str) -> str:
-        """Return the id of the pending call that a result without an id belongs to."""
+        """Return the id of the pending call for a result that has no id."""
         return next(
             (
                 key
@@ -565,7 +565,7 @@ class _ModelHistoryReader:
                 self.source.unknown(f"block {block.get('type')}")
 
     def words(self, text: str) -> None:
-        """Read text, including calls that old versions wrote in tags."""
+        """Read text. Old versions wrote calls in tags within it."""
         text = _THINKING.sub("", text)
         self.talk.add_text(_CALL.sub("", text))
         for call in _CALL.finditer(text):
@@ -583,7 +583,7 @@ class _ModelHistoryReader:
 
 
 def parse_model_history(source: Source, tool: str = CLINE) -> Items:
-    """Parse one history."""
+    """Parse the model history of one task."""
     messages_file = next(
         (path for name in MESSAGES if (path := source.path.with_name(name)).is_file()), None
     )
@@ -608,7 +608,7 @@ ADAPTER_MODEL_HISTORY = Adapter(
     sniff=_sniff_model_history,
     parse=parse_model_history,
     whole=True,
-    versions="3 (from its description)",
+    versions="3 (from documentation)",
     reads="the model's history, if the messages are missing",
     leaves_out="environment details; reminders; thinking; pictures; the layout of version 4",
     environment=CLINE_ENVIRONMENT,

@@ -100,7 +100,7 @@ NOISE_RECORDS = frozenset(
     }
 )
 KEPT_RECORDS = frozenset({"inter_agent_communication", "retained_context", "realtime_item"})
-"""Records that Codex keeps outside the model's history."""
+"""Records that are not part of the model's history."""
 
 _STEP_SUFFIXES = ("_begin", "_end", "_delta")
 _LAYOUT = re.compile(
@@ -122,8 +122,9 @@ _OWNER_SOURCES = frozenset(
         "subagent",
     }
 )
-"""Sources of sessions that the owner or the owner's agents started. Sessions from other sources,
-such as ``mcp``, are prompted by someone else.
+"""Sources of sessions that the user or the user's agents started.
+
+In sessions from other sources, such as ``mcp``, someone else writes the prompts.
 """
 
 _REQUEST_HEAD = "## My request for Codex:"
@@ -136,7 +137,7 @@ _REJECTED = re.compile(r"[\w ]{0,40}rejected by (the )?user")
 
 
 class Record(Claims, gc=False):
-    """One line. Items of old rollouts have no ``payload``, and their first line no ``type``."""
+    """One line. In old rollouts, items have no ``payload`` and the first line has no ``type``."""
 
     type: str | None = None
     timestamp: str | None = None
@@ -185,7 +186,7 @@ class Meta(msgspec.Struct, gc=False):
 
 
 def _is_harness(mark: Values) -> bool:
-    """Return True if a block's mark (since Codex 0.169) says that Codex wrote it."""
+    """Return True if a block's mark (since Codex 0.169) shows that Codex wrote the block."""
     return mapping(mark, "provenance").get("type") == "harness"
 
 
@@ -237,7 +238,7 @@ def session_of(meta: Meta, fallback_id: str) -> Session:
 
 
 def is_anothers(meta: Meta) -> bool:
-    """Return True if a session names a source that is not known to be the owner's."""
+    """Return True if a session has a source that might not be the user."""
     sources = [
         value.lower()
         for value in (meta.source, meta.thread_source)
@@ -247,8 +248,9 @@ def is_anothers(meta: Meta) -> bool:
 
 
 def typed(text: str) -> str:
-    """Return the owner's request without an IDE's context, or an empty string if Codex wrote the
-    text.
+    """Return the user's request without an IDE's context.
+
+    Return an empty string if Codex wrote the text.
     """
     text = text.strip()
     if is_tools(TOOL, text) or (_TAGGED.match(text) and not replies_in(text)):
@@ -257,7 +259,7 @@ def typed(text: str) -> str:
 
 
 def replies_in(text: str) -> list[Values]:
-    """Return the owner's answers to non-blocking questions. Codex sends these answers as a message."""
+    """Return the user's answers to questions that did not block. Codex sends them as a message."""
     if not (text.startswith(_REPLY) and text.endswith(_REPLY_ENDS)):
         return []
     body = text.removeprefix(_REPLY).removesuffix(_REPLY_ENDS)
@@ -265,8 +267,9 @@ def replies_in(text: str) -> list[Values]:
 
 
 def read_output(raw: msgspec.Raw) -> tuple[str, str]:
-    """Return the output and outcome of a call from text, JSON in text, an object, or a list of
-    content.
+    """Return the output and outcome of a call.
+
+    They are stored as text, JSON in text, an object, or a list of content.
     """
     value: Any = plain(raw)
     if isinstance(value, str) and value.startswith("{"):
@@ -298,9 +301,9 @@ def _outcome(text: str, *, exit_code: int | None, failed: bool) -> str:
 
 
 # -- Reading rollouts ----------------------------------------------------------
-# Codex writes messages twice: as UI events and as items of the model's history. The owner's words
-# are read from the events if the file has any, because Codex injects text into the history. The
-# agent's words are read from whichever comes first, and the duplicate is skipped.
+# Codex writes messages twice: as UI events and as items of the model's history. The user's words
+# are read from the events if the file has any, because Codex adds text to the history. The agent's
+# words are read from whichever comes first, and the duplicate is skipped.
 
 
 _NAME = re.compile(r"rollout-.*?([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
@@ -318,9 +321,7 @@ class _Reader:
         name = _NAME.search(source.path.name)
         self.talk = Conversation(source, Session(TOOL, name[1] if name else source.path.stem))
         self.pending: list[tuple[str, str | None, bool]] = []
-        """User messages from the model's history, pending until it is known whether the file has
-        events.
-        """
+        """User messages from the model's history. They wait until it is known whether the file has events."""
         self.pending_at: Before | None = None
 
     def read(self) -> Items:
@@ -360,8 +361,9 @@ class _Reader:
     # The session
 
     def begin(self, record: Record, raw: bytes) -> None:
-        """Set the session from the first ``session_meta``. If a ``session_meta`` of a different
-        session precedes all turns, a replay starts.
+        """Set the session from the first ``session_meta``.
+
+        If another session's ``session_meta`` comes before all turns, a copy of its history follows.
         """
         if record.record_type or (record.type is None and record.session_id):
             return
@@ -384,8 +386,8 @@ class _Reader:
     def replays(self, record: Record) -> bool:
         """Return True if a record in a fork only repeats the parent's history.
 
-        Codex copies the history in one step, usually with the time of the fork. The replay ends
-        when the fork's ``session_meta`` is repeated, or when a record is too late to be a copy.
+        Codex copies the history in one step, usually with the time of the fork. The copy ends when
+        the fork's ``session_meta`` is repeated, or when a record is too late to be a copy.
         """
         last = parse_time(self.source.carry.get("replay"))
         now, start = parse_time(record.timestamp), self.talk.session.started
@@ -410,8 +412,9 @@ class _Reader:
         yield from self.say(Speaker.SYSTEM, summary, record.timestamp, Flag.SUMMARY)
 
     def kept(self, offset: int, record: Record) -> Items:
-        """Read a kept record. Form answers and user speech are the owner's words. A different
-        agent's message is external text.
+        """Read a record outside the model's history. Form answers and speech are the user's words.
+
+        Another agent's message is external text.
         """
         content = plain(record.payload)
         kind, spoken = string(content, "type"), mapping(content, "data")
@@ -432,8 +435,9 @@ class _Reader:
                 yield from self.agent([words], "spoken", offset, record)
 
     def answered(self, item: Values, stamp: str | None) -> Items:
-        """Yield an answer with the agent's question, unless the question draws on external text. If
-        both draw on external text, neither counts as the owner's.
+        """Yield an answer with the agent's question, unless the question is based on external text.
+
+        If both are, neither counts as the user's.
         """
         trusts = self.talk.exchange.trust_of
         question, answer = string(item, "question"), string(item, "answer") or ""
@@ -481,9 +485,7 @@ class _Reader:
             self.source.unknown(f"event_msg/{item.type}")
 
     def ended(self, item: Item, stamp: str | None) -> Items:
-        """End the agent's turn because the agent finished, the owner interrupted, or the model
-        failed.
-        """
+        """End the agent's turn because it finished, the user interrupted it, or the model failed."""
         yield from self.settle()
         yield from self.talk.close()
         text = item.message if item.type == "error" else ""
@@ -497,7 +499,7 @@ class _Reader:
             )
 
     def count(self, item: Item) -> None:
-        """Add the tokens since the last total. If the total decreased, Codex restarted the count."""
+        """Add the tokens since the last total. If the total decreased, Codex started counting again."""
         usage = mapping(item.info, "total_token_usage")
         if not usage:  # before the first answer
             return
@@ -526,16 +528,14 @@ class _Reader:
             words = "\n\n".join(filter(None, texts))
             if words:
                 self.pending_at = self.pending_at or self.talk.place(offset)
-                # The owner wrote a heartbeat once, and Codex repeats it on a schedule.
+                # The user wrote a heartbeat once, and Codex repeats it on a schedule.
                 is_others = _HEARTBEAT in str(notes.get("content_item_kinds")) or names_another(
                     record, item, *own_blocks, *(mark for mark in marks if not _is_harness(mark))
                 )
                 self.pending.append((words, record.timestamp, is_others))
 
     def owner(self, words: str, record: Record, *, is_others: bool) -> Items:
-        """Yield a prompt from an event. Pending and later user messages in the history repeat
-        prompts from events.
-        """
+        """Yield a prompt from an event. User messages in the history that repeat it are skipped."""
         self.source.carry["events"] = True
         stamp, was_others = next(
             ((stamp, others) for text, stamp, others in self.pending if text == words),
@@ -546,14 +546,15 @@ class _Reader:
             yield from self.prompt(words, stamp, is_others=is_others or was_others)
 
     def settle(self) -> Items:
-        """Yield pending user messages that have no event."""
+        """Yield waiting user messages that have no event."""
         pending, self.pending, self.pending_at = self.pending, [], None
         for words, stamp, is_others in pending:
             yield from self.prompt(words, stamp, is_others=is_others)
 
     def prompt(self, words: str, stamp: str | None, *, is_others: bool) -> Items:
-        """Yield a prompt from the owner or someone else. A sub-agent's prompts come from a
-        different agent.
+        """Yield a prompt from the user or someone else.
+
+        In a sub-agent's session, another agent writes the prompts.
         """
         if not is_others and (replies := replies_in(words)):
             for reply in replies:
@@ -622,7 +623,7 @@ class _Reader:
         )
 
     def time(self, stamp: str | None) -> datetime | None:
-        """Return a record's time. For old rollouts without times, return the session's start."""
+        """Return a record's time. In old rollouts without times, it is the session's start."""
         return parse_time(stamp) if stamp else self.talk.session.started
 
 
@@ -638,7 +639,7 @@ ADAPTER = Adapter(
     sniff=is_rollout,
     parse=lambda source: _Reader(source).read(),
     resume=("codex", "resume", "{id}"),
-    versions="0.116–0.121, 0.169; spoken words, and rollouts without payloads (from their description)",
+    versions="0.116–0.121, 0.169; spoken words, and rollouts without payloads (from documentation)",
     reads=(
         "messages; tool calls with outcome, files and errors; folder, branch and repository; "
         "model; tokens; version; title; sub-agents; summaries; interruptions; errors of the "

@@ -1,6 +1,4 @@
-"""Parts of a conversation: command lines, injected text, tool-written lines, senders, and tool
-calls.
-"""
+"""Code that readers share: command lines, injected text, senders and tool calls."""
 
 from __future__ import annotations
 
@@ -62,7 +60,7 @@ _OPTION = re.compile(r"--([a-z][\w-]*)")
 
 
 def only_looks(call: ToolCall) -> bool:
-    """Return True if a call runs only read-only programs. Such calls prove nothing."""
+    """Return True if a call runs only read-only programs. Such calls do not prove a repair."""
     program_names = list(programs(call.input)) if call.action is Action.RUN else []
     return bool(program_names) and all(map(looks, program_names))
 
@@ -93,8 +91,8 @@ def names(command: str) -> tuple[str, ...]:
 class Invocation(NamedTuple):
     """A program as people name it, such as ``git commit``.
 
-    ``told``: subcommands, without words such as ``run``. ``options``: long options, without dashes
-    and values.
+    ``told`` are its subcommands, without words such as ``run``. ``options`` are long options,
+    without dashes and values.
     """
 
     name: str
@@ -124,7 +122,7 @@ def invocations(command: str) -> Iterator[Invocation]:
 
 
 def _plain_words(part: Sequence[str]) -> list[str]:
-    """Return a simple command without setup, options, redirections, and the folder of its program."""
+    """Return a simple command without setup, options, redirections, and its program's folder."""
     words = [
         word for word in part if "=" not in word.partition("/")[0] and not _REDIRECTION.match(word)
     ]
@@ -141,7 +139,7 @@ def _plain_words(part: Sequence[str]) -> list[str]:
 def parts(command: str) -> Iterator[list[str]]:
     """Split a command line at ``&&``, ``||``, ``;`` and ``|``.
 
-    From a pipe, only the first command is yielded, because it determines success or failure.
+    Only the first command of a pipe is yielded, because it determines success or failure.
     """
     try:
         lexer = shlex.shlex(command, posix=True, punctuation_chars=";&|")
@@ -190,10 +188,10 @@ _TAGS = (
     "memory_context",
     "active_memory_plugin",
 )
-"""Tags that harnesses and other memory tools put around text from this machine."""
+"""Tags that tools and other memory systems put around text from this machine."""
 
 _OUTSIDE_TAGS = ("untrusted",)
-"""Tags that nacre puts around external text in answers written to a pipe."""
+"""Tags that nacre puts around external text when it writes answers to a pipe."""
 
 _MARKERS = (
     ("<<<EXTERNAL_UNTRUSTED_CONTENT", "<<<END_EXTERNAL_UNTRUSTED_CONTENT"),
@@ -220,10 +218,10 @@ _SPACES = re.compile(r"\n{3,}")
 
 @frozen
 class Cleaned:
-    """A cleaned message, and the text removed from it.
+    """A message without injected text, and the text that was removed.
 
-    ``own``: nacre's context. ``outside``: content of frames around external text. ``local``:
-    content of frames around this machine's text.
+    ``own`` is nacre's context. ``outside`` is external text, and ``local`` text from this machine,
+    both without their frames.
     """
 
     text: str
@@ -238,13 +236,12 @@ class Cleaned:
 
 
 def clean(text: str) -> Cleaned:
-    """Strip injected blocks and bulky base64, and replace lone surrogates with ``?``.
+    """Remove injected blocks and large base64 data. Replace lone surrogates with ``?``.
 
-    A block extends to the last end mark, because its content can contain end marks. If there is no
-    end mark, the block extends to the end of the text. If nacre's block has an end but no start,
-    the block extends from the start of the text. Losing words is safer than attributing other
-    people's text to the speaker. nacre's marks also count when escaped, because summaries and JSON
-    quote them.
+    A block ends at the last end mark, because its content can contain end marks, or at the end of
+    the text. A block of nacre without a start mark begins at the start of the text. Losing words is
+    safer than attributing other people's text to the speaker. nacre's marks also count when
+    escaped, because summaries and JSON quote them.
     """
     if not text.isascii():
         text = text.encode("utf-8", errors="replace").decode("utf-8")
@@ -266,7 +263,7 @@ def clean(text: str) -> Cleaned:
 
 
 def strip(text: str) -> Cleaned:
-    """Strip only nacre's context, as the last check after all adapters."""
+    """Remove only nacre's context. This is the last check after all adapters."""
     left, own = _without_own(text)
     return Cleaned(left.strip() if own else text, own)
 
@@ -307,8 +304,9 @@ def _may_hold_own(text: str) -> bool:
 
 
 def _may_hold_bulk(text: str) -> bool:
-    """Return True if the text might contain bulky base64. Such base64 fills an aligned block of
-    half the minimum length without a blank.
+    """Return True if the text might contain large base64 data.
+
+    Such data fills an aligned block of half the minimum length without a space.
     """
     half = _MIN_BASE64_CHARACTERS // 2
     for at in range(0, len(text) - half + 1, half):
@@ -337,7 +335,7 @@ def is_tools(tool: str, text: str) -> bool:
 
 
 def without_tools_lines(tool: str, text: str) -> tuple[str, tuple[str, ...]]:
-    """Return a message without tool-written lines, and the removed lines."""
+    """Return a message without the lines that the tool wrote, and these lines."""
     cut: list[str] = []
     for phrases in _phrases_of(tool):
         end = next(_at_lines(text, phrases["ends"]), len(text))
@@ -356,7 +354,7 @@ def channels() -> list[str]:
 
 
 def _end_of_line(text: str, at: int) -> int:
-    """Return the end of a tool-written line. A bracketed line can span several lines."""
+    """Return the end of a tool's line. A line in brackets can have line breaks."""
     closed = _CLOSED.search(text, at) if text[at] == "[" else None
     end = text.find("\n", at)
     return closed.end() if closed else (end if end >= 0 else len(text))
@@ -373,7 +371,7 @@ def _at_lines(text: str, phrases: tuple[str, ...]) -> Iterator[int]:
 
 @cache
 def _phrases_of(tool: str) -> list[Mapping[str, tuple[str, ...]]]:
-    """Return the phrases of all tools and of the given tool, grouped by kind."""
+    """Return the phrases for the given tool and for all tools, grouped by kind."""
     tables = [_phrase_tables().get(name, {}) for name in (_EVERY_TOOL, tool)]
     kinds = ("begins", "whole", "holds", "lines", "ends")
     return [{kind: tuple(table.get(kind, ())) for kind in kinds} for table in tables]
@@ -393,7 +391,7 @@ _NAMES = ("name", "label")
 _ELAPSED_AND_DATE = re.compile(
     r"\s*(?:\+\d+[smhdw]\S{0,12}(?:\s+|\Z))?(?:(?:[A-Z][a-z]{2} )?\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}.*)?\Z"
 )
-"""The time since the previous message and the date, at the end of the bracketed text."""
+"""Matches the time since the previous message, and the date, at the end of text in brackets."""
 _ID = re.compile(r"\s*\(?\bid:([^\s)]+)\)?")
 _HANDLE = re.compile(r"\s*\((@[^)\s]+)\)")
 _FROM = re.compile(r"^\[from: ([^\]\n]{1,120}?)(?: \(([^)\n]*)\))?\][^\S\n]*\Z", re.MULTILINE)
@@ -402,8 +400,9 @@ _UNKNOWN_SENDER = "somebody"
 
 @frozen
 class Sender:
-    """The sender of a chat message. ``names``: names that the owner might have configured for the
-    sender.
+    """The sender of a chat message.
+
+    ``names`` are all names under which the user's settings might list the sender.
     """
 
     author: str
@@ -415,10 +414,10 @@ class Sender:
 
 
 def read_sender(text: str) -> tuple[str, Sender | None]:
-    """Split a message into its text and its sender. The sender has the form ``[Feishu] Otto:``
-    before the text or ``[from: Otto]`` after the text.
+    """Split a message into its text and its sender.
 
-    The sender before the text has priority.
+    The sender has the form ``[Feishu] Otto:`` before the text or ``[from: Otto]`` after it. The
+    form before the text has priority.
     """
     footer = _FROM.search(text)
     footer_sender = _sender("", footer[2] or footer[1], shown=footer[1]) if footer else None
@@ -435,26 +434,24 @@ def read_sender(text: str) -> tuple[str, Sender | None]:
 
 
 def sender_in(head: str) -> Sender:
-    """Return the sender in an envelope header, given the part before the time. Any channel is
-    accepted.
-    """
+    """Return the sender named in an envelope before the time. Any channel is accepted."""
     match = _channel_prefix().match(f"[{head}]")
     channel, _, rest = (match["channel"], "", match["rest"]) if match else head.partition(" ")
     return _person(channel, rest.strip()) or Sender(head, frozenset())
 
 
 def sender_of(facts: Values) -> Sender | None:
-    """Return the sender that a tool describes, or None if the tool names nobody."""
+    """Return the sender in a tool's record, or None if it names nobody."""
     ids = [str(facts[key]) for key in _IDS if facts.get(key)]
     names = [str(facts[key]) for key in _NAMES if facts.get(key)]
     return _sender("", *(ids or names), shown=(names or ids)[0]) if ids or names else None
 
 
 def _person(channel: str, rest: str) -> Sender | None:
-    """Return the person named in the brackets, or None for a room or only a time.
+    """Return the person named in brackets, or None for a room or only a time.
 
-    If there are ids, only the last id counts, because the channel wrote it. Anybody can choose any
-    name.
+    If there are ids, only the last one counts, because the channel wrote it. Names can be chosen
+    freely.
     """
     rest = _ELAPSED_AND_DATE.sub("", f" {rest}").strip()
     ids, handles = _ID.findall(rest), _HANDLE.findall(rest)
@@ -488,8 +485,8 @@ def _channel_prefix() -> re.Pattern[str]:
 INPUT_CHARACTERS = 16_000
 """Maximum length of an input or outcome from an adapter, in characters.
 
-Callers that store the text remove secrets before shortening it further, because half a secret would
-not be recognised.
+Callers that store the text remove secrets before they shorten it further, because half a secret
+would not be recognised.
 """
 
 ERROR_CHARACTERS = 600
@@ -506,9 +503,7 @@ _RUNNER_ERROR = re.compile(
     r"npm (?:error|ERR!)|error Command failed|\S*\s?ELIFECYCLE|g?make(?:\[\d+\])?: \*\*\*|error: script \"|husky - "
     r"|\+ (?:CategoryInfo|FullyQualifiedErrorId)\b"
 )
-"""Start of lines in which a runner reports failure. The failed program's own lines are more
-informative.
-"""
+"""Start of the lines in which a task runner reports a failure. The failed program's own lines tell more."""
 _PATH_KEYS = (
     "file_path",
     "notebook_path",
@@ -572,9 +567,7 @@ _EXIT_LINE = re.compile(
 _MAX_PATH_CHARACTERS = 500
 _MAX_MADE = 10
 MEMORY_MADE = "memory "
-"""Prefix of the result of a call that stored a memory, followed by the last characters of the
-memory's id.
-"""
+"""Prefix of the result of a call that stored a memory. The end of the memory's id follows."""
 
 _MAKING_COMMAND = re.compile(
     r"\bgit\b.{0,200}?\b(?:commit|merge|cherry-pick|revert|push)\b|\b(?:gh|glab|hub)\b.{0,80}?\b(?:pr|mr|pull-request)\b|\bnacre\s+store\b",
@@ -600,7 +593,7 @@ _TAG = re.compile(r"</?tool_use_error>")
 
 
 def asked(name: str, arguments: Values | str) -> ToolCall:
-    """Return a call as requested, with its brief input, its action, and its files.
+    """Return a call with its short input, its action and its files, before its result is known.
 
     ``arguments`` is the model's input as an object, JSON text, or plain text such as a patch.
     """
@@ -619,7 +612,8 @@ def asked(name: str, arguments: Values | str) -> ToolCall:
 def answered(call: ToolCall, result: str | None, output: Callable[[], str] = str) -> ToolCall:
     """Return a call with its outcome.
 
-    ``output`` is called only if the call failed, or created a named object such as a commit.
+    ``output`` is called only if the call failed, or if it created an object with a name, such as a
+    commit.
     """
     call = replace(call, outcome=result)
     if call.failed:
@@ -633,7 +627,7 @@ def answered(call: ToolCall, result: str | None, output: Callable[[], str] = str
 
 
 def action_of(name: str, arguments: Values | None = None) -> Action:
-    """Return a call's action, determined by the tool's name or else by the arguments."""
+    """Return what a call does, judged by the tool's name or else by the arguments."""
     actions = _actions()
     lowered = name.lower()
     action = actions.get(lowered) or actions.get(_NAME_PREFIX.sub("", lowered))
@@ -646,8 +640,9 @@ def action_of(name: str, arguments: Values | None = None) -> Action:
 
 
 def telling(output: str) -> str:
-    """Return the lines of an output that explain the failure, or else its last lines. Each line has
-    at most 600 characters.
+    """Return the lines of an output that explain the failure, or its last lines.
+
+    Each has at most 600 characters.
     """
     text = _TAG.sub("", output[-INPUT_CHARACTERS:])
     lines = [
@@ -672,12 +667,12 @@ def _actions() -> dict[str, Action]:
         for action, names in tomllib.loads(file.read_text(encoding="utf-8")).items():
             for name in names:
                 if actions.setdefault(name, Action(action)).value != action:
-                    raise ValueError(f"{file}: {name!r} does something else already")
+                    raise ValueError(f"{file}: {name!r} already has another action")
     return actions
 
 
 def memories_made(turns: Iterable[Turn]) -> Iterator[str]:
-    """Yield the id suffixes of memories that an agent stored in the turns."""
+    """Yield the ends of the ids of memories that an agent stored in the turns."""
     for call in (call for turn in turns for call in turn.tool_calls):
         yield from (
             made.removeprefix(MEMORY_MADE) for made in call.made if made.startswith(MEMORY_MADE)
@@ -732,8 +727,7 @@ def _list_patched(text: str) -> list[str]:
 
 
 def short_input(name: str, arguments: Values | str) -> str:
-    """Return the subject of a call as a person would name it: a command line, path, pattern, query
-    or URL.
+    """Return a call's main argument: a command line, path, pattern, query or URL.
 
     The result is one line of limited length. ``arguments`` is the model's input as an object, JSON
     text, or plain text such as a patch.
@@ -752,8 +746,9 @@ def short_input(name: str, arguments: Values | str) -> str:
 
 
 def outcome(output: str = "", *, exit_code: int | None = None, is_error: bool = False) -> str:
-    """Return ``"ok"``, ``"exit 2"`` or ``"error: <first line>"``. An exit code takes priority over
-    ``is_error``.
+    """Return ``"ok"``, ``"exit 2"`` or ``"error: <first line>"``.
+
+    An exit code takes priority over ``is_error``.
     """
     if exit_code is not None:
         return "ok" if exit_code == 0 else f"exit {exit_code}"
@@ -761,9 +756,7 @@ def outcome(output: str = "", *, exit_code: int | None = None, is_error: bool = 
 
 
 def command_line(command: object) -> str:
-    """Return a command as typed: the script of ``["bash", "-lc", script]``, or else the joined
-    words.
-    """
+    """Return a command as typed: the script in ``["bash", "-lc", script]``, or the words joined."""
     if isinstance(command, str):
         return _brief_patch(command)
     if not isinstance(command, Sequence):
@@ -778,7 +771,7 @@ def command_line(command: object) -> str:
 
 
 def _brief_patch(command: str) -> str:
-    """Return a command, or only the changed files if the command contains a whole patch."""
+    """Return a command. If it contains a whole patch, return only the changed files."""
     files = _patched_files(command)
     return f"apply_patch {files}" if files else command
 
@@ -807,8 +800,9 @@ def _describe(key: str, arguments: Values) -> str:
 
 
 def _steps(value: object) -> str:
-    """Return a plan as ``[ ]`` and ``[x]`` items with open steps first. Omit the boxes if no step
-    has a status.
+    """Return a plan's steps as ``[ ]`` and ``[x]`` items, open steps first.
+
+    The boxes are omitted if no step has a status.
     """
     items = [item for item in objects_in(value) if item.get("status") not in _DROPPED]
     items = items[:_MAX_STEPS_READ]
@@ -851,9 +845,7 @@ _DESCRIBED_KEYS = (
     "description",
     "prompt",
 )
-"""Argument names, most informative first. A shell call, for example, has a command and a
-description.
-"""
+"""Names of arguments, most informative first. For example, a shell call's command comes before its description."""
 
 
 def _decode_object(text: str) -> dict[str, Any] | None:
@@ -888,14 +880,12 @@ _BEGINS = re.compile(rb'(?<!\\)"' + re.escape(_MARK.encode()))
 
 
 def may_be_own(head: bytes) -> bool:
-    """Return True if a string in the first bytes of a transcript starts like nacre's prompts."""
+    """Return True if a string at the start of a transcript begins like nacre's prompts."""
     return _BEGINS.search(head) is not None
 
 
 def is_own_call(items: Iterable[Session | Turn]) -> bool:
-    """Return True if the first message is one of nacre's prompts. A prompt quoted later does not
-    count.
-    """
+    """Return True if the first message is one of nacre's prompts. Later quotations do not count."""
     for item in items:
         if isinstance(item, Turn) and item.speaker is Speaker.OWNER:
             return item.text.lstrip().startswith(_MARK)

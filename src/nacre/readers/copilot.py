@@ -90,11 +90,11 @@ _WORDS = frozenset({"", "markdownContent", "markdownVuln"})
 def parse_session_object(
     source: Source, values: Values, *, cwd: str | None = None, label: str | None = None
 ) -> Items:
-    """Yield the session in an object with ``requests``, followed by its turns. Yield nothing if
-    there are no messages.
+    """Yield the session in an object with ``requests``, followed by its turns.
 
-    ``source`` counts unknown items. Its carry is cleared. An export has no id, so its session is
-    named after the first request, which has the same id in the original.
+    Yield nothing if there are no messages. ``source`` counts unknown items, and its ``carry`` is
+    cleared. An export has no id, so its session is named after the first request, which has the
+    same id in the original.
     """
     return _Reader(source, values, cwd, label).read()
 
@@ -164,7 +164,7 @@ class _Reader:
         yield from self.answer(request, own, time)
 
     def answer(self, request: Values, own: str | None, time: Any) -> Items:
-        """Yield the agent's answer. Words after a call start a new turn."""
+        """Yield the agent's answer. Words after a call belong to a new turn."""
         done = parse_time(mapping(request, "modelState").get("completedAt")) or time
         response_id = string(request, "responseId") or (f"{own}-answer" if own else None)
         metadata = mapping(request, "result", "metadata")
@@ -249,7 +249,7 @@ def _typed_text(request: Values) -> str:
 
 
 def _value(value: Any) -> str:
-    """Return the Markdown in a string or in an object."""
+    """Return the Markdown in a value, which is a string or an object."""
     return value if isinstance(value, str) else string(value, "value") or ""
 
 
@@ -309,7 +309,7 @@ def parse(source: Source) -> Items:
 
 
 def _replay(source: Source, values: Any, entry: Values) -> Any:
-    """Return the object after one change. Count an impossible change as corrupt."""
+    """Return the object after one change. Changes that cannot be applied count as corrupt."""
     kind, path, value = entry.get("kind"), entry.get("k"), entry.get("v")
     if kind == _INITIAL:
         return value
@@ -342,7 +342,7 @@ def _change(values: Any, path: Sequence[Any], kind: int, value: Any, length: Any
             place.setdefault(last, [])
         listed = place[last]
         if not isinstance(listed, list) or not isinstance(value or [], list):
-            raise TypeError("no array to push to, or to push")
+            raise TypeError("there is no array to push, or to push to")
         if isinstance(length, int):
             del listed[max(0, length) :]
         listed.extend(value or [])
@@ -387,7 +387,7 @@ ADAPTER = Adapter(
     sniff=_sniff,
     parse=parse,
     whole=True,
-    versions="session version 3: documents, logs of changes (from their description), exports",
+    versions="session version 3: documents, logs of changes (from documentation), exports",
     reads=("messages; tool calls with outcome; title; folder; model; extension version; summaries"),
     leaves_out="thinking; drafts; rendered prompts; edits' contents; attachments' contents",
     environment=ENVIRONMENT,
@@ -473,9 +473,7 @@ class _CliReader:
         )
 
     def count(self, data: Values) -> None:
-        """Add the tokens of a run when it ends. Subtract the output tokens that earlier messages
-        reported.
-        """
+        """Add a run's tokens when it ends, without the output tokens that earlier messages reported."""
         spent = _tokens_spent(data)
         written = self.source.carry.pop("written", 0)
         if spent.total:
@@ -510,7 +508,7 @@ class _CliReader:
         )
 
     def interrupted(self, kind: str, event: Event, data: Values) -> Items:
-        """Yield a system message about an interruption by the owner or a failure of the provider."""
+        """Yield a system message about an interruption by the user or a failure of the provider."""
         text = string(data, "reason" if kind == "abort" else "message") or kind
         flags = Flag.META | Flag.INTERRUPTED if kind == "abort" else Flag.META
         note = f"Stopped: {text}" if kind == "abort" else text
@@ -549,7 +547,7 @@ class _CliReader:
         yield from self.talk.open(turn, before)
 
     def call(self, offset: int, event: Event, data: Values) -> Items:
-        """Add a call to the open turn, or else to a new turn."""
+        """Add a call to the open turn. If there is none, start a turn."""
         identity = str(data.get("toolCallId"))
         if data.get("parentToolCallId") or identity in self.talk.calls:
             return
@@ -581,8 +579,9 @@ class _CliReader:
 
 
 def _tokens_spent(data: Values) -> Tokens:
-    """Return the tokens of a run, summed from counts per model, or else from counts per kind. The
-    input counts per model include cached tokens.
+    """Return a run's tokens, summed over models or, without such counts, over kinds of tokens.
+
+    The input counts of models include cached tokens.
     """
     models = [mapping(value, "usage") for value in mapping(data, "modelMetrics").values()]
     tokens = Tokens()
@@ -654,14 +653,14 @@ ADAPTER_CLI = Adapter(
 
 
 # -- ``state.vscdb``: chat sessions before mid-2024, in a workspace database ---
-# Newer sessions have a separate file each. Cursor's databases can also contain sessions of Copilot
-# in Cursor.
+# Newer sessions have a separate file each. Cursor's databases can also contain
+# Copilot's sessions.
 
 
 SESSIONS = "interactive.sessions"
 
 EDITOR_TABLE = {"ItemTable": {"key", "value"}}
-"""Table and columns in an editor's database."""
+"""The table and its columns in an editor's database."""
 
 _CURSOR_FOLDERS = frozenset({"Cursor", ".cursor-server"})
 
@@ -690,7 +689,7 @@ def chat_sessions(source: Source, marks: Marks) -> Items:
 
 
 def workspace_of(path: Path) -> tuple[str | None, str | None]:
-    """Return a workspace's folder, or the name of a workspace with several folders."""
+    """Return the folder of a workspace, or the name of a workspace with several folders."""
     facts = beside(path.with_name("workspace.json"))
     workspace = folder_of(string(facts, "workspace", "configuration")) or ""
     label = workspace.replace("\\", "/").rsplit("/", 1)[-1].removesuffix(".code-workspace")
@@ -698,13 +697,13 @@ def workspace_of(path: Path) -> tuple[str | None, str | None]:
 
 
 def item(tables: Tables, key: str) -> object:
-    """Return the value of a key in an editor's database, for the few keys with sessions."""
+    """Return the value at a key in an editor's database."""
     rows = tables.all(statement("editor_item"), key=key)
     return rows[0][0] if rows else None
 
 
 def item_mark(tables: Tables, key: str) -> tuple[object, ...]:
-    """Return a mark that changes with the value of a key, or an empty mark if there is no value."""
+    """Return a mark that changes when the value at a key changes. It is empty if there is no value."""
     rows = tables.all(statement("editor_item_mark"), key=key)
     return tuple(rows[0]) if rows and rows[0][1] else ()
 
@@ -727,7 +726,7 @@ ADAPTER_EDITOR_STATE = Adapter(
     sniff=lambda head: has_columns(head.database, EDITOR_TABLE),
     parse=parse_editor_state,
     beside=log_of,
-    versions="workspace databases until mid-2024 (from their description)",
+    versions="workspace databases until mid-2024 (from documentation)",
     reads="messages; tool calls with outcome; title; folder; model",
     leaves_out="thinking; drafts; other data of the editor",
     environment=ENVIRONMENT,

@@ -51,7 +51,7 @@ class Prompt:
     """A user message split into the typed words, Cursor's context, and the time if present.
 
     The typed words are at the end, between tags. ``is_sure`` is False if there are several such
-    tags, because an attached file can contain them.
+    tags, because attached files can contain them.
     """
 
     words: str
@@ -76,7 +76,7 @@ def read_prompt(text: str) -> Prompt:
 
 
 def _time(text: str) -> datetime | None:
-    """Parse a time that Cursor wrote for the model. Return None if there is no time zone."""
+    """Parse a time that Cursor wrote for the model. Return None if it has no time zone."""
     match = _WRITTEN_TIME.search(text)
     if not match or not match[3]:
         return None
@@ -113,9 +113,7 @@ def roots(places: Places, suffix: str) -> Sequence[Root]:
 
 
 def session_of(source: Source) -> Session:
-    """Return a transcript's session. The file name is the id, and the folder identifies the
-    project.
-    """
+    """Return a transcript's session. Its id is the file name; the folder shows the project."""
     path = source.path
     is_child = path.parent.name == "subagents"
     folder = next(
@@ -136,8 +134,9 @@ def session_of(source: Source) -> Session:
 
 
 def _unslug(root: Path, slug: str) -> str | None:
-    """Return the only folder that matches a slug. In slugs, Cursor replaces everything except
-    letters and digits with dashes.
+    """Return the only folder that matches a slug, or None if there are none or several.
+
+    In slugs, everything except letters and digits is replaced by dashes.
     """
     pending = [(root, slug)]
     searched = 0
@@ -180,9 +179,7 @@ _QUIET = frozenset(
 
 
 class MessageReader:
-    """Converter of prompts and answers into a session's turns. A missing time is replaced by the
-    last known time.
-    """
+    """Converts prompts and answers into turns. Missing times are replaced by the last known time."""
 
     def __init__(self, source: Source, session: Session) -> None:
         self.source = source
@@ -190,7 +187,7 @@ class MessageReader:
         self.time = session.started
 
     def words(self, blocks: Sequence[Values]) -> str:
-        """Return the words in a message's blocks. Count unknown blocks."""
+        """Return a message's words. Unknown blocks are counted."""
         texts = []
         for block in blocks:
             kind = block.get("type")
@@ -203,7 +200,7 @@ class MessageReader:
     def prompt(
         self, text: str, *claims: Values, is_sure: bool = True
     ) -> Generator[Session | Turn, None, Prompt]:
-        """Yield a prompt from a person, or from the calling agent in a sub-agent's session."""
+        """Yield a prompt from a person or, in a sub-agent's session, from the calling agent."""
         cleaned = self.talk.clean(text)
         prompt = read_prompt(cleaned.text)
         if prompt.context:
@@ -221,7 +218,6 @@ class MessageReader:
         return prompt
 
     def agent(self, text: str, blocks: Sequence[Values], before: Before | None = None) -> Items:
-        """Yield an answer with its calls."""
         calls = [block for block in blocks if block.get("type") in _CALLS]
         if not (text or calls):
             return
@@ -235,14 +231,11 @@ class MessageReader:
             )
 
     def open(self, seed: str, before: Before | None = None) -> Items:
-        """Start an agent turn."""
         identity = self.talk.new_id(Speaker.AGENT, None, seed)
         yield from self.talk.open(OpenTurn(identity, self.time, unique=False), before)
 
     def miss(self) -> None:
-        """Distrust the agent's further words if the result of a call that brings external text is
-        missing.
-        """
+        """Distrust the agent's next words if the result of an external call is missing."""
         if self.talk.waits_for_others:
             self.source.carry["unseen"] = True
         if self.source.carry.get("unseen"):
@@ -250,8 +243,8 @@ class MessageReader:
 
 
 # -- Text transcripts ``agent-transcripts/<id>.txt``, with headings for the speaker
-# A tool's output can contain such headings. Words under the owner's heading are therefore untrusted
-# after a result, and always untrusted after external text.
+# A tool's output can contain such headings. Words under the user's heading are therefore untrusted
+# after a result, until the end of the session if external text was read.
 
 
 _MARK = re.compile(
@@ -320,7 +313,7 @@ ADAPTER = Adapter(
     ),
     parse=lambda source: _Reader(source).read(),
     whole=True,
-    versions="agent transcripts of 2025 (from their description)",
+    versions="agent transcripts from 2025 (from documentation)",
     reads="messages; tool calls",
     leaves_out="thinking; times and models (not recorded)",
     environment=ENVIRONMENT,
@@ -329,7 +322,7 @@ ADAPTER = Adapter(
 
 # -- Transcripts ``~/.cursor/projects/<project>/agent-transcripts/<id>/<id>.jsonl``
 # Messages have no ids, times, models or results. The session's id and time come from the file. If
-# an external result might be missing, later words of the agent are not trusted.
+# an external result might be missing, the agent's later words are not trusted.
 
 
 _REDACTED = "[REDACTED]"
@@ -364,7 +357,7 @@ class _TranscriptsReader(MessageReader):
             self.source.unknown(str(role or record.get("type") or "no role"))
 
     def result(self, block: Values) -> None:
-        """Assign a result to the call with its id, or else to the first call without a result."""
+        """Assign a result to the call with its id. Without an id, use the first call without a result."""
         calls = self.talk.calls
         named = str(block.get("tool_use_id") or "")
         pending = [key for key, call in calls.items() if call.call.outcome is None]
@@ -390,7 +383,7 @@ ADAPTER_TRANSCRIPTS = Adapter(
     roots=partial(roots, suffix=".jsonl"),
     sniff=_sniff_transcripts,
     parse=lambda source: _TranscriptsReader(source).read(),
-    versions="agent transcripts of 2026 (files name no version)",
+    versions="agent transcripts from 2026 (without a version)",
     reads="messages; tool calls; sub-agents; folder, if it can be determined",
     leaves_out="results, models and times (not recorded); thinking; attached files",
     environment=ENVIRONMENT,

@@ -1,9 +1,9 @@
 """Cursor: conversations in the editor's databases and in the command line agent's stores.
 
-An agent's answer spans many bubbles. A bubble with words starts a turn, and the tool calls after
-the bubble belong to that turn. Cursor also writes the conversation as lines of text without ids.
-Turn ids are therefore derived from words and their occurrence number, so that both copies are one
-session.
+Cursor calls a message a bubble. An agent's answer spans many bubbles. One with words starts a turn,
+and the tool calls after it belong to that turn. Cursor also writes the conversation as lines of
+text without ids. Therefore a turn's id is derived from its words and how often they occurred, so
+that both copies are one session.
 """
 
 from __future__ import annotations
@@ -60,9 +60,7 @@ _OUTSIDE_FIELDS = ("externalLinks", "selectedDocs", "useWeb", "selectedPullReque
 
 
 Bubble = Values
-"""One bubble. Type 1 or ``user`` contains a person's words. Type 2 or ``ai`` contains the agent's
-words, thoughts or calls.
-"""
+"""One bubble. Type 1 or ``user`` has a person's words; type 2 or ``ai`` has the agent's words, thoughts or calls."""
 
 
 def _is_owners(bubble: Bubble) -> bool | None:
@@ -78,8 +76,9 @@ def _words(bubble: Bubble) -> str:
 
 
 def _time(bubble: Bubble) -> datetime | None:
-    """Return the bubble's time, if recorded. ``clientStartTime`` counts from the machine's start
-    and is ignored.
+    """Return the bubble's time, if recorded.
+
+    ``clientStartTime`` is ignored, because it counts from the machine's start.
     """
     timing = mapping(bubble, "timingInfo")
     sent = (timing.get("clientRpcSendTime"), timing.get("clientEndTime"))
@@ -88,9 +87,7 @@ def _time(bubble: Bubble) -> datetime | None:
 
 
 class Talk:
-    """Converter of bubbles into a session's turns. A missing time is taken from the previous
-    bubble.
-    """
+    """Converts bubbles into a session's turns. A missing time is taken from the previous bubble."""
 
     def __init__(self, source: Source, session: Session) -> None:
         self.source = source
@@ -109,7 +106,7 @@ class Talk:
             yield from self.agent(bubble)
 
     def owner(self, bubble: Bubble) -> Items:
-        """Yield a prompt from a person, or from the calling agent in a sub-agent's session."""
+        """Yield a prompt from a person or, in a sub-agent's session, from the calling agent."""
         yield from self.talk.write(self.talk.prompter, _words(bubble), self.time, bubble)
         places = (mapping(bubble, "context"), mapping(bubble, "context", "mentions"))
         if bubble.get("useWeb") or any(
@@ -118,7 +115,7 @@ class Talk:
             self.talk.exchange.unseen()  # the pages that the agent received are not recorded
 
     def agent(self, bubble: Bubble) -> Items:
-        """Start a turn with the words of a bubble, or add its call to the open turn."""
+        """Start a turn with a bubble's words, or add its call to the open turn."""
         info = bubble.get("modelInfo")
         model = info.get("modelName") if isinstance(info, dict) else bubble.get("modelType")
         self.talk.learn(model=model if isinstance(model, str) and model != "default" else None)
@@ -138,12 +135,10 @@ class Talk:
             self.call(name, called)
 
     def open(self, seed: str) -> Items:
-        """Start an agent turn."""
         identity = self.talk.new_id(Speaker.AGENT, None, seed)
         yield from self.talk.open(OpenTurn(identity, self.time, unique=False))
 
     def call(self, name: str, called: Values) -> None:
-        """Add a tool call with its result."""
         raw = called.get("rawArgs")
         is_given = raw and (not isinstance(raw, str) or raw.strip() not in ("", "{}"))
         call_id = self.talk.add_call(
@@ -217,10 +212,10 @@ def _outcome(called: Values, output: str) -> str | None:
 
 
 # -- ``state.vscdb``: workspace databases and the global database --------------
-# 1. 2023-24, chat pane of a workspace: tabs of bubbles at one key, without times. 2. Late 2024,
-# composers of a workspace: conversations of bubbles at one key. A composer opened from the chat
-# pane starts with a copy of the chat, which is skipped. 3. Since 2025, global database: one key per
-# conversation with the order of its bubbles, and one key per bubble. The tables also contain
+# 1. 2023-24, chat pane of a workspace: tabs with bubbles, at one key, without times. 2. Late 2024,
+# composers of a workspace: conversations with bubbles, at one key. A composer opened from the chat
+# pane starts with a copy of the chat, which is skipped. 3. Since 2025, global database: one key for
+# the order of a conversation's bubbles, and one key for each bubble. The tables also contain
 # passwords and tokens, so only the keys in ``sql/editors.sql`` are read.
 
 
@@ -242,7 +237,7 @@ _PARENTS = (
 
 
 Composer = Values
-"""A conversation with its bubbles, or with the order of its bubbles."""
+"""A conversation, with its bubbles or only their order."""
 
 Exchange = tuple[str, str]
 Prompts = dict[str, list[datetime]]
@@ -270,7 +265,6 @@ class _Reader:
     # The first two generations, with all data at one key
 
     def workspace(self) -> Items:
-        """Yield the sessions in the workspace's database."""
         composers = [
             (composer, self.bubbles(composer.get("conversation")))
             for composer in objects(self.value_at(COMPOSERS), "allComposers")
@@ -295,7 +289,7 @@ class _Reader:
                 )
 
     def value_at(self, key: str) -> Any:
-        """Return the value of a key. Count an invalid value as corrupt."""
+        """Return the value at a key. An invalid value is counted as corrupt."""
         raw = as_bytes(item(self.tables, key))
         value = plain(raw) if raw else None
         if raw and value is None:
@@ -305,9 +299,7 @@ class _Reader:
     def tabs(
         self, prompts: Prompts, opened: Mapping[Exchange, datetime], seen: set[Exchange]
     ) -> Items:
-        """Yield the chat pane's tabs, oldest first, because later tabs can start with a copy of
-        earlier tabs.
-        """
+        """Yield the chat pane's tabs, oldest first, because later tabs can begin with copies of earlier ones."""
         tabs = objects(self.value_at(CHAT), "tabs")
         for tab in sorted(tabs, key=lambda tab: str(tab.get("lastSendTime"))):
             name = string(tab, "tabId")
@@ -328,7 +320,7 @@ class _Reader:
                 yield from self.talk(session, bubbles, times)
 
     def prompt_times(self) -> Prompts:
-        """Return the send times for each prompt text, because early bubbles have no times."""
+        """Return the times at which each prompt text was sent, because early bubbles have no times."""
         times: Prompts = {}
         for prompt in objects_in(self.value_at(PROMPTS)):
             words, time = string(prompt, "textDescription"), parse_time(prompt.get("unixMs"))
@@ -339,7 +331,6 @@ class _Reader:
     # The third generation, with one key per conversation and one key per bubble
 
     def conversations(self) -> Items:
-        """Yield the changed conversations in the global database."""
         written = self.written()
         for name, row, size in self.tables.all(statement("cursor_composers")):
             is_new = self.marks.is_new(name, row, size)
@@ -403,9 +394,7 @@ class _Reader:
 
     @cached_property
     def folders(self) -> Mapping[str, str]:
-        """Folders of conversations, read from the lists in this database and in workspace
-        databases.
-        """
+        """The folders of conversations, from lists in this database and in those of workspaces."""
         folders = (
             dict(_list_conversations(self.tables, HEADERS, None))
             if has_columns(self.tables, EDITOR_TABLE)
@@ -439,7 +428,7 @@ class _Reader:
         )
 
     def bubbles(self, values: object) -> list[Bubble]:
-        """Return the bubbles in a list. Count invalid bubbles."""
+        """Return the bubbles in a list. Invalid ones are counted."""
         bubbles = objects_in(values)
         for _ in range(len(values) - len(bubbles) if isinstance(values, list) else 0):
             self.source.corrupt()
@@ -448,7 +437,7 @@ class _Reader:
     def talk(
         self, session: Session, bubbles: Iterable[Bubble], times: Iterable[datetime | None] = ()
     ) -> Items:
-        """Yield the turns of one session. ``times`` are defaults for bubbles without a time."""
+        """Yield the turns of one session. ``times`` are used for bubbles without a time."""
         talk = Talk(Part(self.source), session)
         for bubble, when in zip(bubbles, chain(times, repeat(None)), strict=False):
             yield from talk.take(bubble, when)
@@ -484,8 +473,10 @@ def _times(
     opened: Mapping[Exchange, datetime],
     sent: datetime | None = None,
 ) -> list[datetime | None]:
-    """Return the send times of prompts, where known. The sources are the list of prompts, a
-    composer opened from the exchange, and for the last prompt, the tab.
+    """Return the known times of prompts.
+
+    They come from the list of prompts, from a composer that starts with the same exchange and, for
+    the last prompt, from the tab.
     """
     known_times: list[datetime | None] = []
     times_by_prompt = {words: iter(times) for words, times in prompts.items()}
@@ -499,7 +490,7 @@ def _times(
 
 
 def _without_copies(bubbles: Sequence[Bubble], seen: set[Exchange]) -> Sequence[Bubble]:
-    """Return a conversation without the leading exchanges that an earlier conversation contains."""
+    """Return a conversation without the first exchanges that it shares with an earlier one."""
     while (first := next(_exchanges(bubbles[:2]), None)) and first in seen:
         bubbles = bubbles[2:]
     seen |= set(_exchanges(bubbles))
@@ -545,7 +536,7 @@ ADAPTER = Adapter(
     sniff=_sniff,
     parse=parse,
     beside=log_of,
-    versions="workspace database of 2024; conversations of 2025 and later (_v 3 to 10, from their description)",
+    versions="workspace database from 2024; conversations from 2025 and later (_v 3 to 10, from documentation)",
     reads=(
         "messages; tool calls with outcome; titles; folder; branch; model; tokens, if "
         "bubbles record them; times, if recorded; sub-agents; Copilot's sessions in the same "
@@ -565,7 +556,7 @@ _MAX_VARINT_BYTES = 10
 
 
 Field = tuple[int, bytes]
-"""The number of a field, and its bytes if the field has a length."""
+"""A field's number, and its bytes if the field has a length."""
 
 
 def read_fields(data: bytes) -> list[Field] | None:
@@ -589,9 +580,9 @@ def _fields(data: bytes) -> Iterator[Field]:
         elif kind in (_FIXED_8, _FIXED_4):
             at += 8 if kind == _FIXED_8 else 4
         else:
-            raise ValueError("no such kind of field")
+            raise ValueError("unknown kind of field")
         if number == 0 or at + length > len(data):
-            raise ValueError("a field ends behind its message")
+            raise ValueError("a field extends past its message")
         yield number, data[at : at + length]
         at += length
 
@@ -603,7 +594,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
         value |= (byte & 0x7F) << (7 * shift)
         if byte < 0x80:
             return value, at + shift + 1
-    raise ValueError("a number without an end")
+    raise ValueError("a number does not end")
 
 
 # -- Command line agent: ``~/.cursor/chats/<folder>/<id>/store.db``, one session per database
@@ -708,7 +699,7 @@ class _StoreReader(MessageReader):
             self.source.unknown(f"role {role}" if "role" in message else "blob")
 
     def packed(self, data: bytes) -> Items:
-        """Yield an older version's message. It contains words, and an id if a person typed it."""
+        """Yield a message in an older format. It contains words, and an id if a person typed it."""
         fields = read_fields(data) or []
         first = _first(fields)
         if len(first) == _DIGEST_BYTES:
@@ -772,7 +763,7 @@ ADAPTER_STORE = Adapter(
     parse=lambda source: _StoreReader(source).read(),
     beside=log_of,
     resume=("cursor-agent", "--resume", "{id}"),
-    versions="command line agent of 2025 and 2026 (from its description; one file without messages)",
+    versions="command line agent from 2025 and 2026 (from documentation; one file without messages)",
     reads=("messages; tool calls with outcome; title; folder; model; words of packed messages"),
     leaves_out=(
         "times of messages (not recorded); thinking; tool calls of packed messages; other blobs"

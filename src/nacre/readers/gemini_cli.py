@@ -1,9 +1,10 @@
-"""Gemini CLI: ``~/.gemini/tmp/<project>/chats``, with one JSON document, or since 0.40 one event
-log, per session.
+"""Gemini CLI: ``~/.gemini/tmp/<project>/chats``.
 
-A message with a known id replaces the earlier copy. ``$rewindTo`` removes a message and all later
-messages. ``$set`` changes the header and can replace messages. Only the whole log shows the final
-messages, so both forms are read as a whole.
+Each session is a JSON document or, since 0.40, an event log.
+
+In a log, a message with a known id replaces the earlier copy. ``$rewindTo`` removes a message and
+all later ones. ``$set`` changes the header and can replace messages. Only the complete log shows
+the final messages, so both forms are read from the start each time.
 """
 
 from __future__ import annotations
@@ -35,8 +36,9 @@ Message = Values
 _AGENT_TYPES = frozenset({"gemini", "model"})
 _NOTICES = frozenset({"info", "warning", "error"})
 _FILES = re.compile(r"-{3} Content from referenced files -{3}.*\Z", re.DOTALL)
-"""Matches the files that the tool appends, up to the end of the message, because a file can contain
-the end mark.
+"""Matches the files that the tool appends, up to the end of the message.
+
+The first end mark is not used, because files can contain it.
 """
 _OMITTED_PREFIXES = ("<hook_context>", "/", "?")
 _SNAPSHOT = "<state_snapshot>"
@@ -54,7 +56,7 @@ _UUID_LENGTH = 36
 
 
 class _Reader:
-    """Reader that applies all events to ``header`` and ``messages``."""
+    """Applies all events to ``header`` and ``messages``."""
 
     talk: Conversation
 
@@ -88,8 +90,8 @@ class _Reader:
     def change(self, values: Values, message: object) -> None:
         """Change one message or the header.
 
-        A list of messages replaces the earlier messages, unless the tool only compressed the
-        model's context.
+        A list of messages replaces the earlier ones, unless the tool only compressed the model's
+        context.
         """
         if isinstance(message, str) and message in self.messages:
             self.messages[message] = {**self.messages[message], **values}
@@ -177,8 +179,9 @@ class _Reader:
         )
 
     def notice(self, identity: str, message: Message) -> Items:
-        """Yield a notice about an interruption by the owner or a failure of the model. Skip other
-        notices.
+        """Yield a notice that the user interrupted the agent or the model failed.
+
+        Skip other notices.
         """
         words, time = _words(message.get("content")), parse_time(message.get("timestamp"))
         if message.get("type") == "error":
@@ -222,7 +225,7 @@ def _outcome(call: Values, output: str) -> str:
 
 
 def _words(content: Any) -> str:
-    """Return the words in text or in a list of parts, without thoughts, images and tool results."""
+    """Return the words in text or a list of parts, without thoughts, images and tool results."""
     if isinstance(content, str):
         return content
     parts = content if isinstance(content, list) else [content]
@@ -247,8 +250,9 @@ def _output(response: Values) -> str:
 
 
 def _project_root(path: Path, header: Values) -> str | None:
-    """Return a session's folder from a file next to the chats, or from a known project with the
-    same hash.
+    """Return a session's folder.
+
+    It is in a file next to the chats, or else it is the known project with the same hash.
     """
     for parent in list(path.parents)[:4]:
         if parent.name == "chats":

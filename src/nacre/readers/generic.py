@@ -21,7 +21,7 @@ from nacre.values.reports import FORMAT
 from nacre.values.session import Flag, Session, Speaker, ToolCall, Turn
 
 CALLS = ("tool_call", "function_call", "tool_use")
-"""Types of records that represent one call from the agent."""
+"""Types of records that each represent a tool call."""
 
 ROLES: dict[str, Speaker] = {
     **dict.fromkeys(("user", "human", "owner"), Speaker.OWNER),
@@ -55,7 +55,7 @@ _NON_TEXT_TYPES = frozenset(
 
 @frozen
 class Line:
-    """One message. ``author``: name of a person, or for a tool's result, name of the tool."""
+    """One message. ``author`` is a person's name or, for a tool's result, the tool's name."""
 
     speaker: Speaker
     text: str
@@ -90,7 +90,7 @@ def read_line(record: Values) -> Line | None:
 
 
 def messages_of(record: Values) -> list[tuple[Values, Line]]:
-    """Return the messages of a record that is a whole session, or an empty list."""
+    """Return the messages of a record if it is a whole session, otherwise an empty list."""
     for key in _MESSAGE_LISTS:
         value = record.get(key)
         if isinstance(value, list) and value and all(isinstance(item, Mapping) for item in value):
@@ -109,7 +109,7 @@ def session_id(record: Values) -> str | None:
 
 
 def whole_session_id(record: Values) -> str | None:
-    """Return the id of a record that is a whole session."""
+    """Return the session id of a record that is a whole session."""
     return session_id(record) or _first(record, ("id", "uuid"))
 
 
@@ -120,7 +120,7 @@ def session_facts(record: Values) -> dict[str, str]:
 
 
 def said(content: Any, depth: int = 0) -> str:
-    """Return the words of a message: a string, a block, or a list of strings and blocks."""
+    """Return the words of a message, which is a string, a block, or a list of both."""
     if isinstance(content, str):
         return content
     if depth > _MAX_DEPTH:
@@ -135,9 +135,7 @@ def said(content: Any, depth: int = 0) -> str:
 
 
 def unwrapped(record: Values) -> Values:
-    """Merge a record with its ``message``, or with its ``payload`` if the payload's type is
-    message.
-    """
+    """Merge a record with its ``message``, or with its ``payload`` if that is a message."""
     inner = record.get("message")
     payload = record.get("payload")
     if isinstance(payload, Mapping) and payload.get("type") == "message":
@@ -353,8 +351,8 @@ ADAPTER = Adapter(
 
 
 # -- Plain text of any origin: notes, chat logs, minutes -----------------------
-# The text counts as the owner's. The session's id is derived from the file's name and path, so the
-# id stays the same while the text is edited.
+# The text counts as the owner's. The session's id is derived from the file's name and path, so it
+# stays the same while the text is edited.
 
 
 TOOL_PLAIN_TEXT = "text"
@@ -365,14 +363,14 @@ _DATE_IN_NAME = re.compile(
 )
 _UNDECODABLE_SHARE = 0.05
 _SPEAKERS = re.compile(r"^[^A-Za-z\n]{0,60}Speaker \d+\b", re.MULTILINE)
-"""Numbered speakers in the transcript of a meeting recorder."""
+"""Numbered speakers in a transcript from a meeting recorder."""
 _NOT_TEXT = frozenset(
     {".json", ".jsonl", ".lock", ".zst", ".svg", ".xml", ".html", ".htm", ".csv", ".tsv"}
 )
 
 
 def is_text(head: Head) -> bool:
-    """Return True if a file is text that a person might have written: not empty, binary or data."""
+    """Return True if a person might have written a file: it is text, and not empty or data."""
     if b"\x00" in head.data or not head.data.strip():
         return False
     name = head.path.name.lower()
@@ -386,7 +384,7 @@ def is_text(head: Head) -> bool:
 
 
 def _sniff_text(head: Head) -> bool:
-    """Return True for text other than meeting notes, which also contain other people's words."""
+    """Return True for text except meeting notes, which also contain other people's words."""
     return is_text(head) and not _SPEAKERS.search(head.text)
 
 
@@ -408,7 +406,7 @@ def date_in_name(name: str) -> datetime | None:
 
 
 def make_turns(texts: Iterable[str], time: datetime | None) -> Iterator[Turn]:
-    """Yield one owner turn for each non-empty text."""
+    """Yield a turn of the owner for each non-empty text."""
     seen: dict[str, object] = {}
     for text in texts:
         cleaned = clean(text)
@@ -529,11 +527,10 @@ def _title(facts: Values, body: str) -> str | None:
 
 
 def _sections(body: str) -> Iterator[str]:
-    """Yield each heading without its marks, followed by its text. Join a heading without text with
-    the next heading.
+    """Yield each heading without its marks, followed by its text.
 
-    If marks remained, the owner's words would count as a pasted document, from which nothing is
-    learned.
+    A heading without text is joined with the next one. With marks, the user's words would look like
+    a pasted document, from which nothing is learned.
     """
     lines: list[str] = []
     fence = ""

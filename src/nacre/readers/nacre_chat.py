@@ -1,5 +1,4 @@
-"""nacre's channel conversations, which the gateway writes to
-``<home>/gateway/sessions/<id>.jsonl``.
+"""Conversations in the gateway's channels: ``<home>/gateway/sessions/<id>.jsonl``.
 
 The files contain the messages, but not the memories and context used for the answers.
 """
@@ -42,8 +41,9 @@ class _File(msgspec.Struct, gc=False):
 
     @property
     def note(self) -> str:
-        """Note that represents the file in the text. Anybody can choose the file name, so brackets
-        in the name cannot end the note.
+        """Note that stands for the file in the text.
+
+        Anyone can choose a file's name, so brackets in it must not end the note.
         """
         name = one_line(
             f"{self.name or 'without a name'}{', ' * bool(self.mediaType)}{self.mediaType}"
@@ -74,8 +74,9 @@ class _Message(msgspec.Struct, gc=False):
         )
 
     def is_one_of(self, identities: Sequence[str]) -> bool:
-        """Return True if the sender is one of the owner's identities for this channel. Ids are
-        unique only within a channel.
+        """Return True if the sender is one of the owner's identities.
+
+        Ids are unique only within a channel.
         """
         names = (identity.strip().partition(":") for identity in identities)
         return self.sender in {
@@ -84,7 +85,7 @@ class _Message(msgspec.Struct, gc=False):
 
 
 class _Line(msgspec.Struct, gc=False):
-    """One line."""
+    """One line of a conversation's file."""
 
     type: str = ""
     id: str = ""
@@ -149,8 +150,9 @@ class _Reader:
     def speaker(self, message: _Message) -> tuple[Speaker, Trust]:
         """Return a message's speaker and trust.
 
-        As in OpenClaw's sessions, a person in a direct chat might be the owner if no identities are
-        configured. The message then counts as the owner's, but is not trusted.
+        If no identities are configured, a person in a direct chat might be the owner. The message
+        then counts as the owner's, but is not trusted. OpenClaw's sessions are read in the same
+        way.
         """
         identities = self.source.identities
         if message.owner or message.is_one_of(identities):
@@ -159,7 +161,7 @@ class _Reader:
         return Speaker.OWNER if may_be_owner else Speaker.SYSTEM, Trust.UNTRUSTED
 
     def agent(self, line: _Line, message: _Message) -> Items:
-        """Yield an answer. The messages since the last answer determine its trust."""
+        """Yield an answer. Its trust depends on the messages since the last answer."""
         self.talk.learn(model=message.model)
         self.talk.spend(
             Tokens(total(message.usage, "input"), 0, total(message.usage, "output")).bounded
@@ -186,15 +188,16 @@ class _Reader:
 
 
 def channel_of(key: str) -> str:
-    """Return the channel in a conversation's key: ``telegram`` for ``telegram:5054`` and
-    ``agent:main:telegram:bot:group:99``.
+    """Return the channel in a conversation's key.
+
+    It is ``telegram`` for ``telegram:5054`` and ``agent:main:telegram:bot:group:99``.
     """
     parts = key.split(":")
     return parts[2] if parts[0] == "agent" and len(parts) > 5 else parts[0]
 
 
 def sessions_folder(home: Path) -> Path:
-    """Return the folder with the conversations in nacre's home folder."""
+    """Return the folder with conversations in nacre's home folder."""
     return home / "gateway" / "sessions"
 
 

@@ -1,4 +1,4 @@
-"""OpenClaw and pi, which share a session format: session files and the store of 2026."""
+"""OpenClaw and pi: session files, which both tools write, and the database of 2026."""
 
 from __future__ import annotations
 
@@ -80,14 +80,15 @@ _RECALLED_SECTION = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 _CURRENT_MESSAGE = "[Current message - respond to this]"
-"""Separator between other people's chat messages and the current message. OpenClaw wrote the last
-such separator.
+"""Separator between other people's chat messages and the current message.
+
+OpenClaw wrote the last one in the message.
 """
 _QUOTED_REPLY = re.compile(r"\[Replying to [^\]\n]{0,200}\](?:.*\[/Replying\]|.*\Z)", re.DOTALL)
 _FORWARDED = re.compile(r"^\[Forwarded\b[^\]\n]{0,200}\]", re.MULTILINE)
 _FORWARDED_BLOCK = "Forwarded message"
 _SENDER_BLOCKS = ("Conversation info", "Sender")
-"""Blocks about the sender. All other blocks contain text that was written elsewhere."""
+"""Blocks about the sender. All other blocks contain text from elsewhere."""
 _OWN_INTERFACES = frozenset(
     {"control-ui", "openclaw-control-ui", "openclaw-tui", "webchat", "tui", "cli"}
 )
@@ -111,11 +112,10 @@ _SILENT_REPLIES = frozenset({"HEARTBEAT_OK", "NO_REPLY"})
 class Prompt:
     """A user message split into its parts.
 
-    ``senders``: senders named in the message, as in chats. ``is_direct``: True if the senders wrote
-    only to the agent. ``others``: other people's text, namely replies, quotes, and OpenClaw's
-    additions. ``is_anothers``: True if someone other than the owner wrote the whole message.
-    ``harness``: True if OpenClaw wrote the message. ``kind``: kind of session, for messages that
-    OpenClaw wrote.
+    ``senders`` are named in the message, as in chats. ``is_direct`` is True if they wrote only to
+    the agent. ``others`` is other people's text: replies, quotes, and OpenClaw's additions.
+    ``is_anothers`` is True if someone other than the owner wrote the whole message. ``harness`` is
+    True if OpenClaw wrote it, and ``kind`` is then the kind of session.
     """
 
     words: str
@@ -129,7 +129,6 @@ class Prompt:
 
     @property
     def author(self) -> str | None:
-        """The first named sender."""
         return self.senders[0].author if self.senders else None
 
 
@@ -177,11 +176,10 @@ def _cut(pattern: re.Pattern[str], text: str, removed: list[str]) -> str:
 
 
 def _without_envelope(words: str) -> tuple[str, list[Sender], Sender | None]:
-    """Return a message without its envelopes, the senders in these envelopes, and the sender named
-    by a bridge.
+    """Return a message without its envelopes, their senders, and the sender named by a bridge.
 
-    A message has several envelopes if messages waited for the agent. An envelope with only a time
-    is from OpenClaw's interface.
+    There are several envelopes if messages waited for the agent. One with only a time is from
+    OpenClaw's interface.
     """
     heads = [_WEEKDAY.sub("", match["head"]).strip() for match in _ENVELOPE.finditer(words)]
     senders = [sender_in(head) for head in heads if head]
@@ -192,8 +190,9 @@ def _without_envelope(words: str) -> tuple[str, list[Sender], Sender | None]:
 
 
 def _message_facts(text: str) -> tuple[list[Sender], bool, str | None]:
-    """Return the senders, the group flag and the group's label from OpenClaw's blocks before a
-    message. Ignore later blocks, which anybody can write.
+    """Return the senders, the group flag and the group's label from blocks before a message.
+
+    Later blocks are ignored, because anyone can write them.
     """
     facts: dict[str, Values] = {}
     at = 0
@@ -220,7 +219,7 @@ def _is_in_chat(sender: Values, *, is_group: bool) -> bool:
 
 
 def is_silent(reply: str) -> bool:
-    """Return True if the agent's reply only means that the agent has nothing to say."""
+    """Return True if a reply only says that the agent has nothing to say."""
     return reply.strip(" .*`\n") in _SILENT_REPLIES
 
 
@@ -246,13 +245,13 @@ _SUMMARY_ROLES = frozenset({"branchSummary", "compactionSummary"})
 _NAMED_ID = re.compile(r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?=\.jsonl)")
 _EXITED = re.compile(r"Command exited with code (-?\d{1,9})\s*\Z")
 _ABORTED = re.compile(r"(?:Command|Operation) aborted\s*\Z")
-"""Matches the end of a tool's output after an interruption or a failure, like ``_EXITED``."""
+"""Matches the end of a tool's output after an interruption or a failure."""
 _FOLDERS = (".openclaw", ".clawdbot", ".moltbot")
 _PATTERNS = ("*.jsonl", "*.jsonl.reset.*", "*.jsonl.deleted.*")
 
 
 class Entry(msgspec.Struct, gc=False):
-    """One line."""
+    """One line of a session file."""
 
     type: str | None = None
     id: str | None = None
@@ -299,10 +298,10 @@ _MESSAGE = msgspec.json.Decoder(Message)
 
 
 class Reader:
-    """Reader of one session's entries.
+    """Reads the entries of one session.
 
-    ``session``: facts that are already known. Prompts do not change the kind of a sub-agent's or
-    scheduled session. ``trust``: trust of the session's prompts.
+    ``session`` contains known facts. Prompts do not change the kind of a sub-agent's or scheduled
+    session. ``trust`` is the trust of the session's prompts.
     """
 
     def __init__(
@@ -316,7 +315,6 @@ class Reader:
         self.trust = trust
 
     def read(self) -> Items:
-        """Yield all sessions and turns of the source."""
         return self.talk.read(_ENTRY, self.take)
 
     def take(self, offset: int, entry: Entry) -> Items:
@@ -365,9 +363,7 @@ class Reader:
         )
 
     def settle_kind(self, kind: SessionKind | None, *, human: bool) -> None:
-        """Set the session's kind, which is scheduled, heartbeat or sub-agent until a person writes
-        in the session.
-        """
+        """Set the session's kind: scheduled, heartbeat or sub-agent, until a person writes in it."""
         if human and not self.source.carry.get("human"):
             self.source.carry["human"] = True
             kind = SessionKind.MAIN
@@ -435,7 +431,7 @@ class Reader:
         return Speaker.OWNER if may_be_owner else Speaker.SYSTEM, Trust.UNTRUSTED
 
     def task(self, entry: Entry, kind: SessionKind | None, prompt: Prompt) -> Items:
-        """Yield a prompt from a different agent or OpenClaw. The prompt can quote other people."""
+        """Yield a prompt from another agent or OpenClaw, which can quote other people."""
         is_task = kind is SessionKind.SUBAGENT
         speaker = Speaker.AGENT if is_task else Speaker.SYSTEM
         if prompt.is_anothers:
@@ -470,7 +466,6 @@ class Reader:
             )
 
     def answer(self, entry: Entry, text: str, calls: Sequence[Block], before: Before) -> Items:
-        """Yield the agent's words and calls."""
         seed = text or " ".join(str(call.id) for call in calls)
         stamp = entry.timestamp
         turn = OpenTurn(
@@ -527,7 +522,7 @@ class Reader:
 
 
 def _result(words: str, *, is_error: bool) -> str:
-    """Return a call's outcome. ``words`` is the output of a failed call."""
+    """Return a call's outcome. ``words`` is its output if it failed."""
     head = words[:300].lower()
     if "denied by user" in head or "rejected by user" in head or _ABORTED.search(words):
         return "rejected"
@@ -552,7 +547,7 @@ ENVIRONMENT = ("OPENCLAW_HOME", "OPENCLAW_STATE_DIR")
 
 
 def state_folders(places: Places) -> list[Path]:
-    """Return OpenClaw's state folders, including those with former names."""
+    """Return OpenClaw's state folders, including folders with earlier names."""
     home = Path(places.environ.get("OPENCLAW_HOME") or places.home).expanduser()
     state = places.environ.get("OPENCLAW_STATE_DIR")
     return [Path(state).expanduser()] if state else [home / name for name in _FOLDERS]
@@ -587,8 +582,8 @@ ADAPTER = Adapter(
 
 
 # -- The store of 2026: ``agents/<agent>/agent/openclaw-agent.sqlite`` ---------
-# Its events are the entries of the older files. Large events, and reset or deleted sessions, are
-# compressed with zstd. Data that cannot be decompressed is counted. The store also contains
+# Its events have the format of the older files' entries. Large events and reset or deleted sessions
+# are compressed with zstd. Data that cannot be decompressed is counted. The database also contains
 # OpenClaw's accounts and memories, which are never read.
 
 
@@ -677,8 +672,9 @@ class _Store:
 
 
 def unpack(data: object) -> bytes | None:
-    """Decompress one or more zstd frames. Return None if zstd is missing, or if the data is damaged
-    or too large.
+    """Decompress zstd frames.
+
+    Return None if zstd is missing, or if the data is damaged or too large.
     """
     name = next((name for name in _ZSTD if find_spec(name.partition(".")[0])), None)
     if name is None or not isinstance(data, bytes) or not data:

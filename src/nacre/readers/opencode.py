@@ -1,4 +1,4 @@
-"""OpenCode: sessions in the database, older files and exports, which contain the same objects."""
+"""OpenCode: sessions in its database, older files and exports, all with the same objects."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _REFUSED = re.compile(
 
 
 def session_of(info: Values, *, project: str | None = None) -> Session:
-    """Return the session described by an object from a file or an export."""
+    """Return the session that an object in a file or an export describes."""
     parent, title = string(info, "parentID"), string(info, "title")
     return Session(
         TOOL,
@@ -73,8 +73,9 @@ def session_of(info: Values, *, project: str | None = None) -> Session:
 
 
 class Talk:
-    """Converter of messages and their parts into a session's turns. A missing time is taken from
-    the previous message.
+    """Converts messages and their parts into turns.
+
+    A missing time is taken from the previous message.
     """
 
     def __init__(self, source: Source, session: Session) -> None:
@@ -84,7 +85,6 @@ class Talk:
         self.is_done = True
 
     def take(self, message: Values, parts: Iterable[Values]) -> Items:
-        """Yield the turns of one message."""
         self.time = parse_time(mapping(message, "time").get("created")) or self.time
         role = message.get("role")
         if role == "user":
@@ -95,8 +95,9 @@ class Talk:
             self.source.unknown(f"role {role}")
 
     def user(self, message: Values, parts: Iterable[Values]) -> Items:
-        """Yield a prompt from a person, or from the calling agent in a sub-agent's session. Leave
-        out OpenCode's additions.
+        """Yield a prompt from a person or, in a sub-agent's session, from the calling agent.
+
+        OpenCode's additions are omitted.
         """
         typed: list[str] = []
         for part in parts:
@@ -118,9 +119,7 @@ class Talk:
         )
 
     def agent(self, message: Values, parts: Iterable[Values]) -> Items:
-        """Yield an answer with its calls. An answer that summarises the session is marked as
-        derived.
-        """
+        """Yield an answer with its calls. A summary of the session is marked as derived."""
         self.learn(message)
         counts = mapping(message, "tokens")
         cache = mapping(counts, "cache")
@@ -148,7 +147,7 @@ class Talk:
         yield from self.stopped(message)
 
     def stopped(self, message: Values) -> Items:
-        """Yield the reason why an answer ended early."""
+        """Yield the reason why an answer stopped early."""
         error, identity = mapping(message, "error"), f"{message.get('id')}-end"
         if error.get("name") == _ABORTED:
             yield from self.talk.interrupted(identity, self.time)
@@ -168,7 +167,6 @@ class Talk:
         )
 
     def call(self, part: Values) -> None:
-        """Add a tool call with its result."""
         state = mapping(part, "state")
         call_id = self.talk.add_call(
             str(part.get("callID") or ""), string(part, "tool") or "tool", state.get("input")
@@ -210,7 +208,7 @@ ENVIRONMENT = ("APPDATA", "LOCALAPPDATA", "XDG_DATA_HOME")
 
 
 def data_folders(places: Places) -> list[Path]:
-    """Return OpenCode's data folders, which follow the XDG rules on every system."""
+    """Return OpenCode's data folders. It follows the XDG rules on every system."""
     folders = [places.folder("XDG_DATA_HOME", ".local", "share")]
     if places.platform == "win32":
         folders += [
@@ -224,8 +222,9 @@ def data_folders(places: Places) -> list[Path]:
 
 
 def _unquote(text: str) -> str:
-    """Return a prompt as typed. ``opencode run`` quotes prompts with spaces and escapes inner
-    quotes.
+    """Return a prompt as typed.
+
+    ``opencode run`` quotes prompts with spaces and escapes quotes in them.
     """
     inner = text[1:-1]
     if len(text) < 2 or text[0] != '"' or text[-1] != '"' or '"' in inner.replace('\\"', ""):
@@ -275,9 +274,7 @@ class _Reader:
         self.source.carry |= {"part": last, "open": self.open}
 
     def written(self) -> set[str]:
-        """Return the sessions with new parts, and sessions whose last answer was incomplete at the
-        last reading.
-        """
+        """Return the sessions with new parts, and those whose last answer was not complete yet."""
         last = self.source.carry.get("part")
         rows = self.tables.all(statement("opencode_written"), part=last) if last else []
         return {session for (session,) in rows} | set(self.source.carry.get("open", ()))
@@ -299,9 +296,7 @@ class _Reader:
             self.open.append(name)
 
     def facts(self, name: str) -> JsonObject | None:
-        """Return a session's facts with the keys of older files, or None if the session was
-        deleted.
-        """
+        """Return a session's facts under the keys of older files, or None if it was deleted."""
         rows = self.tables.all(statement("opencode_session"), session=name)
         if not rows:
             return None
@@ -340,7 +335,7 @@ ADAPTER = Adapter(
     parse=lambda source: _Reader(source).read(),
     beside=log_of,
     resume=("opencode", "--session", "{id}"),
-    versions="database of 1.16 to 1.18 (from its description)",
+    versions="database of 1.16 to 1.18 (from documentation)",
     reads=(
         "messages; tool calls with outcome; titles; folder; model; version; tokens; "
         "summaries; sub-agents; interruptions; errors of the model"
@@ -398,7 +393,7 @@ def _read(source: Source, paths: Iterable[Path]) -> Iterator[JsonObject]:
 
 
 class _Folders:
-    """The folders of a session's messages and parts, relative to the session file."""
+    """Finds a session's messages and parts, in folders relative to its file."""
 
     def __init__(self, path: Path) -> None:
         is_old = path.parent.name == "info"
@@ -422,7 +417,7 @@ class _Folders:
         return files or self.flat().get(message, [])
 
     def flat(self) -> dict[str, list[Path]]:
-        """Return the part files of each message, if all parts are in one folder."""
+        """Return each message's part files, if all parts are in one folder."""
         if self._flat is None:
             self._flat = {}
             for path in _files(self.storage / "part")[:_MAX_FLAT_PARTS]:
@@ -467,7 +462,7 @@ ADAPTER_FILES = replace(
     sniff=_sniff_files,
     parse=parse_files,
     beside=_messages_of,
-    versions="storage of 0.1 to 1.3, exports (from their description)",
+    versions="storage of 0.1 to 1.3, exports (from documentation)",
     leaves_out="thinking; snapshots and patches; files; todos",
     environment=ENVIRONMENT,
 )

@@ -1,4 +1,4 @@
-"""Lookup of built-in and plugin adapters by name or file, and of the tools' retention settings."""
+"""All adapters, from nacre and plugins, and the tools' rules for deleting transcripts."""
 
 from __future__ import annotations
 
@@ -43,17 +43,18 @@ _GENERAL: dict[str, str] = {
     "markdown": "nacre.readers.generic:ADAPTER_MARKDOWN",
     "text": "nacre.readers.generic:ADAPTER_PLAIN_TEXT",
 }
-"""Adapters, keyed by name (the tool, or ``<tool>-<format>``), in sniffing order from specific to
-permissive formats.
+"""Adapters by name: the tool, or ``<tool>-<format>``.
+
+Strict formats come before permissive ones.
 """
 
 
 @cache
 def adapters() -> Mapping[str, Adapter]:
-    """Return all adapters, keyed by name, in sniffing order.
+    """Return all adapters by name, in the order in which they are tried.
 
-    Plugin adapters come first and replace built-in adapters of the same name. Plugin adapters that
-    guess come after the specific built-in adapters. Raises UnavailableError if a plugin's adapter
+    Adapters from plugins come first and replace built-in ones with the same name. If they guess,
+    they come after the built-in adapters that do not. Raises UnavailableError if a plugin's adapter
     cannot be loaded.
     """
     return dict(_iter_adapters())
@@ -62,8 +63,8 @@ def adapters() -> Mapping[str, Adapter]:
 def find_adapter(head: Head) -> Adapter | None:
     """Return the first adapter that recognises a file's content, or None.
 
-    If the head does not identify the format, for example because the first record contains images,
-    later lines are tried.
+    If the start of the file does not show the format, for example because the first record contains
+    images, later lines are tried.
     """
     match = _first(lambda adapter: adapter.sniff(head))
     if match or head.database is not None or len(head.data) < HEAD_BYTES:
@@ -89,10 +90,10 @@ def get_adapter(tool: str) -> Adapter:
 
 
 def adapter_of(tool: str, path: Path) -> Adapter | None:
-    """Return the adapter for a file that was previously read as this tool's. If there are several
-    adapters, return the first that recognises the file.
+    """Return the adapter for a file that was read before as this tool's.
 
-    A guess is repeated, because a nearly empty file might have looked like a note.
+    If there are several, return the first that recognises the file. A guess is repeated, because a
+    nearly empty file might have looked like a note.
     """
     candidates = adapters_of(tool)
     if len(candidates) == 1 and not candidates[0].guesses:
@@ -103,7 +104,7 @@ def adapter_of(tool: str, path: Path) -> Adapter | None:
 
 
 def is_guess(tool: str) -> bool:
-    """Return True if a file of this tool might belong to a different tool."""
+    """Return True if a file of this tool might belong to another tool."""
     return any(adapter.guesses for adapter in adapters_of(tool))
 
 
@@ -125,16 +126,15 @@ def parts_of(path: Path) -> Iterator[Path]:
 
 @cache
 def _side_file_functions() -> tuple[Callable[[Path], Iterable[Path]], ...]:
-    """Return the distinct functions that list a transcript's other files. They are called for every
-    transcript.
+    """Return the functions that list a transcript's other files.
+
+    All are called for every transcript.
     """
     return tuple(dict.fromkeys(adapter.beside for adapter in adapters().values() if adapter.beside))
 
 
 def _iter_adapters() -> Iterator[tuple[str, Adapter]]:
-    """Yield names and adapters. Load built-ins when needed, because most files belong to the first
-    tools.
-    """
+    """Yield names and adapters. Built-in ones are loaded when needed."""
     installed = load_plugins(READERS, Adapter)
     general = {name: adapter for name, adapter in installed.items() if adapter.guesses}
     yield from ((name, adapter) for name, adapter in installed.items() if not adapter.guesses)
@@ -150,7 +150,7 @@ def _iter_adapters() -> Iterator[tuple[str, Adapter]]:
 CLAUDE_CODE_DAYS = 30
 """Claude Code's default retention time in days."""
 COPILOT_CHAT_SESSIONS = 400
-"""Number of chats per workspace that VS Code keeps by default. Older versions kept 25."""
+"""Number of chats in a workspace that VS Code keeps by default. Older versions kept 25."""
 
 _MAX_SETTINGS_BYTES = 1_000_000
 _LENGTH = re.compile(r"(\d+)\s*([hdwm])")
@@ -159,10 +159,10 @@ _DAYS = {"h": 1 / 24, "d": 1.0, "w": 7.0, "m": 30.0}
 
 @frozen
 class Retention:
-    """Rule by which a tool deletes transcripts.
+    """A tool's rule for deleting transcripts.
 
-    ``days``: maximum number of days without changes. ``files``: maximum number of files in a
-    folder. ``setting``: name and location of the setting.
+    ``days`` is the maximum number of days without changes, ``files`` the maximum number of files in
+    a folder. ``setting`` is the setting's name and location.
     """
 
     tool: str
@@ -173,7 +173,10 @@ class Retention:
 
 
 def retentions(places: Places) -> list[Retention]:
-    """Return the rules of tools that delete transcripts. Unreadable settings count as unset."""
+    """Return the rules of tools that delete transcripts.
+
+    A setting that cannot be read counts as unset.
+    """
     candidates = [_claude_code(places), _gemini_cli(places), _COPILOT_CHAT]
     return [retention for retention in candidates if retention]
 
@@ -182,7 +185,7 @@ _COPILOT_CHAT = Retention(
     "copilot-chat",
     "VS Code Copilot Chat",
     None,
-    "no setting: what VS Code keeps of a workspace",
+    "not configurable: VS Code's limit for a workspace",
     COPILOT_CHAT_SESSIONS,
 )
 

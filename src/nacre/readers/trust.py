@@ -1,9 +1,9 @@
 """Trust and speaker of each turn, and the ordered turns of a session.
 
-An agent's statement draws on external text or nacre's text if the two share five consecutive words
-or the statement quotes the text. The comparison ignores case, punctuation, emphasis, line breaks,
-list marks and identifier style. In scripts without spaces, eight characters count as five words.
-Only hashes of word sequences ("runs") are kept between incremental readings of a session.
+An agent's statement is based on external text or nacre's text if both share five consecutive words
+(a "run"), or if it quotes the text. The comparison ignores case, punctuation, emphasis, line
+breaks, list marks and identifier style. In scripts without spaces, eight characters count as five
+words. Only hashes of runs are kept between readings of a session.
 """
 
 from __future__ import annotations
@@ -51,16 +51,13 @@ from nacre.values.session import (
 )
 
 CHOSEN, TYPED = "→", "⇒"
-"""Separators between a form question and its answer, for a listed option and for text that the
-owner typed.
-"""
+"""Separators between a form question and its answer, for an option and for text that the user typed."""
 
 RUN = 5.0
-"""Minimum number of consecutive words shared with external text. See docs/trust.md."""
+"""Number of consecutive words that a statement must share with external text. See docs/trust.md."""
 
 SHORT_RUN = 3.0
-"""Minimum length in words of a short statement. Statements shorter than ``RUN`` are compared whole.
-"""
+"""Minimum length in words of a short statement. Shorter statements than ``RUN`` are compared as a whole."""
 
 _DIRECTIVE_MARKS = (
     "always ",
@@ -75,8 +72,10 @@ _DIRECTIVE_MARKS = (
     "make sure",
     "from now on",
 )
-"""Marks of lines that give instructions. In local tool output (files, logs, errors, commits), only
-such lines are compared. Other lines do little harm, and statements about code repeat their words.
+"""Marks of lines that give instructions.
+
+In local tool output (files, logs, errors, commits), only such lines are compared. Other lines do
+little harm, and statements about code repeat their words.
 """
 _PIPE_MARKS = ("| sh", "| bash")
 _HAN_MARKS = tuple(
@@ -131,9 +130,7 @@ _REACHING_COMMAND = re.compile(
     r"|\bgit\s+(?:-\S+\s+)*(?:\S+\s+)?(?:clone|fetch|pull|push|ls-remote|submodule|remote\s+update)\b",
     re.IGNORECASE,
 )
-"""Commands that contact a registry or a remote, which might have written the command's error
-output.
-"""
+"""Commands that contact a registry or remote. Their error output might come from there."""
 _FOREIGN_FILE = re.compile(
     r"(?:^|[\s\"'=/\\])(?:node_modules|site-packages|dist-packages|vendor|third[_-]party|bower_components|Pods"
     r"|\.venv|\.cargo|\.m2|go/pkg/mod|Downloads|Mail|INBOX)[/\\]"
@@ -153,16 +150,12 @@ _OWN_COMMAND = re.compile(r"(?:^|[|;&(]\s*|\b(?:run|exec|-m)\s+)(?:\S*/)?nacre\s
 
 
 def is_outside_source(word: str) -> bool:
-    """Return True if a word names an external place where people write, such as a chat or a
-    tracker.
-    """
+    """Return True if a word names a place where other people write, such as a chat or a tracker."""
     return bool(_OUTSIDE_TOOL.fullmatch(word))
 
 
 def is_outside(tool: str, short_input: str) -> bool:
-    """Return True if a tool call brings external text from the web, mail, issues, or other people's
-    files.
-    """
+    """Return True if a tool call returns text from the web, mail, issues, or other people's files."""
     return bool(
         _OUTSIDE_TOOL.search(tool)
         or _OUTSIDE_COMMAND.search(short_input)
@@ -171,7 +164,7 @@ def is_outside(tool: str, short_input: str) -> bool:
 
 
 def brings_outside(call: ToolCall) -> bool:
-    """Return True if a call brings external text, or contacted a remote and failed."""
+    """Return True if a call returns external text, or contacted a remote and failed."""
     return is_outside(call.name, call.input) or (
         call.failed and bool(_REACHING_COMMAND.search(call.input))
     )
@@ -180,8 +173,8 @@ def brings_outside(call: ToolCall) -> bool:
 def reached_out(turns: Sequence[Turn], at: int) -> bool:
     """Return True if a session had read external text by turn ``at``.
 
-    The agent might have paraphrased that text. An owner who only refers to the text has not stated
-    its content.
+    The agent might have paraphrased that text. If the owner only refers to it, the owner has not
+    stated its content.
     """
     return any(
         turn.trust is Trust.UNTRUSTED or any(map(brings_outside, turn.tool_calls))
@@ -205,9 +198,9 @@ def is_storing(tool: str, short_input: str) -> bool:
 
 
 def shared(text: str, other: str) -> float:
-    """Return the fraction (0 to 1) of the runs in ``text`` that also occur in ``other``.
+    """Return the share (0 to 1) of the runs of words in ``text`` that also occur in ``other``.
 
-    If ``text`` has no runs of ``RUN`` words, shorter runs are compared.
+    If ``text`` has fewer than ``RUN`` words, shorter runs are compared.
     """
     units, others = _units(text), _units(other)
     for length in (RUN, SHORT_RUN):
@@ -227,11 +220,10 @@ class Judgement:
 
 
 class Exchange:
-    """External text, nacre's text and local text that a session received. Agent statements are
-    compared with this text.
+    """Text that a session received: external, from nacre, and local. Agent statements are compared with it.
 
-    Received text is remembered until the session ends. Once the owner writes the same words, they
-    count as the owner's.
+    Received text is remembered until the session ends. If the owner
+    writes the same words, they count as the owner's.
     """
 
     def __init__(self, carried: Values | None = None) -> None:
@@ -239,7 +231,7 @@ class Exchange:
         self._received: dict[str, dict[int, None]] = {
             name: dict.fromkeys(carried.get(name, ())) for name in _KINDS
         }
-        """Hashes of runs, in order of arrival."""
+        """Hashes of runs of words, in order of arrival."""
         self._unseen = bool(carried.get("unseen"))
         self._owner_messages: list[str] = []
         self._earlier_owner_runs: set[int] = set(carried.get("lifted", ()))
@@ -253,18 +245,18 @@ class Exchange:
             self._owner_messages.append(message)
 
     def unseen(self) -> None:
-        """Treat this exchange as untrusted, because external text was not recorded."""
+        """Distrust this exchange, because external text was not recorded."""
         self._unseen = True
 
     def heard_from(self, tool: str, short_input: str, output: str) -> None:
-        """Record a tool's output, whose origin follows from the tool's name and input."""
+        """Record a tool's output. The tool's name and input show where it comes from."""
         outside, own = is_outside(tool, short_input), is_own(tool, short_input)
         self.heard(output, outside=outside, own=own)
 
     def heard(self, output: str, *, outside: bool = False, own: bool = False) -> None:
         """Record a tool's output as external text, nacre's text, or local text.
 
-        From local text, only instructions are recorded, because anybody could have written them.
+        From local text, only instructions are recorded, because anyone could have written them.
         """
         if outside or own:
             output = output[:_MAX_CHARACTERS]
@@ -277,11 +269,10 @@ class Exchange:
             self._received["local"] |= dict.fromkeys(_runs(_units("\n".join(lines)), RUN))
 
     def saw(self, output: str) -> None:
-        """Record external text."""
         self.heard(output, outside=True)
 
     def clean(self, text: str) -> Cleaned:
-        """Strip injected text and record it as received."""
+        """Remove injected text and record it as received."""
         cleaned = clean(text)
         for own in cleaned.own:
             self.heard(own, own=True)
@@ -294,8 +285,8 @@ class Exchange:
     def judge(self, statement: str) -> Judgement:
         """Return the trust and flags of an agent's statement.
 
-        The statement is ``untrusted`` if it quotes external text or shares a run of words with it.
-        The statement is ``injected`` if it shares a run of words with nacre's text.
+        It is ``untrusted`` if it quotes external text or shares a run of words with it. It is
+        ``injected`` if it shares a run of words with nacre's text.
         """
         outside, local, own = self._received.values()
         if self._unseen or not (outside or local or own):
@@ -321,17 +312,13 @@ class Exchange:
         return self.judge(statement).trust
 
     def trust_of_call(self, call: ToolCall, arguments: object) -> Trust:
-        """Return the trust of the text that a call stores in nacre. Without such text, the call is
-        trusted.
-        """
+        """Return the trust of the text that a call stores in nacre. Without text, it is trusted."""
         if not is_storing(call.name, call.input):
             return Trust.TRUSTED
         return self.trust_of("\n".join(_texts_of(arguments)))
 
     def _owner_runs(self, messages: int) -> set[int]:
-        """Return hashes of the owner's runs in earlier readings and in the first messages of this
-        reading.
-        """
+        """Return hashes of the owner's runs in earlier readings and in this reading's first messages."""
         return {
             run
             for message in self._owner_messages[:messages]
@@ -344,7 +331,7 @@ class Exchange:
         )
 
     def mark(self) -> tuple[int, ...]:
-        """Return the amounts of text received so far, for :meth:`carried`."""
+        """Return how much text was received so far, for :meth:`carried`."""
         return (
             *map(len, self._received.values()),
             len(self._owner_messages),
@@ -352,7 +339,7 @@ class Exchange:
         )
 
     def carried(self, mark: tuple[int, ...] | None = None) -> JsonObject:
-        """Return the state at ``mark`` as JSON values for the next reading. The state can be empty."""
+        """Return the state at ``mark`` as JSON values for the next reading. It can be empty."""
         *counts, messages, unseen = mark or self.mark()
         state: JsonObject = {
             name: list(runs)[:count][-_MAX_RUNS:]
@@ -404,11 +391,10 @@ def _weigh(unit: str) -> float:
 
 
 def _directives(output: str) -> list[str]:
-    """Return the lines that give instructions. Of a long line, return only the part around the
-    mark.
+    """Return the lines that give instructions. Long lines are cut around the mark.
 
-    The search treats the UTF-8 bytes as Latin-1. All tool output in a transcript is searched, and
-    strings with one byte per character are several times faster to search.
+    The search treats UTF-8 as Latin-1, because strings with one byte per character are several
+    times faster to search, and all tool output is searched.
     """
     data = output.encode("utf-8", "surrogatepass")
     lower = data.lower().decode("latin-1")
@@ -431,9 +417,7 @@ def _marks_for(data: bytes, lower: str) -> Iterator[str]:
 
 
 def _around(data: bytes, at: int) -> tuple[int, int]:
-    """Return the start and end of the line around an offset, with at most ``_CONTEXT_CHARACTERS``
-    on either side.
-    """
+    """Return the start and end of the line around an offset, cut to ``_CONTEXT_CHARACTERS`` on each side."""
     begin = max(data.rfind(b"\n", 0, at) + 1, at - 4 * _CONTEXT_CHARACTERS)
     end = data.find(b"\n", at, at + 4 * _CONTEXT_CHARACTERS)
     end = end if end >= 0 else min(len(data), at + 4 * _CONTEXT_CHARACTERS)
@@ -444,8 +428,9 @@ def _around(data: bytes, at: int) -> tuple[int, int]:
 
 @lru_cache(maxsize=_CACHE_SIZE)
 def _owner_statement_runs(message: str) -> list[int]:
-    """Return hashes of the runs in the owner's statements, without questions, quotations and long
-    messages, which might be pasted.
+    """Return hashes of the runs in the owner's statements.
+
+    Questions, quotations, and long messages, which might be pasted, are left out.
     """
     units = _units(_QUOTE_OR_QUESTION.sub("\n", message))
     if len(units) > _MAX_TYPED_WORDS:
@@ -454,9 +439,7 @@ def _owner_statement_runs(message: str) -> list[int]:
 
 
 def _units(text: str) -> list[str]:
-    """Return the words in lower case. Identifiers are split. Scripts without spaces are split into
-    characters.
-    """
+    """Return the words in lower case. Identifiers, and text without spaces, are split."""
     text = _LIST_MARK.sub("\n", f"\n{text}")
     plain = _plain(text)
     if plain is not None:
@@ -466,8 +449,9 @@ def _units(text: str) -> list[str]:
 
 
 def _plain(text: str) -> str | None:
-    """Return the text as ASCII, or None if it contains non-ASCII words. Dashes, arrows, curved
-    quotes and emoji are not words.
+    """Return the text as ASCII, or None if it contains words that are not ASCII.
+
+    Dashes, arrows, curved quotes and emoji are not words.
     """
     if text.isascii():
         return text
@@ -487,7 +471,6 @@ def _is_sign(character: str) -> bool:
 
 
 def _runs(units: list[str], length: float) -> Iterable[int]:
-    """Return hashes of all runs of ``length`` words."""
     if len(units) < length:
         return ()
     joined = " ".join(units)
@@ -516,13 +499,13 @@ def _mixed_runs(units: list[str], length: float) -> Iterator[int]:
 
 
 # -- Speakers ------------------------------------------------------------------
-# A record, message or block that names its origin is the owner's only if that origin is known to be
-# the owner. ``phrases.toml`` lists text that tools write. In chats, the sender of a message is the
-# owner only if ``owner.identities`` lists the sender. Messages that name no origin are unchanged.
+# A record, message or block that names its origin counts as the owner's only if that origin is
+# known to be the owner. ``phrases.toml`` lists text that tools write. In chats, a sender is the
+# owner only if ``owner.identities`` lists the sender. Messages without an origin are not changed.
 
 
 class Claims(msgspec.Struct, gc=False):
-    """Fields in which records of any tool name their origin. Records of typed formats inherit them."""
+    """Fields in which records name their origin. Each tool uses some of them."""
 
     origin: Any = None
     provenance: Any = None
@@ -569,18 +552,16 @@ _OWNER_KINDS = frozenset(
     "human user owner keyboard typed prompt bash cli terminal tui console repl interactive editor ui plain queued voice".split()  # noqa: E501
 )
 _TRANSPORT_KINDS = frozenset({"sdk"})
-"""Values that name the transport, not the sender. The owner can run ``claude -p`` like any other
-command.
-"""
+"""Values that name a program or protocol, not the sender. The owner can run ``claude -p``, too."""
 _UNKNOWN_TURN_ORIGIN = ("turnOrigin", "unknown")
-"""Field and value that Claude Code writes if no known source started a turn."""
+"""Field and value that Claude Code writes if a turn has no known source."""
 
 _KIND_KEYS = ("kind", "type", "name", "source")
 _EXTERNAL_USER = "external_user"
 
 
 def names_another(*claims: Claims | Values) -> bool:
-    """Return True if a record, or a message or block in it, names an origin other than the owner."""
+    """Return True if a record, or a message or block in it, names another origin than the owner."""
     return any(
         _names_another(claim if isinstance(claim, Mapping) else msgspec.structs.asdict(claim))
         for claim in claims
@@ -606,17 +587,16 @@ def _is_origin(value: object) -> bool:
 
 
 def _kind(value: Any) -> str:
-    """Return the name of an origin, given as a string or as an object with a kind. The name can be
-    empty.
-    """
+    """Return the name of an origin, which is a string or an object with a kind. It can be empty."""
     if isinstance(value, Mapping):
         value = next((value[key] for key in _KIND_KEYS if isinstance(value.get(key), str)), "")
     return value.strip().lower() if isinstance(value, str) else ""
 
 
 def is_external_user(claim: Claims) -> bool:
-    """Return True if the only stated origin of a record is a person in a channel, who can be
-    anybody.
+    """Return True if the only origin that a record names is a person in a channel.
+
+    This can be anyone.
     """
     return _kind(claim.provenance) == _EXTERNAL_USER
 
@@ -628,10 +608,10 @@ def attribute(
     exchange: Exchange,
     *claims: Claims | Values,
 ) -> Turn:
-    """Return a turn with its real speaker, if the turn is attributed to the owner. Record other
-    people's text in the turn as external.
+    """Return a turn with its real speaker, if it is attributed to the owner.
 
-    ``claims``: records that can name the turn's origin.
+    Other people's text in the turn is recorded as external. ``claims`` are records that can name
+    the turn's origin.
     """
     if turn.speaker is not Speaker.OWNER:
         return turn
@@ -669,7 +649,7 @@ _TEXTS = frozenset({"", "text", "input_text", "output_text", "inputText", "outpu
 
 
 class Block(Claims, gc=False):
-    """A block of content. Fields that its kind lacks stay empty."""
+    """A block of content. Fields that a kind of block lacks are empty."""
 
     type: str | None = None
     text: str | None = None
@@ -691,8 +671,9 @@ _CONTENT = msgspec.json.Decoder(str | Block | list[Block | str] | None)
 
 
 def blocks_of(content: msgspec.Raw) -> list[Block]:
-    """Return the blocks of a message. A string becomes one text block. Content of any other shape
-    has no blocks.
+    """Return the blocks of a message. A string becomes one text block.
+
+    Content of any other type has no blocks.
     """
     value = adapter.decode(_CONTENT, content)
     if value is None:
@@ -709,16 +690,16 @@ def text_of(content: msgspec.Raw, *, separator: str = "\n\n") -> str:
 
 
 # -- Turns in order, for formats with separate records for tool results --------
-# The agent's last turn stays open for the results of its calls. If the file ends before the turn is
-# closed, the next reading starts at that turn with the earlier carry. Two readings then give the
-# same result as one.
+# The agent's last turn stays open for the results of its calls. If the file ends before it is
+# closed, the next reading starts at that turn with the earlier ``carry``. Two readings then give
+# the same result as one.
 
 
 INTERRUPTION = "[Interrupted by the owner]"
-"""Text of the turn in which the owner interrupted the agent, for tools that write no text."""
+"""Text of the turn that marks an interruption by the owner, for tools that write no text."""
 _MAX_ERROR_CHARACTERS = 300
 _MAX_AWAITED_CALLS = 50
-"""Maximum number of external calls whose results can arrive after their turn was closed."""
+"""Maximum number of external calls whose results can arrive after their turn has ended."""
 
 
 @dataclass(slots=True)
@@ -730,11 +711,11 @@ class Call:
     own: bool
     record: str | None = None
     questions: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """The questions of a form with their options."""
+    """The questions of a form, each with its options."""
 
     @classmethod
     def of(cls, name: str, arguments: Values | str) -> Call:
-        """Return a call as requested."""
+        """Return a call whose result is not known yet."""
         call = asked(name, arguments)
         outside = is_outside(name, call.input) or call.action is Action.FETCH
         if len(call.input) >= INPUT_CHARACTERS:
@@ -744,8 +725,9 @@ class Call:
 
 @frozen
 class Before:
-    """Position at which a reading can continue: a record's offset, and the carry and amounts of
-    received text before the record.
+    """A position at which a reading can continue.
+
+    It has a record's offset, and the carry and the amounts of received text before that record.
     """
 
     offset: int
@@ -767,12 +749,11 @@ class OpenTurn:
 
     @property
     def waits(self) -> bool:
-        """True if the result of a call is pending."""
         return any(waiting.call.outcome is None for waiting in self.calls.values())
 
 
 class Conversation:
-    """Builder of a session's turns. The carry contains all state for the next reading."""
+    """Builds a session's turns. ``carry`` contains all state for the next reading."""
 
     def __init__(self, source: adapter.Source, session: Session) -> None:
         self.source = source
@@ -787,7 +768,6 @@ class Conversation:
 
     @property
     def session(self) -> Session:
-        """The session, with the facts known so far."""
         return self._session
 
     @session.setter
@@ -800,9 +780,7 @@ class Conversation:
         decoder: msgspec.json.Decoder[T],
         take: Callable[[int, T], Iterable[Session | Turn]],
     ) -> adapter.Items:
-        """Yield the items of all records in a file of lines. ``take`` returns the items of one
-        record.
-        """
+        """Yield the items of all records in a file. ``take`` returns the items of one record."""
         for offset, line in self.source.lines():
             records = list(adapter.records(self.source, line, decoder))
             for record in records:
@@ -812,7 +790,7 @@ class Conversation:
         yield from self.finish()
 
     def spend(self, tokens: Tokens) -> None:
-        """Add the tokens of one answer to the total at the end of the reading."""
+        """Add the tokens of one answer. The total is stored at the end of the reading."""
         if tokens.total:
             self.spent = ((self.spent or Tokens()) + tokens).bounded
 
@@ -822,7 +800,6 @@ class Conversation:
 
     @property
     def calls(self) -> dict[str, Call]:
-        """The calls of the open turn."""
         return self.opened.calls if self.opened else {}
 
     @property
@@ -833,14 +810,14 @@ class Conversation:
 
     @property
     def waits_for_others(self) -> bool:
-        """True if the result of a call to an external source or to nacre is pending."""
+        """True if the result of a call to nacre or an external source is pending."""
         return any(
             pending.call.outcome is None and (pending.outside or pending.own)
             for pending in self.calls.values()
         )
 
     def learn(self, **facts: Any) -> None:
-        """Update the session with the facts that are not empty."""
+        """Update the session with all facts that are not empty."""
         self.session = replace(self._session, **{key: facts[key] for key in facts if facts[key]})
 
     def write(
@@ -856,7 +833,7 @@ class Conversation:
     ) -> adapter.Items:
         """Yield a complete turn without injected text. Yield nothing if no text remains.
 
-        ``stamp`` determines the id if ``identity`` is missing. ``facts``: further fields of the
+        ``stamp`` determines the id if ``identity`` is missing. ``facts`` are more fields of the
         turn.
         """
         cleaned = self.clean(text)
@@ -867,11 +844,10 @@ class Conversation:
             yield from self.say(turn, *claims)
 
     def say(self, turn: Turn, *claims: Claims | Values) -> adapter.Items:
-        """Yield a complete turn. A turn of the owner starts a new exchange unless the turn is
-        noise.
+        """Yield a complete turn. A turn of the owner starts a new exchange, unless it is noise.
 
-        ``claims``: records that can name the turn's origin. A turn in the owner's place that the
-        owner did not write counts as external text.
+        ``claims`` are records that can name the turn's origin. If someone else wrote a turn in the
+        owner's place, it counts as external text.
         """
         yield from self.close()
         turn = attribute(turn, self.session.tool, self.source.identities, self.exchange, *claims)
@@ -888,7 +864,7 @@ class Conversation:
         yield from self._emit(turn)
 
     def interrupted(self, identity: str, time: datetime | None) -> adapter.Items:
-        """Record that the owner interrupted the agent, unless the session has no turn yet."""
+        """Record that the owner interrupted the agent. Do nothing before the first turn."""
         flags = Flag.META | Flag.INTERRUPTED
         if self._has_begun:
             yield from self.say(Turn(identity, Speaker.SYSTEM, INTERRUPTION, time, flags=flags))
@@ -904,21 +880,19 @@ class Conversation:
         return self.opened is not None or bool(self.source.carry.get("begun"))
 
     def open(self, turn: OpenTurn, before: Before | None = None) -> adapter.Items:
-        """Start an agent turn. ``before`` is the position of its first record, for files that are
-        read incrementally.
+        """Start an agent turn.
+
+        ``before`` is the position of its first record in files that are read incrementally.
         """
         yield from self.close()
         self.before, self.opened = before, turn
 
     def place(self, offset: int) -> Before:
-        """Return the position of the record at ``offset``. Call this before the record changes any
-        state.
-        """
+        """Return the position of the record at ``offset``. Call this before the record changes the state."""
         self._save()
         return Before(offset, msgspec.json.encode(self.source.carry), self.exchange.mark())
 
     def add_text(self, text: str) -> None:
-        """Add text to the open turn."""
         if self.opened is None:
             return
         cleaned = self.clean(text)
@@ -929,7 +903,6 @@ class Conversation:
             self.opened.trust = Trust.UNTRUSTED
 
     def clean(self, text: str) -> Cleaned:
-        """Strip injected text and record it as received."""
         return self.exchange.clean(text)
 
     def add_call(self, call_id: str, name: str, arguments: object) -> str:
@@ -946,7 +919,6 @@ class Conversation:
         return call_id
 
     def result(self, call_id: str, result: str, output: Callable[[], str]) -> None:
-        """Record the outcome and output of a call."""
         call = self.calls.get(call_id)
         outside = call_id in self.source.carry.get("awaited", ()) or bool(call and call.outside)
         self.exchange.heard(output(), outside=outside, own=bool(call and call.own))
@@ -954,7 +926,6 @@ class Conversation:
             call.call = answered(call.call, result, output)
 
     def close(self) -> adapter.Items:
-        """Complete the open turn."""
         turn, self.opened, self.before = self.opened, None, None
         if turn is None:
             return
@@ -984,7 +955,7 @@ class Conversation:
             )
 
     def finish(self, before: Before | None = None) -> adapter.Items:
-        """End this reading. The next reading starts at the open turn, or else at ``before``."""
+        """End this reading. The next one starts at the open turn, or else at ``before``."""
         before = self.before or before
         yield from self.conclude()
         self._save()
@@ -994,12 +965,12 @@ class Conversation:
         self.source.carry["exchange"] = self.exchange.carried(before.mark if before else None)
 
     def end(self) -> adapter.Items:
-        """End the reading of a file that is always read whole. Nothing is carried over."""
+        """End the reading of a file that is always read from the start. No state is kept."""
         yield from self.conclude()
         self.source.carry.clear()
 
     def conclude(self) -> adapter.Items:
-        """End the session for now. Yield the session again if facts were added."""
+        """End the session for now. It is yielded again if facts were added."""
         yield from self.close()
         session = replace(self.session, tokens=self.spent)
         if self.source.carry.get("begun") and session != self._yielded:
@@ -1019,11 +990,11 @@ class Conversation:
 
 
 def hashed_id(carry: JsonObject, speaker: Speaker, stamp: str | None, text: str) -> str:
-    """Return a turn's id from its speaker, time, text and occurrence number.
+    """Return a turn's id, derived from its speaker, time, text and occurrence number.
 
     If there is a time, only repetitions at that time are counted, so that a copied record keeps its
-    id. Otherwise, all repetitions in the session are counted. Text is compared by the first half of
-    its hash.
+    id. Otherwise, all repetitions in the session are counted. Texts are compared by half of their
+    hash.
     """
     seen = carry.setdefault("seen", {"stamp": stamp, "counts": {}})
     if stamp and seen["stamp"] != stamp:
@@ -1036,9 +1007,7 @@ def hashed_id(carry: JsonObject, speaker: Speaker, stamp: str | None, text: str)
 
 
 def is_precise(stamp: str | None) -> bool:
-    """Return True if a time has fractions of a second. Two records of a tool rarely share such a
-    time.
-    """
+    """Return True if a time has fractions of a second, so that few of a tool's records share it."""
     return bool(stamp) and "." in str(stamp)
 
 
@@ -1070,7 +1039,7 @@ ENVIRONMENT = ("APPDATA", "VSCODE_APPDATA", "VSCODE_PORTABLE", "XDG_CONFIG_HOME"
 
 
 def user_folders(places: adapter.Places) -> Iterator[Path]:
-    """Yield the ``User`` folder of each installed, portable or remote editor in the VS Code family."""
+    """Yield the ``User`` folder of each installed, portable or remote editor like VS Code."""
     base = _configuration(places)
     yield from (base / editor / "User" for editor in _EDITORS)
     for name in ("VSCODE_APPDATA", "VSCODE_PORTABLE"):
@@ -1091,8 +1060,9 @@ def _configuration(places: adapter.Places) -> Path:
 
 
 def folder_of(uri: str | None) -> str | None:
-    """Return the path in a ``file:`` or ``vscode-remote:`` URI, or a path unchanged. Return None if
-    there is no path.
+    """Return the path in a ``file:`` or ``vscode-remote:`` URI. A path is returned unchanged.
+
+    Return None if there is no path.
     """
     if not uri or not _URI.match(uri):
         return uri or None

@@ -1,4 +1,4 @@
-"""Rephrased questions and graded hits from a language model, within a time limit."""
+"""Let a language model rephrase questions and grade hits within a time limit."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from nacre.values.session import Task, Trust
 A = TypeVar("A", bound=msgspec.Struct)
 
 CALL_SECONDS = 45.0
-"""Time limit of one call in seconds. See seed facts 3.3."""
+"""Time limit for one call, in seconds."""
 
 _MIN_SECONDS = 1.0
 _OUTPUT_TOKENS = 512
@@ -41,10 +41,11 @@ _OUTPUT_TOKENS = 512
 
 @dataclass
 class Adviser:
-    """Asks a model questions until ``clock``, in seconds, reaches ``until``.
+    """Asks a model questions until ``clock`` reaches ``until``, in seconds.
 
-    A model that is unreachable, refuses, or has no budget left is dropped. A model that gives an unusable answer is
-    kept for the next step. ``problem``: the reason why the last question failed.
+    If the model is unreachable, refuses, or has no budget left, it is not asked again. After an
+    unusable answer, it is still asked at the next step. ``problem`` is the reason why the last
+    question failed.
     """
 
     model: LanguageModel | None
@@ -67,12 +68,12 @@ class Adviser:
         return None
 
     def distrust(self, reason: str) -> None:
-        """Report that the last answer was well-formed but made no sense."""
+        """Record why a well-formed answer is unusable."""
         self.problem = reason
 
 
 class _TimeLimited:
-    """Wraps a model and limits all calls, including retries, to the remaining time."""
+    """Wraps a model and limits the total time of all calls, including retries."""
 
     def __init__(self, model: LanguageModel, clock: Callable[[], float], until: float) -> None:
         self.name = model.name
@@ -99,7 +100,7 @@ class _TimeLimited:
 def prompt_of(
     name: str, answer: type[msgspec.Struct], *, text: dict[str, Any], shared: Any = None
 ) -> Prompt:
-    """Build a prompt from ``<name>-1.md``. ``shared`` and ``text`` are data, which is framed."""
+    """Build a prompt from ``<name>-1.md``. ``shared`` and ``text`` are framed as data."""
     return Prompt(
         task=Task.RECALL,
         system=_system(name),
@@ -114,7 +115,7 @@ def prompt_of(
 
 
 def frame(value: Any) -> str:
-    """Return data as JSON between tags. Angle brackets are escaped, so that the data cannot contain the tags."""
+    """Return data as JSON between tags. Escape angle brackets, so that the data cannot contain the tags."""
     return f"<data>\n{quoted(value)}\n</data>"
 
 
@@ -129,7 +130,7 @@ def _system(name: str) -> str:
 PHRASINGS = 3
 GRADED = 20
 NOTHING = 0
-"""Grade of an irrelevant text, which is dropped from the hits."""
+"""Grade for an irrelevant text, which is dropped from the hits."""
 
 _PHRASING_CHARACTERS = 300
 _TEXT_CHARACTERS = 600
@@ -156,7 +157,7 @@ class RerankAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def other_phrasings(adviser: Adviser, question: str) -> list[str] | None:
-    """Return at most three other phrasings of a question, or ``None`` if the model gives no answer."""
+    """Return at most three other phrasings of a question, or ``None`` if the model does not answer."""
     answer = adviser.ask(
         prompt_of("recall-expand", ExpandAnswer, text={"query": question}), ExpandAnswer
     )
@@ -176,8 +177,8 @@ def grade(
 ) -> list[ScoredMemory] | None:
     """Reorder the best 20 hits by a model's grades. Return ``None`` if the model gives no usable answer.
 
-    Irrelevant hits are dropped. Untrusted hits are not shown to the model and keep their position, so that external
-    text cannot ask for a better position.
+    Irrelevant hits are dropped. Untrusted hits keep their position and are not shown to the model,
+    because their text could ask for a better position.
     """
     positions = [
         at for at, item in enumerate(ranked[:GRADED]) if item.memory.trust is Trust.TRUSTED
@@ -221,7 +222,7 @@ def _text_of(item: ScoredMemory) -> str:
 
 
 SECONDS = 15.0
-"""Time limit in seconds for rephrasing, and separately for grading."""
+"""Time limit for rephrasing and for grading, in seconds each."""
 
 _PUNCTUATION = ".,;:!?()[]{}<>\"'`*“”‘’«»…¿¡？。，！：；"
 _SPECIFIC = re.compile(r"\d|[/\\_@]|\w\.\w|[a-z][A-Z]|[A-Z]{2}")
@@ -232,7 +233,10 @@ _NO_MODEL = "no language model is set: nacre writer setup"
 def open_adviser(
     home: Home, seconds: float, clock: Callable[[], float] = time.monotonic
 ) -> Iterator[Adviser]:
-    """Yield an adviser with the model set for recall, or without a model if no model is set or the model is refused."""
+    """Yield an adviser with the model that is set for recall.
+
+    It has no model if none is set or the model is refused.
+    """
     until = clock() + seconds
     try:
         model = model_for(home, Task.RECALL, background=False)
@@ -247,18 +251,18 @@ def open_adviser(
 
 
 def rephrase(home: Home, question: str) -> tuple[list[str], Lane]:
-    """Return other phrasings of a question, and the lane that reports them."""
+    """Return other phrasings of a question and a report for this lane."""
     clean = home.redactor.clean(question)
     with open_adviser(home, SECONDS) as adviser:
         phrasings = other_phrasings(adviser, clean)
         if phrasings is None:
             return [], _unavailable_lane("expansion", adviser)
-        note = f"also asked: {'; '.join(phrasings)}" if phrasings else "no other way to ask it"
+        note = f"also asked: {'; '.join(phrasings)}" if phrasings else "no other phrasing"
         return phrasings, Lane("expansion", LaneState.RAN, note)
 
 
 def is_guessed(phrasing: str, question: str) -> bool:
-    """Return True if the model added or dropped names or numbers when rephrasing the question."""
+    """Return True if the model added or dropped names or numbers in the phrasing."""
     return _specifics(phrasing) != _specifics(question)
 
 
@@ -277,9 +281,9 @@ def _specifics(text: str) -> frozenset[str]:
 def rerank(
     home: Home, question: str, ranked: Sequence[ScoredMemory]
 ) -> tuple[list[ScoredMemory], Lane]:
-    """Reorder hits by a model's grades, and return them with the lane that reports the grading.
+    """Reorder hits by a model's grades. Return them and a report for this lane.
 
-    Each position keeps its score.
+    The scores stay in place, so the new first hit gets the highest score.
     """
     clean = home.redactor.clean(question)
     with open_adviser(home, SECONDS) as adviser:
@@ -288,7 +292,9 @@ def rerank(
             return list(ranked), _unavailable_lane("reranker", adviser)
         name = adviser.model.name if adviser.model else ""
     left_out = len(ranked) - len(order)
-    note = f"{name}; {left_out} left out, as about something else" if left_out else name
+    note = (
+        f"{name}; {left_out} left out because they are about something else" if left_out else name
+    )
     scores = sorted((item.score for item in ranked), reverse=True)
     placed = [rescore(item, score) for item, score in zip(order, scores, strict=False)]
     return placed, Lane("reranker", LaneState.RAN, note)

@@ -1,4 +1,4 @@
-"""Deep recall. A model or rules select whole memories, which are rendered as a text block for an agent's prompt."""
+"""Deep recall: select whole memories with a model or rules, and render them for an agent's prompt."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ from nacre.values.session import Flag, Speaker, Task, Trust
 FILE_CHARACTERS = 12_000
 ALL_CHARACTERS = 30_000
 PAGE_CHARACTERS = 4_000
-"""Maximum number of characters of the owner's profile, and of a project's page."""
+"""Maximum length of the owner's profile and of a project's page, in characters."""
 
 _CUT = "…"
 _TITLE_CHARACTERS = 200
@@ -73,10 +73,10 @@ def block(
     hits: Sequence[MemoryHit] = (),
     note: str = "",
 ) -> str:
-    """Render the block, or return an empty string if there is no content.
+    """Render the block, or return an empty string if it would be empty.
 
-    The owner's profile and the project's ``page`` precede the memories. The limit of 30,000 characters excludes the
-    frame.
+    The owner's profile and the project's ``page`` precede the memories. The text is limited to
+    30,000 characters, not counting the frame.
     """
     remaining = ALL_CHARACTERS
     parts = [note] if note else []
@@ -151,7 +151,7 @@ def is_trivial(question: Question) -> bool:
 
 
 def route_by_rules(question: Question, *, names_project: bool) -> Route:
-    """Choose the route without a model. Questions about the owner that name no project get the owner's route."""
+    """Choose the route without a model. A question about the owner that names no project gets the owner's route."""
     if is_trivial(question):
         return Route.PROJECT if names_project else Route.NONE
     return (
@@ -168,7 +168,7 @@ def _is_about_the_owner(text: str) -> bool:
 
 
 def _contains_any(text: str, phrases: tuple[str, ...]) -> bool:
-    """Return True if a text contains any of the phrases. In unspaced scripts, they can occur within words."""
+    """Return True if a text contains any of the phrases. In scripts without spaces, they can occur within words."""
     padded = f" {' '.join(words(text))} "
     return any(
         f" {phrase} " in padded if phrase.isascii() else phrase in text for phrase in phrases
@@ -204,7 +204,7 @@ class SelectAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def select(adviser: Adviser, query: str, memories: Sequence[Memory]) -> list[Memory] | None:
     """Ask a model to choose at most five memories. Return ``None`` if the answer is not valid.
 
-    Invalid numbers are ignored. An empty list means that no memory helps.
+    Invalid numbers are ignored. An empty list means that no memory is useful.
     """
     shown = [
         {
@@ -230,19 +230,19 @@ def select(adviser: Adviser, query: str, memories: Sequence[Memory]) -> list[Mem
     return [memories[number - 1] for number in valid[:CHOSEN]]
 
 
-# -- Candidate projects of a question. See seed facts 3.3. -----------------------------------------
+# -- Candidate projects of a question ------------------------------------------
 
 
 MOST_PROJECTS = 5
 ALIAS = 10.0
-"""Score if the text contains a name of the project."""
+"""Score for a text that contains a name of the project."""
 
 PART_OF_ALIAS = 3.0
-"""Score if the text has at least four characters and is part of a project name."""
+"""Score for a text of at least four characters that is part of a project name."""
 
 ALIAS_WORD, DESCRIPTION_WORD, HERE = 2.0, 1.0, 2.0
 LEAD = 2.0
-"""Minimum ratio between the odds of the best two projects. If the ratio is lower, the choice is unclear."""
+"""Minimum ratio between the odds of the two best projects. Below this ratio, the choice is unclear."""
 
 _MIN_TEXT_CHARACTERS, _MIN_ALIAS_WORD_CHARACTERS, _MIN_DESCRIPTION_WORD_CHARACTERS = 4, 3, 4
 _RECENT_CHARACTERS = 220
@@ -273,7 +273,7 @@ class _Mention:
     literal: bool
 
     def is_part_of(self, other: _Mention) -> bool:
-        """Return True if the mention is only part of the exact name of a different project."""
+        """Return True if this mention is only part of another project's exact name."""
         inside = other.start <= self.start and self.end <= other.end
         return (
             inside
@@ -310,8 +310,9 @@ def shortlist(
 ) -> list[Candidate]:
     """Return at most five projects mentioned in the question or the owner's recent messages, likeliest first.
 
-    The agent's messages do not count. ``projects`` are sorted, latest first, and ties keep this order. Exactly named
-    projects come from only one text: the question, or else the first message that names any project.
+    The agent's messages do not count. ``projects`` are sorted, latest first, and ties keep this
+    order. A project counts as named only if the question names it exactly or, if the question names
+    no project, the latest message that does.
     """
     texts = [
         query,
@@ -334,7 +335,7 @@ def shortlist(
 
 
 def leading(candidates: Sequence[Candidate]) -> str | None:
-    """Return the project with the highest score, or ``None`` if the score is tied or comes only from memories."""
+    """Return the project with the highest score, or ``None`` on a tie or if the scores come only from memories."""
     if not candidates or candidates[0].score < DESCRIPTION_WORD:
         return None
     leads = len(candidates) == 1 or candidates[0].score > candidates[1].score
@@ -342,7 +343,9 @@ def leading(candidates: Sequence[Candidate]) -> str | None:
 
 
 def surest(sure: Mapping[str, float]) -> str | None:
-    """Return the project whose best answer is likely and has at least twice the odds of the next project's answer."""
+    """Return the project with the best answer, if it is likely and its odds are at least twice
+    those of the next project.
+    """
     ranked = sorted(sure, key=lambda slug: (-sure[slug], slug))
     if not ranked or sure[ranked[0]] < BORDER:
         return None
@@ -361,7 +364,7 @@ def chosen_by_model(
     candidates: Sequence[tuple[Candidate, KnownProject]],
     current_project: str | None,
 ) -> tuple[bool, str | None]:
-    """Ask a model to choose a project. Return whether the model answered, and the project or ``None``."""
+    """Ask a model to choose a project. Return whether the model answered, and the chosen project, if any."""
     numbered = [
         {
             "number": number,
@@ -420,7 +423,7 @@ def _mentions(folded: str, name: str, project: KnownProject) -> list[_Mention]:
 
 @lru_cache(4096)
 def _pattern(name: str) -> re.Pattern[str] | None:
-    """Return a pattern for a name, with any separators between its parts, or ``None`` for a generic word."""
+    """Return a pattern for a name with any separators between its parts, or ``None`` for a generic word."""
     parts = re.findall(r"[^\W_]+", _fold(name))
     if not parts or all(part in STOP_WORDS or asks(part) for part in parts):
         return None
@@ -446,7 +449,7 @@ _PROFILE = "profile.md"
 _MODEL_SECONDS = 60
 _CATCH_UP_SECONDS = 0.2
 _MAX_RANKED = 20
-"""Number of best hits that the manifest includes regardless of age."""
+"""Number of best hits that the manifest includes, even if they are old."""
 
 _MAX_TURNS = 24
 _MAX_PREFERENCES = 20
@@ -464,14 +467,13 @@ class _Run:
     lanes: tuple[Lane, ...] = ()
 
     def record(self, name: str, by: DecidedBy, outcome: str) -> None:
-        """Record a step, including the problem if the model failed."""
+        """Record a step and, if the model failed, its problem."""
         self.steps.append(
             DeepStep(name, by, outcome, None if by is DecidedBy.MODEL else self.adviser.problem)
         )
         self.adviser.problem = None
 
     def recall(self, filter_: Filter) -> tuple[MemoryHit, ...]:
-        """Return the hits of a plain recall."""
         query = RecallQuery(
             self.query.text,
             filter_,
@@ -493,7 +495,7 @@ def deep_recall(
 ) -> DeepResult:
     """Return the memories that an agent should know before it answers. Raises InvalidQueryError.
 
-    A model may take at most a minute in total, by ``clock``; no lock is held meanwhile.
+    A model has at most a minute in total, measured by ``clock``. No lock is held during this time.
     """
     started = time.perf_counter()
     text = query.text
@@ -529,7 +531,7 @@ def deep_recall(
 
 
 def recent_of(home: Home, session: str) -> tuple[Said, ...]:
-    """Return the last trusted messages of a session, or no messages if the session is not imported."""
+    """Return the last trusted messages of a session, or nothing if the session is not imported."""
     sessions = home.sessions.find(session)
     if len(sessions) != 1:
         return ()
@@ -587,7 +589,7 @@ def _find(run: _Run) -> DeepResult:
 
 
 def _gate(run: _Run) -> Route:
-    """Choose the route. Trivial questions and explicit projects need no model."""
+    """Choose the route. Trivial questions and explicit projects do not need a model."""
     if run.query.filter.projects:
         run.record("gate", DecidedBy.ASKER, Route.PROJECT.value)
         return Route.PROJECT
@@ -666,7 +668,7 @@ def _in_project(run: _Run, owner: str) -> DeepResult:
 
 
 def _project(run: _Run) -> tuple[tuple[Candidate, ...], str | None, tuple[str, ...]]:
-    """Return the shortlist, and either the project or, if unclear, the projects to ask about."""
+    """Return the shortlist and the project. If the project is unclear, also return the projects to ask about."""
     explicit = run.query.filter.projects
     if len(explicit) == 1:
         run.record("project", DecidedBy.ASKER, explicit[0])
@@ -690,9 +692,10 @@ def _project(run: _Run) -> tuple[tuple[Candidate, ...], str | None, tuple[str, .
 
 
 def _choose(run: _Run, candidates: Sequence[Candidate]) -> tuple[DecidedBy, str | None]:
-    """Choose the only named project, or else ask a model, which can choose no project.
+    """Choose the project if only one is named. Otherwise ask a model, which can choose none.
 
-    If the model does not answer and no project is named, choose the project with the leading score or surest answer.
+    If the model does not answer and no project is named, choose the leading project or the one with
+    the surest answer.
     """
     if sum(candidate.named for candidate in candidates) == 1:
         return DecidedBy.RULES, candidates[0].slug
@@ -728,7 +731,7 @@ def _memories(
 ) -> tuple[str | None, tuple[MemoryHit, ...]]:
     """Return the project and at most five of its memories.
 
-    If no model decides, a project that was not named and has no answer is replaced with a project that has an answer.
+    If rules chose a project that is not named and has no answer, use a project that has one.
     """
     in_project = replace(run.query.filter, projects=(project,))
     ranked = run.recall(in_project)
@@ -748,7 +751,7 @@ def _memories(
 
 
 def _manifest(run: _Run, criteria: Filter, ranked: Sequence[MemoryHit]) -> list[Memory]:
-    """Return at most 200 memories, newest first, consisting of the hits of a plain recall and the latest memories."""
+    """Return at most 200 memories, newest first: the hits of an ordinary recall and the latest memories."""
     if run.adviser.model is None:
         return []
     home = run.home

@@ -1,4 +1,4 @@
-"""Lexical scoring, recall of memories, and the lanes of a query."""
+"""Score words, rank memories, and open the lanes of a query."""
 
 from __future__ import annotations
 
@@ -49,24 +49,24 @@ if TYPE_CHECKING:
 
 
 _QUERY_SECONDS = 2.0
-"""Maximum time in seconds to wait until a remote model returns a query's vector."""
+"""Maximum time to wait for a query's vector from a remote model, in seconds."""
 
 
 @frozen
 class QueryVector:
-    """A unit vector and the store of vectors to compare it with."""
+    """A unit vector and the stored vectors to compare it with."""
 
     value: NDArray[np.float32]
     vectors: VectorsOf
 
     def sureness(self, kind: str) -> Sureness:
-        """Return the function that rates the confidence of hits among ``turns`` or ``memories``."""
+        """Return the confidence model for ``turns`` or ``memories``."""
         return sureness_of(kind, self.vectors.model(), self.vectors.seen())
 
 
 # -- Lexical score: BM25F over a turn and its neighbours -------------------------------------------
-# A turn's own terms count fully, and its neighbours' terms count partly. Each turn's counts are first normalised to
-# average length, so that a long answer does not outweigh its neighbours.
+# A turn's own terms count fully, and its neighbours' terms count partly. Counts are first
+# normalised to average length, so that a long answer does not outweigh its neighbours.
 
 
 MAX_TERMS = 24
@@ -88,7 +88,7 @@ class Bm25:
 class Weights:
     """The weight of each query term, and the average row length.
 
-    ``elsewhere`` is the total weight of query words that are not indexed or were dropped.
+    ``elsewhere`` is the total weight of query words that are dropped or not indexed.
     """
 
     idf: tuple[float, ...] = ()
@@ -98,17 +98,17 @@ class Weights:
 
     @property
     def total(self) -> float:
-        """The total weight of a row that contains every word of the question."""
+        """The total weight of all words in the question."""
         return sum(self.idf) + self.elsewhere
 
     @property
     def ideal(self) -> float:
-        """The upper bound of the score, with unlimited repetition of every term."""
+        """The score if every term were repeated without limit, which no row can exceed."""
         return self.total * (self.bm25.k1 + 1)
 
 
 def weigh(corpus: Corpus, bm25: Bm25 = Bm25()) -> Weights:
-    """Compute inverse document frequencies that are never negative. See seed facts 2.3."""
+    """Compute the inverse document frequency of each term, which is never negative."""
     idf = tuple(map(corpus.idf, corpus.frequencies))
     return Weights(idf, max(1.0, corpus.average_length), bm25)
 
@@ -124,7 +124,7 @@ def saturate(counts: Held, length: float, weights: Weights) -> float:
 
 
 def saturate_ordinary(rows: Mapping[K, Held], weights: Weights) -> dict[K, float]:
-    """Return the scores from :func:`saturate` for rows of average length."""
+    """Return the scores of rows, as :func:`saturate` does, assuming average length."""
     k1, idf = weights.bm25.k1, weights.idf
     scores = {}
     for row, counts in rows.items():
@@ -153,7 +153,8 @@ def in_context(
     share: float,
     reach: int,
 ) -> dict[tuple[int, int], Held]:
-    """Return the term counts at each place (session, seq), plus ``share`` of the counts of turns within ``reach``."""
+    """Return the term counts at each place (session, seq), plus ``share`` times the counts of turns
+    within ``reach``."""
     shared = {
         place: {at: share * count for at, count in counts.items()} for place, counts in own.items()
     }
@@ -173,10 +174,11 @@ def in_context(
 class QueryCoverage:
     """The words that an answer to a question should contain.
 
-    ``weights``: weight of each term, which is 0 unless the term is distinctive. ``unknown``: weighted share of
-    unindexed terms. ``unknown_name``: True if the unindexed terms include a name. ``identifiers``: share of unknown
-    identifiers, which can occur within longer identifiers. ``by_share``: True if synonyms count partly.
-    ``all_words``: positions of the question's words, or empty if any word is not indexed.
+    ``weights`` are the weights of the terms, 0 for terms that are not distinctive. ``unknown`` is
+    the weighted share of terms that are not indexed, and ``unknown_name`` is True if one of them is
+    a name. ``identifiers`` is the share of unknown identifiers, which can occur within longer
+    identifiers. If ``by_share`` is True, synonyms count partly. ``all_words`` are the positions of
+    the question's words, or empty if any word is not indexed.
     """
 
     weights: tuple[float, ...] = ()
@@ -194,8 +196,8 @@ class QueryCoverage:
     def signals(self, *rows: Held, cosine: float | None, in_part: bool = False) -> Signals:
         """Return the combined signals of rows.
 
-        Set ``in_part`` if the rows contain a longer identifier that includes an identifier from the question. If the
-        question has no distinctive words, the coverage is 0.5.
+        Set ``in_part`` if the rows contain a longer identifier that includes one from the question.
+        If the question has no distinctive words, the coverage is 0.5.
         """
         whole = any(map(self.is_whole, rows))
         if not self.total:
@@ -232,9 +234,10 @@ def choose(
     bm25: Bm25 = Bm25(),
     postings: int | None = None,
 ) -> tuple[tuple[Term, ...], Weights, QueryCoverage]:
-    """Choose the rarest indexed terms to search for. Return the terms in order, their weights, and the coverage.
+    """Choose the rarest indexed terms to search for. Return these terms in order, their weights, and the coverage.
 
-    ``postings`` limits the total number of rows that the terms match. The rarest term is always kept.
+    ``postings`` limits the total number of rows that contain the terms. The rarest term is always
+    kept.
     """
     kept: list[int] = []
     budget = math.inf if postings is None else postings
@@ -267,10 +270,11 @@ def choose(
 def _coverage(
     question: Question, terms: Sequence[Term], corpus: Corpus, kept: Sequence[int]
 ) -> QueryCoverage:
-    """Determine which words of the question an answer must contain.
+    """Find the words of the question that an answer must contain.
 
-    In a pasted excerpt, indexed words count most. Text without spaces is split into character pairs. About half of the
-    pairs span two words, so an unknown pair has half the weight and does not count as missing.
+    In a pasted excerpt, indexed words count most. Text without spaces is split into character
+    pairs, half of which span two words. An unknown pair therefore has half the weight and does not
+    count as missing.
     """
     frequencies = {term.word: count for term, count in zip(terms, corpus.frequencies, strict=True)}
     ignored = _unused_spellings(question, frequencies)
@@ -320,10 +324,11 @@ def _coverage(
     weights = tuple(idf[at] if at in distinctive else 0.0 for at in kept)
     if question.is_pasted:
         missing = min(missing, sum(weights) / 2)
-    # Use at least the weight of an unindexed word, since a single common word does not identify an answer.
+    # The minimum is the weight of an unindexed word, because one common word does not identify an
+    # answer.
     rarest = weigh(replace(corpus, frequencies=(0,))).total
     total = max(sum(weights) + missing + sum(idf[at] for at in pairs) / 2, rarest)
-    # For a long prompt, each sentence is judged instead.
+    # The sentences of a long prompt are judged separately instead.
     if question.is_prompt and not question.is_pasted:
         total = math.sqrt(total * rarest)
     identifier_words = {word for name in question.names for word in words(name)}
@@ -343,9 +348,10 @@ def _coverage(
 
 
 def _unused_spellings(question: Question, frequencies: Mapping[str, int]) -> set[str]:
-    """Return the words of identifier spellings to skip, because only the other spelling is indexed.
+    """Return spellings of identifiers to skip, because only the other spelling is indexed.
 
-    For a prompt, also return unindexed words that only exist because identifiers were split or joined.
+    For a prompt, also return unindexed words that only exist because identifiers were split or
+    joined.
     """
     unused: set[str] = set()
     for joined, parts in question.spellings:
@@ -358,7 +364,7 @@ def _unused_spellings(question: Question, frequencies: Mapping[str, int]) -> set
     return unused
 
 
-# -- Recall over memories: lexical, vector, link and time lanes, then the score (docs/context.md) --
+# -- Recall of memories: lexical, vector, link and time lanes, then the score (docs/context.md) ----
 
 
 CANDIDATES = 250
@@ -366,31 +372,31 @@ WEIGHTS = {"lexical": 0.5, "vector": 0.5}
 SIMILARITY_EXPONENT = 0.7
 FULL_TEXT_BONUS = 0.15
 HIGHEST = 1 + FULL_TEXT_BONUS
-"""Maximum raw score. Raw scores are divided by this value, so that scores are at most 1."""
+"""Maximum raw score. Raw scores are divided by it, so that no score exceeds 1."""
 NAME_BONUS = 0.1
 MOST_INHERITED = 0.8
 """Maximum share of a hit's relevance that a linked memory inherits."""
 
 PREFERRED_KIND = 1.25
-"""Factor for a preferred kind, applied before all factors are clamped. See seed facts 2.3."""
+"""Factor for a preferred kind, applied before the product of the factors is clamped."""
 
 UNSEEN_ROWS = 50
-"""Number of rows added to the corpus size, because common and rare words look alike in a small home."""
+"""Number of rows added to the corpus size, because common and rare words are hard to tell apart in a small home."""
 LINK_SEEDS = 5
 _MAX_PROMPT_ROWS = 50
-"""Number of most relevant candidates loaded for a prompt. Candidates that could be sure enough are also loaded."""
+"""Maximum number of candidates loaded for a prompt, most relevant first. Possibly sure candidates are also loaded."""
 
 _KIND_COVERAGE = 0.3
-"""Coverage added to a memory if a prompt seems to ask for the memory's kind."""
+"""Coverage added to a memory of the kind that a prompt seems to ask for."""
 FORMER_SHARE = 0.8
-"""Weight of a superseded memory's words when its replacement is matched, since questions can still use old words."""
+"""Weight of a superseded memory's words in the score of its replacement, because questions can use old words."""
 
 
 @frozen
 class ScoredMemory:
-    """A memory with its score from 0 to 1, score components, signals, and the confidence derived from the signals.
+    """A memory with its score from 0 to 1, the components of the score, and its signals and confidence.
 
-    ``linked_from``: ids of the hits that link to the memory.
+    ``linked_from`` are the ids of the hits that link to the memory.
     """
 
     memory: Memory
@@ -402,7 +408,7 @@ class ScoredMemory:
 
 
 def rescore(item: ScoredMemory, score: float) -> ScoredMemory:
-    """Return a hit with a new score. Adjust ``x_place``, so that the product of the components equals the score."""
+    """Return a hit with a new score. Adjust ``x_place`` so that the product of the components equals the score."""
     if not item.score:
         return replace(item, score=score)
     factor = item.components.get("x_place", 1.0) * score / item.score
@@ -416,10 +422,11 @@ def rescore(item: ScoredMemory, score: float) -> ScoredMemory:
 class Ranking:
     """Ranking options.
 
-    ``boost``: apply factors for age and use. ``clamped``: if False, use agenr's original formula, which has no clamp,
-    omits ADDED_FACTORS, gives every full-text match the whole bonus, and uses the plain cosine if ``boost`` is False.
-    ``as_seen``: reference time for ages, by default ``now``. ``word_share``: weight of words relative to meaning.
-    ``prefer_kinds``: kinds that count a quarter more. ``window``: time named in the question. See seed facts 1.2.1.
+    ``boost`` applies factors for age and use. If ``clamped`` is False, agenr's original formula is
+    used. It has no clamp, omits ADDED_FACTORS, gives every full-text match the whole bonus, and
+    uses the plain cosine if ``boost`` is False. ``as_seen`` is the reference time for ages, by
+    default ``now``. ``word_share`` is the weight of words relative to meaning. ``prefer_kinds`` are
+    kinds that count a quarter more. ``window`` is a time named in the question.
     """
 
     now: datetime
@@ -434,7 +441,7 @@ class Ranking:
 
     @property
     def today(self) -> date:
-        """The day on which a memory must be valid."""
+        """The day on which memories must be valid."""
         return day_of(self.now)
 
 
@@ -462,7 +469,9 @@ class _LaneResults:
         )
 
     def worth_reading(self, parts: Mapping[int, Mapping[str, float]]) -> list[int]:
-        """Return the most relevant rows, the row that could be surest, and rows that could be sure enough."""
+        """Return the most relevant rows, the row with the highest possible confidence, and rows
+        that could be sure enough.
+        """
         best_possible = {
             row: self._best_confidence(row, in_part="name" in part) for row, part in parts.items()
         }
@@ -471,7 +480,7 @@ class _LaneResults:
         return [row for row in parts if row in kept or best_possible[row] >= self.sureness.further]
 
     def _best_confidence(self, row: int, *, in_part: bool) -> float:
-        """Return the highest confidence that a row can have, regardless of its memory's kind and script."""
+        """Return the highest confidence that a row can have, ignoring the memory's kind and script."""
         without_cosine = self.signals(
             row, cosine=None, in_part=in_part, is_leant_to=bool(self.leans)
         )
@@ -487,7 +496,7 @@ class _LaneResults:
 
 
 class _Synonyms(NamedTuple):
-    """A term's synonym, its share, and the number of rows that contain the synonym."""
+    """A synonym of a term, its share, and the number of rows that contain it."""
 
     at: int
     term: Term
@@ -497,7 +506,7 @@ class _Synonyms(NamedTuple):
 
 
 def sureness_kind(question: Question) -> str:
-    """Return the name of the confidence model for prompts or for questions."""
+    """Return the name of the confidence model to use for a prompt or a question."""
     return "prompts" if question.is_prompt else "memories"
 
 
@@ -519,7 +528,7 @@ class MemoryRecall:
         vector: QueryVector | None,
         lexical: bool = True,
     ) -> list[ScoredMemory]:
-        """Return all memories that any lane found, best first."""
+        """Return all memories found by any lane, best first."""
         if question.is_open:
             in_window = self._by_time(
                 self._rows_of(within(criteria, ranking.window), ranking), ranking
@@ -573,7 +582,7 @@ class MemoryRecall:
         return self._score_all(parts, memories, lanes, ranking, linked)
 
     def browse(self, rows: list[int], ranking: Ranking) -> list[ScoredMemory]:
-        """Rank memories by importance and age, without a question. See seed facts 1.2.2."""
+        """Rank memories by importance and age, without a question."""
         browsed = [
             _browse_score(memory, ranking) for memory in self.memories.by_rows(rows).values()
         ]
@@ -663,9 +672,9 @@ class MemoryRecall:
         admitted: set[int],
         day: date,
     ) -> dict[int, tuple[str, ...]]:
-        """Add relevance to memories linked to any of the best five memories, depending on the strength of the link.
+        """Make memories more relevant if they are linked to one of the best five. Stronger links add more.
 
-        Return the ids of the linking memories, keyed by the linked memory's row.
+        Return the ids of the linking memories for each linked row.
         """
         best = sorted(memories, key=lambda row: -sum(parts[row].values()))[:LINK_SEEDS]
         relevance = {memories[row].id: sum(parts[row].values()) for row in best}
@@ -735,12 +744,12 @@ class MemoryRecall:
 
 
 def within(criteria: Filter, window: Window | None) -> Filter:
-    """Return the filter, restricted to the times of a window."""
+    """Restrict a filter to a time window."""
     return replace(criteria, since=window.since, until=window.until) if window else criteria
 
 
 def shares(word_share: float | None) -> Mapping[str, float]:
-    """Return the weights of words and of meaning. If ``word_share`` is ``None``, use the tuned defaults."""
+    """Return the weights of words and meaning. If ``word_share`` is ``None``, return the tuned defaults."""
     return WEIGHTS if word_share is None else {"lexical": word_share, "vector": 1 - word_share}
 
 
@@ -763,9 +772,10 @@ def score_of(
 ) -> tuple[float, dict[str, float]]:
     """Return the score and its components.
 
-    The score is (sim^0.7 · clamp(factors) + 0.15 · sim) / 1.15. The second term requires a full-text match. Without
-    boost, the score is the relevance. In the components, ``relevance`` times every ``x_…`` equals the score. agenr
-    cuts scores at 1 instead, so new and important memories tie.
+    The score is (sim^0.7 · clamp(factors) + 0.15 · sim) / 1.15. The second term requires a
+    full-text match. Without ``boost``, the score is the relevance. The product of ``relevance`` and
+    every ``x_…`` component equals the score. agenr cuts scores at 1 instead, so new and important
+    memories tie.
     """
     similarity = min(1.0, sum(parts.values()))
     components = {name: round(value, 4) for name, value in parts.items() if value}
@@ -835,7 +845,7 @@ def _with_former(own: Match | None, former: Match) -> Match:
 
 @frozen
 class Lanes:
-    """A query's open lanes, each with a report. ``vector`` is ``None`` if the vector lane does not run."""
+    """A query's open lanes and their reports. ``vector`` is ``None`` if the vector lane does not run."""
 
     vector: QueryVector | None
     lexical: bool
@@ -843,12 +853,12 @@ class Lanes:
     second: SecondLook | None = None
 
     def finish(self) -> tuple[Lane, ...]:
-        """Return the reports after all lanes have run."""
+        """Return the reports of all lanes after they have run."""
         return (*self.reports, self.second.report()) if self.second else self.reports
 
 
 def open_lanes(home: Home, query: RecallQuery, question: Question) -> Lanes:
-    """Embed the question if the vector lane can run. Otherwise, report the reason."""
+    """Embed the question if the vector lane can run, and report the reason if it cannot."""
     lexical = query.mode in (Mode.HYBRID, Mode.LEXICAL)
     reports = [Lane("lexical", LaneState.RAN if lexical else LaneState.SKIPPED)]
     vector = None
@@ -880,7 +890,7 @@ def open_lanes(home: Home, query: RecallQuery, question: Question) -> Lanes:
 
 
 def _embed_question(home: Home, question: Question, topic: str) -> tuple[QueryVector | None, Lane]:
-    """Embed the question with the model that made the existing vectors, even if the settings name a different model."""
+    """Embed the question with the model that made the stored vectors, even if the settings name another model."""
     vectors = home.vectors
     model = vectors.model()
     if model is None:

@@ -38,7 +38,7 @@ _QUESTION_WORDS = frozenset(
     problems issue issues trouble early late
     """.split()
 )
-"""English words that only frame a question, and small talk."""
+"""English words that only phrase a question, and small talk."""
 
 _PARTICLES = re.compile(
     "请问|什么时候|什么样|什么|怎么样|怎么办|怎么|怎样|如何|为什么|为何|哪一个|哪个|哪里|哪儿|哪些|哪种|哪|谁|多少|多久|多长时间|多长|多大|多远|几个|是不是|有没有|"
@@ -49,7 +49,7 @@ _PARTICLES = re.compile(
 
 
 def asks(word: str) -> bool:
-    """Return True if a word only frames a question, or is a single letter."""
+    """Return True if a word only phrases a question, or is a single letter."""
     return word in _QUESTION_WORDS or (len(word) == 1 and word.isascii() and not word.isdecimal())
 
 
@@ -71,7 +71,7 @@ def only_asks(text: str) -> bool:
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
 
 
-# -- Questions for a list: "open todos", "what decisions were made for billing?", 待办 -------------
+# -- Questions that ask for a list: "open todos", "what decisions were made for billing?", 待办 ----
 
 
 _NAMES = {
@@ -83,7 +83,7 @@ _NAMES = {
     Kind.EVENT: "event events 事件",
     Kind.LESSON: "lesson lessons learnings 教训 经验",
 }
-"""Nouns for each kind. Verbs ("what did we decide about …") ask for content, not for a list."""
+"""Nouns for each kind. There are no verbs, because "what did we decide about …" asks for content, not for a list."""
 
 _KINDS = {
     name: kind
@@ -94,11 +94,11 @@ _KINDS = {
 _QUALIFIERS = frozenset(
     "open active current pending outstanding unfinished left all my our made team user".split()
 )
-"""Words that do not restrict a list. For example, every recalled memory is already "active"."""
+"""Words that do not restrict a list. "Active", for example, applies to every recalled memory."""
 
 
 def kinds_listed(text: str, names: Collection[str]) -> tuple[Kind, ...]:
-    """Return the kinds of memories that a question asks to list, or no kinds for a specific question.
+    """Return the kinds of memories that a question asks to list, or nothing for a specific question.
 
     ``names`` are the words in the names of people and projects.
     """
@@ -117,30 +117,31 @@ def kinds_listed(text: str, names: Collection[str]) -> tuple[Kind, ...]:
 
 
 # -- Synonyms (``synonyms.toml``) ------------------------------------------------------------------
-# A prompt and a memory often name the same subject in different words ("PR", "pull request") or languages. Languages
-# that the embedding model reads badly are glossed in English, word by word.
+# A prompt and a memory can name the same subject in different words ("PR", "pull request") or
+# languages. Languages that the embedding model reads badly are translated into English, word by
+# word.
 
 
 SAME_SHARE = 0.8
-"""Weight of a synonym, relative to the word itself."""
+"""Weight of a synonym relative to the word in the prompt."""
 
 _MIN_STEM_LETTERS = 5
 _MAX_ENDING_LETTERS = 3
-"""Maximum length of endings that can differ between inflected foreign words. The first five letters must match."""
+"""Maximum length of the endings in which inflected foreign words can differ. The first five letters must match."""
 
 _KEY_LETTERS = 3
 _MIN_FILLERS = 2
 _WORD_RUN = re.compile(r"[^\W_]+")
 
 SynonymShares = Mapping[str, Mapping[str, float]]
-"""Maps each word of a prompt to its synonyms (words or phrases) and their shares."""
+"""A mapping from each word of a prompt to its synonyms (words or phrases) and their shares."""
 
 
 class Synonyms(NamedTuple):
     """The synonyms (``forms``) of a prompt's words.
 
-    ``terms``: maps each word to the names of longer terms ("pull request") that contain the word. ``within``: redundant
-    character pairs inside a word.
+    ``terms`` maps each word to longer terms ("pull request") that contain it. ``within`` contains
+    character pairs that are redundant because they lie inside a word.
     """
 
     forms: SynonymShares
@@ -149,7 +150,9 @@ class Synonyms(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """A foreign prompt's filler words, its word-by-word English gloss, and the gloss of each word."""
+    """The filler words of a foreign prompt, its word-by-word translation into English, and the
+    translation of each word.
+    """
 
     fillers: frozenset[str]
     english: str
@@ -157,7 +160,7 @@ class Reading(NamedTuple):
 
 
 class _Line(NamedTuple):
-    """The forms of a single meaning in English (with stems), in other alphabetic languages, and in Chinese."""
+    """The words for one meaning in English (with stems), in other alphabetic languages, and in Chinese."""
 
     english: tuple[str, ...]
     stems: tuple[tuple[str, ...], ...]
@@ -166,7 +169,7 @@ class _Line(NamedTuple):
 
 
 class _Table(NamedTuple):
-    """Raw rows, row numbers keyed by initial letters, and filler words of each language."""
+    """Unparsed rows, an index from initial letters to row numbers, and the filler words of each language."""
 
     rows: Sequence[str]
     places: Mapping[str, Sequence[int]]
@@ -174,7 +177,7 @@ class _Table(NamedTuple):
 
 
 def reading(text: str) -> Reading | None:
-    """Gloss a foreign prompt in English. Return ``None`` if the prompt is English or no word is known."""
+    """Translate a foreign prompt word by word. Return ``None`` if it is English or no word is known."""
     if is_unspaced(text):
         glosses = [_line(at).english[0] for _, at in _unspaced_in(text)]
         return Reading(frozenset(), " ".join(dict.fromkeys(glosses)), {}) if glosses else None
@@ -199,7 +202,7 @@ def reading(text: str) -> Reading | None:
 
 
 def synonyms_of(text: str, *, foreign: bool = False) -> Synonyms:
-    """Return the synonyms of a prompt's words. With ``foreign``, also look up words of other languages."""
+    """Return the synonyms of a prompt's words. With ``foreign``, also look up words in other languages."""
     prompt_words = words(text)
     stems = tuple(map(text_stem, prompt_words))
     forms_of: dict[str, dict[str, float]] = {}
@@ -233,7 +236,7 @@ def _add(
 
 
 def _matching_rows(stems: tuple[str, ...]) -> Iterator[tuple[int, int]]:
-    """Yield the rows with an English form that matches the first stems, and the form's length in words."""
+    """Yield each row with an English form that matches the first stems, and the number of words in that form."""
     for place in _table().places.get(stems[0][:_KEY_LETTERS], ()):
         for form in _line(place).stems:
             if stems[: len(form)] == form:
@@ -241,7 +244,7 @@ def _matching_rows(stems: tuple[str, ...]) -> Iterator[tuple[int, int]]:
 
 
 def _foreign_rows(foreign_words: Sequence[str]) -> list[int]:
-    """Return the rows that match the first word, or a term that starts with it, likeliest first."""
+    """Return the rows that match the first word or a term that starts with it, likeliest first."""
     near = []
     for place in _table().places.get(foreign_words[0][:_KEY_LETTERS], ()):
         for form in _line(place).latin:
@@ -265,7 +268,7 @@ def _common_prefix(first: str, second: str) -> int:
 
 
 def _unspaced_in(text: str) -> list[tuple[str, int]]:
-    """Return the known forms that occur in unspaced text, in order. Prefer longer forms."""
+    """Return the known forms in text without spaces, in order. Prefer longer forms."""
     if text.isascii():
         return []
     places = _unspaced()
@@ -287,7 +290,7 @@ def _unspaced() -> Mapping[str, int]:
 
 @cache
 def _line(place: int) -> _Line:
-    """Parse a single row, because a hook has no time to parse all rows."""
+    """Parse a single row. Parsing all rows would take too long in a hook."""
     table = _table()
     english, *latin, chinese = table.rows[place].split("|")
     forms = _forms(english)
@@ -321,12 +324,12 @@ def _table() -> _Table:
 
 
 MAX_WORDS = 120
-"""Maximum number of distinct words, e.g. in a pasted stack trace. The rarest indexed words are searched."""
+"""Maximum number of distinct words, for example in a pasted stack trace. The rarest indexed words are searched."""
 
 MAX_NAMES = 12
 
 COMMON_TERM_SHARE = 0.3
-"""Factor for the weight of an everyday word in a prompt."""
+"""Factor for the weight of everyday words in a prompt."""
 
 _PATH_TAIL = re.compile(r"[^/\\]+[/\\][^/\\]+$")
 _NAME = re.compile(r"(?<=[\w,;)\"'’”] )[\"'“(]?([A-Z][\w’'-]*)")
@@ -341,16 +344,17 @@ _HYPHENATED = re.compile(r"[A-Za-z]?[a-z]*(?:-[A-Za-z]?[a-z]*)+")
 class Question:
     """A parsed question.
 
-    ``words``: words for the lexical lane. ``names``: paths and identifiers. ``authors`` and ``projects``: known people
-    and projects in the question. ``semantic``: text for the vector lane, without people's names, which would match
-    greetings. ``telling``: distinctive words that identify an answer, without question words ("what kind of") and
-    names of people and projects, which occur everywhere. ``proper``: the words in ``telling`` that are written as
-    names. ``spellings``: identifiers joined and split (``readLine``, ``read_line``). ``lists``: kinds to list ("open
-    todos").
+    ``words`` are searched in the lexical lane. ``names`` are paths and identifiers. ``authors`` and
+    ``projects`` are known people and projects in the question. ``semantic`` is the text for the
+    vector lane. It omits people's names, which would match greetings. ``telling`` contains the
+    distinctive words that identify an answer. It omits question words ("what kind of") and the
+    names of people and projects, which occur everywhere. ``proper`` are the words in ``telling``
+    that are written as names. ``spellings`` are identifiers, joined and split (``readLine``,
+    ``read_line``). ``lists`` are kinds to list ("open todos").
 
-    :func:`as_prompt` sets the remaining fields. ``common_terms``: everyday words in ``telling``. ``leans``: kinds that
-    the prompt suggests. ``is_about_us``: True if the prompt asks about the user's past. ``is_foreign``: True if the
-    prompt was glossed from a different language.
+    :func:`as_prompt` sets the other fields. ``common_terms`` are everyday words in ``telling``.
+    ``leans`` are kinds that the prompt suggests. ``is_about_us`` is True if the prompt asks about
+    the user's past. ``is_foreign`` is True if the prompt was translated.
     """
 
     text: str
@@ -378,17 +382,17 @@ class Question:
 
     @property
     def is_only_time(self) -> bool:
-        """True if the only content is a time, as in "what did we do yesterday"."""
+        """True if the question only names a time, as in "what did we do yesterday"."""
         return self.window is not None and not self.words
 
     @property
     def is_open(self) -> bool:
-        """True if the question asks for all memories from a time or of a kind."""
+        """True if the question asks for all memories of a kind or from a time."""
         return self.is_only_time or bool(self.lists)
 
     @property
     def says_nothing(self) -> bool:
-        """True if there is no distinctive content, as in "ok, go on"."""
+        """True if the question has no distinctive words, as in "ok, go on"."""
         return not (self.telling or self.names or self.authors or self.projects or self.window)
 
 
@@ -402,7 +406,8 @@ def read_question(
 ) -> Question:
     """Parse a question. ``authors`` are the people in transcripts.
 
-    Unless the whole question is in lower case, names are case-sensitive, so that "will" is not the name Will.
+    Names are case-sensitive unless the whole question is in lower case, so that "will" is not the
+    name Will.
     """
     window = find_window(text, now)
     about = text.lower().replace(window.words, " ") if window else text
@@ -470,7 +475,7 @@ def _parts(text: str) -> Iterable[str]:
 
 
 def _path_heads(text: str) -> set[str]:
-    """Return the words that precede the last two parts of longer paths. They only locate a checkout."""
+    """Return the words before the last two parts of longer paths. They only locate a checkout."""
     heads: set[str] = set()
     for name in identifiers(text):
         tail = _PATH_TAIL.search(name)
@@ -480,7 +485,7 @@ def _path_heads(text: str) -> set[str]:
 
 
 def _spellings(text: str) -> Iterable[tuple[str, tuple[str, ...]]]:
-    """Yield multi-word identifiers, joined and split, because the index can contain either spelling."""
+    """Yield identifiers of several words, joined and split, because the index can contain either spelling."""
     for name in identifiers(text)[:MAX_NAMES]:
         if "/" in name or "\\" in name or _HYPHENATED.fullmatch(name):
             continue
@@ -490,7 +495,7 @@ def _spellings(text: str) -> Iterable[tuple[str, tuple[str, ...]]]:
 
 
 def _proper(text: str) -> set[str]:
-    """Return the words of identifiers, and words capitalised within a sentence."""
+    """Return the words of identifiers and capitalised words within a sentence."""
     if text == text.upper():
         return set()
     capitals = (match.group(1) for match in _NAME.finditer(text))
@@ -505,12 +510,12 @@ _GENERIC = frozenset(
     "talked discuss discussed agree agreed say said tell told mention mentioned going new anything everything "
     "something 决定 做 干 说 聊 提".split()
 )
-"""Words that have no content if the question names a time."""
+"""Words without content if the question names a time."""
 
 
 # -- Times relative to an event: "before the migration", "迁移之后" --------------------------------
-# An event's date is the date of the best matching turn. Like any other time window, the resulting window boosts turns,
-# and filters memories unless none would remain.
+# The best matching turn dates an event. Like any other time window, the resulting window boosts
+# turns, and it filters memories unless none would remain.
 
 
 _ENGLISH = re.compile(
@@ -519,14 +524,14 @@ _ENGLISH = re.compile(
 )
 _CHINESE = re.compile(r"(?P<event>[^\s,，。？?！!；;、]{2,12}?)(?P<side>之前|以前|之后|以后)")
 _SAME_DAY = timedelta(days=1)
-"""Margin that includes the day before an event and the day after it."""
+"""Margin around an event, in both directions."""
 
 _BEFORE_WORDS = ("before", "until", "之前", "以前")
 
 
 @frozen
 class Anchor:
-    """An event in a question, with the word that says before or after it, and the whole phrase."""
+    """An event in a question, the word that says before or after it, and the whole phrase."""
 
     event: str
     side: str
@@ -542,7 +547,7 @@ def find_anchor(question: Question) -> Anchor | None:
 
 
 def resolve_anchor(question: Question, when: Callable[[str], datetime | None]) -> Question:
-    """Return the question with the time window before or after its event. ``when`` returns an event's time."""
+    """Return the question with the time window before or after its event. ``when`` looks up an event's time."""
     anchor = find_anchor(question)
     moment = when(anchor.event) if anchor else None
     if anchor is None or moment is None:
@@ -556,7 +561,7 @@ def resolve_anchor(question: Question, when: Callable[[str], datetime | None]) -
     return replace(question, window=window)
 
 
-# -- Prompts to an agent, read as questions (most are orders) --------------------------------------
+# -- Prompts to an agent, parsed as questions (most are orders) ------------------------------------
 
 
 _BETWEEN = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？；])|\n+|,?\s+(?:and\s+)?then\s+")
@@ -574,11 +579,12 @@ _MIN_SENTENCE_WORDS = 3
 
 
 def as_prompt(question: Question) -> Question:
-    """Interpret a question as a prompt.
+    """Interpret a question as a prompt to an agent.
 
-    Everyday words ("add a field to the table") have less weight than specific words, unless users ask about their past
-    work ("which database are we on?"). Unknown names do not reduce the confidence, because instructions name things to
-    create. Only an explicit question asks for a list of a time or kind ("open todos").
+    Everyday words ("add a field to the table") have less weight than specific words, unless users
+    ask about their past work ("which database are we on?"). Unknown names do not reduce the
+    confidence, because instructions often name new things. Only an explicit question asks for a
+    list ("open todos").
     """
     text = question.text
     if question.is_open and not _LIST_QUESTION.search(text):
@@ -649,9 +655,10 @@ def as_prompt(question: Question) -> Question:
 
 
 def parts_of(prompt: str) -> list[str]:
-    """Return a prompt's sentences, which can concern different memories. Return none for a single sentence.
+    """Return a prompt's sentences, which can be about different memories, or nothing for a single sentence.
 
-    For a long prompt, return the first three and last two sentences, because subjects come first and requests last.
+    For a long prompt, return the first three and last two sentences, because subjects come first
+    and requests last.
     """
     parts = [
         part.strip()
@@ -675,7 +682,7 @@ def is_common_name(name: str) -> bool:
 
 @cache
 def _phrases() -> tuple[tuple[tuple[frozenset[str], frozenset[str]], ...], tuple[str, ...]]:
-    """Load each language's question words and first-person words, and the phrases that ask for remaining work."""
+    """Load each language's question words and first-person words, and the phrases that ask about remaining work."""
     tables = tomllib.loads(Path(__file__).with_name("prompts.toml").read_text(encoding="utf-8"))
     about_us = (line.split("|") for line in tables["about_us"].strip().splitlines())
     left = (phrase.strip() for phrase in tables["left"].replace("\n", ",").split(","))
@@ -694,15 +701,16 @@ def _common_terms() -> frozenset[str]:
 
 
 # -- Spelling correction ---------------------------------------------------------------------------
-# Each word unknown to the home is replaced with the most similar known word. This is opt-in, because most unknown words
-# are correct, and a similar word would produce a wrong answer.
+# Each word that does not occur in nacre's home is replaced with the most similar word that does.
+# This is opt-in, because most unknown words are correct, and a similar word would give a wrong
+# answer.
 
 
 LEAST_CHARACTERS = 4
 """Minimum length of a corrected word. Shorter words have too many neighbours."""
 
 _TWO_SLIPS_MIN_CHARACTERS = 7
-"""Minimum length of a word that can have two mistakes. Shorter words can have one."""
+"""Minimum length of a word that can contain two mistakes. Shorter words can contain one."""
 
 _WORD = re.compile(r"[^\W\d_]+")
 _MAX_UNKNOWN_WORDS = 12
@@ -725,13 +733,13 @@ _ENDINGS = (
     "ment",
     "y",
 )
-"""Endings that the index strips if they are spelt correctly."""
+"""Endings that the index strips from correctly spelt words."""
 
 _MAX_ENDING_CHARACTERS = max(map(len, _ENDINGS))
 
 
 def correct_spelling(home: Home, text: str) -> tuple[str, Lane]:
-    """Return the question with corrected words, and the lane that lists the corrections."""
+    """Correct the words of a question. Return it and a report that lists the corrections."""
     question_words = [match.group().lower() for match in _WORD.finditer(text)]
     question_words = [
         word
@@ -760,7 +768,7 @@ def correct_spelling(home: Home, text: str) -> tuple[str, Lane]:
 
 
 def _nearest(home: Home, word: str) -> str | None:
-    """Return the most similar known word, or ``None``. Among equally similar words, prefer the most frequent."""
+    """Return the most similar known word, if any. Prefer the most frequent of equally similar words."""
     slips = 2 if len(word) >= _TWO_SLIPS_MIN_CHARACTERS else 1
     least, most = (
         max(LEAST_CHARACTERS - 1, len(word) - _MAX_ENDING_CHARACTERS - 1),
@@ -780,7 +788,7 @@ def _nearest(home: Home, word: str) -> str | None:
 
 
 def _within(word: str, stems: Iterable[str], slips: int) -> Mapping[str, int]:
-    """Map each stem that is within ``slips`` mistakes of a word, given a suitable ending, to the number of mistakes."""
+    """Return each stem within ``slips`` mistakes of a word, given a suitable ending, with the number of mistakes."""
     pairs = _pairs(word)
     distances = {}
     for stem in stems:
@@ -819,7 +827,7 @@ def slip_count(word: str, other: str) -> int:
 
 
 def _as_written(home: Home, stem: str, misspelt: str) -> str:
-    """Return a stem's word as it is spelt in a text, or the stem if no text contains the word."""
+    """Return a word with this stem as a text spells it, or the stem if no text contains one."""
     memories = home.memories.by_rows(home.memory_search.rows_of_stem(stem, _MAX_TEXTS))
     stored_turns = home.sessions.by_rows(home.turn_search.rows_of_stem(stem, _MAX_TEXTS))
     texts = [

@@ -1,4 +1,4 @@
-"""Ranking of memories and turns: aspects, recorded questions, joint use, diversity and order."""
+"""Rank memories and turns. Also handle aspects, recorded questions, joint use, diversity and order."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _HIT_CHARACTERS = 120
 
 
 class Aspect(StrEnum):
-    """An aspect of turns by which a search may filter."""
+    """An aspect by which a search can filter turns."""
 
     ERRORS = "errors"
     PLANS = "plans"
@@ -66,7 +66,7 @@ def shows(turn: Turn, aspect: Aspect) -> bool:
 
 
 def admission(aspect: str, role: str) -> Callable[[Turn], bool] | None:
-    """Return the filter for turns with an aspect and a speaker's role, or ``None`` if both are ``all``."""
+    """Return a filter for an aspect and a speaker's role, or ``None`` if both are ``all``."""
     if aspect == role == "all":
         return None
 
@@ -107,7 +107,7 @@ def _compile(kinds: dict[str, list[str]]) -> re.Pattern[str]:
 
 
 # -- Recorded questions ----------------------------------------------------------------------------
-# Only a summary of the outcome is recorded, so that no content of a forgotten memory remains here.
+# Only a summary of the outcome is recorded, so that it contains nothing of a forgotten memory.
 
 
 _QUESTION_CHARACTERS = 400
@@ -118,7 +118,7 @@ _NARROWING_FILTERS = tuple(
 
 
 def note_question(home: Home, query: RecallQuery | requests.DeepQuery, outcome: str) -> None:
-    """Append a question and its outcome to the spool as one line, without writing to the database."""
+    """Append a question and its outcome to the spool in one line. Do not write to the database."""
     question = shorten(home.redactor.clean(query.text), _QUESTION_CHARACTERS)
     criteria = query.filter
     is_narrowed = criteria.scope is not Scope.PRIVATE or any(
@@ -140,8 +140,8 @@ def outcome_of(result: RecallResult) -> str:
 
 
 # -- Joint use: memories used together raise each other's rank -------------------------------------
-# A gain reorders hits that probably answer the question. A few other memories can follow these hits, if they were used
-# together more than once. See seed facts 1.2.2.
+# Hits that probably answer the question can gain rank. A few other memories can follow them if they
+# were used together with them more than once.
 
 
 SEEDS = 5
@@ -149,7 +149,7 @@ NEIGHBOURS = 10
 LEAST_WEIGHT = 0.1
 SHARE = 0.15
 COMPANION_WEIGHT = 0.15
-"""Minimum edge weight at which an otherwise unrelated memory is shown. A single session adds only 0.1."""
+"""Minimum edge weight to show a memory that is otherwise unrelated. A single session adds only 0.1."""
 
 COMPANIONS = 3
 
@@ -160,7 +160,7 @@ def seeds(hits: Sequence[ScoredMemory]) -> list[str]:
 
 
 def pulls(edges: Sequence[memories.Edge]) -> dict[str, float]:
-    """Map each neighbour to the weight of its strongest edge to a seed.
+    """Return the weight of the strongest edge to a seed for each neighbour.
 
     ``edges`` start at the seeds and are sorted, strongest first. Only ten edges per seed count.
     """
@@ -174,7 +174,7 @@ def pulls(edges: Sequence[memories.Edge]) -> dict[str, float]:
 
 
 def may_come_along(weight: float) -> bool:
-    """Return True if joint use alone is reason enough to show a memory."""
+    """Return True if joint use is a sufficient reason to show a memory."""
     return weight >= COMPANION_WEIGHT
 
 
@@ -195,7 +195,7 @@ def companions(
     unranked_memories: Sequence[Memory],
     weights: Mapping[str, float],
 ) -> list[ScoredMemory]:
-    """Choose the memories to show below the hits from unsure hits (``others``) and ``unranked_memories``."""
+    """Choose memories to show below the hits. Choose from the unsure hits (``others``) and ``unranked_memories``."""
     unranked = [ScoredMemory(memory, 0.0, {}, Signals(0.0, None)) for memory in unranked_memories]
     ceiling = min((item.score for item in hits), default=0.0)
     lifted = [
@@ -225,10 +225,10 @@ def _with_gain(item: ScoredMemory, weight: float, ceiling: float = 1.0) -> Score
 T = TypeVar("T")
 
 LAMBDA = 0.7
-"""Weight of relevance. The remaining weight applies to dissimilarity."""
+"""Weight of relevance. Dissimilarity has the remaining weight."""
 
 NEAR_COPY = 0.75
-"""Minimum likeness of a near copy. Near copies are chosen only after all other items."""
+"""Minimum likeness of a near copy. Near copies are chosen after all other items."""
 
 
 def diversify(
@@ -241,8 +241,8 @@ def diversify(
 ) -> list[tuple[T, float]]:
     """Choose up to ``limit`` items that score high and differ from each other. Return each item with its likeness.
 
-    Likeness is the highest Jaccard index with an item chosen earlier, over words longer than two characters. Scores
-    must be in 0..1.
+    Likeness is the highest Jaccard index with an earlier chosen item, over words longer than two
+    characters. Scores must be in 0..1.
     """
     remaining = list(items)
     bags = {
@@ -264,7 +264,7 @@ def diversify(
 
 
 def share_left(score: float, likeness: float, relevance_share: float = LAMBDA) -> float:
-    """Return the share of an item's score, 0 to 1, that remains after subtracting likeness · (1-λ)/λ."""
+    """Return the share of an item's score, 0 to 1, that is left after subtracting likeness · (1-λ)/λ."""
     if score <= 0 or relevance_share <= 0:
         return 0.0
     return max(0.0, 1 - (1 - relevance_share) / relevance_share * likeness / score)
@@ -308,17 +308,19 @@ def _in_order(group: Sequence[ScoredMemory]) -> list[ScoredMemory]:
 
 
 # -- Constants for ranking turns -------------------------------------------------------------------
-# All constants are in one object, so that a benchmark can turn off each of them separately.
+# They are in one object, so that a benchmark can turn off each of them separately.
 
 
 @frozen
 class Recipe:
     """Constants of turn recall.
 
-    ``lexical``, ``vector`` and ``session`` are weights in the fused score, which is at most 1. ``session`` applies to
-    words and to meaning. These bonuses are added: ``author`` if the question names only the turn's author, ``presence``
-    if it names a participant or project of the session, ``name`` if a turn contains part of an identifier, and ``time``
-    for turns in the named period. ``asks`` is subtracted from turns that only ask, since a nearby turn answers.
+    ``lexical``, ``vector`` and ``session`` are weights in the fused score, which is at most 1.
+    ``session`` applies to words and meaning. The following bonuses are added: ``author`` if the
+    question names only the turn's author, ``presence`` if it names a participant or project of the
+    session, ``name`` if a turn contains part of an identifier, and ``time`` for turns in the named
+    period. ``asks`` is subtracted from turns that only ask a question, because a nearby turn
+    answers it.
     """
 
     lexical: float = 0.5
@@ -332,13 +334,13 @@ class Recipe:
 
     bm25: Bm25 = Bm25(k1=0.8, b=0.5)
     reach: int = 2
-    """Number of turns before a turn, and after it, that count as neighbours."""
+    """Number of turns before and after a turn that count as neighbours."""
 
     neighbours: float = 0.35
-    """Weight of a term in a neighbour, relative to a term in the turn itself."""
+    """Weight of a term in a neighbouring turn, relative to a term in the turn itself."""
 
     smoothing: float = 0.5
-    """Weight of the neighbours' mean cosine, relative to the cosine of the turn itself."""
+    """Weight of the neighbours' mean cosine, relative to the turn's own cosine."""
 
     doubt: float = 0.5
     """Exponent that reduces the weight of the lexical lane if its best turn covers little of the question."""
@@ -353,16 +355,16 @@ class Recipe:
     """Maximum number of turns proposed because they contain part of an identifier."""
 
     window: int = 400
-    """Maximum number of turns whose term counts are read. Other neighbours count as empty."""
+    """Maximum number of turns whose term counts are read. Further neighbours count as empty."""
 
     postings: int = 10_000
-    """Maximum total number of rows that the words match. If there are more, the most frequent words are dropped.
+    """Maximum total number of rows that contain the words. Above it, the most frequent words are dropped.
 
-    This limits the duration of the lexical lane in homes with thousands of turns.
+    This limits the time of the lexical lane in homes with thousands of turns.
     """
 
     passages: int = 3
-    """Number of turns with the highest cosines that represent a session."""
+    """Number of turns, those with the highest cosines, that represent a session."""
 
 
 DEFAULT = Recipe()
@@ -370,12 +372,12 @@ DEFAULT = Recipe()
 
 
 # -- Ranking of memories ---------------------------------------------------------------------------
-# Hooks use only this part. Code that only a full recall needs (vectors, models, turns and vault files) is in
-# :mod:`nacre.recall.recall`.
+# Hooks use only this part. :mod:`nacre.recall.recall` contains the code that only a full recall
+# needs (vectors, models, turns and vault files).
 
 
 _ALTERNATIVE = "alternative_to"
-"""Relation between two memories that a person declared both valid. The literal saves hooks an import."""
+"""Relation between memories that a person declared both valid. The literal saves hooks an import."""
 
 _MOMENT = timedelta(milliseconds=1)
 
@@ -386,8 +388,8 @@ DIVERSIFY_FROM = 3
 def ranked_by_words(home: Home, query: RecallQuery) -> list[ScoredMemory]:
     """Return the memories whose words match, best first.
 
-    This works like :func:`nacre.recall.recall.recall` in ``lexical`` mode, but does not import manual edits or date
-    events in the question.
+    This corresponds to :func:`nacre.recall.recall.recall` in ``lexical`` mode, but does not import
+    manual edits or date events in the question.
     """
     question = _read_question(home, query, query.text)
     ranking = ranking_of(home, query, question)
@@ -418,13 +420,13 @@ def _read_question(home: Home, query: RecallQuery, text: str) -> recall_question
 
 
 def read_plainly(home: Home, text: str) -> recall_question.Question:
-    """Parse a question, using the names that the index knows."""
+    """Parse a question with the names in the index."""
     authors, projects = home.sessions.authors(), home.sessions.projects()
     return recall_question.read_question(text, now=home.now(), authors=authors, projects=projects)
 
 
 def projects_named(home: Home, prompt: str) -> tuple[str, ...]:
-    """Return the known projects that a prompt names. Omit names that are everyday words ("repo", "demo")."""
+    """Return the known projects that a prompt names, except names that are everyday words ("repo", "demo")."""
     return tuple(
         name
         for name in read_plainly(home, prompt).projects
@@ -462,7 +464,7 @@ def rank_memories(
     vector: QueryVector | None = None,
     lexical: bool = True,
 ) -> tuple[list[ScoredMemory], Filter]:
-    """Rank memories. Return the ranked memories and the filter that was used."""
+    """Rank memories. Return them and the filter that was used."""
     engine = engine_of(home)
     filter_, reach = query.filter, timedelta(days=query.radius_days)
     query = replace(
@@ -517,7 +519,7 @@ def window_of(query: RecallQuery, question: recall_question.Question) -> Window 
 def confident(
     ranked: Sequence[ScoredMemory], query: RecallQuery, question: recall_question.Question
 ) -> list[ScoredMemory]:
-    """Return the hits that probably answer the question, and memories linked from a likely hit."""
+    """Return the hits that probably answer the question, and memories linked from likely hits."""
     if query.mode is Mode.BROWSE or question.is_open:
         return list(ranked)
     sure_ids = {item.memory.id for item in ranked if item.confidence >= BORDER}
@@ -538,10 +540,10 @@ def doubts(home: Home, hits: Sequence[ScoredMemory]) -> list[tuple[str, str]]:
 def newest_first(
     home: Home, query: RecallQuery, hits: Sequence[ScoredMemory]
 ) -> list[ScoredMemory]:
-    """Move memories with a newer replacement or alternative to just after the newer memory.
+    """Move each memory that has a newer replacement or alternative to just after it.
 
-    For a prompt, drop a probably outdated memory until a person decides, even if the memory was edited later. If two
-    memories make each other doubtful, keep the memory stated last.
+    For a prompt, drop a probably outdated memory until a person decides, even if it was edited
+    later. If two memories make each other doubtful, keep the memory that was stated last.
     """
     doubted_pairs = doubts(home, hits)
     memories = {item.memory.id: item.memory for item in hits}

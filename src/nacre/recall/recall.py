@@ -1,4 +1,4 @@
-"""Recall of memories and session turns, search over pending candidates, and feedback on recalled memories."""
+"""Recall memories and session turns, search pending candidates, and judge recalled memories."""
 
 from __future__ import annotations
 
@@ -105,7 +105,10 @@ from nacre.values.session import Speaker, StoredTurn, Trust, Turn
 def rank_candidates(
     home: Home, query: RecallQuery, question: Question, criteria: Filter, lanes: Lanes
 ) -> list[ScoredMemory]:
-    """Return pending candidates that a filter admits, with confidence. The full-text index has no candidates."""
+    """Return pending candidates that pass a filter, with their confidence.
+
+    Candidates are not in the full-text index.
+    """
     if query.mode is Mode.BROWSE or question.is_open:
         return []
     pending = [item.memory for item in home.candidates.waiting() if _admits(criteria, item.memory)]
@@ -139,9 +142,9 @@ def rank_candidates(
 
 
 def less_likely(hits: Sequence[ScoredMemory], likely: Sequence[ScoredMemory]) -> list[ScoredMemory]:
-    """Return candidates and weak hits to show after the likely memories, surest first.
+    """Return the candidates and weak hits to show after the likely memories, surest first.
 
-    If any hit is sure, omit weak hits that do not contain every word of the question.
+    If any hit is sure, omit weak hits that lack a word of the question.
     """
     shows_weak = not any(map(is_sure, (*hits, *likely)))
     shown = [
@@ -203,8 +206,8 @@ _MAX_POOL = 6_400
 def recall(home: Home, query: RecallQuery) -> RecallResult:
     """Return the memories that answer a question, best first. Raises InvalidQueryError.
 
-    Import manual edits of the vault first. The only write is one line appended to the usage spool, which the next
-    writing command folds into usage.
+    Manual edits of the vault are imported first. The only write is a line in the usage spool, which
+    the next writing command adds to the usage.
     """
     started = time.perf_counter()
     check(query)
@@ -284,8 +287,9 @@ def search_sessions(
 ) -> RecallResult:
     """Return the turns that match a question, best first. Raises InvalidQueryError.
 
-    With ``exact``, return only turns that contain every word of the question, unless all such turns only ask questions.
-    ``admits`` filters the turns, and more turns are ranked until enough pass. ``truncated`` is set if more turns match.
+    With ``exact``, return only turns that contain every word of the question, unless all of these
+    only ask questions. ``admits`` filters the turns. More turns are ranked until enough pass.
+    ``truncated`` is set if more turns match.
     """
     started = time.perf_counter()
     check(query)
@@ -332,14 +336,12 @@ def _time_range(criteria: Filter, window: Window | None) -> dict[str, Any]:
 
 
 def _in_scope(home: Home, query: RecallQuery) -> RecallQuery:
-    """Extend the query to the project's dependencies, unless it is a prompt."""
     if query.is_prompt:
         return query
     return replace(query, filter=with_dependencies(home, query.filter))
 
 
 def _with_spelling(home: Home, query: RecallQuery) -> tuple[RecallQuery, tuple[Lane, ...]]:
-    """Correct the query's spelling if fuzzy search is on."""
     if not query.fuzzy or query.mode is Mode.BROWSE:
         return query, ()
     text, lane = correct_spelling(home, query.text)
@@ -347,7 +349,7 @@ def _with_spelling(home: Home, query: RecallQuery) -> tuple[RecallQuery, tuple[L
 
 
 def _read_question(home: Home, query: RecallQuery) -> Question:
-    """Parse the question and date any event that it mentions ("after the release")."""
+    """Parse the question and resolve the date of any event in it ("after the release")."""
     authors, projects = home.sessions.authors(), home.sessions.projects()
 
     def read(text: str) -> Question:
@@ -410,7 +412,6 @@ def _with_expansion(
     criteria: Filter,
     ranking: Ranking,
 ) -> tuple[list[ScoredMemory], tuple[Lane, ...]]:
-    """Add the hits of rephrased questions if expansion is on."""
     if not query.expand or question.is_open or query.mode is Mode.BROWSE:
         return ranked, ()
     phrasings, lane = rephrase(home, query.text)
@@ -438,7 +439,7 @@ def _with_companions(
     ranked: Sequence[ScoredMemory],
     hits: list[ScoredMemory],
 ) -> tuple[list[ScoredMemory], list[ScoredMemory]]:
-    """Raise hits that were used together. Return the hits, and the companions to show below the hits."""
+    """Raise hits that were used together. Return the hits and the companions to show below them."""
     seeds = ranking.seeds(hits)
     if not seeds or not query.co_recall or not query.boost or query.mode is Mode.BROWSE:
         return hits, []
@@ -462,7 +463,7 @@ def _with_companions(
 
 
 def _rerank(lanes: Lanes, ranked: list[Hit], text: Callable[[Hit], str]) -> list[Hit]:
-    """Reorder the best hits with the reranker, if there is one. Each position keeps its score."""
+    """Reorder the best hits with the reranker, if there is one. The scores stay in place."""
     if lanes.second is None or len(ranked) < 2:
         return ranked
     reordered = lanes.second.reorder(ranked, score=lambda item: item.score, text=text)
@@ -474,7 +475,7 @@ def _rerank(lanes: Lanes, ranked: list[Hit], text: Callable[[Hit], str]) -> list
 
 
 def _fit_budget(ranked: list[ScoredMemory], query: RecallQuery) -> tuple[list[ScoredMemory], bool]:
-    """Return the first hits that fit the token budget, at least one, and whether any hits were cut."""
+    """Return the first hits that fit the token budget, at least one, and whether any were cut."""
     if not query.budget_tokens:
         return ranked, False
     kept: list[ScoredMemory] = []
@@ -490,10 +491,10 @@ def _fit_budget(ranked: list[ScoredMemory], query: RecallQuery) -> tuple[list[Sc
 def _turns_beside(
     home: Home, query: RecallQuery, question: Question, lanes: Lanes, *, is_sure: bool
 ) -> list[TurnHit]:
-    """Return turns to show next to the memories, or no turns if the filter uses fields that turns lack.
+    """Return turns to show next to the memories, or nothing if the filter uses fields that turns lack.
 
-    Include weak turns only if no turn probably answers the question and no memory is sure (``is_sure``).
-    Omit turns that match a superseded memory, unless the question is about the past.
+    Include weak turns only if no turn probably answers the question and no memory is sure
+    (``is_sure``). Omit turns that match a superseded memory, unless the question is about the past.
     """
     criteria = query.filter
     if (
@@ -518,7 +519,7 @@ def _turns_beside(
 
 
 def _is_outdated(home: Home, hit: TurnHit, question: Question) -> bool:
-    """Return True if the turn states memories, and the memory closest to the question was superseded."""
+    """Return True if the turn states memories and the one closest to the question was superseded."""
     stated = home.comparisons.stated_in(hit.session.id, hit.turn.id)
     question_words = set(question.words)
     nearness = [(len(question_words.intersection(words(text))), not old) for text, old in stated]
@@ -568,7 +569,7 @@ def _rank_turns(
 
 
 def _complete(ranked: Sequence[ScoredTurn]) -> list[ScoredTurn]:
-    """Return the turns that contain every word of the question, or no turns if all such turns only ask questions."""
+    """Return the turns that contain every word of the question, or nothing if all of these only ask questions."""
     complete = [item for item in ranked if item.signals.whole]
     return complete if any("asks" not in item.components for item in complete) else []
 
@@ -631,9 +632,9 @@ def feedback(
 ) -> FeedbackReport:
     """Judge from an agent's reply whether memories were used, not used or corrected.
 
-    Judge the referenced memories, or else the memories used in the host's session since the last feedback. ``stored``:
-    memories that the agent has stored since then. The reply is not kept. Raises NotFoundError, ConflictError, and
-    InvalidQueryError if neither memories nor a session are given.
+    Without references, judge the memories used in the host's session since the last feedback.
+    ``stored`` are the memories that the agent has stored since then. The reply is not kept. Raises
+    NotFoundError, ConflictError, and InvalidQueryError if neither memories nor a session are given.
     """
     if not references and not session:
         raise InvalidQueryError(
@@ -727,7 +728,7 @@ def _used_in(home: Home, session: str) -> list[Memory]:
 
 
 def _measure(home: Home, reply: str, memories: Sequence[Memory]) -> _Measure:
-    """Compare vectors if an embedding model is available, or else words."""
+    """Compare vectors if an embedding model is available, and words otherwise."""
     if home.settings.text("embedding.model") != "none":
         try:
             embedder = embedder_of(home, BUNDLED)

@@ -1,4 +1,4 @@
-"""Requests of the operations in ``nacre.recall``."""
+"""Request types of recall."""
 
 from __future__ import annotations
 

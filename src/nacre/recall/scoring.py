@@ -23,20 +23,20 @@ from nacre.values.recall import HitConfidence, Lane, LaneState
 from nacre.values.review import Maturity, Usage
 
 FACTOR_RANGE = (0.5, 1.25)
-"""Minimum and maximum product of all factors except relevance, so that irrelevant hits stay below relevant hits."""
+"""Range of the product of all factors except relevance. It keeps irrelevant hits below relevant hits."""
 
 STABILITY_DAYS = {Expiry.CORE: math.inf, Expiry.PERMANENT: 365.0, Expiry.TEMPORARY: 30.0}
-"""Number of days until retrievability falls to 0.9. This number is a stability, not a half-life."""
+"""Number of days until retrievability falls to 0.9. This is a stability, not a half-life."""
 
 ADDED_FACTORS = ("maturity", "confidence")
-"""Factors from the second seed, which agenr's formula lacks. See seed facts 2.3."""
+"""Factors that agenr's formula lacks."""
 
 INFERRED_FACTOR = 0.85
 OUTSIDE_WINDOW = 0.3
 NEAR_WINDOW = 0.4
 MATURITY_FACTORS = {Maturity.CANDIDATE: 1.0, Maturity.ESTABLISHED: 1.1, Maturity.PROVEN: 1.2}
 BROWSE_HALF_LIFE_DAYS = 30.0
-"""Half-life in days of a memory's score when browsing without a question. See seed facts 1.2.2."""
+"""Half-life of a memory's score when browsing without a question, in days."""
 
 _DAY_SECONDS = 86_400.0
 
@@ -52,7 +52,7 @@ def recency(days: float, expiry: Expiry) -> float:
 
 
 def gaussian(days: float, radius_days: float) -> float:
-    """Return a date's nearness, 0 to 1. Sigma is half the radius."""
+    """Return how near a date is, from 0 to 1. Sigma is half the radius."""
     sigma = radius_days / 2
     return math.exp(-0.5 * (days / sigma) ** 2)
 
@@ -63,7 +63,7 @@ def importance_score(importance: int) -> float:
 
 
 def recall_strength(usage: Usage, days: float, expiry: Expiry) -> float:
-    """Return a strength that grows with each recall and fades with the days since the last recall."""
+    """Return a strength that grows with each recall and fades after the last recall."""
     if expiry is Expiry.CORE:
         return 1.0
     if usage.recall_count <= 0:
@@ -74,7 +74,8 @@ def recall_strength(usage: Usage, days: float, expiry: Expiry) -> float:
 def spacing_factor(usage: Usage, created: datetime) -> float:
     """Return the factor for spaced recalls, ln(2 + largest gap in days), at least 1.
 
-    If only the number of recalls is known, assume even spacing from the memory's creation to the last recall.
+    If only the number of recalls is known, assume that they were evenly spaced between creation and
+    the last recall.
     """
     ordered = sorted(usage.intervals) or _evenly_spread(usage, created)
     if len(ordered) < 2:
@@ -84,7 +85,7 @@ def spacing_factor(usage: Usage, created: datetime) -> float:
 
 
 def _evenly_spread(usage: Usage, created: datetime) -> list[float]:
-    """Return evenly spaced times in milliseconds, one more than the number of recalls, or no times if unknown."""
+    """Return evenly spaced times in milliseconds, one more than the number of recalls. Return nothing if unknown."""
     last = usage.last_recalled
     if usage.recall_count <= 0 or last is None or created >= last:
         return []
@@ -93,7 +94,7 @@ def _evenly_spread(usage: Usage, created: datetime) -> list[float]:
 
 
 def freshness(memory: Memory, now: datetime) -> float:
-    """Return the boost for new important memories, from 1.5 in the first hour to 1.1 within a day."""
+    """Return the boost for new important memories, 1.5 in the first hour, falling to 1.1 within a day."""
     if memory.importance < 6:
         return 1.0
     hours = days_between(memory.created, now) * 24
@@ -101,7 +102,7 @@ def freshness(memory: Memory, now: datetime) -> float:
 
 
 def todo_staleness(memory: Memory, now: datetime) -> float:
-    """Halve a todo's weight every 7 days, down to 0.10, or 0.40 if it is important."""
+    """Return a todo's weight, which halves every 7 days, down to 0.10, or 0.40 if it is important."""
     if memory.kind is not Kind.TODO:
         return 1.0
     floor = 0.40 if memory.importance >= 8 else 0.10
@@ -111,7 +112,7 @@ def todo_staleness(memory: Memory, now: datetime) -> float:
 def age_factor(
     memory: Memory, now: datetime, *, around: datetime | None, radius_days: float
 ) -> float:
-    """Return the age factor of a browsed memory. If ``around`` is given, return the nearness to it."""
+    """Return the age factor for browsing. If ``around`` is given, return how near the memory is to it."""
     if around:
         return _nearness(memory, around, radius_days)
     return float(0.5 ** (days_between(memory.updated, now) / BROWSE_HALF_LIFE_DAYS))
@@ -127,7 +128,7 @@ def window_closeness(time: datetime, window: Window, radius_days: float) -> floa
 
 
 def window_factor(memory: Memory, window: Window) -> float:
-    """Return the factor for the question's time window, which is 1 inside the window and falls with distance."""
+    """Return the factor for the question's time window, which is 1 inside it and falls with the distance."""
     length = (
         (window.until - window.since).total_seconds() / _DAY_SECONDS
         if window.since and window.until
@@ -152,9 +153,9 @@ def factors(
     radius_days: float = 14.0,
     as_seen: datetime | None = None,
 ) -> dict[str, float]:
-    """Return the named factors other than relevance, for :func:`product`.
+    """Return the named factors except relevance, for :func:`product`.
 
-    Ages are relative to ``as_seen``, by default ``now``. Freshness is always relative to ``now``. See seed facts 1.2.1.
+    Ages are relative to ``as_seen``, by default ``now``. Freshness is always relative to ``now``.
     """
     fresh, now = freshness(memory, now), as_seen or now
     if around:
@@ -186,23 +187,23 @@ def product(parts: dict[str, float]) -> float:
 
 
 # -- Fusion of lanes -------------------------------------------------------------------------------
-# Min-max scaling preserves the lead of a lane's best hit, while rank fusion loses it. In the retrieval study, min-max
-# scaling gained 1.8 points of recall@10 on chat, and more at rank 1 in the combined pile.
+# Min-max scaling preserves the lead of a lane's best hit, which rank fusion loses. In the retrieval
+# study, it gained 1.8 points of recall@10 on chat, and more at rank 1 in the combined pile.
 
 
 K = TypeVar("K", bound=Hashable)
 
 
 class Scale(Protocol):
-    """A function that maps scores to 0..1. ``floor``, if known, is the score that becomes 0."""
+    """A function that maps scores to 0..1. ``floor`` is the score that becomes 0, if known."""
 
     def __call__(self, scores: Mapping[K, float], floor: float | None = None) -> dict[K, float]: ...
 
 
 def min_max(scores: Mapping[K, float], floor: float | None = None) -> dict[K, float]:
-    """Scale scores to 0..1. ``floor`` is the value that becomes 0, by default the lowest score.
+    """Scale scores to 0..1. ``floor`` is the score that becomes 0, by default the lowest score.
 
-    If all scores are equal, they become 1 if positive, and 0 otherwise.
+    If all scores are equal, positive scores become 1 and others 0.
     """
     if not scores:
         return {}
@@ -214,7 +215,7 @@ def min_max(scores: Mapping[K, float], floor: float | None = None) -> dict[K, fl
 
 
 def blend(lanes: Mapping[str, tuple[float, Mapping[K, float]]]) -> dict[K, dict[str, float]]:
-    """Map each key to its weighted score in each lane, or 0 if the lane lacks the key.
+    """Return each key's weighted score in each lane, 0 if the lane lacks the key.
 
     Weights are normalised over the lanes that have results.
     """
@@ -229,7 +230,8 @@ def blend(lanes: Mapping[str, tuple[float, Mapping[K, float]]]) -> dict[K, dict[
 
 
 # -- Reranking -------------------------------------------------------------------------------------
-# A model that reads the question and a text together reorders a limited number of the best hits in limited time.
+# A model reads the question together with each text and reorders a limited number of the best hits
+# in limited time.
 
 
 T = TypeVar("T")
@@ -237,7 +239,7 @@ T = TypeVar("T")
 CANDIDATES = 20
 SECONDS = 0.3
 SHARE = 0.5
-"""Weight of the reranker's score. The remaining weight applies to the first score."""
+"""Weight of the reranker's score. The first score has the remaining weight."""
 
 _BATCH_TEXTS = 4
 """Number of texts per reranker call. The time limit is checked between calls."""
@@ -245,9 +247,10 @@ _BATCH_TEXTS = 4
 
 @dataclass
 class SecondLook:
-    """Reorders lists of hits for a question, within a shared time limit.
+    """Reorders lists of hits for a question within a shared time limit.
 
-    ``clock`` counts seconds. If the model fails or runs out of time, the remaining hits keep their order.
+    ``clock`` counts seconds. If the model fails or runs out of time, the remaining hits keep their
+    order.
     """
 
     reranker: Reranker
@@ -260,7 +263,7 @@ class SecondLook:
     def reorder(
         self, items: Sequence[T], *, score: Callable[[T], float], text: Callable[[T], str]
     ) -> list[T]:
-        """Reorder the first CANDIDATES items. The other items follow in their order."""
+        """Reorder the first CANDIDATES items. The other items keep their order after them."""
         reranked = self._scores([text(item) for item in items[:CANDIDATES]])
         if len(reranked) < 2:
             return list(items)
@@ -270,7 +273,6 @@ class SecondLook:
         return [*(items[at] for at in order), *items[len(reranked) :]]
 
     def report(self) -> Lane:
-        """Return the lane that reports the reranking."""
         if self._problems:
             return self._problems[0]
         return Lane("reranker", LaneState.RAN, note=self.reranker.name)
@@ -294,14 +296,15 @@ class SecondLook:
 
 
 # -- Confidence ------------------------------------------------------------------------------------
-# A logistic model of four absolute signals decides which hits are shown. Ranks never matter. The constants are in
-# ``confidence.toml``, written by ``scripts/calibrate_confidence.py``. Cosines are first mapped to a scale that is
-# common to all embedding models. If no vector was compared, a variant of the model without the cosine is used.
+# A logistic model of four absolute signals decides which hits are shown. Ranks do not matter.
+# ``scripts/calibrate_confidence.py`` writes the constants to ``confidence.toml``. Cosines are first
+# mapped to a scale that all embedding models share. If no vector was compared, a variant of the
+# model without the cosine is used.
 
 
 SURE = 0.8
 BORDER = 0.5
-"""Minimum confidence of the best hit for unsolicited context."""
+"""Minimum confidence of the best hit for adding context without being asked."""
 NEAR = 0.15
 """Minimum confidence to show a hit that shares no word with the question."""
 
@@ -315,7 +318,7 @@ class Sure(Protocol):
 
     @property
     def signals(self) -> Signals:
-        """The signals behind the confidence."""
+        """The signals from which the confidence is computed."""
 
     @property
     def components(self) -> dict[str, float]:
@@ -329,10 +332,11 @@ HitT = TypeVar("HitT", bound=Sure)
 class Signals:
     """The absolute signals of one hit.
 
-    ``coverage``: weighted share of the question's distinctive words in the hit, or in a turn and its neighbours.
-    ``cosine``: cosine similarity, or ``None`` if no vector was compared. ``unknown``: weighted share of words that
-    occur nowhere in nacre's home. ``unknown_name``: True if the unknown words include a name. ``empty``: True if the
-    question has no distinctive words ("ok, go on"). ``whole``: True if the hit alone contains every word.
+    ``coverage`` is the weighted share of the question's distinctive words in the hit, or in a turn
+    and its neighbours. ``cosine`` is the cosine similarity, or ``None`` if no vector was compared.
+    ``unknown`` is the weighted share of words that occur nowhere in nacre's home, and
+    ``unknown_name`` is True if one of them is a name. ``empty`` is True if the question has no
+    distinctive words ("ok, go on"). ``whole`` is True if the hit by itself contains every word.
     """
 
     coverage: float
@@ -358,7 +362,7 @@ class Weights:
 class Sureness:
     """The confidence model. ``scale`` calibrates cosines.
 
-    ``further``: minimum confidence of hits after the first, if the best hit is likely.
+    ``further`` is the minimum confidence of the other hits if the best hit is likely.
     """
 
     with_meaning: Weights
@@ -367,7 +371,7 @@ class Sureness:
     further: float
 
     def confidence(self, signals: Signals) -> float:
-        """Return the confidence, 0 to 1. Answers are shown if it is at least BORDER."""
+        """Return the confidence, 0 to 1. Answers with at least BORDER are shown."""
         if signals.empty:
             return 0.0
         weights, meaning = self.words_alone, 0.0
@@ -388,7 +392,7 @@ class Sureness:
 def sureness_of(kind: str, model: str | None, seen: Seen | None = None) -> Sureness:
     """Return the confidence model for ``turns``, ``memories``, or memories related to ``prompts``.
 
-    ``model`` is the embedding model. ``seen`` is the observed distribution of its cosines.
+    ``model`` is the embedding model, and ``seen`` is the observed distribution of its cosines.
     """
     table = tomllib.loads(Path(__file__).with_name("confidence.toml").read_text(encoding="utf-8"))
     constants = table[kind]
@@ -403,7 +407,7 @@ def sureness_of(kind: str, model: str | None, seen: Seen | None = None) -> Suren
 def select_answering(kind: str, ranked: Sequence[HitT]) -> list[HitT]:
     """Return the hits that probably answer the question, in order. ``kind`` is ``turns``, ``memories`` or ``prompts``.
 
-    Return no hits if the confidence of every hit is below BORDER.
+    If the confidence of every hit is below BORDER, return nothing.
     """
     if max((item.confidence for item in ranked), default=0.0) < BORDER:
         return []
@@ -412,7 +416,7 @@ def select_answering(kind: str, ranked: Sequence[HitT]) -> list[HitT]:
 
 
 def matches(item: Sure) -> bool:
-    """Return True if a hit shares words or meaning with the question. The nearest hit can be unrelated."""
+    """Return True if a hit shares words or meaning with the question. Even the nearest hit can be unrelated."""
     if item.signals.empty:
         return item.signals.whole
     holds_words = not item.components.keys().isdisjoint(("lexical", "name"))
@@ -427,7 +431,7 @@ def is_sure(item: Sure) -> bool:
 
 
 def in_words(confidence: float) -> HitConfidence:
-    """Convert a confidence to a word."""
+    """Convert a confidence to ``sure``, ``likely`` or ``weak``."""
     if confidence >= SURE:
         return HitConfidence.SURE
     return HitConfidence.LIKELY if confidence >= BORDER else HitConfidence.WEAK

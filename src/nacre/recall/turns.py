@@ -29,10 +29,10 @@ from nacre.store.sessions import Sessions
 from nacre.values.recall import Filter
 
 _CHECKED_TURNS = 40
-"""Number of best turns for which recall checks whether they only ask questions."""
+"""Number of best turns that recall checks for turns that only ask a question."""
 
 Place = tuple[int, int]
-"""Row of a session, and position of a turn in the session."""
+"""The row of a session and the position of a turn in it."""
 
 
 @frozen
@@ -51,8 +51,8 @@ class ScoredTurn:
 class _LexicalHits:
     """Results of the lexical lane.
 
-    ``matches``: matches of the best turns that contain terms. ``named``: places of turns that contain part of an
-    identifier. ``around``: matches of surrounding turns.
+    ``matches`` are the best turns that contain terms. ``named`` are the places of turns that
+    contain part of an identifier. ``around`` are the matches of surrounding turns.
     """
 
     matches: dict[Place, Match] = field(default_factory=dict)
@@ -118,7 +118,7 @@ class TurnRecall:
         return hits
 
     def time_of(self, event: Question, criteria: Filter) -> datetime | None:
-        """Return the time of the turn that most likely mentions an event, or ``None``. Only words are compared."""
+        """Return the time of the turn that most likely mentions an event, if any. Only words are compared."""
         ranked = self.rank(event, criteria, vector=None, limit=10)
         if not ranked or ranked[0].confidence < BORDER:
             return None
@@ -131,7 +131,7 @@ class TurnRecall:
         parts: dict[Place, dict[str, float]],
         scores: dict[Place, float],
     ) -> list[Place]:
-        """Reorder the best places, ranking turns lower if they only ask questions."""
+        """Reorder the best places so that turns that only ask questions rank lower."""
         if not self.recipe.asks:
             return best
         rows = {pool[place]: place for place in best[:_CHECKED_TURNS]}
@@ -169,7 +169,7 @@ class TurnRecall:
         terms: Sequence[Term],
         matches: Mapping[Place, Match],
     ) -> Iterable[Place]:
-        """Yield turns with a longer identifier that contains one from the question, which word search misses."""
+        """Yield turns with a longer identifier that contains one from the question. Word search misses these."""
         places = [
             (session, seq)
             for _, session, seq in self.search.match_parts(
@@ -177,7 +177,7 @@ class TurnRecall:
             )
         ]
         if len(places) >= self.recipe.parts:
-            return  # a frequent identifier says nothing
+            return  # a frequent identifier distinguishes nothing
         stems = [term.stem for term in terms]
         names = [
             [term.stem for term in self.search.terms(words_of(name))] for name in question.names
@@ -201,7 +201,7 @@ class TurnRecall:
     def _pool(
         self, words: _LexicalHits, near: Mapping[int, float], admitted: Admission | None
     ) -> dict[Place, int]:
-        """Map the places of all candidates and their neighbours to rows. Add the neighbours' matches to ``words``."""
+        """Return the row of each candidate and neighbour, keyed by place. Add the neighbours' matches to ``words``."""
         places = [*list(words.matches)[: self.recipe.candidates], *words.named]
         places += self.sessions.places(list(near)).values()
         reach = self.recipe.reach
@@ -340,7 +340,6 @@ class TurnRecall:
         people: Sequence[str],
         bylines: Mapping[Place, tuple[str | None, datetime | None]],
     ) -> None:
-        """Add bonuses for turns by these people, and for turns in their sessions."""
         present: dict[int, set[str]] = defaultdict(set)
         for (session, _), (author, _) in bylines.items():
             if author and author in people:
@@ -361,7 +360,7 @@ def _signals(
     matches: Mapping[Place, Match],
     cosine: float | None,
 ) -> Signals:
-    """Return the signals of a turn and its direct neighbours. The rank also depends on further neighbours."""
+    """Return the signals of a turn and its direct neighbours. The rank also depends on neighbours further away."""
     session, seq = place
     near = (matches.get((session, seq + step)) for step in (-1, 0, 1))
     counts = [match.held for match in near if match]
@@ -377,7 +376,7 @@ def _signals(
 def _closeness(
     time: datetime | None, question: Question, around: datetime | None, radius_days: float
 ) -> float:
-    """Return the nearness to ``around``, or else to the question's time window."""
+    """Return how near a turn is to ``around`` or, without it, to the question's time window."""
     window = question.window
     if time is None:
         return 0.0

@@ -1,4 +1,4 @@
-"""Removal of secrets from text before the text is stored, embedded, logged or committed."""
+"""Removal of secrets from text before it is stored, embedded, logged or committed."""
 
 from __future__ import annotations
 
@@ -39,20 +39,20 @@ else:
     regex = Module("regex")
 
 OWNER = "owner"
-"""Rule name of the owner's patterns."""
+"""Rule name of the user's patterns."""
 
 HOME_PATH = "home-path"
 """Rule name of users' home folders, which are replaced by ``~``."""
 
 SECONDS_A_TEXT = 2.0
-"""Time limit in seconds for one of the owner's patterns on one text."""
+"""Time limit in seconds for searching one text with one of the user's patterns."""
 
 Find = Callable[[str], list[tuple[int, int]]]
-"""Function that returns the span of each match in a text."""
+"""A function that yields the span of each match in a text."""
 
 
 def find_by(pattern: re.Pattern[str]) -> Find:
-    """Return a finder for a pattern whose search time is bounded."""
+    """Return a function that finds the matches of a pattern. Its search time is limited."""
     return lambda text: [match.span() for match in pattern.finditer(text)]
 
 
@@ -64,9 +64,7 @@ _ISSUERS = re.compile(
     r"|3[47][0-9]{13}|3(?:0[0-5]|[68][0-9])[0-9]{11}|35(?:2[89]|[3-8][0-9])[0-9]{12}"
     r"|(?:6011|64[4-9][0-9]|65[0-9]{2}|62[0-9]{2})[0-9]{12,15}"
 )
-"""Number ranges and lengths of Visa, Mastercard, American Express, Diners, JCB, Discover and
-UnionPay.
-"""
+"""First digits and lengths of card numbers: Visa, Mastercard, American Express, Diners, JCB, Discover and UnionPay."""
 
 
 def _find_cards(text: str) -> list[tuple[int, int]]:
@@ -76,7 +74,7 @@ def _find_cards(text: str) -> list[tuple[int, int]]:
 
 
 def _is_card(digits: str) -> bool:
-    """Return True if digits are in an issuer's range and end with a valid Luhn check digit."""
+    """Return True if digits look like a card number: an issuer's first digits, and a valid check digit."""
     doubled = (sum(divmod(int(digit) * 2, 10)) for digit in digits[-2::-2])
     luhn = sum(doubled) + sum(int(digit) for digit in digits[::-2])
     return luhn % 10 == 0 and len(set(digits)) > 1 and _ISSUERS.fullmatch(digits) is not None
@@ -104,15 +102,14 @@ KINDS: Mapping[str, tuple[str, Find]] = MappingProxyType(
         "payment_cards": ("payment-card", _find_cards),
     }
 )
-"""Optional kinds of text to redact. Each setting name maps to a rule name and a finder."""
+"""Optional kinds of text to redact. Each setting name maps to a rule name and a search function."""
 
 
 def find_own(pattern: str, seconds: float = SECONDS_A_TEXT) -> Find:
-    """Return a finder for one of the owner's regular expressions. If the search exceeds
-    ``seconds``, the whole text matches.
+    """Return a function that finds the matches of one of the user's regular expressions.
 
-    Raises InvalidSettingsError if ``pattern`` is not a regular expression or matches the empty
-    text.
+    If the search takes longer than ``seconds``, the whole text matches. Raises InvalidSettingsError
+    if ``pattern`` is not a regular expression or matches the empty text.
     """
     hint = "redact patterns are Python regular expressions; correct or remove this one"
     try:
@@ -136,12 +133,13 @@ def find_own(pattern: str, seconds: float = SECONDS_A_TEXT) -> Find:
     return find
 
 
-# -- Scanning: find where a rule might match or decoding might reveal more -----
+# -- Scanning: find where a rule might match or decoding might reveal more -------------------------
 
 
 RUN = 18
-"""Minimum length in bytes of a run of word characters, dashes and dots in which case-sensitive
-rules are tried.
+"""Minimum length in bytes of a run of word characters, dashes and dots.
+
+Case-sensitive rules are only tried in such runs.
 """
 
 INNER = 8
@@ -159,9 +157,7 @@ _KEYED_RUN = re.compile(
     rb"\n(\+?)([a-z][a-z0-9]{0,9}+[-_](?<!toolu_)(?<!msg_)(?<!call_)(?<!req_)(?:(?=[\w-]{40})(?=[a-z0-9_-]*[A-Z])"
     rb"|(?:[a-z0-9]{1,8}[-_]){0,2}(?:[0-9a-f]{8}-[0-9a-f]{4}-|(?=[A-Za-z]{0,19}[0-9])[A-Za-z0-9]{20}))[^\n]*)"
 )
-"""A run that starts with a short prefix and might be a key. The "+" of a diff line can precede the
-prefix.
-"""
+"""Matches a run that starts with a short prefix and might be a key. The "+" of a diff line can come first."""
 _LONG_RUN = bytes([_RUN_CLASS]) * RUN
 _COLOURED = re.compile(rb"\\(?:u001b|x1b|033)\[")  # a leading literal makes the search fast
 _COLOUR = re.compile(rb"\\{1,4}(?:u001b|x1b|033)\[[0-9;]{0,12}m")
@@ -186,7 +182,7 @@ class Places:
         return PRIVATE_HINT in self._at
 
     def list_views(self) -> list[bytes]:
-        """Return the hints that decoding might reveal more of the text."""
+        """Return hints that decoding might reveal more text. Each names an encoding."""
         return [hint for hint in self._at if hint in VIEW_HINTS]
 
     def list_encoded(self) -> Sequence[int]:
@@ -206,7 +202,7 @@ class Places:
             place = data.find(literal, place + 1)
 
     def list_steps(self) -> list[tuple[Step, Sequence[int]]]:
-        """Return the steps to try with their offsets, in rule order."""
+        """Return the steps to try, each with its offsets, in the order of the rules."""
         by_literal = self._table.by_literal
         return sorted(
             (step, places)
@@ -215,8 +211,9 @@ class Places:
         )
 
     def split(self, ends: Sequence[int]) -> dict[int, Places]:
-        """Return the places in each piece, keyed by piece number. Omit pieces without places. One
-        character separates the pieces.
+        """Return the places in each piece by piece number. Pieces without places are omitted.
+
+        One character separates the pieces.
         """
         pieces: dict[int, Places] = {}
         for literal, places in self._at.items():
@@ -238,7 +235,7 @@ class Scan:
     __slots__ = ("_classes", "_data", "_ends", "_rest", "_table")
 
     def __init__(self, data: bytes, table: RuleTable, ends: Sequence[int] = ()) -> None:
-        """Take a text, and the end offsets of its pieces if there are several."""
+        """Prepare a scan. If the text consists of several pieces, ``ends`` are their end offsets."""
         self._data = data
         self._table = table
         self._ends = ends or (len(data),)
@@ -247,16 +244,17 @@ class Scan:
 
     @property
     def is_visible(self) -> bool:
-        """True if the text has no invisible characters to remove first."""
+        """True if there are no invisible characters, which would have to be removed first."""
         return _INVISIBLE_CLASS not in self._classes and (not self._rest or is_visible(self._rest))
 
     def look(self, *, closely: bool = True) -> Places:
-        """Return the places of literals whose rules might match. With ``closely=False``, return the
-        places of all literals.
+        """Return the places of literals whose rules might match.
+
+        With ``closely=False``, return the places of all literals.
         """
         data = self._data
-        # Escaped colours, as in raw JSON, hide the start of a token. Blanks of equal length keep
-        # all offsets.
+        # Escaped colours, as in raw JSON, hide the start of a token. They are replaced by blanks,
+        # which keeps all offsets.
         if _COLOURED.search(data):
             data = _COLOUR.sub(lambda match: b" " * len(match[0]), data)
             self._classes = data.translate(_CLASSES)
@@ -334,8 +332,9 @@ class Scan:
 
 
 def _iter_keyed(data: bytes, joined: bytes) -> Iterator[int]:
-    """Yield the offsets of runs that might be keys. Skip the letter of an escaped line break at the
-    start of a run.
+    """Yield the offsets of runs that might be keys.
+
+    If an escaped line break precedes a run, its letter is skipped.
     """
     for sign, run in _KEYED_RUN.findall(joined):
         start = data.find(sign + run)
@@ -348,21 +347,21 @@ def _iter_keyed(data: bytes, joined: bytes) -> Iterator[int]:
 
 
 PASSES = 16
-"""Maximum number of passes over a text. Passes repeat until no secret is found, because a
-replacement can expose a new secret.
+"""Maximum number of passes over a text.
+
+They repeat until no secret is found, because a replacement can expose a new secret.
 """
 
 BATCH_BYTES = 60_000
 """Approximate size in bytes of a batch of texts that are scanned together."""
 
 RETRIES = 8
-"""Maximum number of further matches that start inside a rejected match of the same rule. This limit
-bounds the search time.
-"""
+"""Maximum number of matches that are tried inside a rejected match of the same rule. It limits the search time."""
 
 _MAX_FINDER_CALLS, _FINDER_WINDOW_BYTES = 40, 600
-"""Maximum number of finder calls per window, and window size in bytes. Each call reads the words
-after a name. The limit is for text such as "pass=pass=…". Real text has fewer names.
+"""Maximum number of finder calls per window, and the window's size in bytes.
+
+Each call reads the words after a name. The limit matters only for text such as "pass=pass=…".
 """
 
 _SHORT_MARKERS: Mapping[str, bytes] = MappingProxyType({PRIVATE: b"[private]", HOME_PATH: b"~"})
@@ -372,14 +371,14 @@ _MARKER = re.compile(rb"\[(?:REDACTED:[a-z0-9-]+|private)\]")
 
 @frozen
 class Redacted:
-    """Text without its secrets, and the number of secrets that each rule found."""
+    """Text without its secrets, and how many secrets each rule found."""
 
     text: str
     found: Mapping[str, int]
 
 
 class _Spans:
-    """Non-overlapping spans to replace. The first span to claim a byte keeps it."""
+    """Spans to replace, which do not overlap. A byte belongs to the first span that includes it."""
 
     def __init__(self) -> None:
         self._starts: list[int] = []
@@ -414,9 +413,9 @@ class _Spans:
 
 
 class Redactor:
-    """Redactor that replaces secrets with `[REDACTED:<rule>]` and private blocks with `[private]`.
+    """Replaces secrets with `[REDACTED:<rule>]` and private blocks with `[private]`.
 
-    Threads can share it. Redacting a second time changes nothing.
+    Threads can share it. Redacting a text again changes nothing.
     """
 
     def __init__(
@@ -425,11 +424,11 @@ class Redactor:
         allow: Sequence[str] = (),
         kinds: Sequence[str] = (),
     ) -> None:
-        """Take the owner's regular expressions, exact strings that are never secrets, and
-        :data:`KINDS` to redact.
+        """Prepare the rules.
 
-        Raises:
-            InvalidSettingsError: a pattern is not a regular expression, or matches the empty text.
+        ``extra_patterns`` are the user's regular expressions, ``allow`` contains strings that are
+        never secrets, and ``kinds`` are :data:`KINDS` to redact, too. Raises InvalidSettingsError
+        if a pattern is not a regular expression, or matches the empty text.
         """
         self._owner = (
             *((OWNER, find_own(pattern)) for pattern in extra_patterns),
@@ -439,10 +438,10 @@ class Redactor:
         self._table = load_table()
 
     def redact(self, text: str) -> Redacted:
-        """Return the text without secrets, and the number of secrets per rule.
+        """Return the text without secrets, and the number of secrets for each rule.
 
         Invisible text (terminal colours, control characters) is removed first, because it can hide
-        the start of a secret. If a secret is found only after normalising disguised letters and
+        the start of a secret. If a secret is only found after normalising disguised letters and
         removing soft hyphens, the normalised text is returned.
         """
         plain = self._redacted(text)
@@ -471,9 +470,9 @@ class Redactor:
         return Redacted(data.decode("utf-8", "surrogatepass"), MappingProxyType(dict(counts)))
 
     def clean_all(self, texts: Sequence[str]) -> list[str]:
-        """Return each text as `clean` does, but much faster for many short texts."""
+        """Clean each text like :meth:`clean`, but much faster for many short texts."""
         unique = list(dict.fromkeys(texts))
-        # The owner's patterns are searched separately in the text between markers.
+        # The user's patterns are searched separately in the text between markers.
         suspects = {
             number
             for number, text in enumerate(unique)
@@ -492,11 +491,10 @@ class Redactor:
         return [cleaned.get(text, text) for text in texts]
 
     def find_suspects(self, pieces: Sequence[bytes]) -> set[int]:
-        """Return the numbers of the pieces in which a rule might match. Pieces must not contain
-        line breaks.
+        """Return the numbers of the pieces in which a rule might match. Pieces must not contain line breaks.
 
-        No other piece contains a secret, even with different punctuation or blanks between its
-        words.
+        The other pieces contain no secret, even if the punctuation or blanks between their words
+        change.
         """
         if self._owner:
             return set(range(len(pieces)))
@@ -578,7 +576,7 @@ class Redactor:
         return spans
 
     def _claim(self, rule: Rule, match: re.Match[bytes], spans: _Spans) -> bool:
-        """Claim the secrets in a rule's match. Return True if there are any secrets."""
+        """Claim the secrets in a rule's match. Return True if there are any."""
         is_any = False
         for start, end in rule.iter_secrets(match):
             if self._must_redact(match.string, start, end):
@@ -594,9 +592,7 @@ class Redactor:
 
 
 def rule_names() -> list[str]:
-    """Return the names of all rules in the order of application, from private blocks to the
-    optional kinds.
-    """
+    """Return the names of all rules in the order of application. Optional kinds come last."""
     rules, kinds = load_table().rules, KINDS.values()
     return list(
         dict.fromkeys([PRIVATE, *(rule.name for rule in rules), *(name for name, _ in kinds)])
@@ -604,9 +600,7 @@ def rule_names() -> list[str]:
 
 
 def _iter_batches(pieces: Iterable[bytes]) -> Iterator[tuple[int, list[bytes], list[int]]]:
-    """Yield batches with the number of the first piece, the pieces, and their ends in the joined
-    text.
-    """
+    """Yield batches: the number of the first piece, the pieces, and where each ends in the joined text."""
     first, at = 0, -1
     batch: list[bytes] = []
     ends: list[int] = []
@@ -622,9 +616,7 @@ def _iter_batches(pieces: Iterable[bytes]) -> Iterator[tuple[int, list[bytes], l
 
 
 def _may_call_finder(recent_calls: deque[int], place: int) -> bool:
-    """Return False if the finder was called too often just before. Otherwise record the offset and
-    return True.
-    """
+    """Return True and record the offset, unless the finder was called too often just before."""
     if len(recent_calls) == _MAX_FINDER_CALLS and place - recent_calls[0] < _FINDER_WINDOW_BYTES:
         return False
     recent_calls.append(place)
@@ -638,7 +630,7 @@ def _cuts_marker(data: bytes, position: int) -> bool:
 
 
 def _iter_owner_spans(find: Find, data: bytes) -> Iterator[tuple[int, int]]:
-    """Yield the byte spans of the owner's matches, except spans in markers."""
+    """Yield the byte spans of matches of the user's patterns, except inside markers."""
     position = 0
     for stop, following in [
         *(marker.span() for marker in _MARKER.finditer(data)),

@@ -1,4 +1,4 @@
-"""The rule table, and the searches that select the rules to try on a text."""
+"""The table of redaction rules, and the searches that select rules to try on a text."""
 
 from __future__ import annotations
 
@@ -42,12 +42,13 @@ _FOLD = bytes(
     ord(_FOLDED.get(chr(byte).lower(), chr(byte).lower())) if byte < 128 else byte
     for byte in range(256)
 )
-"""Translation to lower case for searching. Rare letters and symbols are unified, because each
-anchor byte costs a pass over the text.
+"""Converts text to lower case for searching.
+
+Some rare letters and symbols are replaced, because each anchor byte costs a pass over the text.
 """
 
 _ANCHORS = tuple(b"~ : - k b p h c".split())
-"""Bytes at which word searches start, most preferred first."""
+"""Bytes at which searches for words start, preferred ones first."""
 
 _ONE_PASS_BYTES = 2000
 """Maximum length in bytes of a text that is searched for all words in one pass."""
@@ -61,18 +62,25 @@ _LOOKAHEADS: Mapping[bytes, bytes] = {
     b" -p": rb"(?!ass|k)",
     **{b" -" + flag: rb"(?=[ ='\"])" for flag in (b"a", b"b", b"c", b"k", b"u", b"w", b"x")},
 }
-"""Regular expressions required after frequent words in the folded text. Otherwise, these words
-would match everywhere.
+"""Regular expressions that the text after some frequent words must match.
+
+Otherwise, these words would match everywhere.
 """
 
 
 class Hints:
-    """Case-insensitive search for many words. It is the first scan of every text and must be fast."""
+    """Case-insensitive search for many words at the same time.
+
+    It is the first scan of every text and must be fast.
+    """
 
     __slots__ = ("_search", "_searches", "_words", "blind")
 
     def __init__(self, words: Collection[bytes]) -> None:
-        """Take the words in lower case. ``blind`` contains words that cannot be searched this way."""
+        """Prepare the search. ``words`` are in lower case.
+
+        ``blind`` contains words that cannot be searched for in this way.
+        """
         tails = {word: tail for word in words if (tail := _cut_tail(word.translate(_FOLD)))}
         self.blind = frozenset(words) - tails.keys()
         regexes = {
@@ -93,7 +101,7 @@ class Hints:
         }
 
     def find(self, data: bytes) -> Iterator[tuple[bytes, int]]:
-        """Yield each word found in a text with its offset. The offsets of each word are in order."""
+        """Yield each word in a text with its offset. The offsets of a word are in order."""
         folded = data.translate(_FOLD)
         searches = (regex.finditer(folded) for anchor, regex in self._searches if anchor in folded)
         matches = (
@@ -109,9 +117,7 @@ class Hints:
 
 
 def _cut_tail(folded: bytes) -> bytes:
-    """Return a word from its anchor byte to its end. If possible, avoid an anchor that is the last
-    byte.
-    """
+    """Return a word from its anchor byte on. An anchor that is the last byte is avoided if possible."""
     return next(
         (
             folded[folded.index(anchor) :]
@@ -124,8 +130,7 @@ def _cut_tail(folded: bytes) -> bytes:
 
 
 def _join(anchor: bytes, words: Sequence[tuple[bytes, bytes]]) -> bytes:
-    """Return a regex for words with the same anchor. The regex consumes only the anchor, so that
-    matches can overlap.
+    """Return a regex for words with the same anchor. It consumes only the anchor, so that matches can overlap.
 
     Longer words come first. Words with the same second byte are grouped, because that byte excludes
     most matches.
@@ -142,8 +147,8 @@ def _join(anchor: bytes, words: Sequence[tuple[bytes, bytes]]) -> bytes:
 
 
 # -- Decoded views of a text ---------------------------------------------------
-# Text is searched percent-decoded, HTML-decoded and JSON-unescaped. Matches are replaced in the
-# original text.
+# Text is also searched percent-decoded, HTML-decoded and JSON-unescaped. Matches are replaced in
+# the original text.
 
 
 _ENTITY = re.compile(rb"&(?:#(?:[0-9]{1,7}|[xX][0-9A-Fa-f]{1,6})|[A-Za-z][A-Za-z0-9]{1,30});")
@@ -154,7 +159,7 @@ _BASE64 = re.compile(rb"(?:[A-Za-z0-9+/]{4}){6,}(?:[A-Za-z0-9+/]{2,3})?={0,2}")
 _IN_BASE64 = re.compile(rb"[A-Za-z0-9+/]")
 _MIN_BASE64_BYTES, _MAX_BASE64_BYTES = 48, 40_000
 BASE64_TEXT = rb"(?:[CDI-Za-f][A-Za-z0-9+/]{3}){6}"
-"""Start of base64 text. Every third byte of the decoded text is printable or a line break."""
+"""Matches the start of base64 text, in which every third decoded byte is printable or a line break."""
 
 _TEXT = re.compile(rb"[\t\n\r\x20-\x7e\x80-\xff]+")
 _MAX_CODE_POINT = 0x10FFFF
@@ -168,7 +173,6 @@ class View:
     def __init__(
         self, data: bytes, pattern: re.Pattern[bytes], decode: Callable[[bytes], bytes]
     ) -> None:
-        """Decode the matches of the pattern."""
         pieces: list[bytes] = []
         self._escapes: list[tuple[int, int, int]] = []
         self._starts: list[int] = []
@@ -184,7 +188,7 @@ class View:
         self.text = b"".join((*pieces, data[position:]))
 
     def span(self, start: int, end: int) -> tuple[int, int]:
-        """Convert a span in the view to the original span, which never cuts an escape."""
+        """Convert a span in the view to a span in the original text, which never cuts an escape."""
         return self._place(start)[0], self._place(end - 1)[1]
 
     def _place(self, at: int) -> tuple[int, int]:
@@ -222,11 +226,11 @@ _DECODERS: Mapping[bytes, tuple[re.Pattern[bytes], Callable[[bytes], bytes]]] = 
 }
 
 VIEW_HINTS = frozenset(_DECODERS)
-"""Hints that decoding might reveal more of a text."""
+"""Byte strings which suggest that decoding might reveal more of a text."""
 
 
 def view(data: bytes, hint: bytes) -> View:
-    """Return a text in which the escapes for a hint are decoded."""
+    """Return a view of a text in which the escapes that belong to a hint are decoded."""
     return View(data, *_DECODERS[hint])
 
 
@@ -252,7 +256,7 @@ def _find_plain(data: bytes, place: int, max_bytes: int) -> tuple[int, bytes] | 
     return (match.end(), plain) if match and _TEXT.fullmatch(plain) else None
 
 
-# -- Cells in SQL rows: a secret's column in the values of INSERT and COPY -----
+# -- Cells in SQL rows: the column of a secret in INSERT and COPY ----------------------------------
 # Blanks can be escaped, as in JSON.
 
 
@@ -277,7 +281,7 @@ _TAB = re.compile(rb"\t|\\{1,4}t")
 
 
 def inserted_cells(data: bytes, place: int) -> Iterator[tuple[int, int]]:
-    """Yield the cells of the INSERT or COPY column whose name is at an offset."""
+    """Yield the cells of an INSERT or COPY column. Its name is at ``place``."""
     opened = data.rfind(b"(", max(0, place - _MAX_COLUMNS_BYTES), place)
     closed = data.find(b")", place, place + _MAX_COLUMNS_BYTES)
     if (
@@ -360,10 +364,9 @@ _HEADING = re.compile(rb"""[ "']{0,2}[A-Za-z\x80-\xff][\w .()\x80-\xff-]{0,40}["
 
 
 def key_lines(data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, int]]:
-    """Yield the span of a private key's lines before its end marker, or after its start marker if
-    there is no end marker.
+    """Yield the span of a private key's lines, before its end marker or after its start marker.
 
-    Line prefixes, as from ``grep -n`` or a log, are included.
+    The lines can have prefixes, as from ``grep -n`` or a log.
     """
     if b"END" in match[0][:10].upper():
         first = min(
@@ -453,9 +456,7 @@ def table_cells(data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, int]
 
 
 def _iter_marked_column(data: bytes, place: int) -> Iterator[tuple[int, int]]:
-    """Yield the cells below a heading cell, in columns separated by commas, semicolons, tabs or
-    spaces.
-    """
+    """Yield the cells below a heading. Columns are separated by commas, semicolons, tabs or spaces."""
     start = data.rfind(b"\n", max(0, place - _LINE_BYTES), place) + 1
     end = _line_end(data, place)
     head = data[start:end].rstrip(b"\r")
@@ -517,8 +518,9 @@ FINDERS: Mapping[str, Finder] = {
     "near-password": near_password,
     "said-phrase": said_phrase,
 }
-"""Finders, keyed by their names in the rule table. A finder takes a text and a match and yields the
-spans of possible secrets.
+"""Functions that find secrets near a match, by their names in the rule table.
+
+Each takes a text and a match, and yields the spans of possible secrets.
 """
 
 
@@ -526,27 +528,25 @@ spans of possible secrets.
 
 
 RUN_BYTES = b"+-.0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz"
-"""Bytes of the runs in which case-sensitive rules are tried."""
+"""Bytes that form runs. Case-sensitive rules are tried only in runs."""
 
 HEAD = 3
 """Number of bytes at the start of a run that select the rules to try."""
 
 RUN_LITERAL = b"\0run"
-"""Pseudo-literal for a run with a characteristic shape."""
+"""Stands in the index for a run with a typical shape."""
 
 KEYED_LITERAL = b"\0keyed"
-"""Pseudo-literal for a run that starts with a short prefix and might be a key."""
+"""Stands in the index for a run that starts with a short prefix and might be a key."""
 
 SHAPED_RUN = re.compile(BASE64_TEXT + rb"|[0-9a-f]{32}-[0-9a-f]{8}-|[0-9]{6}-[0-9]{6}-[0-9]{6}-")
-"""Start of a run for ``RUN_LITERAL``, or of possible base64 text."""
+"""Matches the start of a run for ``RUN_LITERAL``, or of possible base64 text."""
 
 SHAPED = frozenset(b"CDIJKLMNOPQRSTUVWXYZabcdef0123456789")
-"""Possible values of the first, fifth and ninth bytes of a ``SHAPED_RUN``, which are faster to
-check.
-"""
+"""Possible first, fifth and ninth bytes of a ``SHAPED_RUN``, which are faster to check."""
 
 PRIVATE_HINT = b"private"
-"""Hint for private blocks, which are not in the table."""
+"""Hint that there might be private blocks, which are not in the table."""
 
 _FOREIGN = re.compile(rb"[\x80-\xff]+")
 _MAX_STRETCH_BYTES = 4000
@@ -574,7 +574,6 @@ class Rule:
     whole: bool = False
 
     def iter_secrets(self, match: re.Match[bytes]) -> Iterator[tuple[int, int]]:
-        """Yield the spans of the secrets in a match."""
         data, before = match.string, self._precedes(match)
         if before is None:
             return
@@ -595,15 +594,16 @@ class Rule:
                 yield start, end
 
     def _precedes(self, match: re.Match[bytes]) -> tuple[int, int] | None:
-        """Return the span of the required text before a match, or of the regex group in that text.
-        Return None if there is no such text.
+        """Return the span of the required text before a match, or of the regex group in it.
+
+        Return None if the text is missing.
         """
         if not self.before:
             return match.span()
         data, start = match.string, match.start()
         floor = max(0, start - self.reach)
         if self.reach > LOOK_BACK:
-            # A long reach is limited to the same line.
+            # A long reach is limited to one line.
             floor = max(floor, data.rfind(b"\n", floor, start) + 1)
         part = _compile_part(self.before).search(data[floor:start])
         group = (part and part.lastindex) or 0
@@ -624,8 +624,9 @@ class Rule:
 
 
 def secret_span(match: re.Match[bytes]) -> tuple[int, int]:
-    """Return the span of the secret in a match. If a length limit cut a character, include the
-    whole character.
+    """Return the span of the secret in a match.
+
+    If a length limit cut a character, the whole character is included.
     """
     start, end = match.span(match.lastindex or 0)
     while end < len(match.string) and match.string[end] & 0xC0 == 0x80:
@@ -634,18 +635,16 @@ def secret_span(match: re.Match[bytes]) -> tuple[int, int]:
 
 
 Step = tuple[int, int, bytes]
-"""A rule's number, the index of its literal, and the literal if it is longer than the literal that
-was found.
-"""
+"""A rule's number, the index of its literal, and the literal if it is longer than the one found."""
 
 
 @frozen
 class RuleTable:
-    """The rules in order, and indexes that select the rules to try on a text.
+    """All rules in order, and indexes that select the rules to try on a text.
 
     ``by_literal``: steps for each literal. ``anywhere``: literals of case-insensitive rules.
-    ``hints``: search for these literals, except for the keys of ``foreign``. ``foreign``: literals
-    mapped to their non-ASCII parts. ``by_head``: starts of runs mapped to the literals of
+    ``hints``: the search for these literals, except for the keys of ``foreign``. ``foreign``: maps
+    literals to their non-ASCII parts. ``by_head``: maps starts of runs to the literals of
     case-sensitive rules.
     """
 
@@ -714,7 +713,7 @@ _PREFIX = re.compile(r"(?:[A-Za-z0-9_-]|\\[.+])+(?![?*+{])")
 
 
 def _list_token_rows(tokens: Mapping[str, str | Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    """Yield rules for providers' tokens. By default, the prefix of a rule's regex is its literal."""
+    """Yield the rules for providers' tokens. By default, the first letters of the regex are the literal."""
     for name, token in tokens.items():
         row = {"regex": token} if isinstance(token, str) else token
         prefix = _PREFIX.match(row["regex"])
@@ -734,7 +733,7 @@ _COMMAND_FORMS = {
 
 
 def _list_command_rows(commands: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    """Yield rules for the arguments of commands, one for each form and flag."""
+    """Yield the rules for secrets in command arguments, one for each form and flag."""
     tools: dict[tuple[str, str], list[str]] = {}
     for command in commands:
         for flag in command["flags"]:
@@ -787,15 +786,16 @@ def _expand(regex: bytes, parts: Mapping[str, bytes]) -> bytes:
 
 @cache
 def compile_rule(rule: Rule) -> re.Pattern[bytes]:
-    """Compile a rule. Rules are compiled only when they are tried on a text."""
+    """Compile a rule's regex. This is done only when the rule is tried on a text."""
     bounded = rule.regex if rule.glued or rule.ignore_case else _BOUNDARY + rule.regex
     return re.compile(bounded, re.IGNORECASE if rule.ignore_case else re.NOFLAG)
 
 
 @cache
 def compile_any(literal: bytes) -> re.Pattern[bytes]:
-    """Compile all rules that start with a literal into one regex. If the regex does not match, no
-    rule matches.
+    """Compile all rules that start with a literal into one regex.
+
+    If it does not match, none of the rules match.
     """
     return _compile_together(
         tuple(sorted({number for number, _, _ in load_table().by_literal[literal]}))

@@ -1,6 +1,4 @@
-"""Checks that decide whether a match is a secret, and searches for private blocks and secrets in
-sentences.
-"""
+"""Checks that decide whether a match is a secret. Searches for private blocks and secrets in prose."""
 
 from __future__ import annotations
 
@@ -22,8 +20,9 @@ def measure_entropy(secret: bytes) -> float:
 
 
 def is_bytes(data: bytes, start: int, end: int) -> bool:
-    """Return True if numbers or characters might be a key's bytes. Numbers above 255, or in order
-    as in a code table, do not count.
+    """Return True if a list of numbers or characters might be a key's bytes.
+
+    Numbers above 255 do not count, nor do numbers in order, as in a code table.
     """
     if b"," not in data[start:end]:
         return True
@@ -47,7 +46,7 @@ def is_bytes(data: bytes, start: int, end: int) -> bool:
 
 
 LOOK_BACK = 64
-"""Maximum number of bytes before a literal or secret that a check can read."""
+"""Maximum number of bytes before a literal or secret that a check reads."""
 
 _VARIABLE = re.compile(
     rb"arn:aws|(?:\xe2\x80\xa2|\xe2\x97\x8f){3}|:\w|\d+\.\d+$|[A-Za-z_][\w.]*\[(?:\d+|[A-Za-z_]\w*)?\]?$"
@@ -78,7 +77,7 @@ _FOREIGN_PLACEHOLDER = re.compile(
     rb"|\xd0\xba\xd0\xbb\xd1\x8e\xd1\x87[\x80-\xff]*|token|jeton|anahtar[\w\x80-\xff]*)(?:[_-][A-Za-z\x80-\xff]+)*$",
     re.IGNORECASE,
 )
-"""Placeholders in other languages, which contain a word for a secret."""
+"""Placeholders in other languages that contain a word for a secret."""
 _CODE = re.compile(rb"[A-Za-z_]\w*(?:(?:\.|->|::|\?\.)[A-Za-z_]\w*)*(?:[|:=+/*?-].*)?$")
 _WORDS = re.compile(rb"[A-Za-z]+(?:[|_.:/-][A-Za-z]*)*$")
 _NUMBERED_NAME = re.compile(
@@ -116,7 +115,7 @@ _CHANGES = re.compile(rb"(?<=[a-z])[A-Z0-9]|(?<=[A-Z])[a-z0-9]|(?<=[0-9])[A-Za-z
 
 
 _KEY_PLACEHOLDER = re.compile(rb"[xX]{8}|\*{4}|(?i:your[-_]|placeholder|change[-_]?me|redacted)")
-"""Placeholders for keys. A sample with a vendor's prefix still counts as a key."""
+"""Placeholders for keys. An example key with a vendor's prefix still counts as a key."""
 _SAMPLE = re.compile(
     _KEY_PLACEHOLDER.pattern
     + rb"|EXAMPLE|1234567890abcdef|abcdefghijklmnop|(?i:0123456789abcdef|00010203|00112233)|SflKxwRJSMeKKF2QT4"
@@ -150,7 +149,7 @@ _KEYED = re.compile(
 _KEY_PREFIX = re.compile(
     rb"(?:(?:[^aeiou]|\b)sk|(?:\b|[-_]|\b[a-z0-9]{1,3})(?:pat|tok|sec|secret|apik?|(?:a|api[-_]?)key))[-_]"
 )
-"""Segments of a prefix that announce a secret."""
+"""Parts of a name that show that a secret follows."""
 _HASH_PIECE = re.compile(rb"(?<![A-Za-z0-9])[0-9a-f]{16,}(?![A-Za-z0-9])|[0-9a-f]{8}-[0-9a-f]{4}-")
 _MIN_LONG_BODY_BYTES = 32
 _LABEL = re.compile(
@@ -198,7 +197,7 @@ def _is_any(data: bytes, start: int, end: int) -> bool:
 
 
 def _is_keyed(data: bytes, start: int, end: int) -> bool:
-    """Return True if a short prefix and a generated body form a key rather than an identifier."""
+    """Return True for a key: a short prefix and generated characters, unlike an identifier."""
     match = _KEYED.fullmatch(data, start, end)
     if (
         match is None
@@ -234,8 +233,9 @@ def _is_account(data: bytes, start: int, end: int) -> bool:
 
 
 def _is_chosen(data: bytes, start: int, end: int) -> bool:
-    """Return True for a likely human-chosen password: letters with digits or symbols, in no other
-    known format.
+    """Return True for a password that a person probably chose.
+
+    It has letters with digits or symbols, and no other known format.
     """
     secret = data[start:end]
     if (
@@ -269,9 +269,7 @@ def _is_titled(data: bytes, start: int, end: int) -> bool:
 
 
 def _is_strong(data: bytes, start: int, end: int) -> bool:
-    """Return True for a chosen password that is not a word with a number, a date, a version or an
-    issue key.
-    """
+    """Return True for a chosen password, but not for a date, version, issue key, or word with a number."""
     secret = data[start:end]
     if _TITLED.fullmatch(secret):
         return True
@@ -290,7 +288,7 @@ def _is_strong(data: bytes, start: int, end: int) -> bool:
 
 
 def _is_password(data: bytes, start: int, end: int) -> bool:
-    """Return True for a literal, or for a chosen password whose digits distinguish it from code."""
+    """Return True for a literal, or for a chosen password whose digits look unlike code."""
     if _is_literal(data, start, end):
         return True
     secret = data[start:end]
@@ -298,12 +296,12 @@ def _is_password(data: bytes, start: int, end: int) -> bool:
 
 
 def _is_hidden(data: bytes, start: int, end: int) -> bool:
-    """Return True for a password that is not a resource name."""
+    """Return True for a password that is not the name of a resource."""
     return _is_password(data, start, end) and not _RESOURCE.match(data, start, end)
 
 
 def _is_opaque(data: bytes, start: int, end: int) -> bool:
-    """Return True for random text, a UUID or a hash. Use only after unambiguous names."""
+    """Return True for random text, a UUID or a hash. Use this only after unambiguous names."""
     secret = data[start:end]
     if len(secret) < 16 or not _is_literal(data, start, end):
         return False
@@ -328,8 +326,9 @@ def _is_encoded(data: bytes, start: int, end: int) -> bool:
 
 
 def _is_direct(data: bytes, start: int, end: int) -> bool:
-    """Return True for a chosen password, or path-like text with digits and capitals. Use only where
-    the text must be a password.
+    """Return True for a chosen password, or for path-like text with digits and capitals.
+
+    Use this only where the text must be a password.
     """
     secret = data[start:end]
     if b" " in secret or len(secret) < 6:
@@ -349,8 +348,9 @@ def _is_direct(data: bytes, start: int, end: int) -> bool:
 
 
 def _is_argument(data: bytes, start: int, end: int) -> bool:
-    """Return True for a chosen password. In quotes, also accept text with a digit or symbol that is
-    not a variable or placeholder.
+    """Return True for a chosen password.
+
+    In quotes, text with a digit or symbol also counts if it is not a variable or placeholder.
     """
     if data[start - 1 : start] not in _QUOTES:
         return _is_chosen(data, start, end)
@@ -365,8 +365,9 @@ def _is_argument(data: bytes, start: int, end: int) -> bool:
 
 
 def _is_joined(data: bytes, start: int, end: int) -> bool:
-    """Return True for joined words, which occur in passwords and in code. Use only in sentences
-    that are not about code.
+    """Return True for joined words, which occur in passwords and in code.
+
+    Use this only in sentences that are not about code.
     """
     secret = data[start:end]
     return (
@@ -391,8 +392,9 @@ def _is_phrase(data: bytes, start: int, end: int) -> bool:
 
 
 def _is_words(data: bytes, start: int, end: int) -> bool:
-    """Return True for four or more words that are unlikely to be a sentence. Use only for announced
-    passphrases.
+    """Return True for four or more words that are probably not a sentence.
+
+    Use this only after a word like "passphrase".
     """
     words = data[start:end].split()
     if len(words) < 4 or _VARIABLE.match(data, start, end) or _PLACEHOLDER.match(data, start, end):
@@ -405,8 +407,9 @@ def _is_words(data: bytes, start: int, end: int) -> bool:
 
 
 def _is_slug(data: bytes, start: int, end: int) -> bool:
-    """Return True for lower-case, non-technical words joined by dashes. Use only for announced
-    passwords.
+    """Return True for lower-case words joined by dashes, none of them technical.
+
+    Use this only after a word like "password".
     """
     word = data[start:end].decode("utf-8", "replace")
     if not word.islower() or not _SLUG.fullmatch(word) or _is_non_secret(data[start:end]):
@@ -416,7 +419,7 @@ def _is_slug(data: bytes, start: int, end: int) -> bool:
 
 
 def _is_worded(data: bytes, start: int, end: int) -> bool:
-    """Return True for a password or a slug of at least three words."""
+    """Return True for a password, or for lower-case words joined by dashes if there are at least three."""
     return _is_password(data, start, end) or (
         data.count(b"-", start, end) > 1 and _is_slug(data, start, end)
     )
@@ -428,7 +431,7 @@ def _is_cell(data: bytes, start: int, end: int) -> bool:
 
 
 def _is_ciphered(data: bytes, start: int, end: int) -> bool:
-    """Return True for opaque text, or for text with more changes and symbols than people type."""
+    """Return True for random text, or for text with more changes and symbols than people type."""
     secret = data[start:end]
     if b" " in secret:
         return False
@@ -454,8 +457,9 @@ def _is_basic(data: bytes, start: int, end: int) -> bool:
 
 
 def _is_mnemonic(data: bytes, start: int, end: int) -> bool:
-    """Return True for a valid number of seed-phrase words, with at most one repetition and no
-    common word that is missing from all word lists.
+    """Return True for the right number of seed-phrase words.
+
+    At most one word is repeated, and none is a common word that all word lists lack.
     """
     words = _LETTERS.findall(data[start:end].lower())
     if len(words) not in _MNEMONIC_SIZES or len(set(words)) < len(words) - 1:
@@ -464,7 +468,7 @@ def _is_mnemonic(data: bytes, start: int, end: int) -> bool:
 
 
 def _is_code(data: bytes, start: int, end: int) -> bool:
-    """Return True for equally long groups of letters and digits, most of which contain a digit."""
+    """Return True for groups of letters and digits with equal lengths, most of which have a digit."""
     groups = re.split(rb"[ -]", data[start:end])
     with_digits = sum(_DIGIT.search(group) is not None for group in groups)
     return len({len(group) for group in groups}) == 1 and with_digits * 2 > len(groups)
@@ -487,7 +491,7 @@ def _is_literal(data: bytes, start: int, end: int) -> bool:
         return False
     if _DOTENV_NAME.search(data[max(0, start - LOOK_BACK) : start]):
         return True
-    if (  # at least twelve letters, fewer than a quarter of them vowels
+    if (  # at least twelve letters, less than a quarter of them vowels
         len(secret) >= 12
         and secret.isalpha()
         and secret.islower()
@@ -515,7 +519,7 @@ def _is_random(data: bytes, start: int, end: int) -> bool:
 
 
 def _changes_often(secret: bytes) -> bool:
-    """Return True if letters, capitals and digits alternate as in generated text but not in names."""
+    """Return True if letters, capitals and digits alternate more often than in names."""
     pieces = [piece for piece in _PIECES.findall(secret) if not _is_camel(piece)]
     return any(len(_CHANGES.findall(piece)) >= max(3, len(piece) * 0.25) for piece in pieces)
 
@@ -558,15 +562,13 @@ CHECKS: Mapping[str, Callable[[bytes, int, int], bool]] = {
     "mnemonic": _is_mnemonic,
     "code": _is_code,
 }
-"""Checks, keyed by their names in the rule table. A check takes a text and the span of a possible
-secret.
-"""
+"""The checks by their names in the rule table. Each takes a text and the span of a possible secret."""
 
 
 # -- Private blocks ``<private>…</private>`` -----------------------------------
-# Blocks are found in code fences, across lines, in any letter case, nested, and escaped as in JSON
-# and HTML. A block without an end extends to the end of the text, because losing words is safer
-# than keeping private words.
+# Blocks are found inside code fences, across lines, in any letter case, nested, and escaped as in
+# JSON and HTML. A block without an end tag extends to the end of the text, because losing words is
+# safer than storing private words.
 
 
 PRIVATE = "private"
@@ -584,14 +586,15 @@ _MAX_OPENING_BYTES = 40  # bytes: the longest opening, and blanks
 
 
 def may_begin(data: bytes, place: int) -> bool:
-    """Return True if the "private" at ``place`` might start a block."""
+    """Return True if the "private" at ``place`` might belong to a start tag."""
     before = data[max(0, place - _MAX_OPENING_BYTES) : place].lower()
     return any(opening in before for opening in _OPENINGS)
 
 
 def iter_blocks(data: bytes) -> Iterator[tuple[int, int]]:
-    """Yield the spans of the outermost private blocks, including their tags. Ignore an end tag
-    without a start tag.
+    """Yield the spans of the outermost private blocks with their tags.
+
+    An end tag without a start tag is ignored.
     """
     depth = start = 0
     for tag in _TAG.finditer(data):
@@ -608,7 +611,7 @@ def iter_blocks(data: bytes) -> Iterator[tuple[int, int]]:
 
 # -- Secrets in sentences: words after a name such as "password", in any language
 # The words after the name are checked in order. A word that is close to the name and clearly
-# announced ("is", a colon, quotes) needs less resemblance to a secret.
+# announced ("is", a colon, quotes) needs less similarity to a secret.
 
 
 _WINDOW_CHARACTERS = 600
@@ -638,7 +641,7 @@ _LINKS = frozenset(
     " este adalah είναι є هي هو היא это c'est c’est on sein wäre seria era fue quedó ficou będzie wordt"
     " luidt blir became becomes reads says contains enthält contient contiene contém".split()
 )
-"""Words that announce the value of a name."""
+"""Words that announce a value after a name."""
 
 _FOREIGN_OTHER = re.compile(
     "指纹|公钥|公開|ハッシュ|摘要|指紋|管理|策略|规则|規則|长度|長度|字段|强度|ポリシー|マネージャ"
@@ -650,7 +653,7 @@ _FILLERS = frozenset(
     " noch immer still schon weiterhin"
     " ein een una uma".split()
 )
-"""Words that can occur between name and secret."""
+"""Words that can occur between a name and its secret."""
 
 _NON_NOUNS = frozenset(
     "for of to on in at over there here from by with via we i you he she they it that which as and or will has had"
@@ -659,14 +662,14 @@ _NON_NOUNS = frozenset(
 )
 _COPULAS = frozenset("is was are were".split())
 _BRAND = re.compile(r"\d{1,2}[A-Z][a-z]+")
-"""Brand names that follow a compound such as "key manager" and are not secrets."""
+"""Brand names after a compound such as "key manager", which are not secrets."""
 
 _NON_KEY_WORDS = frozenset(
     "id ids kid hash hashes mac hmac digest digests fingerprint fingerabdruck empreinte huella impronta"
     " odcisk отпечаток commit commits checksum prüfsumme request version signature length nonce etag uuid".split()
 )
 _NON_KEY_ROOTS = ("sha", "md5", "publi", "públi", "pubbli", "öffentlich", "публичн")
-"""Words and word stems after which the value is not a key."""
+"""Words and word stems that are followed by a value other than a key."""
 
 _TOPIC_WORDS = frozenset(
     "must cannot can't can’t darf muss müssen doit peut debe deve pode può musi może moet kan mag должен"
@@ -686,7 +689,7 @@ _TOPIC_ROOTS = (
     "pubblic",
     "compuest",
 )
-"""Words and word stems in sentences about passwords in general or about a different type of key."""
+"""Words and word stems in sentences about passwords in general or about another kind of key."""
 
 _SECRET_KEY_PREFIX = re.compile(
     rb"(?:api|secret|auth|access|client|app|signing|encryption|admin|bot|private|personal|webhook|licen[sc]e|application|deploy|service|sdk"
@@ -703,7 +706,7 @@ _BARE_HASH = re.compile(r"[0-9a-f]{7,}(?:-[0-9a-f]{4,}){0,4}$")
 _LONG_WORD = re.compile(rb"(?<![A-Za-z0-9])(?=[!-/:-~]{0,80}+[0-9])[A-Za-z0-9_./+=~-]{16}")
 _GLUED = re.compile(rb"[\x80-\xff][!-~]")
 _NON_KEY_END = re.compile(r"(?:key|token|secret)s?$|\.(?-i:[a-z]{2,4})$", re.IGNORECASE)
-"""Endings of key names and file names."""
+"""Endings that occur in names of keys and files."""
 
 _IS_SHORT = re.compile(rb"(?:'|\xe2\x80\x99)s(?=[ ])")
 _SHORT_NAMES = frozenset((b"pw", b"pwd", b"psk", b"mdp"))
@@ -722,23 +725,22 @@ _CODE_SAID = re.compile(r"[\w\]]\(|^[\[<{]|^[a-z_]+=[\w-]{16}|^SHA256:|\}[;,)]")
 
 
 class Word(NamedTuple):
-    """A word after the name of a secret."""
+    """A word that follows the name of a secret in a sentence."""
 
     text: str
     number: int
     """Number of words between the name and this word."""
     announced: int
-    """Number of words since the word that announced a secret."""
+    """Number of words since the word that announced a value."""
     is_assigned: bool
-    """True if a colon or similar symbol announced the word."""
+    """True if a colon or similar symbol precedes the word."""
     is_quoted: bool
     is_last: bool
     """True if the clause ends after the word."""
     is_foreign: bool = False
-    """True if the name is not used in code, so that no identifier follows the name."""
+    """True if the name is in prose: no identifier follows it, as in code."""
 
     def passes(self, check: str) -> bool:
-        """Return True if the word passes one of :data:`CHECKS`."""
         data = (("'" if self.is_quoted else "") + self.text).encode("utf-8", _DECODE_ERRORS)
         return CHECKS[check](data, int(self.is_quoted), len(data))
 
@@ -824,9 +826,7 @@ def _is_other(text: str) -> bool:
 
 
 def _is_noun(text: str) -> bool:
-    """Return True if a word forms a compound with a preceding "password" or "key" and is thus not a
-    secret.
-    """
+    """Return True if a word forms a compound with "password" or "key", and so is not a secret."""
     is_word = (
         len(text) > 2 and text.isalpha() and text.islower() and not text.endswith(("ed", "ly"))
     )
@@ -834,8 +834,9 @@ def _is_noun(text: str) -> bool:
 
 
 def _is_slug_said(word: Word) -> bool:
-    """Return True if the word is a slug. Directly after the name, a slug needs three words, and
-    underscores indicate code.
+    """Return True if the word is a slug.
+
+    Directly after the name, a slug needs three words, and underscores show that it is code.
     """
     if not word.is_assigned or not word.is_last:
         return False
@@ -853,7 +854,7 @@ def _is_key(word: Word) -> bool:
 
 
 def _is_plain_key(word: Word) -> bool:
-    """Check a word after an ambiguous name such as "key"."""
+    """Return True if a word after an ambiguous name such as "key" is a key."""
     if len(word.text) < _MIN_KEY_CHARACTERS or _NON_KEY_END.search(word.text):
         return False
     if word.announced == _NOT_ANNOUNCED and word.number == 0:
@@ -864,7 +865,7 @@ def _is_plain_key(word: Word) -> bool:
 
 
 class _Walk:
-    """A walk over the words after a name, up to the secret or the end of the sentence."""
+    """Checks the words after a name, until the secret or the end of the sentence is found."""
 
     __slots__ = (
         "_announced",
@@ -884,8 +885,9 @@ class _Walk:
         announced: int = _NOT_ANNOUNCED,
         is_foreign: bool = False,
     ) -> None:
-        """Take ``judge``, which recognises the secret, and ``ends``, which recognises words after
-        which no secret follows.
+        """Prepare the check.
+
+        ``judge`` recognises the secret. ``ends`` recognises words after which no secret follows.
         """
         self._judge, self._announced, self._ends = judge, announced, ends
         self._number, self._is_assigned, self._is_foreign = 0, False, is_foreign
@@ -931,7 +933,7 @@ class _Walk:
         return None if not (is_code or is_brand) and self._judge(word) else word
 
     def _passes_foreign(self, text: str) -> bool:
-        """Skip words in a script without spaces. Return True to continue."""
+        """Skip words in a script without spaces. Return True if the search continues."""
         if _FOREIGN_LINK.search(text):
             self._announced, self._is_assigned = 0, False
         else:
@@ -940,7 +942,7 @@ class _Walk:
         return not _FOREIGN_OTHER.search(text)
 
     def _passes(self, word: Word, behind: str, following: str) -> bool:
-        """Skip a word and the punctuation after it. Return True to continue."""
+        """Skip a word and the punctuation after it. Return True if the search continues."""
         text = word.text.lower()
         if self._is_compound and text in _COPULAS:
             return False
@@ -968,8 +970,8 @@ def _trim(token: re.Match[str]) -> tuple[int, int]:
 
 # -- Passwords near a name without a connecting sentence, and passphrases ------
 # Examples are "the db password went from Oakland#1994 to 8tRz!vPq2Lm", and an answer to "what's the
-# password?" on a separate line. Here, a shape that only chosen passwords have, or the position of
-# an answer, is sufficient.
+# password?" on a separate line. Here, it is sufficient that a word is shaped like a chosen password
+# or is in the place of an answer.
 
 
 _BYTES_BEFORE, _BYTES_AFTER, _LINE = 120, 240, 400
@@ -992,7 +994,7 @@ _PAIR = re.compile(
     ([A-Za-z0-9][!-.:-~]{5,39}[A-Za-z0-9!?#$*+])(?=[\s),.;"'`]|$)""",
     re.VERBOSE,
 )
-"""A name and a password separated by a slash with spaces, as people write them."""
+"""Matches a name and a password separated by a slash with spaces, as people write them."""
 
 _ASKED = re.compile(r"(?:^|[?:：？。])\s*$")
 _ANSWER = re.compile(
@@ -1021,15 +1023,11 @@ _TALK = frozenset(
     "kein keine muss soll wird ist sind leer falsch im vom und oder mit wenn pas doit dans pour avec est vide et ou "
     "si debe para por con non deve vuota nel nella sono o".split()
 )
-"""Words in sentences about passphrases. Articles are not included, since passphrases also contain
-them.
-"""
+"""Words that occur in sentences about passphrases. Articles are not included, because passphrases contain them, too."""
 
 
 def near_password(data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, int]]:
-    """Yield the spans of password-shaped words near a name, and of an answer on a line after the
-    name.
-    """
+    """Yield the spans of words near a name that look like passwords, and of an answer on a later line."""
     start, end = max(0, match.start() - _BYTES_BEFORE), match.end() + _BYTES_AFTER
     for nearby in _CANDIDATE.finditer(data, start, end):
         if is_unmistakable(nearby[0]):
@@ -1050,9 +1048,7 @@ def said_phrase(data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, int]
 
 
 def is_unmistakable(word: bytes) -> bool:
-    """Return True if a word has a shape that occurs in chosen passwords but not in names, code and
-    versions.
-    """
+    """Return True if only chosen passwords have this shape, unlike names, code and versions."""
     if _ADDRESS.match(word) or _CHORD.match(word):
         return False
     if _TITLED_NEAR.fullmatch(word) or _LEET.fullmatch(word):
@@ -1061,8 +1057,9 @@ def is_unmistakable(word: bytes) -> bool:
 
 
 def _iter_answers(data: bytes, place: int) -> Iterator[tuple[int, int]]:
-    """Yield the span of the only word on a line, if the previous non-blank line is a question or
-    ends with the name.
+    """Yield the span of the only word on a line that answers a question.
+
+    The previous non-blank line is a question or ends with the name.
     """
     lines = data[place : place + _LINE * _MAX_ANSWER_LINES].split(b"\n", _MAX_ANSWER_LINES + 1)
     if len(lines) == 1 or not _ASKED.search(lines[0].decode("utf-8", _DECODE_ERRORS)):
@@ -1082,6 +1079,6 @@ def _iter_answers(data: bytes, place: int) -> Iterator[tuple[int, int]]:
 
 
 def _bytes_of(text: str, start: int, end: int, place: int) -> tuple[int, int]:
-    """Return the byte span of part of a text that starts at byte ``place``."""
+    """Return the byte span of a part of a text that starts at byte ``place``."""
     first = place + len(text[:start].encode("utf-8", _DECODE_ERRORS))
     return first, first + len(text[start:end].encode("utf-8", _DECODE_ERRORS))

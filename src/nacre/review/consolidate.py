@@ -27,17 +27,17 @@ from nacre.values.session import Task
 MemoriesById = Mapping[str, Memory]
 
 Section = tuple[str, tuple[str, ...]]
-"""A heading of nacre's part of a page, and the lines below the heading."""
+"""A heading in nacre's part of a page, and the lines below it."""
 
 
 class DreamAction(StrEnum):
     """An effect of a dream.
 
-    ``expire`` (past its time), ``forget`` (never used), ``merge`` (same statement as the kept memory) and
-    ``shelve`` (not fileable from the inbox) retire memories; nothing is deleted. The others end nothing:
-    ``unlink`` drops a dead link, ``file`` moves a memory from the inbox into its project, ``page`` writes a
-    project's page or the owner's profile, ``link`` connects two memories, and ``join`` merges a project into
-    another.
+    ``expire`` (past its time), ``forget`` (never used), ``merge`` (same statement as the kept
+    memory) and ``shelve`` (not fileable from the inbox) retire memories. Nothing is deleted. The
+    other actions retire nothing: ``unlink`` drops a dead link, ``file`` moves a memory from the
+    inbox into its project, ``page`` writes a project's page or the owner's profile, ``link``
+    connects two memories, and ``join`` merges a project into another.
     """
 
     EXPIRE = "expire"
@@ -112,7 +112,8 @@ SIGNALS = ("relevance", "frequency", "diversity", "recency", "consolidation", "r
 class Promotion:
     """An evaluation of a project's new sessions with six signals from 0 to 1.
 
-    ``score``: the weighted sum of the signals. ``failed``: gates that prevent writing the page.
+    ``score``: the weighted sum of the signals. ``failed``: conditions for writing the page that are
+    not met.
     """
 
     project: str
@@ -131,13 +132,14 @@ class Promotion:
 class DreamPlan:
     """The steps of a dream.
 
-    ``put_off``: steps beyond the bound ``most``. ``seen``: number of examined active memories.
-    ``refused``: the writer's rejected steps with reasons, for review. ``settled``: marks of answered
-    clusters and pairs. ``unasked``: number of postponed questions. ``note``: why the writer was not asked
-    or stopped. ``promotions``: evaluations of projects with new sessions. ``unfiled``: ids of inbox
-    memories without a known project, ``None`` if not examined. ``texts``: ids and first words of affected
-    memories. ``brought_back``: number of memories skipped because a person restored them. ``looked``:
-    projects (empty for the profile) and marks of pages asked about. ``keys``: keys of the steps.
+    ``put_off``: steps that exceed the limit ``most``. ``seen``: number of examined active memories.
+    ``refused``: the writer's rejected steps with reasons, for review. ``settled``: marks of
+    answered clusters and pairs. ``unasked``: number of postponed questions. ``note``: why the
+    writer was not asked or stopped. ``promotions``: evaluations of projects with new sessions.
+    ``unfiled``: ids of inbox memories without a known project, ``None`` if not examined. ``texts``:
+    ids and first words of affected memories. ``brought_back``: number of memories skipped because a
+    person restored them. ``looked``: projects (empty for the profile) and marks of pages asked
+    about. ``keys``: keys of the steps.
     """
 
     steps: tuple[Step, ...]
@@ -295,7 +297,7 @@ _MAX_PARALLEL = 3
 
 @contextmanager
 def writer_of(home: Home, *, background: bool) -> Iterator[tuple[LanguageModel | None, str]]:
-    """Yield the opened writer, or the reason why the writer must not be asked. Close the writer at the end.
+    """Open the writer and yield it, or yield the reason why it must not be asked.
 
     Raises ModelRefusedError if the configured model cannot be opened.
     """
@@ -317,8 +319,8 @@ def answers(
 ) -> tuple[list[A | None], str | None]:
     """Ask the writer several questions in parallel.
 
-    Return the answers, with ``None`` for failed or unasked questions, and the first problem. Stop once the
-    writer is unavailable or the budget is spent.
+    Return the answers, with ``None`` for failed or unasked questions, and the first problem. Stop
+    when the writer is unavailable or the budget is spent.
     """
     results: list[Answer[A] | NacreError | None] = []
     for start in range(0, len(questions), _MAX_PARALLEL):

@@ -117,7 +117,7 @@ Models = Callable[[Task], LanguageModel | None]
 
 @frozen
 class PairFinding:
-    """The judgement of a memory compared with a second memory, the outcome for the pair, and the judge."""
+    """A judgement of two memories, the outcome for the pair, and the judge."""
 
     other: Memory
     judged: Judgement
@@ -131,8 +131,9 @@ class JudgedMemory:
     """A memory at the time of the model calls, and the answers.
 
     ``is_reworded``: the text changed after the claim was extracted. ``claim``: the new claim.
-    ``is_claimless``: the memory has no claim. ``error``: why an answer is missing. ``is_partial``: the
-    question about an earlier memory in the group failed. ``is_left``: no model was available to ask.
+    ``is_claimless``: the memory has no claim. ``error``: why an answer is missing. ``is_partial``:
+    a question about an earlier memory in the group failed. ``is_left``: no model was available to
+    ask.
     """
 
     memory: Memory
@@ -539,9 +540,9 @@ def judge_waiting(
 ) -> JudgeReport:
     """Judge the queued memories with a model, the longest waiting first, for at most ``seconds``.
 
-    If ``background`` is set, require permission for background models, else retry failed memories
-    immediately. Only one process can judge at a time. Stop if a model is unavailable or the budget is
-    spent.
+    With ``background``, models must be permitted to run in the background. Otherwise, failed
+    memories are retried immediately. Only one process can judge at a time. Stop if a model is
+    unavailable or the budget is spent.
     """
     waiting = home.claims.waiting().count
     if not (waits_for_models(home) if background else may_judge(home)):
@@ -679,7 +680,7 @@ class _Run:
             change.describe(subject=present.subject)
             judgement = _Judgement(change, present, item.claim, is_claimless=item.is_claimless)
             with change.transaction():
-                # Those that supersede the memory come first, since it then supersedes nothing.
+                # A memory that is superseded supersedes nothing, so these findings come first.
                 for finding in sorted(
                     findings,
                     key=lambda finding: (
@@ -826,7 +827,7 @@ class _Judgement:
         counts = {
             "superseded": self.superseded,
             "in doubt": self.pending,
-            "in doubt no more": len(self.calmed),
+            "no longer in doubt": len(self.calmed),
             "done": self.todos,
             "claim": int(bool(self.claim)),
         }
@@ -921,7 +922,7 @@ def find_candidates(home: Home, reference: str) -> HeldCandidate | None:
 
 
 def single(candidates: Sequence[HeldCandidate], reference: str) -> HeldCandidate | None:
-    """Return the only candidate, if any. Raises ConflictError."""
+    """Return the only candidate, if any. Raises ConflictError if there are several."""
     if len(candidates) > 1:
         raise ConflictError(
             f"{reference!r} matches several candidates", hint="give more characters of the id"

@@ -51,7 +51,7 @@ from nacre.vault import files
 
 
 class DreamPlanRequest(Request):
-    """The plan of a dream."""
+    """A dream to plan."""
 
     project: OnlyProject = None
     tier: Annotated[
@@ -107,8 +107,9 @@ def alike(
     project: OnlyProject = None,
     limit: Annotated[int, bounds("Maximum number of groups.", ge=1, le=500)] = 20,
 ) -> Alike:
-    """Return groups of similar memories, which need not be duplicates. No model is used. Empty without
-    vectors.
+    """Return groups of similar memories, which need not be duplicates.
+
+    No model is used. Without vectors, the result is empty.
     """
     catch_up(home)
     memories = [memory for memory in home.memories.everything() if memory.is_active]
@@ -222,14 +223,14 @@ def _enrich_keeper(home: Home, step: Step, memories: MemoriesById) -> Memory:
 
 
 def _sayings(memory: Memory) -> list[Confirmation]:
-    """Return a merged memory's confirmations, including the original statement."""
+    """Return a merged memory's confirmations, with the original statement as one of them."""
     if not (memory.is_owners and memory.source.session):
         return list(memory.confirmed)
     return [as_confirmation(memory), *memory.confirmed]
 
 
 def _redirect_superseded(home: Home, step: Step, memories: MemoriesById) -> list[Memory]:
-    """Mark memories that a merged memory superseded as superseded by the kept memory."""
+    """Make the kept memory the successor of memories that a merged memory superseded."""
     keeper = memories[step.into or ""]
     old = [
         memory
@@ -397,7 +398,10 @@ def plan_unlinking(home: Home, memories: Iterable[Memory]) -> list[Step]:
 
 
 def gone_for_good(home: Home, memory_ids: Collection[str]) -> frozenset[str]:
-    """Return the ids of former memories without a file, or an empty set while any file is unread."""
+    """Return the ids of memories that existed but have no file.
+
+    The result is empty while any file is unread.
+    """
     lacking = set(memory_ids) - home.memories.all_ids() if memory_ids else set()
     if not lacking or home.problems:
         return frozenset()
@@ -522,7 +526,7 @@ def plan_shelving(
 
 
 def may_be_shelved(memory: Memory, protected: Sequence[str]) -> bool:
-    """Return True if an unfiled memory may be retired, because the memory was extracted from a session.
+    """Return True if an unfiled memory can be retired because it was extracted from a session.
 
     Proposals, open todos and memories written by a person are left to the person.
     """

@@ -117,7 +117,7 @@ def _by_meaning(home: Home, memory: Memory) -> Iterator[int]:
 
 
 def _near(home: Home, memory: Memory) -> dict[int, float] | None:
-    """Return the cosine similarities of the nearest memories, keyed by row, or ``None`` if there is no vector."""
+    """Return the cosine similarity of each nearest memory by row, or ``None`` if there is no vector."""
     row = home.comparisons.row_of(memory.id)
     if home.settings.text("embedding.model") == "none" or row is None:
         return None

@@ -1,4 +1,4 @@
-"""Project names in a text."""
+"""Find project names in a text."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class ProjectNames:
                 yield name.slug, f"names {name.name}" if is_sure else ""
 
     def _is_spoken_of_elsewhere(self, name: _Name) -> bool:
-        """Return True if memories of other projects contain the name, like that of a library or service."""
+        """Return True if memories of other projects contain the name, as for a library or service."""
         if name not in self._spoken_of:
             texts = (text for project, text in self._filed if project != name.slug)
             self._spoken_of[name] = any(map(name.anywhere.search, texts))

@@ -92,7 +92,7 @@ def holds(keeper: Memory, merged: Memory) -> bool:
 
 
 def have_same_terms(left: Memory, right: Memory) -> bool:
-    """Return True if two memories agree in trust, validity, scope and contexts."""
+    """Return True if two memories have the same trust, validity, scope and contexts."""
     keys = {left.canonical_key, right.canonical_key} - {None}
     names = ("trust", "proposed", "scope", "valid", "expiry", "expires_on")
     return (
@@ -106,7 +106,7 @@ def have_same_terms(left: Memory, right: Memory) -> bool:
 def weight(memory: Memory, usage: UsageById) -> tuple[Any, ...]:
     """Return the sort key that selects the kept memory. See seed facts 1.4.
 
-    Vouched memories win, then the owner's, the most used, and the latest.
+    Vouched memories come first, then the owner's, the most used, and the latest.
     """
     used = usage[memory.id]
     mentions = len(memory.confirmed) + used.recall_count
@@ -135,9 +135,9 @@ Cluster = tuple[Memory, ...]
 def clusters(home: Home, memories: Sequence[Memory]) -> list[Cluster]:
     """Return groups of similar vouched memories, most similar first. Return no groups if there are no vectors.
 
-    The memories of a group agree in place, trust and validity, and have kinds that can express the same
-    statement. The similarity of every pair reaches ``Calibration.ask_more`` (the seed's diameter floor),
-    because the two ends of a chain of similar memories can differ in meaning.
+    The memories of a group have the same place, trust and validity, and kinds that can express the
+    same statement. The similarity of every pair reaches ``Calibration.ask_more``, because the two
+    ends of a chain of similar memories can differ in meaning.
     """
     protected = home.settings.texts("forgetting.protect")
     eligible = [
@@ -273,9 +273,9 @@ def unlike_sources(words: str, sources: Sequence[str]) -> str | None:
     if added := _added(words, sources) or _new_name(words, source_text):
         return f"the line adds {added}"
     if _DENIES.search(words) and not _NARROWS.search(source_text):
-        return "the line adds a denial"
+        return "the line adds a negation"
     is_denied = all(map(_DENIES.search, sources))
-    return "the line loses a denial" if is_denied and not _NARROWS.search(words) else None
+    return "the line loses a negation" if is_denied and not _NARROWS.search(words) else None
 
 
 def _new_name(words: str, source_text: str) -> str | None:
@@ -309,7 +309,7 @@ def _unlike_in_new_words(words: str, sources: Sequence[str]) -> str | None:
     if added := _added(words, sources) or new_word(words, sources):
         return f"the text adds {added}"
     is_denied = bool(negations(words)) != bool(negations("\n".join(sources)))
-    return "the text loses or adds a denial" if is_denied else None
+    return "the text loses or adds a negation" if is_denied else None
 
 
 def _missing(text: str, source_text: str) -> str | None:
@@ -345,7 +345,7 @@ _FALSE_WORDS = frozenset({"false", "no", "off"})
 
 @frozen
 class Page:
-    """A page, nacre's part of the page, and whether the front matter permits changes.
+    """A page, nacre's part of it, and whether the front matter permits changes.
 
     ``hash``: content hash, ``None`` if the file does not exist.
     """
@@ -588,14 +588,17 @@ class Form:
         return [section for section in sections_of(part) if self._is_written(section)]
 
     def ruled(self, part: str) -> dict[str, str]:
-        """Return the lines by rules, by source."""
+        """Return the lines that rules wrote, keyed by source."""
         return by_source(section for section in sections_of(part) if not self._is_written(section))
 
     def _is_written(self, section: Section) -> bool:
         return any(section[0] == title for _, title, _ in self.sections)
 
     def takes(self, memory: Memory, project: str, today: date) -> bool:
-        """Return True if a line may cite a memory. The memory must be current and vouched, and match the page."""
+        """Return True if a line can cite a memory.
+
+        The memory must be current and vouched, and match the page.
+        """
         return (
             memory.project == (project or None)
             and is_current(memory, today)
@@ -666,8 +669,8 @@ def mark_of(home: Home, page: Page, project: str, words: str) -> str:
 def page_objection(home: Home, step: Step) -> str | None:
     """Return the reason not to write a step's page in its current state, or ``None``.
 
-    Reasons are an edit, ``dreams: false``, a secret, a line without a valid source, and the removal of a
-    larger share of nacre's lines than ``MOST_LOST``.
+    Reasons are an edit, ``dreams: false``, a secret, a line without a valid source, and the removal
+    of more of nacre's lines than ``MOST_LOST``.
     """
     try:
         page = read_page(home, step.project)
@@ -702,7 +705,7 @@ def _is_borne_out(home: Home, step: Step, page: Page) -> bool:
 
 
 def may_stand(home: Home, form: Form, project: str, line: str) -> bool:
-    """Return True if a line cites sources, and all of the sources exist, are current and belong to the page."""
+    """Return True if a line cites sources that all exist, are current and belong to the page."""
     named = references_of(line)
     memories = _memories(home, line)
     sessions = [reference for reference in named if is_session(reference)]
@@ -724,12 +727,15 @@ def _lines_of(sections: Iterable[Section]) -> list[str]:
 
 
 def by_source(sections: Iterable[Section]) -> dict[str, str]:
-    """Return lines, keyed by source reference. The key of a line without a reference is the line itself."""
+    """Return the line for each source reference. The key of a line without a reference is the line itself."""
     return {" ".join(references_of(line)) or line: line for line in _lines_of(sections)}
 
 
 def sessions_named(home: Home, source: str) -> list[StoredSession]:
-    """Return this machine's sessions that ``source`` can mean, none for a memory or a remote session."""
+    """Return the sessions on this machine to which ``source`` can refer.
+
+    The result is empty for a memory or a remote session.
+    """
     return home.sessions.find(source) if is_session(source) else []
 
 
@@ -787,7 +793,7 @@ def _count_lost_lines(home: Home, step: Step, page: Page) -> tuple[int, int]:
 
 
 # -- Sessions worth a page ----------------------------------------------------
-# Six signals and three gates. See seed facts 2.4.
+# Six signals and three conditions. See seed facts 2.4.
 
 
 MOST_READ = 30
@@ -852,7 +858,7 @@ def latest(
 
 
 def weigh(project: str, sessions: Sequence[SummarisedSession], now: datetime) -> Promotion:
-    """Evaluate a project's sessions. Return the signals and the failed gates."""
+    """Evaluate a project's sessions. Return the signals and the unmet conditions."""
     topics = [topic.text for session in sessions for topic in session.topics]
     queries = len({" ".join(words(text)[:_OPENING_WORDS]) for text in topics})
     summaries = [session.summary for session in sessions]
@@ -963,7 +969,10 @@ def _checked_step(
     reason: str,
     promotion: Promotion | None,
 ) -> tuple[Promotion | None, Step | None]:
-    """Return the promotion and the step that writes a page, or the promotion with an objection to the step."""
+    """Return the promotion and the step that writes a page.
+
+    If there is an objection to the step, return it in the promotion.
+    """
     step = Step(
         DreamAction.PAGE,
         (),
@@ -984,7 +993,10 @@ def _checked_step(
 def _sections_to_write(
     home: Home, page: Page, project: str, draft: PageDraft | None
 ) -> list[Section]:
-    """Return the sections of the draft or, if there is no draft, the page's still valid lines by a writer."""
+    """Return the sections of the draft.
+
+    If there is no draft, return the writer's lines on the page that are still valid.
+    """
     form = form_of(project)
     if draft:
         return list(draft.sections)
@@ -1029,8 +1041,8 @@ def _part(
 def activity(home: Home, slug: str, page: Page, sessions: Sequence[SummarisedSession]) -> list[str]:
     """Return lines about the latest sessions, newest first.
 
-    Lines already on the page are kept while among the latest, since a different machine might have written
-    such lines.
+    Lines on the page are kept while they are among the latest, since another machine might have
+    written them.
     """
     lines = tuple(_session_line(home, session) for session in sessions if session.topics)
     shown = by_source([("", lines)])

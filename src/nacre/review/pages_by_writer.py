@@ -228,7 +228,7 @@ class PageQuestion:
 
 
 def probe_beside(texts: Sequence[str]) -> tuple[int, tuple[str, str]]:
-    """Choose a position among the texts, and a probe: a line, and a source that does not support the line.
+    """Choose a position among the texts, and a probe: a line with a source that does not support it.
 
     Position and probe are derived from the texts so that the choice is reproducible.
     """
@@ -531,10 +531,11 @@ def ask_about_clusters(
     background: bool,
     on_progress: OnProgress | None = None,
 ) -> tuple[Outcome, int, str | None]:
-    """Ask the writer about clusters. Return the outcome, the number of postponed clusters, and a problem.
+    """Ask the writer about clusters.
 
-    Nothing is changed. Clusters answered before are skipped, so that an interrupted dream can resume.
-    Raises ModelRefusedError if the configured model cannot be opened.
+    Return the outcome, the number of postponed clusters, and a problem. Nothing is changed.
+    Clusters answered before are skipped, so that an interrupted dream can resume. Raises
+    ModelRefusedError if the configured model cannot be opened.
     """
     with writer_of(home, background=background) as (model, why_not):
         if model is None:

@@ -179,7 +179,7 @@ def keep_items(
         bool, bounds("Keep the candidate even if a later statement departs from it.")
     ] = False,
 ) -> list[Memory]:
-    """Keep items and return the memories, of a conflict the older one.
+    """Keep items and return the memories. For a conflict, return the older memory.
 
     Raises NotFoundError, ConflictError, EditConflictError, InvalidInputError, DepartedError.
     """
@@ -419,8 +419,8 @@ def reflect(
 ) -> Reflection:
     """Return the most useful questions, with each memory in one question only.
 
-    Conflicts come first, the oldest first; then similar or name-sharing pairs without a link, the most stated
-    and used first.
+    Conflicts come first, oldest first. Then come unlinked pairs that are similar or share a name,
+    the most stated and used first.
     """
     catch_up(home)
     fold_usage(home)
@@ -428,7 +428,7 @@ def reflect(
         Question(
             pair.newer,
             pair.older,
-            pair.reason or "one of them may be out of date",
+            pair.reason or "one of them might be outdated",
             contradicts=True,
         )
         for pair in list_pending(home)
@@ -645,8 +645,8 @@ _DECISIONS = frozenset({REVIEW, "retire", RESOLVE})
 def reopen(home: Home, reference: Item) -> Memory:
     """Undo the last decision about a candidate or memory and return the item, pending again.
 
-    Candidates can be restored for a day. A raised quality stays. Raises NotFoundError, and ConflictError if the result
-    was changed since.
+    Candidates can be restored for a day. A raised quality stays. Raises NotFoundError, and
+    ConflictError if the result has changed since.
     """
     reference = reference.strip()
     candidate = contradictions.single(home.candidates.settled(reference), reference)
@@ -759,7 +759,8 @@ def list_unanswered(
 ) -> Unanswered:
     """Return groups of unanswered questions, the most frequent first, then the latest.
 
-    Questions that have an answer today are left out; the check does not count as recall. Raises StoreBusyError.
+    Questions that have an answer today are left out. Checking this does not count as recall. Raises
+    StoreBusyError.
     """
     groups, by = _groups(home, timedelta(days=days), project)
     frequent = [group for group in groups if _describe_gap(group).times >= min_times]
@@ -783,7 +784,7 @@ def list_unanswered(
 
 @operation("unanswered-dismiss", writes=True, owners=True, command="review gaps --dismiss")
 def dismiss(home: Home, reference: GapReference) -> UnansweredQuestion:
-    """Hide a gap in all its wordings. Raises NotFoundError, ConflictError."""
+    """Hide an unanswered question in all its wordings. Raises NotFoundError, ConflictError."""
     wordings = _find_group(home, reference)
     with home.transaction():
         dismissed = dict.fromkeys([*_dismissed(home), *(wording.key for wording in wordings)])
@@ -795,7 +796,8 @@ def dismiss(home: Home, reference: GapReference) -> UnansweredQuestion:
 def add_todo(home: Home, reference: GapReference) -> StoreOutcome:
     """Store a todo to write down the answer, in the project that the question concerned most often.
 
-    The todo answers the question from then on. Raises NotFoundError, ConflictError, and errors of storing.
+    From then on, the todo is the answer. Raises NotFoundError, ConflictError, and errors of
+    storing.
     """
     wordings = _find_group(home, reference)
     gap = _describe_gap(wordings)
@@ -829,7 +831,6 @@ def _groups(
 
 
 def _has_answer(home: Home, wording: _Wording) -> bool:
-    """Search for an answer again."""
     query = RecallQuery(
         wording.text,
         filter=Filter(projects=tuple(sorted(wording.projects))),

@@ -585,7 +585,7 @@ class PairsQuestion:
         return prompt_of(RELATE, numbered(cases), Relations, self.seconds)
 
     def _step(self, pair: Pair, first: Related, again: Related | None) -> Step | None:
-        """Return the link on which both answers agree, unless code objects."""
+        """Return the link on which both answers agree, or ``None`` if a check rejects it."""
         if again is None or again.relation is not first.relation:
             return None
         is_either_way = first.relation in _EITHER_WAY
@@ -623,7 +623,7 @@ def link_objection(step: Step, present: MemoriesById) -> str | None:
     if {source.id, target.id} & {link.to for link in (*source.links, *target.links)}:
         return "they are linked already"
     if step.words == Relates.CONTRADICTS and target.is_owners and not source.is_owners:
-        return "an agent's statement would put the owner's in doubt"
+        return "an agent's statement would cast doubt on the owner's"
     return None
 
 

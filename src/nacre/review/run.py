@@ -321,10 +321,10 @@ _PAGE = "# Dreams of {day}\n\nAutomatic changes to memories. `nacre undo` revert
 
 @operation("dream-plan", takes_long=True)
 def plan(home: Home, request: DreamPlanRequest, on_progress: OnProgress | None = None) -> DreamPlan:
-    """Plan a dream without changes; from tier 2 on the writer is asked, which may cost money.
+    """Plan a dream without changes. From tier 2 on, the writer is asked, which can cost money.
 
-    After the owner has seen a plan, the next dream executes one. Raises NotFoundError for a project without
-    memories, ModelRefusedError.
+    After the owner has seen a plan, the next dream executes one. Raises NotFoundError for a project
+    without memories, ModelRefusedError.
     """
     plan_ = _plan(home, request, on_progress)
     if not home.actor.is_agent:
@@ -357,7 +357,7 @@ def _note_shown(home: Home, plan_: DreamPlan) -> None:
 
 @operation("dream", writes=True, takes_long=True, owners=True)
 def dream(home: Home, request: DreamRequest, on_progress: OnProgress | None = None) -> DreamReport:
-    """Plan and execute a dream. The first one only plans, unless ``first`` is set or a plan was shown.
+    """Plan and execute a dream. The first dream only plans, unless ``first`` is set or a plan was shown.
 
     Raises NotFoundError, StoreBusyError, OwnerOnlyError, ModelRefusedError.
     """
@@ -503,7 +503,7 @@ def _objections(home: Home, steps: Sequence[Step], memories: MemoriesById) -> di
     for step in steps:
         why = objection(step, memories, protected) or _find_edit(home, step)
         if not why and step.action is DreamAction.UNLINK and not deleted.issuperset(step.links):
-            why = "a link may have a target again"
+            why = "a link might have a target again"
         if not why and step.action is DreamAction.FILE:
             why = filing.objection(step, memories.get(step.into or ""))
         if not why and step.action is DreamAction.PAGE:

@@ -1,1 +1,1 @@
-"""Daemon, hooks, HTTP and MCP."""
+"""The daemon, hooks, HTTP server and MCP server."""

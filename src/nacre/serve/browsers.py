@@ -1,4 +1,4 @@
-"""Login codes and cookies of browsers."""
+"""Login codes and cookies for browsers that open the dashboard."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 
 BROWSERS = "browsers.json"
-"""File in the home with hashes and expiry times of cookies, which survive a restart."""
+"""File in the home with hashes and expiry times of cookies."""
 
 CODE_SECONDS = 60.0
-"""Lifetime in seconds of a login code. Each code can be exchanged only once."""
+"""Lifetime of a login code in seconds. Each code can be used only once."""
 
 COOKIE_SECONDS = 90 * 86_400
 _SECRET_BYTES = 32
@@ -41,11 +41,11 @@ _MAX_BROWSERS = 200
 
 @frozen
 class Entry:
-    """The credentials of a browser.
+    """A browser's credentials.
 
-    Browsers send the cookie to every port of this machine. The dashboard keeps the key within its
-    origin and sends the key with every change. A different local server that has the cookie can
-    therefore only read.
+    Browsers send cookies to every port on this machine, so other local servers can see the cookie.
+    The key stays within the dashboard's origin and is required for every change, so those servers
+    can only read.
     """
 
     cookie: str
@@ -67,7 +67,7 @@ class _StoredBrowsers(msgspec.Struct, frozen=True):
 
 
 class Browsers:
-    """Login codes and cookies. Codes are kept in memory, and hashes of cookies in the home."""
+    """Login codes, kept in memory, and cookies, whose hashes are kept in the home."""
 
     def __init__(self, home: Path, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -75,10 +75,10 @@ class Browsers:
         self._guard = threading.Lock()
         self._codes: dict[str, float] = {}
         self.cookie = f"nacre_{_hash(os.path.realpath(home))[:8]}"
-        """Name of the cookie. It depends on the home, because all ports share cookies."""
+        """Name of the cookie. It depends on the home, because all ports on a machine share cookies."""
 
     def make_code(self) -> str:
-        """Return a code that can be exchanged once for a cookie, within a minute."""
+        """Return a code that can be exchanged for a cookie, only once and within a minute."""
         code = secrets.token_urlsafe(_SECRET_BYTES)
         now = self._clock()
         with self._guard:
@@ -104,13 +104,13 @@ class Browsers:
             return entry
 
     def knows(self, cookie: str, key: str | None = None) -> bool:
-        """Return True if the cookie and, if given, its key are valid."""
+        """Return True if a cookie and, if given, its key are valid."""
         browser = self._load().living().get(_hash(cookie))
         return browser is not None and (key is None or hmac.compare_digest(browser.key, _hash(key)))
 
     @property
     def port(self) -> int | None:
-        """The port at which browsers know the home, or ``None`` if there are no valid cookies."""
+        """The port at which logged-in browsers opened the home, or ``None`` without valid cookies."""
         stored = self._load()
         return stored.port if stored.living() else None
 

@@ -1,7 +1,7 @@
 """The catalogue of all operations.
 
-All interfaces use the catalogue, and docs/json.md is generated from it. Each operation is named
-after its command, with ``-`` between words. Listing the names does not import the operations.
+All interfaces use the catalogue, and docs/json.md is generated from it. Operations are named
+after their commands, with ``-`` between words. Listing the names does not import the operations.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from nacre.values.memory import Face
 
 
 class _Catalogue(Mapping[str, Operation]):
-    """Maps names to operations. A module is imported when any of its operations is first used."""
+    """Operations by name. A module is imported when one of its operations is first used."""
 
     def __init__(self) -> None:
         self._loaded: dict[str, Operation] = {}
@@ -60,13 +60,13 @@ CATALOGUE: Mapping[str, Operation] = _Catalogue()
 
 
 def request_of(name: str) -> Any:
-    """Return the request type of an operation. Avoid importing the operation if the manifest names the type."""
+    """Return an operation's request type, if possible without importing the operation."""
     _, _, place = PLACES.get(name, "").partition(" ")
     return load(f"nacre.{place}") if place else CATALOGUE[name].request
 
 
 def find_operation(name: str, face: Face = Face.DAEMON) -> Operation | None:
-    """Return an operation, or ``None`` if the interface does not offer it."""
+    """Return an operation, or ``None`` if it is unknown or the interface does not offer it."""
     found = CATALOGUE.get(name)
     return found if found and found.is_offered(face) else None
 

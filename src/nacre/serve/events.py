@@ -1,6 +1,6 @@
-"""Events of a home: the bus with its listeners, and the thread that looks for changes.
+"""Events about changes in a home: the bus with its listeners, and the thread that finds changes.
 
-A listener is only a position in a shared list of events, so slow listeners need no extra memory.
+A listener is a position in a shared list of events, so slow listeners need no extra memory.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ HELLO = "hello"
 
 @frozen
 class Event:
-    """An event with its number and kind. ``data``: the whole event as JSON."""
+    """A numbered event. ``data``: the whole event as JSON."""
 
     seq: int
     kind: str
@@ -48,7 +48,7 @@ class Event:
 
 
 class Bus:
-    """A thread-safe list of events for listeners. Event numbers restart with each ``epoch``."""
+    """A thread-safe list of events. Event numbers restart with each ``epoch``."""
 
     def __init__(
         self, clock: Clock, *, most: int = MOST_EVENTS, most_bytes: int = MOST_BYTES
@@ -87,7 +87,7 @@ class Bus:
             listener.wake()
 
     def forget(self) -> None:
-        """Drop all events, because changes were not observed and listeners must notice the gap."""
+        """Drop all events after unobserved changes, so that listeners notice the gap."""
         with self._guard:
             self._kept.clear()
             self._bytes = 0
@@ -97,9 +97,9 @@ class Bus:
             listener.wake()
 
     def listen(self, wake: Callable[[], None], after: str = "") -> Listener:
-        """Add a listener for new events, or for events after ``<epoch>-<seq>``. Close the listener at the end.
+        """Add a listener for new events, or for events after ``<epoch>-<seq>``. Close it after use.
 
-        ``wake`` is called in an arbitrary thread when there are new events.
+        ``wake`` is called from another thread when there are new events.
         """
         with self._guard:
             listener = Listener(self, wake, after)
@@ -113,9 +113,9 @@ class Bus:
                 self._listeners.remove(listener)
 
     def after(self, seq: int, most: int) -> list[Event]:
-        """Return at most ``most`` events after the event number ``seq``.
+        """Return at most ``most`` events after event number ``seq``.
 
-        If any of these events were dropped, return a single ``missed`` event instead.
+        If any of these were dropped, return a single ``missed`` event instead.
         """
         with self._guard:
             oldest = self._kept[0].seq if self._kept else self._seq + 1
@@ -125,11 +125,11 @@ class Bus:
             return [self._kept[at] for at in range(first, min(first + most, len(self._kept)))]
 
     def hello(self, seq: int) -> Event:
-        """Return a listener's first event, which contains the listener's starting number."""
+        """Return the first event for a listener, which contains the number to start from."""
         return self._event(seq, HELLO, {"epoch": self.epoch})
 
     def missed_all(self) -> Event:
-        """Return the event for a listener that comes from a different epoch."""
+        """Return the event for a listener that reconnects from an earlier epoch."""
         return self._event(self._seq, MISSED, {"from": 0, "to": self._seq})
 
     def _event(self, seq: int, kind: str, fields: Mapping[str, Any]) -> Event:
@@ -180,7 +180,7 @@ class _ChatState:
 
 
 class ChatLook:
-    """Compares conversations with their last known state, over a read-only connection."""
+    """Finds changes in the gateway's conversations, over a read-only connection."""
 
     def __init__(self, home: Path, bus: Bus) -> None:
         self._home = home
@@ -194,9 +194,9 @@ class ChatLook:
             self._state = self._read()
 
     def look(self) -> bool:
-        """Publish the changes since the last check. Return True if anything was written.
+        """Publish the changes since the last check. Return True if the database was written.
 
-        If the database cannot be read, return False. The next check tries again.
+        Return False if it cannot be read. The next check tries again.
         """
         try:
             store = self._open()
@@ -275,21 +275,21 @@ class ChatLook:
 
 
 # -- Changes in a home -----------------------------------------------------------------------------
-# If nothing has changed, a check only reads a single number from SQLite.
+# If nothing has changed, a check reads only a single number from SQLite.
 
 
 MOST_IDS = 100
 """Maximum number of ids in an event. The event's ``total`` counts all ids."""
 
 MAX_WATCHED_SESSIONS = 20
-"""Maximum number of sessions that a check publishes individually."""
+"""Maximum number of sessions for which a check publishes separate events."""
 
 _MAX_RECORD_DELAY = timedelta(hours=1)
-"""Maximum time from the start of an operation to its first write, which also records the operation."""
+"""Maximum time between the start of an operation and its first write, which also records it."""
 
 
 class Look:
-    """Compares a home with its last known state, over a dedicated connection."""
+    """Finds changes in a home, over its own connection."""
 
     def __init__(self, home: Home, bus: Bus) -> None:
         self._home = home
@@ -310,7 +310,7 @@ class Look:
         self._chats = ChatLook(home.settings.home, bus)
 
     def look(self) -> bool:
-        """Publish the changes since the last check. Return True if anything was written."""
+        """Publish the changes since the last check. Return True if the database was written."""
         has_talked = self._chats.look()
         edition = self._home.database.edition()
         if edition == self._edition:
@@ -326,7 +326,7 @@ class Look:
         return True
 
     def close(self) -> None:
-        """Close the connection to the gateway's store. The caller closes the home."""
+        """Close the connection to the gateway's database. The caller closes the home."""
         self._chats.close()
 
     def _look_at_operations(self) -> None:
@@ -386,22 +386,22 @@ class Look:
         self._trace = last
 
     def _spent_by_task(self, day: date) -> dict[str, tuple[int, int]]:
-        """Map tasks to the number of calls and the cost in millionths of a US dollar."""
+        """Return each task's number of calls and cost in millionths of a US dollar."""
         return {
             entry.task: (entry.calls, entry.cost) for entry in self._home.spending.by_task(day, day)
         }
 
 
 # -- Observation -----------------------------------------------------------------------------------
-# While there are listeners, a thread looks for changes a few times per second.
+# While there are listeners, a thread checks for changes a few times per second.
 
 
 LOOK_SECONDS = 0.2
 LEAST_SHARE = 10
-"""Minimum ratio between a pause and the preceding check, so that checks take at most a tenth of a core."""
+"""A pause lasts at least this many times as long as the preceding check."""
 
 KEEP_SECONDS = 300.0
-"""Time in seconds to keep observing after the last listener left, in case a listener reconnects."""
+"""How long to continue without listeners, in seconds, because they might reconnect."""
 
 _IDLE_SECONDS = 1.0
 _RETRY_SECONDS = 5.0
@@ -409,7 +409,7 @@ _READY_TIMEOUT_SECONDS = 10.0
 
 
 class Live:
-    """The bus of a home and the thread that publishes changes. ``open_home`` opens the thread's home."""
+    """A home's bus and the thread that publishes changes. ``open_home`` opens the thread's home."""
 
     def __init__(self, open_home: Callable[[], Home], bus: Bus) -> None:
         self.bus = bus
@@ -420,7 +420,7 @@ class Live:
         self._error: NacreError | None = None
 
     def wait_ready(self) -> None:
-        """Wait until the home's state is known, so that listeners get every later change.
+        """Wait until the thread has read the home's state, so that listeners get every later change.
 
         Raises any error from opening the home, and UnavailableError if it takes too long.
         """
@@ -437,13 +437,13 @@ class Live:
         self._wanted.set()
 
     def run(self, stop: threading.Event) -> None:
-        """Look for changes until ``stop`` is set. Can be called again after an error."""
+        """Publish changes until ``stop`` is set. Can be called again after an error."""
         while not stop.is_set():
             if (self._wanted.wait(_IDLE_SECONDS) or self.bus.listeners) and not stop.is_set():
                 self._follow(stop)
 
     def _follow(self, stop: threading.Event) -> None:
-        """Look for changes until there are no listeners for a while or the database was replaced."""
+        """Publish changes until there are no listeners for a while, or the database was replaced."""
         try:
             with closing(self._open_home()) as home:
                 self._wanted.clear()
@@ -465,7 +465,7 @@ class Live:
             began = time.monotonic()
             if self.bus.listeners:
                 last_listener = began
-                with suppress(StoreBusyError):  # the next look sees the change
+                with suppress(StoreBusyError):  # the next check finds the change
                     look.look()
             elif began - last_listener > KEEP_SECONDS:
                 return
@@ -488,12 +488,12 @@ class Live:
 
 
 LEAST_SECONDS = 0.2
-"""Minimum time in seconds between two progress events of a task."""
+"""Minimum time between two progress events of a task, in seconds."""
 
 
 @contextmanager
 def published(bus: Bus, task: str) -> Iterator[Callable[[Progress], None]]:
-    """Yield a callback that publishes a task's progress. If there was any, also publish the end of the task."""
+    """Yield a callback that publishes a task's progress. If it was called, publish the end, too."""
     last: Progress | None = None
     due = 0.0
 

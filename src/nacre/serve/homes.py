@@ -1,4 +1,4 @@
-"""The daemon's open homes, its answers to callers, and its status."""
+"""The daemon's pool of open homes, its answers to calls, and its status."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ _Stamp = tuple[int, int, int]
 
 @dataclass(slots=True)
 class _Open:
-    """An open home, the versions of its settings and schema when opened, and the time of its last use."""
+    """An open home, with its settings and schema versions at opening, and the time of its last use."""
 
     home: Home
     stamp: _Stamp | None
@@ -94,13 +94,13 @@ class Homes:
         self._is_closed = False
         self._keeps_none = False
         self.writing = threading.BoundedSemaphore(1)
-        """Lock that only allows a single thread to write."""
+        """Lock for the only thread that can write."""
         self.outdated: str | None = None
         """Reason why this process can no longer use the home, or ``None``."""
 
     @contextmanager
     def lent(self, seconds: float = _MAX_WAIT_SECONDS) -> Iterator[Home]:
-        """Yield a home for use inside the context.
+        """Lend a home to the caller for the duration of the context.
 
         Raises any error from opening the home, and UnavailableError if all homes are in use.
         """
@@ -110,7 +110,7 @@ class Homes:
             opened = self._take_free() or self._open_new()
             database, vectors = self._kept
             if vectors and database == opened.home.database.identity:
-                opened.home.vectors.begin_with(vectors)  # loading them again could take 100 MB
+                opened.home.vectors.begin_with(vectors)  # a second copy could take 100 MB
             try:
                 yield opened.home
             finally:
@@ -132,7 +132,7 @@ class Homes:
         return bool(old)
 
     def give_way(self) -> None:
-        """Stop keeping homes open. Close unused homes immediately, and other homes when they are returned."""
+        """Close homes now or as soon as they are returned, and keep none open from now on."""
         with self._guard:
             self._keeps_none = True
             free, self._free = self._free, []
@@ -172,7 +172,9 @@ class Homes:
         if self._is_closed:
             raise ShuttingDownError("the daemon is shutting down")
         if self._was_there and not self._home.is_dir():
-            raise ShuttingDownError("the home was moved or deleted")  # do not create it again
+            raise ShuttingDownError(
+                "the home was moved or deleted"
+            )  # opening it would create it again
         stamp = _stamp(self._config)
         try:
             home = self._open_home()
@@ -182,7 +184,7 @@ class Homes:
         self._was_there = True
         with (
             self._guard
-        ):  # not ``_loading``, so that opening a home does not wait for a model to load
+        ):  # without ``_loading``, so that opening a home does not wait for a model to load
             if stamp != self._stamp:
                 self._embedders, self._stamp = {}, stamp
                 self._unwatch()
@@ -231,21 +233,21 @@ _ARENAS = 2
 
 
 def share_arenas() -> None:
-    """Limit glibc to two memory pools instead of several per core. Call this first."""
+    """Limit glibc to two memory arenas instead of several per core. Call this first."""
     if sys.platform == "linux":
         with suppress(OSError, AttributeError):
             ctypes.CDLL(None).mallopt(_M_ARENA_MAX, _ARENAS)
 
 
 def give_back() -> None:
-    """Return freed memory to the system. Otherwise, glibc would keep the memory."""
+    """Return freed memory to the system, because glibc would keep it."""
     if sys.platform == "linux":
         with suppress(OSError, AttributeError):
             ctypes.CDLL(None).malloc_trim(0)
 
 
 def memory_mb() -> float | None:
-    """Return the memory in use in MB, or the peak if the use is unknown."""
+    """Return the process's memory use in MB, or its peak if the current use is unknown."""
     with (
         suppress(OSError, ValueError, IndexError),
         open("/proc/self/statm", encoding="ascii") as statm,
@@ -266,7 +268,7 @@ class Waiting(Protocol):
     """A caller that waits for an answer."""
 
     def has_left(self) -> bool:
-        """Return True if the caller has left."""
+        """Return True if the caller has disconnected."""
         ...
 
     def agent(self) -> str | None:
@@ -275,10 +277,13 @@ class Waiting(Protocol):
 
 
 class Run(Protocol):
-    """A function that runs an operation in this process. The request and the result are JSON."""
+    """A function that runs an operation in this process, with request and result as JSON."""
 
     def __call__(self, operation: str, request: bytes, actor: Actor, caller: Waiting) -> bytes:
-        """Wait for a turn, then run an operation. Return nothing if ``caller`` left. Raises NacreError."""
+        """Wait for a turn, then run an operation.
+
+        Return nothing if ``caller`` has disconnected. Raises NacreError.
+        """
         ...
 
 
@@ -286,8 +291,8 @@ class Run(Protocol):
 class Site:
     """The served home and its operations.
 
-    ``facts``: returns data for any permitted caller. ``tell``: writes to the daemon's log.
-    ``everything``: True to give agents all tools (``mcp.tools = all``).
+    ``facts``: returns data that every permitted caller can see. ``tell``: writes to the daemon's
+    log. ``everything``: offer all tools to agents (``mcp.tools = all``).
     """
 
     home: Path
@@ -298,13 +303,13 @@ class Site:
     tell: Callable[[str], None]
     everything: bool = False
     bearer: Callable[[str], Bearer | None] | None = None
-    """Function that returns the owner of a key, if the memory is on a server. Blocks."""
+    """Function that looks up a key's owner, if the memory is on a server. It blocks."""
 
     live_of: Callable[[Bearer], Live] | None = None
-    """Function that returns the events of a key's space."""
+    """Function that returns the events of the space that belongs to a key."""
 
     is_ready: Callable[[], bool] = lambda: True
-    """Function that returns True if the memory can be reached. Blocks."""
+    """Function that returns True if the database can be reached. It blocks."""
 
     around: Callable[[ASGIApp], ASGIApp] | None = None
     """Function that wraps the app in middleware."""
@@ -314,13 +319,13 @@ class Site:
 
 
 class KeySpaces(Protocol):
-    """The spaces on a server that can be accessed with keys, in addition to the served home."""
+    """Spaces on a server that clients access with keys, in addition to the served home."""
 
     def bearer(self, secret: str) -> Bearer | None:
-        """Return the key's owner, or ``None`` if the key is invalid. Raises QuotaSpentError, NacreError."""
+        """Return a key's owner, or ``None`` for an invalid key. Raises QuotaSpentError, NacreError."""
 
     def homes(self, bearer: Bearer) -> Homes:
-        """Return the homes that serve an account in a space."""
+        """Return the pool of homes for an account in a space."""
 
     def live(self, bearer: Bearer) -> Live:
         """Return the events of a space."""
@@ -333,7 +338,7 @@ class KeySpaces(Protocol):
 
 
 class _ToolCaller:
-    """The caller of tool calls, which have no connection and end early only at their time limit."""
+    """The caller of a tool call. It has no connection, so only the time limit ends the call early."""
 
     def has_left(self) -> bool:
         """Return False."""
@@ -345,7 +350,7 @@ class _ToolCaller:
 
 
 class KeyCalls(HomeCalls):
-    """Calls operations in the space of the request's key or, without a key, in the home."""
+    """Runs operations in the space of the request's key or, without a key, in the home."""
 
     def __init__(self, home: Path, run: Run) -> None:
         super().__init__(home)
@@ -367,12 +372,12 @@ class KeyCalls(HomeCalls):
 
 
 MOST_SECONDS = 600.0
-"""Maximum time in seconds that a caller can wait for an answer."""
+"""Maximum time that a caller can wait for an answer, in seconds."""
 
 _SLOW_SECONDS = 2.0
 _MAX_LONG_CALLS = 2
 _GRACE_SECONDS = 2.0
-"""Extra time in seconds for a call whose caller left, because later calls can use the loaded data."""
+"""Extra time for a call whose caller has disconnected, because later calls can use loaded data."""
 
 _POLL_SECONDS = 0.25
 _MAX_AGENT_CHARACTERS = 40
@@ -389,7 +394,7 @@ class _Call(msgspec.Struct, frozen=True):
 
 @dataclass(slots=True, eq=False)
 class _AtWork:
-    """A call in progress. ``left``: time when the caller left."""
+    """A call in progress. ``left``: when the caller disconnected."""
 
     home: Home
     caller: Waiting
@@ -398,14 +403,15 @@ class _AtWork:
 
 
 class _CallerLeftError(Exception):
-    """The caller has left."""
+    """The caller has disconnected."""
 
 
 class Answering:
-    """Handles calls. Thread-safe.
+    """Runs the operations that callers request. Thread-safe.
 
-    ``own``: the daemon's operations, which get the caller instead of a home. ``find``: returns any
-    other operation. ``bus``: receives progress. ``homes_of``: returns the homes for a key's owner.
+    ``own``: the daemon's own operations, which take the caller instead of a home. ``find``: returns
+    any other operation. ``bus``: receives progress. ``homes_of``: returns the pool for a key's
+    owner.
     """
 
     def __init__(
@@ -429,14 +435,14 @@ class Answering:
         self._at_work: list[_AtWork] = []
 
     def answer(self, operation: str, body: bytes, caller: Waiting) -> tuple[HTTPStatus, bytes]:
-        """Return the status and body of a response. The body is empty if the caller has left."""
+        """Return a response's status and body, which is empty if the caller has disconnected."""
         try:
             return HTTPStatus.OK, self._result(operation, body, caller)
         except _CallerLeftError:
             return HTTPStatus.GATEWAY_TIMEOUT, b""
         except NacreError as error:
             return HTTPStatus.BAD_REQUEST, _refusal(error.code, error.message, error.hint)
-        except Exception as error:  # noqa: BLE001 - no call may end the daemon
+        except Exception as error:  # noqa: BLE001 - a call must not end the daemon
             self._tell("".join(traceback.format_exception(error)).rstrip())
             refusal = _refusal(
                 "internal", f"{type(error).__name__} in the daemon", "see logs/daemon.log"
@@ -444,7 +450,7 @@ class Answering:
             return HTTPStatus.INTERNAL_SERVER_ERROR, refusal
 
     def run(self, operation: str, request: bytes, actor: Actor, caller: Waiting) -> bytes:
-        """Run an operation for an actor and return JSON, or nothing if the caller has left.
+        """Run an operation for an actor and return JSON, or nothing if the caller has disconnected.
 
         Raises NacreError.
         """
@@ -462,7 +468,7 @@ class Answering:
             ) from error
 
     def mind(self, stop: threading.Event) -> None:
-        """Until ``stop`` is set, interrupt calls whose caller has left, unless the call writes."""
+        """Until ``stop`` is set, interrupt reading calls whose caller has disconnected."""
         while not stop.wait(_POLL_SECONDS):
             with self._guard:
                 for running in self._at_work:
@@ -477,7 +483,7 @@ class Answering:
             call = json.parse_json_tree(body, _Call)
         except (msgspec.DecodeError, msgspec.ValidationError) as error:
             raise InvalidInputError(
-                f"no question: {error}", hint="docs/daemon.md shows one"
+                f"invalid request: {error}", hint="see docs/daemon.md"
             ) from error
         if operation in self._own:
             return b'{"result":' + msgspec.json.encode(self._own[operation](caller)) + b"}"
@@ -509,10 +515,10 @@ class Answering:
 
     @contextmanager
     def _turn(self, entry: Operation, until: float, bearer: Bearer | None) -> Iterator[Home]:
-        """Yield a home when the operation is allowed to run.
+        """Wait until the operation can run, and yield a home.
 
-        Only one operation at a time writes to a space. The number of long operations is limited, and
-        other operations can write between their parts.
+        Only one operation at a time writes to a space. The number of long operations is limited,
+        and other operations can write between their parts.
         """
         homes = self._homes_of(bearer) if bearer and self._homes_of else self._homes
         gate = self._long if entry.takes_long else homes.writing if entry.writes else None
@@ -551,9 +557,9 @@ class Answering:
 
 
 def _actor(entry: Operation, call: _Call, caller: Waiting) -> Actor:
-    """Return the actor of a call. MCP calls name the agent. For other writes, detect the agent.
+    """Return the actor of a call.
 
-    Reads, including all hooks, need no agent.
+    MCP calls state the agent. For other writes, it is detected. Reads, such as hooks, need none.
     """
     if call.agent is not None:
         return Actor(Face.MCP, shorten(one_line(call.agent), _MAX_AGENT_CHARACTERS) or AN_AGENT)
@@ -565,17 +571,17 @@ def _refusal(code: str, message: str, hint: str | None) -> bytes:
 
 
 # -- Status of a daemon ----------------------------------------------------------------------------
-# This part imports little, because commands use it before they load anything else.
+# This part imports little, because commands use it first.
 
 
 @frozen
 class Greeting:
     """The status of a daemon.
 
-    ``seconds``: the daemon's age. ``answered``: number of answered requests. ``at_work``: number of
-    other requests in progress. ``following``: state of following sessions, if enabled. ``is_warm``:
-    True if the model is loaded. ``http``: address for agents. ``on_demand``: True if the daemon
-    ends after ``idle_minutes`` without a request.
+    ``seconds``: the daemon's age. ``answered``: number of requests answered. ``at_work``: number of
+    other requests in progress. ``following``: how the daemon follows sessions, if enabled.
+    ``is_warm``: the model is loaded. ``http``: address for agents. ``on_demand``: the daemon ends
+    after ``idle_minutes`` without a request.
     """
 
     pid: int

@@ -1,4 +1,4 @@
-"""The read-only answer that a hook computes when no daemon runs."""
+"""The read-only answer that a hook computes if no daemon runs."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from nacre.settings import load_settings
 from nacre.values import context
 
 PATIENCE_MS = 40
-"""Maximum time in milliseconds to wait for a database lock."""
+"""Maximum wait for a database lock, in milliseconds."""
 
 
 def answer_alone(home: str, call: dict[str, Any]) -> dict[str, Any]:
     """Answer a call as the daemon would. Raises NacreError.
 
-    Return the fields of a :class:`nacre.values.context.HookAnswer`, or an empty dict if the home does not exist.
+    Return the fields of a :class:`nacre.values.context.HookAnswer`, or an empty dict without a
+    home.
     """
     if not os.path.isdir(home):
         return {}

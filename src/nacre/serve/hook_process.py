@@ -22,17 +22,17 @@ from nacre.serve.hook_shapes import SHAPES, TELLING, TOOL, Shape, context_of, pa
 
 # -- The command that hosts run --------------------------------------------------------------------
 # ``nacre-hook [--home PATH] HOST EVENT`` ends within 150 ms (1.5 s at a session's start), always
-# with status 0. A thread does the work, and the process can exit before the thread ends. The daemon
-# is asked first. If it does not answer, the hook answers a session's start from the database and
-# starts the daemon. A prompt gets an answer only if the settings forbid a daemon. ``--within MS``
-# or ``NACRE_HOOK_MS`` changes the limit.
+# with status 0. A thread does the work, and the process can exit before the thread ends. The hook
+# asks the daemon first. If there is no answer, it reads the database itself at a session's start
+# (and at a prompt, if the settings forbid a daemon) and starts the daemon. ``--within MS`` or
+# ``NACRE_HOOK_MS`` changes the limit.
 
 
 ALLOWED_MS = 138
-"""Time limit in milliseconds from the start of the process. Exiting takes a few more milliseconds."""
+"""Time limit in milliseconds since the process started. Exiting takes a few more milliseconds."""
 
 START_ALLOWED_MS = 1_450
-"""Time limit in milliseconds at a session's start, which happens only once per session."""
+"""Time limit at a session's start, in milliseconds."""
 
 WITHIN_VARIABLE = "NACRE_HOOK_MS"
 """Environment variable that sets a longer limit, for slow machines and tests.
@@ -41,22 +41,22 @@ The option ``--within`` overrides the variable.
 """
 
 _MIN_WORK_SECONDS = 0.04
-"""Minimum time in seconds for the work, even if starting the process exceeded the limit."""
+"""Minimum time for the work in seconds, even if the process started too slowly."""
 
 _RESERVED_SECONDS = 0.008
-"""Time in seconds reserved at the end to send an empty answer and log the run."""
+"""Time reserved for sending an empty answer and logging the run, in seconds."""
 
 _WRITING_SECONDS = 0.01
-"""Extra time in seconds to finish writing an answer. On a busy machine, the thread can start late."""
+"""Extra time to finish writing an answer, in seconds, because the thread can start late."""
 
 _DAEMON_SHARE = {"session-start": 0.3, "prompt": 0.9, TOOL: 0.9}
 """Fraction of the remaining time to wait for the daemon, by default 0.5.
 
-A session's start waits less, because a new daemon is still loading.
+It is smaller at a session's start, because a new daemon might still be loading.
 """
 
 _SWITCH_SECONDS = 0.001
-"""Thread switch interval in seconds. With the default, a thread that imports modules delays the timer."""
+"""Thread switch interval in seconds. With the default, imports in a thread delay the timer."""
 
 _HELP = b"""Usage: nacre-hook [--home PATH] [--within MS] HOST EVENT
 
@@ -70,11 +70,11 @@ Example:
 
 _MAX_INPUT_BYTES = 2_000_000
 _URGENT = frozenset({"session-start", "pre-compact", "session-end"})
-"""Events that leave urgent chores. If no daemon can be started, a process is started for the chores."""
+"""Events whose chores are urgent. If no daemon can be started, another process does them."""
 
 
 class Arguments(NamedTuple):
-    """The command-line arguments from the host's settings."""
+    """The command-line arguments, as written in the host's settings."""
 
     home: str | None
     within_ms: int | None
@@ -98,7 +98,7 @@ def main() -> None:
 
 
 class _Run:
-    """A hook run. A thread does the work, and ``answer`` limits the time."""
+    """A run of a hook. A thread does the work, and ``answer`` limits the time."""
 
     def __init__(self, arguments: Arguments, shape: Shape, began: float) -> None:
         self.environ = environment()
@@ -113,7 +113,7 @@ class _Run:
         ) / 1000
         self.until = max(began + within, time.monotonic() + _MIN_WORK_SECONDS)
         self.call: dict[str, Any] = {}
-        """The parsed call, or empty until the host has sent the call."""
+        """The parsed call. It is empty until the host has sent it."""
         self.how, self.characters = "late", 0
         """The outcome and the answer's length, for the log."""
         self.is_there = False
@@ -169,10 +169,10 @@ class _Run:
         if status != HTTPStatus.OK:
             self._answer_alone()
         elif self._send(answer, "daemon", len(answer)):
-            self._noting.acquire(blocking=False)  # the daemon has logged the run
+            self._noting.acquire(blocking=False)  # the daemon has already logged the run
 
     def _answer_alone(self) -> None:
-        """Answer without a daemon, leave a chore, and start the daemon or a process that does chores."""
+        """Answer without a daemon, record a chore, and start the daemon or a process for chores."""
         if self.name in EVENTS:
             hook_shapes.leave_chore(self.home, self.name, self.call)
         if not self.is_there or self.name == TOOL:
@@ -193,7 +193,7 @@ class _Run:
             link.start_chores(self.home, self.environ)
 
     def _note(self) -> None:
-        """Log the run only once. If a session's start got no answer, record that."""
+        """Log the run if it is not logged yet, and record a session start that got no answer."""
         if not self._noting.acquire(blocking=False):
             return
         if self.how in ("late", "failed") and self.name == "session-start" and self.call:
@@ -205,10 +205,10 @@ class _Run:
         return self.shape.output(self.event, self.name, context)
 
     def _send(self, data: bytes, how: str = "late", characters: int = 0) -> bool:
-        """Write the only answer to the host. Return False if an answer was already written.
+        """Write the answer to the host, unless one was already written. Return True if written.
 
-        ``how``: the outcome for the log. An answer without context is written only if writing does
-        not block, since a host that does not read does not need this answer.
+        ``how``: the outcome for the log. An answer without context is not written if this would
+        block, because a host that does not read does not need it.
         """
         if not self._sending.acquire(blocking=False):
             return False
@@ -227,12 +227,12 @@ class _Run:
 
 
 def _takes_output() -> bool:
-    """Return True if a small write to standard output would not block. Always return True on Windows."""
+    """Return True if a small write to standard output would not block (always on Windows)."""
     return os.name == "nt" or bool(select.select([], [1], [], 0)[1])
 
 
 def _arguments(arguments: Sequence[str]) -> Arguments:
-    """Parse the arguments. Options can be anywhere, as ``--home PATH`` or ``--home=PATH``.
+    """Parse the arguments, with options anywhere, as ``--home PATH`` or ``--home=PATH``.
 
     Raises ValueError, IndexError.
     """
@@ -266,7 +266,7 @@ def read_input() -> bytes:
 
 
 def age() -> float:
-    """Return the age of this process in seconds, or Python's typical start time if unknown."""
+    """Return the age of this process in seconds, or a typical start time if unknown."""
     try:
         with open("/proc/self/stat", "rb") as file:
             ticks = int(file.read().rpartition(b")")[2].split()[19])

@@ -29,16 +29,16 @@ _LIMIT_NAMES = (
     "most_per_session",
     "max_age_seconds",
 )
-"""Names of the fields of :class:`nacre.values.context.SignalLimits`, which is too slow to import here."""
+"""Field names of :class:`nacre.values.context.SignalLimits`, which is too slow to import here."""
 
 TELLING = frozenset({"session-start", "prompt"})
-"""Events for which nacre can give context to a host, with or without the daemon."""
+"""Events at which nacre can give context to a host, with or without the daemon."""
 
 TOOL = "tool"
-"""Event before a tool runs. Because this event is frequent, only the daemon answers it."""
+"""Event before a tool runs. It is frequent, so only the daemon answers it."""
 
 ASKS = ("claude-code", "turn-end")
-"""Host and event with which nacre can ask the agent a question, only through the daemon."""
+"""Host and event at which nacre can ask the agent a question. This needs the daemon."""
 
 _MAX_CONTEXT_CHARACTERS = 9_900
 """Maximum length of the context. Hosts cut text longer than 10,000 characters."""
@@ -50,9 +50,9 @@ Asked = dict[str, Any]
 class Shape(NamedTuple):
     """The formats of a host, which has the same name as the adapter for its transcripts.
 
-    ``events``: maps the host's event names to values of
-    :class:`nacre.values.context.HookEvent`. ``read``: converts input to a call. ``tell``: converts
-    the host's event name, nacre's event name, and the context to output.
+    ``events``: values of :class:`nacre.values.context.HookEvent`, keyed by the host's event names.
+    ``read``: converts input to a call. ``tell``: converts the host's event name, nacre's event
+    name, and the context to output.
     """
 
     events: Mapping[str, str]
@@ -78,7 +78,7 @@ class Shape(NamedTuple):
 
 
 def context_of(host: str, name: str, answer: Given) -> str:
-    """Return the context for a host, or an empty string if context is not allowed or is too long."""
+    """Return the context for a host, or "" if the event takes no context or it is too long."""
     may_tell = name in TELLING or name == TOOL or (host, name) == ASKS
     context = answer.get("context", "") if may_tell else ""
     return context if len(context) <= _MAX_CONTEXT_CHARACTERS else ""
@@ -121,7 +121,7 @@ def _read_claude(data: Given) -> Asked:
 
 
 def _read_gemini(data: Given) -> Asked:
-    """Read a call, without context that other hooks added to the prompt."""
+    """Read a Gemini call, without context that other hooks added to the prompt."""
     call = _read_claude(data)
     call["prompt"] = _HOOK_CONTEXT.sub("", call["prompt"]).strip()
     return call
@@ -162,7 +162,7 @@ def _signals(data: object) -> dict[str, int] | None:
 
 
 def _arguments(data: object) -> str:
-    """Return a tool's string arguments as JSON. Shorten each argument."""
+    """Return a tool's string arguments as JSON, shortened."""
     if not isinstance(data, dict):
         return ""
     return json.dumps(
@@ -185,13 +185,13 @@ def _occasion(source: str) -> str:
 
 
 def _tell_additional(event: str, _: str, context: str) -> str:
-    """Return output that has only the keys allowed by Codex's strict schema."""
+    """Format context with only the keys that Codex's strict schema allows."""
     output = {"hookEventName": event, "additionalContext": context}
     return json.dumps({"hookSpecificOutput": output}, ensure_ascii=False)
 
 
 def _tell_cursor(_: str, name: str, context: str) -> str:
-    """Return context only at a session's start, since Cursor accepts no other context."""
+    """Format context at a session's start. Cursor accepts none at other events."""
     return (
         json.dumps({"additional_context": context}, ensure_ascii=False)
         if name == "session-start"
@@ -262,12 +262,12 @@ SHAPES: Mapping[str, Shape] = {
     "opencode": Shape({}, _read_claude, _tell_plain),
     "generic": Shape({}, _read_claude, _tell_plain),
 }
-"""Formats of each host. A host without an event map uses nacre's event names."""
+"""The formats of each host. Hosts without an event map use nacre's event names."""
 
 
 # -- Files written by hooks ------------------------------------------------------------------------
-# Writing never blocks or raises an error. If the disk rejects data, the data is lost. A missing
-# home is not created.
+# Writing never blocks or raises an error. Data that the disk rejects is lost. A missing home is
+# not created.
 
 
 _MAX_LOG_BYTES = 1_000_000
@@ -277,7 +277,7 @@ _SAFE_FLAGS = (
 
 
 def keep(home: str, call: Given, answer: Given) -> None:
-    """Record the context that was given to a session, and leave the chores that the answer requests."""
+    """Record the context given to a session, and record the chores that the answer requests."""
     session, state = call.get("session", ""), answer.get("state")
     if session and isinstance(state, dict):
         _replace(home, session_file(home, session), state)
@@ -287,16 +287,17 @@ def keep(home: str, call: Given, answer: Given) -> None:
 
 
 def owe_start(home: str, session: str, occasion: str) -> None:
-    """Record that a session's start got no answer, so that the next prompt gets the context.
+    """Record that a session's start got no answer, so that the next prompt gets its context.
 
-    Record nothing for a resumed session that got context earlier, because the agent still sees it.
+    Nothing is recorded for a resumed session that got context earlier, because the agent still
+    sees that.
     """
     if session and (occasion != "resume" or not os.path.exists(session_file(home, session))):
         _replace(home, session_file(home, session), {"owed": occasion})
 
 
 def leave_chore(home: str, kind: str, call: Given) -> None:
-    """Leave a chore for later, unless the home is missing."""
+    """Record a chore to do later, unless the home is missing."""
     if os.path.isdir(home):
         with suppress(OSError):
             link.leave_chore(
@@ -310,7 +311,7 @@ def leave_chore(home: str, kind: str, call: Given) -> None:
 
 
 def log(home: str, host: str, event: str, how: str, ms: float, characters: int) -> None:
-    """Log a run, without any content of the session.
+    """Log a run of a hook, without content of the session.
 
     ``ms``: milliseconds since the process started or, in the daemon, since the call arrived.
     ``characters``: length of the context.

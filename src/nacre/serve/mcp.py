@@ -1,4 +1,4 @@
-"""MCP tools: formatting of answers, offered tools, calls of operations, and error handling."""
+"""MCP tools: the list of tools, how they call operations, and how answers are formatted."""
 
 from __future__ import annotations
 
@@ -56,18 +56,18 @@ _FRAME_TOKENS = count_tokens(f"{OPENING}\n{HEAD}\n\n{CLOSING}") + 40
 
 
 def framed(*parts: str) -> str:
-    """Join sanitized parts and add nacre's frame, which adapters strip from transcripts."""
+    """Join sanitized parts inside nacre's frame, which adapters strip from transcripts."""
     body = "\n\n".join(part for part in parts if part)
     return f"{OPENING}\n{HEAD}\n\n{body}\n{CLOSING}"
 
 
 def noted(*lines: str) -> str:
-    """Frame a report of changes, without the frame's remark on reliability."""
+    """Frame a report about changes, without the remark about reliability."""
     return "\n".join([OPENING, *(line for line in lines if line), CLOSING])
 
 
 def fitting(blocks: Sequence[str], budget: int) -> int:
-    """Return how many of the first blocks fit the token budget, but at least one if there are any blocks."""
+    """Return how many leading blocks fit the token budget, but at least one if there are any."""
     remaining = budget - _FRAME_TOKENS
     for number, block in enumerate(blocks):
         remaining -= count_tokens(block) + 1
@@ -86,7 +86,7 @@ def cut(text: str, tokens: int) -> str:
 
 
 def shorten_lines(text: str, characters: int) -> str:
-    """Cut text at the end of a line or word."""
+    """Shorten text at the end of a line or word."""
     if len(text) <= characters:
         return text
     part = text[:characters]
@@ -105,7 +105,7 @@ def plain_line(text: str) -> str:
 
 
 def origin_of(memory: Memory) -> str:
-    """Describe a memory's kind, date, project, importance and state."""
+    """Describe a memory by kind, date, project, importance and state."""
     where = "inbox (its project is not settled)" if memory.inbox else memory.project or "global"
     day = shown_day(memory.valid.since or memory.created)
     parts = [memory.kind.value, day, where, f"importance {memory.importance}"]
@@ -126,7 +126,7 @@ def said_in(memory: Memory) -> str:
 
 
 def short_session(session_id: str) -> str:
-    """Return the start of a session's id, which identifies the session, because UUIDs start with a time."""
+    """Return the start of a session's id, which is enough to identify it: UUIDs start with a time."""
     tool, colon, native = session_id.partition(":")
     return plain_line(f"{tool}{colon}{native[:_SESSION_CHARACTERS]}")
 
@@ -137,12 +137,12 @@ def title_of(memory: Memory, characters: int = 120) -> str:
 
 
 def indented(text: str) -> str:
-    """Sanitize and indent text, so that no line looks like part of the answer itself."""
+    """Sanitize and indent text, so that no line can be mistaken for part of the answer."""
     return "\n".join(f"  {line}".rstrip() for line in harmless(text).strip().splitlines())
 
 
 def refusal(error: NacreError) -> JsonObject:
-    """Return the public record of an error, which is the same in all interfaces."""
+    """Return an error as JSON, in the form that all interfaces use."""
     fields = {
         "code": error.code,
         "message": one_line(error.message),
@@ -165,11 +165,11 @@ INSTRUCTIONS = (
 
 @frozen
 class Offer:
-    """A tool. ``place``: name of its function in ``nacre.serve``, which is loaded on the first call.
+    """A tool that is offered to agents.
 
-    ``operations``: operations that the tool uses. ``reads``: the tool changes only usage counts.
-    ``destroys``: the tool removes data. ``repeats``: the tool is idempotent. ``is_core``: the tool
-    is offered by default.
+    ``place``: its function in ``nacre.serve``, which is loaded on the first call. ``operations``:
+    the operations that it uses. ``reads``: it changes only usage counts. ``destroys``: it removes
+    data. ``repeats``: it is idempotent. ``is_core``: it is offered by default.
     """
 
     name: str
@@ -322,7 +322,7 @@ def by_name(*, everything: bool) -> Mapping[str, Offer]:
 
 
 def described(offers: Sequence[Offer], *, structured: bool = False) -> list[JsonObject]:
-    """Return tools in the format of ``tools/list``."""
+    """Return tools in the format of a ``tools/list`` response."""
     return [
         {
             "name": offer.name,
@@ -350,7 +350,7 @@ OUTPUT_SCHEMA: Values = {
         "error": {"type": "object"},
     },
 }
-"""Schema of structured answers, which contain readable text and the operations' JSON results."""
+"""Schema of structured answers: readable text and the operations' JSON results."""
 
 
 # -- Calls of operations ---------------------------------------------------------------------------
@@ -360,7 +360,7 @@ OUTPUT_SCHEMA: Values = {
 LONG_SECONDS = 600.0
 _WRITE_TIMEOUT_SECONDS = 30.0
 _READ_TIMEOUT_SECONDS = 1.0
-"""Time in seconds to wait for the daemon. If it does not answer, this process reads the home itself."""
+"""How long to wait for the daemon in seconds, before this process reads the home itself."""
 
 
 class Call(Protocol):
@@ -380,10 +380,9 @@ class DaemonReportedError(NacreError):
 
 
 class HomeCalls:
-    """Runs operations on a home. Implements :class:`Call`.
+    """Runs operations in the daemon or, if it does not answer, in this process.
 
-    If no daemon answers, the home is opened in this process, and ``start`` is called once to start
-    the daemon.
+    Implements :class:`Call`. If no daemon runs, ``start`` is called to start it, but only once.
     """
 
     def __init__(
@@ -406,7 +405,7 @@ class HomeCalls:
                 return self._by_daemon(entry, fields)
             except DaemonAwayError:
                 self._begin()
-        if entry.takes_long:  # open a separate home, so that other calls need not wait
+        if entry.takes_long:  # uses a separate home, so that other calls need not wait
             with contextlib.closing(self._open(load_model)) as home, acting(self._actor):
                 return _run(home, entry, fields)
         with self._turn, acting(self._actor):
@@ -415,7 +414,7 @@ class HomeCalls:
             return _run(self._home, entry, fields)
 
     def is_set_to(self, provider: str) -> bool:
-        """Return True if the settings assign a model of this provider to any task."""
+        """Return True if the settings use a model of this provider for any task."""
         chosen = settings.load_settings(self._home_path)
         names = (
             str(chosen[key])
@@ -462,14 +461,14 @@ class HomeCalls:
 
 
 def load_operations(*, everything: bool) -> None:
-    """Load the request and result types of the tools' operations in advance."""
+    """Load the operations' request and result types in advance."""
     for offer in offered(everything=everything):
         for operation in filter(None, map(catalogue.CATALOGUE.get, offer.operations)):
             _ = operation.request, operation.result
 
 
 def _run(home: Home, entry: Operation, fields: dict[str, Any]) -> Any:
-    """Run an operation. After a write, also update the history."""
+    """Run an operation and, after a write, commit to the history if due."""
     result = entry.run(home, entry.make(fields))
     if entry.writes:
         with contextlib.suppress(NacreError, OSError):
@@ -485,12 +484,12 @@ GLOBAL = "global"
 
 
 def _silent(_: str) -> None:
-    """Ignore a message."""
+    """Ignore a progress message."""
 
 
 @frozen
 class Desk:
-    """The context of a tool call.
+    """The context in which a tool is called.
 
     ``folder``: the client's folder. ``session``: the host's session, if known. ``tell``: reports
     progress as short text.
@@ -514,7 +513,7 @@ class Desk:
             raise InvalidInputError(f"{name}: {text!r} is not a date", hint=hint) from None
 
     def place(self, name: str | None) -> views.Place:
-        """Return the named project, or else the folder's project. Raises NacreError."""
+        """Return the named project or, without a name, the folder's project. Raises NacreError."""
         if name is not None and name.strip() == ALL:
             return views.Place(None)
         located: views.Place = self.call(
@@ -524,7 +523,7 @@ class Desk:
 
     @contextmanager
     def naming(self, hint: str) -> Iterator[None]:
-        """Set a hint on any NotFoundError in the context, for agents that might have no command line."""
+        """Set a hint on NotFoundErrors in the context, for agents that might have no command line."""
         try:
             yield
         except NacreError as error:
@@ -533,7 +532,7 @@ class Desk:
             raise
 
     def projects(self, name: str | None) -> tuple[str, ...]:
-        """Return the projects for a filter, or no projects for no restriction.
+        """Return the projects for a filter. An empty tuple means no restriction.
 
         Raises InvalidInputError if the name is unknown.
         """
@@ -547,7 +546,7 @@ class Desk:
 
 
 def page_of(cursor: str | None) -> int:
-    """Return the position at which a page starts. Raises InvalidInputError."""
+    """Return the position in a cursor, at which a page starts. Raises InvalidInputError."""
     if not cursor:
         return 0
     if not cursor.isascii() or not cursor.isdigit() or len(cursor) > 6:
@@ -559,7 +558,7 @@ def page_of(cursor: str | None) -> int:
 
 
 def going_on(tool: str, at: int, total: int | None = None) -> str:
-    """Return a line that tells how to get the next page."""
+    """Return a line that explains how to get the next page."""
     remainder = f"{total - at:,} more" if total is not None else "There may be more"
     return f'{remainder}: call {tool} again with the same arguments and cursor "{at}".'
 
@@ -578,9 +577,9 @@ T = TypeVar("T")
 class Face:
     """The tools that a server offers, and their context.
 
-    ``everything``: offer all tools instead of the core tools. ``structured``: add the operations'
-    results to the text. Programs use these results, but most hosts show a model both or only the
-    results. ``note``: receives a line about each call, without the call's content.
+    ``everything``: offer all tools, not only the core tools. ``structured``: add the operations'
+    results to the text, for programs. Most hosts show a model both, or only the results. ``note``:
+    receives a line about each call, without its content.
     """
 
     call: Call
@@ -601,11 +600,11 @@ class Face:
         return by_name(everything=self.everything)
 
     def desk(self, tell: Tell, call: Call | None = None) -> Desk:
-        """Return the context of a call."""
+        """Return the context for a call."""
         return Desk(call or self.call, self.folder, self.session, tell)
 
     def answer(self, offer: Offer, arguments: Values, desk: Desk) -> JsonObject:
-        """Return a tool's result in the protocol's format. An error result includes a reason and a remedy."""
+        """Run a tool and return its result or error in the protocol's format."""
         began = time.perf_counter()
         results: list[JsonObject] = []
         if self.structured:
@@ -634,7 +633,7 @@ def _recording(call: Call, results: list[JsonObject]) -> Call:
         except NacreError as error:
             results.append({"operation": operation} | refusal(error))
             raise
-        if operation != "place":  # this operation only determines a call's project
+        if operation != "place":  # this operation only finds the project for a call
             results.append({"operation": operation, "result": json_values.to_plain(result)})
         return result
 
@@ -642,7 +641,7 @@ def _recording(call: Call, results: list[JsonObject]) -> Call:
 
 
 def kept(work: Callable[[], T]) -> T | JsonObject:
-    """Return the result of ``work``, or the public record of its error."""
+    """Return the result of ``work``, or its error as JSON."""
     try:
         return work()
     except NacreError as error:
@@ -655,7 +654,7 @@ def kept(work: Callable[[], T]) -> T | JsonObject:
 
 
 def plugin_tool(action: str) -> Callable[[Desk, Any], str]:
-    """Return the plugin function for a tool's action. Raises UnavailableError if there is none."""
+    """Return the plugin function that implements a tool's action. Raises UnavailableError."""
     function: Callable[[Desk, Any], str] | None = load_usable_plugins(TOOLS).get(action)
     if function is None:
         raise UnavailableError("nacre-code is not installed", hint=install_hint("code"))
@@ -669,7 +668,7 @@ def _function(offer: Offer) -> Callable[[Desk, Any], str]:
 
 
 def _checked(offer: Offer, arguments: Values) -> msgspec.Struct:
-    """Decode the arguments of a tool. Raises InvalidInputError, which lists the accepted arguments."""
+    """Decode a tool's arguments. Raises InvalidInputError, with a list of accepted arguments."""
     try:
         return json_values.convert(dict(arguments), offer.arguments, strict=True)
     except msgspec.ValidationError as error:

@@ -1,7 +1,7 @@
 """Arguments of the MCP tools.
 
 Limits and help come from the operations' requests (:func:`nacre.base.bounds.bounds_of`). This
-module only adds differences for agents, such as names, examples, and lower limits for shorter answers.
+module adds only what differs for agents, such as names, examples and lower limits.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ Role = Literal["all", "owner", "agent"]
 
 
 class _Arguments(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """A base that rejects unknown fields."""
+    """Base class that rejects unknown fields."""
 
 
 class Search(_Arguments):
@@ -166,8 +166,8 @@ class NewEntry(_Arguments):
         bounds_of(
             StoreRequest,
             "quote",
-            "The person's own sentence, copied verbatim from their message, if the content says "
-            "exactly that. Without it, the entry is your proposal: found by search, never shown "
+            "The person's own sentence, copied from their message. The content must repeat it word "
+            "for word. Without it, the entry is your proposal: found by search, never shown "
             "unasked.",
         ),
     ] = None
@@ -273,7 +273,8 @@ class Sessions(_Arguments):
         | None
     ) = None
     limit: Annotated[
-        int, bounds_of(SessionRequest, "limit", "Maximum of sessions or turns.", ge=1, le=100)
+        int,
+        bounds_of(SessionRequest, "limit", "Number of sessions or turns.", ge=1, le=100),
     ] = 10
     cursor: Cursor = None
     budget: Budget = DEFAULT_BUDGET
@@ -365,7 +366,7 @@ class Graph(_Arguments):
     ] = ()
     as_of: Annotated[date | None, bounds_of(TraverseRequest, "as_of")] = None
     limit: Annotated[
-        int, bounds_of(TraverseRequest, "limit", "Maximum of links or memories.", le=200)
+        int, bounds_of(TraverseRequest, "limit", "Number of links or memories.", le=200)
     ] = 40
     budget: Budget = DEFAULT_BUDGET
 
@@ -431,7 +432,7 @@ _NO_DEFAULTS: tuple[object, ...] = (None, (), [])
 
 
 def schema_of(arguments: type[msgspec.Struct]) -> JsonObject:
-    """Return a compact schema, with structs inlined and without ``null`` for optional fields."""
+    """Return a compact JSON schema, with inlined structs and without ``null`` for optional fields."""
     (whole,), components = msgspec.json.schema_components([arguments])
     schema: JsonObject = _flat(whole, components)
     for word in _OMITTED:

@@ -1,4 +1,4 @@
-"""MCP over streamable HTTP. Requests are independent, so that any replica can answer."""
+"""MCP over streamable HTTP. Requests are independent, so that any replica can answer them."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def endpoint(make_face: Callable[[], Face]) -> Callable[[Request], Awaitable[Res
 
 
 def _rejection(request: Request) -> int:
-    """Return the HTTP status for an invalid method or Accept header, or 0 if both are valid."""
+    """Return the HTTP status for an invalid method or Accept header, or 0."""
     if request.method != "POST":
         return 405
     accepted = request.headers.get("accept", "*/*").lower()

@@ -1,4 +1,4 @@
-"""The MCP tools for sessions and single memories, and MCP's resources and prompts."""
+"""The MCP tools for sessions and single memories, and the MCP resources and prompts."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _MAX_TITLE_CHARACTERS = 100
 _MAX_CALL_CHARACTERS = 400
 _MAX_OPEN_ENDS = 6
 _REGEX_SECONDS = 3.0
-"""Time limit in seconds for a search, because the agent and other callers of the daemon wait for it."""
+"""Time limit for a regular expression search in seconds, because other callers wait, too."""
 
 _ID_HINT = "memory_sessions with action list shows ids"
 
@@ -117,9 +117,9 @@ def _read(desk: Desk, arguments: mcp_arguments.Sessions) -> str:
 def told_session(
     view: SessionView, budget: int, *, from_end: bool = False, with_tools: bool = False
 ) -> str:
-    """Return as many turns from the start or end of a session as fit ``budget``.
+    """Return as many turns from the start or end of a session as fit the token budget.
 
-    With ``with_tools``, include the input and outcome of tool calls, not only the tools' names.
+    ``with_tools``: include the input and outcome of tool calls, not only the tools' names.
     """
     blocks = [_turn(item.seq, item.turn, with_tools=with_tools) for item in view.turns]
     if from_end:
@@ -261,7 +261,7 @@ def _match_words(
 def _match_regex(
     desk: Desk, arguments: mcp_arguments.Sessions, turn_filter: Filter, at: int
 ) -> tuple[Sequence[TurnHit], bool, str]:
-    """Match a regular expression. Return turns, newest first, whether more turns match, and a remark."""
+    """Return the turns that match a regular expression, newest first, whether more match, and a remark."""
     desk.tell("searching all turns")
     matches: Matches = desk.call(
         "match-sessions",
@@ -403,7 +403,7 @@ TEMPLATES: list[JsonObject] = [
 
 
 def read(desk: Desk, address: str) -> str:
-    """Return the framed text of a resource. Raises NotFoundError."""
+    """Return a resource's text in nacre's frame. Raises NotFoundError."""
     match = _RESOURCE_URI.fullmatch(address)
     kind, name = (match[1], unquote(match[2] or "")) if match else ("", "")
     if not kind or (kind in ("memory", "session") and not name) or (kind == "profile" and name):
@@ -505,7 +505,7 @@ def prompt_text(name: str, arguments: Mapping[str, str]) -> tuple[str, str]:
     unknown = next((argument for argument in arguments if argument != prompt.argument), None)
     if unknown is not None:
         raise InvalidInputError(
-            f"{name} takes no {unknown[:80]!r}", hint=f"it takes {prompt.argument}"
+            f"{name} has no argument {unknown[:80]!r}", hint=f"it takes {prompt.argument}"
         )
     value = arguments.get(prompt.argument, "").strip()
     if prompt.is_required and not value:

@@ -1,7 +1,7 @@
 """The Model Context Protocol: messages, sessions, and standard input and output.
 
-Up to revision 2025-11-25, a session starts with a handshake. Since 2026-07-28, each request has an
-envelope with the same data instead. Tests compare this module with the official SDK.
+Up to revision 2025-11-25, a session starts with a handshake. Since 2026-07-28, each request
+contains the same data in an envelope instead. Tests compare this module with the official SDK.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _CACHEABLE = (
 
 
 class ProtocolError(Exception):
-    """An error response to a request."""
+    """An error to return as the response to a request."""
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
         super().__init__(message)
@@ -96,7 +96,7 @@ class _Client(msgspec.Struct, frozen=True):
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """The parameters of a request: of a list, a tool call, a resource, a prompt or a handshake."""
+    """The parameters of a request, such as a list, tool call, resource, prompt or handshake."""
 
     meta: _Meta = msgspec.field(name="_meta", default=_Meta())
     cursor: str | None = None
@@ -123,7 +123,7 @@ WITH_HANDSHAKE = {
     "ping": (),
 }
 WITH_ENVELOPE = {**_SHARED, "server/discover": ()}
-"""Maps each method to its required parameters."""
+"""The required parameters of each method, with envelopes."""
 
 
 def parsed(line: bytes) -> JsonObject:
@@ -142,7 +142,7 @@ def parsed(line: bytes) -> JsonObject:
 
 
 class WrongMessageError(ProtocolError):
-    """JSON that is not a valid message. ``number``: the message's id, if any."""
+    """A JSON value is not a valid message. ``number``: its id, if any."""
 
     def __init__(self, number: int | str | None, message: str) -> None:
         super().__init__(INVALID_REQUEST, message)
@@ -150,7 +150,7 @@ class WrongMessageError(ProtocolError):
 
 
 def number_of(message: Any) -> int | str | None:
-    """Return the id of a message, or ``None`` if there is no valid id."""
+    """Return a message's id, or ``None`` without a valid id."""
     number = message.get("id") if isinstance(message, dict) else None
     return number if isinstance(number, int | str) and not isinstance(number, bool) else None
 
@@ -172,7 +172,7 @@ def has_request_envelope(params: Values) -> bool:
 def check_envelope(params: Values, *, is_known: bool = True) -> None:
     """Raise ProtocolError if the envelope is incomplete.
 
-    With ``is_known``, the revision must also be supported.
+    With ``is_known``, also raise if the revision is not supported.
     """
     meta = params.get("_meta")
     if not isinstance(meta, dict):
@@ -212,7 +212,7 @@ def _version_data(revision: Any) -> JsonObject:
 
 
 def asked_of(method: str, params: Values, *, with_envelope: bool) -> Asked:
-    """Return the parameters of a request. Raises ProtocolError, including for unknown methods."""
+    """Decode a request's parameters. Raises ProtocolError, also for unknown methods."""
     parameters = WITH_ENVELOPE if with_envelope else WITH_HANDSHAKE
     if method not in parameters:
         raise ProtocolError(METHOD_NOT_FOUND, "Method not found", method)
@@ -257,14 +257,13 @@ def discovered() -> JsonObject:
 
 
 def enveloped(method: str, result: JsonObject) -> JsonObject:
-    """Return a result with the additional fields that revisions with envelopes require."""
+    """Add the fields that revisions with envelopes require to a result."""
     cache = {"cacheScope": "private", "ttlMs": 0} if method in _CACHEABLE else {}
     return {**result, **cache, "resultType": "complete", "_meta": {_SERVER_INFO: ABOUT}}
 
 
 # -- Sampling --------------------------------------------------------------------------------------
-# Operations that need a model can use the client's model, if the settings select it and the client
-# offers it.
+# Operations that need a model can use the client's model if it is configured and offered.
 
 
 PROVIDER = "mcp-sampling"
@@ -273,12 +272,12 @@ _MODEL_OPERATIONS = frozenset({"deep-recall", "extract"})
 Asker = Callable[[str, str, int], tuple[str, str]]
 """A function that calls the client's model with a system prompt, a text and a token limit.
 
-The function returns the answer and the model's name. Do not call it in the event loop's thread.
+It returns the answer and the model's name. Do not call it in the event loop's thread.
 """
 
 
 def sampled(call: Call, asker: Asker | None) -> Call:
-    """Wrap ``call`` to use the client's model if that model is offered and configured.
+    """Wrap ``call`` to use the client's model if it is offered and configured.
 
     Such calls run in this process, because the daemon has no connection to the client.
     """
@@ -305,11 +304,11 @@ def _loader(asker: Asker) -> Callable[[Settings, str], LanguageModel]:
 
 
 # -- Sessions --------------------------------------------------------------------------------------
-# Long work runs in threads, so that the server can still answer pings and cancellations.
+# Long work runs in threads, so that the server can still handle pings and cancellations.
 
 
 PATIENCE_SECONDS = 5.0
-"""Maximum time in seconds to finish requests after the end of input."""
+"""Maximum time to finish requests after the end of input, in seconds."""
 
 _PROGRESS_SECONDS = 1.0
 _MAX_PARALLEL = 8
@@ -333,8 +332,9 @@ class _Work:
 class Session:
     """The connection to one client.
 
-    ``send``: writes a message, and raises OSError if the client has left. ``with_envelope``: given
-    if requests are independent and no handshake is expected. ``slots``: limits parallel work.
+    ``send``: writes a message, and raises OSError if the client has disconnected.
+    ``with_envelope``: requests are independent, and no handshake is expected. ``slots``: limits
+    parallel work.
     """
 
     def __init__(
@@ -356,7 +356,7 @@ class Session:
         self._sampling: dict[int | str | None, SimpleQueue[JsonObject]] = {}
 
     def take(self, line: bytes) -> None:
-        """Handle a line of input. Raises OSError if the client has left."""
+        """Handle a line of input. Raises OSError if the client has disconnected."""
         try:
             message = parsed(line)
         except ProtocolError as error:
@@ -365,7 +365,7 @@ class Session:
         self.answer(message)
 
     def answer(self, message: JsonObject) -> None:
-        """Handle a message. Raises OSError if the client has left."""
+        """Handle a message. Raises OSError if the client has disconnected."""
         number = number_of(message)
         if "method" not in message:
             if number in self._sampling:
@@ -376,7 +376,7 @@ class Session:
             self._request(number, message["method"], message.get("params") or {})
 
     def finish(self) -> None:
-        """Wait a short time until all requests are answered."""
+        """Wait briefly until all requests are answered."""
         with self._changed:
             self._changed.wait_for(lambda: not self._open, PATIENCE_SECONDS)
 
@@ -398,7 +398,7 @@ class Session:
             self._send(error.answer(number))
 
     def _parse(self, method: str, params: JsonObject) -> Asked:
-        """Return the parameters. Raises ProtocolError, including if the client mixes handshakes and envelopes."""
+        """Decode the parameters. Raises ProtocolError, also if a client mixes handshakes and envelopes."""
         is_greeting, has_envelope = method == "initialize", has_request_envelope(params)
         if self._with_envelope is None:
             self._with_envelope = has_envelope and not is_greeting
@@ -420,7 +420,7 @@ class Session:
         return parameters
 
     def _immediate(self, method: str, parameters: Asked) -> JsonObject | None:
-        """Return the result of a short request, or ``None`` if a thread must handle the request."""
+        """Return the result of a short request, or ``None`` if a thread must handle it."""
         if method == "initialize":
             self._client = self._client if self._client == {} else parameters.capabilities
             return greeted(parameters)
@@ -484,7 +484,7 @@ class Session:
         self._close(work.number, message)
 
     def _close(self, number: int | str, message: JsonObject | None = None) -> None:
-        """Finish an open request and send ``message``. A cancelled request gets no answer."""
+        """Remove an open request and send ``message``, unless the request was cancelled."""
         with self._changed:
             work = self._open.get(number)
         if work is None:
@@ -559,8 +559,9 @@ def _prompt(parameters: Asked) -> JsonObject:
 
 
 # -- Standard input and output ---------------------------------------------------------------------
-# Only JSON-RPC goes to standard output. The file descriptor is moved, so that all other output of
-# this process and its children goes to standard error. The server ends when its input ends.
+# Only JSON-RPC messages are written to standard output. Its file descriptor is moved, so that all
+# other output of this process and its children goes to standard error. The server ends with its
+# input.
 
 
 LONGEST_LINE = 16_000_000
@@ -569,7 +570,7 @@ LONGEST_LINE = 16_000_000
 
 @dataclass
 class Wire:
-    """The input and output of a connection. Lines from different threads never mix."""
+    """A connection's input and output. Lines written by different threads never mix."""
 
     incoming: BinaryIO
     outgoing: BinaryIO
@@ -577,7 +578,7 @@ class Wire:
 
     @classmethod
     def taken(cls) -> Wire:
-        """Reserve standard input and output, so that other code can no longer use them."""
+        """Take over standard input and output, so that other code can no longer use them."""
         incoming, outgoing = os.dup(0), os.dup(1)
         os.set_inheritable(incoming, False)
         os.set_inheritable(outgoing, False)
@@ -589,7 +590,7 @@ class Wire:
         return cls(os.fdopen(incoming, "rb"), os.fdopen(outgoing, "wb", buffering=0))
 
     def lines(self) -> Iterator[bytes]:
-        """Yield lines of input. A line that is too long is replaced with a placeholder."""
+        """Yield lines of input. A placeholder replaces a line that is too long."""
         while line := self.incoming.readline(LONGEST_LINE):
             if len(line) >= LONGEST_LINE and not line.endswith(b"\n"):
                 while (rest := self.incoming.readline(LONGEST_LINE)) and not rest.endswith(b"\n"):
@@ -599,7 +600,7 @@ class Wire:
                 yield line
 
     def send(self, message: JsonObject) -> None:
-        """Write a message. Raises BrokenPipeError if the client has left."""
+        """Write a message. Raises BrokenPipeError if the client has disconnected."""
         text = json.dumps(message, ensure_ascii=False, separators=(",", ":"))
         data = memoryview(text.encode("utf-8", "replace") + b"\n")
         with self._lock:
@@ -620,7 +621,7 @@ def serve(face: Face, wire: Wire) -> None:
     gc.disable()  # loaded modules are permanent, and scanning them takes a fifth of the time
     threading.Thread(target=load, daemon=True, name="nacre-mcp-load").start()
     session = Session(face, wire.send)
-    with suppress(OSError):  # the client has left
+    with suppress(OSError):  # the client has disconnected
         for line in wire.lines():
             session.take(line)
     session.finish()

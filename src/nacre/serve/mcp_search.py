@@ -97,7 +97,7 @@ def _depths(tree: Traversal) -> list[int]:
 
 
 def _in_order(tree: Traversal) -> list[Hop]:
-    """Return the links in depth-first order, so that a memory's links follow the link to this memory."""
+    """Return the links in depth-first order, so that a memory's links follow the link to it."""
     below: dict[int, list[Hop]] = {}
     for hop in tree.hops:
         below.setdefault(hop.parent, []).append(hop)
@@ -253,7 +253,7 @@ def _facts(link: Hop | LinkLine) -> str:
 
 _MAX_HITS = 200
 _MAX_HIT_TOKENS = 220
-"""Maximum number of tokens per memory if there are several. memory_get returns the full content."""
+"""Maximum number of tokens per memory if there are several."""
 
 _MAX_TURN_TOKENS = 90
 _MAX_OVERLAP = 0.6
@@ -297,7 +297,7 @@ def search(desk: Desk, arguments: mcp_arguments.Search) -> str:
 
 
 def _at_start(desk: Desk, arguments: mcp_arguments.Search) -> str:
-    """Return the context for a session in the working folder, for hosts that have no hook for context."""
+    """Return the context for a session in the working folder, for hosts without hooks."""
     if arguments.project or arguments.cursor:
         raise InvalidInputError(
             "session-start covers the working folder and has one page",
@@ -308,7 +308,7 @@ def _at_start(desk: Desk, arguments: mcp_arguments.Search) -> str:
     )
     inner = (
         block.text.partition("\n\n")[2].rpartition("\n")[0].strip()
-    )  # the heading of the frame replaces the heading of the block
+    )  # the frame's heading replaces the block's heading
     return framed(inner or "There is no context for a session here yet.")
 
 
@@ -361,7 +361,7 @@ def _format_hits(arguments: mcp_arguments.Search, result: RecallResult, at: int)
 
 
 def _unshown_turns(turns: Sequence[TurnHit], hits: Sequence[MemoryHit]) -> list[TurnHit]:
-    """Return the turns, except turns whose text is mostly contained in a displayed memory."""
+    """Return the turns whose text is not mostly contained in a memory of the answer."""
     shown = {turn.turn_id: len(hit.memory.content) for hit in hits for turn in hit.evidence}
     return [hit for hit in turns if shown.get(hit.turn.id, 0) < _MAX_OVERLAP * len(hit.excerpt)]
 
@@ -414,7 +414,7 @@ def _degraded(result: RecallResult | DeepResult) -> str:
 
 
 def _deep(desk: Desk, arguments: mcp_arguments.Search, memory_filter: Filter) -> str | None:
-    """Return the result of deep recall, or ``None`` if it is empty. Plain recall might still find memories."""
+    """Return the result of deep recall, or ``None`` if empty. Plain recall might find more."""
     desk.tell("selecting the project and its memories")
     here = desk.place(None).project
     projects = memory_filter.projects if arguments.project else ()

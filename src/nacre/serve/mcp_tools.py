@@ -122,7 +122,7 @@ def _dream_plan(desk: Desk) -> str:
     ]
     shown = [plain_line(line) for line in lines[:_MAX_STEPS]]
     dropped = (
-        f", and drop {count(plan.dropped, 'link', 'links')} to nothing" if plan.dropped else ""
+        f", and delete {count(plan.dropped, 'broken link', 'broken links')}" if plan.dropped else ""
     )
     return framed(
         f"A dream would retire {plan.ending:,} of {count(plan.seen, 'memory', 'memories')}{dropped}. "
@@ -137,7 +137,7 @@ def _dream_plan(desk: Desk) -> str:
 
 
 def analyze(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
-    """Answer a question about the stored memories, without a model."""
+    """Answer a question about the memories as a whole, without a model."""
     if arguments.about in ("file", "error") and not (arguments.subject or "").strip():
         what = "a path" if arguments.about == "file" else "the error's text"
         raise InvalidInputError(f"{arguments.about} needs a subject", hint=f"the subject is {what}")
@@ -207,7 +207,7 @@ def _gaps(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
         f"{_short(gap.memory)}: {count(gap.degree, 'link', 'links')}, {gap.maturity.value}, idle {gap.idle_days} days"
         for gap in report.found
     ]
-    hint = f"{count(report.total, 'memory', 'memories')} with one link at most, {report.unlinked:,} without any."
+    hint = f"{count(report.total, 'memory', 'memories')} with at most one link, {report.unlinked:,} without links."
     return _text(blocks, arguments, "Every memory has two links or more.", hint)
 
 
@@ -382,7 +382,7 @@ _PROPOSED = "as your proposal: found by search only, until the person keeps it i
 
 
 def store(desk: Desk, arguments: mcp_arguments.Store) -> str:
-    """Store memories one by one. If storing a memory fails, continue with the next memory."""
+    """Store memories one by one. If one fails, the others are still stored."""
     project, is_known = _project_keeping(desk, arguments.project)
     folder = None if project or _is_global(arguments.project) else _repository(desk)
     lines, failed = [], None
@@ -420,7 +420,7 @@ def _is_global(name: str | None) -> bool:
 
 
 def _repository(desk: Desk) -> str | None:
-    """Return the client's folder if it is a repository, since other folders do not identify a project."""
+    """Return the client's folder if it is a repository. Other folders do not identify a project."""
 
     return desk.folder if desk.folder and location.locate(desk.folder).is_repository else None
 
@@ -458,7 +458,7 @@ def _line(outcome: StoreOutcome) -> str:
 
 
 def retire(desk: Desk, arguments: mcp_arguments.Retire) -> str:
-    """Retire either all given memories or none."""
+    """Retire all given memories, or none if one cannot be retired."""
     pattern = next((item for item in arguments.ids if "*" in item), None)
     if pattern:
         raise InvalidInputError(

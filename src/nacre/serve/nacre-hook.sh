@@ -1,6 +1,6 @@
 #!/bin/sh
 # nacre-hook.sh [--home PATH] HOST EVENT: the hook that hosts run if there is a shell. It calls the home's daemon with
-# curl, which starts in a tenth of nacre-hook's time, and runs nacre-hook if there is no daemon. If the daemon does not
+# curl, which starts ten times as fast as nacre-hook, and runs nacre-hook if there is no daemon. If the daemon does not
 # answer in time, the host gets no output.
 
 trap '' PIPE

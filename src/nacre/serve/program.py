@@ -1,4 +1,4 @@
-"""The Starlette app that serves a home's operations, dashboard and MCP."""
+"""The Starlette app that serves the operations, the dashboard and MCP."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _services() -> Collection[Service]:
 
 
 def _guard(served: Served) -> Middleware:
-    """Require a token or key for MCP, and a token, key or cookie for the API. Other files are public."""
+    """Require a token or key for MCP. The API also accepts a cookie. Other paths are public."""
     has_token = shows_token(served.token)
 
     def shows(scope: Scope) -> bool:
@@ -101,7 +101,7 @@ def _guard(served: Served) -> Middleware:
     def lacks(scope: Scope) -> Refusal | None:
         is_open = served.token is None and not served.given_key(
             scope
-        )  # a request with an invalid key is refused
+        )  # a request with an invalid key is rejected
         is_public = not (scope["path"].startswith(MCP) or web.API.match(scope["path"]))
         return None if is_open or is_public or _is_preflight(scope) else served.lacks(scope)
 
@@ -109,7 +109,7 @@ def _guard(served: Served) -> Middleware:
 
 
 def _is_preflight(scope: Scope) -> bool:
-    """Return True for a preflight request from a different origin, which gets no data."""
+    """Return True for a CORS preflight request, which gets no data."""
     return (
         scope["type"] == "http"
         and scope["method"] == "OPTIONS"
@@ -120,7 +120,7 @@ def _is_preflight(scope: Scope) -> bool:
 def _cors(served: Served) -> list[Middleware]:
     """Allow pages from the configured origins.
 
-    These pages need the token, because browsers do not send the cookie from other origins.
+    Such pages need the token, because browsers do not send the cookie from other origins.
     """
     if not served.names.origins:
         return []
@@ -144,7 +144,7 @@ class _Middleware:
 
 
 class _Bearers(_Middleware):
-    """Middleware that identifies the owner of a key.
+    """Middleware that looks up the owner of a request's key.
 
     A key gives access to operations, resources, events and tools in its space, but not to the home.
     """
@@ -194,9 +194,9 @@ class _RateLimit(_Middleware):
         await refusal(scope, receive, send)
 
     def _client(self, scope: Scope) -> str:
-        """Return the client's identity for limits. All programs on a machine with the token share an identity.
+        """Return the client to count a request for. All programs with the token on a machine are one.
 
-        Requests without credentials count separately, because any web page can cause such requests.
+        Requests without credentials count separately, because any web page can cause them.
         """
         place = scope["client"][0] if scope.get("client") else ""
         actor = self._served.actor(scope)

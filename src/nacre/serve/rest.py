@@ -1,4 +1,4 @@
-"""The REST API: resources with pages and entity tags, and the OpenAPI document and its web page."""
+"""The REST API: resources with paging and entity tags, and the OpenAPI document with its page."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ _REFERENCE = "/{reference:path}"
 
 @frozen
 class Resource:
-    """A route with a method and a path below ``PREFIX``, and the operation that it runs.
+    """A route (method and path below ``PREFIX``) and the operation that it runs.
 
-    Parameters in the path and query set fields of the request or its filter. ``names``: maps
-    parameters to fields with different names. ``given``: preset fields, so that a GET does not
-    count as use. ``rows``: the result's field that contains the list, or empty if the result is a
-    list. ``offset``: the request's field for the number of skipped items.
+    Parameters in the path and query set fields of the operation's request or its filter. ``names``:
+    field names, keyed by parameter, if different. ``given``: preset fields, such as one that keeps
+    a GET from counting as use. ``rows``: the result's field with the list, or empty if the result
+    is the list. ``offset``: the request's field for the number of skipped items.
     """
 
     method: str
@@ -127,12 +127,12 @@ _RESOURCES = (
     _get("/forgotten", "forgotten", ""),
     _get("/archive", "archive-status"),
 )
-"""Resources in matching order. More specific paths come first."""
+"""Resources in the order of matching, with more specific paths first."""
 
 
 @cache
 def resources() -> tuple[Resource, ...]:
-    """Return nacre's resources, followed by resources of plugins, which cannot replace nacre's resources."""
+    """Return nacre's resources, followed by those of plugins, which cannot replace nacre's."""
     groups = plugins.load_usable_plugins(plugins.RESOURCES, Resource).values()
     routes = {(resource.method, resource.path) for resource in _RESOURCES}
     return (
@@ -151,7 +151,7 @@ def resources() -> tuple[Resource, ...]:
 
 
 EXPECTED = "expected"
-"""Request field that contains the entity tag that the client has read."""
+"""Request field for the entity tag that the client has read."""
 
 _LISTS = (inspect.ListType, inspect.VarTupleType, inspect.SetType, inspect.FrozenSetType)
 _OBJECTS = (inspect.StructType, inspect.DataclassType)
@@ -160,10 +160,10 @@ _MAPPINGS = (inspect.DictType, *_OBJECTS)
 
 @frozen
 class Parameter:
-    """A field that a query can set.
+    """A request field that can be set in a URL's query.
 
     ``place``: the field's path in the request. ``many``: the parameter can be repeated.
-    ``is_moment``: the parameter is a time as on the command line, such as 2026-11-20, 3d, yesterday.
+    ``is_moment``: it is a time as on the command line, such as 2026-11-20, 3d or yesterday.
     """
 
     place: tuple[str, ...]
@@ -174,7 +174,7 @@ class Parameter:
 
 @cache
 def parameters_of(request: Any) -> Mapping[str, Parameter]:
-    """Return the fields of a request and its filter, keyed by name. Omit fields that contain objects."""
+    """Return the parameters for a request and its filter by name, without fields for objects."""
     fields = _fields(inspect.type_info(request))
     parameters: dict[str, Parameter] = {}
     for outer in fields:
@@ -196,7 +196,7 @@ def _parameter(kind: inspect.Type, *place: str, required: bool = False) -> Param
 
 
 def named(request: Any, name: str) -> Parameter | None:
-    """Return the named parameter. A list also has a singular name, such as ``kind`` for ``kinds``."""
+    """Return a parameter by name. Lists also have a singular name, such as ``kind`` for ``kinds``."""
     parameters = parameters_of(request)
     if name in parameters:
         return parameters[name]
@@ -212,7 +212,7 @@ def has_pages(resource: Resource) -> bool:
 
 
 def expects(operation: Operation) -> bool:
-    """Return True if a request can be conditional on an entity tag."""
+    """Return True if an operation can depend on an entity tag."""
     return EXPECTED in parameters_of(operation.request)
 
 
@@ -222,7 +222,7 @@ def request_of(
     names: Mapping[str, str],
     fields: _Schema,
 ) -> _Schema:
-    """Add the parameters from a path and a query to the fields of a request.
+    """Add parameters from a path and query to a request's fields.
 
     Raises InvalidInputError if a parameter is unknown, or is repeated although it is not a list.
     """
@@ -261,7 +261,7 @@ def _fields(kind: inspect.Type) -> tuple[inspect.Field, ...]:
 
 
 def _bare(kind: inspect.Type) -> inspect.Type:
-    """Return a type without annotations and without ``None``."""
+    """Return a type without its annotations and ``None``."""
     if isinstance(kind, inspect.Metadata):
         return _bare(kind.type)
     if isinstance(kind, inspect.UnionType):
@@ -277,7 +277,7 @@ def _holds_objects(kind: inspect.Type) -> bool:
 
 
 # -- OpenAPI 3.1 document --------------------------------------------------------------------------
-# The document is generated from the catalogue, using the types of requests and results.
+# The document is generated from the catalogue and the types of requests and results.
 
 
 _REFERENCES = "#/components/schemas/{name}"
@@ -356,7 +356,7 @@ def document(cookie: str) -> bytes:
 
 
 def summary_of(operation: Operation) -> str:
-    """Extract the summary of an operation from its function's docstring."""
+    """Return an operation's summary from its docstring."""
     summary = (
         (getdoc(operation.function) or "")
         .partition("\n\n")[0]
@@ -367,7 +367,7 @@ def summary_of(operation: Operation) -> str:
 
 
 def _correct(schema: Any) -> None:
-    """Remove the format from durations, because JSON Schema's format does not allow fractional seconds."""
+    """Remove the format from durations, which does not allow fractional seconds."""
     if isinstance(schema, dict) and schema.get("format") == "duration":
         del schema["format"]
         schema["description"] = "A duration in seconds, by ISO 8601: PT12.5S"
@@ -378,7 +378,7 @@ def _correct(schema: Any) -> None:
 
 
 def help_of(schema: _Schema) -> str:
-    """Return a schema's description, or else the first description among the schema's alternatives."""
+    """Return a schema's description, or else the first description of its alternatives."""
     return str(
         next(
             (
@@ -573,7 +573,7 @@ def _followed(schema: _Schema, components: _Schema) -> _Schema:
 
 
 def _body(resource: Resource, request: _Schema, components: _Schema) -> _Schema:
-    """Return the request's schema, without the fields that are set in the path."""
+    """Return the schema of a request body, without the fields that are set in the path."""
     whole = _followed(request, components)
     path_fields = {resource.names.get(name, name) for name in _IN_PATH.findall(resource.path)}
     if not path_fields:
@@ -589,7 +589,7 @@ def _body(resource: Resource, request: _Schema, components: _Schema) -> _Schema:
 
 
 # -- Page of the API -------------------------------------------------------------------------------
-# ``/api/docs`` lists all routes. It uses no scripts or external resources.
+# ``/api/docs`` lists all routes, without scripts or external resources.
 
 
 _STYLE = """
@@ -712,7 +712,7 @@ def _type_name(schema: _Schema, components: _Schema) -> str:
 
 
 def _text(text: str) -> str:
-    """Convert text to HTML. Text in backquotes becomes code."""
+    """Convert text to HTML, with backquoted text as code."""
     return _CODE.sub(r"<code>\1</code>", html.escape(text))
 
 
@@ -728,7 +728,7 @@ _EMPTY = msgspec.Raw(b"[]")
 
 
 def resource_routes() -> list[Route]:
-    """Return a route for each path, in matching order, that handles all methods."""
+    """Return a route that handles all methods for each path, in the order of matching."""
     routes: dict[str, dict[str, Resource]] = {}
     for resource in resources():
         routes.setdefault(resource.path, {})[resource.method] = resource
@@ -739,7 +739,7 @@ def resource_routes() -> list[Route]:
 
 @frozen
 class _Call:
-    """A call of a resource. ``fields``: the request's fields, some of which are still strings."""
+    """A request for a resource. ``fields``: the operation's fields, some still as strings."""
 
     resource: Resource
     fields: _Schema
@@ -750,7 +750,7 @@ class _Call:
 
     @property
     def goes_on(self) -> bool:
-        """True if there can be a next page. It is False for a session's end and for turns around a turn."""
+        """True if there can be a next page, but not for a session's end or the turns around a turn."""
         return has_pages(self.resource) and not {"at_end", "around"} & self.fields.keys()
 
     def encoded(self, **further: Any) -> bytes:
@@ -760,7 +760,7 @@ class _Call:
         )
 
     def number(self, name: str) -> int:
-        """Return an integer field of the request, or its default. Raises InvalidInputError."""
+        """Return an integer field or its default. Raises InvalidInputError."""
         value = getattr(
             converted(self.operation, {**self.resource.given, **self.fields}), name, None
         )
@@ -768,7 +768,7 @@ class _Call:
 
 
 class _Endpoint:
-    """An ASGI app for a path. If the path supports ``GET``, Starlette also passes ``HEAD`` requests."""
+    """The ASGI app for a path. For ``GET``, Starlette also passes ``HEAD`` requests."""
 
     def __init__(self, methods: Mapping[str, Resource]) -> None:
         self._methods = methods
@@ -799,7 +799,7 @@ async def _read(resource: Resource, request: Request) -> Response:
 
 
 def _next_page(call: _Call, request: Request, result: bytes) -> dict[str, str]:
-    """Return a ``Link`` header to the next page, unless this is the last page."""
+    """Return a ``Link`` header for the next page, if any."""
     offset = call.resource.offset
     if not call.goes_on:
         return {}
@@ -815,7 +815,7 @@ def _next_page(call: _Call, request: Request, result: bytes) -> dict[str, str]:
 
 
 class _Result(msgspec.Struct):
-    """The fields of results that responses need: the size of a list, and a memory."""
+    """The fields of results that responses use."""
 
     more: bool | None = None
     total: int | None = None
@@ -838,7 +838,7 @@ def _rows(resource: Resource, result: bytes) -> list[msgspec.Raw]:
 
 
 async def _all_lines(call: _Call, request: Request) -> Response:
-    """Stream all records, page by page. The first page is read before the response starts."""
+    """Stream all records page by page. The first page is read before the response starts."""
     goes_on = call.goes_on
     further = {"limit": _PAGE_ITEMS} if goes_on else {}
     first = await _page(call, request, further)
@@ -906,7 +906,7 @@ def _object(body: bytes) -> _Schema:
 
 
 def entity_tag(result: bytes) -> str:
-    """Return a result's entity tag, which consists of the tag of the result's file, if any, and a hash."""
+    """Return a result's entity tag: the tag of its file, if any, and a hash."""
     own = _parsed(result).etag
     whole = hashlib.blake2b(result, digest_size=_TAG_BYTES).hexdigest()
     return f'"{own}.{whole}"' if own else f'"{whole}"'

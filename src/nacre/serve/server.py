@@ -1,4 +1,4 @@
-"""The daemon: its server on a local socket, background work, and handling of hooks."""
+"""The daemon: its local socket server, background work, and handling of hooks."""
 
 from __future__ import annotations
 
@@ -80,10 +80,10 @@ from nacre.values.recall import RecallQuery
 
 _CHUNK = 65_536
 _CALLER_TIMEOUT_SECONDS = 5.0
-"""Time limit in seconds for receiving a request, and for sending the response."""
+"""Time limit in seconds for receiving a request, and again for sending the response."""
 
 _BACKLOG = 1024
-"""Maximum number of connections that wait to be accepted."""
+"""Maximum number of connections waiting to be accepted."""
 
 _ACCEPT_PAUSE_SECONDS = 0.1
 
@@ -102,7 +102,7 @@ class Caller:
         self._link = link
 
     def has_left(self) -> bool:
-        """Return True if the client has disconnected, which is only detected on Linux."""
+        """Return True if the client has disconnected. This is detected only on Linux."""
         if sys.platform != "linux":
             return False
         poll = select.poll()
@@ -116,11 +116,11 @@ class Caller:
         return self._credentials()[1] in (os.getuid(), 0)
 
     def agent(self) -> str | None:
-        """Return the agent that runs the client's process, only on Linux."""
+        """Return the agent that runs the client's process, if any. Works only on Linux."""
         return agent_of_process(self._credentials()[0]) if sys.platform == "linux" else None
 
     def is_orphan(self) -> bool:
-        """Return True if the process that started the client's process is unknown, only on Linux."""
+        """Return True if the client has no terminal and its parent has ended. Works only on Linux."""
         return sys.platform == "linux" and is_orphan(self._credentials()[0])
 
     def _credentials(self) -> tuple[int, int, int]:
@@ -132,7 +132,10 @@ class Caller:
         return process, user, group
 
     def question(self) -> bytes:
-        """Read the request. Return nothing if it is too long or the client has left. Raises OSError."""
+        """Read the request. Return nothing if it is too long or the client has disconnected.
+
+        Raises OSError.
+        """
         until = time.monotonic() + _CALLER_TIMEOUT_SECONDS
         received = bytearray()
         while not is_whole(received):
@@ -153,10 +156,9 @@ class Caller:
 class Server:
     """An HTTP server on a home's socket, with a thread for each connection.
 
-    ``answer``: takes an operation's name, the request's body, and the caller, and returns the
-    status and body of the response. The body is empty if the client has left. ``hook``: takes the
-    host, the event, the body and the caller, and sends the response. ``tell``: writes to the
-    daemon's log.
+    ``answer``: takes an operation's name, the request's body and the caller, and returns the
+    response's status and body (empty if the client has disconnected). ``hook``: takes the host, the
+    event, the body and the caller, and sends the response. ``tell``: writes to the daemon's log.
     """
 
     def __init__(
@@ -182,9 +184,9 @@ class Server:
         """Time of the last request or answer, from ``time.monotonic``."""
 
     def start(self) -> None:
-        """Listen, replacing the socket of an earlier daemon. Raises UnusableStoreError.
+        """Listen, replacing an earlier daemon's socket. Raises UnusableStoreError.
 
-        Do nothing on Windows, where the daemon only does background work and serves HTTP.
+        This does nothing on Windows, where the daemon only does background work and serves HTTP.
         """
         if not hasattr(socket, "AF_UNIX"):
             return
@@ -212,7 +214,7 @@ class Server:
         ).start()
 
     def is_in_place(self) -> bool:
-        """Return True if the socket is still in place. Otherwise, the home was moved or deleted."""
+        """Return True if the socket still exists. Otherwise, the home was moved or deleted."""
         if not hasattr(socket, "AF_UNIX"):
             return self._home.is_dir()
         with suppress(OSError):
@@ -293,7 +295,7 @@ class Server:
 
 HISTORY_SECONDS = 10.0
 REST_SECONDS = 600.0
-"""Idle time in seconds before the daemon consolidates memories."""
+"""How long the daemon must be idle before it consolidates memories, in seconds."""
 
 _POLL_SECONDS = 0.5
 _MIN_PAUSE_SECONDS, _MAX_PAUSE_SECONDS = 1.0, 300.0
@@ -301,7 +303,7 @@ _TERMINATE_SECONDS = 1.0
 
 
 class Tending:
-    """Maintains a home: creates vectors, updates the history, does chores, consolidates, and frees memory."""
+    """Background work: computes vectors, commits history, does chores, consolidates, frees memory."""
 
     def __init__(
         self,
@@ -311,9 +313,8 @@ class Tending:
         reads: Callable[[Path], bool],
         rested: Callable[[], float],
     ) -> None:
-        """Store the callbacks.
+        """``reads``: returns True if a transcript is followed, so that it will be read soon.
 
-        ``reads``: returns True if a transcript is followed and will therefore be read soon.
         ``rested``: returns the number of seconds since the last request.
         """
         self._settings = settings
@@ -370,11 +371,11 @@ class Tending:
                 keep_history(context)
                 fold_notes(
                     context
-                )  # otherwise listeners see a question only when traces are requested
+                )  # otherwise, listeners would see a question only when traces are requested
         except NacreError:
             return  # all homes are busy or cannot be opened; retry later
         except OSError as error:
-            self._tell(f"history is not kept: {error}")
+            self._tell(f"cannot commit: {error}")
 
     def _dream(self) -> None:
         try:
@@ -390,7 +391,7 @@ class Tending:
             self._tell(f"dreamt: {result if report.operation else 'planned, without changes'}")
             give_back()
 
-    # Chores that hooks left run in a separate process, which is restarted with growing pauses.
+    # A separate process does the chores of hooks. It is restarted with growing pauses.
 
     def _run_chores(self) -> None:
         if self._process and self._process.poll() is None:
@@ -411,7 +412,7 @@ class Tending:
             self._not_before = time.monotonic() + _MAX_PAUSE_SECONDS
 
     def _is_needless(self, chore: chores.Chore) -> bool:
-        """Return True for an end-of-turn chore if the daemon already follows the session's transcript."""
+        """Return True for an end-of-turn chore of a session that the daemon already follows."""
         return (
             chore.kind == HookEvent.TURN_END
             and bool(chore.transcript)
@@ -419,14 +420,14 @@ class Tending:
         )
 
     def _end_chores(self) -> None:
-        """Stop the process that does chores. The next daemon continues the chores."""
+        """Stop the process that does chores. The next daemon continues."""
         if self._process and self._process.poll() is None:
             self._process.terminate()
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(_TERMINATE_SECONDS)
 
     def _note_end(self, code: int) -> None:
-        """Set the pause before the next start. It grows after a failure, or if there was no progress."""
+        """Set the pause before the next start. It grows after a failure or without progress."""
         self._process = None
         is_stuck = bool(code) or chores.is_due(self._settings.home, time.time())
         self._pause = min(2 * self._pause, _MAX_PAUSE_SECONDS) if is_stuck else _MIN_PAUSE_SECONDS
@@ -436,16 +437,16 @@ class Tending:
 
 
 # -- Hooks -----------------------------------------------------------------------------------------
-# A hook posts the host's input to ``/hook/HOST/EVENT``. The response is the output for the host, or
-# has status 503 if the hook must compute the answer itself.
+# A hook posts the host's input to ``/hook/HOST/EVENT``. The response is the output for the host.
+# With status 503, the hook must compute the answer itself.
 
 
 _HOOK_SECONDS = 1.0
-"""Maximum time in seconds that a hook waits."""
+"""Maximum time that a hook waits, in seconds."""
 
 
 class Hooks:
-    """Handles a home's hooks. ``answer``: runs an operation."""
+    """Handles hooks. ``answer``: runs an operation."""
 
     def __init__(self, home: Path, answer: Answer) -> None:
         self._home = str(home)
@@ -479,7 +480,7 @@ class Hooks:
     def _call(
         self, name: str, call: Mapping[str, Any], caller: Caller
     ) -> tuple[str, dict[str, Any] | None]:
-        """Return the outcome for the log, and the answer, or ``None`` if the call failed."""
+        """Return the outcome for the log and the answer, which is ``None`` if the call failed."""
         if call["is_apart"] or not (name in TELLING or name in EVENTS or name == TOOL):
             return "apart", {}
         message = {"protocol": PROTOCOL, "request": call, "seconds": _HOOK_SECONDS}
@@ -513,9 +514,8 @@ class End(StrEnum):
 class DaemonOptions:
     """Options of a daemon.
 
-    ``on_demand``: the daemon ends after ``idle_minutes`` without a request, or when a permanent
-    daemon starts. ``watches``: the daemon follows sessions. ``http``: HTTP address and its access
-    rules.
+    ``on_demand``: it ends after ``idle_minutes`` without a request, or when a permanent daemon
+    starts. ``watches``: it follows sessions. ``http``: HTTP address and access rules.
     """
 
     on_demand: bool = False
@@ -583,20 +583,19 @@ class Daemon:
 
     @property
     def is_at_work(self) -> bool:
-        """True if requests are in progress. Slow requests can still be in progress after :meth:`run` returns."""
+        """True if requests are in progress, even after :meth:`run` has returned."""
         return self._server.at_work > 0
 
     def run(self, stop: threading.Event) -> End:
-        """Serve until a reason from :class:`End` applies, such as ``stop``. Return the reason.
+        """Serve until ``stop`` is set or another reason in :class:`End` applies, and return it.
 
-        Raises ConflictError if a different daemon serves the home, and any error from opening the
-        home.
+        Raises ConflictError if another daemon serves the home, and any error from opening the home.
         """
         self._stop = stop
         share_arenas()
         lock = FileLock(self._settings.home / LOCK)
         with self._homes.lent():
-            pass  # raises if the home cannot be opened
+            pass  # this raises if the home cannot be opened
         self._take_place(lock)
         try:
             self._begin()
@@ -608,7 +607,7 @@ class Daemon:
             lock.release()
 
     def _take_place(self, lock: FileLock) -> None:
-        """Acquire the daemon's lock. A permanent daemon stops an on-demand daemon, after waiting until it answers."""
+        """Acquire the daemon's lock. A permanent daemon waits for an on-demand daemon and stops it."""
         home, daemon = self._settings.home, None
         until = time.monotonic() + (0.0 if self._options.on_demand else _PATIENCE_SECONDS)
         while not lock.acquire():
@@ -626,7 +625,7 @@ class Daemon:
         )
 
     def _begin(self) -> None:
-        self._begin_http()  # clients must not ask for its address earlier
+        self._begin_http()  # clients can ask for its address from now on
         self._server.start()
         tending = Tending(self._settings, self._homes, self._tell, self._reads, self._rested)
         self._start("minding", lambda: self._answering.mind(self._stop))
@@ -641,7 +640,7 @@ class Daemon:
             self._tell(problem)
 
     def _begin_plugins(self) -> None:
-        """Start the plugins' threads. Report broken or missing plugins as problems, and continue."""
+        """Start the plugins' threads. Broken or missing plugins are reported as problems."""
         makers = plugins.load_usable_plugins(plugins.DAEMON)
         for group in (plugins.OPERATIONS, plugins.RESOURCES, plugins.SERVICES, plugins.DAEMON):
             self._problems += [error.message for error in plugins.broken_plugins(group)]
@@ -658,7 +657,7 @@ class Daemon:
                 self._serves_plugins = True
 
     def _begin_http(self) -> None:
-        """Serve HTTP at the configured port, or else at any port that browsers know."""
+        """Serve HTTP at the configured port, or else at the port known to logged-in browsers."""
         port = None if self._web else self._site.browsers.port
         if port is not None:
             self._web = Web(self._site, Door.of(self._settings, str(port)))
@@ -714,7 +713,7 @@ class Daemon:
         return End.ASKED
 
     def _is_upgraded(self) -> bool:
-        """Return True if nacre was updated, after waiting until the installed file no longer changes."""
+        """Return True if nacre was updated and the installed file has stopped changing."""
         current = _program()
         if current == self._program:
             return False
@@ -763,14 +762,14 @@ class Daemon:
         return follower is not None and follower.reads(path)
 
     def _hook(self, home: Home, call: HookCall) -> HookAnswer:
-        """Answer a hook. Until the model is loaded, search only for words, since hooks cannot wait long."""
+        """Answer a hook. Hooks cannot wait for the model, so until it is loaded, only words are searched."""
         answer: HookAnswer = CATALOGUE["hook"].run(
             home, call if self._is_warm else replace(call, alone=True)
         )
         return answer
 
     def _warm(self) -> None:
-        """Load the model and caches by running sample requests, which are not recorded."""
+        """Load the model and caches with sample requests, which are not recorded."""
         try:
             with self._homes.lent() as home:
                 CATALOGUE["hook"].run(
@@ -813,7 +812,7 @@ class Daemon:
         return replace(found, function=self._hook) if found and name == "hook" else found
 
     def _handle_open(self, caller: Waiting) -> str:
-        """Return an address that logs a browser in as the owner. Raises OwnerOnlyError for agents."""
+        """Return a URL that logs a browser in as the owner. Raises OwnerOnlyError for agents."""
         Actor(Face.DAEMON, caller.agent()).require_owner("nacre open")
         if isinstance(caller, Caller) and caller.is_orphan():
             raise OwnerOnlyError(
@@ -825,7 +824,7 @@ class Daemon:
             return self._web.invite()
 
     def _start_web(self) -> Web:
-        """Serve HTTP at the port that browsers know, the configured port, or any port."""
+        """Serve HTTP at the port known to logged-in browsers, the configured port, or any port."""
         with self._homes.lent() as home:
             door = Door.of(home.settings, "")
         ports = (self._site.browsers.port or 0, home.settings.whole("web.port"))
@@ -847,7 +846,7 @@ class Daemon:
 
 
 def _program() -> tuple[int, int]:
-    """Return the modification time and inode of nacre's file, which change when a different version is installed."""
+    """Return the modification time and inode of an installed file, to detect an update of nacre."""
     with suppress(OSError):
         status = os.stat(nacre.__file__)
         return status.st_mtime_ns, status.st_ino

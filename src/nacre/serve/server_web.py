@@ -47,9 +47,9 @@ _MAX_TOKEN_BYTES = 4_000
 class Door:
     """The address of the HTTP server, and its access rules.
 
-    ``place``: ``[HOST:]PORT``, by default on this machine, or empty for no HTTP. ``cert`` and
-    ``key``: TLS files. ``unencrypted``: other machines can connect without TLS. ``asks_token``:
-    clients need the token. ``origins``: origins of allowed pages.
+    ``place``: ``[HOST:]PORT`` (without a host: only for this machine), or empty for no HTTP.
+    ``cert``, ``key``: TLS files. ``unencrypted``: other machines can connect without TLS.
+    ``asks_token``: clients need the token. ``origins``: origins of allowed pages.
     """
 
     place: str = ""
@@ -62,11 +62,11 @@ class Door:
     """Additional host names, such as the name of a proxy."""
 
     room: int = 0
-    """Maximum number of simultaneous clients, or 0 for the default."""
+    """Maximum number of simultaneous clients. With 0, the default is used."""
 
     @classmethod
     def of(cls, settings: Settings, place: str, *, asks_token: bool = True) -> Door:
-        """Return the door for ``place``, with the configured options."""
+        """Build a door for ``place`` from the settings."""
         return cls(
             place,
             asks_token,
@@ -77,7 +77,7 @@ class Door:
         )
 
     def check(self) -> None:
-        """Raise InvalidInputError if other machines can connect without a token or encryption."""
+        """Raise InvalidInputError if other machines could connect without a token or encryption."""
         if not names_of(split_place(self.place)[0]):
             return
         if not self.asks_token:
@@ -89,15 +89,15 @@ class Door:
                 "set web.tls_cert and web.tls_key, or add --insecure behind a proxy that encrypts"
             )
             raise InvalidInputError(
-                f"others can reach {self.place}, and could read the traffic", hint=hint
+                f"others can reach {self.place} and read the traffic", hint=hint
             )
 
 
 class Web:
-    """The HTTP server of a home, from ``start`` to ``stop``."""
+    """The HTTP server of a home."""
 
     def __init__(self, site: Site, door: Door) -> None:
-        """Check the door. Raises InvalidInputError if its rules are unsafe."""
+        """Check the access rules. Raises InvalidInputError if they are unsafe."""
         door.check()
         self._site = site
         self._door = door
@@ -107,7 +107,7 @@ class Web:
         self._server: uvicorn.Server | None = None
         self._thread: threading.Thread | None = None
         self.address = ""
-        """Address of the started server. Agents append ``/mcp``."""
+        """URL of the started server. Agents append ``/mcp``."""
 
     def start(self) -> None:
         """Listen for requests.
@@ -118,7 +118,7 @@ class Web:
         for library in ("starlette", "uvicorn", "websockets"):
             if not is_installed(library):
                 raise UnavailableError(
-                    f"to serve HTTP a library is missing: {library}", hint=install_hint("web")
+                    f"serving HTTP needs a missing library: {library}", hint=install_hint("web")
                 )
         site = self._site
         self._served = web_served.Served(
@@ -139,7 +139,7 @@ class Web:
         except (OSError, ssl.SSLError) as error:
             message = f"the certificate {self._door.cert} cannot be used: {error}"
             raise InvalidInputError(
-                message, hint="web.tls_cert and web.tls_key name PEM files that belong together"
+                message, hint="web.tls_cert and web.tls_key must be a matching pair of PEM files"
             ) from error
         listening = listen_at(self._host, self._port, "choose another port: --http PORT")
         host = f"[{self._host}]" if ":" in self._host else self._host
@@ -159,7 +159,7 @@ class Web:
         )
 
     def invite(self) -> str:
-        """Return an address that logs a single browser in as the owner. The address is valid for a minute."""
+        """Return a URL that logs one browser in as the owner. It is valid for a minute."""
         base = self.address
         if self._host in EVERYWHERE:
             host = f"[{self._host}]" if ":" in self._host else self._host
@@ -176,12 +176,12 @@ class Web:
         return 0.0 if traffic.at_work else time.monotonic() - traffic.asked_at
 
     def leave(self) -> None:
-        """Tell clients, in responses and health checks, to use a different server."""
+        """Tell clients to use another server, in responses and health checks."""
         if self._served:
             self._served.traffic.is_leaving = True
 
     def drain(self, linger: float, seconds: float) -> bool:
-        """Stop listening after ``linger`` seconds, then wait up to ``seconds`` for the last requests.
+        """Stop listening after ``linger`` seconds and wait up to ``seconds`` for the last requests.
 
         Return True if all requests have ended.
         """
@@ -200,7 +200,7 @@ class Web:
 
 
 def token_of(home: Path) -> str:
-    """Return the token that clients need. Create the token on first use. Raises UnusableStoreError."""
+    """Return the token that clients need, created on first use. Raises UnusableStoreError."""
     path = home / TOKEN
     try:
         with suppress(FileNotFoundError):

@@ -1,7 +1,7 @@
-"""``nacre statusline``: a line about the session for Claude Code.
+"""``nacre statusline``: prints a line about the session for Claude Code.
 
-Claude Code runs this command after every message, with a JSON object on standard input. The command
-ends within 50 ms with status 0, and omits counts that take longer. It reads a small file and the
+Claude Code runs this command after every message, with a JSON object on standard input. It ends
+within 50 ms with status 0 and omits counts that take longer. It reads a small file and the
 database without locks, and writes nothing.
 """
 
@@ -22,16 +22,16 @@ from nacre.errors import UnusableStoreError
 from nacre.serve.hook_process import WITHIN_VARIABLE, age, read_input
 
 ALLOWED_MS = 46
-"""Time limit in milliseconds from the start of the process. Exiting takes a few more milliseconds."""
+"""Time limit in milliseconds since the process started. Exiting takes a few more milliseconds."""
 
 _START_FACTOR = 2.5
-"""Time limit on busy machines, as a multiple of the time taken to start the process."""
+"""Time limit on busy machines, as a multiple of the process's start time."""
 
 _PATIENCE_MS = 5
 _MAX_BYTES = 200_000
 _TOOL = "claude-code"
 _HELD_OUT = -1
-"""Placeholder count for a session in the control group, which gets no memories."""
+"""Count that marks a session in the control group, which gets no memories."""
 
 
 def main() -> None:
@@ -49,8 +49,8 @@ def main() -> None:
 def look(environ: Mapping[str, str], seconds: float) -> dict[str, int]:
     """Return the counts that are available in time.
 
-    ``told``: number of memories given to the session that standard input names. ``to_review``:
-    number of pending items. ``held_out``: 1 for a session in the control group.
+    ``told``: memories given to the session named on standard input. ``to_review``: pending items.
+    ``held_out``: 1 for a session in the control group.
     """
     home, until, counts = home_folder(environ), time.monotonic() + seconds, dict[str, int]()
     looks: dict[str, Callable[[], int]] = {
@@ -97,7 +97,7 @@ def _count_given(home: str) -> int:
 
 
 def _count_pending(environ: Mapping[str, str], home: str) -> int:
-    """Count pending candidates and memories. Return 0 for a memory on a server, which is too slow.
+    """Count pending candidates and memories. Returns 0 for a server, which is too slow.
 
     Raises UnusableStoreError.
     """

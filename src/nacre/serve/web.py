@@ -73,7 +73,7 @@ if TYPE_CHECKING:
 
 
 class UnprocessableError(errors.InvalidInputError):
-    """The request is well-formed, but cannot be carried out."""
+    """The request is well-formed but cannot be processed."""
 
     code = "unprocessable"
 
@@ -107,7 +107,7 @@ _STATUS: tuple[tuple[type[errors.NacreError], int], ...] = (
     (errors.QuotaSpentError, 429),
     (errors.SpaceFullError, 507),
 )
-"""Maps error classes to HTTP statuses. All other errors get 503 (unavailable)."""
+"""HTTP status for each error class. Other errors get 503 (unavailable)."""
 
 _COOKIE_HINT = "run nacre open in your own terminal and do it in the dashboard"
 _HINT = "/api/docs lists the routes and their fields"
@@ -121,7 +121,7 @@ def problem_response(
     hint: str | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    """Return a response that describes an error and a remedy."""
+    """Return a response that describes an error, with a hint."""
     return Response(problem(status, code, message, hint), status, headers, PROBLEM)
 
 
@@ -187,7 +187,7 @@ LONG = Limit("long", 60)
 
 @frozen
 class Service:
-    """Routes of a plugin. ``limit_of``: returns the limit for a path, or ``None`` for the default limit."""
+    """A plugin's routes. ``limit_of``: returns the limit for a path, or ``None`` for the default."""
 
     routes: Sequence[Route]
     limit_of: Callable[[str], Limit | None] = lambda _: None
@@ -202,7 +202,7 @@ class Limits:
         self._windows: dict[tuple[str, str], tuple[float, int]] = {}
 
     def wait(self, client: str, limit: Limit) -> float:
-        """Count a request. Return how many seconds the client must wait, or 0 if the request is within the limit."""
+        """Count a request. Return how many seconds the client must wait, or 0 within the limit."""
         now, key = self._clock(), (client, limit.name)
         with self._guard:
             ends, count = self._windows.get(key, (0.0, 0))
@@ -219,9 +219,9 @@ class Limits:
 
 
 class Turns:
-    """A limit on parallel requests for each space, so that no space uses all threads.
+    """Limits the parallel requests of each space, so that no space uses all threads.
 
-    Use only in the event loop.
+    Use it only in the event loop.
     """
 
     def __init__(self, at_once: int = _MAX_REQUESTS_PER_SPACE) -> None:
@@ -230,7 +230,7 @@ class Turns:
 
     @asynccontextmanager
     async def turn(self, space: str) -> AsyncIterator[None]:
-        """Wait for a turn. The turn lasts until the end of the context."""
+        """Wait for a turn, which lasts until the end of the context."""
         room = self._rooms.setdefault(space, anyio.CapacityLimiter(self._at_once))
         try:
             async with room:
@@ -245,17 +245,17 @@ class Turns:
 
 
 A_PROGRAM = "a program"
-"""Agent name for a request with the token but without a cookie."""
+"""Agent name for a request that has the token but no cookie."""
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 BEARER = "nacre.bearer"
-"""Name of the request state entry for the owner of a valid key to a space."""
+"""Name of the entry in the request's state for the owner of a valid key."""
 
 KEYS = "Bearer nacre_"
 """Start of an Authorization header that contains a key."""
 
 OWN_HEADER = b"x-nacre"
-"""Header that contains the browser's key, which pages from other origins do not know."""
+"""Header with the browser's key, which pages from other origins do not know."""
 
 _MAX_LONG_REQUESTS = 4
 _OWN_SITES = frozenset({"same-origin", "none"})
@@ -268,7 +268,7 @@ def program_of(bearer: Bearer) -> str:
 
 @dataclass(slots=True)
 class Traffic:
-    """The number of requests in progress, and the time of the last request (``time.monotonic``).
+    """Number of requests in progress and time of the last request (``time.monotonic``).
 
     Open event streams do not count as requests.
     """
@@ -276,11 +276,11 @@ class Traffic:
     at_work: int = 0
     asked_at: float = field(default_factory=time.monotonic)
     is_leaving: bool = False
-    """True if the process is about to end, so that clients should use a different server."""
+    """True if the process is about to end, so that clients should use another server."""
 
     @contextmanager
     def one(self) -> Iterator[None]:
-        """Count a request inside the context. Use only in the event loop."""
+        """Count a request for the duration of the context. Use it only in the event loop."""
         self.at_work += 1
         try:
             yield
@@ -291,7 +291,7 @@ class Traffic:
 
 @dataclass(frozen=True)
 class Served(Site):
-    """The served home. ``token``: the required token, or ``None`` if no token is required."""
+    """The home as served over HTTP. ``token``: the required token, or ``None``."""
 
     token: str | None = None
     names: Names = field(kw_only=True)
@@ -299,13 +299,13 @@ class Served(Site):
     room: anyio.CapacityLimiter = field(
         default_factory=lambda: anyio.CapacityLimiter(_MAX_LONG_REQUESTS)
     )
-    """Separate threads for long operations, which could otherwise use all threads."""
+    """Threads reserved for long operations, which could otherwise use all threads."""
 
     turns: Turns = field(default_factory=Turns)
-    """Turns for requests with keys."""
+    """Turns of requests with keys."""
 
     def actor(self, scope: Scope) -> Actor | None:
-        """Return the caller, which is the owner (cookie), a program (token or key), or ``None``."""
+        """Return the caller: the owner (cookie), a program (token or key), or ``None``."""
         if self._is_owner(scope):
             return Actor(Face.HTTP)
         if key := self.given_key(scope):
@@ -321,13 +321,13 @@ class Served(Site):
         return self.live_of(bearer) if bearer and self.live_of else self.live
 
     def given_key(self, scope: Scope) -> str:
-        """Return the request's key to a space, or an empty string."""
+        """Return the request's key for a space, or an empty string."""
         headers = values_of(scope, b"authorization")
         has_key = self.bearer is not None and len(headers) == 1 and headers[0].startswith(KEYS)
         return headers[0].partition(" ")[2].strip() if has_key else ""
 
     def lacks(self, scope: Scope) -> Refusal:
-        """Return the refusal to send to an unknown caller."""
+        """Return the refusal for an unknown caller."""
         return (
             NO_KEY
             if any(self.browsers.knows(cookie) for cookie in self._cookies(scope))
@@ -337,7 +337,7 @@ class Served(Site):
     def _is_owner(self, scope: Scope) -> bool:
         """Return True for a valid cookie from this origin. Changes also require the browser's key.
 
-        Cookies alone do not distinguish between the ports of a machine.
+        Cookies do not distinguish between a machine's ports.
         """
         keys = values_of(scope, OWN_HEADER)
         changes = scope["type"] == "http" and scope["method"] not in SAFE
@@ -356,7 +356,7 @@ class Served(Site):
         )
 
     def _cookies(self, scope: Scope) -> list[str]:
-        """Return the cookies for this home, since browsers send the cookies for all ports."""
+        """Return the cookies for this home. Browsers send the cookies of all ports."""
         pairs = (
             pair.strip().partition("=")
             for text in values_of(scope, b"cookie")
@@ -366,11 +366,11 @@ class Served(Site):
 
 
 # -- Operations ------------------------------------------------------------------------------------
-# Each operation is at ``POST /api/v1/<operation>``. Its request and result are JSON.
+# Operations are at ``POST /api/v1/<operation>``, with requests and results as JSON.
 
 
 MOST_BYTES = 4_000_000
-"""Maximum size of a request's body in bytes."""
+"""Maximum size of a request body in bytes."""
 
 _JSON = "application/json"
 
@@ -411,12 +411,12 @@ def served_by(request: HTTPConnection) -> Served:
 
 
 def actor_of(request: Request) -> Actor:
-    """Return the actor of a request that has already passed the access check."""
+    """Return the actor of a request that has passed the access check."""
     return served_by(request).actor(request.scope) or Actor(Face.HTTP, A_PROGRAM)
 
 
 async def answer_of(request: Request, operation: str, body: bytes) -> bytes:
-    """Run an operation and return its result as JSON. A read is stopped if the caller leaves.
+    """Run an operation and return its result as JSON. Reads stop if the caller disconnects.
 
     Raises NacreError.
     """
@@ -455,7 +455,7 @@ async def json_body(request: Request) -> bytes:
         body += chunk
         if len(body) > MOST_BYTES:
             raise TooLargeError(
-                f"a request may have {MOST_BYTES:,} bytes", hint="send it in smaller parts"
+                f"a request can have {MOST_BYTES:,} bytes", hint="send it in smaller parts"
             )
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if body and kind != _JSON:
@@ -468,7 +468,7 @@ async def json_body(request: Request) -> bytes:
 
 
 BEAT_SECONDS = 15.0
-"""Idle time in seconds after which a comment keeps the connection alive."""
+"""Idle time in seconds after which a comment is sent to keep the connection open."""
 
 MOST_LISTENERS = 50
 """Maximum number of listeners. Each listener uses one of the 64 connections."""
@@ -481,7 +481,7 @@ Permit = Callable[[], Awaitable[bool]]
 
 
 async def get_events(request: Request) -> Response:
-    """``GET /api/v1/events``: sends server-sent events, from now on or after ``Last-Event-ID``.
+    """``GET /api/v1/events``: streams new events, or all after ``Last-Event-ID``.
 
     Raises NacreError.
     """
@@ -493,7 +493,7 @@ async def get_events(request: Request) -> Response:
 
 
 async def socket(websocket: WebSocket) -> None:
-    """``/api/v1/events/ws``: sends an event per message, from now on or after ``?after=``.
+    """``/api/v1/events/ws``: sends new events, or all after ``?after=``, one per message.
 
     Input is ignored.
     """
@@ -550,7 +550,7 @@ async def _stream(bus: Bus, after: str, permit: Permit) -> AsyncGenerator[bytes]
 
 
 def _permit(connection: HTTPConnection) -> Permit:
-    """Return a function that checks whether the listener's cookie or key is still valid."""
+    """Return a function that checks if the listener's cookie or key is still valid."""
     served, scope = served_by(connection), connection.scope
     actor, key, bearer_of = served.actor(scope), served.given_key(scope), served.bearer
 
@@ -565,12 +565,12 @@ def _permit(connection: HTTPConnection) -> Permit:
 
 
 async def _events(bus: Bus, after: str, permit: Permit) -> AsyncGenerator[Event | None]:
-    """Yield events while the listener is permitted, and ``None`` after idle time."""
+    """Yield events while the listener is permitted, and ``None`` after idle periods."""
     loop, woken = asyncio.get_running_loop(), asyncio.Event()
 
     def wake() -> None:
         if not woken.is_set():
-            with suppress(RuntimeError):  # the loop has ended
+            with suppress(RuntimeError):  # the event loop has ended
                 loop.call_soon_threadsafe(woken.set)
 
     listener = bus.listen(wake, after)
@@ -636,7 +636,7 @@ _PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><meta name="view
 
 
 class Assets(StaticFiles):
-    """Files whose names contain a hash, so that their content never changes."""
+    """Static files with a hash in the name, whose content never changes."""
 
     def file_response(self, *args: object, **kwargs: object) -> Response:
         """See StaticFiles."""
@@ -649,7 +649,7 @@ class Assets(StaticFiles):
 
 
 async def get_page(request: Request) -> Response:
-    """Return the dashboard. The dashboard selects the page in the browser."""
+    """Return the dashboard, which selects the page in the browser."""
     if API.match(request.url.path):
         raise HTTPException(404)
     index = STATIC / "index.html"
@@ -659,7 +659,7 @@ async def get_page(request: Request) -> Response:
 
 
 async def get_open(request: Request) -> Response:
-    """``GET /open?code=…``: exchanges a code from ``nacre open`` for a cookie."""
+    """``GET /open?code=…``: exchanges a login code from ``nacre open`` for a cookie."""
     served = served_by(request)
     entry = served.browsers.redeem(request.query_params.get("code", ""), request.scope["server"][1])
     if entry is None:

@@ -1,1 +1,1 @@
-"""Sessions: list, show, search and summarise them, with changes and error fixes."""
+"""List, show, search and summarise sessions, their changes, and fixes of errors."""

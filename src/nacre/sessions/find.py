@@ -1,4 +1,4 @@
-"""Session requests, live following of sessions, and regular-expression search."""
+"""Request types of sessions, live following, and regular-expression search."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class SessionsRequest(Request):
 
 
 class SessionRequest(Request):
-    """A session with its turns from ``first`` on, ``around`` a turn, or (``at_end``) its last ones."""
+    """A session and its turns from ``first`` on, ``around`` a turn, or its last turns with ``at_end``."""
 
     reference: Annotated[SessionId | None, bounds("Default: the folder's last session.")] = None
     first: Annotated[int, bounds("The first turn.", ge=0)] = 0
@@ -143,9 +143,10 @@ def follow_session(
     limit: int,
     wait: Callable[[float], object] = time.sleep,
 ) -> Iterator[list[StoredTurn]]:
-    """Yield a session's last turns, then new and extended turns, until the caller stops.
+    """Yield a session's last turns, then its new and extended turns, until the caller stops.
 
-    Only the session's transcript is read, and nothing is learned from it. Raises NotFoundError, ConflictError.
+    Only this session's transcript is read, and nothing is learned from it. Raises NotFoundError,
+    ConflictError.
     """
     session = location.find_session(home, reference)
     path = Path(session.file) if session.file else None
@@ -178,7 +179,7 @@ def follow_session(
 
 
 def _state(path: Path) -> tuple[int, int] | None:
-    """Return a file's size and modification time, or ``None`` if the tool has temporarily moved the file."""
+    """Return a file's size and modification time, or ``None`` if the tool has moved it temporarily."""
     try:
         stat = path.stat()
     except OSError:
@@ -199,8 +200,8 @@ _MAX_WORD_CHARACTERS = 20
 class Matches:
     """Matching turns, newest first.
 
-    ``unread``: True if time ran out before all turns were read. ``given_up``: number of turns that were skipped because
-    the expression took too long.
+    ``unread`` is True if the time limit was reached before all turns were read. ``given_up`` is the
+    number of turns that were skipped because the expression took too long.
     """
 
     turns: tuple[TurnHit, ...]
@@ -221,7 +222,7 @@ def match_turns(
     role: Role = "all",
     seconds: Annotated[float, bounds("Time limit of the search.", gt=0, le=60)] = 10.0,
 ) -> Matches:
-    """Return turns whose words or calls match, newest first, ignoring case. Raises InvalidQueryError."""
+    """Return turns whose text or calls match, the newest first. Raises InvalidQueryError for an invalid expression."""
     admits = ranking.admission(aspect, role)
     pattern = Expression(expression, _SECONDS_PER_TURN)
     until = time.monotonic() + seconds
@@ -245,7 +246,6 @@ def match_turns(
 
 
 def _match(home: home.Home, pattern: Expression, row: int, turn: Turn) -> TurnHit | None:
-    """Return a turn's first match. A match in tool output is untrusted."""
     for text, trust in _texts(turn):
         match = pattern.search(text)
         if match:
@@ -276,7 +276,7 @@ def around(text: str, start: int, end: int) -> str:
 
 
 def _turns(home: home.Home, criteria: Filter) -> Iterator[tuple[int, Turn]]:
-    """Yield turns with the row of their session, most recently active sessions first."""
+    """Yield turns with the row of their session. The most recently active session comes first."""
     for rows in home.selection.newest_turns(criteria):
         for start in range(0, len(rows), _ROWS_PER_QUERY):
             portion = rows[start : start + _ROWS_PER_QUERY]

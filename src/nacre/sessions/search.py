@@ -40,7 +40,7 @@ from nacre.values.session import (
 
 
 def opening_of(home: Home, stored: StoredSession) -> str | None:
-    """Return the first request as a title, or ``None`` if the session already has a title."""
+    """Return the first request to use as a title, or ``None`` if the session has a title."""
     if stored.session.title:
         return None
     return topics.opening(
@@ -72,9 +72,10 @@ def look_at_session(
     folder: Path | None = None,
     around: str | None = None,
 ) -> SessionView:
-    """Return the session with an id or id prefix, or else the folder's last session, with turns from ``first`` on.
+    """Return a session with its turns from ``first`` on. Without an id or id prefix, use the folder's last session.
 
-    ``around``: id of a turn whose surrounding turns are returned. Raises NotFoundError, ConflictError.
+    If ``around`` is the id of a turn, return the turns around it. Raises NotFoundError,
+    ConflictError.
     """
     edit.catch_up(home)
     session = find_session(home, reference, folder)
@@ -147,9 +148,9 @@ def clean_turn(turn: Turn, clean: Callable[[str], str]) -> Turn:
 
 @operation("session-summary")
 def summarize(home: Home, request: SessionRequest) -> SessionReport:
-    """Summarise a session by its id or id prefix, else the folder's last one.
+    """Summarise a session by its id or id prefix, or else the folder's last session.
 
-    The summary is computed from the turns read so far. Raises NotFoundError, ConflictError.
+    The summary covers the turns read so far. Raises NotFoundError, ConflictError.
     """
     folder = Path(request.folder) if request.folder else None
     view = look_at_session(home, request.reference, limit=0, folder=folder)
@@ -184,27 +185,27 @@ def show(home: Home, request: SessionRequest) -> SessionView:
 
 
 CHARACTERS = 2_000
-"""Maximum number of characters in a passage, about 500 tokens. See seed facts 4."""
+"""Maximum length of a passage in characters, about 500 tokens."""
 
 _MAX_DISTANCE_TURNS = 20
-"""Maximum distance in turns between a hit and the turns of its passage."""
+"""Maximum distance in turns between a hit and the other turns of its passage."""
 
 _TURNS_PER_PASSAGE, _MAX_TURNS = 3, 800
-"""Number of turns searched first per passage, and maximum number of turns."""
+"""Number of turns searched first for each passage, and the maximum number of turns."""
 
 _MIN_CHARACTERS = 200
-"""Minimum space in characters for adding a turn."""
+"""Minimum number of free characters for adding a turn."""
 
 _EXCLUDED = Flag.SUMMARY | Flag.META
 
 
 @frozen
 class Passage:
-    """Part of a conversation: the matching exchange, and neighbouring exchanges if space permits.
+    """Part of a conversation: the matching exchange, and neighbouring exchanges if they fit.
 
-    ``score``: 0 to 1, never higher than the score of the previous passage. ``time``: time of the matching turn.
-    ``text``: one line per turn with local time and speaker, and indented continuation lines. ``trust``: untrusted if
-    any turn is untrusted.
+    ``score`` is 0 to 1, and never higher than the previous passage's score. ``time`` is the time of
+    the matching turn. ``text`` has one line per turn with local time and speaker, and indented
+    continuation lines. ``trust`` is untrusted if any turn is.
     """
 
     text: str
@@ -218,7 +219,7 @@ class Passage:
 
 @frozen
 class Passages:
-    """Search results, best first. ``lanes``: names of the searches that ran."""
+    """Search results, best first. ``lanes`` are the searches that ran."""
 
     query: str
     passages: tuple[Passage, ...] = ()
@@ -227,7 +228,7 @@ class Passages:
 
 @dataclass(slots=True)
 class _Span:
-    """One passage's turns and lines, keyed by position in the session."""
+    """The turns and lines of one passage, keyed by position in the session."""
 
     session: Session
     time: datetime | None
@@ -237,7 +238,6 @@ class _Span:
 
     @property
     def room(self) -> int:
-        """Number of characters left."""
         return CHARACTERS - sum(map(len, self.lines.values()))
 
     def add(self, stored: StoredTurn, line: str) -> None:
@@ -346,8 +346,9 @@ def _spans(home: Home, hits: Sequence[TurnHit], request: ChatSearchRequest) -> l
 def _fill(
     home: Home, span: _Span, turns: Sequence[StoredTurn], place: int, terms: Sequence[str]
 ) -> None:
-    """Fill a span with the exchange at a position, shortened if long. Then add the next and previous exchanges if
-    they fit.
+    """Fill a span with the exchange at a position, shortened if long.
+
+    Add the next and previous exchanges if they fit.
     """
     at = next(number for number, stored in enumerate(turns) if stored.seq == place)
     begin, end = _exchange(turns, at)
@@ -369,7 +370,6 @@ def _fill(
 
 
 def _exchange(turns: Sequence[StoredTurn], at: int) -> tuple[int, int]:
-    """Return the first and last index of the exchange around a position."""
     begin = end = at
     while begin and _is_agents(turns[begin]):
         begin -= 1
@@ -385,9 +385,9 @@ def _is_agents(stored: StoredTurn) -> bool:
 
 
 def _line(home: Home, stored: StoredTurn, room: int, terms: Sequence[str]) -> str:
-    """Return a turn as text of limited length that cannot imitate a different turn."""
+    """Return a turn as text of limited length that cannot imitate another turn."""
     turn = clean_turn(stored.turn, home.redactor.clean)
-    # Authors choose their names.
+    # Authors choose their own names.
     author = one_line(turn.author or turn.speaker.value).replace(":", " ")
     speaker = turn.speaker.value if turn.trust is Trust.TRUSTED else f"{author} (untrusted)"
     head = f"[{shown_minute(turn.time)}] {speaker}: " if turn.time else f"{speaker}: "
@@ -401,17 +401,17 @@ def _line(home: Home, stored: StoredTurn, room: int, terms: Sequence[str]) -> st
 
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
-"""Pattern of ids that are safe program arguments. An id in a transcript might be an option."""
+"""Pattern of ids that are safe as program arguments. A transcript could contain an option instead of an id."""
 
 _MAX_TRIED = 10
 
 
 @operation("resume")
 def resume(home: Home, request: ResumeRequest) -> Resumption:
-    """Return the requested session and the command with which its tool opens it.
+    """Return the requested session and the command that opens it in its tool.
 
-    Sub-agents' sessions and nacre's own model calls cannot be resumed. Raises NotFoundError, ConflictError,
-    UnavailableError.
+    Sub-agents' sessions and nacre's own model calls cannot be resumed. Raises NotFoundError,
+    ConflictError, UnavailableError.
     """
     folder = Path(request.folder) if request.folder else Path.cwd()
     stored = _find_resumable(home, (request.what or "").strip(), folder)
@@ -438,8 +438,9 @@ def resume(home: Home, request: ResumeRequest) -> Resumption:
 
 
 def _find_resumable(home: Home, reference: str, folder: Path) -> StoredSession:
-    """Find a session by id or id prefix, or else the latest session that contains the words, preferably in this
-    project.
+    """Find a session by id or id prefix, or else the latest session that contains the words.
+
+    Prefer sessions of this project.
     """
     if reference and home.sessions.find(reference):
         return find_session(home, reference)
@@ -499,7 +500,7 @@ def _command(home: Home, stored: StoredSession, look: str) -> tuple[str, ...]:
 
 
 def _keepers(home: Home, tool: str, file: Path) -> Iterator[adapter.Adapter]:
-    """Yield the tool's adapters that would find a file at this location."""
+    """Yield the tool's adapters that would find a file in this place."""
     for reader, root in discovery.tool_roots(home, (), []):
         is_there = reader.tool == tool and file.is_relative_to(root.folder)
         if is_there and any(file.match(Path(pattern).name) for pattern in root.patterns):

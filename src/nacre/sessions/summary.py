@@ -87,7 +87,7 @@ _PACKAGE = re.compile(
 
 
 def all_calls(turns: Sequence[Turn]) -> list[tuple[Turn, ToolCall]]:
-    """Return a session's calls in order with their turns, including sub-agents' calls."""
+    """Return a session's calls in order, each with its turn. Include sub-agents' calls."""
     return [(turn, call) for turn in turns for call in turn.tool_calls]
 
 
@@ -127,7 +127,7 @@ def _placed(path: str, cwd: str | None) -> str:
 
 
 def commands(calls: Iterable[ToolCall]) -> tuple[CommandUse, ...]:
-    """Return the commands, most often run first. A failure counts for the last command on the line."""
+    """Return the commands, most often run first. A failure is attributed to the last command on the line."""
     runs: Counter[str] = Counter()
     failed: Counter[str] = Counter()
     for call in calls:
@@ -190,7 +190,7 @@ def does(call: ToolCall) -> bool:
 
 
 def find_mended(calls: Sequence[ToolCall]) -> Callable[[int], bool]:
-    """Return a predicate that tells whether the failed call at a position later succeeded."""
+    """Return a predicate that is True if the failed call at a position succeeded later."""
     worked = {
         name: at for at, call in enumerate(calls) if call.outcome == "ok" for name in attempt(call)
     }
@@ -198,7 +198,7 @@ def find_mended(calls: Sequence[ToolCall]) -> Callable[[int], bool]:
 
 
 def attempt(call: ToolCall) -> frozenset[str]:
-    """Return keys that identify a call's purpose: a command's programs, or an edit's files."""
+    """Return keys that identify a call's purpose: a command's programs, or the files of an edit."""
     if call.action is Action.RUN:
         return frozenset(name for name in names(call.input) if not looks(name)) or frozenset(
             names(call.input)
@@ -209,7 +209,7 @@ def attempt(call: ToolCall) -> frozenset[str]:
 
 
 def describe_call(call: ToolCall) -> str:
-    """Describe a call on one line by its command, or else by the tool and its input."""
+    """Describe a call on one line by its command or, without one, by its tool and input."""
     text = call.input if call.action is Action.RUN and call.input else f"{call.name} {call.input}"
     return shorten(text, _CALL_CHARACTERS)
 
@@ -225,7 +225,7 @@ def commits(turns: Sequence[Turn]) -> tuple[str, ...]:
 
 
 def pull_requests(turns: Sequence[Turn]) -> tuple[str, ...]:
-    """Return the addresses of pull requests that were opened or that the host linked."""
+    """Return the addresses of pull requests that the session opened or the host linked."""
     addresses = [name for name in _iter_made(turns) if name.startswith("https://")]
     linked = [
         turn.text for turn in turns if turn.speaker is Speaker.SYSTEM and turn.flags & Flag.META
@@ -319,7 +319,6 @@ def _request_alone(url: str) -> str:
 
 
 def _is_trusted(turn: Turn) -> bool:
-    """Return True if a turn contains the owner's or agent's own words."""
     by_owner = turn.speaker is Speaker.OWNER and turn.trust is Trust.TRUSTED and is_content(turn)
     return by_owner or is_own(turn)
 
@@ -342,7 +341,7 @@ _NEVER_RAN = re.compile(r"exit 12[67]")
 """Exit codes of missing or non-executable programs."""
 
 _HIDDEN = re.compile(r"(?<![|\\])\|(?!\|)|\|\|\s*(?:true|:|echo)\b|;\s*(?:true|echo)\b")
-"""Matches commands whose exit code a different command can determine, as in `pytest | tail`."""
+"""Pattern for commands whose exit code can come from another command, as in `pytest | tail`."""
 
 _PLACE = re.compile(r"(?:\./)?[\w.-]+[/\\][\w./\\-]*\w(?:::.*)?|\./\w[\w.-]*")
 """An argument that limits a check to a part, such as `./parser` or `tests/test_a.py::test_b`."""
@@ -351,7 +350,7 @@ _PLACE = re.compile(r"(?:\./)?[\w.-]+[/\\][\w./\\-]*\w(?:::.*)?|\./\w[\w.-]*")
 def failing(turns: Sequence[Turn]) -> list[tuple[Turn, ToolCall]]:
     """Return failed checks with their turns, unless a check of the same kind passed later.
 
-    Any check that passes proves that the build works, unless the check covers only a part.
+    Any check that passes also proves that the build works, unless it covers only a part.
     """
     failed_by_kind: dict[str, tuple[Turn, ToolCall]] = {}
     for turn in turns:
@@ -434,11 +433,11 @@ def _check_kind(name: str) -> str:
 _FINAL_CHARACTERS = 200
 _BRIEF_CHARACTERS = 25
 _EDGE_STATEMENTS = 3
-"""Number of statements at each end of a report that state the result."""
+"""Number of statements at each end of a report in which the result is expected."""
 
 
 def is_report(turn: Turn) -> bool:
-    """Return True if a turn ends with a report: it has no calls, or its words sound final."""
+    """Return True if a turn ends with a report because it has no calls or its words sound final."""
     if announces(turn.text):
         return False
     if not turn.tool_calls:
@@ -473,8 +472,9 @@ def states_work(text: str) -> bool:
 
 
 def speaks_against(text: str) -> str:
-    """Return the first sentence that reports failure or unfinished work. In long text, only the first sentence and
-    explicit statements count.
+    """Return the first sentence that reports failure or unfinished work.
+
+    In a long text, only the first sentence and explicit statements count.
     """
     statements = _statements_of(text)
     opening_part = statements if len(statements) <= _EDGE_STATEMENTS else statements[:1]
@@ -487,8 +487,9 @@ def speaks_against(text: str) -> str:
 
 
 def says_undone(text: str) -> str:
-    """Return a sentence that explicitly reports failure or unfinished work. In long text, look for unfinished work only
-    in headings and at both ends.
+    """Return a sentence that explicitly reports failure or unfinished work.
+
+    In a long text, only headings and both ends are searched for unfinished work.
     """
     return giving_up(text) or next(
         (
@@ -524,7 +525,7 @@ def questions(text: str) -> list[str]:
 
 
 def asks_last(text: str) -> str:
-    """Return the sentence that asks for the owner's input, or else the final question. Offers do not count."""
+    """Return the sentence that asks for the owner's input or, without one, the final question. Offers do not count."""
     needed = next(
         (
             sentence
@@ -569,7 +570,7 @@ def _cues(sentence: str) -> ConcludedCues:
 
 
 def _speaks_against(sentence: str, following: str) -> bool:
-    """Return True if a sentence reports failure, unless the next words resolve the problem."""
+    """Return True if a sentence reports failure, unless the next words resolve it."""
     cues = _cues(sentence)
     rest = cues.mended.sub("", f"{cues.beside.sub('', sentence)}\n{following}").partition("\n")[0]
     return bool(cues.against.search(rest))

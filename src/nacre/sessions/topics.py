@@ -1,4 +1,4 @@
-"""Session summaries: topics, outcome, open ends and title."""
+"""Session summaries: topics, outcome, unfinished work and title."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ from nacre.values.session import (
 
 MOST = 8
 LONGEST = 300
-"""Maximum number of characters in a topic."""
+"""Maximum length of a topic, in characters."""
 
 _SHORT_CHARACTERS = 120
 _MIN_WORDS = 3
@@ -88,7 +88,7 @@ _NOT_CONVERSATION = Flag.META | Flag.SUMMARY
 
 @dataclass(slots=True)
 class _Request:
-    """A request with its turn and the amount of work that followed. ``is_new``: False for a continuation."""
+    """A request with its turn and the amount of work after it. ``is_new`` is False for a continuation."""
 
     text: str
     turn: Turn
@@ -97,7 +97,7 @@ class _Request:
 
 
 def topics(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> list[Topic]:
-    """Return the first request, then the other requests with the most work first."""
+    """Return the first request, then the other requests, most work first."""
     requests = [item for item in _merge(_requests(turns, spoken)) if not is_idle(item.text)]
     requests = [*requests[:1], *sorted(requests[1:], key=lambda item: -item.work)]
     return [
@@ -106,7 +106,7 @@ def topics(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> list[Topic]:
 
 
 def first_request(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> str | None:
-    """Return the first request, or else the first words of any speaker."""
+    """Return the first request or, without one, the first words of any speaker."""
     requests = _requests(turns, spoken)
     first = next((request for request in requests if request.is_new), next(iter(requests), None))
     if first:
@@ -123,7 +123,7 @@ def is_idle(text: str) -> bool:
 
 
 def asks_for_work(sentence: str) -> bool:
-    """Return True if a sentence requests work. Questions, assent and requests to read do not count."""
+    """Return True if a sentence asks for work. Questions, assent and requests to read do not count."""
     language = language_of(sentence)
     bare = language.trim(sentence)
     if (
@@ -153,7 +153,7 @@ def _requests(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> list[_Reque
 
 
 def _without_owner(turns: Sequence[Turn]) -> tuple[list[_Request], list[int]]:
-    """Return the owner's pasted text, or else a sub-agent's task, with its position."""
+    """Return text that the owner pasted, or else a sub-agent's task, with its position."""
     for speaker in (Speaker.OWNER, Speaker.AGENT):
         at = next(
             (
@@ -170,7 +170,7 @@ def _without_owner(turns: Sequence[Turn]) -> tuple[list[_Request], list[int]]:
 
 
 def words_of(turn: Turn, utterance: Utterance) -> str:
-    """Return a bare command or a short typed message verbatim, or else the message without pasted text."""
+    """Return a bare command or a short typed message verbatim, and other messages without pasted text."""
     raw = utterance.text.strip()
     if is_bare_command(turn, utterance):
         return shorten(one_line(turn.text), LONGEST)
@@ -197,7 +197,6 @@ def is_bare_command(turn: Turn, utterance: Utterance) -> bool:
 
 
 def _is_typed(raw: str) -> bool:
-    """Return True if no part of a message looks pasted."""
     lines = [line for line in raw.splitlines() if line.strip()]
     if _HEADING.search(raw):
         return False
@@ -222,7 +221,7 @@ def asks(turns: Sequence[Turn], utterance: Utterance) -> bool:
 
 
 def is_telling(text: str) -> bool:
-    """Return True if a message has enough words for a request. Paths and addresses do not count."""
+    """Return True if a message has enough words for a request, not counting paths and addresses."""
     if is_idle(text):
         return False
     if not language_of(text).joiner or is_unspaced(text):
@@ -247,7 +246,7 @@ def _goes_on(utterance: Utterance, language: Language) -> bool:
 
 
 def _was_asked(turns: Sequence[Turn], utterance: Utterance) -> bool:
-    """Return True if a message answers the agent's question, either in a form or in a few words."""
+    """Return True if a message answers the agent's question, in a form or in a few words."""
     places = range(utterance.index - 1, -1, -1)
     before = next((turns[at] for at in places if turns[at].speaker is Speaker.AGENT), None)
     if before is None:
@@ -289,7 +288,7 @@ def _alike(words: frozenset[str], word_sets: Sequence[frozenset[str]]) -> Iterat
 
 
 # -- Outcome ------------------------------------------------------------------
-# The outcome follows from the owner's last words, the agent's last report, and the last checks.
+# The owner's last words, the agent's last report and the last checks decide the outcome.
 
 
 ENDED = "the owner ended it"
@@ -298,7 +297,7 @@ CUT_OFF = (
     "it ends in the middle of the work",
     "the owner stopped the agent",
 )
-"""Reasons for outcomes that other code checks."""
+"""Reasons that other code checks."""
 
 _CHECK_FAILED = "a check failed and did not pass again"
 _READING = frozenset({Action.READ, Action.SEARCH, Action.FETCH, Action.PLAN})
@@ -320,9 +319,7 @@ class End:
 
     @cached_property
     def begin(self) -> int:
-        """Index of the first turn after the owner's last message, or after a different agent's
-        task.
-        """
+        """Index of the first turn after the owner's last message, or after another agent's task."""
         if self.owner:
             return self.owner.index + 1
         return int(
@@ -342,8 +339,9 @@ class End:
 
     @cached_property
     def is_interrupted(self) -> bool:
-        """True if the owner interrupted the agent and the agent did nothing afterwards. A declined last call takes
-        precedence.
+        """True if the owner interrupted the agent and it did nothing afterwards.
+
+        False if the owner declined the last call.
         """
         last = next(
             (
@@ -365,7 +363,7 @@ class End:
 
     @cached_property
     def report(self) -> Turn | None:
-        """The agent's final words, or None if they quote external text or precede other actions."""
+        """The agent's final words, or ``None`` if they quote external text or other actions follow them."""
         last = self.agent[-1] if self.agent else None
         return last if last and is_own(last) and is_report(last) else None
 
@@ -376,7 +374,7 @@ class End:
 
     @cached_property
     def request(self) -> Utterance | None:
-        """The owner's last new request, or else the last message."""
+        """The owner's last new request or, without one, the last message."""
         return next(
             (utterance for utterance in reversed(self.spoken) if asks(self.turns, utterance)),
             self.owner,
@@ -430,7 +428,7 @@ def outcome(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> SessionOutcom
 
 
 def _by_owner(end: End) -> SessionOutcome | None:
-    """Return the outcome that the owner's last message implies, if the agent did nothing relevant afterwards."""
+    """Return the outcome that the owner's last message implies, if the agent did nothing relevant after it."""
     if end.owner is None:
         return None
     text = end.owner.text
@@ -504,7 +502,7 @@ def _in_the_middle(end: End) -> SessionOutcome | None:
 
 
 def _outcome_by_report(end: End) -> SessionOutcome | None:
-    """Return the outcome that the agent's last words imply. External text can only count against "done"."""
+    """Return the outcome that the agent's last words imply. External text can only be evidence against "done"."""
     if end.report:
         return _outcome_by_text(end, end.report)
     if not end.agent:
@@ -569,7 +567,7 @@ def _outcome_by_text(end: End, report: Turn) -> SessionOutcome:
 
 
 def _objection(end: End, report: Turn, denial: str) -> SessionOutcome | None:
-    """Return an objection to "done": failures, open list items, or the agent's ``denial``."""
+    """Return an objection to "done": a failure, open list items, or the agent's ``denial``."""
     if failing(end.work):
         return _with_agent_words(Ending.UNKNOWN, _CHECK_FAILED, report, denial)
     if find_unmended(end.turns[end.begin :]):
@@ -594,7 +592,6 @@ def _with_owner_words(ending: Ending, reason: str, end: End, words: str) -> Sess
 
 
 def _with_agent_words(ending: Ending, reason: str, report: Turn, words: str) -> SessionOutcome:
-    """Return an outcome that quotes the agent's words, unless they quote external text."""
     if not is_own(report):
         return SessionOutcome(ending, reason)
     return SessionOutcome(
@@ -634,7 +631,7 @@ def open_ends(
 
 
 def _request(end: End, ended: SessionOutcome) -> Iterator[OpenEnd]:
-    """Yield the owner's last request if it is unanswered or the answer was cut off."""
+    """Yield the owner's last request if it has no complete answer."""
     is_open = not end.agent and ended.ending is not Ending.DONE and ended.reason != ENDED
     if not (end.owner and (is_open or ended.reason in CUT_OFF)):
         return
@@ -679,7 +676,7 @@ def _todos(turns: Sequence[Turn]) -> Iterator[OpenEnd]:
 
 
 def _next_steps(end: End) -> Iterator[OpenEnd]:
-    """Yield next steps from the last report that have not been done since."""
+    """Yield next steps from the last report that have not been done since then."""
     report = end.last_report
     if report is None:
         return
@@ -738,7 +735,7 @@ TITLE_CHARACTERS = 120
 
 
 def summarise(session: Session, turns: Sequence[Turn]) -> Summary:
-    """Return a session's summary. The result is deterministic."""
+    """Return a session's summary, which is always the same for the same input."""
     turns = sort_by_time([shorten_for_regex(turn) for turn in turns])
     if not turns:
         return Summary()

@@ -1,4 +1,4 @@
-"""Change history of files (``did``) and earlier fixes of errors (``fix``)."""
+"""The change history of files (``did``) and earlier fixes of errors (``fix``)."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ _GENERIC_PARTS = frozenset(
 )
 """Parts of names that do not identify a subject."""
 _ASKED_SHARE = 0.65
-"""Weight of the requested error in the similarity. The stored error weighs less because of the output around it."""
+"""Weight of the requested error in the similarity. The stored error has less weight because output surrounds it."""
 
 
 def gist(line: str) -> str:
@@ -206,8 +206,10 @@ def did(home: Home, query: DidQuery) -> FileHistory:
 
 
 def find_files(home: Home, name_or_path: str) -> dict[int, str]:
-    """Return the exact file, or else files whose paths end alike, or else files in a matching folder, keyed by database
-    row.
+    """Return the rows and paths of files that match.
+
+    Look for the exact file first, then for paths that end alike, then for files in a matching
+    folder.
     """
     plain = plain_path(
         str(Path(name_or_path).expanduser()) if name_or_path.startswith("~") else name_or_path
@@ -234,7 +236,7 @@ def find_files(home: Home, name_or_path: str) -> dict[int, str]:
 
 
 def request_before(home: Home, session: Session, row: int, seq: int) -> StoredTurn | None:
-    """Return the latest meaningful request before a position in a session, or else the latest request."""
+    """Return the latest meaningful request before a position in a session or, without one, the latest request."""
     by = Speaker.OWNER if session.kind is SessionKind.MAIN else Speaker.AGENT
     rows = home.deeds.requests(row, seq, by=by, limit=_MAX_REQUESTS)
     turns = home.sessions.by_rows(rows)
@@ -247,7 +249,7 @@ def request_before(home: Home, session: Session, row: int, seq: int) -> StoredTu
 
 
 def _ends_alike(path: str, form: str) -> bool:
-    """Return True if one path is relative and might denote the other path."""
+    """Return True if one of the paths is relative and might denote the same file."""
     if _is_whole(path) and _is_whole(form):
         return False
     left, right = _components(path.lower()), _components(form.lower())
@@ -328,7 +330,7 @@ def _change(
 
 
 def last_words(home: Home, stored: StoredSession, seq: int) -> Turn | None:
-    """Return the agent's last words after a position and before the owner's next message."""
+    """Return the agent's last words between a position and the owner's next message."""
     last = None
     for item in home.sessions.turns_of(stored.row, first=seq, limit=_MAX_TURNS_AHEAD):
         turn = item.turn
@@ -367,7 +369,7 @@ class _Failure:
 
 @operation("fix", by_key=True)
 def fix(home: Home, query: FixQuery) -> FixResult:
-    """Return what followed similar errors. Raises InvalidQueryError for an empty or too long error."""
+    """Return what followed similar errors. Raises InvalidQueryError for an error that is empty or too long."""
     if not query.error.strip():
         raise InvalidQueryError(
             "there is no error to look for",
@@ -414,7 +416,6 @@ def _failures(home: Home, lines: Sequence[str], query: FixQuery) -> Iterator[_Fa
 
 
 def _troubles(home: Home, failures: Sequence[_Failure], query: FixQuery) -> Iterator[Trouble]:
-    """Yield groups of occurrences of the same error."""
     remaining = list(failures)
     for _ in range(query.limit):
         if not remaining:
@@ -444,7 +445,7 @@ def _troubles(home: Home, failures: Sequence[_Failure], query: FixQuery) -> Iter
 
 
 def _distinct_repairs(repairs: Iterator[Repair]) -> Iterator[Repair]:
-    """Return distinct repairs. If the same action fixed several failures, keep the first."""
+    """Return distinct repairs. If one action fixed several failures, keep the first."""
     first_repairs: dict[tuple[str, object], Repair] = {}
     for repair in sorted(repairs, key=lambda repair: (repair.session.id, repair.seq)):
         key = (repair.session.id, (repair.steps[-1:], repair.words) if repair.worked else "open")
@@ -496,7 +497,6 @@ def _calls_after(home: Home, failure: _Failure) -> Iterator[tuple[int, ToolCall]
 
 
 def _merge_edits(steps: Sequence[ToolCall]) -> Sequence[ToolCall]:
-    """Return the last actions. Merge consecutive edits of a file."""
     merged: list[ToolCall] = []
     for call in steps:
         if merged and call.action is Action.EDIT and merged[-1].paths == call.paths and call.paths:
@@ -518,7 +518,7 @@ def _kinds(call: ToolCall) -> frozenset[str]:
 def _agent_statements(
     home: Home, question: str, criteria: Filter, lines: Sequence[str]
 ) -> tuple[TurnHit, ...]:
-    """Return agents' statements about an error, or agents' answers if the owner pasted the error."""
+    """Return what agents said about an error or, if the owner pasted the error, what they answered."""
     if not question:
         return ()
     terms = [terms_of(line) for line in lines]

@@ -58,7 +58,7 @@ _EXCLUDED_FLAGS = Flag.META | Flag.SUMMARY | Flag.SIDECHAIN | Flag.INJECTED
 
 
 def is_to_be_heard(home: Home, session: StoredSession) -> bool:
-    """Return True if a session has looked up memories that have not been judged."""
+    """Return True if a session has memory lookups that have not been judged yet."""
     fold_usage(home)
     return home.session_uses.first_unjudged(session_name(session.session.id)) is not None
 
@@ -66,8 +66,8 @@ def is_to_be_heard(home: Home, session: StoredSession) -> bool:
 def hear_reply(home: Home, session: StoredSession) -> None:
     """Judge the memories looked up in a session, based on what the agent said afterwards. See docs/context.md.
 
-    A memory stored afterwards by the agent corrects the looked-up memory that it restates. Each use is judged once,
-    as in agenr.
+    If the agent afterwards stored a memory that restates a looked-up memory, it corrects that memory. Each use is
+    judged once.
     """
     name = session.session.id
     since = home.session_uses.first_unjudged(session_name(name))
@@ -97,7 +97,7 @@ def _words_since(moment: int, turns: Iterable[Turn]) -> str:
 
 
 VECTOR_SECONDS = 10.0
-"""Time limit in seconds for vectors. The next ingest creates any missing vectors."""
+"""Time limit in seconds for creating vectors. The next ingest creates missing vectors."""
 
 
 def learn_now(
@@ -107,9 +107,9 @@ def learn_now(
     *,
     is_over: bool = False,
 ) -> Lessons | None:
-    """Learn from the read part of a session, or from all pending sessions. Return ``None`` if learning is off.
+    """Learn from a session as far as it was read, or from all pending sessions. Return ``None`` if learning is off.
 
-    ``is_over`` means that no reply to the last message will follow.
+    ``is_over`` means that the last message will get no reply.
     """
     if not home.settings.flag("extraction.enabled"):
         return None
@@ -151,10 +151,9 @@ _Moment = Annotated[float, Meta(ge=0, le=1e11)]
 class Chore(msgspec.Struct, frozen=True):
     """A pending task.
 
-    ``kind`` is a :class:`~nacre.values.context.HookEvent` or a task that follows from one; ``session`` is ``<tool>:<the
-    host's own id>``, ``transcript`` its file, ``folder`` its working folder, ``occasion`` the reason why it began.
-    ``at`` is when the chore was left and ``after`` when it is due (epoch seconds); ``tries`` counts attempts, and
-    ``note`` is the reason of the last failure.
+    ``kind`` is a :class:`~nacre.values.context.HookEvent` or a task that follows from an event. ``session`` is
+    ``<tool>:<the host's own id>``, and ``occasion`` the reason for its start. The chore was left ``at`` and is due
+    ``after`` a time (epoch seconds). ``tries`` counts attempts, and ``note`` is the reason for the last failure.
     """
 
     kind: str
@@ -169,7 +168,7 @@ class Chore(msgspec.Struct, frozen=True):
 
     @property
     def subject(self) -> tuple[str, str, str]:
-        """Return the key by which chores are combined."""
+        """Return the key for combining chores."""
         return (
             self.kind,
             self.session or "",
@@ -198,7 +197,7 @@ class Kind:
 
 @frozen
 class _Pending:
-    """Chores with one subject: the latest chore, and all files."""
+    """Combined chores: the latest chore, and the files of all."""
 
     chore: Chore
     paths: tuple[Path, ...]
@@ -268,9 +267,9 @@ class Worklist:
         return kind is not None and kind.is_slow
 
     def do(self, waits: _Pending) -> None:
-        """Do a chore. The attempt is recorded first, so that a chore that kills its process is finally abandoned.
+        """Do a chore. The attempt is recorded first, so that a chore that kills its process is eventually abandoned.
 
-        Raises OSError if the attempt cannot be recorded, because the chore would be due again forever.
+        Raises OSError if the attempt cannot be recorded, because the chore would be tried forever.
         """
         chore, kind = waits.chore, self.kinds.get(waits.chore.kind)
         now = self.home.clock().timestamp()
@@ -403,7 +402,7 @@ def _remove(paths: Sequence[Path]) -> None:
 
 
 # -- Work on each kind of chore --------------------------------------------------------------------
-# All work can be repeated without further effect.
+# All this work can be repeated without harm.
 
 
 LEARN, IMPROVE, CAPTURE, HEAR, STALE = "learn", "improve", "capture", "hear", "stale"
@@ -413,7 +412,7 @@ _COMPACTS_EACH_TURN = frozenset({"gemini-cli"})
 
 
 def _session_start(home: Home, chore: Chore) -> Sequence[Chore]:
-    """Store the given context, record the holdout share, and hand over the last session if its end went unnoticed."""
+    """Record delivered context and the holdout share. Write the last session's handoff if its end was missed."""
     catch_up(home)
     prune_states(home.settings.home, home.clock().timestamp())
     put_away(home)
@@ -440,12 +439,12 @@ def _late(home: Home, chore: Chore) -> list[Chore]:
 
 
 def _session_end(home: Home, chore: Chore) -> Sequence[Chore]:
-    """Read the session to its end and hand it over. Learning and the model follow."""
+    """Read the session to its end and write its handoff. Later chores learn and use a model."""
     return [*_ended(home, chore, learns_all=True), *_capture_chores(home, chore)]
 
 
 def _pre_compact(home: Home, chore: Chore) -> Sequence[Chore]:
-    """Read, hand over and learn from the new part, which the agent will forget."""
+    """Read the new part of a session, write a handoff, and learn, because the agent will forget that part."""
     if (chore.session or "").partition(":")[0] in _COMPACTS_EACH_TURN:
         return _turn_end(home, chore)
     return _ended(home, chore, learns_all=False)
@@ -469,7 +468,7 @@ def _ended(home: Home, chore: Chore, *, learns_all: bool) -> Sequence[Chore]:
 
 
 def _turn_end(home: Home, chore: Chore) -> Sequence[Chore]:
-    """Only read the session, and store late context."""
+    """Read the session and record delivered context."""
     put_away(home)
     read_session(home, chore.session or "", chore.transcript)
     return []
@@ -508,7 +507,9 @@ def _stale(home: Home, _: Chore) -> Sequence[Chore]:
 def _improve(home: Home, chore: Chore) -> Sequence[Chore]:
     session = find_session(home, chore.session or "")
     if session:
-        with suppress(BudgetSpentError, ModelRefusedError):  # the rules' result is then good enough
+        with suppress(
+            BudgetSpentError, ModelRefusedError
+        ):  # the handoff written by rules is good enough
             improve(home, session)
     return []
 
@@ -534,7 +535,7 @@ def do_waiting(
     seconds: Annotated[float, bounds("Time limit in seconds.", ge=0)] = MOST_SECONDS,
     kinds: Mapping[str, Kind] = KINDS,
 ) -> ChoresReport:
-    """Do due chores, quick ones first, within a time limit; chores of other processes are left to them.
+    """Do due chores within a time limit, quick ones first. Chores that another process does are skipped.
 
     Raises UnusableStoreError, StoreBusyError if the home is not writable.
     """
@@ -549,7 +550,7 @@ def do_waiting(
     except OSError as error:
         raise UnusableStoreError(
             f"cannot save the pending work: {error.strerror}",
-            hint="check for free disk space; it waits until then",
+            hint="free some disk space; the work stays pending until then",
         ) from error
     return replace(work.report, left=len(waiting(home.settings.home)))
 
@@ -569,7 +570,7 @@ def flush(
 ) -> FlushReport:
     """Read and learn from sessions so far, then do pending chores and place pending memories in the vault.
 
-    A language model is used only if it may run in the background. Raises the errors of writing.
+    A language model is used only if it is allowed in the background. Raises the errors of writing.
     """
     notify = on_progress or (lambda _: None)
     catch_up(home)

@@ -87,7 +87,7 @@ Key = Annotated[str, bounds("The setting's key, such as recall.limit.")]
 
 
 class WriterRequest(Request):
-    """Who writes from the sessions that end from now on, and what it may take."""
+    """The writer for sessions that end from now on, and its limits."""
 
     writer: Annotated[str, bounds("provider:model, as claude-cli:haiku.", min_length=1)]
     tokens_per_day: (
@@ -204,11 +204,10 @@ def replace_key(
     provider: Provider,
     secret: Annotated[str, bounds("The key.", min_length=1)],
 ) -> str:
-    """Replace a provider's key, and remove one in the config. Return the place.
+    """Replace a provider's key, and remove a key in the config. Return where the new key is stored.
 
-    Raises ModelRefusedError for a provider that is unknown or needs no key,
-    UnusableCredentialsError for a key of another method than the configured one, and the errors of
-    :func:`keep`.
+    Raises ModelRefusedError if the provider is unknown or needs no key, UnusableCredentialsError if
+    the key does not fit the configured sign-in method, and the errors of :func:`keep`.
     """
     if not provider_of(settings, provider).needs_key:
         raise ModelRefusedError(
@@ -245,9 +244,9 @@ def _drop_from_config(settings: Settings, provider: str) -> bool:
     command="writer keys --remove",
 )
 def remove(settings: Settings, provider: Provider) -> list[str]:
-    """Delete a provider's key from all of nacre's places, and return those.
+    """Delete a provider's key wherever nacre stores it, and return these places.
 
-    Raises NotFoundError if there is none, ModelRefusedError for an unknown provider,
+    Raises NotFoundError if no key is stored, ModelRefusedError for an unknown provider,
     UnavailableError, UnusableCredentialsError.
     """
     variables = variables_for(settings, provider)
@@ -336,7 +335,7 @@ def expects_key(settings: Settings, provider: str) -> bool:
 
 
 def elsewhere(settings: Settings, method: str) -> str:
-    """Return a note on places not read by nacre that might have a login, or an empty string."""
+    """Return a note on places that might have a login but that nacre does not read, or an empty string."""
     tool = methods()[method].login if method in methods() else ""
     return credentials.elsewhere(settings, tool) if tool else ""
 
@@ -367,11 +366,11 @@ class WriterStatus:
     """The writer (or ``none``), its state and its use today.
 
     ``state`` is ``ready``, ``paused``, ``resting`` (on battery), ``spent`` (today's limit is reached), ``short`` (the
-    daily limit is too small for a session), ``off``, ``failing`` (at the last call) or ``unavailable``. ``problem``,
-    ``hint``: reason and remedy. If the writer was not called today, they can report a missing sign-in. ``limit``:
-    tokens per day under a subscription, or ``None`` if dollars are limited. ``waiting``: number of sessions that the
-    writer has yet to see. ``kept_here``: models of last week's sessions that the writer does not see because these
-    models might be local. Only :func:`status_writer` sets ``kept_here``.
+    daily limit is too small for a session), ``off``, ``failing`` (the last call failed) or ``unavailable``.
+    ``problem``, ``hint``: reason and remedy. If the writer was not called today, they can report a missing sign-in.
+    ``limit``: tokens per day under a subscription, or ``None`` if dollars are limited. ``waiting``: number of sessions
+    that the writer has not read yet. ``kept_here``: possibly local models whose sessions of the last week are not sent
+    to the writer. Only :func:`status_writer` sets ``kept_here``.
     """
 
     writer: str = NONE
@@ -477,11 +476,11 @@ def is_without_bound(settings: Settings, request: WriterRequest) -> bool:
 
 @operation("writer-set", writes=True, owners=True, daemon=False)
 def set_writer(home: Home, request: WriterRequest) -> WriterStatus:
-    """Set the model that writes from sessions that end from now on.
+    """Set the model that writes memories from sessions that end from now on.
 
     It also takes over the previous writer's pending sessions.
 
-    Raises ModelRefusedError if it cannot be opened, InvalidInputError without a limit, UnavailableError.
+    Raises ModelRefusedError if the model cannot be opened, InvalidInputError without a limit, UnavailableError.
     """
     settings, name = home.settings, request.writer
     refuse(settings, request)
@@ -542,7 +541,7 @@ def check_obstacle(settings: Settings, name: str) -> None:
 
 
 def named(settings: Settings) -> str:
-    """Return the configured writer, or an empty string if none may work."""
+    """Return the configured writer, or an empty string if there is none or background work is off."""
     name = settings.text(MODEL) or settings.text("models.default")
     return name if name != NONE and settings.flag("models.background") else ""
 
@@ -555,7 +554,7 @@ def pause(home: Home) -> WriterStatus:
 
 @operation("writer-resume", writes=True, owners=True, daemon=False)
 def resume(home: Home) -> WriterStatus:
-    """Resume the writer, also for the sessions that ended meanwhile. Raises UnavailableError."""
+    """Resume the writer. It also reads the sessions that ended during the pause. Raises UnavailableError."""
     return _written(home, {"writer.paused": False}) if is_set(home) else status_writer(home)
 
 
@@ -662,8 +661,8 @@ def try_model(
 ) -> Trial:
     """Ask a model one short question.
 
-    Raises InvalidInputError without a model, ModelUnavailableError, ModelRefusedError, and
-    UnusableAnswerError if it does not follow the schema.
+    Raises InvalidInputError if no model is set, ModelUnavailableError, ModelRefusedError, and
+    UnusableAnswerError if the answer does not follow the schema.
     """
     model = model_for(_naming(home, name), Task.TEST, background=False)
     if model is None:
@@ -896,7 +895,7 @@ def _soon(settings: Settings) -> Settings:
 def _as_given(wish: Wish, text: str) -> str:
     """Adapt a message to an address and key that are not stored yet.
 
-    The key is tested through one of nacre's own variables.
+    The key is tested through one of nacre's own environment variables.
     """
     if wish.base_url:
         text = text.replace(f"models.providers.{wish.provider}.base_url", "--base-url")
@@ -910,7 +909,7 @@ def _as_given(wish: Wish, text: str) -> str:
 
 
 def _variable_of(wish: Wish) -> str:
-    """Return the variable for testing a key that is not stored yet. It takes precedence over all other sources."""
+    """Return the environment variable for testing a key that is not stored yet. It overrides all other sources."""
     method = methods().get(wish.auth or "")
     return method.variables[0] if method and method.variables else own_variable(wish.provider)
 
@@ -1100,7 +1099,7 @@ def unset_setting(settings: Settings, key: Key) -> SettingView:
 
 
 def write(settings: Settings, key: str, value: Any) -> Any:
-    """Write a setting, record its consequences, and return the effective value.
+    """Write a setting, update the data that depends on it, and return the effective value.
 
     Raises InvalidSettingsError, UnusableStoreError.
     """
@@ -1137,7 +1136,7 @@ def _refuse_unknown(names: Sequence[str]) -> None:
 
 
 def _written_visible_settings(before: Settings) -> Settings:
-    """Load the settings after a change, and record its consequences."""
+    """Load the changed settings, and update the data that depends on them."""
     now = load_settings(before.home, before.environ)
     hooks.note_share(now, to_ms(utc_now()) or 0)
     for key, value in extract.start_setting(before, now, utc_now()).items():

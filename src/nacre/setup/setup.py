@@ -146,7 +146,7 @@ class WriterProposal:
 
     @property
     def bound(self) -> str:
-        """Return the limit as the last words of a question, or an empty string if the writer is free."""
+        """Return the limit for the end of a question, or an empty string if the writer is free."""
         if self.request.tokens_per_day is not None:
             return f", up to {self.request.tokens_per_day:,} tokens a day"
         if self.writer.is_free:
@@ -307,7 +307,7 @@ def look(home: Home, writer: str = "") -> FirstReading:
 
 @contextmanager
 def home_to_look(settings: Settings) -> Iterator[Home]:
-    """Open the home, or a temporary home if none exists, so that looking creates nothing."""
+    """Open the home, or a temporary home if none exists, so that no home is created."""
     with ExitStack() as stack:
         if not (settings.server or settings.database.is_file()):
             folder = Path(stack.enter_context(TemporaryDirectory(prefix="nacre-")))
@@ -485,7 +485,7 @@ MAX_ANSWERS = 3
 _HITS = 3
 _TURNS = 2
 _POOL_PER_KIND = 24
-"""Number of memories of each kind to compare. Some can come from examples."""
+"""Number of memories of each kind to choose from. Some can come from examples."""
 
 _KIND_DISCOUNT = 0.5
 """Reduction in importance for each earlier memory of the same kind, to mix kinds."""
@@ -533,7 +533,7 @@ def run_quickstart(
     *,
     seconds_for_vectors: float = SECONDS_FOR_VECTORS,
 ) -> QuickstartResult:
-    """Read the transcripts that discovery finds, or else the example sessions; a second run duplicates nothing."""
+    """Read the transcripts on this machine, or else the example sessions. A second run adds no duplicates."""
     source: Origin = "discovered"
     files = [file.path for file in discovery.find(home, (), with_discovery=True).files]
     report = ingest(home, IngestOptions(discover=True, vectors=False), on_progress)
@@ -573,7 +573,7 @@ def _changed(home: Home) -> tuple[str, int] | None:
 
 
 def _best_memories(home: Home, *, own: bool) -> tuple[Memory, ...]:
-    """Return up to twelve memories to show, ordered by importance, mixing kinds, then newest first.
+    """Return up to twelve important memories of different kinds. For equal importance, newer memories come first.
 
     ``own`` excludes memories from examples.
     """
@@ -602,7 +602,7 @@ def _best_memories(home: Home, *, own: bool) -> tuple[Memory, ...]:
 
 
 def _have_sessions(home: Home, files: Iterable[Path]) -> bool:
-    """Return True if any transcript has a session. A tool that was only started also leaves files."""
+    """Return True if any transcript has a session. A tool that was started but not used also leaves files."""
     paths = {str(path) for path in files}
     return any(session.file in paths for session in home.sessions.newest(limit=_SAMPLE_SESSIONS))
 

@@ -1,1 +1,1 @@
-"""SQLite and PostgreSQL storage of sessions, memories and derived data."""
+"""Storage of sessions, memories and derived data in SQLite or PostgreSQL."""

@@ -1,14 +1,14 @@
-"""Read-only access to SQLite databases of other programs, even while these programs write.
+"""Read-only access to other programs' SQLite databases, even while those programs write.
 
 No files are created next to the databases. SQL statements are fixed, or composed from the table and
 column names in the file. How a file is opened depends on its state:
 
-- Rollback journal: read-only with SQLite's own locks, which are held only while a statement runs.
-- Write-ahead log in use or left by a crash: read-only with a read-only log index (``-shm``), so
-  that readers only take locks.
-- Missing or empty log without an index: no process has the file open. Only the file is read, and
+- With a rollback journal: read-only, with SQLite's own locks, only while a statement runs.
+- With a write-ahead log that is in use or left by a crash: read-only, with a read-only log index
+  (``-shm``), so that readers only take locks.
+- With a missing or empty log and no index: no process has the file open. Only the file is read, and
   results are returned only if no process opened the file in the meantime.
-- Log without an index (as in a copy), or journal to roll back: a copy of limited size is read.
+- With a log but no index (as in a copy), or a journal to roll back: a copy of limited size is read.
 
 See decision 7.
 """
@@ -31,12 +31,12 @@ from nacre.base.sql import quoted
 from nacre.errors import InvalidInputError
 
 PATIENCE_MS = 500
-"""Time in milliseconds that a statement waits for a writer."""
+"""How long a statement waits for a writer, in milliseconds."""
 
 MAX_COPY_BYTES = 512 * 1024 * 1024
 
 MAX_SECONDS = 120.0
-"""Maximum total time in seconds for all statements on one file."""
+"""Time limit for all statements on one file together, in seconds."""
 
 _INSTRUCTIONS_PER_CHECK = 10_000
 
@@ -44,7 +44,7 @@ _HEADER_BYTES = 100
 _WAL_VERSIONS = b"\x02\x02"
 _ATTEMPTS = 3
 _VECTOR_FUNCTIONS = ("libsql_vector_idx", "vector", "vector32", "vector64", "vector_distance_cos")
-"""libSQL functions that can occur in index definitions. They are never called."""
+"""libSQL functions that can occur in index definitions. nacre never calls them."""
 
 _HARMLESS = apsw.SQLITE_DETERMINISTIC | apsw.SQLITE_INNOCUOUS
 
@@ -52,7 +52,7 @@ Signature = tuple[tuple[int, int] | None, ...]
 
 
 class ForeignDatabase:
-    """A SQLite file of another program, opened by :func:`open_foreign`."""
+    """Another program's SQLite file, opened by :func:`open_foreign`."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class ForeignDatabase:
     def all(self, statement: str, **values: Any) -> list[tuple[Any, ...]]:
         """Run a statement, return all rows, and release the file.
 
-        Raises InvalidInputError if the file is locked, is damaged, or changes constantly.
+        Raises InvalidInputError if the file is locked or damaged, or changes constantly.
         """
         for _ in range(_ATTEMPTS):
             with _translate_errors(self._path):
@@ -98,7 +98,7 @@ class ForeignDatabase:
         raise InvalidInputError(f"{self._path} changes while it is read", hint="try again")
 
     def rows(self, table: str, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
-        """Yield the rows of a table, with the columns in ``columns`` that exist.
+        """Yield the rows of a table with those of ``columns`` that exist.
 
         Yields nothing if the table is missing.
         """
@@ -115,7 +115,7 @@ class ForeignDatabase:
                 yield dict(zip(names, values, strict=True))
 
     def _open(self) -> apsw.Connection:
-        """Open a readable connection. Raises InvalidInputError."""
+        """Open a connection for reading. Raises InvalidInputError."""
         before = _signature(self._path)
         options = _options(self._path, before)
         self._sealed = before if options and "immutable" in options else None
@@ -149,12 +149,12 @@ class ForeignDatabase:
         return connection
 
     def _copy(self) -> Path:
-        """Copy a consistent state of the file with its log or journal. Raises InvalidInputError."""
+        """Copy the file with its log or journal in a consistent state. Raises InvalidInputError."""
         folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="nacre-look-")))
         for _ in range(_ATTEMPTS):
             before = _signature(self._path)
             if sum(size_and_time[0] for size_and_time in before if size_and_time) > MAX_COPY_BYTES:
-                hint = "start the program that wrote it once, which tidies it"
+                hint = "start and quit the program that wrote it, to clean it up"
                 raise InvalidInputError(
                     f"{self._path} was not closed properly and is too large to copy", hint=hint
                 )
@@ -185,7 +185,7 @@ _SUFFIXES = ("", "-wal", "-shm", "-journal")
 
 
 def _signature(path: Path) -> Signature:
-    """Return the sizes and times of a database and its log files. For the log index, return only whether it exists."""
+    """Return the sizes and times of a database and its logs, and whether a log index exists."""
     signature: list[tuple[int, int] | None] = []
     for suffix in _SUFFIXES:
         try:
@@ -201,7 +201,7 @@ def _signature(path: Path) -> Signature:
 
 
 def _options(path: Path, signature: Signature) -> str:
-    """Return the URI options for opening a file, or "" if a copy must be read. Raises InvalidInputError."""
+    """Return the URI options for opening a file, or "" to read a copy. Raises InvalidInputError."""
     main, log, index, _ = signature
     if main is None:
         raise InvalidInputError(f"there is nothing at {path}", hint="check the path")
@@ -230,7 +230,7 @@ def _must_roll_back(error: apsw.Error, signature: Signature) -> bool:
 
 
 def _only_tables(connection: apsw.Connection) -> Callable[..., int]:
-    """Return an authorizer that rejects views and virtual tables, which can have endless rows."""
+    """Return an authorizer that rejects views and virtual tables, which can be endless."""
     unsafe = {
         str(name).lower()
         for (name,) in connection.execute(

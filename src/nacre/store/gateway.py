@@ -1,4 +1,4 @@
-"""The gateway's database of incoming messages, answers to send, sessions and permitted senders.
+"""The gateway's database: incoming messages, answers to send, sessions and permitted senders.
 
 The database is a separate file, ``gateway/gateway.db`` in nacre's home folder, so that receiving a
 message never waits for a process that writes memories.
@@ -36,10 +36,10 @@ DATABASE = f"{FOLDER}/gateway.db"
 """Path of the database relative to nacre's home folder."""
 
 TRANSCRIPTS_LOCK = "transcripts.lock"
-"""Name of the lock in ``FOLDER`` that is held while transcripts are written."""
+"""Name of the lock file in ``FOLDER`` for writing transcripts."""
 
 PROBLEM = "gateway.problem"
-"""Name under which the gateway stores a channel's problem."""
+"""Key of the value that describes a channel's problem."""
 
 _MILLIONTHS = 1_000_000
 _MAX_MESSAGES_PER_TURN = 200
@@ -50,7 +50,7 @@ _READERS_PATIENCE_MS = 100
 
 @frozen
 class Kept:
-    """A message in state ``heard``, ``waiting`` or ``taken``. ``line``: id of the message in the transcript."""
+    """An unfinished message. ``state``: ``heard``, ``waiting`` or ``taken``. ``line``: its transcript id."""
 
     received: Received
     state: str
@@ -60,7 +60,7 @@ class Kept:
 
 @frozen
 class Known:
-    """A received message in any state. The text is kept until the message is answered."""
+    """A received message in any state. ``message`` is kept until it is answered."""
 
     seq: int
     key: str
@@ -72,7 +72,7 @@ class Known:
 
 @frozen
 class Line:
-    """A line that was not yet written to the transcript file."""
+    """A line still to be written to the transcript file."""
 
     id: str
     text: str
@@ -80,7 +80,7 @@ class Line:
 
 @frozen
 class SessionState:
-    """The progress of a session. ``is_pending``: some lines are not yet in the transcript."""
+    """A session's progress. ``is_pending``: some lines are not yet in the transcript."""
 
     id: str
     key: str
@@ -93,7 +93,7 @@ class SessionState:
 
 @frozen
 class OpenState:
-    """Number of waiting messages and number of messages being answered in a conversation."""
+    """A conversation's numbers of waiting messages and of messages being answered."""
 
     key: str
     channel: str
@@ -128,7 +128,7 @@ class GatewayStore:
         if not path.is_file():
             return None
         read_only_error = UnavailableError(
-            "the gateway's database is only read here", hint="this is a mistake of nacre's"
+            "the gateway's database is only read here", hint="this is a bug in nacre"
         )
         try:
             return cls(
@@ -150,22 +150,25 @@ class GatewayStore:
         self._db.close()
 
     def edition(self) -> object:
-        """Return a value that changes when another process writes."""
+        """Return a value that changes when another process writes to the database."""
         return self._db.edition()
 
     def channel_value(self, channel: str, name: str) -> str:
-        """Return the value that a channel stored under a name, or ""."""
+        """Return a value stored by a channel, or "" if it is missing."""
         return self._db.value("channel_value", channel=channel, field=name) or ""
 
     def note_problem(self, channel: str, problem: str) -> None:
-        """Store the reason why a channel does not work, or "" if it works."""
+        """Store why a channel does not work, or "" if it works."""
         self._db.run("keep_channel_value", channel=channel, field=PROBLEM, value=problem)
 
     @in_transaction
     def receive(
         self, channel: str, messages: Iterable[tuple[Received, str]], state: Mapping[str, str]
     ) -> list[tuple[Received, str]]:
-        """Store a channel's values, and messages with their states. Return the new messages."""
+        """Store received messages with their states, and the channel's values.
+
+        Returns only messages that were not stored before.
+        """
         new = []
         for received, new_state in messages:
             if self._db.run(
@@ -186,7 +189,7 @@ class GatewayStore:
 
     @in_transaction
     def trim_heard(self, key: str, entries: int, keys: int) -> None:
-        """Limit the number of a conversation's heard messages and the number of conversations with heard messages."""
+        """Keep the last ``entries`` heard messages of a conversation, in at most ``keys`` conversations."""
         self._db.run("trim_heard", key=key, keep=entries)
         self._db.run("trim_heard_keys", keep=keys)
 
@@ -195,11 +198,11 @@ class GatewayStore:
         return record(Known, self._db.one("find_inbound", channel=channel, id=message))
 
     def replace_text(self, seq: int, message: Incoming) -> None:
-        """Replace the text of a waiting message that was edited."""
+        """Replace a waiting message that the sender has edited."""
         self._db.run("set_inbound_message", seq=seq, message=_text(message))
 
     def open_messages(self, key: str) -> list[Kept]:
-        """Return unanswered messages and messages heard since the last answer, in order."""
+        """Return a conversation's unanswered messages, and messages heard since the last answer."""
         rows = self._db.all("list_open_inbound", key=key, limit=_MAX_MESSAGES_PER_TURN)
         return [
             Kept(
@@ -225,7 +228,7 @@ class GatewayStore:
         return from_ms(moment), count
 
     def is_taken(self, key: str) -> bool:
-        """Return True if messages of a conversation were being answered when the gateway stopped."""
+        """Return True if any message of a conversation was being answered when the gateway stopped."""
         return self._db.one("is_taken_inbound", key=key) is not None
 
     @in_transaction
@@ -242,7 +245,7 @@ class GatewayStore:
 
     @runs("release_inbound")
     def release(self) -> None:
-        """At a clean shutdown, do not count the current attempt for messages being answered."""
+        """At a clean shutdown, do not count the interrupted attempt to answer messages."""
 
     @in_transaction
     def finish(
@@ -257,9 +260,9 @@ class GatewayStore:
         tokens: int = 0,
         messages: int = 0,
     ) -> None:
-        """Finish a turn and queue the parts of the answer. Add ``tokens`` and ``messages`` to the session's counts.
+        """Finish a turn, queue the parts of the answer, and add to the session's counts.
 
-        If a message was forgotten in the meantime, only the cost of the answer is stored.
+        If a message was forgotten in the meantime, only the answer's cost is stored.
         """
         if any(self._db.one("is_done_inbound", seq=seq) for seq in numbers):
             parts, lines, tokens, messages = (), (), 0, 0
@@ -286,7 +289,7 @@ class GatewayStore:
             self._db.run("insert_pending_line", session=session, id=line.id, line=line.text)
 
     def pending_lines(self, session: str) -> list[tuple[int, Line]]:
-        """Return (number, line) of a session's queued lines."""
+        """Return a session's queued lines with their numbers."""
         return [
             (seq, Line(line_id, text))
             for seq, line_id, text in self._db.all("list_pending_lines", session=session)
@@ -298,26 +301,26 @@ class GatewayStore:
 
     @runs("drop_pending_lines")
     def drop_lines(self, session: str, seq: int) -> None:
-        """Delete queued lines up to number ``seq``, after they were written."""
+        """Delete queued lines up to number ``seq`` after they are written."""
 
     def open_session(self, key: str) -> ChatSession | None:
-        """Return the open session of the conversation with a given key."""
+        """Return a conversation's open session."""
         row = self._db.one("open_chat_session", key=key)
         return _session(row) if row else None
 
     def session_of(self, key: str, line: str) -> ChatSession | None:
-        """Return the session that has a given key and contains a given transcript line."""
+        """Return the session of a conversation whose transcript contains a given line."""
         row = self._db.one("chat_session_of_line", key=key, line=line)
         return _session(row) if row else None
 
     def find_sessions(self, reference: str) -> list[ChatSession]:
-        """Find up to three sessions by id, id prefix or key."""
+        """Find up to three sessions by id, id prefix or conversation key."""
         return [*map(_session, self._db.all("find_chat_session", reference=reference))]
 
     def sessions(
         self, channel: str | None, *, closed: bool, limit: int, offset: int = 0
     ) -> list[ChatSession]:
-        """Return sessions, last used first."""
+        """Return sessions, most recently used first."""
         criteria = {"channel": channel, "closed": closed, "limit": limit, "offset": offset}
         return [*map(_session, self._db.all("list_chat_sessions", **criteria))]
 
@@ -352,11 +355,11 @@ class GatewayStore:
 
     @runs("note_chat_flushed")
     def note_flushed(self, session: str) -> None:
-        """Record that memories were extracted from a session in the current compaction cycle."""
+        """Record that memories were extracted from a session since its last compaction."""
 
     @in_transaction
     def note_compaction(self, session: str, tokens: int, line: Line) -> None:
-        """Record a summary of a session's start. ``tokens``: number of tokens in the summary and later messages."""
+        """Record that a summary replaced older messages. ``tokens``: size of the summary and newer messages."""
         self._db.run("note_chat_compacted", id=session, tokens=tokens)
         self.add_lines(session, [line])
 
@@ -369,7 +372,7 @@ class GatewayStore:
         return records(OpenState, self._db.all("list_open_chat_states"))
 
     def add_part(self, key: str, part: Outgoing, at: datetime) -> None:
-        """Queue a part to send, unless a part with the same key exists."""
+        """Queue a message part to send, unless a part with the same key exists."""
         self._db.run(
             "insert_outbound",
             id=part.key,
@@ -388,15 +391,15 @@ class GatewayStore:
         return record(Part, self._db.one("next_outbound", key=key))
 
     def begin_part(self, seq: int, *, is_idempotent: bool) -> None:
-        """Mark a part as being sent. If the gateway stops before the end, the part can be sent twice."""
+        """Mark a part as being sent. If the gateway then stops, the part might be sent twice."""
         self._db.run("begin_outbound", seq=seq, counts=not is_idempotent)
 
     @runs("delay_outbound")
     def delay_part(self, seq: int, not_before: datetime, problem: str) -> None:
-        """Record that the platform rejected a part, and the time to retry."""
+        """Record that the platform rejected a part, and when to retry."""
 
     def finish_part(self, seq: int, sent: str | None, problem: str | None = None) -> None:
-        """Record the platform's id of a sent part, or the problem that prevented sending."""
+        """Record a part's platform id (``sent``), or the problem that prevented sending."""
         self._db.run(
             "finish_outbound",
             seq=seq,
@@ -407,7 +410,10 @@ class GatewayStore:
 
     @in_transaction
     def prune(self, before: datetime) -> None:
-        """Delete unused codes, and entries completed before a given time. Platforms do not resend messages that old."""
+        """Delete unused codes, and entries completed before a given time.
+
+        Platforms do not resend such old messages.
+        """
         self._db.run("prune_inbound", before=before)
         self._db.run("prune_outbound", before=before)
         self._db.run("prune_pairings", before=before)
@@ -417,7 +423,7 @@ class GatewayStore:
         return records(ChannelTraffic, self._db.all("gateway_counts"))
 
     def problems(self, limit: int = 5) -> list[Undelivered]:
-        """Return the last parts that could not be sent."""
+        """Return the latest parts that could not be sent."""
         return records(Undelivered, self._db.all("list_outbound_problems", limit=limit))
 
     def pairing(self, channel: str, sender: str) -> Pairing | None:
@@ -425,7 +431,7 @@ class GatewayStore:
         return record(Pairing, self._db.one("find_pairing", channel=channel, sender=sender))
 
     def pairing_of_code(self, code: str) -> Pairing | None:
-        """Return the pairing that has a given code."""
+        """Return the pairing with a given code."""
         return record(Pairing, self._db.one("find_pairing_by_code", code=code))
 
     def pairings(self) -> list[Pairing]:
@@ -433,7 +439,7 @@ class GatewayStore:
         return records(Pairing, self._db.all("list_pairings"))
 
     def asking_since(self, channel: str, since: datetime) -> int:
-        """Count a channel's pending senders who requested access since a given time."""
+        """Count a channel's senders who requested access since a given time and are still pending."""
         return self._db.value("count_pairings_since", channel=channel, since=since) or 0
 
     def ask_pairing(self, pairing: Pairing) -> None:

@@ -1,4 +1,4 @@
-"""Database tables for the vault, its journal, model calls, traces and tombstones."""
+"""Stores of vault files, the journal, model calls, traces and tombstones."""
 
 from __future__ import annotations
 
@@ -47,13 +47,12 @@ class VaultIndex(Store):
         return {row[0]: SeenMemoryFile(*row) for row in self._db.all("list_vault_files")}
 
     def seen_now(self) -> Seen:
-        """Return the times and sizes of files, the paths of pending writes, and the reasons why files
-        are not memories.
+        """Return files' times and sizes, paths of pending writes, and why some files are not memories.
 
-        All values describe the same moment. They are cached until the next write, because reading
-        the rows of 10,000 files takes 4 ms.
+        The three parts are consistent. They are cached until the next write, because reading the
+        rows of 10,000 files takes 4 ms.
         """
-        # Read the state before the rows, so that a concurrent write causes another read.
+        # The state is read before the rows, so that a concurrent write invalidates the cache.
         state = self._db.state()
         if state is None or state != self._seen_now[0]:
             rows = self._db.all("list_seen", version=__version__)
@@ -77,7 +76,7 @@ class VaultIndex(Store):
         return self._seen_now[1]
 
     def keep_unreadable(self, present: Set[tuple[str, int, int]]) -> None:
-        """Forget unreadable files that were changed or deleted.
+        """Delete entries for unreadable files that were changed or deleted.
 
         ``present`` has the path, time and size of every existing file.
         """
@@ -86,7 +85,7 @@ class VaultIndex(Store):
                 self._db.run("delete_unreadable", path=row[0])
 
     def why_unreadable(self, path: str, mtime_ns: int, size: int) -> str | None:
-        """Return why a file is not a memory.
+        """Return the recorded reason why a file is not a memory.
 
         Returns ``None`` if the file has changed, or was not read by this nacre version.
         """
@@ -95,10 +94,7 @@ class VaultIndex(Store):
         )
 
     def set_unreadable(self, path: str, mtime_ns: int, size: int, reason: str) -> None:
-        """Record why a file in its current state is not a memory.
-
-        The file is read again when it changes.
-        """
+        """Record why a file is not a memory. It is read again when it changes."""
         self._db.run(
             "upsert_unreadable",
             path=path,
@@ -109,20 +105,20 @@ class VaultIndex(Store):
         )
 
     def file_of(self, memory_id: str) -> SeenMemoryFile | None:
-        """Return the file of a memory."""
+        """Return the recorded file of a memory."""
         row = self._db.one("find_vault_file", memory=memory_id)
         return SeenMemoryFile(row[0], memory_id, *row[1:]) if row else None
 
     def at(self, path: str) -> SeenMemoryFile | None:
-        """Return the file at a path."""
+        """Return the recorded file at a path."""
         return record(SeenMemoryFile, self._db.one("find_vault_file_at", path=path))
 
     def journal_paths(self) -> set[str]:
-        """Return the paths in the journal that await a commit, including paths not written yet."""
+        """Return the paths of uncommitted writes, including files not written yet."""
         return set(self._db.column("list_journal_paths"))
 
     def is_taken(self, path: str) -> bool:
-        """Return True if a path belongs to a written or pending file."""
+        """Return True if a file exists at a path or will be written there."""
         return self._db.one("find_vault_path", path=path) is not None
 
     def save(self, file: SeenMemoryFile) -> None:
@@ -132,15 +128,16 @@ class VaultIndex(Store):
 
     @runs("distrust_vault_file")
     def distrust(self, path: str) -> None:
-        """Make the next scan read a file even if it looks unchanged."""
+        """Make the next scan read a file even if its time and size are unchanged."""
 
     def forget(self, path: str) -> None:
         self._db.run("delete_vault_file", path=path)
 
     def intend(self, intents: Iterable[Intent], *, applied: bool = False) -> None:
-        """Record pending writes in order. Call this in the transaction that changes the index.
+        """Record pending writes. Call this in the transaction that changes the index.
 
-        If ``applied``, the files are already written, and the entries are only added to the journal.
+        With ``applied``, the files are already written, so the writes are only added to the
+        journal.
         """
         for intent in intents:
             self._db.run("insert_intent", **asdict(intent), applied=applied)
@@ -156,16 +153,16 @@ class VaultIndex(Store):
     def awaited_paths(self) -> set[str]:
         """Return the paths that a pending write will create, change or remove.
 
-        Differences in these files are not manual edits.
+        A scan must not treat differences in these files as manual edits.
         """
         return set(self._db.column("list_awaited_paths"))
 
     def pending_document(self, path: str) -> str | None:
-        """Return the document that a pending write will store at a path."""
+        """Return the content that a pending write will store at a path."""
         return self._db.value("find_pending_document", path=path)
 
     def unfiled(self) -> list[str]:
-        """Return the memories in the index that have no file."""
+        """Return the ids of indexed memories that have no file."""
         return self._db.column("list_unfiled_memories")
 
     def intents(self) -> list[Intent]:
@@ -185,7 +182,7 @@ class VaultIndex(Store):
         return records(Project, self._db.all("list_projects"))
 
     def project_by(self, key: str, value: str) -> str | None:
-        """Return the slug of the project with a given remote, root, label or alias."""
+        """Return the slug of the project with a given remote, root, label or alias (``key``)."""
         return self._db.value("find_project_by_key", key=key, value=value)
 
     def project_keys(self) -> list[tuple[str, str, str]]:
@@ -196,15 +193,15 @@ class VaultIndex(Store):
         return self._db.all("list_project_keys")
 
     def name_now(self, name: str) -> str:
-        """Return the current name for a former or alternative project name, or ``name`` if unknown."""
+        """Return a project's current name for a former or alternative name, or ``name`` if unknown."""
         return self._db.value("find_other_name", other=name) or name
 
     def dependencies(self, project: str | None = None) -> list[tuple[str, str]]:
-        """Return the dependencies stated on the page of one project or on all project pages."""
+        """Return (project, dependency) as stated on one project's page or all project pages."""
         return self._db.all("list_dependencies", project=project)
 
     def forget_project(self, slug: str, *, unless: str = "") -> None:
-        """Delete a project whose page was removed or now has a different id."""
+        """Delete the project in a folder, unless it has the id ``unless``."""
         if self._db.run("delete_project_at", slug=slug, id=unless):
             self._db.run("delete_orphaned_project_keys")
 
@@ -218,7 +215,7 @@ class VaultIndex(Store):
         self.forget_project(project.slug, unless=project.id)
         self._db.run("upsert_project", **asdict(project))
         self._db.run("delete_project_keys", project=project.id)
-        # Orphaned keys would block other projects with the same keys.
+        # Keys left by a deleted project would block other projects with the same keys.
         self._db.run("delete_orphaned_project_keys")
         self._db.run_many(
             "insert_project_key",
@@ -240,11 +237,11 @@ _MIN_REFERENCE_CHARACTERS = 4
 
 
 class Journal(Store):
-    """Store of the tables ``operations`` and ``touched``, and of applied intents."""
+    """Store of the tables ``operations`` and ``touched``, and of applied writes."""
 
     @in_transaction
     def record(self, operation: Operation, intents: Iterable[Intent]) -> None:
-        """Record an operation, unless it is already recorded, and the files it touches."""
+        """Record an operation, if it is new, and the files that it touches."""
         self._db.run("insert_operation", **asdict(operation))
         self.touch(operation.id, intents)
 
@@ -266,7 +263,7 @@ class Journal(Store):
         return record(Operation, self._db.one("find_operation", id=operation_id))
 
     def unfinished(self) -> list[Operation]:
-        """Return operations that can still have further writes, oldest first."""
+        """Return operations that can still add writes, oldest first."""
         return records(Operation, self._db.all("list_open_operations"))
 
     def is_in_ledger(self, operation_id: str) -> bool:
@@ -275,15 +272,15 @@ class Journal(Store):
 
     @runs("close_operation")
     def close(self, operation: str, subject: str | None) -> None:
-        """Close an operation, so that it can be committed."""
+        """Close an operation, so that it can be committed to git."""
 
     def withdraw(self, path: str) -> None:
-        """Forget the withheld versions of a file after its content changed."""
+        """Delete a file's uncommitted versions that contained a secret, after the file was changed."""
         if self._db.run("delete_withheld", path=path):
             self._db.run("delete_empty_operations")
 
     def rename(self, old: str, new: str) -> None:
-        """Rename a file in all records, because the old name must not be kept."""
+        """Rename a file in all records, so that the old name is not kept."""
         self._db.run("delete_touched_twice", old=old, new=new)
         self._db.run("rename_touched", old=old, new=new)
         self._db.run("rename_journal", old=old, new=new)
@@ -303,11 +300,11 @@ class Journal(Store):
         )
 
     def without_texts(self) -> list[Operation]:
-        """Return closed, uncommitted operations without journal entries. Their text is missing or was forgotten."""
+        """Return closed, uncommitted operations whose text is missing or was forgotten."""
         return records(Operation, self._db.all("list_operations_without_texts"))
 
     def waiting(self) -> tuple[int, datetime | None]:
-        """Return the number of uncommitted operations, and the time of the oldest operation."""
+        """Return the number of uncommitted operations and the time of the oldest."""
         row = self._db.one("count_pending_operations")
         return (row[0], from_ms(row[1])) if row else (0, None)
 
@@ -321,12 +318,12 @@ class Journal(Store):
         self._db.run("delete_journal", operation=operation_id)
 
     def drop(self, operation_id: str) -> None:
-        """Delete an operation that has no changes or that the git history describes differently."""
+        """Delete an operation without changes, or that the git history describes differently."""
         self._db.run("delete_journal", operation=operation_id)
         self._db.run("delete_operation", id=operation_id)
 
     def add_past(self, operation: Operation, touched: Iterable[tuple[str, str]]) -> None:
-        """Record an operation from the git history, and the (path, memory) pairs that it touched."""
+        """Record an operation read from the git history. ``touched``: (path, memory) pairs."""
         self._db.run("insert_past_operation", **asdict(operation))
         rows = [
             {"operation": operation.id, "path": path, "memory": memory} for path, memory in touched
@@ -336,7 +333,7 @@ class Journal(Store):
 
     @runs("delete_past_operations")
     def forget_past(self) -> None:
-        """Delete the operations read from the git history, after it was rewritten."""
+        """Delete the operations read from the git history after the history was rewritten."""
 
     def operations(
         self,
@@ -349,7 +346,7 @@ class Journal(Store):
         limit: int = 50,
         offset: int = 0,
     ) -> list[Operation]:
-        """Return operations with a given memory, project and action and ``since <= t < until``, newest first."""
+        """Return operations that match all given criteria (``since <= time < until``), newest first."""
         rows = self._db.all(
             "list_operations",
             memory=memory,
@@ -363,7 +360,7 @@ class Journal(Store):
         return records(Operation, rows)
 
     def find_like(self, reference: str) -> list[Operation]:
-        """Find up to three operations whose id starts or ends with a reference of at least four characters."""
+        """Find up to three operations by the start or end of the id (at least four characters)."""
         if len(reference) < _MIN_REFERENCE_CHARACTERS or not set(reference) <= set(
             "0123456789abcdef-"
         ):
@@ -371,29 +368,29 @@ class Journal(Store):
         return records(Operation, self._db.all("find_operations_like", reference=reference))
 
     def before(self, intent: Intent) -> tuple[str, str | None] | None:
-        """Return (action, document) of the previous journal entry for the same file, or ``None``."""
+        """Return (action, document) of the same file's previous journal entry, or ``None``."""
         row = self._db.one("find_journal_before", path=intent.path, seq=intent.seq)
         return (row[0], row[1]) if row else None
 
     def withheld(self) -> list[str]:
-        """Return the paths of files that are never committed, because they contain a secret."""
+        """Return the paths of files that are not committed because they contain a secret."""
         return self._db.column("list_withheld")
 
     def keep_last(self, operations: int) -> int:
-        """Delete the text of all but the newest operations, and return the number of deleted rows.
+        """Delete the text of all but the newest ``operations``, and return the number of deleted rows.
 
-        Call this only if there is no git history.
+        Call this only without a git history.
         """
         row = self._db.one("find_oldest_kept", operations=operations)
         return self._db.run("delete_journal_before", seq=row[0]) if row and row[0] else 0
 
     def git_state(self, key: str) -> str | None:
-        """Return the repository commit stored under ``read`` or ``index``."""
+        """Return the commit id stored under ``read`` or ``index``."""
         return self._db.value("find_git_state", key=key)
 
     @runs("upsert_git_state")
     def set_git_state(self, key: str, value: str) -> None:
-        """Store a repository commit under ``read`` or ``index``."""
+        """Store a commit id under ``read`` or ``index``."""
 
     def ledger_end(self) -> tuple[int, bytes]:
         """Return the number of ledger bytes read, and a hash of the last bytes read."""
@@ -425,39 +422,39 @@ class Spending(Store):
         self._db.run("finish_model_call", **_row(call))
 
     def background_cost(self, since: date) -> int:
-        """Return the cost of background calls since a given day. Running calls count at their maximum cost."""
+        """Return the cost of background calls since a given day, with running calls at maximum cost."""
         return self._db.value("sum_background_cost", since=since) or 0
 
     def tokens_in_background(
         self, day: date, model: str, *, is_chat: bool = False
     ) -> tuple[int, int]:
-        """Return the token count and number of a day's background calls to a model's provider.
+        """Return (tokens, calls) of a day's background calls to a model's provider.
 
-        Counts chat calls if ``is_chat``, otherwise all other calls.
+        Counts only chat calls if ``is_chat``, otherwise all other calls.
         """
         provider = model.partition(":")[0]
         row = self._db.one("sum_background_tokens", day=day, provider=provider, is_chat=is_chat)
         return (row[0], row[1]) if row else (0, 0)
 
     def by_task(self, since: date, today: date) -> list[models.TaskCost]:
-        """Return the costs of each task since a given day, most expensive task first."""
+        """Return each task's cost since a given day, most expensive first."""
         rows = self._db.all("sum_costs_by_task", since=since, today=today)
         return records(models.TaskCost, rows)
 
     def health(self, model: str) -> models.Health | None:
-        """Return the state of a model whose last call failed, or ``None``."""
+        """Return the last failure of a model, or ``None`` if its last call succeeded."""
         return record(models.Health, self._db.one("get_model_health", model=model))
 
     def fail(self, health: models.Health) -> None:
-        """Record a model's failure."""
+        """Record that a call to a model failed."""
         self._db.run("set_model_health", **asdict(health))
 
     @runs("clear_model_health")
     def recover(self, model: str) -> None:
-        """Clear a model's failure."""
+        """Delete a model's failure after a successful call."""
 
     def answer(self, key: str, since: datetime) -> str | None:
-        """Return the cached answer to a prompt, or ``None`` if it is missing or older than ``since``."""
+        """Return a cached answer to a prompt, or ``None`` if there is none since ``since``."""
         return self._db.value("find_model_answer", key=key, since=since)
 
     def keep_answer(self, key: str, at: datetime, model: str, answer: str) -> None:
@@ -472,7 +469,7 @@ class Spending(Store):
 
     @in_transaction
     def prune(self, calls_before: date, answers_since: datetime) -> None:
-        """Delete calls and answers before the given times, and the oldest answers that exceed the limits."""
+        """Delete calls and answers before the given times, and the oldest answers above the limits."""
         self._db.run("prune_model_calls", before=calls_before)
         self._db.run(
             "prune_model_answers",
@@ -494,7 +491,7 @@ _UNANSWERED = json.dumps(models.UNANSWERED)
 
 
 class Traces(Store):
-    """Store of traces of model calls and of recall questions, in one table."""
+    """Store of traces: model calls, and questions asked with recall."""
 
     def add(self, trace: models.Trace) -> None:
         """Store the trace of a call, unless it is already stored."""
@@ -511,7 +508,7 @@ class Traces(Store):
     def latest(
         self, task: Task | None = None, since: datetime | None = None, limit: int = 20
     ) -> list[models.Trace]:
-        """Return the traces of calls, latest first."""
+        """Return traces of model calls, latest first."""
         rows = self._db.all(
             "list_traces", kind=task.value if task else None, since=since, limit=limit
         )
@@ -532,7 +529,7 @@ class Traces(Store):
         ]
 
     def delete_answered(self) -> None:
-        """Delete everything except unanswered questions."""
+        """Delete all traces except unanswered questions."""
         self._db.run("delete_answered_traces", unanswered=_UNANSWERED)
 
     def delete_where(self, matches: Callable[[str], bool]) -> int:
@@ -565,7 +562,7 @@ class Tombstones(Store):
     """Store of the tables ``tombstones``, ``standing_retirements`` and ``forgetting_values``."""
 
     def all(self) -> list[Tombstone]:
-        """Return the valid tombstones."""
+        """Return all tombstones in effect."""
         return records(Tombstone, self._db.all("list_tombstones"))
 
     def standing(self) -> list[StandingRetirement]:
@@ -587,7 +584,7 @@ class Tombstones(Store):
 
     @in_transaction
     def change(self, more: Collection[Tombstone], fewer: Collection[Tombstone]) -> None:
-        """Add the tombstones ``more`` and remove the tombstones ``fewer``."""
+        """Add the tombstones in ``more`` and remove those in ``fewer``."""
         self._db.run_many("delete_tombstone", [asdict(tombstone) for tombstone in fewer])
         if more or fewer:
             self.add(more)
@@ -599,28 +596,31 @@ class Tombstones(Store):
         self.add_standing(rules)
 
     def edition(self) -> str:
-        """Return a value that changes with every tombstone, or "" if there was never a tombstone."""
+        """Return a value that changes with every tombstone, or "" if there never was one."""
         return self.value("edition") or ""
 
     def due(self) -> set[str]:
-        """Return the forget runs that are still due."""
+        """Return the ids of forget runs that are not finished."""
         return set(json.loads(self.value("due") or "[]"))
 
     def set_due(self, runs: Iterable[str]) -> None:
-        """Set the forget runs that are still due."""
+        """Set the ids of forget runs that are not finished."""
         self.set("due", json.dumps(sorted(runs)))
 
     def arrived(self) -> list[str]:
-        """Return the ids of memories that already existed when a standing retirement for them arrived."""
+        """Return memories that already existed when sync brought a standing retirement for them."""
         return list(json.loads(self.value("arrived") or "[]"))
 
     def set_arrived(self, memories: Iterable[str]) -> None:
-        """Set the memories that :meth:`arrived` returns until they are processed."""
+        """Set the memories that :meth:`arrived` returns."""
         self.set("arrived", json.dumps(sorted(memories)))
 
     def value(self, key: str) -> str | None:
-        """Return the value stored under ``ledger`` (time and size of the ledger when read), ``told``,
-        ``due``, ``arrived``, ``erase`` or ``edition``."""
+        """Return the value stored under a key.
+
+        Keys: ``ledger`` (time and size of the ledger when read), ``told``, ``due``, ``arrived``,
+        ``erase`` and ``edition``.
+        """
         return self._db.value("get_forgetting_value", key=key)
 
     def set(self, key: str, value: str) -> None:

@@ -1,4 +1,4 @@
-"""Database maintenance: carrying over state, erasing, rewriting stored texts and consistency checks."""
+"""Database maintenance: copying state to a new database, erasing, rewriting texts, and checks."""
 
 from __future__ import annotations
 
@@ -62,8 +62,10 @@ CARRIED = {
     "code_outside": ("what code imports", ""),
     "ingest_log": ("when transcripts were read", ""),
 }
-"""Maps tables to (description, columns that must contain ids of memories). Instead of the columns,
-an entry can have the name of a statement that copies the rows."""
+"""Tables copied to a rebuilt database, as table: (description, columns that contain memory ids).
+
+Instead of columns, an entry can have the name of a statement that copies the rows.
+"""
 
 DERIVED = frozenset(
     "archive_segments archived claims code_mentions code_mentions_read confirmations embedding file_uses "
@@ -71,13 +73,13 @@ DERIVED = frozenset(
     "project_dependencies project_keys projects session_files standing_retirements "
     "tags tombstones transcript_cursors turn_passages turns unreadable_files vault_files".split()
 )
-"""Tables rebuilt from the vault, the ledger, transcripts and the archive."""
+"""Tables that are rebuilt from the vault, ledger, transcripts and archive."""
 
 DISCARDED = frozenset(
     "git_state intents ledger_end operations other_embedding other_memory_vectors other_passage_bits other_passages "
     "other_turn_passages touched".split()
 )
-"""Tables that belong to one database file or an unused model, or that are restored from git."""
+"""Tables not copied: they belong to one database file or an unused model, or are read from git."""
 
 _READ_ERROR_CODES = (apsw.SQLITE_IOERR_READ, apsw.SQLITE_IOERR_SHORT_READ)
 _WRITE_ERRORS = (
@@ -92,7 +94,7 @@ _WRITE_ERRORS = (
 def carry_over(earlier: Path, database: FileDatabase) -> list[str]:
     """Copy the tables in ``CARRIED``, and return descriptions of tables that could not be read.
 
-    Both databases have the current schema. A table with an unreadable row is skipped. Raises
+    Both databases must have the current schema. Tables with an unreadable row are skipped. Raises
     UnusableStoreError, StoreBusyError or Unavailable if ``database`` cannot be written.
     """
     lost = []
@@ -126,7 +128,7 @@ def carry_over(earlier: Path, database: FileDatabase) -> list[str]:
 
 
 def is_read_error(error: Exception) -> bool:
-    """Return True if an error was caused by reading rows, not by writing them."""
+    """Return True if an error was caused by reading rows rather than writing."""
     cause = error.__cause__
     if isinstance(cause, apsw.IOError):
         return getattr(cause, "extendedresult", 0) in _READ_ERROR_CODES
@@ -134,7 +136,7 @@ def is_read_error(error: Exception) -> bool:
 
 
 # -- Erasing ------------------------------------------------------------------
-# Erasing deletes forgotten content from every table, and removes the bytes from the file.
+# Erasing deletes forgotten content from every table and its bytes from the file.
 
 
 _TURNS_PER_TRANSACTION = 60
@@ -163,7 +165,7 @@ _ERASE_STATEMENTS = (
 
 
 class Erasing(Store):
-    """Reading and deletion of content for the forget operation."""
+    """Database queries and deletions for the forget operation."""
 
     def sessions(self) -> list[SessionPlace]:
         """Return all sessions."""
@@ -177,7 +179,7 @@ class Erasing(Store):
             after = int(rows[-1][0])
 
     def places_of(self, rows: Sequence[int]) -> list[TurnPlace]:
-        """Return the turns with given rows."""
+        """Return the turns in the given rows."""
         return records(TurnPlace, self._db.all("list_turn_keys", rows=rows))
 
     def places_in(self, session: int) -> list[TurnPlace]:
@@ -195,22 +197,22 @@ class Erasing(Store):
     def turns_before(
         self, moment: datetime, projects: Sequence[str] | None
     ) -> list[tuple[int, int]]:
-        """Return (row, session row) of turns before a given time, in given projects or all projects."""
+        """Return (row, session row) of turns before ``moment`` in some projects, or in all projects."""
         return self._db.all("list_turns_before", projects=projects, before=moment)
 
     def linking(self, memory_ids: Sequence[str]) -> list[str]:
-        """Return memories that link to any of the given memories."""
+        """Return the ids of memories that link to any of the given memories."""
         return self._db.column("list_linking", ids=memory_ids)
 
     def alike(self, memory_ids: Sequence[str]) -> list[str]:
-        """Return the given memories, and all memories in any state with the same text."""
+        """Return the ids of the given memories and of all memories with the same text, in any state."""
         return self._db.column("list_memories_alike", ids=memory_ids)
 
     def delete_turns(self, session: int, rows: Sequence[int]) -> None:
-        """Delete turns of a session and their full text, in short transactions so that other processes can write.
+        """Delete turns and their full text in short transactions, so that other processes can write.
 
-        Each transaction also updates the session, because an outdated session would go unnoticed
-        after a crash.
+        Each transaction also updates the session, which would stay outdated after a crash
+        otherwise.
         """
         for start in range(0, len(rows), _TURNS_PER_TRANSACTION):
             portion = rows[start : start + _TURNS_PER_TRANSACTION]
@@ -221,7 +223,7 @@ class Erasing(Store):
                 self._db.run("refresh_session", rows=[session])
 
     def delete_sessions(self, rows: Sequence[int]) -> None:
-        """Delete sessions whose turns were deleted."""
+        """Delete sessions after their turns were deleted."""
         with self._db.transaction():
             self._db.run_many("delete_session", [{"row": row} for row in rows])
 
@@ -232,25 +234,25 @@ class Erasing(Store):
 
     @runs("delete_cursor")
     def delete_cursor(self, path: str) -> None:
-        """Make the next run read a file from the start."""
+        """Make the next ingest read a file from the start."""
 
     def returned(self) -> set[str]:
-        """Return forget runs after which forgotten memories, or memories of forgotten sessions, reappeared."""
+        """Return forget runs after which forgotten memories, or memories of forgotten sessions, exist again."""
         return set(self._db.column("list_runs_returned"))
 
     @runs("delete_cursors_at_beginning")
     def delete_held_cursors(self) -> None:
-        """Make the next run read partly skipped files again."""
+        """Make the next ingest read files again if parts were skipped."""
 
     @in_transaction
     def delete_traces(self, memory_id: str) -> None:
-        """Delete all data about a memory except the memory's row."""
+        """Delete all data about a memory except its row."""
         for statement in _ERASE_STATEMENTS:
             self._db.run(statement, id=memory_id)
 
     @in_transaction
     def clear_journal(self, is_quoted: Callable[[str], object]) -> None:
-        """Delete the journal entries that quote a text. The operations can then no longer be undone."""
+        """Delete journal entries with matching text. Their operations can no longer be undone."""
         intents = self._db.all("list_journal_texts")
         written = [seq for seq, *texts in intents if any(map(is_quoted, texts))]
         operations = self._db.all("list_operation_texts")
@@ -265,9 +267,9 @@ class Erasing(Store):
         self._db.run_many("delete_touched_path", [{"path": path} for path in paths])
 
     def blank_passages(self) -> int:
-        """Delete the hash, vector and bits of passages without turns, and return the number of passages.
+        """Delete the hash, vector and bits of passages without turns, and return their number.
 
-        Passages being prepared for a different model are included.
+        This includes passages that are being prepared for a different model.
         """
         return self._blank_all(str) + self._blank_all(about_other)
 
@@ -281,15 +283,15 @@ class Erasing(Store):
 
     @runs("prune_names")
     def prune_names(self) -> None:
-        """Delete identifiers on a server that do not occur in any text."""
+        """On a server, delete identifiers that no longer occur in any text."""
 
     def merge_full_text(self) -> None:
-        """Purge deleted words from the full-text index, in short steps so that other processes can write."""
+        """Purge deleted words from the full-text index, with pauses for other processes that write."""
         for merge in _MERGE_STATEMENTS:
             pages = -_PAGES_PER_MERGE
             while (
                 self._db.run(merge, pages=pages) >= 2
-            ):  # fewer changes mean that nothing is left to merge
+            ):  # with fewer changes, nothing is left to merge
                 pages = _PAGES_PER_MERGE
 
     def _blank(self, row: int, statement_name: Callable[[str], str]) -> None:
@@ -308,11 +310,11 @@ class Erasing(Store):
 
 
 # -- Erasing in the gateway's database ----------------------------------------
-# This includes text that is not in a transcript yet.
+# This database also holds text that is not in a transcript yet.
 
 
 _TEXT_FIELDS = ("text", "content", "name", "summary", "reason")
-"""Fields of messages, answer parts and lines that contain written text."""
+"""Text fields of messages, answer parts and transcript lines."""
 
 _ERASE_BY_KIND = {
     "inbound": "finish_inbound",
@@ -325,8 +327,8 @@ _ERASE_BY_KIND = {
 class Held:
     """Text stored until it is answered, sent or written to a transcript.
 
-    ``kind``: ``inbound``, ``outbound`` or ``line``. ``seq``: row. ``session``: the conversation's
-    open session, or "" if there is none.
+    ``kind``: ``inbound``, ``outbound`` or ``line``. ``seq``: its row. ``session``: the
+    conversation's open session, or "".
     """
 
     kind: str
@@ -337,7 +339,7 @@ class Held:
 
 
 class GatewayErasure(GatewayStore):
-    """Erasure of content from the gateway's database."""
+    """Deletion of forgotten content from the gateway's database."""
 
     def held(self) -> list[Held]:
         """Return all stored text."""
@@ -358,7 +360,7 @@ class GatewayErasure(GatewayStore):
 
     @in_transaction
     def erase_held(self, texts: Iterable[Held], names: Iterable[str] = ()) -> None:
-        """Delete names and stored text, so that the text is neither answered nor sent."""
+        """Delete names and stored text. The text is then neither answered nor sent."""
         for text in texts:
             self._db.run(_ERASE_BY_KIND[text.kind], seq=text.seq)
         for name in names:
@@ -367,7 +369,7 @@ class GatewayErasure(GatewayStore):
 
     @in_transaction
     def erase(self, lines: Iterable[str], pending: Iterable[int]) -> None:
-        """Delete the contents of lines with given ids, and pending lines with given numbers."""
+        """Delete the messages and parts whose lines have given ids, and given pending lines."""
         for line in lines:
             self._db.run("erase_inbound", line=line)
             self._db.run("erase_outbound", line=line)
@@ -400,9 +402,9 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 # -- Rewriting stored texts ---------------------------------------------------
-# New redaction rules are applied to old rows. The tables are read from the schema, so new tables are
-# included. The full-text index is updated with the rows. Finally, free pages are overwritten, so that
-# no removed text remains in the file.
+# New redaction rules are applied to old rows. The tables are read from the schema, so that new
+# tables are included. The full-text index is updated with the rows. Finally, free pages are
+# overwritten, so that no removed text remains in the file.
 
 
 BATCH = 500
@@ -423,14 +425,14 @@ _EXCLUDED_TABLES = frozenset(
         "mentions",
     }
 )
-"""Tables to skip. Turns are rewritten separately, and the other tables are restored from memory files."""
+"""Tables to skip, because they are rewritten separately (turns) or restored from files."""
 
 Clean = Callable[[str], str]
 
 
 @frozen
 class TextTable:
-    """Name, key columns and text columns of a table."""
+    """A table's name, key columns and text columns."""
 
     name: str
     keys: tuple[str, ...]
@@ -438,13 +440,13 @@ class TextTable:
 
 
 class StoredTexts:
-    """Reading and rewriting of stored texts."""
+    """Reads and rewrites all texts in the database."""
 
     def __init__(self, database: FileDatabase) -> None:
         self._db = database
 
     def tables(self) -> list[TextTable]:
-        """Return the tables to read, except turns."""
+        """Return the tables with texts, except turns."""
         tables = []
         for (name,) in self._db.all("list_plain_tables"):
             if name in _EXCLUDED_TABLES or name.startswith(_FULL_TEXT):
@@ -459,7 +461,7 @@ class StoredTexts:
         return tables
 
     def batches(self, table: TextTable) -> Iterator[list[tuple[str | None, ...]]]:
-        """Yield the rows of a table (keys first, then texts) in batches. New rows might be skipped."""
+        """Yield a table's rows (keys, then texts) in batches. Concurrently added rows can be missing."""
         columns = ", ".join(map(quoted, (*table.keys, *table.columns)))
         keys = ", ".join(map(quoted, table.keys))
         after: Sequence[object] = ()
@@ -484,7 +486,7 @@ class StoredTexts:
         self._db.rows(statement, (*texts.values(), *key))
 
     def turns(self) -> Iterator[list[tuple[int, str, str | None, str | None]]]:
-        """Yield batches of (row, text, tool calls as JSON, author) of turns, except turns added after the start."""
+        """Yield batches of turns as (row, text, tool calls as JSON, author), except turns added later."""
         last = self._db.value("last_turn_row") or 0
         after = 0
         while rows := self._db.all("list_turns_to_scrub", after=after, last=last, limit=BATCH):
@@ -493,7 +495,7 @@ class StoredTexts:
 
     @in_transaction
     def rewrite_turn(self, row: int, text: str, tools: str | None, author: str | None) -> None:
-        """Rewrite a turn under a new row, which discards the data derived from the old text."""
+        """Store a turn's new text in a new row, which discards all data derived from the old text."""
         stored = self._db.one("find_turn_to_scrub", row=row)
         if stored is None:
             return
@@ -507,7 +509,7 @@ class StoredTexts:
         DeedIndex(self._db).add([Deeds(new, calls)])
 
     def purge(self) -> None:
-        """Erase all traces of removed text from the full text, free pages and the log.
+        """Erase removed text from the full-text index, free pages and the log.
 
         Raises StoreBusyError if another process is reading the database.
         """
@@ -521,7 +523,7 @@ class StoredTexts:
 
 
 def clean_stored(text: str, clean: Clean) -> str:
-    """Remove secrets from text. JSON values are cleaned one by one, so that JSON remains valid."""
+    """Remove secrets from text. In JSON, each value is cleaned, so that the JSON remains valid."""
     if text[:1] in ("{", "["):
         try:
             value = json_values.parse(text)
@@ -556,7 +558,7 @@ _UNINDEX_STATEMENTS = {
 
 
 class Soundness:
-    """Consistency checks. Only :meth:`forget_text` changes data."""
+    """Consistency checks of a database. Only :meth:`forget_text` changes data."""
 
     def __init__(self, database: FileDatabase) -> None:
         self._db = database
@@ -566,12 +568,12 @@ class Soundness:
         return self._db.value("count_pages") or 0
 
     def unreadable(self) -> list[str]:
-        """Return tables that contain invalid UTF-8."""
+        """Return the names of tables that contain invalid UTF-8."""
         names = self._db.column("list_tables")
         return [name for name in names if not self._db.is_readable(name)]
 
     def strays(self) -> list[tuple[str, int]]:
-        """Return (table, row count) of rows whose parent row was deleted."""
+        """Return (table, number of rows whose parent row is missing)."""
         return self._db.all("count_strays")
 
     def texts(self) -> int:
@@ -587,7 +589,7 @@ class Soundness:
         return self._db.column("list_turns_unindexed")
 
     def text_without_rows(self) -> dict[str, list[int]]:
-        """Map full-text tables to rows whose memory or turn was deleted."""
+        """Return, for each full-text table, the rows whose memory or turn was deleted."""
         strays: dict[str, list[int]] = {}
         for table, row in self._db.all("list_text_without_rows"):
             strays.setdefault(table, []).append(row)
@@ -598,11 +600,11 @@ class Soundness:
         self._db.run_many(_UNINDEX_STATEMENTS[table], [{"row": row} for row in rows])
 
     def vectors_of_other_size(self, dimensions: int) -> int:
-        """Count vectors that do not have ``dimensions`` dimensions."""
+        """Count vectors that do not have the given number of dimensions."""
         return self._db.value("count_odd_vectors", size=dimensions) or 0
 
     def bits_missing(self) -> int:
-        """Return the difference between the numbers of passages and bit vectors."""
+        """Return the difference between the number of passages and the number of bit vectors."""
         return abs(int(self._db.value("count_bits_missing") or 0))
 
     def sessions_miscounted(self) -> list[tuple[int, str]]:
@@ -610,6 +612,6 @@ class Soundness:
         return self._db.all("list_sessions_miscounted")
 
     def known_turns(self, identities: Sequence[bytes]) -> int:
-        """Return how many of the given turns are in the index."""
+        """Count how many of the given turns are in the index."""
         encoded = json.dumps([identity.hex() for identity in identities])
         return self._db.value("count_known_turns", identities=encoded) or 0

@@ -1,4 +1,4 @@
-"""Memories in the index. Rows, tags, links and full text are always changed together."""
+"""Memories in the index. Rows, tags, links and full text are changed together."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from nacre.store.schema import Names
 
 _MANUAL = "manual"
-"""Origin of links if front matter states no origin."""
+"""Origin of links whose front matter states no origin."""
 
 _DERIVED = ("auto", "body")
 """Origins of links that are not stored in front matter."""
@@ -43,7 +43,7 @@ _ROWS_PER_PAGE = 500
 
 @frozen
 class Known:
-    """Fields of a memory that the re-extraction guard compares."""
+    """The fields of a memory that prevent extraction from storing it again."""
 
     id: str
     kind: Kind
@@ -56,9 +56,9 @@ class News:
     """Criteria for memories that are new to a session.
 
     A memory matches if it is trusted, was stored after row ``mark``, has an id of at least
-    ``first_id`` (ids are ordered by time), was stated after ``said``, has importance ``least`` or
-    more, comes from a session not in ``sessions``, and belongs to ``project`` or to no project. If
-    the database was rebuilt after the mark was set, all rows count as stored after the mark.
+    ``first_id`` (ids are ordered by time), was stated after ``said``, has at least importance
+    ``least``, comes from a session not in ``sessions``, and belongs to ``project`` or to no
+    project. If the database was rebuilt after the mark was set, the mark is ignored.
     """
 
     mark: int
@@ -71,12 +71,12 @@ class News:
 
 
 def memory_hash(content: str, project: str | None) -> bytes:
-    """Return a hash of the project and the normalised content. Equal hashes mean equal words."""
+    """Return a hash of the project and the normalised content."""
     return content_hash(f"{project or ''}\n{normalise(content) or content}")
 
 
 class Memories(Store):
-    """Store of memories in the index. Pending writes change the vault."""
+    """Store of memories in the index. It does not change the vault."""
 
     names: Lazy[Names] = Lazy("nacre.store.schema:Names")
     """Index of memory names."""
@@ -84,7 +84,7 @@ class Memories(Store):
     def __init__(self, database: Database) -> None:
         super().__init__(database)
         self.has_new_rows = False
-        """True if this process has written memories since the last embedding run. New rows have no vectors."""
+        """True if this process has stored memories that have no vectors yet."""
 
     def put(self, memory: Memory) -> None:
         """Insert a memory, or replace its row, tags, links, names and full text. Call this in a transaction.
@@ -123,13 +123,13 @@ class Memories(Store):
         self._db.run_many("insert_link", [_link_row(memory_id, link) for link in links])
 
     def _index(self, number: int, memory: Memory) -> None:
-        """Index the full text, which also counts the memories that contain each word."""
+        """Add a memory to the full-text index."""
         texts = (segment(memory.subject), segment(memory.content), " ".join(memory.tags))
         names = " ".join(identifiers(f"{memory.subject}\n{memory.content}"))
         self._db.words.add(Indexed.MEMORIES, [Words(number, texts, names)])
 
     def index_again(self, memory_ids: Sequence[str]) -> None:
-        """Reindex memories that are missing from the full-text index, keeping their rows."""
+        """Index memories that are missing from the full-text index, without changing their rows."""
         for memory_id in memory_ids:
             row, memory = self._db.one("find_memory_row", id=memory_id), self.find(memory_id)
             if row and memory:
@@ -155,7 +155,7 @@ class Memories(Store):
         self.names.resolve(former)
 
     def _drop(self, memory_id: str) -> str | None:
-        """Delete the row of a memory and return its content, or None if there was no row."""
+        """Delete a memory's row and return its content, or ``None`` if there was no row."""
         row = self._db.one("delete_memory", id=memory_id)
         if row is None:
             return None
@@ -173,8 +173,8 @@ class Memories(Store):
     def find_like(self, reference: str) -> list[Memory]:
         """Find up to three memories by the start or end of the id, or by the subject.
 
-        A partial id needs at least four characters. Active memories are preferred to superseded and
-        retired memories. If several memories are returned, the reference is ambiguous.
+        A partial id needs at least four characters. Active memories are preferred over superseded
+        and retired ones. If several memories are returned, the reference is ambiguous.
         """
         rows = self._db.all("find_memory", id=reference)
         if (
@@ -190,24 +190,24 @@ class Memories(Store):
         return self._build(rows)
 
     def by_rows(self, rows: Sequence[int]) -> dict[int, Memory]:
-        """Map row numbers to memories, excluding retired memories."""
+        """Return the memories in some rows, keyed by row, without retired memories."""
         return self._by_row(self._db.all("find_memories_by_row", rows=rows))
 
     def _by_row(self, rows: list[Row]) -> dict[int, Memory]:
         return dict(zip((row[0] for row in rows), self._build(rows), strict=True))
 
     def former(self) -> dict[int, int]:
-        """Map the row of each superseded memory to the row of the active memory that finally replaced it."""
+        """Return a mapping from each superseded memory's row to the row of its active successor."""
         return dict(self._db.all("find_former_memories"))
 
     def rows_of(self, memory_ids: Sequence[str]) -> dict[int, Memory]:
-        """Map row numbers to the memories with given ids, excluding retired memories."""
+        """Return the memories with given ids, keyed by row, without retired memories."""
         return self._by_row(self._db.all("find_active_memories", ids=memory_ids))
 
     def neighbours(self, memory_ids: Sequence[str], day: date) -> list[tuple[str, str, float]]:
-        """Return (given memory, linked memory, strength) of links in either direction.
+        """Return links to or from some memories as (given memory, linked memory, strength).
 
-        The links must be valid on the day. Retired memories are excluded.
+        Only links that are valid on ``day`` and memories that are not retired are returned.
         """
         rows = self._db.all("list_neighbours", ids=memory_ids, day=day)
         return [(source, target, strength) for source, _, target, strength in rows]
@@ -223,18 +223,18 @@ class Memories(Store):
         )
 
     def of_files(self, files: Collection[str]) -> list[Memory]:
-        """Return the active memories that were imported from given files."""
+        """Return the active memories imported from given files."""
         return self._build(self._db.all("list_memories_of_files", files=[*files])) if files else []
 
     def stale(self) -> dict[str, tuple[float, str]]:
-        """Map the ids of possibly outdated memories to (last confidence from 0 to 1, reason)."""
+        """Return (last confidence from 0 to 1, reason) for each possibly outdated memory, keyed by id."""
         return {
             memory: (confidence, as_told(detail))
             for memory, confidence, detail in self._db.all("list_stale")
         }
 
     def set_stale(self, stale: Iterable[tuple[str, float, str]]) -> None:
-        """Replace the list of possibly outdated memories. For other memories, stale reviews are removed."""
+        """Replace the list of possibly outdated memories, and delete other memories' stale reviews."""
         rows = [
             {"memory": memory, "confidence": confidence, "detail": detail}
             for memory, confidence, detail in stale
@@ -250,7 +250,7 @@ class Memories(Store):
         return records(Known, self._db.all("list_memories_of_session", session=session))
 
     def news(self, criteria: News) -> list[tuple[int, Memory]]:
-        """Return (row, memory) of memories that match :class:`News`, in row order."""
+        """Return (row, memory) of memories that match criteria, in row order."""
         rows = self._db.all("list_news", **asdict(criteria), today=day_of(criteria.said))
         return [*self._by_row(rows).items()]
 
@@ -259,7 +259,7 @@ class Memories(Store):
         return self._db.value("find_last_row") or 0
 
     def has_stored(self, mark: int, sessions: Sequence[str], project: str | None) -> bool:
-        """Return True if one of the sessions, or an agent in the project, stored a memory after row ``mark``."""
+        """Return True if a memory after row ``mark`` is from one of the sessions or an agent in the project."""
         return (
             self._db.one("find_stored", mark=mark, sessions=sessions, project=project) is not None
         )
@@ -268,7 +268,7 @@ class Memories(Store):
         return set(self._db.column("list_all_memory_ids"))
 
     def snapshot(self) -> Row:
-        """Return values that change whenever a memory or a project changes."""
+        """Return values that change whenever a memory or project changes."""
         row = self._db.one("memory_snapshot")
         return row if row else ()
 
@@ -283,16 +283,19 @@ class Memories(Store):
         return set(self._db.column("list_memory_projects"))
 
     def replaced_by(self, memory_id: str) -> list[Memory]:
-        """Return the memories in any state that were superseded by a given memory, oldest first."""
+        """Return the memories that a memory superseded, in any state, oldest first."""
         memories = (self.find(row[0]) for row in self._db.all("list_superseded_by", id=memory_id))
         return [memory for memory in memories if memory]
 
     def lost(self) -> list[tuple[str, str]]:
-        """Return (id, subject) of superseded memories without a valid successor. Recall cannot find these memories."""
+        """Return (id, subject) of superseded memories without a valid successor.
+
+        Recall cannot find them.
+        """
         return [(row[0], row[1]) for row in self._db.all("list_lost")]
 
     def counts(self) -> dict[str, int]:
-        """Count active memories by kind, and the superseded and retired memories."""
+        """Count active memories by kind, and superseded and retired memories."""
         counts = {str(kind): int(count) for kind, count in self._db.all("count_memories")}
         row = self._db.one("count_inactive") or (0, 0)
         return {**counts, "superseded": int(row[0]), "retired": int(row[1])}
@@ -339,12 +342,12 @@ def _link_row(source: str, link: Link) -> dict[str, object]:
 
 
 def _origin_of(link: Link) -> str:
-    """Return the origin to index. Links that a file marks ``auto`` or ``body`` count as manual."""
+    """Return a link's origin for the index. ``auto`` and ``body`` in a file count as manual."""
     return _MANUAL if link.origin is None or link.origin in _DERIVED else link.origin
 
 
 # -- Memories that are used together ------------------------------------------
-# The weight of an edge grows with use and fades daily. See seed facts 1.2.4.
+# An edge's weight grows with use and fades daily. See seed facts 1.2.4.
 
 
 STEP = 0.1
@@ -357,7 +360,7 @@ LEAST = 0.05
 
 @frozen
 class Edge:
-    """Two memories that were used together, with the current weight (0 to 1) and the number of sessions."""
+    """Two memories that were used together in some sessions. The weight is 0 to 1."""
 
     memory: str
     other: str
@@ -366,13 +369,13 @@ class Edge:
 
 
 class CoRecall(Store):
-    """Store of edges. Days are counted from 1970-01-01 (UTC)."""
+    """Store of edges between memories used together. Days are counted from 1970-01-01 (UTC)."""
 
     @in_transaction
     def join(self, newcomers: Sequence[str], others: Sequence[str], day: int) -> list[str]:
-        """Pair newcomers with each other and with ``others``, and return the active newcomers.
+        """Increase the weights between newcomers, and between newcomers and ``others``.
 
-        The weight of each pair increases by STEP, up to 1.
+        Weights increase by STEP, up to 1. Returns the newcomers that are active.
         """
         active = self._active([*newcomers, *others])
         fresh = [memory for memory in newcomers if memory in active]
@@ -401,7 +404,7 @@ class CoRecall(Store):
 
     @runs("delete_faded_edges")
     def forget_faded(self, day: int) -> None:
-        """Delete edges whose weight is below LEAST on a given day."""
+        """Delete edges whose weight has fallen below LEAST on a given day."""
 
     def of(self, memory_ids: Sequence[str], day: int) -> list[Edge]:
         """Return edges from some memories to active memories, strongest first."""
@@ -411,7 +414,7 @@ class CoRecall(Store):
         )
 
     def strongest(self, day: int, limit: int) -> list[Edge]:
-        """Return the strongest edges of all memories."""
+        """Return the strongest of all edges."""
         rows = self._db.all("list_all_edges", day=day)
         return _sort_edges(
             [Edge(a, b, faded(weight, day - since), times) for a, b, weight, since, times in rows]
@@ -426,7 +429,7 @@ class CoRecall(Store):
 
 
 def faded(weight: float, days: int) -> float:
-    """Return a weight after ``days`` days of fading."""
+    """Return what remains of a weight after some days."""
     return weight * FADE ** max(0, days)
 
 
@@ -458,7 +461,7 @@ _ALWAYS = Validity()
 
 @frozen
 class StoredLink:
-    """A link in the index. ``strength``: 0 to 1. ``valid``: period of validity, excluding the last day."""
+    """A link in the index. ``strength``: 0 to 1. ``valid``: its period, excluding the last day."""
 
     source: str
     rel: str
@@ -471,11 +474,10 @@ class StoredLink:
 
 @frozen
 class EdgeFilter:
-    """Filter for links between active memories, or for links of one memory to memories in any state.
+    """Filter for links between active memories, or between ``memory`` and memories in any state.
 
-    ``memory``: select only this memory's links. ``origins``: if empty, similarity links are excluded.
-    ``day``: day on which links are valid. If ``None``, ended links are included. ``project``: project
-    of at least one end.
+    ``origins``: if empty, all except similarity. ``day``: day on which links must be valid, or
+    ``None`` to include ended links. ``project``: at least one end belongs to it.
     """
 
     memory: str | None = None
@@ -489,7 +491,7 @@ class Links(Store):
     """Links in the index."""
 
     def of(self, memory_id: str) -> list[StoredLink]:
-        """Return all edges that start or end at a memory."""
+        """Return all links from or to a memory."""
         return [as_edge(row) for row in self._db.all("list_links", id=memory_id)]
 
     def at(
@@ -499,10 +501,10 @@ class Links(Store):
         without: Collection[str] = (),
         among: Collection[str] | None = None,
     ) -> list[StoredLink]:
-        """Return the edges of some memories, in no order. With ``day``, edges must be valid on that day.
+        """Return links from or to some memories, in no order.
 
-        Similarity edges and edges to memories in ``without`` are omitted. With ``among``, the other
-        end must be in ``among``.
+        With ``day``, links must be valid on that day. Similarity links and links to memories in
+        ``without`` are omitted. With ``among``, the other end must be in ``among``.
         """
         ends = None if among is None else [*among]
         rows = self._db.all("list_links_at", ids=[*memory_ids], day=day, among=ends)
@@ -511,7 +513,7 @@ class Links(Store):
     def page(
         self, criteria: EdgeFilter, *, limit: int, offset: int = 0
     ) -> tuple[list[StoredLink], int]:
-        """Return a page of links, newest memory first, and the total."""
+        """Return a page of links, newest memory first, and the total number of links."""
         rows = self._db.all(
             "page_links",
             **asdict(criteria),
@@ -520,38 +522,38 @@ class Links(Store):
         )
         if rows:
             return [as_edge(row) for row in rows], rows[0][-1]
-        # Beyond the last page, the total is read from the first page.
+        # Rows contain the total. A page beyond the last has no rows, so the first page is read.
         return [], self.page(criteria, limit=1)[1] if offset else 0
 
     def count(self, day: date, project: str | None = None) -> int:
-        """Return the number of links that every interface shows.
+        """Count the links between active memories that are valid on a day, as shown to users.
 
-        A link is a currently valid edge between two active memories, stated in front matter or by a
-        name in text. Similarity and shared use do not count. Both ends must belong to the project, if any.
+        Links come from front matter or from names in text, not from similarity or shared use. With
+        ``project``, both ends must belong to it.
         """
         return self._db.value("count_links", day=day, project=project) or 0
 
     def count_alike(self, project: str | None = None) -> int:
-        """Count the pairs of similar active memories (computed edges)."""
+        """Count the similarity links between active memories."""
         return self._db.value("count_alike", project=project) or 0
 
     def between(self, day: date, project: str | None) -> list[tuple[str, str, float]]:
-        """Return (source, target, strength) of the links in :meth:`count`, in a stable order."""
+        """Return (source, target, strength) of the links that :meth:`count` counts, in a stable order."""
         return [
             (row[0], row[1], row[2])
             for row in self._db.all("list_links_between", day=day, project=project)
         ]
 
     def nodes(self, project: str | None) -> list[str]:
-        """Return the ids of active memories in one project or all projects, in a stable order."""
+        """Return the ids of active memories in a project or all projects, in a stable order."""
         return self._db.column("list_nodes", project=project)
 
     def ends(self, memory_ids: Collection[str]) -> list[Row]:
-        """Return (id, subject, kind, project, is superseded, is retired, trust) of memories at the ends of links."""
+        """Return (id, subject, kind, project, is superseded, is retired, trust) of memories."""
         return self._db.all("list_ends", ids=[*memory_ids])
 
     def map_nodes(self, project: str | None, kinds: Collection[str], day: date | None) -> list[Row]:
-        """Return memories that are active, or were valid on a day, in a stable order.
+        """Return memories that are active or, with ``day``, were valid on that day, in a stable order.
 
         Columns: id, subject, kind, project, importance, is superseded, is trusted, start of
         validity.
@@ -561,22 +563,22 @@ class Links(Store):
     def map_links(
         self, day: date, relations: Collection[str] = (), *, alike: bool = False
     ) -> list[Row]:
-        """Return all link rows valid on a day, in a stable order, and similarity links if ``alike``.
+        """Return the rows of all links valid on a day, in a stable order, for :func:`as_edge`.
 
-        Use :func:`as_edge` to parse each row.
+        Similarity links are included only if ``alike``.
         """
         return self._db.all("list_map_links", day=day, rels=[*relations], alike=alike)
 
     def of_origin(self, origin: str, project: str | None) -> list[str]:
-        """Return the memories whose front matter has links with a given origin."""
+        """Return the ids of memories that have links with a given origin in their front matter."""
         return self._db.column("list_sources_of_origin", origin=origin, project=project)
 
     def alike(self) -> list[StoredLink]:
-        """Return the similarity edges, which are not stored in files."""
+        """Return all similarity links."""
         return [as_edge(row) for row in self._db.all("list_derived_links")]
 
     def connected(self) -> set[tuple[str, str]]:
-        """Return the pairs of memories that a link other than similarity connects, in either direction."""
+        """Return the pairs of memories connected by a link other than similarity."""
         return set(self._db.all("list_connected"))
 
     def state(self) -> Row:
@@ -585,7 +587,7 @@ class Links(Store):
 
 
 def as_edge(row: Row) -> StoredLink:
-    """Parse a row into a link."""
+    """Build a link from its row."""
     source, rel, target, origin, reason, strength, since, until = row[:8]
     valid = _ALWAYS
     if since or until:
@@ -596,15 +598,15 @@ def as_edge(row: Row) -> StoredLink:
 
 
 _STEPS = (3, 10, 25)
-"""Recall counts at which a memory's importance increases by one step."""
+"""Numbers of recalls at which a memory's importance increases by one step."""
 
 
 @frozen
 class Buckets:
-    """Numbers of active memories.
+    """Counts of active memories by recalls and by quality.
 
-    ``never``, ``some``, ``often``: recalled 0, 1 to 5, and more than 5 times. ``good``, ``fair``,
-    ``poor``: quality of at least 0.7, at least 0.3, and below 0.3.
+    ``never``, ``some``, ``often``: recalled 0, 1 to 5, or more times. ``good``, ``fair``, ``poor``:
+    quality of at least 0.7, at least 0.3, or lower.
     """
 
     never: int
@@ -617,9 +619,10 @@ class Buckets:
 
 @frozen
 class Idle:
-    """Number of active memories of a kind that were last stated, written or recalled ``days`` days ago.
+    """Number of active memories of a kind that have been idle for a number of days.
 
-    ``days`` counts full days. ``begun`` also counts the current partial day.
+    Idle means not stated, written or recalled. ``days`` counts full days, ``begun`` also the
+    current partial day.
     """
 
     kind: Kind
@@ -630,11 +633,11 @@ class Idle:
 
 @frozen
 class EndingBounds:
-    """Limits for memories that consolidation can retire.
+    """Limits that decide which memories consolidation can retire.
 
-    Consolidation keeps temporary memories used within ``temporary_for``, and other memories that
-    were used within ``idle_for``, have importance ``importance_below`` or more, or were recalled
-    more than ``most_recalls`` times.
+    It keeps temporary memories used within ``temporary_for``, and other memories that were used
+    within ``idle_for``, have at least importance ``importance_below``, or were recalled more than
+    ``most_recalls`` times.
     """
 
     temporary_for: timedelta
@@ -651,7 +654,7 @@ class UsageById(dict[str, Usage]):
 
 
 class UsageLog(Store):
-    """Usage of memories, including recording of spooled usage."""
+    """Store of how often and when memories were used."""
 
     def of(self, memory_ids: Sequence[str]) -> UsageById:
         """Return the usage of memories."""
@@ -659,7 +662,7 @@ class UsageLog(Store):
         return UsageById({row[0]: records(Usage, [row[1:]])[0] for row in rows})
 
     def adopt(self, memory_id: str, usage: Usage) -> None:
-        """Record the usage of an imported memory. The memory's importance already includes earned steps."""
+        """Store an imported memory's usage. Its importance already includes the steps earned by use."""
         count = usage.recall_count
         self._db.run(
             "insert_usage",
@@ -671,14 +674,14 @@ class UsageLog(Store):
     def record(self, memory_ids: Sequence[str], at: int, *, first: Collection[str]) -> None:
         """Record a recall at a given time (epoch milliseconds).
 
-        The recall counts only for memories in ``first``, the memories recalled for the first time in
-        a sitting.
+        It is counted only for memories in ``first``, those recalled for the first time in a
+        session.
         """
         rows = [{"memory": memory, "at": at, "first": memory in first} for memory in memory_ids]
         self._db.run_many("record_recall", rows)
 
     def look(self, memory_ids: Sequence[str]) -> None:
-        """Record that memories were viewed. Views count as accesses, but not as recalls."""
+        """Record that memories were viewed. Views count as accesses, not as recalls."""
         self._db.run_many("record_look", [{"memory": memory} for memory in memory_ids])
 
     @runs("confirm_memory")
@@ -687,10 +690,10 @@ class UsageLog(Store):
 
     @runs("set_quality")
     def set_quality(self, memory: str, quality: float) -> None:
-        """Set the observed quality of a memory, 0 to 1."""
+        """Set a memory's observed quality, 0 to 1."""
 
     def steps_due(self) -> list[StepsDue]:
-        """Return active memories that have earned more importance steps by recalls than were applied."""
+        """Return active memories whose recalls have earned importance steps not yet applied."""
         return records(StepsDue, self._db.all("list_steps_due"))
 
     @runs("set_steps")
@@ -703,27 +706,27 @@ class UsageLog(Store):
         return Buckets(*(int(count) for count in row))
 
     def idle(self, now: datetime) -> list[Idle]:
-        """Count active memories by kind and number of idle days."""
+        """Count active memories by kind and idle days."""
         return records(Idle, self._db.all("count_idle", now=now))
 
     def idle_todos(self, before: datetime) -> list[tuple[str, str, datetime]]:
-        """Return (id, subject, last use) of open todos last used before a given time, longest idle first."""
+        """Return (id, subject, last use) of open todos unused since a given time, longest idle first."""
         return [
             (memory, subject, at_ms(at))
             for memory, subject, at in self._db.all("list_idle_todos", before=before)
         ]
 
     def may_end(self, now: datetime, bounds: EndingBounds) -> list[str]:
-        """Return the ids of active memories that the consolidation rules can retire. The rules decide."""
+        """Return the ids of active memories outside the bounds, which consolidation might retire."""
         return self._db.column("list_ending", now=now, today=day_of(now), **asdict(bounds))
 
     def value(self, key: str) -> str | None:
-        """Return the value that the last run stored under a key."""
+        """Return a value stored by an earlier run, if any."""
         return self._db.value("get_usage_value", key=key)
 
     @runs("set_usage_value")
     def set_value(self, key: str, value: str) -> None:
-        """Store a value for the next run."""
+        """Store a value for later runs."""
 
     @runs("delete_usage_value")
     def drop_value(self, key: str) -> None:
@@ -731,14 +734,14 @@ class UsageLog(Store):
 
 
 class SessionUses(Store):
-    """Record of the memories used in each session or sitting, until the data expires."""
+    """Store of the memories used in each session, or in each sitting without a session id."""
 
     def record(
         self, session: str, memory_ids: Sequence[str], at: int, *, recalled: Collection[str]
     ) -> None:
         """Record the use of memories at a given time (epoch milliseconds).
 
-        ``recalled`` has the memories whose recall counts.
+        ``recalled``: the memories whose recall is counted.
         """
         rows = [
             {
@@ -752,29 +755,29 @@ class SessionUses(Store):
         self._db.run_many("record_use", rows)
 
     def recalled(self, session: str, since: int) -> set[str]:
-        """Return a session's memories with a counted recall since a given time (epoch milliseconds)."""
+        """Return a session's memories whose recall was counted since a time (epoch milliseconds)."""
         return set(self._db.column("list_recalled", session=session, since=since))
 
     def paired(self, session: str) -> list[str]:
-        """Return a session's memories that were paired with each other."""
+        """Return a session's memories already counted as used together."""
         return self._db.column("list_paired", session=session)
 
     def pair(self, session: str, memory_ids: Sequence[str]) -> None:
-        """Mark memories as paired with the other memories of the session."""
+        """Mark memories as counted as used together with the session's other memories."""
         self._db.run_many(
             "pair_use", [{"session": session, "memory": memory} for memory in memory_ids]
         )
 
     def unjudged(self, session: str) -> list[str]:
-        """Return a session's memories whose last use was not followed by a reply."""
+        """Return a session's memories that were used after the last judged reply."""
         return self._db.column("list_unjudged", session=session)
 
     def first_unjudged(self, session: str) -> int | None:
-        """Return the earliest last use of :meth:`unjudged` memories (epoch milliseconds), or ``None``."""
+        """Return when the earliest :meth:`unjudged` memory was last used (epoch ms), or ``None``."""
         return self._db.value("first_unjudged", session=session)
 
     def judge(self, session: str, memory_ids: Sequence[str]) -> None:
-        """Mark memories whose last use was followed by a reply."""
+        """Mark memories whose last use was judged by a reply."""
         self._db.run_many(
             "judge_use", [{"session": session, "memory": memory} for memory in memory_ids]
         )

@@ -1,4 +1,4 @@
-"""Archive of transcripts: removal of secrets, Zstandard compression, and the pack file format."""
+"""The archive of transcripts: removal of secrets, Zstandard compression, and the pack format."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _LENGTHS_DECODER = msgspec.json.Decoder(list[tuple[int, int]])
 
 @frozen
 class Payload:
-    """Lines of text.
+    """Cleaned lines of a transcript.
 
-    ``lengths``: (line number, original length in bytes) of lines whose length changed. Original
-    lengths are kept, because some tools identify a turn only by the line's offset in the transcript.
+    ``lengths``: (line number, original length in bytes) of lines whose length changed. Some tools
+    identify a turn only by its line's offset in the transcript, so original lengths are needed.
     """
 
     text: bytes
@@ -40,7 +40,7 @@ class Payload:
         return msgspec.json.encode(self.lengths) + b"\n" + self.text
 
     def lines(self, start: int) -> Iterator[tuple[int, bytes]]:
-        """Yield (offset in the transcript, line) of all lines. ``start`` is the offset of the first line."""
+        """Yield (offset in the transcript, line), starting with the offset ``start``."""
         original_lengths = dict(self.lengths)
         for number, line in enumerate(self.text.split(b"\n")):
             yield start, line
@@ -67,23 +67,23 @@ def join(payloads: Sequence[Payload]) -> Payload:
 
 
 # -- Text in JSON values that might contain secrets ---------------------------
-# Strings and names are examined. Short strings and numbers are also examined with their names.
+# Strings and names are examined, and short strings and numbers also together with their names.
 
 
 CleanAll = Callable[[Sequence[str]], Sequence[str]]
 """Function that removes secrets from texts and keeps the order."""
 
 PAIR_CHARACTERS = 400
-"""Maximum length of a value that can be a secret because of its name alone."""
+"""Maximum length of a value that is examined together with its name."""
 
 FindSuspects = Callable[[Sequence[bytes]], Collection[int]]
-"""Function that returns the indexes of texts that might contain a secret."""
+"""Function that returns the positions of texts that might contain a secret."""
 
 _DECODER = msgspec.json.Decoder()
 ENCODED_CHARACTERS = 1000
 _ENCODED = re.compile(r"(?:data:[\w.+/;=-]+,)?[A-Za-z0-9+/_-]+={0,2}")
 _SEALED = frozenset({"signature", "thinkingSignature", "thoughtSignature", "encrypted_content"})
-"""Names of values encrypted by the model's vendor. The values are unreadable, but tools need them."""
+"""Names of values encrypted by the model's vendor. They are kept, because tools need them."""
 
 _SECRET_NAME = re.compile(r"(?i)pass|pwd|pin|secret|token|key|cred|auth|code")
 
@@ -99,7 +99,7 @@ def decoded(line: bytes) -> Any:
 
 
 def texts_in(value: Any) -> list[str]:
-    """Return all texts and names except encoded bytes, plus each short text together with its name."""
+    """Return all texts and names, and short texts with their names. Encoded bytes are excluded."""
     texts: list[str] = []
     _collect(value, "", texts)
     return texts
@@ -134,12 +134,12 @@ def is_encoded(text: str, name: str) -> bool:
 
 
 def pair(name: str, text: str) -> str:
-    """Return a text with its name in the form that redaction rules match."""
+    """Join a name and a text in the form that redaction rules match."""
     return f'"{name}": "{text}"'
 
 
 def changes(texts: dict[str, None], clean_all: CleanAll) -> dict[str, str]:
-    """Clean texts, and map each changed text to its replacement."""
+    """Clean texts, and return a mapping from changed texts to their replacements."""
     originals = list(texts)
     return {
         old: new for old, new in zip(originals, clean_all(originals), strict=True) if old != new
@@ -164,9 +164,9 @@ def _collect(value: Any, name: str, texts: list[str]) -> None:
 
 
 # -- Fast detection of JSON lines without secrets -----------------------------
-# Most lines contain no secrets and must be recognised cheaply. A regular expression finds all
-# strings with their names. Known strings are skipped. Only lines with a string that changes are
-# parsed. :class:`Cleaner` parses these lines and decides the result.
+# Most lines contain no secrets and must be recognised quickly. A regular expression finds all
+# strings with their names, and known strings are skipped. :class:`Cleaner` parses only lines with
+# a string that would change, and decides the result.
 
 
 _STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
@@ -175,11 +175,11 @@ _STRINGS = rb"\[\s*+%b(?:\s*+,\s*+%b)*+\s*+\]" % (_STRING, _STRING)
 _TOKEN = re.compile(
     rb"%b(?:\s*+:\s*+(?:%b|%b|%b|\[)?)?" % (_STRING, _STRING, _NUMBER, _STRINGS), re.DOTALL
 )
-"""Pattern for a name with its value (string, number, strings or start of another value), or for a string in a list."""
+"""Pattern for a string, or for a name with the following value or the start of that value."""
 
 _VALIDATOR = msgspec.json.Decoder(msgspec.Raw)
 _PLAIN_NUMBER = re.compile(rb":\s*-?[0-9]{1,18}\Z")
-"""Pattern for a number that has only one notation."""
+"""Pattern for a number that can be written in only one way."""
 
 _PLAIN_BYTES = 400
 _SHORT_BYTES = 200
@@ -191,8 +191,8 @@ _MAX_KNOWN_TOKENS = 100_000
 class Sifted:
     """Result of sifting lines.
 
-    ``suspects``: numbers of the lines to parse. ``sure``: numbers of the lines that change.
-    ``asked``: examined texts. ``changed``: maps changed texts to replacements.
+    ``suspects``: numbers of lines to parse. ``sure``: numbers of lines that certainly change.
+    ``asked``: examined texts. ``changed``: replacements, keyed by original text.
     """
 
     suspects: list[int]
@@ -202,7 +202,7 @@ class Sifted:
 
 
 class Sieve:
-    """Filter for suspect lines, with a cache of short strings that contain no secret."""
+    """Finds lines that might contain secrets, with a cache of short strings without secrets."""
 
     def __init__(self, clean_all: CleanAll, find_suspects: FindSuspects | None = None) -> None:
         self._clean_all = clean_all
@@ -239,7 +239,7 @@ class Sieve:
         return Sifted(sorted(suspects), sure, examined, changed)
 
     def _to_ask(self, fresh: Collection[bytes]) -> Iterable[bytes]:
-        """Return the tokens to examine. Tokens whose bytes cannot contain a secret are excluded."""
+        """Return the tokens whose bytes might contain a secret."""
         if self._find_suspects is None:
             return fresh
         plain = [token for token in fresh if _is_plain(token)]
@@ -251,7 +251,7 @@ class Sieve:
 
 
 def _is_json(line: bytes) -> bool:
-    """Return True if a line is a JSON object or list, assuming that its strings are valid."""
+    """Return True if a line is a JSON object or list. The strings in it are assumed to be valid."""
     if line[:1] not in (b"{", b"["):
         return False
     try:
@@ -262,7 +262,7 @@ def _is_json(line: bytes) -> bool:
 
 
 def _is_plain(token: bytes) -> bool:
-    """Return True if the text to examine appears unescaped in the token."""
+    """Return True if a token contains its text without JSON escapes."""
     if len(token) > _PLAIN_BYTES or b"\\" in token:
         return False
     last = token[-1:]
@@ -280,7 +280,7 @@ def _is_text(tokens: Sequence[bytes]) -> bool:
 
 
 def _texts_of(token: bytes) -> list[str] | None:
-    """Return the texts to examine in a token, or ``None`` if the line must be parsed."""
+    """Return the texts in a token to examine, or ``None`` if the line must be parsed."""
     last = token.rstrip()[-1:]
     if last in b":[":
         name = decoded(b"[" + token[: token.rindex(b":")] + b"]")
@@ -295,7 +295,7 @@ def _texts_of(token: bytes) -> list[str] | None:
 
 
 class Cleaner:
-    """Transcript cleaner that removes secrets, with a cache shared between calls."""
+    """Removes secrets from transcripts, with a cache shared between calls."""
 
     def __init__(self, clean_all: CleanAll, find_suspects: FindSuspects | None = None) -> None:
         """``find_suspects`` preselects texts, so that ``clean_all`` receives fewer texts."""
@@ -305,8 +305,8 @@ class Cleaner:
     def lines(self, raw: bytes) -> Payload:
         """Clean lines of a transcript for the archive.
 
-        Each text is examined alone and, if short, also with its name. Images and other encoded
-        bytes are removed.
+        Each text is examined and, if short, examined again together with its name. Images and other
+        encoded bytes are removed.
         """
         lines = raw.split(b"\n")
         sifted = self._sieve.sift(lines)
@@ -319,7 +319,7 @@ class Cleaner:
         for number, line, value in zip(sifted.suspects, suspects, values, strict=True):
             lines[number] = cleaned.line(line, value)
             if lines[number] is line and number in sifted.sure:
-                # The secret was in a duplicate key, which encoding drops.
+                # The secret was in a duplicate key, which was dropped by encoding.
                 lines[number] = msgspec.json.encode(value)
             if len(lines[number]) != len(line):
                 lengths.append((number, len(line)))
@@ -338,7 +338,7 @@ def texts_of(line: bytes) -> Iterator[str]:
 
 
 class _Cleaned:
-    """Replacements for the changed texts of some lines."""
+    """Applies replacements to lines."""
 
     def __init__(
         self,
@@ -401,7 +401,7 @@ class _Cleaned:
 
 
 def _value_of(paired: str, name: str) -> str:
-    """Extract the value from a cleaned pair, or return a placeholder if cleaning changed the pair's format."""
+    """Extract the value from a cleaned pair, or return a placeholder if the pair's form changed."""
     before = f'"{name}": "'
     return (
         paired[len(before) : -1]
@@ -411,7 +411,7 @@ def _value_of(paired: str, name: str) -> str:
 
 
 def clean_whole(raw: bytes, clean_all: CleanAll) -> Payload | None:
-    """Clean a transcript that consists of plain text or one JSON value. Return ``None`` if the bytes are not text."""
+    """Clean a transcript that is plain text or one JSON value, or return ``None`` if it is not text."""
     bare = raw.strip()
     value = decoded(bare)
     if value is None:
@@ -425,11 +425,11 @@ def clean_whole(raw: bytes, clean_all: CleanAll) -> Payload | None:
 
 
 # -- Zstandard ----------------------------------------------------------------
-# Included in Python since 3.14. Earlier versions need a backport. The module is loaded when needed.
+# Zstandard is included in Python since 3.14. Earlier versions need a backport.
 
 
 LEVEL = 9
-"""Compression level. Output is a tenth smaller than at level 3. Level 19 gains less and is ten times slower."""
+"""Compression level. Output is a tenth smaller than at level 3. Level 19 is ten times slower."""
 
 _PACKAGE = "compression" if sys.version_info >= (3, 14) else "backports"
 
@@ -440,12 +440,12 @@ def is_installed() -> bool:
 
 
 def compress(data: bytes, base: bytes) -> bytes:
-    """Compress data into a frame. ``base``: similar data or empty. Decompression needs the same ``base``."""
+    """Compress data. ``base`` is similar data (or empty) that decompression needs, too."""
     return bytes(_zstd().compress(data, level=LEVEL, zstd_dict=_prefix(base)))
 
 
 def decompress(frame: bytes, base: bytes, most: int) -> bytes:
-    """Decompress a frame of ``most`` bytes. Raises DamagedArchiveError."""
+    """Decompress a frame into ``most`` bytes. Raises DamagedArchiveError."""
     zstd = _zstd()
     reader = zstd.ZstdDecompressor(zstd_dict=_prefix(base))
     try:
@@ -453,7 +453,7 @@ def decompress(frame: bytes, base: bytes, most: int) -> bytes:
     except (zstd.ZstdError, EOFError) as error:
         raise DamagedArchiveError(f"a segment cannot be unpacked: {error}") from error
     if len(data) != most or not reader.eof:
-        raise DamagedArchiveError("a segment holds another number of bytes than it says")
+        raise DamagedArchiveError("a segment does not have its stated number of bytes")
     return bytes(data)
 
 
@@ -474,9 +474,9 @@ def _zstd() -> Any:
 
 
 # -- Packs --------------------------------------------------------------------
-# A pack is an append-only file with the archived content of one transcript. It contains a title
-# followed by segments. A segment is a line of JSON, which gives the byte range in the transcript and
-# describes the contents, followed by a Zstandard frame. The database's data about a pack can be
+# A pack is an append-only file with the archived content of one transcript: a title, then segments.
+# A segment is a line of JSON (its head), which contains the byte range in the transcript and
+# describes the contents, followed by a Zstandard frame. The database's rows about a pack can be
 # restored from the pack. A tail truncated by a crash or a full disk has a wrong checksum and is
 # overwritten.
 
@@ -484,7 +484,7 @@ def _zstd() -> Any:
 SUFFIX = ".pack"
 VERSION = 1
 LINES, TURNS = "lines", "turns"
-"""Contents of a pack: the transcript's own lines, or the sessions and turns read from the transcript."""
+"""Contents of a pack: the transcript's lines, or the sessions and turns read from it."""
 
 MOST_BYTES = 512 * 1024 * 1024
 _MAX_HEAD_BYTES = 65_536
@@ -494,12 +494,12 @@ _SMALL_SEGMENT_BYTES = 1024 * 1024
 _MIN_SEGMENTS_TO_FOLD = 32
 
 Find = Callable[[bytes], Payload | None]
-"""Function that finds the payload with a given digest in another pack."""
+"""Function that finds a payload in another pack by its digest."""
 
 
 @frozen
 class Title:
-    """The tool and stored path of a pack's transcript, and the type of the pack's contents."""
+    """Head of a pack: the transcript's tool and path, and the kind of contents."""
 
     tool: str
     path: str
@@ -508,10 +508,11 @@ class Title:
 
 @frozen
 class Segment:
-    """The part of a pack with bytes ``start`` to ``until`` of a transcript.
+    """Part of a pack, with bytes ``start`` to ``until`` of the transcript.
 
-    ``digest``: identifies the payload in any pack. ``size``: 0 if another pack stores the payload.
-    ``position``: offset of the head in the pack. ``changed``: transcript's modification time (ns).
+    ``digest`` identifies the payload in any pack. ``size`` is 0 if another pack stores the payload.
+    ``position``: offset of the head in the pack. ``changed``: the transcript's modification time in
+    nanoseconds.
     """
 
     start: int
@@ -531,7 +532,7 @@ class Segment:
 
 @frozen
 class Fresh:
-    """A segment to write. ``payload``: ``None`` if another pack stores the payload."""
+    """A segment to write. ``payload`` is ``None`` if another pack stores it."""
 
     start: int
     until: int
@@ -561,10 +562,10 @@ _HEAD = msgspec.json.Decoder(_Head)
 
 @dataclass(slots=True)
 class Pack:
-    """A pack.
+    """An archived transcript.
 
     ``place``: path. ``end``: offset of the next segment. ``torn``: number of invalid bytes at the
-    end, caused by a crash or damage.
+    end after a crash or damage.
     """
 
     place: Path
@@ -580,7 +581,7 @@ class Pack:
             payload = find(segment.digest)
             if payload is None:
                 raise DamagedArchiveError(
-                    f"{self.place}: a segment that another pack should have is gone"
+                    f"{self.place}: a segment is missing from the other pack that stored it"
                 )
             return payload
         first = next(item for item in self.segments if not item.is_copy)
@@ -589,7 +590,7 @@ class Pack:
             file.seek(segment.body)
             data = decompress(file.read(segment.size), base, segment.length)
         if digest_of(data) != segment.digest:
-            raise DamagedArchiveError(f"{self.place}: a segment is not what it was")
+            raise DamagedArchiveError(f"{self.place}: a segment has changed")
         return unpack(data)
 
     def payloads(self, find: Find) -> Iterator[tuple[Segment, Payload]]:
@@ -609,7 +610,7 @@ class Pack:
                 os.fsync(file.fileno())
 
     def foldable(self) -> list[Segment]:
-        """Return the small segments at the end of the pack if there are enough to merge."""
+        """Return the small segments at the pack's end, if there are enough to merge."""
         tail: list[Segment] = []
         for segment in reversed(self.segments):
             if (
@@ -622,7 +623,7 @@ class Pack:
         return tail if len(tail) >= _MIN_SEGMENTS_TO_FOLD else []
 
     def fold(self, tail: Sequence[Segment], find: Find) -> None:
-        """Merge the last segments into one segment, in a new file that replaces the pack."""
+        """Merge the last segments into one, in a new file that replaces the pack."""
         payload = join([self.payload(segment, find) for segment in tail])
         merged = Fresh(
             tail[0].start, tail[-1].until, digest_of(payload.pack()), payload, tail[-1].changed
@@ -683,7 +684,7 @@ class Pack:
         return all(segment.is_copy for segment in self.segments)
 
     def _base_of(self, file: BinaryIO | None = None) -> bytes:
-        """Return the start of the first segment, which helps to compress similar later segments."""
+        """Return the start of the first segment, used to compress similar later segments."""
         if self._base is None:
             first = next(segment for segment in self.segments if not segment.is_copy)
             with _open_pack(self.place) as own:
@@ -698,7 +699,7 @@ class Pack:
 def create(place: Path, title: Title, fresh: Iterable[Fresh], *, durable: bool = True) -> Pack:
     """Create a pack with some segments, atomically replacing any existing pack.
 
-    A crash can leave an incomplete new pack. ``durable``: wait for the disk. Raises OSError.
+    A crash can leave an incomplete pack. ``durable``: wait for the disk. Raises OSError.
     """
     pack = Pack(place, title)
     if place.exists():
@@ -719,10 +720,10 @@ def create(place: Path, title: Title, fresh: Iterable[Fresh], *, durable: bool =
 
 
 def load(place: Path, *, thorough: bool = False) -> Pack:
-    """Load a pack, ignoring a torn tail. ``thorough``: verify all checksums, not only the last checksum.
+    """Load a pack, ignoring a torn tail. ``thorough``: verify all checksums, not only the last.
 
     Raises DamagedArchiveError if the pack is invalid or damaged before its end, and
-    UnavailableError if the pack cannot be read.
+    UnavailableError if it cannot be read.
     """
     pack = Pack(place, Title("", ""))
     with _open_pack(place) as file:
@@ -756,12 +757,12 @@ def load(place: Path, *, thorough: bool = False) -> Pack:
             file.seek(pack.end)
         pack.torn = size - pack.end
     if not pack.title.tool:
-        raise DamagedArchiveError(f"{place} is no pack of the archive")
+        raise DamagedArchiveError(f"{place} is not a pack of the archive")
     return pack
 
 
 def digest_of(data: bytes) -> bytes:
-    """Return the id of a segment, a 16-byte hash of its cleaned content, which reveals no secrets."""
+    """Return a segment's id, a 16-byte hash of its cleaned content."""
     return hashlib.blake2b(data, digest_size=16).digest()
 
 

@@ -18,14 +18,14 @@ from nacre.values.memory import HeldCandidate, Memory, Why
 from nacre.values.review import JudgedPair, QueuedReview, Reason
 
 SECONDS_TO_UNDO = 24 * 3600
-"""Time in seconds for which a candidate's text is kept after acceptance or rejection."""
+"""How long a candidate's text is kept after acceptance or rejection, in seconds."""
 
 
 class Candidates(Store):
-    """Store of the table ``candidates``, which exists only in the database."""
+    """Store of candidates, which are not in the vault."""
 
     def add(self, candidates: Iterable[HeldCandidate]) -> int:
-        """Add candidates whose text is not already pending or rejected, and return the number added."""
+        """Add candidates whose text is neither pending nor rejected, and return the number added."""
         rows = [
             {
                 "id": candidate.memory.id,
@@ -42,7 +42,7 @@ class Candidates(Store):
         return sum(self._db.run("insert_candidate", **row) for row in rows)
 
     def waiting(self) -> list[HeldCandidate]:
-        """Return the pending candidates, most likely first."""
+        """Return the pending candidates, likeliest first."""
         return records(HeldCandidate, self._db.all("list_candidates"))
 
     def count(self) -> int:
@@ -54,14 +54,14 @@ class Candidates(Store):
         return records(HeldCandidate, self._db.all("find_candidates", reference=reference))
 
     def with_words(self) -> list[HeldCandidate]:
-        """Return pending candidates, and settled candidates that can still be restored."""
+        """Return the pending candidates and the settled ones that still have their text."""
         return records(HeldCandidate, self._db.all("list_worded_candidates"))
 
     @runs("settle_candidate")
     def settle(self, candidate: str, at: int) -> None:
-        """Mark a candidate as accepted or rejected at a given time (epoch milliseconds).
+        """Mark a candidate as settled (accepted or rejected) at a given time (epoch milliseconds).
 
-        The candidate is not offered again. The text is kept until :meth:`blank`.
+        It is not offered again. Its text is kept until :meth:`blank`.
         """
 
     def blank(self, now: int) -> None:
@@ -69,11 +69,11 @@ class Candidates(Store):
         self._db.run("blank_settled_candidates", before=now - SECONDS_TO_UNDO * 1000)
 
     def settled(self, reference: str) -> list[HeldCandidate]:
-        """Find settled candidates that still have text and whose id starts or ends with a reference."""
+        """Find settled candidates that still have their text, by the start or end of the id."""
         return records(HeldCandidate, self._db.all("find_settled_candidates", reference=reference))
 
     def settled_at(self, at: int) -> list[HeldCandidate]:
-        """Return candidates settled at a given time (epoch milliseconds) that still have text."""
+        """Return candidates settled at a time (epoch milliseconds) that still have their text."""
         return records(HeldCandidate, self._db.all("list_candidates_settled_at", at=at))
 
     @runs("unsettle_candidate")
@@ -84,7 +84,7 @@ class Candidates(Store):
         self._db.run_many("delete_candidate", [{"id": candidate} for candidate in candidate_ids])
 
     def settle_session(self, session: str) -> None:
-        """Delete the candidates that rules found in a session, after a model has read the session."""
+        """Delete the candidates that rules found in a session, after a model has read it."""
         self._db.run("delete_candidates_of_session", session=session, why=Why.FOUND.value)
 
     def expire(self, before: int) -> int:
@@ -92,12 +92,12 @@ class Candidates(Store):
         return self._db.run("delete_old_candidates", before=before)
 
 
-# -- Claims, memories waiting for claims, and judged pairs --------------------
+# -- Claims, memories waiting for a claim, and judged pairs -------------------
 
 
 @frozen
 class Waiting:
-    """Number of memories waiting for a model, the time of the oldest memory, and the last failure."""
+    """State of the queue for a model: its length, the oldest entry's time, and the last failure."""
 
     count: int = 0
     since: datetime | None = None
@@ -106,7 +106,10 @@ class Waiting:
 
 @frozen
 class Due:
-    """A queued memory with the number of tries. ``reworded``: the text changed after the claim was extracted."""
+    """A queued memory with its number of tries.
+
+    ``reworded``: its text changed after the claim was extracted.
+    """
 
     memory: str
     tries: int = 0
@@ -114,10 +117,10 @@ class Due:
 
 
 class Claims(Store):
-    """Store of claims, the queue of memories to be judged, and judgements of pairs."""
+    """Store of claims, of the queue of memories to be judged, and of judged pairs."""
 
     def entities(self, limit: int) -> list[str]:
-        """Return the most frequent entities."""
+        """Return the entities with the most active memories."""
         return self._db.column("list_entities", limit=limit)
 
     def of_entity(self, entity: str, project: str | None, *, limit: int) -> list[tuple[int, str]]:
@@ -128,7 +131,7 @@ class Claims(Store):
     def of_attribute(
         self, attribute: str, entity: str, project: str | None, *, limit: int
     ) -> list[int]:
-        """Return rows of active memories about the same attribute of different entities, latest first."""
+        """Return rows of active memories about this attribute of other entities, latest first."""
         rows = self._db.all(
             "list_claims_of_attribute",
             attribute=attribute,
@@ -140,9 +143,9 @@ class Claims(Store):
 
     @runs("insert_claims_waiting")
     def wait(self, memory: str, at: int, *, reworded: bool = False) -> None:
-        """Queue a memory for a model, due from a given time (epoch milliseconds).
+        """Queue a memory for a model from a given time (epoch milliseconds).
 
-        ``reworded``: the text changed after the claim was extracted.
+        ``reworded``: its text changed after the claim was extracted.
         """
 
     def due(self, at: int, limit: int) -> list[Due]:
@@ -155,7 +158,7 @@ class Claims(Store):
 
     @runs("postpone_claims_waiting")
     def postpone(self, memory: str, due: int, note: str) -> None:
-        """Record a failed try and the reason, and set the time of the next try (epoch milliseconds)."""
+        """Record a failed try with its reason, and the time of the next try (epoch milliseconds)."""
 
     @runs("postpone_all_claims_waiting")
     def postpone_all(self, due: int, note: str) -> None:
@@ -171,14 +174,14 @@ class Claims(Store):
         return Waiting(int(count), from_ms(since), note)
 
     def judged(self) -> dict[tuple[str, str], JudgedPair]:
-        """Return the judgements of pairs (older, newer) that await a manual decision."""
+        """Return the judgements that await a manual decision, keyed by pair (older, newer)."""
         return {
             (older, newer): records(JudgedPair, [tuple(rest)])[0]
             for older, newer, *rest in self._db.all("list_conflicts")
         }
 
     def keep(self, older: str, newer: str, judged: JudgedPair, at: int) -> None:
-        """Store the judgement of a pair that awaits a manual decision, replacing judgements in either direction."""
+        """Store a pair's judgement for a manual decision, replacing earlier judgements of the pair."""
         self.settled(older, newer)
         self._db.run("insert_conflict", older=older, newer=newer, **asdict(judged) | {"at": at})
 
@@ -188,11 +191,11 @@ class Claims(Store):
 
     @runs("uncontradict_memory")
     def uncontradict(self, memory: str) -> None:
-        """Decrease a memory's number of contradictions after a manual decision."""
+        """Decrease a memory's contradiction count after a manual decision."""
 
     @runs("contradict_memory")
     def contradict(self, memory: str) -> None:
-        """Increase a memory's number of contradictions. After two contradictions, the memory ranks lower."""
+        """Increase a memory's contradiction count. After two contradictions, it ranks lower."""
 
 
 # -- Review queue -------------------------------------------------------------
@@ -200,7 +203,7 @@ class Claims(Store):
 
 @frozen
 class Doubt:
-    """A probably outdated memory, the newer memory that contradicts it, and the reason."""
+    """A memory that is probably outdated, the newer memory that contradicts it, and the reason."""
 
     older: str
     newer: str
@@ -213,7 +216,7 @@ class Reviews(Store):
     def add(self, memory_id: str, reason: Reason, detail: str, at: int, *, once: bool) -> None:
         """Queue a memory for review, unless it is already queued for the same reason.
 
-        ``once``: do not queue the memory if the same detail was settled before.
+        With ``once``, it is also not queued if the same detail was settled before.
         """
         about = {"memory": memory_id, "reason": reason.value, "detail": detail}
         with self._db.transaction():
@@ -221,10 +224,10 @@ class Reviews(Store):
                 self._db.run("insert_review", **about, at=at, shown_by="[]")
 
     def doubt(self, memory_id: str, detail: str, at: int, shown_by: Iterable[str]) -> bool:
-        """Queue a memory as outdated, or replace the detail of a pending entry.
+        """Queue a memory for review as outdated, or replace the detail of its pending entry.
 
-        ``shown_by``: sessions that show that the memory is outdated. Returns False and changes nothing
-        if the same detail was already queued or settled.
+        ``shown_by``: sessions that indicate this. Returns False and changes nothing if the same
+        detail was already queued or settled.
         """
         about = {"memory": memory_id, "reason": Reason.STALE.value, "detail": detail}
         more = {"at": at, "shown_by": sorted(set(shown_by))}
@@ -236,7 +239,7 @@ class Reviews(Store):
         return True
 
     def delete_where(self, matches: Callable[[str], bool]) -> None:
-        """Delete entries whose text or sessions match. Call this in a transaction."""
+        """Delete entries with a matching text or session. Call this in a transaction."""
         texts = self._db.all("list_review_texts")
         matching = [
             {"id": row} for row, detail, shown_by in texts if matches(f"{detail}\n{shown_by}")
@@ -248,16 +251,16 @@ class Reviews(Store):
         return records(QueuedReview, self._db.all("list_reviews"))
 
     def waiting(self) -> tuple[int, int, int]:
-        """Count the pending candidates, doubtful memories and conflicts."""
+        """Return the numbers of pending candidates, doubtful memories and conflicts."""
         candidates, doubts, conflicts = self._db.one("count_waiting") or (0, 0, 0)
         return candidates, doubts, conflicts
 
     def dismiss(self, memory_id: str, at: int) -> int:
-        """Settle a memory's reviews by keeping the memory, and return the number of entries."""
+        """Settle a memory's reviews because it is kept, and return the number of entries."""
         return self._db.run("dismiss_reviews", memory=memory_id, at=at)
 
     def settled(self, memory_id: str) -> tuple[int, int] | None:
-        """Return the times (epoch milliseconds) at which a memory was queued and settled, or ``None`` if pending."""
+        """Return when a memory was queued and settled (epoch milliseconds), or ``None`` if pending."""
         row = self._db.one("find_settled_review", memory=memory_id)
         return (row[0], row[1]) if row else None
 
@@ -274,20 +277,20 @@ class Reviews(Store):
         """Settle a memory's review for one reason. Other reasons stay pending."""
 
     def stale_kept(self) -> dict[str, datetime | None]:
-        """Return the time of the last decision for each outdated memory that was kept manually."""
+        """Return, for each outdated memory that the user kept, the time of the last decision."""
         return {memory: from_ms(at) for memory, at in self._db.all("list_stale_kept")}
 
     def low_quality(self) -> list[tuple[str, float, int]]:
-        """Return (memory, quality, recall count) of active memories below the quality threshold."""
+        """Return (memory, quality, recall count) of active memories with low quality."""
         return self._db.all("list_low_quality")
 
     def doubts(
         self, memory_ids: Sequence[str] | None = None, *, both_ways: bool = False
     ) -> list[Doubt]:
-        """Return pairs of outdated and newer memories, oldest doubt first, for some or all memories.
+        """Return doubts about some or all memories, oldest first.
 
-        If two memories contradict each other, the later memory counts as newer. With
-        ``both_ways``, such a pair is returned twice.
+        If two memories contradict each other, the later one counts as newer. With ``both_ways``,
+        such a pair is returned in both directions.
         """
         return records(Doubt, self._db.all("list_doubts", ids=memory_ids, both_ways=both_ways))
 
@@ -296,7 +299,7 @@ class Reviews(Store):
         return self._db.column("list_proposed")
 
     def unfounded(self, tools: Iterable[str]) -> list[str]:
-        """Return active memories that no longer occur in the documents from which the given tools read them."""
+        """Return active memories imported by given tools that no longer occur in their documents."""
         return self._db.column("list_unfounded", tools=sorted(tools))
 
     def contradicted(self) -> list[tuple[str, int]]:
@@ -310,17 +313,17 @@ class Reviews(Store):
 MOST_ROWS = 2_000
 """Maximum total number of rows that contain the search words.
 
-Rare words are chosen first. Common words are used only in small stores.
+Rare words are chosen first. Common words are used only if there are few memories.
 """
 
 MOST_WORDS = 16
 
 
 class Comparisons(Store):
-    """Store of memories to compare, and of similarity links."""
+    """Store of memories to be compared with others, and of similarity links."""
 
     def alike(self, memory: Memory, *, limit: int) -> list[int]:
-        """Return rows of active memories in the same project with the same rare words, title or key."""
+        """Return rows of active memories in the same project that share rare words, title or key."""
         titled = self._db.all(
             "list_memories_titled",
             project=memory.project,
@@ -357,14 +360,14 @@ class Comparisons(Store):
 
     @runs("insert_unsettled")
     def wait(self, memory: str) -> None:
-        """Queue a new memory, to be compared by meaning as soon as a vector exists."""
+        """Queue a new memory to be compared by meaning as soon as it has a vector."""
 
     @runs("delete_unsettled")
     def settled(self, memory: str) -> None:
         """Remove a memory from the comparison queue."""
 
     def waiting(self, rows: Sequence[int]) -> list[str]:
-        """Return queued memories with given rows, oldest first."""
+        """Return the queued memories among some rows, oldest first."""
         return self._db.column("list_unsettled", rows=rows)
 
     def row_of(self, memory_id: str) -> int | None:
@@ -372,7 +375,7 @@ class Comparisons(Store):
         return self._db.value("find_memory_row", id=memory_id)
 
     def link_alike(self, memory_id: str, near: Mapping[str, float]) -> None:
-        """Replace a memory's similarity links. ``near`` maps ids to cosine similarities."""
+        """Replace a memory's similarity links. ``near``: cosine similarities, keyed by memory id."""
         self._db.run("delete_auto_links", source=memory_id)
         links: list[dict[str, object]] = [
             {"source": memory_id, "target": other, "strength": round(cosine, 4)}

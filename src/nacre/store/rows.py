@@ -15,9 +15,9 @@ from nacre.store.schema import Row
 from nacre.values.memory import Memory
 
 # -- Row codecs ---------------------------------------------------------------
-# Each dataclass field has a column with the same name. Days are stored as ISO strings, times as
-# milliseconds, lists and mappings as JSON. Each field of a nested value has a separate column, such
-# as ``valid_since`` for ``valid.since``.
+# Each dataclass field has a column of the same name. Days are stored as ISO strings, times as
+# milliseconds, and lists and mappings as JSON. Each field of a nested value has its own column,
+# such as ``valid_since`` for ``valid.since``.
 
 
 T = TypeVar("T")
@@ -25,7 +25,7 @@ _Read = Callable[[Any], Any]
 
 
 def records(kind: type[T], rows: Iterable[Row]) -> list[T]:
-    """Build values from rows. The columns correspond to the first fields of ``kind``, in order."""
+    """Build values from rows, whose columns are the first fields of ``kind`` in order."""
     build: Any = kind
     reads = _readers(build)
     if not any(reads):
@@ -59,9 +59,9 @@ _RENAMED = {"source_session": "session", "source_turns": "turns"}
 
 @cache
 def _memory_fields() -> dict[str, tuple[Any, bool, dict[str, tuple[str, _Read | None]]]]:
-    """Map memory fields to (type, is optional, column and converter of each part).
+    """Return (type, is optional, columns with converters by subfield) for each field of a memory.
 
-    A field that is not nested has one part.
+    A field that is not nested has one subfield.
     """
     layout = {}
     for name, kind in get_type_hints(Memory).items():
@@ -80,13 +80,13 @@ def _memory_fields() -> dict[str, tuple[Any, bool, dict[str, tuple[str, _Read | 
 
 @cache
 def memory_columns() -> list[str]:
-    """Return the columns of ``memories`` to select: row number, then fields."""
+    """Return the columns of ``memories`` to select: the row number, then the fields."""
     fields = _memory_fields().values()
     return ["row", *(column for *_, parts in fields for column, _ in parts.values())]
 
 
 def memory_row(memory: Memory) -> dict[str, object]:
-    """Return the columns of a memory."""
+    """Return a memory's column values by column name."""
     row: dict[str, object] = {}
     for name, (_, _, parts) in _memory_fields().items():
         value = getattr(memory, name)
@@ -96,7 +96,7 @@ def memory_row(memory: Memory) -> dict[str, object]:
 
 
 def memory_of(row: Row, **others: Any) -> Memory:
-    """Build a memory from a row of :func:`memory_columns` and the fields stored in other tables.
+    """Build a memory from the :func:`memory_columns` of a row, and ``others`` from other tables.
 
     An optional nested value is present if its first column is not null.
     """
@@ -114,7 +114,7 @@ def memory_of(row: Row, **others: Any) -> Memory:
 
 
 def noted_pair(text: str | None, default: tuple[Any, Any]) -> tuple[Any, Any]:
-    """Parse two stored JSON values. Return the default if they are missing or have different types."""
+    """Parse a stored JSON pair, or return ``default`` if it is missing or has other types."""
     try:
         first, second = json.loads(text or "null")
     except (TypeError, ValueError, RecursionError):
@@ -136,7 +136,7 @@ def _without_none(kind: Any) -> tuple[Any, bool]:
 
 
 def _reader(kind: Any) -> _Read | None:
-    """Return the converter for a column's values, or ``None`` if no conversion is needed."""
+    """Return the converter for values of a type, or ``None`` if no conversion is needed."""
     kind, is_optional = _without_none(kind)
     origin = get_origin(kind) or kind
     if origin in (str, int, float, bytes):

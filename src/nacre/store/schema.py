@@ -1,6 +1,6 @@
-"""Interface of database engines, SQL conditions of filters, names of memories, and format of turns.
+"""Interface of database engines, SQL conditions for filters, names of memories, and rows of turns.
 
-Only this module composes SQL from filters, by joining fixed fragments.
+Only this module composes SQL from filters. It joins fixed fragments.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _VISIBLE_SCOPES: dict[Scope, tuple[Scope, ...]] = {
     Scope.PERSONAL: (Scope.PERSONAL, Scope.PUBLIC),
     Scope.PUBLIC: (Scope.PUBLIC,),
 }
-"""Scopes visible to sessions that are not allowed to see private memories."""
+"""Visible scopes, keyed by the most private scope allowed. An empty tuple means all scopes."""
 
 _IN_SESSIONS = """s.row IN (
     SELECT row FROM sessions WHERE tool || ':' || native_id IN (SELECT value FROM json_each(?))
@@ -60,14 +60,14 @@ _MEMORY_IN_SESSIONS = """(m.session IN (SELECT value FROM json_each(?)) OR m.ses
 
 @frozen
 class Clause:
-    """An SQL condition (``TRUE`` if unrestricted), its bound values in order, and the view to select from."""
+    """An SQL condition, its bound values in order, and the view to select from."""
 
     sql: str
     values: tuple[object, ...] = ()
     source: str = "active_memories"
 
     def into(self, statement: str) -> str:
-        """Insert the condition and the view into a fixed statement, at ``{where}`` and ``{source}``."""
+        """Insert the condition and the view into a statement, at ``{where}`` and ``{source}``."""
         return statement.format(where=self.sql, source=self.source)
 
     @property
@@ -81,14 +81,14 @@ _NOT_ENDED = (
     "CASE WHEN m.superseded_by IS NULL THEN coalesce(m.valid_until >= ?, TRUE)"
     " ELSE coalesce(m.valid_until > ?, FALSE) END"
 )
-"""A memory is no longer valid on the day on which it was superseded."""
+"""Condition that a memory is still valid on a day. It is not valid on the day it was superseded."""
 
 
 def memory_clause(criteria: Filter, today: date | None = None, *, for_list: bool = False) -> Clause:
-    """Return the condition that memories ``m`` match a filter and are active, or were active on day ``as_of``.
+    """Return the condition for memories ``m`` that match a filter.
 
-    With ``today``, outdated memories are excluded, and expired memories are included only if
-    ``for_list``.
+    Memories must be active, or must have been active on the filter's ``as_of`` day. With ``today``,
+    outdated memories are excluded, and so are expired memories unless ``for_list``.
     """
     day = criteria.as_of
     tags = tuple(tag.lower() for tag in criteria.tags)
@@ -114,7 +114,7 @@ def memory_clause(criteria: Filter, today: date | None = None, *, for_list: bool
 
 
 FORMER = Clause("m.superseded_by IS NOT NULL", source="past_memories")
-"""The condition for superseded memories."""
+"""Condition that selects superseded memories."""
 
 
 _HOLDS_WORD = """(instr(lower(m.subject || ' ' || m.content), lower(?)) > 0
@@ -122,7 +122,7 @@ OR EXISTS (SELECT 1 FROM tags g WHERE g.memory = m.id AND instr(lower(g.tag), lo
 
 
 def with_words(clause: Clause, words: Sequence[str]) -> Clause:
-    """Require each word in a memory's subject, content or tags."""
+    """Also require that each word occurs in a memory's subject, content or tags."""
     if not words:
         return clause
     sql = " AND ".join((clause.sql, *(_HOLDS_WORD for _ in words)))
@@ -132,9 +132,9 @@ def with_words(clause: Clause, words: Sequence[str]) -> Clause:
 
 
 def turn_clause(criteria: Filter) -> Clause:
-    """Return the condition for ``turns t JOIN sessions s``. Turns are private.
+    """Return the condition for ``turns t JOIN sessions s``. Turns are always private.
 
-    Time limits for turns are also applied to sessions, because there are fewer sessions.
+    Time limits are also applied to sessions, because there are fewer sessions than turns.
     """
     day = criteria.as_of
     return _where(
@@ -151,7 +151,7 @@ def turn_clause(criteria: Filter) -> Clause:
 
 
 def deed_clause(criteria: DeedFilter) -> Clause:
-    """Return the condition for actions in ``turns t JOIN sessions s``."""
+    """Return the condition for agents' actions in ``turns t JOIN sessions s``."""
     return _where(
         (criteria.project, "s.project = ?", criteria.project),
         (criteria.tool, "s.tool = ?", criteria.tool),
@@ -160,11 +160,11 @@ def deed_clause(criteria: DeedFilter) -> Clause:
 
 
 _Part = tuple[Any, ...]
-"""A condition as (value that is truthy if the condition applies, SQL, bound values)."""
+"""A condition as (value, SQL, bound values). It is omitted if the value is falsy."""
 
 
 def _parts_of_both(project: str, time: str, criteria: Filter) -> list[_Part]:
-    """Return the conditions for the project and time columns of memories or turns."""
+    """Return the conditions on the project and time columns, for memories or turns."""
     projects, excluded = criteria.projects, criteria.exclude_projects
     among = _among(project, projects)[1]
     open_end = "" if criteria.strict else f" OR {project} IS NULL"
@@ -193,7 +193,7 @@ def _where(*parts: _Part, source: str = "active_memories") -> Clause:
 
 
 UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
-"""Exceptions from processing a row that nacre did not write. The engine raises UnusableStoreError."""
+"""Exceptions from rows with unexpected contents. The engine raises UnusableStoreError instead."""
 
 Row = tuple[Any, ...]
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -211,9 +211,9 @@ class Indexed(StrEnum):
 
 
 class Words(NamedTuple):
-    """A row, its segmented column texts, and its identifiers separated by spaces.
+    """A row's texts for the full-text index, segmented into words, and its identifiers.
 
-    It is a tuple, because the status line must load this module in a few milliseconds.
+    This is a tuple, because the status line must load this module in a few milliseconds.
     """
 
     row: int
@@ -222,7 +222,7 @@ class Words(NamedTuple):
 
 
 class WordIndex(Protocol):
-    """The full-text index of an engine. Call writing methods in the transaction that writes the rows."""
+    """An engine's full-text index. Call writing methods in the transaction that writes the rows."""
 
     def add(self, kind: Indexed, rows: Sequence[Words]) -> None:
         """Index rows that are not indexed yet."""
@@ -231,7 +231,7 @@ class WordIndex(Protocol):
         """Remove rows from the index, if present."""
 
     def frequencies(self, kind: Indexed, stems: Sequence[str]) -> dict[str, int]:
-        """Return the number of rows that contain each stem. Stems in no row are omitted."""
+        """Return the number of rows for each stem. Stems that occur in no row are omitted."""
 
     def best(self, kind: Indexed, words: Sequence[str], where: Clause, limit: int) -> list[int]:
         """Return rows that contain any of the words and match a condition, best BM25 score first.
@@ -241,28 +241,28 @@ class WordIndex(Protocol):
 
 
 class Database(Queries, Protocol):
-    """A connection to one memory, used by one thread at a time. Statements outside a transaction
-    commit immediately.
+    """A database connection, used by one thread at a time.
 
-    All methods can raise StoreBusyError (another process is writing), UnusableStoreError and
-    Unavailable. Methods that write also raise ``unwritable``.
+    Statements outside a transaction are committed immediately. All methods can raise StoreBusyError
+    (another process is writing), UnusableStoreError and Unavailable. Methods that write also raise
+    ``unwritable``.
     """
 
     unwritable: NacreError | None
-    """Reason why the database is read-only."""
+    """The error to raise on writes, if the database is read-only."""
 
     @property
     def server(self) -> Server | None:
-        """The other parts of a memory on a shared server, or ``None`` for a local file."""
+        """The server's implementations of vault, locks and search, or ``None`` for a local file."""
 
     def rows(self, sql: str, parameters: dict[str, Any] | Sequence[Any] = ()) -> list[Row]:
-        """Return all rows of a statement composed in this package. Values are always bound."""
+        """Run a statement composed in this package with bound values, and return all rows."""
 
     def many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
         """Run a statement composed in this package once per row, in one transaction."""
 
     def insert(self, table: str, row: Mapping[str, Any], returning: str) -> Any:
-        """Insert a row within a transaction and return the value of the column ``returning``."""
+        """Insert a row and return its value of the column ``returning``. Call this in a transaction."""
 
     def columns(self, table: str) -> list[str]:
         """Return a table's column names, in order."""
@@ -275,7 +275,7 @@ class Database(Queries, Protocol):
         """True if a transaction is open."""
 
     def reading(self) -> AbstractContextManager[None]:
-        """Give the block a consistent view of the database while other connections write."""
+        """Run the block with a consistent view of the database while other connections write."""
 
     def yield_write_lock(
         self, first: Callable[[], object] | None = None, between: Callable[[], object] | None = None
@@ -284,7 +284,7 @@ class Database(Queries, Protocol):
 
         ``first`` completes the data written so far. ``between`` runs while no transaction is open.
         Does nothing in a nested block, or if the lock was held for less than 30 ms. Returns True if
-        another connection wrote and data read earlier might have changed.
+        another connection wrote in between, so that data read earlier might be outdated.
         """
 
     def edition(self) -> object:
@@ -301,7 +301,7 @@ class Database(Queries, Protocol):
         """Return the Porter stems of a text without diacritics, as in the full-text index."""
 
     def relax(self) -> None:
-        """Make commits return before the disk confirms them, for data that transcripts can restore."""
+        """Let commits return before the disk confirms them, for data that can be read again."""
 
     def tighten(self) -> None:
         """Make commits wait for the disk again."""
@@ -311,32 +311,32 @@ class Database(Queries, Protocol):
 
     @property
     def identity(self) -> object:
-        """A value unique to the opened file, or to the rows on a server."""
+        """A value that identifies the opened file, or the tenant's rows on a server."""
 
     def schema(self) -> int:
         """Return the number of the last migration, whichever program applied it."""
 
     def interrupt(self) -> None:
-        """Interrupt a statement that is running in another thread. The statement raises Unavailable."""
+        """Interrupt the statement that runs in another thread. It raises Unavailable."""
 
     def close(self) -> None:
         """Close the connection. Repeated calls have no effect."""
 
 
 class Server(Protocol):
-    """Parts of a memory on a server. Without a server, the core uses files or SQLite."""
+    """Parts of nacre that a server implements. Without a server, they use files or SQLite."""
 
     def vault(self, clock: Clock) -> Vault:
         """Return the vault."""
 
     def lock(self, name: str) -> FileLock:
-        """Return a lock shared by all processes that can write."""
+        """Return a lock that is shared by all processes that can write."""
 
     def search(self, table: str) -> WordSearch:
         """Return the full-text search of ``memories`` or ``turns``."""
 
     def nearest(self, bits: NDArray[np.uint64]) -> Walk:
-        """Return the passages in order of distance from the given sign bits."""
+        """Return the passages ordered by distance from a query's sign bits."""
 
     def allowed(
         self, home: Home, operation: str, *, writes: bool, owners: bool
@@ -350,31 +350,28 @@ class Server(Protocol):
         own: RecallResult,
         ask: Callable[[Home, RecallQuery], RecallResult],
     ) -> RecallResult:
-        """Return an answer merged with the answers of the other spaces that recall reads."""
+        """Merge the answer ``own`` with answers from the other spaces that recall reads."""
 
 
 class Engine(Protocol):
-    """Factory for databases on a server. Plugins register engines in ``nacre.engines`` under the URL scheme."""
+    """Factory for databases on a server. Plugins register it in ``nacre.engines`` by URL scheme."""
 
     def __call__(
         self, url: str, tenant: str, account: str, unwritable: NacreError | None
     ) -> Database:
-        """Connect to a tenant's memory and migrate the database."""
+        """Connect to a tenant's memory and migrate its schema."""
 
     def key_spaces(self, settings: Settings) -> KeySpaces:
-        """Return the spaces to which keys give access, for the daemon on a server."""
+        """Return the spaces that clients access with keys, for the daemon on a server."""
 
 
 def fits_index(text: str) -> bool:
-    """Return True if a text is short enough for an index.
-
-    Longer texts are not names, and PostgreSQL cannot index them.
-    """
+    """Return True if a text is short enough to be a name, and for an index in PostgreSQL."""
     return len(to_bytes(text)) <= _MAX_KEY_BYTES
 
 
 def in_transaction(method: Method) -> Method:
-    """Run a store's method in a transaction of the database ``_db``, unless a transaction is already open."""
+    """Run a store's method in a transaction, unless one is already open."""
 
     @wraps(method)
     def whole(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -385,7 +382,7 @@ def in_transaction(method: Method) -> Method:
 
 
 def runs(statement: str) -> Callable[[Method], Method]:
-    """Make a store's method run a statement. Parameter names of the method and statement must be equal."""
+    """Make a store's method run a named statement, whose parameters have the same names."""
 
     def decorate(method: Method) -> Method:
         code = method.__code__
@@ -402,7 +399,7 @@ def runs(statement: str) -> Callable[[Method], Method]:
 
 
 class Store:
-    """Base class for access to tables of a database."""
+    """Base class of classes that read and write some tables."""
 
     def __init__(self, database: Database) -> None:
         self.database = self._db = database
@@ -412,21 +409,21 @@ class Store:
 
 
 ALIASES = "aliases"
-"""Front-matter key for other names, as in Obsidian."""
+"""Front matter key for alternative names, as in Obsidian."""
 
 
 class Names(Store):
     """Store of the tables ``memory_names`` and ``mentions``, and of links with origin ``body``."""
 
     def of(self, memory_id: str) -> set[str]:
-        """Return a memory's normalised names."""
+        """Return the normalised names of a memory."""
         return set(self._db.column("list_memory_names", memory=memory_id))
 
     def put(self, memory: Memory, former: Collection[str] = ()) -> None:
-        """Store a memory's names and mentions, and resolve the affected links.
+        """Store a memory's names and mentions, and update the affected links.
 
-        ``former`` contains previous names that are no longer stored. Call this in the transaction
-        that writes the memory's row or renames its file.
+        ``former``: previous names that are already deleted. Call this in the transaction that
+        writes the memory's row or renames its file.
         """
         former = {*former, *self.of(memory.id)}
         self._db.run("delete_memory_names", memory=memory.id)
@@ -457,7 +454,7 @@ class Names(Store):
             self._db.run("insert_body_links", sources=memories)
 
     def lost(self, memory_id: str, kept: Collection[str]) -> list[str]:
-        """Return the written names under which other memories link to a memory, except names in ``kept``."""
+        """Return the names by which other memories link to a memory, except names in ``kept``."""
         return self._db.column("list_lost_memory_names", memory=memory_id, kept=[*kept])
 
 
@@ -470,17 +467,20 @@ def encode(values: object) -> bytes:
 
 
 def turn_identity(tool: str, row: int, turn: Turn) -> bytes:
-    """Return 16 bytes that identify a turn. If the turn's id is unique across sessions, copies get the same bytes."""
+    """Return 16 bytes that identify a turn.
+
+    Copies in other sessions have the same identity if the turn's id is unique across sessions.
+    """
     return shared_identity(tool if turn.unique else f"{tool}\0{row}", turn.id)
 
 
 def shared_identity(scope: str, turn_id: str) -> bytes:
-    """Return the identity of a turn. ``scope`` is the tool if the turn's id is unique across sessions."""
+    """Return a turn's identity. ``scope`` is the tool if the id is unique across sessions."""
     return hashlib.blake2b(to_bytes(f"{scope}\0{turn_id}"), digest_size=16).digest()
 
 
 def tools_column(turn: Turn) -> str | None:
-    """Encode a turn's tool calls for its row, or return ``None`` if there are no calls."""
+    """Encode a turn's tool calls for its row, or return ``None`` without calls."""
     if not turn.tool_calls:
         return None
     return encode(kept_calls(turn.tool_calls)).decode()
@@ -510,7 +510,7 @@ def kept_calls(calls: Sequence[ToolCall]) -> list[list[object]]:
 
 
 def stored_calls(tools: str | None) -> tuple[ToolCall, ...]:
-    """Decode the tool calls in a turn's row."""
+    """Decode the tool calls stored in a turn's row."""
     return tuple(kept_call(*call) for call in json.loads(tools)) if tools else ()
 
 
@@ -528,7 +528,7 @@ def kept_call(
 
 
 def did_of(calls: Sequence[ToolCall]) -> str:
-    """Describe a turn's actions for the full-text index."""
+    """Return the text of a turn's tool calls for the full-text index."""
     return "\n".join(
         f"{call.name} {call.input} {call.outcome if call.outcome != 'ok' else ''}" for call in calls
     )

@@ -41,7 +41,7 @@ else:
 _MEMORY_FIELDS = "m.row"
 _TURN_FIELDS = "t.row, t.session, t.seq"
 
-# {where} is replaced by a Clause, whose SQL also consists of fixed fragments.
+# {where} is replaced by the SQL of a Clause, which also consists of fixed fragments.
 _MATCH_TURNS = f"""
 SELECT {_TURN_FIELDS}, term_counts(turns_fts, 1.0, 0.5) FROM turns_fts f JOIN turns t ON t.row = f.rowid
 JOIN sessions s ON s.row = t.session
@@ -71,13 +71,13 @@ class Term:
 
 
 Held = dict[int, float]
-"""Maps positions of query terms to term counts in a row. Absent terms are omitted."""
+"""Counts of query terms in a row, keyed by the term's position. Absent terms are omitted."""
 
 
 class Match(NamedTuple):
-    """A row with its term counts (weighted by column) and word count.
+    """A row with its word count and term counts, which are weighted by column.
 
-    It is a tuple, because one answer creates hundreds of matches.
+    This is a tuple, because each search creates hundreds of matches.
     """
 
     row: int
@@ -89,14 +89,14 @@ class Match(NamedTuple):
 
 @frozen
 class Corpus:
-    """Statistics for weighting terms: number of indexed rows, average words per row, and rows per term."""
+    """Statistics for weighting terms: number of rows, average words per row, and rows per term."""
 
     rows: int
     average_length: float
     frequencies: tuple[int, ...]
 
     def idf(self, count: int) -> float:
-        """Return the inverse document frequency in a form that is never negative. See seed facts 2.3."""
+        """Return the inverse document frequency, in a form that is never negative. See seed facts 2.3."""
         return math.log(1 + (self.rows - count + 0.5) / (count + 0.5))
 
 
@@ -104,7 +104,7 @@ class WordSearch(Store, ABC):
     """Full-text search over memories or turns."""
 
     def terms(self, words: Sequence[str]) -> tuple[Term, ...]:
-        """Return the words with their stems, one word per stem."""
+        """Return the words with their stems. Of words with the same stem, the first is returned."""
         terms: dict[str, Term] = {}
         for word in words:
             for stem in self._db.stems(word):
@@ -112,9 +112,9 @@ class WordSearch(Store, ABC):
         return tuple(terms.values())
 
     def rows_with(self, phrases: Sequence[str]) -> dict[str, int]:
-        """Return an upper bound for the number of rows that contain each word or phrase.
+        """Return at most how many rows contain each word or phrase.
 
-        The bound is the rarest word's count. Phrases in no row are omitted.
+        For a phrase, this is the count of its rarest word. Phrases in no row are omitted.
         """
         stems = {phrase: self._db.stems(segment(phrase)) for phrase in phrases}
         all_stems = list(
@@ -135,15 +135,15 @@ class WordSearch(Store, ABC):
 
     @abstractmethod
     def corpus(self, terms: Sequence[Term]) -> Corpus:
-        """Return the statistics of some terms."""
+        """Return the statistics for some terms."""
 
     @abstractmethod
     def vocabulary(self, initial: str, least: int, most: int) -> list[tuple[str, int]]:
-        """Return (stem, row count) of stems with a given initial and ``least`` to ``most`` characters."""
+        """Return (stem, row count) for stems of ``least`` to ``most`` characters with a given initial."""
 
     @abstractmethod
     def rows_of_stem(self, stem: str, limit: int) -> list[int]:
-        """Return rows that contain a stem, or a word that starts with the stem."""
+        """Return rows that contain a stem or a word that starts with it."""
 
     @abstractmethod
     def match(self, terms: Sequence[Term], where: Clause, limit: int) -> list[Match]:
@@ -157,7 +157,7 @@ class WordSearch(Store, ABC):
 
     @abstractmethod
     def at(self, places: Sequence[tuple[int, int]], terms: Sequence[Term]) -> list[Match]:
-        """Return the turns at (session row, seq). Missing turns are omitted. Only a server counts the terms."""
+        """Return the turns at (session row, seq). Missing turns are omitted. Only a server counts terms."""
 
 
 class Search(WordSearch):
@@ -184,7 +184,7 @@ class Search(WordSearch):
         return [(term, int(count)) for term, count in rows]
 
     def rows_of_stem(self, stem: str, limit: int) -> list[int]:
-        """Return rows that contain a stem, or a word that starts with the stem. FTS5 stems the query again."""
+        """Return rows that contain a stem or a word that starts with it. FTS5 stems the query again."""
         sql = f"SELECT rowid FROM {self._kind}_fts WHERE {self._kind}_fts MATCH ? LIMIT ?"  # noqa: S608
         return [row for (row,) in self._db.rows(sql, (f"{quoted(stem)} *", limit))]
 
@@ -211,7 +211,7 @@ class Search(WordSearch):
 
 
 def word_search(database: FileDatabase, table: str) -> Search:
-    """Return the full-text search of ``memories``, which favours subjects, or ``turns``, which favours speech."""
+    """Return the full-text search of ``memories`` or ``turns``."""
     match, parts = {
         "memories": (_MATCH_MEMORIES, _MATCH_MEMORY_PARTS),
         "turns": (_MATCH_TURNS, _MATCH_TURN_PARTS),
@@ -220,10 +220,10 @@ def word_search(database: FileDatabase, table: str) -> Search:
 
 
 def term_counts(api: apsw.FTS5ExtensionApi, *weights: float) -> str:
-    """Return a row's word count, then each matching phrase's index and column-weighted count.
+    """SQL function that returns a row's word count, and the index and count of each matching phrase.
 
-    A row of 57 words that contains the first phrase once and the third phrase twice gives
-    ``57 0 1.0 2 2.0``.
+    Counts are weighted by column. For a row of 57 words that contains the first phrase once and the
+    third twice, the result is ``57 0 1.0 2 2.0``.
     """
     parts = [str(api.column_size())]
     for phrase in range(api.phrase_count):
@@ -259,7 +259,7 @@ _DROPS = {
 
 _TURNS = "JOIN turns t ON t.row = f.rowid JOIN sessions s ON s.row = t.session"
 
-# {where} is replaced by a Clause, whose SQL also consists of fixed fragments.
+# {where} is replaced by the SQL of a Clause, which also consists of fixed fragments.
 _BEST = {
     Indexed.MEMORIES: """SELECT m.row FROM memories_fts f JOIN {source} m ON m.row = f.rowid
         WHERE memories_fts MATCH ? AND {where} ORDER BY rank LIMIT ?""",
@@ -290,9 +290,9 @@ class FileWords(Store):
             self._db.run_many(statement, [{"row": row} for row in rows])
 
     def frequencies(self, kind: Indexed, stems: Sequence[str]) -> dict[str, int]:
-        """Return the number of rows that contain each stem. Failures are not supported."""
+        """Return the number of rows for each stem. ``failures`` is not supported."""
         marks = ", ".join("?" * len(stems))
-        sql = f"SELECT term, doc FROM {kind}_terms WHERE term IN ({marks})"  # noqa: S608 - a name of ours
+        sql = f"SELECT term, doc FROM {kind}_terms WHERE term IN ({marks})"  # noqa: S608 - an internal name
         return {str(term): int(rows) for term, rows in self._db.rows(sql, stems)}
 
     def best(self, kind: Indexed, words: Sequence[str], where: Clause, limit: int) -> list[int]:
@@ -314,9 +314,10 @@ _ROWS_AT_ONCE = 256
 
 @frozen
 class Kept:
-    """Cache of a database's passages.
+    """Cached passages.
 
-    ``held``: version of the vectors. ``bits``: sign bits, never changed in place. ``next``: next row.
+    ``held``: version of the vectors. ``bits``: sign bits, never changed in place. ``next``: first
+    row that is not cached.
     """
 
     held: tuple[str | None, str | None]
@@ -325,7 +326,7 @@ class Kept:
 
 
 def distances(bits: NDArray[np.uint64], query_bits: NDArray[np.uint64]) -> NDArray[np.uint16]:
-    """Return the number of differing bits for each passage. Each row of ``bits`` has 64 bits of every passage."""
+    """Return the number of differing bits for each passage (a column of ``bits``)."""
     count = bits.shape[1]
     result = np.zeros(count, np.uint16)
     differs, counts = np.empty(_PASSAGES_AT_ONCE, np.uint64), np.empty(_PASSAGES_AT_ONCE, np.uint8)
@@ -348,7 +349,7 @@ def to_int8(vectors: NDArray[np.float32]) -> NDArray[np.int8]:
 
 
 def from_int8(blobs: Sequence[bytes]) -> NDArray[np.float32]:
-    """Decode unit vectors from bytes."""
+    """Decode stored vectors to unit vectors."""
     vectors = np.frombuffer(b"".join(blobs), np.int8).reshape(len(blobs), -1).astype(np.float32)
     unit: NDArray[np.float32] = vectors / np.maximum(
         np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9
@@ -357,7 +358,7 @@ def from_int8(blobs: Sequence[bytes]) -> NDArray[np.float32]:
 
 
 def quantised_cosines(query: NDArray[np.float32], blobs: Sequence[bytes]) -> NDArray[np.float32]:
-    """Return the cosine similarity between a query and each stored vector."""
+    """Return the cosine similarity of a query to each stored vector."""
     cosines: NDArray[np.float32] = from_int8(blobs) @ query
     return cosines
 
@@ -370,14 +371,14 @@ def to_bits(vectors: NDArray[np.int8]) -> NDArray[np.uint64]:
 
 
 class Walk(Protocol):
-    """Passages ordered from nearest to farthest."""
+    """An iterator over passages, nearest first."""
 
     def next(self, count: int) -> list[int]:
-        """Return about ``count`` more rows, if available."""
+        """Return about ``count`` further rows, or fewer at the end."""
 
 
 class Outward:
-    """A walk through passages from nearest to farthest, in rings of equal distance."""
+    """A :class:`Walk` in steps of equal distance."""
 
     def __init__(self, distances: NDArray[np.uint16]) -> None:
         self.distances = distances
@@ -385,7 +386,7 @@ class Outward:
         self._next = 0
 
     def next(self, count: int) -> list[int]:
-        """Return at least ``count`` more passages if available. Passages at equal distance are returned together."""
+        """Return at least ``count`` further passages, including all with the same distance."""
         if self._next >= len(self._within):
             return []
         before = int(self._within[self._next - 1]) if self._next else 0
@@ -401,7 +402,7 @@ class Outward:
 
 _SESSIONS_AT_ONCE = 100
 
-# {where} is replaced by a Clause, whose SQL also consists of fixed fragments.
+# {where} is replaced by the SQL of a Clause, which also consists of fixed fragments.
 _TURNS_OF_SESSIONS = """
 SELECT t.row FROM turns t JOIN sessions s ON s.row = t.session
 WHERE t.session IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) AND {where}
@@ -434,28 +435,28 @@ WHERE t.row IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) AND {where}
 
 
 class Admission:
-    """The turns that match a filter. They are not listed, because there can be a million."""
+    """The turns that match a filter, without a list, because there can be a million."""
 
     def __init__(self, database: Database, where: Clause) -> None:
         self._db = database
         self._where = where
 
     def few(self, most: int) -> list[int] | None:
-        """Return all turns, or ``None`` if there are more than ``most``."""
+        """Return the matching turns, or ``None`` if there are more than ``most``."""
         rows = self._db.rows(self._where.into(_FEW_TURNS), (*self._where.values, most + 1))
         return [row for (row,) in rows] if len(rows) <= most else None
 
     def among(self, rows: Collection[int]) -> set[int]:
-        """Return the turns among ``rows`` that match the filter."""
+        """Return the matching turns among ``rows``."""
         values = ([*rows], *self._where.values)
         return {row for (row,) in self._db.rows(self._where.into(_CHECK_TURNS), values)}
 
 
 class Selection(Store):
-    """Selection of memories and turns by filter."""
+    """Selects memories and turns by filter."""
 
     def admitted_turns(self, criteria: Filter) -> Admission | None:
-        """Return the turns that match a filter, or ``None`` if all match."""
+        """Return the turns that match a filter, or ``None`` if it admits all turns."""
         where = turn_clause(criteria)
         return None if where.is_open else Admission(self._db, where)
 
@@ -470,7 +471,7 @@ class Selection(Store):
     def _memories(
         self, statement: str, criteria: Filter, today: date | None, *limit: int
     ) -> list[Any]:
-        """Return the first column of a statement about active memories that match a filter.
+        """Run a statement on active memories that match a filter, and return the first column.
 
         With ``today``, outdated memories are excluded.
         """
@@ -478,7 +479,7 @@ class Selection(Store):
         return [row for (row,) in self._db.rows(where.into(statement), (*where.values, *limit))]
 
     def admitted_memories(self, criteria: Filter, *, today: date | None = None) -> set[int]:
-        """Return active memories that match a filter. With ``today``, outdated memories are excluded."""
+        """Return active memories that match a filter, without outdated ones if ``today`` is given."""
         return set(self._memories(_ADMITTED_MEMORIES, criteria, today))
 
     def browse_memories(
@@ -509,7 +510,7 @@ class Selection(Store):
         return [row for row, _ in rows], int(rows[0][1]) if rows else 0
 
     def latest_memories(self, criteria: Filter, *, limit: int, today: date) -> list[int]:
-        """Return the currently valid memories, last changed first."""
+        """Return currently valid memories, last changed first."""
         return self._memories(_LATEST_MEMORIES, criteria, today, limit)
 
     def with_triggers(self, criteria: Filter, *, today: date) -> list[int]:
@@ -517,7 +518,7 @@ class Selection(Store):
         return self._memories(_TRIGGERED_MEMORIES, criteria, today)
 
     def projects_of_memories(self, criteria: Filter, *, today: date) -> list[str]:
-        """Return the projects of memories that match a filter, most recently changed first."""
+        """Return the projects of currently valid memories, most recently changed first."""
         return self._memories(_PROJECTS, criteria, today)
 
 
@@ -525,7 +526,7 @@ class Selection(Store):
 
 
 class VectorTables(Queries):
-    """Tables of the vectors in use or, with ``other``, of a different model's vectors."""
+    """Queries on the tables of the vectors in use or, with ``other``, of another model's vectors."""
 
     def __init__(self, database: Database, *, other: bool) -> None:
         self._database = database
@@ -548,11 +549,11 @@ class VectorTables(Queries):
 
 
 # -- Vectors ------------------------------------------------------------------
-# Sign bits of every passage allow a quick scan, and int8 components give exact cosines. A passage
-# is stored once, under the hash of its text, even if many turns contain it. The scan compares sign
-# bits with XOR and popcount, then compares the nearest passages exactly. It takes about six
-# milliseconds for a million passages, and needs no index structure. Bits are stored word by word
-# (the first 64 of all passages, then the next 64) and compared in portions that fit the CPU cache.
+# A passage is stored once, under the hash of its text, even if many turns contain it. A search
+# scans the sign bits of all passages with XOR and popcount, then computes exact cosines of the
+# nearest passages from int8 components. This takes about six milliseconds for a million passages
+# without an index structure. Bits are stored word by word (the first 64 of all passages, then the
+# next 64) and compared in portions that fit the CPU cache.
 
 
 _NEAREST_BY_BITS = 600
@@ -560,7 +561,7 @@ _PORTION_GROWTH = 4
 _MAX_PASSAGES = 40_000
 """Maximum number of passages to compare when searching for turns that match a filter."""
 _FEW_TURNS_VECTORS = 5_000
-"""Maximum number of turns that are compared individually, which is faster than searching all passages."""
+"""Up to this number, comparing turns individually is faster than searching all passages."""
 _DROP_STATEMENTS = (
     "drop_embedding_values",
     "drop_vectors",
@@ -576,7 +577,7 @@ _EXCHANGE_STATEMENTS = (
     "exchange_embedding_values",
 )
 _DEFAULT_MODEL = "minilm"
-"""Value of ``embedding.model`` if no value is stored with the vectors."""
+"""``embedding.model`` of vectors stored without this setting."""
 
 
 @frozen
@@ -590,12 +591,12 @@ class Near:
 class Vectors:
     """Store of vectors.
 
-    With ``other``, the store contains a different model's vectors, which will replace the vectors in
-    use. Searches do not see these vectors.
+    With ``other``, the store has another model's vectors, which are prepared to replace the vectors
+    in use and are not searched.
 
     Two things are cached between searches: the bits of passages, which are only appended, and the
-    vectors of memories, which are read again after additions. The cached vectors can include
-    deleted memories. This is harmless, because row numbers are never reused.
+    vectors of memories, which are read again after additions. The cache can include deleted
+    memories, which is harmless because row numbers are never reused.
     """
 
     def __init__(self, database: Database, *, other: bool = False) -> None:
@@ -611,11 +612,11 @@ class Vectors:
         self._pieces: NDArray[np.float32] = np.empty((0, 0), np.float32)
 
     def kept(self) -> Kept:
-        """Return the cached passages, for use by another connection to the same database."""
+        """Return the cached passages, for another connection to the same database."""
         return Kept(self._version, self._bits, self._next)
 
     def begin_with(self, kept: Kept) -> None:
-        """Adopt a larger cache from another connection to the same database."""
+        """Use another connection's cached passages if they are more complete."""
         if not self._bits.size or (kept.held == self._version and kept.next > self._next):
             self._version, self._bits, self._next = kept.held, kept.bits, kept.next
 
@@ -624,11 +625,11 @@ class Vectors:
         return self._value("model")
 
     def setting(self) -> str | None:
-        """Return the value of ``embedding.model`` with which the vectors were created. It identifies the model."""
+        """Return the value of ``embedding.model`` for which the vectors were computed."""
         return None if self.model() is None else self._value("setting") or _DEFAULT_MODEL
 
     def seen(self) -> tuple[float, float] | None:
-        """Return the model's stored probe results (see :mod:`nacre.llm.local_model`), if any."""
+        """Return the model's stored probe results, if any. See :mod:`nacre.llm.local_model`."""
         stored = self._value("seen")
         if stored is None:
             return None
@@ -641,7 +642,7 @@ class Vectors:
             self._set_value("seen", json.dumps(seen))
 
     def dimensions(self) -> int:
-        """Return the number of components of a vector, or 0 if there are no vectors."""
+        """Return the number of components in a vector, or 0 without vectors."""
         return int(self._db.value("one_size") or 0)
 
     def size(self) -> int:
@@ -649,11 +650,11 @@ class Vectors:
         return int(self._db.value("size_of_vectors") or 0)
 
     def begin(self, model: str, setting: str | None = None) -> None:
-        """Accept vectors of a model. Vectors of a different model are deleted first.
+        """Prepare for vectors of a model, and delete another model's vectors.
 
-        ``setting``: value of ``embedding.model``. The deletion starts with the model's name and
-        continues table by table, so that other processes can write in between. After a crash, the
-        deletion is repeated.
+        ``setting``: value of ``embedding.model``. The stored model's name is deleted first, then
+        one table after the other, so that other processes can write in between and the deletion is
+        repeated after a crash.
         """
         if self.model() == model:
             return
@@ -672,9 +673,9 @@ class Vectors:
         return edition
 
     def exchange(self) -> bool:
-        """Atomically replace the vectors in use with these vectors, then delete the replaced vectors.
+        """Replace the vectors in use with these (atomically), then delete the old vectors.
 
-        Call this only with ``other``. Returns False if vectors of new text are still missing.
+        Call this only with ``other``. Returns False if some texts still lack vectors.
         """
         with self._in_use.transaction():
             if self.model() is None or any(self.missing()):
@@ -685,7 +686,7 @@ class Vectors:
         return True
 
     def pass_over(self) -> None:
-        """Make later runs skip all current turns, unless any turn still needs a vector."""
+        """Mark all current turns as processed, unless a turn still needs a vector."""
         with self._in_use.transaction():
             if not self.turns_to_embed(1):
                 newest = self._db.value("last_turn") or 0
@@ -700,7 +701,7 @@ class Vectors:
         return sorted(self._db.all("list_memories_to_embed", limit=limit))
 
     def are_missing(self) -> bool:
-        """Return True if a turn or memory lacks a vector. The result False is cached until the next write."""
+        """Return True if a turn or memory lacks a vector. A False result is cached until the next write."""
         state = self._in_use.state()
         if state is None or state != self._complete:
             if self.turns_to_embed(1) or self.memories_to_embed(1):
@@ -709,7 +710,7 @@ class Vectors:
         return False
 
     def turns_after(self, row: int, limit: int) -> list[tuple[int, str]]:
-        """Return (row, text) of the turns after a row that need vectors."""
+        """Return (row, text) of turns after a given row that need vectors."""
         return self._db.all("list_turns_to_embed", after=row, limit=limit)
 
     def memory_texts(self) -> list[tuple[str, str]]:
@@ -722,14 +723,14 @@ class Vectors:
         return int(turns), self._db.value("count_memories_to_embed") or 0
 
     def known(self, hashes: Sequence[bytes]) -> dict[bytes, int]:
-        """Map the hashes of existing passages to their rows."""
+        """Return the rows of passages that exist, keyed by hash."""
         rows = self._db.all("find_passages", hashes=[digest.hex() for digest in hashes])
         return {digest: passage for passage, digest in rows}
 
     def take_over(self, earlier: Vectors, hashes: Sequence[bytes]) -> None:
-        """Copy passages from the database being replaced, if both databases use the same model.
+        """Copy passages from the database that is being replaced, if it used the same model.
 
-        Copies nothing if the replaced database is damaged.
+        Copies nothing if that database is damaged.
         """
         try:
             if earlier.model() != self.model():
@@ -755,10 +756,10 @@ class Vectors:
     ) -> None:
         """Add the passages of turns.
 
-        ``digests_by_turn`` maps turn rows to passage hashes. ``fresh`` contains the new hashes, and
-        ``vectors`` has one unit vector per new hash. ``through`` is the last turn row processed.
-        Deleted turns are skipped. Raises EmbedderUnavailableError if the vectors differ in size
-        from the stored vectors.
+        ``digests_by_turn``: passage hashes, keyed by turn row. ``fresh``: new hashes. ``vectors``:
+        one unit vector per new hash. ``through``: the last turn row processed. Turns deleted in the
+        meantime are skipped. Raises EmbedderUnavailableError if the vectors differ in size from the
+        stored vectors.
         """
         with self._in_use.transaction():
             self._check_size(vectors)
@@ -777,11 +778,10 @@ class Vectors:
             self._set_value("through", str(max(through, self._count_of("through"))))
 
     def add_memory_vectors(self, made: Mapping[int, NDArray[np.float32]]) -> None:
-        """Add vectors of memories. ``made`` maps rows to one unit vector per piece of text.
+        """Add vectors of memories. ``made``: one unit vector per piece of text, keyed by row.
 
-        Memories that were edited or deleted after their text was read no longer have the same row,
-        and are skipped. Raises EmbedderUnavailableError if the vectors differ in size from the stored
-        vectors.
+        Memories that were edited (and so have a new row) or deleted in the meantime are skipped.
+        Raises EmbedderUnavailableError if the vectors differ in size from the stored vectors.
         """
         rows: list[dict[str, object]] = [
             {"memory": memory, "ordinal": ordinal, "vector": vector.tobytes()}
@@ -814,7 +814,7 @@ class Vectors:
     def cosines_of_turns(
         self, query: NDArray[np.float32], turns: Sequence[int]
     ) -> dict[int, float]:
-        """Map turns to their highest cosine similarity to a query. Turns without vectors are omitted."""
+        """Return the highest cosine similarity of each turn to a query. Turns without vectors are omitted."""
         rows = self._db.all("find_vectors_of_turns", rows=turns)
         best: dict[int, float] = {}
         if rows:
@@ -824,7 +824,7 @@ class Vectors:
         return best
 
     def memory_cosines(self, query: NDArray[np.float32]) -> dict[int, float]:
-        """Map all memories to their highest cosine similarity to a query."""
+        """Return the highest cosine similarity of each memory to a query."""
         self._load_memories()
         if not len(self._memories):
             return {}
@@ -832,7 +832,7 @@ class Vectors:
         return dict(zip(self._memories.tolist(), best.tolist(), strict=True))
 
     def near_memory(self, row: int, *, limit: int) -> list[Near]:
-        """Return the memories with the highest cosine similarity to a given memory, nearest first."""
+        """Return the memories most similar to a given memory, nearest first."""
         self._load_memories()
         at = int(np.searchsorted(self._memories, row))
         if at >= len(self._memories) or self._memories[at] != row:
@@ -849,10 +849,7 @@ class Vectors:
         ]
 
     def near_pairs(self, rows: Sequence[int], *, least: float) -> list[tuple[int, int, float]]:
-        """Return pairs of memories with a cosine similarity of at least ``least``, nearest first.
-
-        Vectors are compared in blocks.
-        """
+        """Return pairs of memories with a cosine similarity of at least ``least``, nearest first."""
         self._load_memories()
         lengths = np.diff(np.append(self._first_pieces, len(self._pieces)))
         owner = np.repeat(self._memories, lengths)
@@ -877,7 +874,7 @@ class Vectors:
         return self._db.value("count_memory_vectors") or 0
 
     def of(self, model: str) -> VectorsOf:
-        """Return a vector search that works only for one model."""
+        """Return a search that gives results only while a given model is in use."""
         return VectorsOf(self, model, self._in_use.reading)
 
     def _check_size(self, vectors: NDArray[np.float32]) -> None:
@@ -885,7 +882,7 @@ class Vectors:
         if present and len(vectors) and vectors.shape[1] != present:
             raise EmbedderUnavailableError(
                 f"{self.model()} gives vectors of {vectors.shape[1]} numbers now, and the index has {present}",
-                hint="another model answers by that name: nacre admin doctor --deep --repair drops its vectors",
+                hint="the model has changed: nacre admin doctor --deep --repair deletes the old vectors",
             )
 
     def _add_passages(
@@ -918,7 +915,7 @@ class Vectors:
         return _sorted(best)
 
     def _outward(self, bits: NDArray[np.uint64]) -> Walk:
-        """Return the passages, nearest first. On a server, the database ranks the passages."""
+        """Return the passages, nearest first. On a server, the database ranks them."""
         if server := self._in_use.server:
             return server.nearest(bits)
         self._load_bits()
@@ -964,9 +961,9 @@ class Vectors:
 
 @frozen
 class VectorsOf:
-    """A vector search for questions that were embedded with one model.
+    """A vector search for questions embedded with a given model.
 
-    If a different model came into use after a question was embedded, searches return nothing.
+    If another model has replaced it in the meantime, searches return nothing.
     """
 
     _vectors: Vectors

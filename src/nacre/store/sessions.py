@@ -1,4 +1,4 @@
-"""Indexed sessions, turns and agent actions, with activity counts, archive state and project contents."""
+"""Stores of sessions, turns, agents' actions, activity, archive state and project contents."""
 
 from __future__ import annotations
 
@@ -88,25 +88,25 @@ class DeedIndex(Store):
         return self._db.all("list_all_files")
 
     def most_changed(self) -> tuple[str, int] | None:
-        """Return a path with the file name that was edited in the most sessions, and the number of these sessions."""
+        """Return a path with the file name edited in the most sessions, and the number of sessions."""
         row = self._db.one("find_most_changed_file")
         return (row[0], row[1]) if row else None
 
     def uses(
         self, files: Sequence[int], criteria: DeedFilter, *, reads: bool, limit: int
     ) -> list[FileUse]:
-        """Return operations on files, newest first. Without ``reads``, only edits are returned."""
+        """Return reads and edits of files, newest first. Without ``reads``, only edits are returned."""
         rows = self._db.all(
             "list_file_uses", files=files, **asdict(criteria), reads=reads, limit=limit
         )
         return records(FileUse, rows)
 
     def failures(self, words: Sequence[str], criteria: DeedFilter, *, limit: int) -> list[int]:
-        """Return turns whose failed calls contain any of the words, best BM25 score first."""
+        """Return turns with failed calls that contain any of the words, best BM25 score first."""
         return self._db.words.best(Indexed.FAILURES, words, deed_clause(criteria), limit)
 
     def requests(self, session: int, seq: int, *, by: Speaker, limit: int) -> list[int]:
-        """Return a speaker's turns with requests before position ``seq`` of a session, latest first."""
+        """Return turns with a speaker's requests before position ``seq`` in a session, latest first."""
         rows = self._db.all(
             "list_requests",
             session=session,
@@ -119,7 +119,7 @@ class DeedIndex(Store):
 
 
 def plain_path(path: str) -> str:
-    """Normalise a path for the index: use ``/`` and strip a leading ``./``."""
+    """Normalise a path for the index, with ``/`` and without a leading ``./``."""
     return path.replace("\\", "/").removeprefix("./").rstrip("/") or "/"
 
 
@@ -146,11 +146,11 @@ _TURNS_AT_ONCE = 500
 _MAX_NAMES_CHARACTERS = 8000
 _PAUSE_MS = 30 * 60 * 1000
 OPENING_TURNS = 12
-"""Number of first turns used to describe an untitled session."""
+"""Number of turns at the start used to describe an untitled session."""
 _ALL_SESSIONS = SessionFilter()
 
 TurnBatch = tuple[str, int, Sequence[Turn]]
-"""A session's tool, its row, and turns in order."""
+"""A session's tool, its row, and some of its turns in order."""
 
 
 _Identified = tuple[int, dict[bytes, Turn]]
@@ -158,7 +158,7 @@ _Placed = tuple[int, int, bytes, Turn]
 
 
 class Sessions(Store):
-    """Store of sessions, turns and cursors."""
+    """Store of sessions, turns and read positions in transcripts."""
 
     def upsert(self, session: Session, *, project: str | None, file: str | None) -> int:
         """Insert a session or update its known fields, and return its row."""
@@ -182,11 +182,11 @@ class Sessions(Store):
         return self.add_batches([(session.tool, row, turns)])[0]
 
     def add_batches(self, batches: Sequence[TurnBatch]) -> list[int]:
-        """Append turns to their sessions and to the full-text index, and return the number of new turns per batch.
+        """Append turns to their sessions and the full-text index, and count new turns per batch.
 
-        Known turns keep their position, and a turn that grew is replaced. If a session spans
-        several files, one file can be an old copy, so turns are never shortened. Adding the batches one
-        by one has the same result but needs ten times as many statements.
+        Known turns keep their position. Turns that have grown are replaced, but none are shortened,
+        because a session's second file can be an old copy. Adding the batches one by one would need
+        ten times as many statements.
         """
         return [count for portion in _portions(batches) for count in self._add_portion(portion)]
 
@@ -229,7 +229,7 @@ class Sessions(Store):
     def _drop_grown(
         self, session: int, turns: Mapping[bytes, Turn], stored: Mapping[bytes, Row]
     ) -> Iterator[tuple[int, bytes]]:
-        """Delete the stored turns that have grown, and yield their (seq, identity)."""
+        """Delete stored turns that have grown, and yield (seq, identity)."""
         changed = {
             identity: stored[identity]
             for identity, turn in turns.items()
@@ -244,7 +244,7 @@ class Sessions(Store):
                 yield row[3], identity
 
     def index_again(self, rows: Sequence[int]) -> None:
-        """Reindex turns that are missing from the full-text index."""
+        """Index turns that are missing from the full-text index."""
         with self._db.transaction():
             for start in range(0, len(rows), _TURNS_AT_ONCE):
                 turns = self.by_rows(rows[start : start + _TURNS_AT_ONCE])
@@ -260,8 +260,8 @@ class Sessions(Store):
     def retain(self, tool: str, file: str, present: Mapping[str, Sequence[str]]) -> set[int]:
         """Delete turns that a fully read file no longer contains, unless another file contains them.
 
-        ``present`` maps native session ids to the turn ids in the file. Returns the rows of
-        sessions that lost turns.
+        ``present``: turn ids in the file, keyed by native session id. Returns the rows of sessions
+        that lost turns.
         """
         touched = set()
         for row, native_id, stored_ids in self._db.all(
@@ -292,7 +292,7 @@ class Sessions(Store):
     ) -> list[int]:
         """Return the rows of turns removed from a file.
 
-        Returns no rows unless the contents of all the session's files are known.
+        Returns nothing unless all the session's files have been read completely.
         """
         if not others:
             rows = self._db.all("list_turns_gone", session=row, ids=encode(ids).decode())
@@ -317,11 +317,11 @@ class Sessions(Store):
         """Update the counts and dates of sessions from their turns."""
 
     def to_extract(self) -> list[Unlearned]:
-        """Return sessions with turns that were not processed by extraction or by a writer, oldest first."""
+        """Return sessions with turns not yet processed by extraction or a writer, oldest first."""
         return records(Unlearned, self._db.all("list_sessions_to_extract"))
 
     def not_shown(self) -> list[Unlearned]:
-        """Return sessions that were fully processed by extraction but not by a writer, oldest first."""
+        """Return sessions that extraction has fully processed but a writer has not, oldest first."""
         return records(Unlearned, self._db.all("list_sessions_not_shown"))
 
     @runs("mark_extracted")
@@ -333,9 +333,9 @@ class Sessions(Store):
     ) -> None:
         """Record how far extraction and the writer have processed a session.
 
-        Extraction processed the turns before ``seq``. The writer was last called at
-        ``requested_at`` and has yet to process the turns from ``unwritten`` onwards, if any.
-        Concurrent changes by other processes are kept.
+        Extraction has processed the turns before ``seq``. The writer was last called at
+        ``requested_at`` and still has to process the turns from ``unwritten``, if any. Concurrent
+        changes by other processes are kept.
         """
         self._db.run(
             "mark_learned",
@@ -350,14 +350,14 @@ class Sessions(Store):
 
     @runs("ask_again")
     def ask_again(self) -> None:
-        """Retry pending writer calls as soon as possible, regardless of recent failures."""
+        """Make pending writer calls due now, despite recent failures."""
 
     @runs("mark_all_extracted")
     def mark_all_extracted(self) -> None:
         """Make extraction skip all current turns."""
 
     def find(self, reference: str) -> list[StoredSession]:
-        """Find up to three sessions by ``<tool>:<id>``, by native id, or by a prefix of either."""
+        """Find up to three sessions by ``<tool>:<id>``, by native id, or by a prefix of these."""
         tool, _, native_id = reference.partition(":")
         rows = self._db.all("find_session", tool=tool, native_id=native_id) if native_id else []
         rows = rows or self._db.all("find_sessions_by_native_id", native_id=reference, tool=None)
@@ -404,7 +404,7 @@ class Sessions(Store):
         return [*map(_session_from_row, rows)]
 
     def active(self, rows: Sequence[int]) -> dict[int, timedelta]:
-        """Return the active time of each session, excluding pauses over 30 minutes.
+        """Return the active time of each session, without pauses over 30 minutes.
 
         Sessions without timestamps are omitted.
         """
@@ -426,7 +426,7 @@ class Sessions(Store):
         return [stored_turn((turn[0], row, *turn[1:])) for turn in turns]
 
     def whole(self, row: int) -> list[Turn]:
-        """Return a session's turns in order. ``unique`` is set for ids that are unique across sessions."""
+        """Return all turns of a session in order. ``unique``: the turn's id is unique across sessions."""
         tool = self.get(row).session.tool
         identities: dict[int, bytes] = dict(self._db.all("list_identities", session=row))
         turns = []
@@ -441,12 +441,12 @@ class Sessions(Store):
         return self._db.value("find_turn_in_session", session=row, native_id=native_id)
 
     def by_rows(self, rows: Sequence[int]) -> dict[int, StoredTurn]:
-        """Map rows to turns."""
+        """Return turns keyed by row."""
         turns = self._db.all("find_turns", rows=rows)
         return {row[0]: stored_turn(row) for row in turns}
 
     def places(self, rows: Sequence[int]) -> dict[int, tuple[int, int]]:
-        """Map turn rows to (session row, seq)."""
+        """Return (session row, seq) for each turn row."""
         places = self._db.all("find_places", rows=rows)
         return {row: (session, seq) for row, session, seq in places}
 
@@ -459,7 +459,7 @@ class Sessions(Store):
         return set(self._db.column("list_authors"))
 
     def unknown_senders(self) -> list[tuple[str, int]]:
-        """Return (sender, message count) of direct senders not known to be the owner, most frequent first."""
+        """Return (sender, messages) of direct senders not known to be the owner, most frequent first."""
         return self._db.all("list_unknown_senders")
 
     def projects(self) -> set[str]:
@@ -467,7 +467,7 @@ class Sessions(Store):
         return set(self._db.column("list_projects_named"))
 
     def cursor(self, path: str) -> tuple[str, Cursor] | None:
-        """Return the tool whose format was used to read a file, and the read position."""
+        """Return the tool whose format a file has, and the position up to which it was read."""
         row = self._db.one("find_cursor", path=path)
         if row is None:
             return None
@@ -476,10 +476,10 @@ class Sessions(Store):
     def save_cursor(
         self, path: str, tool: str, cursor: Cursor, tally: Tally, *, goes_on: bool = False
     ) -> None:
-        """Store the read position of a file, and the counts of unparsed entries.
+        """Store a file's read position and its counts of unparsed entries.
 
-        If ``goes_on``, reading continued from the stored position, and the tally is added to the
-        previous counts.
+        ``goes_on``: reading continued from the stored position, so the tally is added to the
+        counts.
         """
         self._db.run(
             "save_cursor",
@@ -509,13 +509,13 @@ class Sessions(Store):
         return records(SeenFile, self._db.all("list_cursors"))
 
     def versions(self) -> dict[str, str]:
-        """Map transcript paths to the version of the tool that last wrote to each."""
+        """Return the version of the tool that last wrote to each transcript, keyed by path."""
         return dict(self._db.all("list_versions_of_files"))
 
     def find_said(self, session: str, turn_id: str) -> StoredTurn | None:
-        """Find a turn of a session (``<tool>:<id>``), even if only a copy of the session remains.
+        """Find a turn of a session (``<tool>:<id>``), or its copy in another session.
 
-        A tool that resumes a session under a different id keeps unique turn ids.
+        Tools that resume a session under a new id keep unique turn ids.
         """
         tool, _, _ = session.partition(":")
         sessions = self.find(session)
@@ -527,12 +527,12 @@ class Sessions(Store):
         return self.by_rows(row)[row[0]] if row else None
 
     def heard(self, latest: int) -> list[Heard]:
-        """Return the latest main sessions of each tool, and whether the owner spoke in each."""
+        """Return each tool's latest main sessions, and whether the owner spoke in them."""
         return records(Heard, self._db.all("list_heard", latest=latest))
 
 
 def index_texts(database: Database, texts: Sequence[tuple[int, str, Sequence[ToolCall]]]) -> None:
-    """Add the text and actions of turns to the full-text index. The rows must not be indexed yet."""
+    """Add turns' texts and actions to the full-text index. The rows must not be indexed yet."""
     entries = []
     for row, text, calls in texts:
         did = did_of(calls)
@@ -542,7 +542,10 @@ def index_texts(database: Database, texts: Sequence[tuple[int, str, Sequence[Too
 
 
 def _portions(batches: Sequence[TurnBatch]) -> Iterator[list[_Identified]]:
-    """Group batches so that no group contains a turn twice. A turn must be stored before its next occurrence."""
+    """Group batches so that no group contains a turn twice.
+
+    A turn must be stored before its next occurrence is processed.
+    """
     portion: list[_Identified] = []
     seen: set[bytes] = set()
     for tool, row, turns in batches:
@@ -577,13 +580,12 @@ def _session_from_row(row: Row) -> StoredSession:
 
 
 # -- Activity by day ----------------------------------------------------------
-# Days are in the owner's local time. ``since`` is inclusive and ``until`` exclusive. ``first`` and
-# ``last`` are inclusive.
+# Days are in local time. ``since``, ``first`` and ``last`` are inclusive, ``until`` is exclusive.
 
 
 @frozen
 class Period:
-    """An inclusive range of days, for one project or all projects."""
+    """A range of days (inclusive), for one project or all projects."""
 
     first: date
     last: date
@@ -605,7 +607,7 @@ class Period:
 
 
 class Activity(Store):
-    """Daily counts of database content."""
+    """Counts of sessions, memories and calls by day."""
 
     def sessions(self, period: Period) -> list[Row]:
         """Return (day, tool, sessions started, turns), excluding sub-agent and scheduled sessions."""
@@ -613,30 +615,33 @@ class Activity(Store):
         return self._db.all("count_sessions_by_day", **period._moments, **days)
 
     def memories(self, last: date, project: str | None) -> list[Row]:
-        """Return (day, kind, 1 if recorded or -1 if ended, number of memories) for each day up to ``last``."""
+        """Return (day, kind, 1 if recorded or -1 if ended, number of memories) up to ``last``."""
         return self._db.all("count_memories_by_day", last=last, project=project)
 
     def sources(self, period: Period) -> list[Row]:
-        """Return (speaker, tool or ``None``, count) of valid memories recorded in a period, largest count first."""
+        """Return (speaker, tool or ``None``, count) of valid memories recorded in a period.
+
+        The largest count comes first.
+        """
         return self._db.all("count_memories_by_source", **period._moments)
 
     def ages(self, now: datetime, project: str | None) -> list[Row]:
-        """Return (days since last stated, memory count, possibly outdated memory count) of valid memories."""
+        """Return (days since last stated, memories, possibly outdated memories) of valid memories."""
         return self._db.all("count_memories_by_age", now=now, project=project)
 
     def use(self, project: str | None) -> tuple[int, int, int]:
-        """Count the valid memories that were never recalled, recalled one to five times, and recalled more often."""
+        """Count valid memories that were recalled never, one to five times, and more often."""
         row = self._db.one("count_memories_by_use", project=project) or (0, 0, 0)
         return row[0], row[1], row[2]
 
     def recalls(self, period: Period) -> list[Row]:
-        """Return (day, recalls)."""
+        """Return (day, number of recalls)."""
         return self._db.all("count_recalls_by_day", **period._moments)
 
     def questions(self, period: Period, unanswered: Sequence[str]) -> list[Row]:
-        """Return (day, was answered, questions).
+        """Return (day, was answered, number of questions).
 
-        ``unanswered`` lists the outcomes that count as unanswered.
+        ``unanswered``: the outcomes that count as unanswered.
         """
         return self._db.all("count_questions_by_day", unanswered=unanswered, **period._moments)
 
@@ -671,7 +676,7 @@ class GrownSession:
 
 
 class Changes:
-    """Comparison of memories with their state at the last check, which a temporary table stores."""
+    """Detects changes since the last check, whose state is in a temporary table."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
@@ -690,11 +695,11 @@ class Changes:
         return changes
 
     def last_turn(self) -> int:
-        """Return the row of the last turn read."""
+        """Return the row of the last turn in the index."""
         return self._db.value("last_read_turn") or 0
 
     def grown_sessions(self, after_turn: int, most: int) -> list[GrownSession]:
-        """Return sessions with turns read after ``after_turn``, most recently grown first."""
+        """Return sessions with turns after row ``after_turn``, most recently grown first."""
         rows = self._db.all("list_grown_sessions", turn=after_turn, limit=most)
         return records(GrownSession, rows)
 
@@ -703,11 +708,11 @@ class Changes:
         return self._db.all("list_operations_since", since=since)
 
     def doubted(self) -> frozenset[str]:
-        """Return memories that a newer memory might have outdated. Reads all links."""
+        """Return memories that a newer memory might have made outdated. This reads all links."""
         return frozenset(self._db.column("list_doubted"))
 
     def queued(self) -> frozenset[str]:
-        """Return memories that are pending review or possibly outdated."""
+        """Return memories that are in the review queue or possibly outdated."""
         return frozenset(self._db.column("list_queued"))
 
     def last_trace(self) -> str | None:
@@ -715,7 +720,7 @@ class Changes:
         return self._db.value("last_trace")
 
     def free_pages(self) -> None:
-        """Free the memory that reading used."""
+        """Free the RAM used by reading."""
         self._db.all("give_pages_back")
 
 
@@ -726,11 +731,11 @@ class Changes:
 class Archived:
     """The archive state of a transcript.
 
-    ``kind``: type of the pack's contents. ``pack``: path of the pack relative to the archive,
-    or ``None``. ``size``: size of the pack in bytes. ``raw``: number of transcript bytes in the
-    pack. ``until``: offset in the transcript at which the pack ends. ``changed`` (ns), ``inode``:
-    state of the transcript at the last check. ``withheld``: True if the transcript's own text is
-    never archived.
+    ``kind``: the kind of contents in the pack. ``pack``: its path relative to the archive, or
+    ``None``. ``size``: its size in bytes. ``raw``: number of transcript bytes in the pack.
+    ``until``: offset in the transcript up to which it is archived. ``changed``, ``inode``: the
+    transcript's modification time (ns) and inode at the last check. ``withheld``: True if the
+    transcript's own text is never archived.
     """
 
     path: str
@@ -748,7 +753,7 @@ class Archived:
 
 @frozen
 class Due:
-    """A transcript to archive, with its size and modification time (ns) when last read."""
+    """A transcript to archive, with its size and modification time (ns) at the last read."""
 
     path: str
     tool: str
@@ -761,11 +766,11 @@ class ArchiveIndex(Store):
     """Store of the tables ``archived`` and ``archive_segments``."""
 
     def all(self) -> list[Archived]:
-        """Return the archive state of all transcripts, last changed first."""
+        """Return all transcripts' archive states, last changed first."""
         return records(Archived, self._db.all("list_archived"))
 
     def find(self, path: str) -> Archived | None:
-        """Return the archive state of a transcript."""
+        """Return a transcript's archive state."""
         return record(Archived, self._db.one("find_archived", path=path))
 
     def alike(self, fingerprint: str, path: str) -> list[Archived]:
@@ -774,11 +779,11 @@ class ArchiveIndex(Store):
         return records(Archived, rows)
 
     def has_below(self, folder: str) -> bool:
-        """Return True if any transcript below a folder is archived."""
+        """Return True if any transcript in a folder is archived."""
         return self._db.one("find_archived_below", start=f"{folder}/", end=f"{folder}0") is not None
 
     def due(self) -> list[Due]:
-        """Return transcripts with content that was read but not archived, oldest first."""
+        """Return transcripts that were read further than archived, oldest first."""
         return records(Due, self._db.all("list_archive_due"))
 
     @in_transaction
@@ -800,7 +805,7 @@ class ArchiveIndex(Store):
 
     @runs("withhold_archived")
     def withhold(self, path: str, tool: str) -> None:
-        """Archive only the indexed text of a transcript from now on."""
+        """Mark a transcript so that only its indexed text is archived."""
 
     def delete(self, path: str) -> None:
         self._db.run("delete_archived", path=path)
@@ -813,11 +818,11 @@ class ArchiveIndex(Store):
         return self._db.all("list_archive_segments", path=path)
 
     def holder(self, digest: bytes, *, beside: str) -> str | None:
-        """Return the path of a pack that contains a segment, excluding the pack of transcript ``beside``."""
+        """Return the path of a pack that contains a segment, other than transcript ``beside``'s pack."""
         return self._db.value("find_archive_segment", digest=digest, path=beside)
 
     def copies(self, path: str) -> list[str]:
-        """Return transcripts whose packs refer to a given transcript's pack."""
+        """Return the transcripts whose packs refer to a given transcript's pack."""
         return self._db.column("list_archive_copies", path=path)
 
     def sessions_of(self, tool: str, path: str) -> list[int]:
@@ -829,18 +834,18 @@ class ArchiveIndex(Store):
 
 
 Counted = dict[str, tuple[int, datetime | None]]
-"""Maps projects to the number of items and the time of the last item."""
+"""Number of items and time of the last item, keyed by project."""
 
 
 class ProjectContents(Store):
-    """Contents of projects, and assignment of sessions to projects."""
+    """Store of the projects' contents, which can move sessions to other projects."""
 
     def sessions(self) -> Counted:
-        """Count the sessions of each project, excluding sub-agent and scheduled sessions."""
+        """Count each project's sessions, without sub-agent and scheduled sessions."""
         return self._counted("count_sessions_by_project")
 
     def memories(self) -> Counted:
-        """Count the valid memories of each project."""
+        """Count each project's valid memories."""
         return self._counted("count_memories_by_project")
 
     def _counted(self, name: str) -> Counted:
@@ -851,7 +856,7 @@ class ProjectContents(Store):
         return self._db.column("list_memories_of_project", project=project, limit=limit)
 
     def names_met(self) -> list[tuple[str, str]]:
-        """Return (former name, current name) of the projects to which sessions belong."""
+        """Return (recorded name, current name) of the projects that have sessions."""
         return self._db.all("list_names_met")
 
     @runs("move_sessions")
@@ -859,9 +864,9 @@ class ProjectContents(Store):
         """Move sessions recorded under a project's ``former`` name to project ``into``."""
 
     def folders(self, project: str) -> list[str | None]:
-        """Return the folders of a project's sessions, except sessions recorded under a former name."""
+        """Return the folders of a project's sessions, without sessions under a former name."""
         return self._db.column("list_folders_of_sessions", project=project)
 
     @runs("move_sessions_of_folder")
     def move_sessions_of_folder(self, folder: str | None, project: str, into: str) -> None:
-        """Move the sessions of a folder from ``project`` to project ``into``."""
+        """Move a folder's sessions from ``project`` to project ``into``."""

@@ -1,7 +1,7 @@
-"""SQLite engine: migrations, named statements, connections and snapshots.
+"""The SQLite engine: migrations, named statements, connections and snapshots.
 
-Migrations are numbered and forward-only. They are in ``sql/migrations/NNNN_name.sql``, and those
-of the gateway are in ``sql/gateway``.
+Migrations are numbered and forward-only. They are in ``sql/migrations/NNNN_name.sql``, or in
+``sql/gateway`` for the gateway's database.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _NAME = re.compile(r"^(\d{4})_\w+\.sql$")
 
 @cache
 def migrations(folder: str = MAIN) -> dict[int, str]:
-    """Map migration numbers to SQL, in ascending order."""
+    """Return the SQL of each migration, keyed by number, in ascending order."""
     scripts = {}
     for file in (_FOLDERS / folder).iterdir():
         match = _NAME.match(file.name)
@@ -58,15 +58,15 @@ def migrations(folder: str = MAIN) -> dict[int, str]:
 
 @cache
 def newest(folder: str = MAIN) -> int:
-    """Return the number of the current schema. Only file names are read."""
+    """Return the number of the newest migration. Only file names are read."""
     names = (_NAME.match(file.name) for file in (_FOLDERS / folder).iterdir())
     return max(int(name.group(1)) for name in names if name)
 
 
 def migrate(connection: apsw.Connection, path: Path, folder: str = MAIN) -> None:
-    """Migrate a database to the current schema in one transaction. A copy of existing data is kept.
+    """Migrate a database to the current schema in one transaction, after copying existing data.
 
-    Raises SchemaTooNewError for a schema written by a newer nacre.
+    Raises SchemaTooNewError if a newer nacre has written the database.
     """
     version = _version(connection)
     if version == newest(folder):
@@ -108,8 +108,8 @@ def _keep_copy(connection: apsw.Connection, target: Path) -> None:
 
 
 # -- Named SQL statements, from ``sql/queries/*.sql`` -------------------------
-# Each vector table has a twin named ``other_…``, with the same columns, for a different model.
-# Statements for the twins are derived from the statements in the files.
+# Each vector table has a second table ``other_…`` with the same columns, for another model's
+# vectors. Its statements are derived from the statements in the files.
 
 
 OTHER = "other_"
@@ -122,7 +122,7 @@ _VECTOR_TABLES = re.compile(
 @cache
 def query(name: str) -> str:
     """Return the statement with a given name. Raises KeyError."""
-    # Statements about the other model's vectors are derived only when needed, which is rare.
+    # Statements about the other model's vectors are derived when needed, which is rare.
     statement = _load().get(name)
     return with_columns(_all()[name] if statement is None else statement)
 
@@ -136,7 +136,7 @@ def with_columns(statement: str) -> str:
 
 @cache
 def about_other(name: str) -> str:
-    """Return the name of the statement about the other model's vectors, or ``name`` if there is no such statement."""
+    """Return the name of the statement for the other model's vectors, or ``name`` if there is none."""
     return OTHER + name if OTHER + name in _all() else name
 
 
@@ -146,7 +146,7 @@ def _all() -> dict[str, str]:
 
 
 def with_other(statements: Mapping[str, str]) -> dict[str, str]:
-    """Return the given statements and the derived statements about the other model's vectors."""
+    """Add the derived statements for the other model's vectors to some statements."""
     derived = dict(statements)
     for name, statement in statements.items():
         if _VECTOR_TABLES.search(statement) and OTHER not in statement:
@@ -159,8 +159,8 @@ def _load() -> dict[str, str]:
 
 
 # -- Read-only connections, for full and read-only disks ----------------------
-# SQLite keeps a log and a log index next to a database. It can read without these files only if no
-# process writes.
+# SQLite keeps a log and a log index next to a database. Reading without these files is possible
+# only while no process writes.
 
 
 _BUSY_MS = 1_000
@@ -171,9 +171,9 @@ def connect_to_read(
 ) -> apsw.Connection | None:
     """Connect to a database of the current schema, or return ``None`` if it cannot be read.
 
-    Three modes are tried in order: shared, then exclusive, which needs no log index but briefly
-    blocks other processes, then immutable, if the folder is read-only and the log is empty.
-    ``patience_ms``: maximum wait for a lock. If given, exclusive mode is not tried.
+    Tries three modes: shared; exclusive, which needs no log index but briefly blocks other
+    processes; and immutable, if the folder is read-only and the log is empty. ``patience_ms``:
+    maximum wait for a lock. If given, exclusive mode is not tried.
     """
     for connection in _connections(path, patience_ms):
         try:
@@ -218,8 +218,8 @@ def _has_log(path: Path) -> bool:
 
 
 # -- Database: named queries and transactions ---------------------------------
-# Each :class:`FileDatabase` has one connection, and each thread needs a separate database. With
-# WAL, a writer does not block readers.
+# A :class:`FileDatabase` has one connection, and each thread needs its own. With WAL, a writer does
+# not block readers.
 
 
 BUSY_TIMEOUT_MS = 15_000
@@ -230,14 +230,14 @@ _PAUSE_SECONDS = 0.005
 _LOCK_RETRY_SECONDS = 0.003
 _TOKENIZER = ["unicode61", "remove_diacritics", "2"]
 _MIN_FREE_BYTES = 65_536
-"""Free space below which an I/O error means a full disk. SQLite needs a page or two even to open a file."""
+"""Free space in bytes below which an I/O error counts as a full disk."""
 
 
 class FileDatabase(Queries):
-    """A connection to ``nacre.db``, or to the database of a different ``migrations`` folder, with the current schema.
+    """A connection to a database, which is migrated to the current schema of ``migrations``.
 
-    ``observe``: receives ``write`` and the time for which each transaction held the write lock.
-    ``unwritable``: reason for opening the database read-only, raised by each write.
+    ``observe`` is called with ``write`` and the time for which each transaction held the write
+    lock. ``unwritable``: open the database read-only, and raise this error on writes.
     ``patience_ms``: maximum wait for a lock if ``unwritable`` is given.
 
     Implements :class:`~nacre.store.schema.Database`.
@@ -288,8 +288,8 @@ class FileDatabase(Queries):
     def close(self) -> None:
         """Close the connection. Repeated calls have no effect.
 
-        Never fails. Commits are already on disk, and a log that cannot be checkpointed stays next
-        to the file.
+        This never fails: commits are already on disk, and a log that cannot be checkpointed is
+        kept.
         """
         with contextlib.suppress(apsw.Error):
             self._connection.close()
@@ -393,9 +393,8 @@ class FileDatabase(Queries):
         """Commit between two independent parts of a long transaction, so that other processes can write.
 
         ``first`` completes the data written so far. ``between`` runs while no transaction is open.
-        Does nothing in a nested block, or if the lock was held for less than 30 ms. Batches thus hold
-        the lock for less than 100 ms. Returns True if another connection wrote and data read earlier
-        might have changed.
+        Does nothing in a nested block, or if the lock was held for less than 30 ms. Returns True if
+        another connection wrote in between, so that data read earlier might be outdated.
         """
         if (
             not self._connection.in_transaction
@@ -427,7 +426,7 @@ class FileDatabase(Queries):
         )
 
     def schema(self) -> int:
-        """Return the number of the file's last migration, whichever program applied it."""
+        """Return the number of the last migration applied to the file."""
         with _translate_errors(self.path):
             return int(self._connection.pragma("user_version"))
 
@@ -436,7 +435,7 @@ class FileDatabase(Queries):
             self._connection.interrupt()
 
     def _begin_alone(self) -> None:
-        """Raise ``unwritable`` if set. Start the clock, except within a transaction."""
+        """Raise ``unwritable`` if set, and otherwise start to measure, except within a transaction."""
         self._refuse_unwritable()
         if not self._connection.in_transaction:
             self._since = time.monotonic()
@@ -446,7 +445,7 @@ class FileDatabase(Queries):
             raise self.unwritable
 
     def _measure(self, observe: Observe) -> None:
-        """Report each commit to ``observe`` after the lock is released, then checkpoint as SQLite does by default."""
+        """Report commits to ``observe`` after the lock is released, and checkpoint like SQLite's default."""
 
         def committed(connection: apsw.Connection, _: str, pages: int) -> int:
             if self._since:
@@ -459,7 +458,7 @@ class FileDatabase(Queries):
         self._connection.set_wal_hook(committed)
 
     def register_term_counts(self, function: Callable[..., str]) -> None:
-        """Register ``term_counts(<table>)`` for full-text statements."""
+        """Register the SQL function ``term_counts(<table>)`` for full-text statements."""
         self._connection.register_fts5_function("term_counts", function)
 
     def stems(self, text: str) -> list[str]:
@@ -476,7 +475,7 @@ class FileDatabase(Queries):
         return stemmer(self._connection)
 
     def fts_size(self, table: str) -> tuple[int, int]:
-        """Return the number of rows and the number of words in a full-text table."""
+        """Return the numbers of rows and words in a full-text table."""
         row = self.one(f"{table}_size")
         if row is None or row[0] is None:
             return 0, 0
@@ -489,7 +488,7 @@ class FileDatabase(Queries):
         self._connection.execute("PRAGMA synchronous = FULL")
 
     def fold_log(self) -> None:
-        """Checkpoint the log, so that the database file can be moved. Raises StoreBusyError, UnavailableError."""
+        """Checkpoint the log, so that the file can be moved. Raises StoreBusyError, UnavailableError."""
         with _translate_errors(self.path):
             busy = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         if busy and busy[0]:
@@ -506,15 +505,15 @@ class FileDatabase(Queries):
             self._connection.execute("VACUUM INTO ?", (str(file.name),))
 
     def compact(self) -> bool:
-        """Erase all traces of deleted data from the file and the log.
+        """Erase deleted data from the file and the log.
 
-        Returns False if another process is still reading. Waits for the writer, then locks
-        the database, for several seconds if the database is large.
+        Returns False if another process is still reading. Waits for a writer, then locks the
+        database, for several seconds if it is large.
         """
         with _translate_errors(self.path):
             self._connection.execute("PRAGMA secure_delete = ON").fetchall()
             self._since = time.monotonic()
-            # A second copy in memory could be too large.
+            # In memory, the temporary copy could be too large.
             self._connection.execute("PRAGMA temp_store = FILE")
             try:
                 self._connection.execute("VACUUM")
@@ -535,7 +534,7 @@ class FileDatabase(Queries):
         return True
 
     def check(self) -> list[str]:
-        """Return the problems found by SQLite's integrity check, or an empty list if the database was closed."""
+        """Return the problems found by SQLite's integrity check, or an empty list if it is closed."""
         with _translate_errors(self.path):
             try:
                 rows = self._connection.execute("PRAGMA integrity_check").fetchall()
@@ -546,7 +545,7 @@ class FileDatabase(Queries):
 
 @contextlib.contextmanager
 def _translate_errors(path: Path) -> Iterator[None]:
-    """Convert apsw errors to nacre errors with remedies."""
+    """Convert apsw errors to nacre errors with hints."""
     try:
         yield
     except apsw.BusyError as error:
@@ -576,7 +575,7 @@ def _translate_errors(path: Path) -> Iterator[None]:
 
 
 def _lower(*arguments: Any) -> Any:
-    """Lowercase all letters. SQLite's own ``lower`` handles only ASCII."""
+    """SQL function that lowercases all letters. SQLite's own ``lower`` handles only ASCII."""
     (text,) = arguments
     return text.lower() if isinstance(text, str) else text
 
@@ -590,19 +589,19 @@ def damaged(path: Path, why: str = "") -> UnusableStoreError:
 
 
 def _wait_for_lock(attempts: int) -> bool:
-    """Retry the write lock every 3 ms for 15 seconds.
+    """Busy handler that retries every 3 ms for 15 seconds.
 
-    SQLite's own delays grow, so other processes would get the lock first.
+    With SQLite's own increasing delays, other processes would get the lock first.
     """
     time.sleep(_LOCK_RETRY_SECONDS)
     return attempts < BUSY_TIMEOUT_MS / (1000 * _LOCK_RETRY_SECONDS)
 
 
 def _keep_a_log(connection: apsw.Connection) -> None:
-    """Enable the write-ahead log, which is disabled in a new database.
+    """Enable the write-ahead log, which is off in a new database.
 
-    If two processes open a new database simultaneously, SQLite fails in the later process without
-    calling the busy handler.
+    This is retried, because SQLite fails without calling the busy handler if two processes open a
+    new database simultaneously.
     """
     until = time.monotonic() + BUSY_TIMEOUT_MS / 1000
     while True:
@@ -622,7 +621,7 @@ def _disk_full(path: Path) -> UnavailableError:
 
 
 def _averages(record: bytes) -> tuple[int, int]:
-    """Parse FTS5's averages record, SQLite varints with the row count and each column's word count."""
+    """Parse FTS5's averages record: varints with the row count and each column's word count."""
     values: list[int] = []
     value = 0
     for at, byte in enumerate(record):
@@ -634,7 +633,7 @@ def _averages(record: bytes) -> tuple[int, int]:
 
 
 def stemmer(connection: apsw.Connection) -> Callable[[str], list[str]]:
-    """Return a function that stems texts with the tokenizer of a connection."""
+    """Return a function that stems texts with a connection's tokenizer."""
     tokenize: Any = connection.fts5_tokenizer("porter", _TOKENIZER)
 
     def stems(text: str) -> list[str]:
@@ -681,9 +680,9 @@ def open_database(
 
 
 def _create_private(path: Path) -> None:
-    """Create an empty file that only the owner can read. SQLite's log files get the same mode.
+    """Create an empty file that only this user can read. SQLite gives its log files the same mode.
 
-    The path can be a symlink to a different disk.
+    The path can be a symlink to another disk.
     """
     try:
         os.close(files.open_file(os.path.realpath(path), os.O_WRONLY | os.O_CREAT))
@@ -741,5 +740,5 @@ class Snapshot:
         except apsw.Error as error:
             raise UnusableStoreError(
                 f"{self._path} cannot be copied: {error}",
-                hint="nacre admin doctor --deep looks at it",
+                hint="check it with nacre admin doctor --deep",
             ) from error

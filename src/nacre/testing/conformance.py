@@ -333,7 +333,7 @@ def check_adapter(
 
 
 class _Environment(dict[str, str]):
-    """An environment without variables that records requested names."""
+    """An empty environment that records the requested names."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -445,7 +445,7 @@ class _Kit:
         return every[:: max(1, len(every) // _MOST_CUTS)]
 
     def survives(self) -> Complaints:
-        """Check that no content makes the adapter fail. A format read as a whole can be reported unreadable."""
+        """Check that no content makes the adapter fail. Files read as a whole can be reported unreadable."""
         for name, data in self.form.spoiled(self.path, self.data):
             try:
                 self.recognised(self.put(data))
@@ -540,7 +540,7 @@ class _Kit:
             yield f"a line of {_LONG_LINE >> 20} MB takes {peak >> 20} MB of memory"
 
     def is_left_alone(self) -> Complaints:
-        """Check that an unchanged database, which can have gigabytes, is not read again."""
+        """Check that an unchanged database is not read again, because it can be very large."""
         if self.form.is_database and (
             again := self.read(self.data, self.read(self.data).cursor).given
         ):

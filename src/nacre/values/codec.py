@@ -45,7 +45,7 @@ def plain_fields(value: Any, names: Iterable[str] | None = None) -> dict[str, An
 def texts_of(value: Any, but: Container[str]) -> Iterator[str]:
     """Yield all strings in a value at any depth, including mapping keys.
 
-    Enums and fields named in ``but`` are excluded.
+    Enums are excluded, and fields whose names are in ``but``.
     """
     if isinstance(value, str):
         if not isinstance(value, Enum):
@@ -64,7 +64,10 @@ def texts_of(value: Any, but: Container[str]) -> Iterator[str]:
 
 
 def with_texts(value: Any, change: Callable[[str], str], but: Container[str]) -> Any:
-    """Return a value with ``change`` applied to all strings that :func:`texts_of` yields, except mapping keys."""
+    """Return a copy of a value with ``change`` applied to its strings, except mapping keys.
+
+    :func:`texts_of` yields the same strings.
+    """
     if isinstance(value, str):
         return value if isinstance(value, Enum) else change(value)
     if isinstance(value, dict):
@@ -78,12 +81,12 @@ def with_texts(value: Any, change: Callable[[str], str], but: Container[str]) ->
 
 
 def keys_of(kind: Any) -> dict[str, str]:
-    """Return a dataclass's keys, indexed by field name."""
+    """Return a dataclass's JSON keys by field name."""
     return {name: key for name, (key, _) in _keys(kind).items()}
 
 
 def stamp(moment: datetime) -> str:
-    """Format a time as ISO 8601 in UTC, with milliseconds unless zero."""
+    """Format a time as ISO 8601 in UTC. Milliseconds are omitted if zero."""
     moment = moment.astimezone(UTC).replace(tzinfo=None)
     return f"{moment.isoformat(timespec='milliseconds' if moment.microsecond else 'seconds')}Z"
 

@@ -1,4 +1,4 @@
-"""Values for hooks, and for unsolicited context at the start of a session and with each prompt."""
+"""Values for hooks, and for the context that agents receive without asking."""
 
 from __future__ import annotations
 
@@ -12,22 +12,23 @@ from nacre.base.frozen import frozen
 from nacre.values.recall import Lane
 
 LOOKED_FOR = "looked for"
-"""Gate result for a prompt that led to a memory search."""
+"""Value of ``gate`` for a prompt that led to a memory search."""
 
-HELD_OUT = "held out: this session is told nothing, to see what telling does (usefulness.hold_out)"
-"""Gate result for every request in a holdout session."""
+HELD_OUT = "held out: this session gets no context, to measure its effect (usefulness.hold_out)"
+"""Value of ``gate`` for every request in a holdout session, which gets no context."""
 
 
 class Moment(StrEnum):
-    """When context is requested: at the start of a session, or with each prompt of the owner."""
+    """The time of a context request: at the start of a session, or with each prompt."""
 
     START = "start"
     PROMPT = "prompt"
 
 
 class Occasion(StrEnum):
-    """The reason why a session starts. Hosts also start one after a compaction, a reset, or when it
-    is resumed.
+    """The reason why a session starts.
+
+    Resuming, resetting or compacting a session also starts one.
     """
 
     STARTUP = "startup"
@@ -37,10 +38,10 @@ class Occasion(StrEnum):
 
 
 class Part(StrEnum):
-    """A part of a context, in the order of its text."""
+    """A part of a context, in the order in which the parts appear."""
 
     IDENTITY = "identity"
-    """The agent's identity: the owner's page for it."""
+    """The user's page about the agent's identity."""
     PROFILE = "profile"
     PROJECT = "project"
     HANDOFF = "handoff"
@@ -60,20 +61,20 @@ class Part(StrEnum):
     KNOWN = "known"
     """The most important of the older memories."""
     DIGEST = "digest"
-    """Open items, and decisions and memories of the last seven days; only on explicit request."""
+    """Open items, and decisions and memories of the last seven days, if requested explicitly."""
     SIGNALS = "signals"
-    """Relevant memories that other sessions stored just now."""
+    """Relevant memories that other running sessions have just stored."""
     NUDGE = "nudge"
     """A reminder to store new knowledge."""
 
 
 @frozen
 class SignalLimits:
-    """Limits on the memories from other sessions that are shown to a session. The defaults allow all memories.
+    """Limits on showing memories from other running sessions. By default, all are shown.
 
-    ``min_importance`` is 1 to 10. ``most_at_once`` is the maximum number per prompt,
-    ``most_per_session`` the maximum number per session. ``cooldown_seconds`` is the minimum time
-    between prompts with memories. ``max_age_seconds`` is the memories' maximum age.
+    ``min_importance`` is 1 to 10. ``most_at_once`` is the maximum number per prompt.
+    ``cooldown_seconds`` is the minimum time between prompts with such memories. ``max_age_seconds``
+    is the memories' maximum age.
     """
 
     min_importance: int = 1
@@ -97,16 +98,16 @@ class SignalLimits:
 class ContextRequest:
     """A request for context.
 
-    ``session`` is the host's session as ``<tool>:<id>``. If it is missing, items can repeat.
-    ``folder`` is the agent's working folder, which determines the project. ``budget_tokens`` is the
-    limit for the whole block; None uses the setting. ``parts`` restricts the block. ``alone``: no
-    model, vectors or locks are used, for a hook without the daemon. ``signals`` narrows the limits
+    ``session`` is the host's session as ``<tool>:<id>``; without it, items can repeat. ``folder``
+    is the agent's working folder, which determines the project. ``budget_tokens`` is the limit for
+    the whole block; None uses the setting. ``parts`` selects parts of the context. ``alone`` avoids
+    models, vectors and locks, for a hook without the daemon. ``signals`` can only narrow the limits
     in the settings.
     """
 
-    moment: Annotated[Moment, bounds("As a session starts, or with a prompt.")] = Moment.START
+    moment: Annotated[Moment, bounds("At the start of a session, or with a prompt.")] = Moment.START
     occasion: Annotated[Occasion, bounds("Why it starts.")] = Occasion.STARTUP
-    prompt: Annotated[str, bounds("The text that the person typed.")] = ""
+    prompt: Annotated[str, bounds("The text that the user typed.")] = ""
     folder: Annotated[
         str | None, bounds("The agent's working folder, which determines the project.")
     ] = None
@@ -114,10 +115,10 @@ class ContextRequest:
         str | None, bounds("As <tool>:<id>: context that it already received is not repeated.")
     ] = None
     budget_tokens: (
-        Annotated[int, bounds("Tokens at most; by default, as the setting says.", ge=0)] | None
+        Annotated[int, bounds("Maximum number of tokens; by default, the setting.", ge=0)] | None
     ) = None
     parts: Annotated[tuple[Part, ...], bounds("Only these parts.")] = ()
-    alone: Annotated[bool, bounds("By words alone, as a hook does where no daemon runs.")] = False
+    alone: Annotated[bool, bounds("Search by words only, like a hook without the daemon.")] = False
     signals: Annotated[SignalLimits | None, bounds("Fewer signals than the settings allow.")] = None
 
 
@@ -140,7 +141,7 @@ class ContextItem:
 
 @frozen
 class LeftOut:
-    """An omitted item and the reason. ``subject`` is the memory's subject.
+    """An item that was omitted, with the memory's subject and the reason.
 
     Reasons: over budget, already given, suppressed, not certain enough.
     """
@@ -156,18 +157,18 @@ _MAX_GIVEN_IDS = 500
 
 @frozen
 class SessionState:
-    """The state of a host's session.
+    """The state of a host's session, which nacre keeps between hook calls.
 
     ``given`` are the ids of received memories, latest last. ``asked`` is the last search. ``heard``
-    are the last prompts. ``signals`` is the number of signals given. ``signal_mark`` and
-    ``signal_at`` (epoch milliseconds) are the position and time of the last signal. ``turns`` is
-    the number of prompts since a memory was stored, ``stored_mark`` the last row checked for this.
-    ``nudges`` counts reminders. ``started`` is the start (epoch milliseconds). ``handed`` is set if
-    a handoff was received. ``name`` is the session's id, ``folder`` its working folder, ``seen``
-    the time of its last activity, and ``ended`` the time of its end (0: still running). ``after``
-    are the tool's sessions that ended in the folder just before this session began. Processes of
-    those sessions, such as tool servers, survive a reset and still use the old ids. ``owed`` is the
-    :class:`Occasion` of a start without context; the next prompt gets that context. ``prompts``
+    are the last prompts. ``signals`` counts the signals given. ``signal_mark`` and ``signal_at``
+    (epoch milliseconds) are the position and time of the last signal. ``turns`` counts the prompts
+    since a memory was stored, and ``stored_mark`` is the last row checked for this. ``nudges``
+    counts reminders. ``started`` and ``seen`` are the times of the start and the last activity,
+    ``ended`` the time of the end (0: still running), in epoch milliseconds. ``handed`` is set if a
+    handoff was received. ``name`` is the session's id, ``folder`` its working folder. ``after`` are
+    the tool's sessions that ended in the folder just before this session began. Some of their
+    processes, such as tool servers, survive a reset and still use the old ids. ``owed`` is the
+    :class:`Occasion` of a start without context, which the next prompt gets instead. ``prompts``
     counts prompts until the agent is asked for proposals (-1: done). ``held_out`` is set for a
     holdout session.
     """
@@ -193,17 +194,17 @@ class SessionState:
     held_out: bool = False
 
     def with_given(self, ids: tuple[str, ...]) -> SessionState:
-        """Return the state with the ids of more received memories."""
+        """Return the state after the session has received more memories."""
         return replace(self, given=tuple(dict.fromkeys((*self.given, *ids)))[-_MAX_GIVEN_IDS:])
 
 
 @frozen
 class ContextBlock:
-    """A framed text block for an agent's prompt. ``text`` is empty if nothing is worth showing.
+    """A text block for an agent's prompt. ``text`` is empty if nothing is worth showing.
 
-    ``tokens`` counts the whole text. ``gate`` is the decision about the prompt before the search.
-    ``state`` is the session's state after delivery, or None if there is no session. The caller must
-    store it only after delivering the text (:func:`nacre.context.hooks.write_state`).
+    ``tokens`` counts the whole text. ``gate`` is the decision, made before the search, whether the
+    prompt needs one. ``state`` is the session's state after delivery, or None without a session.
+    The caller stores it only after delivering the text (:func:`nacre.context.hooks.write_state`).
     """
 
     text: str = ""
@@ -221,7 +222,10 @@ class ContextBlock:
 
 
 class HookEvent(StrEnum):
-    """An event in a host. :mod:`nacre.serve.hook_shapes` maps the hosts' own names to these."""
+    """An event in a host.
+
+    :mod:`nacre.serve.hook_shapes` maps the hosts' own event names to these.
+    """
 
     SESSION_START = "session-start"
     PROMPT = "prompt"
@@ -235,11 +239,11 @@ class HookEvent(StrEnum):
 class HookCall:
     """One hook call.
 
-    ``session`` is ``<tool>:<the host's id>`` and equals the id of the session read from the
-    transcript. ``transcript`` is the transcript file, if known. ``is_apart`` marks sub-agents,
-    scheduled runs and heartbeats, which get no context and write no handoff. ``budget_tokens`` is
-    the limit for the context; None uses the setting. ``arguments`` are the arguments of the pending
-    call of ``tool``, as JSON with long strings cut.
+    ``session`` is ``<tool>:<the host's id>``, like the id of the session in the transcript.
+    ``transcript`` is the transcript file, if known. ``is_apart`` is set for sub-agents, scheduled
+    runs and heartbeats, which get no context and write no handoff. ``budget_tokens`` is the limit
+    for the context; None uses the setting. ``arguments`` are the arguments of the pending call of
+    ``tool``, as JSON with long strings cut.
     """
 
     host: str
@@ -254,23 +258,22 @@ class HookCall:
     tool: str = ""
     arguments: str = ""
     alone: bool = False
-    """True if the daemon is not running. No model, vectors or locks are used."""
+    """True if the daemon is not running. Models, vectors and locks are then avoided."""
 
     budget_tokens: int | None = None
     goes_on: bool = False
-    """True if the turn continues because a hook returned text at the turn's end."""
+    """True if this turn only continues because a hook returned text when it ended."""
 
     signals: SignalLimits | None = None
-    """Limits from the host's settings. They can only narrow the owner's limits."""
+    """Limits from the host's settings. They can only narrow the user's limits."""
 
 
 @frozen
 class HookAnswer:
-    """The text for the host's prompt (possibly empty), and follow-up work.
+    """The text for the host's prompt, possibly empty, and follow-up work.
 
-    ``chores`` names queued work: a handoff to write, a transcript to read. ``state`` is the
-    session's state after delivery. The hook's process stores it only after writing the context.
-    ``held_out`` is set for a holdout session.
+    ``chores`` names queued work, such as a handoff to write or a transcript to read. ``state`` is
+    the session's state after delivery. The hook's process stores it only after writing the context.
     """
 
     context: str = ""

@@ -1,4 +1,4 @@
-"""Values for channel messages, conversations and pairings."""
+"""Values for chat messages, conversations, and requests for access in the gateway."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class ChatType(StrEnum):
 class Chat:
     """The chat that a message comes from and its answer goes to.
 
-    ``channel`` is the owner's name for the channel (``telegram``). ``id`` is the platform's chat
-    id. ``account`` distinguishes a channel's workspaces or bots. ``thread`` is the topic or thread
+    ``channel`` is the user's name for the channel (``telegram``). ``id`` is the platform's chat id.
+    ``account`` is the workspace or bot, if a channel has several. ``thread`` is the topic or thread
     in the chat.
     """
 
@@ -42,7 +42,10 @@ class Sender:
 
 @frozen
 class Attachment:
-    """A file in a message. ``source`` is the channel's reference for fetching it. ``size`` is in bytes."""
+    """A file in a message. ``source`` is the channel's reference for downloading it.
+
+    ``size`` is in bytes.
+    """
 
     name: str
     media_type: str = ""
@@ -52,10 +55,10 @@ class Attachment:
 
 @frozen
 class Incoming:
-    """One message, as received by a channel.
+    """One message, as received through a channel.
 
-    ``id`` is the platform's id. Messages in one channel with the same id are the same message. An
-    edit has a separate id; ``edits`` is the id of the message whose text it replaces. ``to_agent``
+    ``id`` is the platform's id; two messages in one channel with the same id are the same message.
+    An edit has a separate id, and ``edits`` is the id of the message that it changes. ``to_agent``
     is set if the agent was mentioned or replied to, and always in direct chats.
     """
 
@@ -73,8 +76,8 @@ class Incoming:
 class Outgoing:
     """One part of an answer to send.
 
-    ``key`` is the same for repeated attempts, for platforms with idempotent sends. ``attempt``
-    counts from 1. ``reply_to`` is the id of the message to answer.
+    ``key`` stays the same when sending is repeated, so that the platform can ignore duplicates.
+    ``attempt`` counts from 1. ``reply_to`` is the id of the message to answer.
     """
 
     key: str
@@ -86,13 +89,13 @@ class Outgoing:
 
 @frozen
 class Limits:
-    """The limits of a channel.
+    """The limits and features of a channel.
 
-    ``characters`` is the maximum message length as counted by the platform (in UTF-16 units if
-    ``utf16``). ``seconds_between`` is the minimum pause between messages to a chat.
-    ``typing_seconds`` is the duration of a typing indicator, or 0 if there is no indicator.
-    ``is_idempotent`` is set if two sends with the same key appear once. ``always_replies`` is set
-    if answers in direct chats quote their message too.
+    ``characters`` is the maximum length of a message (in UTF-16 units if ``utf16``).
+    ``seconds_between`` is the minimum pause between messages to a chat. ``typing_seconds`` is how
+    long a typing indicator stays visible, or 0 if there is none. ``is_idempotent`` is set if a
+    message sent twice with the same key appears only once. ``always_replies`` is set if answers
+    quote their message in direct chats, too.
     """
 
     characters: int = 4_000
@@ -107,7 +110,7 @@ class Limits:
 class Received:
     """A message, stored until it is answered.
 
-    ``seq`` is the order of arrival. ``is_owner`` is set if the sender is an identity of the owner.
+    ``seq`` is the order of arrival. ``is_owner`` is set if nacre's user sent it.
     """
 
     seq: int
@@ -131,7 +134,7 @@ class Part:
 
 @frozen
 class Answer:
-    """A responder's answer: text, model, tokens, and cost in US dollars."""
+    """The answer to a message: text, model, tokens, and cost in US dollars."""
 
     text: str
     model: str = ""
@@ -139,7 +142,7 @@ class Answer:
     output_tokens: int = 0
     cost: float = 0.0
     steps: tuple[str, ...] = field(default_factory=tuple)
-    """Tool uses, one line each."""
+    """Descriptions of the agent's tool calls, one line each."""
 
 
 # -- Conversations and access --------------------------------------------------
@@ -149,10 +152,10 @@ class Answer:
 class ChatSession:
     """One conversation with the agent, until a reset or a long silence.
 
-    ``key`` identifies the other party: ``telegram:4711``, or
-    ``agent:main:discord:<account>:group:<chat>``. ``messages`` counts both parties' messages,
-    ``indexed`` the searchable messages. ``compactions`` counts compactions, also across resets.
-    ``flushed`` is the compaction cycle in which memories were last stored, or -1. ``tokens`` counts
+    ``key`` identifies the other person or group: ``telegram:4711``, or
+    ``agent:main:discord:<account>:group:<chat>``. ``messages`` counts messages of both sides,
+    ``indexed`` those that can be searched. ``compactions`` also counts across resets. ``flushed``
+    is the number of the compaction before which memories were last stored, or -1. ``tokens`` counts
     tokens since the last compaction. ``cost`` is in US dollars.
     """
 
@@ -175,7 +178,7 @@ class ChatSession:
 
 @frozen
 class Pairing:
-    """A sender's request for access. ``approved`` is None until access is granted."""
+    """A sender's request for access. ``approved`` is None until the request is granted."""
 
     channel: str
     sender: str
@@ -187,9 +190,9 @@ class Pairing:
 
 @frozen
 class ChannelTraffic:
-    """A channel's work: messages to answer, parts to send, and the results of recent parts.
+    """The numbers of messages to answer and of answer parts to send, sent and failed in a channel.
 
-    ``doubled`` counts parts that were being sent when the gateway ended, and were sent again. The
+    ``doubled`` counts parts that were sent again because the gateway ended while sending them. The
     platform might show such parts twice.
     """
 
@@ -205,7 +208,7 @@ class ChannelTraffic:
 class Undelivered:
     """A part of an answer that was not sent, and the reason.
 
-    ``failed`` parts will never be sent, unlike ``waiting`` parts.
+    nacre still tries to send ``waiting`` parts, but not ``failed`` parts.
     """
 
     channel: str

@@ -1,4 +1,4 @@
-"""Values for memories, access, operations, projects and forgetting."""
+"""Values for memories, permissions, operations, projects and forgetting."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from nacre.values.session import SessionKind, Speaker, ToolCall, Trust
 
 MAX_BODY_BYTES = 1_000_000
 NAMES = frozenset({"id", "project", "superseded_by", "session", "turns", "rel", "to"})
-"""Names of fields in memories and their parts that contain an id or a slug. Other strings are free text."""
+"""Names of fields that contain an id or a slug. Strings in all other fields are free text."""
 
 
 class Kind(StrEnum):
@@ -34,7 +34,7 @@ class Kind(StrEnum):
 
 
 class Expiry(StrEnum):
-    """The intended lifetime of a memory."""
+    """How long a memory is meant to last."""
 
     CORE = "core"
     PERMANENT = "permanent"
@@ -42,8 +42,10 @@ class Expiry(StrEnum):
 
 
 class Scope(StrEnum):
-    """The visibility of a memory. A private request sees all memories, a personal one personal and
-    public ones, and a public one only public ones.
+    """The visibility of a memory.
+
+    A private request sees all memories, a personal one the personal and public ones, and a public
+    one only the public ones.
     """
 
     PRIVATE = "private"
@@ -52,8 +54,9 @@ class Scope(StrEnum):
 
 
 class Confidence(StrEnum):
-    """``extracted``: written down deliberately, or by a model with evidence. ``inferred``: found by
-    rules.
+    """How a memory was obtained.
+
+    ``extracted``: written on purpose, or by a model with evidence. ``inferred``: found by rules.
     """
 
     EXTRACTED = "extracted"
@@ -62,7 +65,7 @@ class Confidence(StrEnum):
 
 @frozen
 class Validity:
-    """The period in which a memory is true in the world, independent of when it was recorded.
+    """The period in which a memory is true, independent of when it was recorded.
 
     Both ends are optional. Files and JSON call them ``from`` and ``to``.
     """
@@ -79,8 +82,8 @@ USUAL_STRENGTH = 0.5
 class Source:
     """The origin of a memory.
 
-    ``session`` is a session id (``<tool>:<id>``), ``turns`` are the turns with the evidence, and
-    ``file`` is the transcript.
+    ``session`` is a session id (``<tool>:<id>``), ``turns`` are the ids of the turns with the
+    evidence, and ``file`` is the transcript.
     """
 
     session: str | None = None
@@ -90,13 +93,12 @@ class Source:
 
 @frozen
 class Link:
-    """A typed edge, stored in front matter.
+    """A link from a memory to another memory, stored in front matter.
 
     ``rel`` names the relation: ``related_to``, ``supersedes``, ``alternative_to`` and so on.
-    ``reason`` explains the link briefly, if useful. ``origin`` is its purpose (``reflect``: an
-    answer to a question from :mod:`nacre.review.queue`), or None for a plain link. ``strength`` is
-    0 to 1; None means :data:`USUAL_STRENGTH`. ``valid`` is the link's period; its last day is
-    excluded.
+    ``reason`` explains the link briefly. ``origin`` is ``reflect`` if the link answers a question
+    from :mod:`nacre.review.queue`. ``strength`` is 0 to 1; None means :data:`USUAL_STRENGTH`.
+    ``valid`` is the link's period; its last day is excluded.
     """
 
     rel: str
@@ -109,7 +111,7 @@ class Link:
 
 @frozen
 class Confirmation:
-    """A repeated statement of a memory: the time, and the session and turns if known."""
+    """A later statement of a known memory: the time, and the session and turns if known."""
 
     at: datetime
     session: str | None = None
@@ -118,9 +120,9 @@ class Confirmation:
 
 @frozen
 class Claim:
-    """A memory's statement in about four words: entity, attribute (in snake case), predicate and object.
+    """A memory's content in about four words: entity, attribute (in snake case), predicate, object.
 
-    ``confidence`` is 0 to 1. Two memories with the same entity and attribute can contradict each
+    ``confidence`` is 0 to 1. Two memories with the same entity and attribute might contradict each
     other.
     """
 
@@ -132,24 +134,25 @@ class Claim:
 
     @property
     def key(self) -> str:
-        """``entity/attribute``, the subject of the claim."""
+        """The claim's subject as ``entity/attribute``."""
         return f"{self.entity}/{self.attribute}"
 
 
 UNDONE = "undone"
-"""Retirement reason of a memory whose creation was undone."""
+"""Retirement reason of a memory if the operation that created it was undone."""
 
 
 BESIDE_PASTE = "beside_paste"
-"""Front-matter key of a memory whose message seems to contain pasted text.
+"""Front-matter key of a memory learned from a message that seems to contain pasted text.
 
 Pasted text might be another person's words.
 """
 
 NODDED = "nodded"
-"""Front-matter key of a memory that the owner only accepted, after external text was read.
+"""Front-matter key of a memory that the owner accepted but did not state in their own words.
 
-The owner did not state the memory, or the statement that it retires, in their own words.
+The agent had read external text before. The key also marks memories that retire a statement in this
+way.
 """
 
 
@@ -158,7 +161,7 @@ _NOT_OWN_WORDS_KEYS = frozenset({BESIDE_PASTE, NODDED})
 
 @frozen
 class Retirement:
-    """The time and reason of a soft deletion."""
+    """The time and reason of a memory's retirement."""
 
     at: datetime
     reason: str | None = None
@@ -168,14 +171,13 @@ class Retirement:
 class Memory:
     """One piece of knowledge.
 
-    ``id`` is a UUIDv7. ``importance`` is 1 to 10: 7 is relevant for any session in the project, 10
-    is never forgotten. ``project`` is a project's slug, or None for a memory that applies
-    everywhere. ``inbox`` is set while the project is undecided. While it is set, the memory applies
-    nowhere, and only a search finds it. Times are aware UTC. From the day ``expires_on``, recall
-    and context omit the memory, independent of ``valid``. ``proposed`` is set if an agent stored
-    the memory and the owner neither stated nor kept it. Searches find it, but it is never shown
-    unsolicited. ``confirmed`` lists later statements of the memory. ``extra`` contains unknown
-    front-matter keys, unchanged.
+    ``id`` is a UUIDv7. ``importance`` is 1 to 10: 7 matters in any session in the project, 10 is
+    never forgotten. ``project`` is a project's slug, or None for a memory that applies everywhere.
+    ``inbox`` is set while the project is undecided. Such a memory is found by a search but applies
+    nowhere. Times are in UTC. From the day ``expires_on``, recall and context omit the memory,
+    independent of ``valid``. ``proposed`` is set if an agent stored the memory and the owner
+    neither stated nor kept it. Searches find it, but it is never part of a context. ``confirmed``
+    lists later statements of the memory. ``extra`` contains unknown front-matter keys, unchanged.
     """
 
     id: str
@@ -217,17 +219,20 @@ class Memory:
 
     @property
     def was_taken_out(self) -> bool:
-        """True if an undo, not the owner, retired the memory. Stating it again restores it."""
+        """True if the memory was retired by an undo, not by the owner.
+
+        It is restored if it is stated again.
+        """
         return self.retired is not None and self.retired.reason == UNDONE and not self.superseded_by
 
     @property
     def is_learned(self) -> bool:
-        """True if rules or a model found the memory in a session."""
+        """True if the memory was found in a session by rules or a model."""
         return self.confidence is Confidence.INFERRED or self.confidence_score is not None
 
     @property
     def is_vouched(self) -> bool:
-        """True if the memory is not based on external text and is not only an agent's proposal."""
+        """True if the memory is not based on external text, and not just an agent's proposal."""
         return self.trust is Trust.TRUSTED and not self.proposed
 
     @property
@@ -239,13 +244,13 @@ class Memory:
     def is_worded(self) -> bool:
         """True if the memory is in the owner's own words.
 
-        A memory that the owner only accepted or might have pasted cannot retire or supersede a
-        memory that the owner stated.
+        Otherwise, the owner only accepted it or might have pasted it, and it cannot retire or
+        supersede a memory that the owner stated.
         """
         return self.is_owners and self.extra.keys().isdisjoint(_NOT_OWN_WORDS_KEYS)
 
     def as_worded(self) -> Memory:
-        """Return the memory marked as the owner's own words, after the owner kept, reworded or stated it."""
+        """Return the memory, marked as the owner's own words."""
         return replace(
             self,
             extra={
@@ -267,8 +272,8 @@ class Memory:
     def is_said_after(self, other: Memory) -> bool:
         """Return True if this memory was stated later than ``other``.
 
-        If the times are equal, a repeated statement is later than a new statement. Otherwise the
-        ids decide.
+        At equal times, a repeated statement counts as later than a new one. Otherwise, the ids
+        decide.
         """
         return self._order() > other._order()
 
@@ -287,9 +292,8 @@ def by_id(memories: Iterable[Memory]) -> dict[str, Memory]:
 class Why(StrEnum):
     """The reason why a candidate is pending.
 
-    ``found``: found by rules, not written by anybody. ``unproven``: not supported by its evidence.
-    ``untrusted``: it may come from outside. ``minor``: written by a writer, but other memories of
-    its session matter more.
+    ``found``: only found by rules. ``unproven``: not supported by its evidence. ``untrusted``: it
+    might come from outside. ``minor``: other memories of its session matter more.
     """
 
     FOUND = "found"
@@ -300,13 +304,13 @@ class Why(StrEnum):
 
 @frozen
 class Candidate:
-    """A proposed memory in the session's own words, with the ids of supporting turns.
+    """A proposed memory from a session, with the ids of the turns that support it.
 
-    ``importance`` follows agenr's calibration: 7 is the durable default, 8 would change the work of
-    a different running session, and rules alone never assign 9 or 10. If a model chose the words,
+    ``importance`` follows agenr's scale: 7 is the default for lasting knowledge, 8 would change the
+    work of another running session, and rules never assign 9 or 10. If a model chose the words,
     ``confidence_score`` is the share of words found in the evidence. ``held`` is the reason why the
     candidate is pending (None: store it immediately), and ``detail`` explains the reason. ``score``
-    is its likely relevance, 0 to 1. For ``nodded`` and ``mixed``, see
+    is its estimated relevance, 0 to 1. For ``nodded`` and ``mixed``, see
     :data:`nacre.values.memory.NODDED` and :data:`nacre.values.memory.BESIDE_PASTE`. See seed facts
     1.5.
     """
@@ -332,7 +336,7 @@ class Candidate:
 
 @frozen
 class HeldCandidate:
-    """A pending candidate as a memory, with the reason, an explanation, its score, and when it was found."""
+    """A pending candidate, with the reason, an explanation, its score, and when it was found."""
 
     memory: Memory
     why: Why
@@ -342,19 +346,20 @@ class HeldCandidate:
 
 
 # -- Actors --------------------------------------------------------------------
-# The actor, never the content of a text, determines whether the owner performs an operation.
+# The actor alone, never the content of a text, determines whether an operation is the owner's.
 # Outside :func:`acting`, the settings determine the actor.
 
 
 AN_AGENT = "an agent"
-"""Name for an unknown agent."""
+"""Name of an agent whose tool is unknown."""
 
 
 class Role(StrEnum):
     """The permissions of an account in a space on a server.
 
-    An owner can do everything and manages membership. A member reads and writes. A service is a
-    program that does so too, but cannot raise memories into other spaces. A reader reads.
+    An owner can do everything and manages members. A member can read and write. A service is a
+    program with a member's permissions, but it cannot copy memories to other spaces. A reader can
+    only read.
     """
 
     OWNER = "owner"
@@ -363,14 +368,15 @@ class Role(StrEnum):
     READER = "reader"
 
     def at_most(self, most: Role | None) -> Role:
-        """Return the lesser of two roles."""
+        """Return this role or ``most``, whichever permits less."""
         ranks = list(Role)
         return self if most is None else ranks[max(ranks.index(self), ranks.index(most))]
 
 
 class Face(StrEnum):
-    """The interface through which an operation is called. ``mcp`` are the agents' tools, ``http``
-    the daemon's routes.
+    """The interface through which an operation is called.
+
+    ``mcp`` stands for the agents' tools, ``http`` for the daemon's routes.
     """
 
     PYTHON = "python"
@@ -382,7 +388,7 @@ class Face(StrEnum):
 
 @frozen
 class Quota:
-    """The limits of a space; None is unlimited.
+    """The limits of a space. None means unlimited.
 
     ``calls``: maximum number of requests per key and day (UTC). ``turns``: maximum number of stored
     turns (at least 1). ``usd``: maximum daily cost of background model calls in US dollars.
@@ -398,9 +404,9 @@ NO_QUOTA = Quota()
 
 @frozen
 class Bearer:
-    """The holder of a key for an account in one space.
+    """The account and space that an API key belongs to.
 
-    The role is at most ``most``. The space's quota applies.
+    ``most`` limits the account's role. The space's quota applies.
     """
 
     account: str
@@ -413,8 +419,8 @@ class Bearer:
 class Actor:
     """The caller of an operation.
 
-    ``agent`` is the agent's tool, as in transcripts, or None for the owner. ``bearer`` is the key's
-    holder, or None if there is no key.
+    ``agent`` is the calling agent's tool, as in transcripts, or None for the owner. ``bearer``
+    describes the API key, or is None if there is none.
     """
 
     face: Face
@@ -433,19 +439,19 @@ class Actor:
 
     @property
     def speaker(self) -> Speaker:
-        """The speaker to whom the caller's words are attributed."""
+        """The speaker to whom nacre attributes the caller's words."""
         return Speaker.AGENT if self.is_agent else Speaker.OWNER
 
     @property
     def in_words(self) -> str:
-        """The interface, and the agent if any: ``mcp, claude-code``."""
+        """The interface, and the agent if any, as text: ``mcp, claude-code``."""
         return f"{self.face.value}, {self.agent}" if self.agent else self.face.value
 
     def require_owner(self, what: str) -> None:
         """Raise OwnerOnlyError if the caller is an agent."""
         if self.agent:
             raise OwnerOnlyError(
-                f"{what} is for the owner alone, and {self.agent} runs this",
+                f"{what} is only for the owner, and {self.agent} runs this",
                 hint="run it in a terminal of your own, outside any agent",
             )
 
@@ -509,33 +515,33 @@ class DeedFilter:
 
 
 # -- Operations ----------------------------------------------------------------
-# An operation is one change to the vault that a person can undo.
+# An operation is a change to the vault that the user can undo as a whole.
 
 
 EDIT = "edit"
-"""Action for a person's edits in an editor."""
+"""Action for edits that were made in an editor."""
 
 REMOVE = "remove"
-"""Action for files that a person deleted.
+"""Action for files that the user deleted.
 
-Their memories are retired, or purged if already retired.
+Their memories are retired, or deleted completely if already retired.
 """
 
 ADOPT = "adopt"
-"""Action for files that existed before the history, or were added outside nacre."""
+"""Action for files that are older than the history, or were added outside nacre."""
 
 DROP, REVIEW = "drop", "review"
 DECISIONS = frozenset({DROP, REVIEW})
-"""Review decisions that can leave all files unchanged: a candidate is dropped, or a memory is kept."""
+"""Review decisions that can leave all files unchanged, such as dropping a candidate."""
 
 SYNC = "sync"
-"""Action for changes from a remote. Separate commits record the operations."""
+"""Action for changes merged from a remote. Their operations are recorded in separate commits."""
 
 RENAME = "project-rename"
 """Action for renaming a project."""
 
 FOREIGN = "commit"
-"""Action for a commit in the vault's repository that nacre did not make. The id is the commit hash."""
+"""Action for a commit in the vault's repository that nacre did not make. Its id is the commit hash."""
 
 WITHHELD = "holds what looks like a secret"
 """Reason why an edit is not committed until its file is corrected."""
@@ -543,10 +549,10 @@ WITHHELD = "holds what looks like a secret"
 
 @frozen
 class Operation:
-    """One change to the vault, without secrets: id (UUIDv7), time, action, subject and reason.
+    """One change to the vault. Its texts contain no secrets.
 
-    ``by`` is the interface and the agent, if any (``mcp, claude-code``), or None if not recorded.
-    ``committed`` is the commit hash, or None while the commit is pending.
+    ``id`` is a UUIDv7. ``by`` is the interface and the agent, if any (``mcp, claude-code``), or
+    None if not recorded. ``committed`` is the commit hash, or None while the commit is pending.
     """
 
     id: str
@@ -560,7 +566,7 @@ class Operation:
 
 @frozen
 class SeenMemoryFile:
-    """The state of a memory file when last read or written."""
+    """The state of a memory file when nacre last read or wrote it."""
 
     path: str
     memory: str
@@ -571,13 +577,13 @@ class SeenMemoryFile:
 
 @frozen
 class Intent:
-    """A pending write to the vault that is durable in the database.
+    """A pending write to a vault file. The database keeps it until the file is written.
 
     ``action`` is ``write``, ``adjust``, ``remove`` or ``append``. An ``adjust`` is a write that is
-    skipped if the file no longer matches ``base``. ``base`` is the hash of the previous file, or
-    None for a new file. ``former`` is the previous text, if free of secrets. The journal also has
-    the action ``seen`` for text that a person wrote; ``document`` is then None if the text contains
-    a secret.
+    skipped if the file has changed since ``base``. ``base`` is the hash of the previous file, or
+    None for a new file. ``former`` is the previous text, if it contains no secrets. The journal
+    also uses the action ``seen`` for text that a person wrote; ``document`` is then None if the
+    text contains a secret.
     """
 
     action: str
@@ -603,10 +609,10 @@ class Project:
 
 
 class TombstoneKind(StrEnum):
-    """The type of content that a tombstone keeps out.
+    """The kind of content that a tombstone prevents from returning.
 
-    ``before``: everything before a time, of one project or of all. ``key``: not a tombstone, but
-    the key for hashes. ``allowed``: a session exempt from a ``before``.
+    ``before``: everything before a time, in one project or in all. ``allowed``: a session exempt
+    from a ``before``. ``key`` is not a tombstone, but the key for hashes.
     """
 
     SESSION = "session"
@@ -620,9 +626,10 @@ class TombstoneKind(StrEnum):
 
 @frozen
 class Tombstone:
-    """Content that must not return. ``run`` is the operation that forgot it.
+    """Forgotten content that must not be stored again.
 
-    ``owner`` is the session of a turn, or the memory of words.
+    ``run`` is the operation that forgot it. ``owner`` is the session of a forgotten turn, or the
+    memory of forgotten words.
     """
 
     kind: TombstoneKind
@@ -632,7 +639,7 @@ class Tombstone:
 
 
 class Match(StrEnum):
-    """The comparison of a subject with a pattern: whole, as a part, or with ``*`` for any text."""
+    """How a subject is compared with a pattern: whole, as a part, or with ``*`` for any text."""
 
     EXACT = "exact"
     CONTAINS = "contains"
@@ -643,7 +650,8 @@ class Match(StrEnum):
 class StandingRetirement:
     """A rule that retires memories with a matching subject as soon as they are stored.
 
-    ``contexts`` are contexts that omit such a memory even after it is restored (``session-start``).
+    ``contexts`` are contexts, such as ``session-start``, that omit such a memory even after the
+    user restores it.
     """
 
     id: str
@@ -657,7 +665,7 @@ class StandingRetirement:
 
 @frozen
 class Excerpt:
-    """A match in a session, memory or handoff, and the surrounding words. ``of`` is the item's id."""
+    """A match with the surrounding words. ``of`` is the id of the session, memory or handoff."""
 
     of: str
     text: str
@@ -665,17 +673,17 @@ class Excerpt:
 
 @frozen
 class ForgetPlan:
-    """The content that a forget operation removes.
+    """The content that a forget operation will remove.
 
     ``how`` is ``session``, ``project``, ``match``, ``before`` or ``memory``. ``sessions`` maps
-    sessions to remove completely to their number of turns. ``parts`` maps other sessions to the
-    number of turns to remove. ``memories`` are removed. ``losing`` are memories that keep other
-    evidence. ``released`` are memories superseded by removed memories; they are retired.
-    ``excerpts`` show the matches. ``untitled`` are sessions whose title matches. ``handoffs`` are
-    ids of handoffs to remove. ``files`` are the transcripts with the content. ``traces`` counts the
-    questions and model runs that quote ``match``, a text or a regular expression. ``held`` counts
-    messages, answer parts and names that exist only in the gateway's database. ``project`` is the
-    project to remove completely, with its indexed code.
+    sessions that are removed completely to their numbers of turns. ``parts`` maps other sessions to
+    the numbers of turns to remove. ``memories`` are removed. ``losing`` are memories that keep
+    other evidence. ``released`` are memories superseded by removed memories; they are retired.
+    ``untitled`` are sessions whose title matches. ``handoffs`` are ids of handoffs to remove.
+    ``files`` are the transcripts with the content. ``traces`` counts the questions and model runs
+    that quote ``match``, which is a text or a regular expression. ``held`` counts messages, answer
+    parts and names that exist only in the gateway's database. ``project`` is a project to remove
+    completely, with its indexed code.
     """
 
     how: str
@@ -696,12 +704,10 @@ class ForgetPlan:
 
     @property
     def turns(self) -> int:
-        """Total number of turns to remove."""
         return sum(self.sessions.values()) + sum(self.parts.values())
 
     @property
     def is_empty(self) -> bool:
-        """True if there is nothing to forget."""
         removed = (
             self.sessions,
             self.parts,
@@ -715,7 +721,7 @@ class ForgetPlan:
 
 @frozen
 class Unreached:
-    """A place that might still contain forgotten content, and what its owner can do."""
+    """A place that might still contain forgotten content, and what the user can do about it."""
 
     what: str
     where: str
@@ -737,7 +743,7 @@ class ForgetReport:
 
 @frozen
 class Forgotten:
-    """A forget operation in the ledger. ``is_allowed`` is set if all its content was allowed again."""
+    """A forget operation in the ledger. ``is_allowed`` is set if its content may be stored again."""
 
     run: str
     at: datetime
@@ -751,7 +757,7 @@ class Forgotten:
 
 @frozen
 class SessionPlace:
-    """A short description of a session."""
+    """The row, tool, title and other facts that identify a session."""
 
     row: int
     tool: str
@@ -767,7 +773,6 @@ class SessionPlace:
 
     @property
     def id(self) -> str:
-        """``<tool>:<the tool's session id>``."""
         return f"{self.tool}:{self.native_id}"
 
 
@@ -799,11 +804,11 @@ class TurnText:
 
 @frozen
 class ScrubReport:
-    """Secrets found, per place and rule, and the number of changes.
+    """The secrets found by a scrub, and the number of changes.
 
     ``found`` maps a place (``turns``, ``memories``, ``vault``, ``history``, ``files``, or a table)
-    to rules and their number of matches. ``copies`` are older copies of the database, which are not
-    searched. ``elsewhere`` describes other places that might still contain the removed secrets.
+    to the number of matches for each rule. ``copies`` are older copies of the database, which are
+    not searched. ``elsewhere`` describes other places that might still contain the removed secrets.
     """
 
     dry_run: bool
@@ -820,5 +825,4 @@ class ScrubReport:
 
     @property
     def total(self) -> int:
-        """Total number of secrets found."""
         return sum(number for rules in self.found.values() for number in rules.values())

@@ -15,11 +15,11 @@ from nacre.values.session import Task
 
 MILLION = Decimal(1_000_000)
 TIMEOUT_SECONDS = 120.0
-"""Default prompt timeout in seconds. ``models.timeout_seconds`` overrides it."""
+"""Default timeout in seconds for a model call. ``models.timeout_seconds`` overrides it."""
 
 
 OWN_CALL = "[nacre-own-call] A program asks; nobody is talking."
-"""Start of each prompt sent through an agent's command. Sessions that start with it are not read."""
+"""Start of each prompt that nacre sends through an agent's command. Sessions that start with it are not read."""
 
 OWN_CONVERSATION = "[nacre-own-call] A program hands on what people wrote."
 """Like ``OWN_CALL``, for an answer in a conversation."""
@@ -32,9 +32,9 @@ class Price:
     input: Decimal = Decimal(0)
     output: Decimal = Decimal(0)
     cached: Decimal = Decimal(0)
-    """Price for tokens read from the provider's prompt cache."""
+    """Price of tokens read from the provider's prompt cache."""
     written: Decimal = Decimal(0)
-    """Price for tokens written to the cache."""
+    """Price of tokens written to the cache."""
 
 
 @frozen
@@ -42,9 +42,10 @@ class Capabilities:
     """The capabilities of a model.
 
     ``window`` and ``output`` are numbers of tokens; the window includes input and output.
-    ``answers`` is how a schema is enforced: ``schema`` (by the provider), ``tool`` (a required tool
-    call), ``json`` (any JSON), ``text`` (by instruction only). ``price`` is None if unknown.
-    ``thinking`` tokens are requested in addition to the answer's tokens.
+    ``answers`` is how the model can be made to follow a JSON schema: ``schema`` (the provider
+    enforces it), ``tool`` (a required tool call), ``json`` (any JSON), or ``text`` (only
+    instructions). ``price`` is None if unknown. ``thinking`` tokens are requested in addition to
+    the answer's tokens.
     """
 
     window: int = 32_000
@@ -54,7 +55,7 @@ class Capabilities:
     thinking: int = 0
     price: Price | None = None
     known: bool = False
-    """True if the registry contains the model. Unknown models get transcripts in chunks."""
+    """True if the registry contains the model. Other models get transcripts in smaller chunks."""
 
 
 @frozen
@@ -78,7 +79,6 @@ class Tokens:
         )
 
     def cost(self, price: Price) -> Decimal:
-        """Return the cost in US dollars."""
         return (
             self.input * price.input
             + self.output * price.output
@@ -89,14 +89,14 @@ class Tokens:
 
 @frozen
 class Prompt:
-    """One self-contained prompt for a model.
+    """A complete prompt for a model.
 
     ``system`` and ``shared`` are the same in many prompts and come first, so that a provider can
     cache them. ``text`` is specific to this prompt. ``answer`` is the JSON schema for the answer,
     or empty for plain text. ``name`` is the answer's name, for models that answer with a tool call.
-    ``version`` names the prompt's file, such as ``extraction/1``. Plain text can be streamed:
-    ``hear`` is called with each piece in order, from a different thread, and must not raise.
-    ``tools`` are the command's names for tools that an agent can use in ``folder``.
+    ``version`` names the prompt's file, such as ``extraction/1``. A plain-text answer can be
+    streamed: ``hear`` is called with each piece in order, from another thread, and must not raise.
+    ``tools`` are the tools that an agent can use in ``folder``, by their names in its command.
     """
 
     task: Task
@@ -115,22 +115,22 @@ class Prompt:
 
 @frozen
 class Completion:
-    """A model's answer. ``text`` is JSON if a schema was given. It is not validated yet."""
+    """A model's answer. If a schema was given, ``text`` is JSON, not validated yet."""
 
     text: str
     tokens: Tokens = Tokens()
     model: str = ""
-    """Model name that the provider reports."""
+    """The model's name according to the provider."""
     is_cut: bool = False
-    """True if the model ran out of tokens."""
+    """True if the answer was cut because the model ran out of tokens."""
     is_repeated: bool = False
-    """True if the answer comes from the cache of earlier calls and costs nothing."""
+    """True if the answer comes from nacre's cache and costs nothing."""
     more: Mapping[str, Any] = field(default_factory=dict)
-    """Further facts from the provider: call id, duration in seconds, and tool ``steps``."""
+    """More facts from the provider: call id, duration in seconds, and tool ``steps``."""
 
 
 def most_written(prompt: Prompt, able: Capabilities) -> int:
-    """Return the maximum number of output tokens for a prompt, including thinking."""
+    """Return the maximum number of output tokens for a prompt, including tokens for thinking."""
     return min(prompt.output_tokens + able.thinking, able.output)
 
 
@@ -138,15 +138,15 @@ def most_written(prompt: Prompt, able: Capabilities) -> int:
 
 
 DOLLAR = 1_000_000
-"""One US dollar in millionths, the unit for counting costs."""
+"""The number of counted units in a US dollar. Costs are counted in millionths."""
 
 
 @frozen
 class Place:
-    """The destination of text to embed, and the price per million tokens (``None`` if unknown).
+    """The place where text is embedded, and the price per million tokens (``None`` if unknown).
 
     ``host`` is empty if the text stays within nacre. ``model`` is the name stored with the vectors.
-    ``is_local`` is set if nothing suggests that the text leaves this machine.
+    ``is_local`` is set if the text does not seem to leave this machine.
     """
 
     host: str = ""
@@ -156,13 +156,13 @@ class Place:
     model: str = ""
 
     def cost(self, tokens: int) -> int | None:
-        """Return the cost of tokens in millionths of a US dollar, rounded up."""
+        """Return the cost of some tokens in millionths of a US dollar, rounded up."""
         return None if self.price is None else ceil(self.price * tokens * DOLLAR / MILLION)
 
 
 @frozen
 class Call:
-    """One model call. ``day`` follows the owner's clock.
+    """One model call. ``day`` is a local day.
 
     ``cost`` is in millionths of a US dollar, or None if the price is unknown. ``outcome`` is
     ``done``, ``failed`` (tokens and cost are estimates), or ``open`` (the call is running or its
@@ -183,9 +183,10 @@ class Call:
 
 @frozen
 class TaskCost:
-    """A task's calls and cost today and this month, in millionths of a US dollar, and the month's tokens.
+    """The cost of one task's model calls today and this month, in millionths of a US dollar.
 
-    The cost excludes ``unpriced`` calls, whose price is unknown. Subscription calls cost nothing.
+    The cost excludes ``unpriced`` calls, whose price is unknown. Calls through a subscription cost
+    nothing.
     """
 
     task: str
@@ -200,7 +201,7 @@ class TaskCost:
 
 @frozen
 class Health:
-    """A model whose last call failed. Background tasks do not call the model before ``until``."""
+    """The failure of a model's last call. Background tasks do not call the model before ``until``."""
 
     model: str
     until: datetime
@@ -224,14 +225,14 @@ def dollars(counted: int) -> str:
 NOTHING_FOUND = "nothing found"
 NOT_SURE = "nothing that is sure enough to be shown"
 UNANSWERED = (NOTHING_FOUND, NOT_SURE)
-"""Outcomes of questions that were not answered."""
+"""Outcomes of recall questions that count as unanswered."""
 
 
 @frozen
 class Trace:
-    """One complete model call, without secrets and without the instructions in the prompt file.
+    """A complete record of one model call, without secrets and the prompt file's instructions.
 
-    ``error`` is empty for an answered call. ``cost`` is in millionths of a US dollar, or None if
+    ``error`` is empty if the call succeeded. ``cost`` is in millionths of a US dollar, or None if
     unknown.
     """
 
@@ -249,9 +250,9 @@ class Trace:
 
 @frozen
 class AskedQuestion:
-    """One recall question and its outcome.
+    """A recall question and its outcome.
 
-    ``is_narrowed`` is set if filters other than ``projects`` were set.
+    ``is_narrowed`` is set if it used filters other than ``projects``.
     """
 
     id: str

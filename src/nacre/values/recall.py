@@ -21,8 +21,9 @@ MOST_RADIUS_DAYS = 36_500
 
 
 class Mode(StrEnum):
-    """The lanes that a recall may use: all, those without a model, only vectors, or none (by date
-    and importance).
+    """The lanes that a recall uses: all, those without a model, only vectors, or none.
+
+    Without lanes, results are sorted by date and importance.
     """
 
     HYBRID = "hybrid"
@@ -35,13 +36,13 @@ class Mode(StrEnum):
 class Filter:
     """Restrictions on results. Empty fields do not restrict.
 
-    Unless ``strict``, ``projects`` also admits the dependencies stated on project pages, and
-    memories without a project. ``since`` and ``until`` are half open: ``since <= t < until``.
-    ``scope`` is the caller's scope: a private request sees everything, any other request sees no
-    turns. The fields from ``kinds`` to ``expiry`` apply to memories, the other fields to both.
-    ``tools`` and ``sessions`` select statements made in the named tools or sessions. ``as_of``
-    selects memories that were true on that day, even if superseded since. ``trusted`` excludes text
-    based on external text. ``settled`` excludes the inbox. Unsolicited context uses both.
+    Unless ``strict``, ``projects`` also admits memories without a project, and those of the
+    dependencies stated on project pages. ``since`` and ``until`` are half open: ``since <= t <
+    until``. ``scope`` is the caller's scope: a private request sees everything, other requests see
+    no turns. The fields from ``kinds`` to ``expiry`` apply only to memories. ``tools`` and
+    ``sessions`` select statements made in these tools or sessions. ``as_of`` selects memories that
+    were true on that day, even if superseded since. ``trusted`` excludes everything based on
+    external text, and ``settled`` the inbox. Unsolicited context uses both.
     """
 
     projects: Annotated[
@@ -61,7 +62,7 @@ class Filter:
         Annotated[int, bounds("Only memories of this importance or more (1-10).", ge=1, le=10)]
         | None
     ) = None
-    expiry: Annotated[tuple[Expiry, ...], bounds("Only memories meant to hold this long.")] = ()
+    expiry: Annotated[tuple[Expiry, ...], bounds("Only memories with this intended lifetime.")] = ()
     scope: Annotated[
         Scope, bounds("The caller's visibility: a public request sees public memories only.")
     ] = Scope.PRIVATE
@@ -75,10 +76,10 @@ class Filter:
         bounds("Only these sessions, by id or label, e.g. telegram:5054."),
     ] = ()
     as_of: Annotated[
-        date | None, bounds("The state of that day, including memories superseded since.")
+        date | None, bounds("Memories as of that day, including those superseded since.")
     ] = None
-    trusted: Annotated[bool, bounds("Leave out what draws on text from outside.")] = False
-    settled: Annotated[bool, bounds("Leave out what waits in the inbox.")] = False
+    trusted: Annotated[bool, bounds("Leave out everything based on external text.")] = False
+    settled: Annotated[bool, bounds("Leave out the inbox.")] = False
 
 
 @frozen
@@ -87,40 +88,41 @@ class RecallQuery:
 
     ``around`` replaces recency with a Gaussian of sigma ``radius_days / 2``. It admits only
     memories recorded within the radius unless the filter sets times. Recency counts back from the
-    filter's ``until``, if set. ``topic`` is prepended to the text for embedding. ``boost=False``
+    filter's ``until``, if set. ``topic`` is added to the text before embedding. ``boost=False``
     ranks only by relevance, which is the unscaled cosine similarity with ``scoring.profile =
     "agenr"``. ``word_share`` is the weight of words relative to meaning. ``mmr_lambda`` is the
-    weight of relevance relative to difference from earlier hits (Carbonell & Goldstein 1998). None
-    uses the values that measurements favoured. ``threshold`` is the minimum score. ``confident``
-    omits weak hits and pending candidates, as in unsolicited context. ``fuzzy`` replaces unknown
-    words with the nearest known words. ``update=False`` records no usage. ``budget_tokens`` is the
+    weight of relevance relative to difference from earlier hits (Carbonell & Goldstein 1998). For
+    both, None uses the value that performed best in measurements. ``threshold`` is the minimum
+    score. ``confident`` omits weak hits and pending candidates. ``fuzzy`` replaces unknown words
+    with the nearest known words. ``update=False`` records no usage. ``budget_tokens`` is the
     maximum length of the answer. ``turns`` is the number of session turns to add. ``session`` is
     the host's session; memories used in one session count as used together. ``co_recall=False``
-    ignores memories' use together. With ``expand``, a language model adds other phrasings. With
-    ``rerank``, it grades the best hits. Both take seconds and cost money. ``is_prompt`` is set if a
-    person typed the text to an agent, without asking for memories. See seed facts 1.2.1.
+    ignores which memories were used together. With ``expand``, a language model adds other
+    phrasings; with ``rerank``, it grades the best hits. Both take seconds and cost money.
+    ``is_prompt`` is set if a person typed the text to an agent, without asking for memories. See
+    seed facts 1.2.1.
     """
 
-    text: Annotated[str, bounds("A question or key words.")]
+    text: Annotated[str, bounds("A question or keywords.")]
     filter: Annotated[Filter, bounds("The types of results.")] = field(default_factory=Filter)
     mode: Annotated[Mode, bounds("Which lanes.")] = Mode.HYBRID
     limit: Annotated[int, bounds("Memories at most.", ge=0)] = DEFAULT_LIMIT
     around: Annotated[
-        datetime | None, bounds("Only memories recorded around that day, the nearest first.")
+        datetime | None, bounds("Only memories recorded around that day, nearest first.")
     ] = None
-    ignore_time: Annotated[bool, bounds("Read no time from the words of the question.")] = False
+    ignore_time: Annotated[bool, bounds("Ignore times mentioned in the question.")] = False
     radius_days: Annotated[
-        float, bounds("With --around: how many days before and after.", gt=0, le=MOST_RADIUS_DAYS)
+        float, bounds("With --around: number of days before and after.", gt=0, le=MOST_RADIUS_DAYS)
     ] = DEFAULT_RADIUS_DAYS
-    budget_tokens: Annotated[int, bounds("Tokens the answer may take.", ge=0)] | None = None
-    boost: Annotated[bool, bounds("False: by relevance alone.")] = True
+    budget_tokens: Annotated[int, bounds("Maximum tokens of the answer.", ge=0)] | None = None
+    boost: Annotated[bool, bounds("False: only by relevance.")] = True
     update: Annotated[bool, bounds("Count the hits as used.")] = True
-    diversify: Annotated[bool, bounds("Leave out what says nearly the same.")] = True
+    diversify: Annotated[bool, bounds("Leave out near duplicates.")] = True
     mmr_lambda: (
         Annotated[
             float,
             bounds(
-                "Relevance against difference from other hits; 1: relevance alone [.7].", ge=0, le=1
+                "Relevance against difference from other hits; 1: only relevance [.7].", ge=0, le=1
             ),
         ]
         | None
@@ -129,15 +131,15 @@ class RecallQuery:
         Annotated[float, bounds("Weight of words against meaning [.5].", ge=0, le=1)] | None
     ) = None
     prefer_kinds: Annotated[
-        tuple[Kind, ...], bounds("Memories of these kinds count a quarter more.")
+        tuple[Kind, ...], bounds("Raise the score of memories of these kinds by a quarter.")
     ] = ()
-    threshold: Annotated[float, bounds("The least score to show.", ge=0, le=1)] = 0.0
+    threshold: Annotated[float, bounds("Minimum score.", ge=0, le=1)] = 0.0
     topic: Annotated[
-        str, bounds("Put before the question in the search by meaning.", max_length=500)
+        str, bounds("Text added before the question in the search by meaning.", max_length=500)
     ] = ""
-    fuzzy: Annotated[bool, bounds("Read misspelt words as the nearest known ones.")] = False
+    fuzzy: Annotated[bool, bounds("Replace misspelt words with the nearest known words.")] = False
     confident: Annotated[bool, bounds("Leave out weak hits and pending candidates.")] = False
-    turns: Annotated[int, bounds("Turns of sessions to show as well.", ge=0, le=100)] = (
+    turns: Annotated[int, bounds("Number of session turns to show, too.", ge=0, le=100)] = (
         DEFAULT_TURNS
     )
     session: Annotated[
@@ -148,16 +150,19 @@ class RecallQuery:
     ] = None
     co_recall: Annotated[bool, bounds("Add memories that were used together before.")] = True
     expand: Annotated[
-        bool, bounds("Have a language model ask in other words, too; takes seconds.")
+        bool, bounds("Let a language model rephrase the question, too; takes seconds.")
     ] = False
-    rerank: Annotated[bool, bounds("Have a language model grade the best hits; takes seconds.")] = (
+    rerank: Annotated[bool, bounds("Let a language model grade the best hits; takes seconds.")] = (
         False
     )
     is_prompt: Annotated[bool, bounds("A person typed the text to an agent.")] = False
 
 
 class HitConfidence(StrEnum):
-    """How likely a hit answers the question. ``weak``: it only shares words or meaning with it."""
+    """How likely a hit answers the question.
+
+    A ``weak`` hit only shares words or meaning with it.
+    """
 
     SURE = "sure"
     LIKELY = "likely"
@@ -165,9 +170,7 @@ class HitConfidence(StrEnum):
 
 
 class LaneState(StrEnum):
-    """The state of a lane: ``ran`` even without results, ``partial`` if part of the index has no
-    vectors yet.
-    """
+    """The state of a lane. ``partial``: part of the index has no vectors yet."""
 
     RAN = "ran"
     PARTIAL = "partial"
@@ -191,7 +194,7 @@ def degraded(lanes: Sequence[Lane]) -> tuple[Lane, ...]:
 
 @frozen
 class Evidence:
-    """A statement of a memory: session, turn and words."""
+    """A statement of a memory: the session, the turn and the words."""
 
     session_id: str
     turn_id: str
@@ -202,12 +205,12 @@ class Evidence:
 
 @frozen
 class MemoryHit:
-    """A memory found, with its score (0 to 1), score components and evidence.
+    """A memory found by recall, with its score (0 to 1), score components and evidence.
 
-    ``candidate`` is set for a pending candidate, which the owner can keep or drop. ``outdated_by``
-    are newer memories that probably contradict the hit. If they are hits too, they precede it.
-    ``doubt`` is a different reason why the memory might be outdated: files that it names were
-    changed, or a later session contradicts it. ``space`` is its space, if several were searched.
+    ``candidate`` is set for a pending candidate, which the user can keep or drop. ``outdated_by``
+    are newer memories that probably contradict the hit. If they are hits too, they come first.
+    ``doubt`` is another reason why the memory might be outdated: files that it names were changed,
+    or a later session contradicts it. ``space`` is its space, if several were searched.
     """
 
     memory: Memory
@@ -223,7 +226,7 @@ class MemoryHit:
 
 @frozen
 class TurnHit:
-    """A turn found, with its session, project and score (0 to 1)."""
+    """A turn found by recall, with its session, project and score (0 to 1)."""
 
     session: Session
     project: str | None
@@ -238,10 +241,10 @@ class TurnHit:
 class RecallResult:
     """The answer to one query.
 
-    ``lanes`` lists the lanes that ran. If there are no hits and no turns, nothing shares a word or
+    ``lanes`` lists the lanes that ran. ``hits`` and ``turns`` are empty if nothing shares a word or
     meaning with the query. ``since``, ``until`` and ``around`` are the requested times.
-    ``time_words`` are the query's words from which ``since`` and ``until`` were parsed. Parsed
-    times affect the ranking but exclude nothing.
+    ``time_words`` are the words of the query that determined ``since`` and ``until``. Such times
+    affect the ranking but exclude nothing.
     """
 
     query: str
@@ -257,7 +260,7 @@ class RecallResult:
 
     @property
     def span(self) -> str:
-        """The days of ``since`` and ``until`` as text."""
+        """The days from ``since`` to ``until`` as text."""
         ends = (
             f"from {shown_day(self.since)}" if self.since else "",
             f"before {shown_day(self.until)}" if self.until else "",
@@ -283,7 +286,7 @@ class RecallResult:
 
 
 class Route(StrEnum):
-    """The memory that a question needs: none, facts about the owner, or a project's memories."""
+    """The memories that a question needs: none, facts about the user, or those of a project."""
 
     NONE = "none"
     OWNER = "owner"
@@ -291,7 +294,7 @@ class Route(StrEnum):
 
 
 class DecidedBy(StrEnum):
-    """The decider of a step: a language model, rules, or the caller explicitly."""
+    """Who decided a step: a language model, rules, or the caller."""
 
     MODEL = "model"
     RULES = "rules"
@@ -300,7 +303,7 @@ class DecidedBy(StrEnum):
 
 @frozen
 class Said:
-    """A message before the question."""
+    """An earlier message of the conversation."""
 
     speaker: Speaker
     text: str
@@ -308,7 +311,10 @@ class Said:
 
 @frozen
 class Candidate:
-    """A project that a question might concern. ``named`` is set if the question contains its exact name."""
+    """A project that a question might be about.
+
+    ``named`` is set if the question contains its name.
+    """
 
     slug: str
     score: float
@@ -317,7 +323,7 @@ class Candidate:
 
 @frozen
 class DeepStep:
-    """One step (``gate``, ``owner``, ``project`` or ``select``), with its decider and outcome.
+    """One step (``gate``, ``owner``, ``project`` or ``select``), its outcome and who decided it.
 
     ``problem`` explains why the model did not decide.
     """
@@ -330,12 +336,12 @@ class DeepStep:
 
 @frozen
 class DeepResult:
-    """The answer to one question.
+    """The answer of a deep recall.
 
     ``context`` is a block for an agent's prompt, framed as reference data, or empty if nothing was
-    found. ``clarify`` are the projects from which the caller has to choose; no project was
-    searched. ``model`` is the language model used, or None if not set. ``repeated`` is set if the
-    answer is from the last half minute.
+    found. ``clarify`` are projects from which the caller has to choose before one is searched.
+    ``model`` is the language model used, or None if not set. ``repeated`` is set if an answer from
+    the last half minute was used again.
     """
 
     query: str
@@ -353,10 +359,9 @@ class DeepResult:
 
     @property
     def degraded(self) -> tuple[Lane, ...]:
-        """The lanes that are partial or unavailable."""
         return degraded(self.lanes)
 
     @property
     def problem(self) -> str | None:
-        """The first reason why a model did not do its part."""
+        """The first reason why a model could not do its part."""
         return next((step.problem for step in self.steps if step.problem), None)

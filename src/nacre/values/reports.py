@@ -31,7 +31,7 @@ OnProgress = Callable[[Progress], None]
 
 @frozen
 class Problem:
-    """Something that could not be read and was skipped, and the reason."""
+    """A file that could not be read and was skipped, and the reason."""
 
     path: str
     message: str
@@ -40,9 +40,9 @@ class Problem:
 
 @frozen
 class ArchiveReport:
-    """Numbers of archived ``files``, new bytes ``read``, and bytes ``stored``.
+    """The numbers of archived ``files``, new bytes ``read``, and bytes ``stored``.
 
-    ``pruned`` is the number of transcripts removed, as configured.
+    ``pruned`` counts transcripts that were removed according to the settings.
     """
 
     files: int = 0
@@ -57,11 +57,11 @@ class ArchiveReport:
 class ModelExtraction:
     """Counts from extraction with a language model.
 
-    ``sessions``: processed sessions. ``parts``: their parts. ``trivial``: sessions that needed no
-    call. ``found``: supported memories. ``held``: doubtful memories, which are pending.
-    ``repeated``: duplicates within the answers. ``dropped``: useless memories per reason.
-    ``by_rules``: parts left to the deterministic extractor; ``problem`` explains why.
-    ``elsewhere``: sessions that a different process is processing.
+    ``parts``: parts into which sessions were split. ``trivial``: sessions that needed no call.
+    ``found``: supported memories. ``held``: doubtful memories, which are pending. ``repeated``:
+    duplicates within the answers. ``dropped``: the number of useless memories for each reason.
+    ``by_rules``: parts that only rules processed; ``problem`` explains why. ``elsewhere``: sessions
+    that another process is processing.
     """
 
     model: str = ""
@@ -84,14 +84,14 @@ class ModelExtraction:
 class IngestReport:
     """The result of an ingest.
 
-    ``files`` is the number of files read. ``skipped`` counts files that are unchanged or not
-    transcripts. ``left_out`` counts files with forgotten content, which was omitted. ``memories``
-    are the ids of new memories. ``duplicates`` counts known candidates, ``vectors_left`` counts
-    texts without a vector. ``excluded`` counts files (per tool) or sessions (per project or path)
-    that the settings exclude. ``empty`` are the paths of empty databases in a tool's session
-    folder, where sessions do not exist yet or are lost. ``decided`` counts a language model's
+    ``files`` counts files read, ``skipped`` files that are unchanged or not transcripts, and
+    ``left_out`` files with forgotten content, which was omitted. ``memories`` are the ids of new
+    memories. ``duplicates`` counts candidates that are already known, ``vectors_left`` texts
+    without a vector. ``excluded`` counts files (per tool) or sessions (per project or path) that
+    the settings exclude. ``empty`` are the paths of empty databases in a tool's session folder:
+    either there are no sessions yet, or they are lost. ``decided`` counts a language model's
     decisions about new memories (``ADD``, ``UPDATE``, ``SKIP``, ``SUPERSEDE``, ``AMEND``).
-    ``read_seconds`` is the time until everything was searchable, ``seconds`` the total.
+    ``read_seconds`` is the time until everything could be searched, ``seconds`` the total.
     ``extraction`` is None if no language model is used.
     """
 
@@ -107,7 +107,7 @@ class IngestReport:
     read_seconds: float = 0.0
     seconds: float = 0.0
     foreseen: str | None = None
-    """Warning shown before learning if today's budget was insufficient."""
+    """Warning that today's budget was insufficient. It is shown before learning starts."""
 
     vectors_made: int = 0
     vectors_left: int = 0
@@ -125,10 +125,10 @@ class IngestReport:
     decided: dict[str, int] = field(default_factory=dict)
     extraction: ModelExtraction | None = None
     candidates: int = 0
-    """Number of further candidates, pending until a writer, a repeated statement or a review decides."""
+    """Number of further candidates, which wait for a writer, a repeated statement or a review."""
 
     doubted: int = 0
-    """Number of known memories that might be outdated according to a writer. They are queued for review."""
+    """Number of known memories that a writer considers possibly outdated. They are queued for review."""
 
     ended: int = 0
     """Number of known memories that are no longer true, according to the transcripts."""
@@ -136,9 +136,9 @@ class IngestReport:
 
 @frozen
 class IngestPlan:
-    """The number of ``files`` that an ingest would read, and of new ``bytes``.
+    """The number of ``files`` that an ingest would read, and their new ``bytes``.
 
-    ``tools`` has numbers per tool. See :class:`IngestReport`.
+    ``tools`` has the numbers for each tool. See :class:`IngestReport`.
     """
 
     files: int = 0
@@ -164,9 +164,9 @@ class StoreOutcome:
 
     ``action`` is ``stored``, ``known`` (repeats the memory with the id), ``updated`` (merged with
     that memory), or ``retired`` (immediately, by a standing retirement). ``supersedes`` are the
-    replaced memories. ``superseded_by`` is a newer memory that contradicts the stored memory.
-    ``similar`` are memories that might state the same, likeliest first. ``decided_by`` is the
-    language model that decided, or None for the rules. ``amended`` is a memory that was partly
+    replaced memories. ``superseded_by`` is a newer memory that contradicts the stored one.
+    ``similar`` are memories that might mean the same, likeliest first. ``decided_by`` is the
+    language model that decided, or None for rules. ``amended`` is a memory that was partly
     superseded, with its new text. ``note`` explains why the model did not decide. ``proposed`` is
     set if an agent stored the memory, and the owner neither stated nor kept it.
     """
@@ -183,7 +183,7 @@ class StoreOutcome:
     amended: Memory | None = None
 
     def in_words(self) -> str | None:
-        """Return a description of the effect on other memories, or None."""
+        """Return a description of the effect on other memories, if any."""
         replaced = "; ".join(item.memory.subject for item in self.supersedes)
         effect = {"known": "said again", "updated": "made one with it"}.get(self.action)
         effect = effect or (f"replaces {replaced}" if replaced else None)
@@ -211,7 +211,7 @@ class Check:
 
 @frozen
 class WiringWish:
-    """A host to connect, for the user or for one project.
+    """A request to connect a host, for the user or for one project.
 
     ``plain``: use the host's settings even if there is a plugin. ``slot``: make nacre the host's
     memory provider. ``tool_hook``: also run a hook before each edit and command. ``isolates``: turn
@@ -227,7 +227,6 @@ class WiringWish:
 
     @property
     def scope(self) -> str:
-        """``user`` or ``project``."""
         return "project" if self.project else "user"
 
     @property
@@ -238,10 +237,10 @@ class WiringWish:
 
 @frozen
 class FileChange:
-    """The current and new content of a file, or None if it does not exist.
+    """The current and new content of a file, or None if the file does not exist.
 
-    Symbolic links in ``path`` are resolved. ``hosts`` are the hosts that need the file. ``what``
-    describes the change. ``is_pristine`` is set if the file had no nacre content.
+    Symbolic links in ``path`` are resolved. ``hosts`` are the hosts that need the file.
+    ``is_pristine`` is set if the file had no nacre content.
     """
 
     path: Path
@@ -276,8 +275,8 @@ class LeftAlone:
 class HostSetting:
     """A host setting that nacre changes.
 
-    ``path`` is the file, ``name`` the keys, and ``before`` the earlier value as JSON, empty if not
-    set.
+    ``path`` is the file, ``name`` the keys, and ``before`` the previous value as JSON, empty if it
+    was not set.
     """
 
     host: str
@@ -290,8 +289,8 @@ class HostSetting:
 class OwnMemory:
     """The state of a host's own memory.
 
-    States: ``isolated`` (the host neither loads nor writes it), ``restored`` (as before nacre),
-    ``conflict`` (it was turned on again, and nacre leaves it on).
+    ``isolated``: the host neither loads nor writes it. ``restored``: as before nacre. ``conflict``:
+    it was turned on again, and nacre does not change it.
     """
 
     host: str
@@ -302,7 +301,10 @@ class OwnMemory:
 
 @frozen
 class HostCommand:
-    """A host's command to run, and its purpose. ``touches`` are files that the command might rewrite."""
+    """A host's command that nacre runs, and its purpose.
+
+    ``touches`` are files that the command might rewrite.
+    """
 
     words: tuple[str, ...]
     what: str
@@ -311,11 +313,11 @@ class HostCommand:
 
 @frozen
 class WiringPlan:
-    """All planned changes, and the user's follow-up steps per host.
+    """All planned changes, and the steps that the user must do afterwards.
 
-    ``kept`` are the owner's servers with names like nacre's. ``servers`` are nacre's servers after
-    the change: the file, and the start command. ``set`` and ``given_back`` are changed settings of
-    hosts' memories.
+    ``kept`` are the user's servers with names like nacre's. ``servers`` are nacre's servers after
+    the change, each with its file and start command. ``set`` and ``given_back`` are changed
+    settings of hosts' memories.
     """
 
     wishes: tuple[WiringWish, ...]
@@ -332,7 +334,6 @@ class WiringPlan:
 
     @property
     def is_nothing(self) -> bool:
-        """True if no change is necessary."""
         return not self.commands and all(change.action == "none" for change in self.changes)
 
 
@@ -340,7 +341,7 @@ class WiringPlan:
 class WiringDone:
     """The result of connecting: changes, file backups and failures.
 
-    ``old_copies`` are backups of earlier changes that are no longer needed.
+    ``old_copies`` are backups of earlier changes that are not needed any more.
     """
 
     plan: WiringPlan
@@ -374,7 +375,7 @@ TRAILER = "trailer"
 
 @frozen
 class Following:
-    """The follower's state. Counts cover everything read and learned since it started."""
+    """The state of a process that follows transcripts. It counts everything since its start."""
 
     started: datetime
     heartbeat: datetime

@@ -1,4 +1,4 @@
-"""Values for memory use and review: maturity, verdicts, queue entries, and questions to the owner."""
+"""Values for memory use and review: maturity, verdicts, queue entries, and questions to the user."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from nacre.values.memory import Memory
 NEUTRAL_QUALITY = 0.5
 
 LEAST_REVIEWED = 0.5
-"""Minimum confidence that a memory is outdated.
+"""Minimum confidence for treating a memory as outdated.
 
-From this value on, the memory is queued for review and omitted from new sessions.
+It is then queued for review and omitted from new sessions.
 """
 
 _ID_END_CHARACTERS = 8
@@ -28,7 +28,7 @@ _HEAD_END = "): "
 
 
 class Maturity(StrEnum):
-    """The amount of use of a memory: under 5 accesses, from 5, from 20."""
+    """How often a memory was used: under 5 times, 5 to 19 times, or at least 20 times."""
 
     CANDIDATE = "candidate"
     ESTABLISHED = "established"
@@ -38,10 +38,10 @@ class Maturity(StrEnum):
 class Reason(StrEnum):
     """The reason why a memory is queued for review.
 
-    ``proposed``: an agent stored it. ``wish``: an agent requests to end or change it. ``merge``: a
-    writer considers it the same as another, but the code does not. ``stale``: its document no
-    longer states it, sessions changed the files that it names, or a writer doubts it because of a
-    later message.
+    ``proposed``: an agent stored it. ``wish``: an agent asks to end or change it. ``merge``: a
+    writer considers it a duplicate, but nacre's comparison does not. ``stale``: its document no
+    longer states it, sessions changed files that it names, or a writer doubts it because of a later
+    message.
     """
 
     LOW_QUALITY = "low_quality"
@@ -56,13 +56,13 @@ class Reason(StrEnum):
 def said_by_agent(words: str, session: str, at: datetime) -> str:
     """Return the review reason for an owner's rule that an agent contradicts.
 
-    The reason contains the agent's words for the reviewer.
+    It contains the agent's words.
     """
     return f"{_CONTRADICTED_LATER} (an agent, {shown_day(at)}, {session}{_HEAD_END}{words}"
 
 
 def as_told(detail: str) -> str:
-    """Return a review reason without an agent's words, to show next to a memory.
+    """Return a review reason without the agent's words, for display with the memory.
 
     See :func:`said_by_agent`.
     """
@@ -71,7 +71,7 @@ def as_told(detail: str) -> str:
 
 
 class Verdict(StrEnum):
-    """The verdict of a reply or a person about a memory: used, not used, or wrong."""
+    """Whether a memory was used in a reply, not used, or wrong."""
 
     USED = "used"
     UNUSED = "unused"
@@ -82,8 +82,8 @@ class Verdict(StrEnum):
 class Judged:
     """A memory with a verdict, and its quality (0 to 1) before and after.
 
-    ``likeness`` is the similarity behind the verdict: cosine similarity, or the share of the
-    memory's words without vectors. It is None if a person decided.
+    ``likeness`` is the similarity that led to the verdict: cosine similarity or, without vectors,
+    the share of the memory's words. It is None if a person decided.
     """
 
     memory_id: str
@@ -98,7 +98,7 @@ class Judged:
 class FeedbackReport:
     """The verdicts derived from a reply, or the reason why there are none.
 
-    ``by`` is the method (``cosine``, ``words`` or ``person``), or None if no method was used.
+    ``by`` is the method: ``cosine``, ``words``, ``person`` or None.
     """
 
     judged: tuple[Judged, ...] = ()
@@ -108,7 +108,7 @@ class FeedbackReport:
 
 @frozen
 class QueuedReview:
-    """A pending entry: the memory, the reason, and when it became pending."""
+    """A memory in the review queue, with the reason and the time when it was queued."""
 
     memory: str
     reason: Reason
@@ -118,7 +118,7 @@ class QueuedReview:
 
 @frozen
 class JudgedPair:
-    """A model's judgement of a pair: relation, confidence (0 to 1), model and time."""
+    """A model's judgement of how two memories are related. ``confidence`` is 0 to 1."""
 
     relation: str
     confidence: float
@@ -128,10 +128,10 @@ class JudgedPair:
 
 @frozen
 class Usage:
-    """The use of a memory so far.
+    """How a memory has been used so far.
 
-    Recalls in one session count once (docs/context.md). ``intervals`` are the times of the counted
-    recalls, in epoch milliseconds. ``access_count`` counts every use.
+    Several recalls in one session count once (docs/context.md). ``intervals`` are the times of the
+    counted recalls, in epoch milliseconds. ``access_count`` counts every use.
     """
 
     recall_count: int = 0
@@ -144,7 +144,7 @@ class Usage:
 
 @frozen
 class StepsDue:
-    """A memory, the importance steps earned through recalls, and the steps already applied."""
+    """A memory, the importance steps that it earned through recalls, and those already applied."""
 
     memory: str
     earned: int
@@ -152,7 +152,7 @@ class StepsDue:
 
 
 class Relates(StrEnum):
-    """The relation of the first memory to the second, in the owner's answer."""
+    """How the first of two memories relates to the second, according to the user."""
 
     RELATED_TO = "related_to"
     DEPENDS_ON = "depends_on"
@@ -166,10 +166,10 @@ class Relates(StrEnum):
 
 @frozen
 class Question:
-    """A question to the owner about how two memories are related.
+    """A question to the user about how two memories are related.
 
-    ``first`` is the later memory, and ``why`` the reason for asking. ``contradicts`` is set if both
-    cannot be true, according to rules or a model.
+    ``first`` is the later memory, ``why`` the reason for asking. ``contradicts`` is set if rules or
+    a model say that they cannot both be true.
     """
 
     first: Memory
@@ -195,8 +195,8 @@ class Reflection:
 class Reflected:
     """The result of an answer: ``linked``, ``stored``, ``settled`` or ``skipped``.
 
-    ``first`` and ``second`` are the memories afterwards. ``stored`` is the memory made from a
-    written answer, or an existing memory that states the same.
+    ``first`` and ``second`` are the memories afterwards. ``stored`` is the memory with the text of
+    a written answer, new or known.
     """
 
     action: str
@@ -211,7 +211,6 @@ class UnansweredQuestion:
 
     ``id`` is the end of the last recorded id, for ``nacre review gaps --todo``. ``times`` counts
     how often the question was asked, ``unsure`` how often the results were too uncertain to show.
-    ``wordings`` are alternative wordings.
     """
 
     id: str
@@ -228,8 +227,8 @@ class UnansweredQuestion:
 class Unanswered:
     """Questions without an answer, most frequent first, and their total number.
 
-    ``closed`` counts checked questions that are answered now. ``by`` is the measure for grouping
-    questions: ``cosine`` or ``words``.
+    ``closed`` counts checked questions that have an answer now. ``by`` is how questions are
+    grouped: ``cosine`` or ``words``.
     """
 
     gaps: tuple[UnansweredQuestion, ...] = ()

@@ -1,4 +1,4 @@
-"""Values for sessions and turns, summaries, file changes and repairs, and handoffs."""
+"""Values for sessions, turns, summaries, file changes, repairs and handoffs."""
 
 from __future__ import annotations
 
@@ -23,8 +23,10 @@ class Speaker(StrEnum):
 
 
 class Trust(StrEnum):
-    """``trusted``: the words come from the owner's own conversation. ``untrusted``: they draw on
-    outside text.
+    """Whether words can be trusted.
+
+    ``trusted``: they come from the owner's own conversation. ``untrusted``: they are based on
+    external text.
     """
 
     TRUSTED = "trusted"
@@ -45,21 +47,21 @@ class Flag(IntFlag):
 
     NONE = 0
     INJECTED = 1
-    """Contained nacre's own context, which was stripped, or repeats it, in a turn of the agent."""
+    """Contained context from nacre, which was removed; or the agent's words repeat such context."""
     META = 2
-    """Harness noise: command output, caveats, interruptions."""
+    """Text from the tool itself: command output, caveats, interruptions."""
     SUMMARY = 4
-    """Derived by compaction, never a statement."""
+    """A summary written by compaction, which never counts as a statement."""
     SIDECHAIN = 8
     """From or to a sub-agent."""
     COMMAND = 16
-    """The owner's slash command with its arguments, or a choice in a dialogue."""
+    """The owner's slash command with its arguments, or a choice in a dialog."""
     INTERRUPTED = 32
     """The owner stopped the agent here."""
 
 
 class Action(StrEnum):
-    """The effect of a tool call, independent of the tool's name."""
+    """What a tool call does, independent of the tool's name."""
 
     RUN = "run"
     READ = "read"
@@ -77,10 +79,10 @@ class ToolCall:
 
     ``input`` is a short, readable form (a command, a path, a query), at most 300 characters.
     ``outcome`` is None while unknown, else ``"ok"``, ``"exit 2"``, ``"error: …"`` or ``"rejected"``
-    (the owner declined the call, and a reply is a separate owner turn). ``paths`` are the files
-    read or edited, with the tool's names. ``error`` contains the informative lines of a failed
-    call's output, at most 600 characters; they are the tool's words, not the agent's. ``made``
-    names created objects: ``"commit 1a2b3c4"``, ``"task 3"``, the URL of a pull request.
+    (the user declined the call; a reply is a separate turn). ``paths`` are the files read or
+    edited, as the tool names them. ``error`` contains the informative lines of a failed call's
+    output, at most 600 characters; they are the tool's words, not the agent's. ``made`` names
+    created objects: ``"commit 1a2b3c4"``, ``"task 3"``, the URL of a pull request.
     """
 
     name: str
@@ -93,7 +95,10 @@ class ToolCall:
 
     @property
     def failed(self) -> bool:
-        """True if the call ended with an exit code or an error. A declined call did not fail."""
+        """True if the call ended with an error or a nonzero exit code.
+
+        Declined calls did not fail.
+        """
         return bool(self.outcome) and self.outcome not in ("ok", "rejected")
 
 
@@ -102,8 +107,8 @@ class Turn:
     """One message in a session.
 
     ``id`` is the tool's message id, or a hash of role, text and occurrence. ``unique`` is set if
-    the tool guarantees the id across all of its sessions, so that a copy in another file is the
-    same turn. ``author`` is a person's name in transcripts with several people (meetings, chats).
+    the tool never uses an id twice, so that a copy in another file is the same turn. ``author`` is
+    a person's name in transcripts with several people, such as meetings and chats.
     """
 
     id: str
@@ -119,10 +124,10 @@ class Turn:
 
 @frozen
 class Tokens:
-    """Number of tokens that models read and wrote, according to the models.
+    """Numbers of tokens that models read and wrote, as reported by the models.
 
-    ``input``: processed tokens, including tokens written to a cache. ``cached``: tokens read from a
-    cache. ``output``: tokens written, including reasoning.
+    ``input`` includes tokens written to a cache. ``cached`` are tokens read from a cache.
+    ``output`` includes reasoning.
     """
 
     input: int = 0
@@ -131,21 +136,20 @@ class Tokens:
 
     @classmethod
     def with_cached(cls, read: int, cached: int, output: int) -> Tokens:
-        """Return counts, subtracting cached tokens from the total.
+        """Return counts from totals that include cached tokens, which are subtracted.
 
-        Nothing is subtracted if more tokens were cached than read. In that case, the provider
-        counts them separately.
+        If more tokens were cached than read, the provider counts them separately, and nothing is
+        subtracted.
         """
         return cls(read - cached if cached <= read else read, cached, output)
 
     @property
     def total(self) -> int:
-        """The sum of all counts."""
         return self.input + self.cached + self.output
 
     @property
     def bounded(self) -> Tokens:
-        """The counts, with impossible values replaced by 0. A transcript can claim anything."""
+        """The counts, with impossible values replaced by 0, because transcripts are not reliable."""
         counts = (self.input, self.cached, self.output)
         return Tokens(*(count if 0 <= count <= _MAX_TOKENS else 0 for count in counts))
 
@@ -162,10 +166,10 @@ class Tokens:
 
 @frozen
 class Session:
-    """One conversation with an agent tool, with facts from its transcript.
+    """One conversation with an agent tool.
 
     ``native_id`` is the tool's id. ``repository`` is a git remote URL, if recorded. ``model`` is
-    the last model that answered, or an earlier model that might run on the owner's machine.
+    the last model that answered, or an earlier model that might run on the user's machine.
     ``tokens`` is None if the transcript does not count tokens.
     """
 
@@ -185,7 +189,6 @@ class Session:
 
     @property
     def id(self) -> str:
-        """``<tool>:<the tool's session id>``."""
         return f"{self.tool}:{self.native_id}"
 
 
@@ -203,7 +206,7 @@ class StoredSession:
 
 @frozen
 class StoredTurn:
-    """A turn with its position. ``seq`` counts from 0 within the session."""
+    """A turn with its position in the session. ``seq`` counts from 0."""
 
     row: int
     session: int
@@ -225,7 +228,7 @@ class SeenFile:
 
 @frozen
 class Heard:
-    """A main session in a given version of a tool.
+    """A main session, and the version of the tool in which it took place.
 
     ``owner_spoke`` is set if it has a message from the owner.
     """
@@ -236,12 +239,12 @@ class Heard:
 
 
 class Unlearned(NamedTuple):
-    """A session with unprocessed turns.
+    """A session with turns that are not processed yet.
 
-    Extraction has not processed the turns from ``begin`` to ``end``, or a writer has not processed
-    the turns from ``unwritten`` on. ``asked`` is the time of the writer's last call for the
-    session. ``is_older`` is set if it was completely processed before there was a writer. The
-    writer then starts at the first turn, or at ``unwritten`` after an earlier call.
+    Extraction has not processed the turns from ``begin`` to ``end``, and a writer those from
+    ``unwritten`` on. ``asked`` is the time of the writer's last call for the session. ``is_older``
+    is set if the session was processed before there was a writer. The writer then starts at the
+    first turn, or at ``unwritten`` after an earlier call.
     """
 
     row: int
@@ -253,7 +256,7 @@ class Unlearned(NamedTuple):
 
     @property
     def first(self) -> int:
-        """The first turn that extraction or a writer has not processed."""
+        """The first turn not yet processed by extraction or the writer."""
         if self.is_older:
             return self.unwritten or 0
         return self.begin if self.unwritten is None else min(self.begin, self.unwritten)
@@ -263,7 +266,7 @@ class Unlearned(NamedTuple):
 
 
 class Ending(StrEnum):
-    """The end of a session, judged by its last words and actions."""
+    """How a session ended, judged by its last words and actions."""
 
     DONE = "done"
     STOPPED = "stopped"
@@ -283,7 +286,7 @@ class Loose(StrEnum):
 
 @frozen
 class Topic:
-    """A request, in the requester's words; at most 300 characters.
+    """A request in a session, in the requester's words; at most 300 characters.
 
     ``turn`` is the id of its turn. ``work`` counts the calls and answers until the next request.
     """
@@ -296,7 +299,7 @@ class Topic:
 
 @frozen
 class ToolUse:
-    """A tool that the agent called, with the numbers of calls and failures."""
+    """A tool that the agent called, and how often it was called and failed."""
 
     name: str
     action: Action
@@ -315,7 +318,7 @@ class FileTouched:
 
 @frozen
 class CommandUse:
-    """A program and subcommand. Read-only commands are omitted."""
+    """A program with its subcommand. Read-only commands are omitted."""
 
     name: str
     runs: int
@@ -326,7 +329,7 @@ class CommandUse:
 class ErrorMet:
     """The output of a failed call, in the tool's words.
 
-    ``mended`` is set if a call of that kind succeeded later.
+    ``mended`` is set if a similar call succeeded later.
     """
 
     text: str
@@ -338,9 +341,9 @@ class ErrorMet:
 
 @frozen
 class SessionOutcome:
-    """The outcome of a session, and the reason for this judgement.
+    """How a session ended, and the reason for this judgement.
 
-    If the judgement is based on words, ``words`` are the words of ``speaker`` in ``turn``.
+    If it is based on words, these are the ``words`` of ``speaker`` in ``turn``.
     """
 
     ending: Ending
@@ -352,9 +355,9 @@ class SessionOutcome:
 
 @frozen
 class OpenEnd:
-    """An open item in the words of ``speaker``.
+    """An open item, in the words of ``speaker``.
 
-    For todos, next steps and failing commands, the speaker is the agent.
+    Todos, next steps and failing commands come from the agent.
     """
 
     kind: Loose
@@ -365,9 +368,9 @@ class OpenEnd:
 
 @frozen
 class Summary:
-    """The summary of a session. Main topics come first. Other lists are by frequency, or in order.
+    """The summary of a session. Main topics come first; other lists are in order or by frequency.
 
-    Words are the owner's, or those of an agent that used no external text. Errors are a tool's
+    All words are the owner's, or an agent's if it used no external text. Errors are in a tool's
     words.
     """
 
@@ -385,7 +388,6 @@ class Summary:
 
     @property
     def modified(self) -> tuple[FileTouched, ...]:
-        """The files that were changed."""
         return tuple(file for file in self.files if file.edits)
 
 
@@ -394,11 +396,11 @@ class Summary:
 
 @frozen
 class FileChange:
-    """The changes to a file in one session for one request.
+    """The changes to a file for one request in a session.
 
-    ``request`` is a request by the owner or by the agent that started the session. ``words`` is the
-    agent's comment, ``seq`` the position of the last change in the session. ``failed`` is the
-    number of failed calls.
+    ``request`` comes from the owner, or from the agent that started the session. ``words`` is the
+    agent's comment, ``seq`` the position of the last change in the session. ``failed`` counts
+    failed calls.
     """
 
     path: str
@@ -416,7 +418,7 @@ class FileChange:
 
 @frozen
 class FileHistory:
-    """The changes to a file, newest first. ``paths`` are the files that match the name."""
+    """The changes to a file, newest first. ``paths`` are all files that match the name."""
 
     asked: str
     paths: tuple[str, ...]
@@ -429,11 +431,11 @@ class FileHistory:
 
 @frozen
 class Repair:
-    """The calls after a failure in its session.
+    """The calls after a failure, in the same session.
 
     ``worked`` is set if the same command or edit succeeded later. ``steps`` are the calls up to and
-    including the success. ``attempts`` counts the further failures. ``words`` is the agent's
-    comment on the success, or its last comment.
+    including the success. ``attempts`` counts further failures. ``words`` is the agent's comment on
+    the success, or its last comment.
     """
 
     session: Session
@@ -449,10 +451,9 @@ class Repair:
 
 @frozen
 class Trouble:
-    """An earlier error.
+    """An earlier error and its repairs, best first.
 
-    ``likeness`` is the similarity to the given error (0 to 1), ``times`` the frequency. ``repairs``
-    are ordered best first.
+    ``likeness`` is its similarity to the given error (0 to 1), ``times`` how often it occurred.
     """
 
     error: str
@@ -464,7 +465,6 @@ class Trouble:
 
     @property
     def mended(self) -> int:
-        """Number of successful repairs."""
         return sum(repair.worked for repair in self.repairs)
 
 
@@ -478,7 +478,7 @@ class Deeds:
 
 @frozen
 class FileUse:
-    """One turn that used a file, with its position."""
+    """A turn in which a file was used, with its position."""
 
     file: int
     turn: int
@@ -492,7 +492,7 @@ class FileUse:
 
 
 class Task(StrEnum):
-    """The purpose of a model call. Each may have a model of its own."""
+    """The purpose of a model call. A separate model can be set for each."""
 
     EXTRACTION = "extraction"
     DEDUP = "dedup"
@@ -505,9 +505,9 @@ class Task(StrEnum):
     HANDOFF = "handoff"
     PROFILE = "profile"
     CHAT = "chat"
-    """Answers in conversations of the gateway."""
+    """Answers in the gateway's conversations."""
     TEST = "test"
-    """A check that a model answers."""
+    """A check whether a model answers."""
 
 
 # -- Handoffs, flushing and chores ---------------------------------------------
@@ -517,7 +517,7 @@ HANDED_FOR = timedelta(days=7)
 """Time for which a handoff is kept and given to new sessions."""
 
 BY_RULES = "rules"
-"""Author of a handoff written by rules."""
+"""The author of handoffs written by rules."""
 
 
 @frozen
@@ -525,8 +525,8 @@ class Handoff:
     """Notes from a session for the project's next session.
 
     ``by`` is the author: rules, a model (its name), the agent or the owner. ``said`` is the time of
-    the last message covered, and ``until`` its turn. ``asked`` is the turn of the owner's last
-    request. ``given`` is the session that received the handoff, or empty while pending.
+    the last message covered, ``until`` its turn. ``asked`` is the turn of the owner's last request.
+    ``given`` is the session that received the handoff, or empty while pending.
     """
 
     id: str
@@ -545,9 +545,8 @@ class Handoff:
 class HandoffView:
     """The latest handoff in a project.
 
-    ``waits`` is set while the handoff is pending, ``is_new`` if it was stored just now. ``note``
-    explains why a model did not write the handoff despite being called, or why a requested handoff
-    was not stored.
+    ``waits`` is set while it is pending, ``is_new`` if it was stored just now. ``note`` explains
+    why no model wrote it although one was called, or why a requested handoff was not stored.
     """
 
     project: str | None
@@ -559,7 +558,7 @@ class HandoffView:
 
 @frozen
 class ChoresReport:
-    """Numbers of chores: completed, failed and to be retried, abandoned, and remaining."""
+    """Numbers of chores that were completed, failed (and will be retried), abandoned, or remain."""
 
     done: int = 0
     failed: int = 0
@@ -571,8 +570,8 @@ class ChoresReport:
 class FlushReport:
     """The results of a flush.
 
-    They include ids of new memories, the number of known candidates, sessions with new turns, the
-    results of pending chores, and the reasons why a requested model did not help.
+    They include the ids of new memories, the number of known candidates, sessions with new turns,
+    the results of pending chores, and the reasons why a requested model did not help.
     """
 
     memories: tuple[str, ...] = ()
@@ -587,10 +586,10 @@ class FlushReport:
 
 @frozen
 class Cursor:
-    """The position up to which a file was read.
+    """The position up to which a transcript was read.
 
-    ``fingerprint`` covers the first bytes (at most 256). A file with the same inode but a different
-    fingerprint was replaced. ``carry`` is the adapter's state.
+    ``fingerprint`` covers the first bytes (at most 256). If it differs but the inode is the same,
+    the file was replaced. ``carry`` is the adapter's state.
     """
 
     inode: int = 0
@@ -603,7 +602,7 @@ class Cursor:
 
 @dataclass(slots=True)
 class Tally:
-    """Counts of bad records during reading."""
+    """Numbers of bad records found during reading."""
 
     unknown: Counter[str] = field(default_factory=Counter)
     corrupt: int = 0

@@ -1,10 +1,10 @@
-"""YAML front matter, memories as Markdown documents, and notes about merges.
+"""Memories as Markdown documents with YAML front matter, and notes about merges.
 
-All scalars are read as text. ``no`` does not become false, ``0755`` does not become 493, and no
-number or date is too large. To keep reading cheap, aliases, tags, merge keys and repeated keys are
-rejected, and text size, number of values and depth are limited. A rewrite replaces changed values
-in place and preserves unknown keys, comments, quotes and key order. Every YAML reader reads the
-output the same way.
+All scalars are read as text: ``no`` does not become false, ``0755`` does not become 493, and no
+number or date is too large. For speed, aliases, tags, merge keys and repeated keys are rejected,
+and text size, number of values and depth are limited. When a document is rewritten, changed values
+are replaced in place; unknown keys, comments, quotes and key order stay. Every YAML reader reads
+the output in the same way.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ _STAMP = re.compile(
     r"\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\d(\.\d+)?Z)?|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 )
 _UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
-"""Characters that JSON does not escape, but YAML rejects or treats as line ends."""
+"""Characters that JSON does not escape, but that YAML rejects or treats as line ends."""
 
 
 def split(text: str) -> tuple[str | None, str]:
-    """Return the front matter, without fences, and the body. Missing front matter is ``None``.
+    """Return the front matter, without fences, and the body. Front matter can be missing (``None``).
 
-    Raises InvalidMemoryError for unterminated front matter, because the file might be truncated.
+    Raises InvalidMemoryError if it has no end, because the file might be truncated.
     """
     match = _FENCE.match(text)
     if match:
@@ -85,7 +85,7 @@ def join(text: str, front: str, body: str) -> str:
 
 
 def load(front: str) -> dict[str, Any]:
-    """Parse front matter into a mapping of text, lists and mappings. Raises InvalidMemoryError with the line number."""
+    """Parse front matter into text, lists and mappings. Raises InvalidMemoryError with the line number."""
     return _read(front)[0]
 
 
@@ -97,7 +97,7 @@ def dump(values: Mapping[str, Any]) -> str:
 
 
 def merge(front: str, changed: Mapping[str, Any], removed: Sequence[str]) -> str:
-    """Change some keys of front matter and leave all other bytes unchanged.
+    """Change some keys of front matter. All other bytes stay the same.
 
     Raises InvalidMemoryError.
     """
@@ -158,13 +158,13 @@ def _item(value: Any) -> str:
 
 
 def _quote(text: str) -> str:
-    """Quote text so that JSON and YAML parse the result identically."""
+    """Quote text such that JSON and YAML parsers read it in the same way."""
     escaped = json.dumps(to_bytes(text).decode("utf-8"), ensure_ascii=False)
     return _UNPRINTABLE.sub(lambda match: f"\\u{ord(match.group()):04x}", escaped)
 
 
 def _is_stamp(text: str) -> bool:
-    """Return True for dates and UUIDs, which begin with digits but need no quotes."""
+    """Return True for dates and UUIDs, which start with digits but need no quotes."""
     return bool(_STAMP.fullmatch(text))
 
 
@@ -172,7 +172,7 @@ def _is_stamp(text: str) -> bool:
 
 
 Reader = Callable[[dict[str, Any], str], Any]
-"""Function that reads the value of a key from front matter, in which all values are text."""
+"""A function that converts a front matter value from text."""
 
 _HEADING = re.compile(r"\A\s*#{1,6}[ \t]+(\S[^\r\n]*)\r?\n?")
 _CLOSING = re.compile(r"(?<=[ \t])#+\Z")
@@ -185,7 +185,7 @@ _FENCE_DOCUMENT = re.compile(r" {0,3}(```|~~~)")
 _MARKS = ("<<<<<<< ", "=======", ">>>>>>> ")
 
 _NOT_IN_FRONT_MATTER = ("content", "inbox", "extra")
-"""Fields stored in the body, in the path, or as separate keys."""
+"""Fields that are stored in the body, in the path, or as separate keys."""
 _SPECIAL_FIELDS = ("id", "kind", "subject", "project", "retired", "claim")
 """Fields that also depend on the file's path or on other values."""
 _DATES = ("created", "updated")
@@ -240,7 +240,7 @@ def adjust(text: str, values: Mapping[str, Any]) -> str:
 
 
 def adopt(text: str, identity: Mapping[str, str]) -> str:
-    """Add an id and other new keys to a hand-written document, without changing existing text."""
+    """Add an id and other keys to a document that a person wrote, without changing its text."""
     front, body = split(text)
     if front is None:
         return f"---\n{dump(identity)}---\n{body}"
@@ -268,7 +268,7 @@ def parse(text: str, path: str, *, new_id: Callable[[], str], modified: datetime
         raise InvalidMemoryError("the file is empty", hint="delete it to retire the memory")
     if has_marks(text):
         raise InvalidMemoryError(
-            "holds the marks of a merge that was not finished (<<<<<<<, =======, >>>>>>>)",
+            "contains conflict marks of an unfinished merge (<<<<<<<, =======, >>>>>>>)",
             hint="keep the right version and remove the marks",
         )
     front, body = split(text)
@@ -280,7 +280,7 @@ def parse(text: str, path: str, *, new_id: Callable[[], str], modified: datetime
 def assemble(
     values: dict[str, Any], body: str, path: str, *, new_id: Callable[[], str], modified: datetime
 ) -> Memory:
-    """Build a memory from its parsed front matter and its body; see :func:`parse`. Raises InvalidMemoryError."""
+    """Build a memory from front matter values and a body, like :func:`parse`. Raises InvalidMemoryError."""
     place = place_of(path)
     title, below = _split_title(body)
     if title and _text(values, "subject") not in (None, title):
@@ -327,7 +327,7 @@ def has_marks(text: str) -> bool:
 
 @frozen
 class Stated:
-    """The kind and project given in front matter. Missing values are ``None``."""
+    """The kind and project given in front matter, or ``None``."""
 
     kind: Kind | None = None
     project: str | None = None
@@ -339,21 +339,21 @@ class Stated:
 
 
 def read_stated(text: str) -> Stated:
-    """Return the kind and project given in front matter, regardless of the folder. Raises InvalidMemoryError."""
+    """Return the kind and project given in front matter. The folder is ignored. Raises InvalidMemoryError."""
     front, _ = split(text)
     values = load(front) if front else {}
     return Stated(_choice(values, "kind", Kind, None), _stated_project(values))
 
 
 def to_front(memory: Memory) -> dict[str, Any]:
-    """Return a memory's front matter values in file order, omitting empty and false values."""
+    """Return a memory's front matter values in file order, without empty and false values."""
     front: dict[str, Any] = _drop_empty(plain_fields(memory, MANAGED))
     return front | {"claim": plain(memory.claim)} if memory.claim else front
 
 
 @cache
 def _readers() -> dict[str, Reader]:
-    """Return a reader for each field that depends neither on the file's path nor on other values."""
+    """Return a reader for each field that does not depend on the file's path or on other values."""
     own: dict[str, Reader] = {
         "importance": lambda values, _: _importance(values),
         "links": lambda values, _: _links(values),
@@ -373,7 +373,7 @@ def _readers_of(kind: Any) -> dict[str, Reader]:
 
 
 def _reader(kind: Any, default: Any) -> Reader:
-    """Return a reader for a type. Readers raise InvalidMemoryError."""
+    """Return a reader for values of a type. It raises InvalidMemoryError."""
     if type(None) in get_args(kind):
         kind = next(argument for argument in get_args(kind) if argument is not type(None))
     if kind in _READERS:
@@ -394,7 +394,7 @@ def _read_nested(
 
 
 def _claim(values: dict[str, Any]) -> Claim | None:
-    """Return the claim, or ``None`` if it is incomplete. The file keeps an incomplete claim."""
+    """Return the claim, or ``None`` if it is incomplete. In that case, the file still keeps it."""
     values_given = values.get("claim")
     if not isinstance(values_given, dict) or not all(
         isinstance(value, str) for value in values_given.values()
@@ -410,7 +410,7 @@ def _claim(values: dict[str, Any]) -> Claim | None:
 
 
 def _share(text: str) -> float:
-    """Parse a number and clamp it to the range 0 to 1. The default is 0.5."""
+    """Parse a number and limit it to the range 0 to 1. The default is 0.5."""
     try:
         number = float(text)
     except ValueError:
@@ -427,8 +427,8 @@ def _new_body(body: str, memory: Memory) -> str:
 def _body(memory: Memory) -> str:
     """Return the body text.
 
-    If the content begins with the subject as a heading, a second heading is added, because parsing
-    removes the first heading.
+    If the content begins with the subject as a heading, the heading is repeated, because parsing
+    removes the first one.
     """
     content = memory.content.strip()
     if _split_title(content)[0] == memory.subject:
@@ -568,7 +568,7 @@ def _number(values: dict[str, Any], key: str) -> float | None:
 
 
 def _is_same_time(key: str, before: dict[str, Any], after: dict[str, Any]) -> bool:
-    """Return True if two times are equal, regardless of format (seconds, time zone, or only a day)."""
+    """Return True if two times are equal, even in different formats (seconds, time zone, or only a day)."""
     with suppress(InvalidMemoryError):
         return _time(before, key) == _time(after, key)
     return False
@@ -595,7 +595,6 @@ def _date(values: dict[str, Any], key: str) -> date | None:
 
 
 def _drop_empty(value: Any) -> Any:
-    """Remove empty and false values at any depth."""
     if isinstance(value, dict):
         cleaned = {key: _drop_empty(item) for key, item in value.items()}
         return {
@@ -632,7 +631,7 @@ _READERS: dict[Any, Reader] = {
 }
 
 
-# -- Merge notes for the vault's owner ----------------------------------------
+# -- Merge notes for the user ----------------------------------------------------------------------
 
 
 class MergeOutcome(StrEnum):
@@ -642,22 +641,22 @@ class MergeOutcome(StrEnum):
     """Both sides changed it."""
 
     KEPT_TWICE = "kept_twice"
-    """Both changed the same sentence. There are now two memories that contradict each other."""
+    """Both sides changed the same sentence. There are now two memories that contradict each other."""
 
     KEPT_EDITED = "kept_edited"
-    """Deleted by one side and changed by the other. It is kept."""
+    """One side deleted it, the other changed it. It is kept."""
 
     STAYS_RETIRED = "stays_retired"
-    """Retired by one side and changed by the other. The changed version is retired."""
+    """One side retired it, the other changed it. The changed version is retired."""
 
     RENAMED = "renamed"
     """Two memories needed the same path."""
 
     COPY_KEPT = "copy_kept"
-    """One memory existed at two paths. The second got a new id."""
+    """A memory existed at two paths. The second got a new id."""
 
     UNITED = "united"
-    """Both sides created it with different ids."""
+    """Both sides created the same memory with different ids."""
 
     KEPT_BESIDE = "kept_beside"
     """A file could not be merged. The other version is stored next to it."""
@@ -670,8 +669,8 @@ class MergeOutcome(StrEnum):
 class Note:
     """A note about one memory or file.
 
-    ``other``: path of a second memory or file. ``fields``: names of the fields that both sides
-    changed.
+    ``other`` is the path of a second memory or file. ``fields`` are the names of the fields that
+    both sides changed.
     """
 
     outcome: MergeOutcome

@@ -1,4 +1,7 @@
-"""Paths and files of the vault, derived listings and the ledger. Paths are relative to the vault."""
+"""Paths and files in the vault, generated lists of memories, and the ledger.
+
+Paths are relative to the vault.
+"""
 
 from __future__ import annotations
 
@@ -35,18 +38,18 @@ LEDGER = "ledger.jsonl"
 GIT_FOLDER = ".git"
 DERIVED = frozenset({"MEMORY.md", "profile.md", "project.md", "README.md"})
 OWN_PAGES = frozenset({"identity.md", "IDENTITY.md"})
-"""Pages in the vault's top folder that describe the owner to agents. The profile is another such page."""
+"""Pages in the vault's top folder that describe the user to agents. The profile is another such page."""
 
 FOLDERS = frozenset({"global", "projects", "inbox", "retired"})
 _SLUG_CHARACTERS = 60
 _SLUG_BYTES = 120
-"""Maximum lengths of a slug. Some file systems limit names, including number and extension, to 143 bytes."""
+"""Maximum lengths of a slug. Some file systems limit names to 143 bytes, including number and extension."""
 
 _DEVICES = [f"{port}{number}" for port in ("com", "lpt") for number in range(10)]
 _RESERVED = frozenset(
     ["con", "prn", "aux", "nul", *_DEVICES, "memory", "profile", "project", "readme"]
 )
-"""Windows device names, which are reserved with any extension, and names of derived pages."""
+"""Windows device names, which are reserved with any extension, and names of generated pages."""
 
 _WORDS = re.compile(r"[^\W_]+")
 _MAX_NAME_CHARACTERS = 1000
@@ -55,7 +58,10 @@ _MAX_FOLDING_ROUNDS = 4
 
 @frozen
 class Place:
-    """Values determined by a file's folder. ``kind`` is ``None`` in the inbox and directly in a scope's folder."""
+    """The project, kind and state that a file's folder determines.
+
+    ``kind`` is ``None`` in the inbox and directly in a scope's folder.
+    """
 
     project: str | None = None
     kind: Kind | None = None
@@ -64,7 +70,7 @@ class Place:
 
 
 def is_memory_file(path: str) -> bool:
-    """Return True for Markdown files in the top folder or a memory folder, except derived pages."""
+    """Return True for Markdown files in the top folder or a memory folder, except generated pages."""
     top, _, rest = path.partition("/")
     return (
         is_memory_name(path.rpartition("/")[2])
@@ -76,12 +82,12 @@ def is_memory_file(path: str) -> bool:
 
 
 def is_memory_name(name: str) -> bool:
-    """Return True if a file with this name in a memory folder is a memory."""
+    """Return True if a file with this name in a memory folder contains a memory."""
     return name[-3:] == ".md" and name not in DERIVED and name[0] != "."
 
 
 def place_of(path: str) -> Place:
-    """Return a memory's place from its path. Raises InvalidMemoryError if the folder's name is not a kind."""
+    """Return the place that a path determines. Raises InvalidMemoryError if its folder is not a kind."""
     parts = PurePosixPath(path).parts
     retired = parts[0] == "retired" and len(parts) > 1
     parts = parts[1:] if retired else parts
@@ -97,8 +103,10 @@ def place_of(path: str) -> Place:
 
 
 def path_for(memory: Memory, is_taken: Callable[[str], bool]) -> str:
-    """Return the path for a memory's file: a folder from metadata and a name from the subject,
-    numbered if the path is taken."""
+    """Return the path for a memory's file. The folder comes from its fields, the name from its subject.
+
+    If the path is taken, the name gets a number.
+    """
     folder = folder_of(memory)
     slug = slugify(memory.subject) or memory.kind.value
     return f"{folder}/{numbered(slug, lambda name: is_taken(f'{folder}/{name}.md'))}.md"
@@ -135,9 +143,9 @@ def normalise_remote(url: str) -> str:
 def slugify(text: str) -> str:
     """Convert text to a file or folder name, or to "" if it has no words. All external names are converted here.
 
-    The result consists of hyphens, and lower-case letters and digits of any script in composed
+    The result consists of hyphens, and of lower-case letters and digits of any script in composed
     form. It has at most 60 characters and 120 bytes, without separators, dots, direction marks or
-    device names. Results never differ only in case or composition.
+    device names. Two results never differ only in case or composition.
     """
     words = _WORDS.findall(_fold(text))
     slug = "-".join(words)
@@ -148,7 +156,7 @@ def slugify(text: str) -> str:
 
 
 def _fold(text: str) -> str:
-    """Compose and lowercase text repeatedly until the result no longer changes."""
+    """Compose and lowercase text until the result no longer changes."""
     text = text[:_MAX_NAME_CHARACTERS]
     for _ in range(_MAX_FOLDING_ROUNDS):
         text, before = (
@@ -177,7 +185,7 @@ def _kind_of(folders: list[str]) -> Kind | None:
 
 
 MAX_FILE_BYTES = 2 * MAX_BODY_BYTES
-"""Maximum number of bytes of a memory file, including front matter. Larger files are not read."""
+"""Maximum size of a memory file in bytes, including front matter. Larger files are not read."""
 
 _TOO_LARGE = f"it is larger than {MAX_FILE_BYTES // 1_000_000} MB"
 _MAX_NAME_BYTES = 255
@@ -188,16 +196,16 @@ _HAS_CHANGE_TIMES = os.name == "posix"
 _HAS_FOLDERS = os.open in os.supports_dir_fd and hasattr(os, "O_DIRECTORY")
 
 _CHECKED_BYTES = 4096
-"""Number of bytes to compare before the known end of a file to detect changes."""
+"""Number of bytes before the known end of a file that are compared to detect changes."""
 
 
 @frozen
 class FileStat:
     """A memory file found by a scan.
 
-    ``path``: path relative to the vault. ``modified_ns``: modification time. ``mtime_ns``:
-    combination of modification and change time, which changes even if an editor or copying tool
-    resets the modification time. ``refusal``: reason why the file cannot be read.
+    ``modified_ns`` is the modification time. ``mtime_ns`` combines the modification and change
+    times, so that it changes even if an editor or copying tool resets the modification time.
+    ``refusal`` is the reason why the file cannot be read.
     """
 
     path: str
@@ -228,9 +236,9 @@ class Vault:
             files.refuse_unsafe(self.root)
 
     def pages(self) -> dict[str, int]:
-        """Map project folders to the ``mtime_ns`` of their pages.
+        """Return the project folders, each with the ``mtime_ns`` of its page.
 
-        The time is 0 for a page behind a symbolic link, which :meth:`stat` refuses.
+        The time is 0 if the page is a symbolic link, which :meth:`stat` refuses.
         """
         top = os.path.join(self.root, "projects")
         if not os.path.isdir(top):
@@ -257,7 +265,7 @@ class Vault:
         return sorted(file_stats, key=lambda file: (file.path.split("/")[:-1], file.path))
 
     def paths(self) -> list[str]:
-        """Return all Markdown documents, memories or not, except hidden files and symbolic links."""
+        """Return all Markdown documents, even without memories, except hidden files and symbolic links."""
         relative_paths = (
             file.relative_to(self.root) for file in self.root.rglob("*.md") if not file.is_symlink()
         )
@@ -268,15 +276,15 @@ class Vault:
         )
 
     def times(self) -> Mapping[str, tuple[int, int]]:
-        """Map the path of each file that :meth:`scan` finds to its ``mtime_ns`` and size."""
+        """Return the ``mtime_ns`` and size of each file that :meth:`scan` finds, by path."""
         return self.watch.times() if self.watch else times_of(self.walk())
 
     def walk(
         self, enter: Callable[[str, int], object] | None = None
     ) -> Iterator[tuple[str, os.stat_result]]:
-        """Yield the path and status of every memory file, unordered.
+        """Yield the path and status of every memory file, in any order.
 
-        If supported, ``enter`` is called before a folder is listed, with the folder's path (empty,
+        If possible, ``enter`` is called before a folder is listed, with the folder's path (empty,
         or with a trailing slash) and descriptor.
         """
         folders = [""]
@@ -315,7 +323,7 @@ class Vault:
         return FileStat(path, _times(status), status.st_size, status.st_mtime_ns)
 
     def write_ahead(self, documents: Mapping[str, str]) -> None:
-        """Write documents to temporary files in parallel, which takes as long as writing one document.
+        """Write documents to temporary files in parallel, which is as fast as writing one.
 
         A later :meth:`write` of the same text uses the temporary file and raises any errors.
         """
@@ -339,7 +347,7 @@ class Vault:
     def write(self, path: str, text: str, *, base: bytes | None) -> None:
         """Write a file through a temporary file.
 
-        ``base`` is the hash of the edited version, or ``None`` for a new file. Raises
+        ``base`` is the hash of the version that was edited, or ``None`` for a new file. Raises
         EditConflictError if the file on disk has neither that version nor the new content.
         """
         self.write_bytes(path, to_bytes(text), base=base)
@@ -367,7 +375,6 @@ class Vault:
             folder.replace()
 
     def remove(self, path: str) -> None:
-        """Delete a file, if it exists."""
         with (
             _translate_errors(self.root / path),
             contextlib.suppress(FileNotFoundError),
@@ -376,24 +383,23 @@ class Vault:
             folder.unlink()
 
     def forget(self, path: str) -> None:
-        """Delete a file. Git keeps former versions."""
+        """Delete a file. Git keeps its earlier versions."""
         self.remove(path)
 
     def former(self) -> Iterable[tuple[int, str, bytes]]:
-        """Return an empty result, because git stores the former versions."""
+        """Return nothing, because git stores the earlier versions."""
         return ()
 
     def forget_former(self, matches: Callable[[str, bytes], bool]) -> None:
-        """Do nothing, because git stores the former versions."""
+        """Do nothing, because git stores the earlier versions."""
 
     def append(
         self, path: str, lines: Sequence[str], known: tuple[int, bytes] = (0, b"")
     ) -> tuple[int, bytes]:
-        """Append missing lines in one write and wait until they are on disk.
+        """Append all missing lines in one write, and wait until they are on disk.
 
         Return the new size and a hash of the last bytes. ``known`` is the result of the previous
-        append. Bytes up to that size cannot contain the lines and are not read, unless the last of
-        those bytes changed.
+        append. Bytes up to that size are not read, unless the last of them have changed.
         """
         with (
             _translate_errors(self.root / path),
@@ -415,7 +421,7 @@ class Vault:
             return file.seek(0, os.SEEK_END), bytes_hash(_last(file, _CHECKED_BYTES))
 
     def sync_folders(self, paths: Iterable[str]) -> None:
-        """Wait until the names of recently written or deleted files are updated on disk."""
+        """Wait until new and deleted files are recorded on disk."""
         missing_errors = FileNotFoundError, NotADirectoryError, InvalidMemoryError
         for path in {path.rpartition("/")[0]: path for path in sorted(paths)}.values():
             with (
@@ -427,10 +433,10 @@ class Vault:
 
     @contextlib.contextmanager
     def _folder(self, path: str, *, create: bool = False) -> Iterator[_Folder]:
-        """Open the folder of a file, refusing ``..``, absolute paths and symbolic links.
+        """Open the folder of a file. ``..``, absolute paths and symbolic links are refused.
 
-        Each folder is opened relative to its parent, so that a link that concurrently replaces a
-        folder is not followed.
+        Each folder is opened relative to its parent. A link that replaces a folder in the meantime
+        is therefore not followed.
         """
         *above, name = parts_of(path)
         folder = _Folder(self.root, None, name)
@@ -450,7 +456,7 @@ class Vault:
 
 
 class _Folder:
-    """An open folder on the path to a file. Systems without folder descriptors use the path."""
+    """An open folder on the way to a file. Systems without folder descriptors use its path."""
 
     def __init__(self, path: Path, descriptor: int | None, name: str) -> None:
         self.path = path
@@ -476,7 +482,6 @@ class _Folder:
         self.path = path
 
     def make(self, part: str) -> None:
-        """Create a private subfolder."""
         with contextlib.suppress(FileExistsError):
             os.mkdir(self._at(part), files.FOLDER_MODE, dir_fd=self.descriptor)
             with contextlib.suppress(PermissionError):
@@ -502,7 +507,6 @@ class _Folder:
         return data
 
     def stat(self) -> os.stat_result:
-        """Return the file's status."""
         return os.stat(self._at(self.name), dir_fd=self.descriptor, follow_symlinks=False)
 
     def write_temporary(self, data: bytes) -> None:
@@ -519,12 +523,10 @@ class _Folder:
             os.fsync(file.fileno())
 
     def discard(self) -> None:
-        """Delete the temporary file, if any."""
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self._at(_temporary(self.name)), dir_fd=self.descriptor)
 
     def replace(self) -> None:
-        """Atomically replace the file with the temporary file."""
         temporary = _temporary(self.name)
         os.replace(
             self._at(temporary),
@@ -571,9 +573,9 @@ def parts_of(path: str) -> list[str]:
 def _list_folder(
     folder: str, enter: Callable[[int], object] | None = None
 ) -> Iterator[list[os.DirEntry[str]]]:
-    """Yield a folder's entries, or an empty list if the folder is missing.
+    """Yield a folder's entries, or an empty list if it is missing.
 
-    Files are accessible by name while the folder is open.
+    The files can be opened by name during the block.
     """
     entries: list[os.DirEntry[str]] = []
     with contextlib.ExitStack() as stack:
@@ -597,7 +599,7 @@ def _list_folder(
 
 
 def times_of(files: Iterable[tuple[str, os.stat_result]]) -> dict[str, tuple[int, int]]:
-    """Map paths to ``mtime_ns`` and size, as in :class:`FileStat`."""
+    """Return ``mtime_ns`` and size of files by path, as in :class:`FileStat`."""
     return {
         path if path.isprintable() else shown(path): (_times(status), status.st_size)
         for path, status in files
@@ -623,7 +625,7 @@ def _stat_of(path: str, status: os.stat_result) -> FileStat:
 
 
 def _times(status: os.stat_result) -> int:
-    """Combine a file's modification and change times, which can be huge, into a number that fits the database."""
+    """Combine a file's modification and change times into a number that fits the database."""
     return (
         status.st_mtime_ns * 31 + (status.st_ctime_ns if _HAS_CHANGE_TIMES else 0)
     ) % _TIME_MODULUS
@@ -637,7 +639,7 @@ def _temporary(name: str) -> str:
 
 
 def _tail(file: BinaryIO, known: tuple[int, bytes]) -> bytes:
-    """Return the bytes after the known bytes, or the whole file if the known bytes changed."""
+    """Return the bytes after the known bytes, or the whole file if these have changed."""
     size, digest = known
     start = max(0, size - _CHECKED_BYTES)
     file.seek(start)
@@ -649,7 +651,7 @@ def _tail(file: BinaryIO, known: tuple[int, bytes]) -> bytes:
 
 
 def _drop_torn(file: BinaryIO, present: bytes, lines: Sequence[bytes]) -> None:
-    """Remove a partial line left by a crash or a full disk. The caller writes the line again."""
+    """Remove an incomplete line left by a crash or a full disk. The caller writes it again."""
     torn = present.rpartition(b"\n")[2]
     if torn and any(line.startswith(torn) for line in lines):
         file.truncate(file.seek(0, os.SEEK_END) - len(torn))
@@ -679,12 +681,12 @@ def _translate_errors(path: Path) -> Iterator[None]:
         ) from error
 
 
-# -- ``MEMORY.md``: a list of memories by kind, for people --------------------
+# -- ``MEMORY.md``: a list of all memories for people, sorted by kind ------------------------------
 
 
 LISTING = "MEMORY.md"
 MARKER = "<!-- Derived by nacre from the memories: what you change here is lost. -->"
-"""First line of every listing. A file without this line belongs to a person and is never overwritten."""
+"""First line of every list. A file without this line belongs to the user and is never overwritten."""
 
 MOST_A_KIND = 100
 MOST_PROJECTS = 500
@@ -704,7 +706,7 @@ _LINK = re.compile(r"[^\w./-]+")
 
 
 Entries = Mapping[str, Memory]
-"""Maps file paths, relative to a listing, to memories."""
+"""Memories by the path of their file, relative to the list."""
 
 
 def is_derived(data: bytes) -> bool:
@@ -713,7 +715,7 @@ def is_derived(data: bytes) -> bool:
 
 
 def global_page(entries: Entries, projects: Mapping[str, int]) -> str:
-    """Return the page that lists memories without a project, and projects with their memory counts."""
+    """Return the page that lists memories without a project, and projects with their numbers of memories."""
     sorted_projects = sorted(projects.items())
     lines = [
         f"- [{_plain(name)}](projects/{_link(name)}/{LISTING}): {number:,}"
@@ -728,7 +730,7 @@ def global_page(entries: Entries, projects: Mapping[str, int]) -> str:
 
 
 def project_page(project: str, entries: Entries) -> str:
-    """Return the page of a project."""
+    """Return the page that lists a project's memories."""
     summary = f"{count(len(entries), 'memory', 'memories')}."
     return _page(f"What nacre remembers of {_plain(project)}", summary, entries, [])
 
@@ -761,7 +763,6 @@ def _line(path: str, memory: Memory) -> str:
 
 
 def _plain(text: str) -> str:
-    """Escape text for Markdown."""
     return _MARKUP.sub(r"\\\1", one_line(harmless(text)))
 
 
@@ -769,8 +770,8 @@ def _link(path: str) -> str:
     return _LINK.sub(lambda match: quote(match[0]), path)
 
 
-# -- ``ledger.jsonl``: facts that memory files cannot store -------------------
-# Append-only, with one JSON object per line that begins with the operation's id.
+# -- ``ledger.jsonl``: facts that memory files cannot store ----------------------------------------
+# Lines are only appended. Each is a JSON object that begins with the operation's id.
 
 
 _ID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
@@ -786,7 +787,7 @@ class LedgerEntry:
     details: dict[str, Any] = field(default_factory=dict)
 
     def without_words(self) -> LedgerEntry:
-        """Return the entry with details reduced to ids and numbers."""
+        """Return the entry with only those details that are ids and numbers."""
         details = {name: value for name, value in self.details.items() if _is_wordless(value)}
         return replace(self, details=details)
 
@@ -796,12 +797,12 @@ class LedgerEntry:
 
 
 def encode(values: object) -> bytes:
-    """Encode external values as a ledger line. :func:`read` checks whether the line is an entry."""
+    """Encode values as a line of the ledger. :func:`read` checks whether it is a valid entry."""
     return to_bytes(json.dumps(values, ensure_ascii=False))
 
 
 def read(data: bytes) -> Iterator[LedgerEntry]:
-    """Yield the entries of a ledger, skipping invalid lines such as a partial last line or a merge marker.
+    """Yield the entries of a ledger. Invalid lines, such as a partial last line or a merge mark, are skipped.
 
     Only a line feed ends a line, because text can contain other characters that Python treats as
     line ends.
@@ -828,7 +829,7 @@ def broken_lines(data: bytes) -> list[int]:
 
 
 def read_about(data: bytes, pattern: re.Pattern[bytes]) -> Iterator[LedgerEntry]:
-    """Yield the entries of lines that match a pattern, without parsing other lines."""
+    """Yield the entries in the lines that match a pattern. Other lines are not parsed."""
     for match in pattern.finditer(data):
         end = data.find(b"\n", match.end())
         yield from read(

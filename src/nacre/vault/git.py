@@ -1,9 +1,9 @@
 """The git program and the vault's repository.
 
-A repository's configuration is not trusted, because a foreign vault could configure filters,
-transports, signers or helpers that run programs. A setting is applied only if it is known not to
-name a program. Other settings are reset to the owner's global configuration. Filters never run, not
-even the owner's, because they would make files in git differ from files in the vault.
+A repository's configuration is not trusted, because a vault from elsewhere could configure filters,
+transports, signers or helpers that run programs. A setting is used only if it is known not to name
+a program. Other settings are reset to the user's global configuration. Filters never run, not even
+the user's, because they would make files in git differ from files in the vault.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _SAFE_SECTIONS = frozenset(
         "url",
     }
 )
-"""Sections in which no setting names a program. Git lists settings from included files separately."""
+"""Sections without settings that name a program. Git lists settings from included files separately."""
 
 _SAFE_NAMES = (
     "core.repositoryformatversion",
@@ -62,12 +62,12 @@ _SAFE_VALUE = re.compile(r"true|false|yes|no|on|off|-?[0-9]+[kmg]?", re.IGNORECA
 """Matches booleans and numbers, which cannot name a program."""
 
 _FIRST_VALUE_WINS = ("remote.*.uploadpack", "remote.*.receivepack", "remote.*.vcs")
-"""Settings for which git uses the first value, so that later values cannot reset them."""
+"""Settings for which git uses the first value. Later values cannot reset them."""
 
 
 @frozen
 class Entry:
-    """A setting listed by git. ``scope`` is its origin: ``system``, ``global``, ``local``, ``worktree`` …"""
+    """A setting listed by git. ``scope`` is where it is set: ``system``, ``global``, ``local``, ``worktree`` …"""
 
     scope: str
     name: str
@@ -75,7 +75,7 @@ class Entry:
 
     @property
     def is_of_repository(self) -> bool:
-        """True if the setting belongs to the repository and not to its owner."""
+        """True if the setting is the repository's and not the user's."""
         return self.scope in {"local", "worktree"}
 
 
@@ -86,7 +86,7 @@ def read_entries(listed: str) -> list[Entry]:
 
 
 def unusable(entries: Iterable[Entry]) -> str | None:
-    """Return the name of a repository setting that names a program and cannot be reset."""
+    """Return the name of a repository setting that runs a program and cannot be reset."""
     names = (entry.name for entry in entries if entry.is_of_repository)
     return next(
         (
@@ -99,10 +99,10 @@ def unusable(entries: Iterable[Entry]) -> str | None:
 
 
 def iter_overrides(entries: Iterable[Entry]) -> Iterator[tuple[str, str]]:
-    """Yield (name, value) pairs that override unsafe repository settings. Apply them after all other settings.
+    """Yield names and values that override unsafe repository settings. They must come after all other settings.
 
     Each setting first gets an empty value, which clears lists such as credential helpers, and then
-    the owner's values.
+    the user's values.
     """
     all_entries = list(entries)
     for name in dict.fromkeys(entry.name for entry in all_entries if not _is_safe(entry)):
@@ -135,7 +135,7 @@ def _is_driver(name: str) -> bool:
 
 
 # -- Running git --------------------------------------------------------------
-# Git never asks for input, has a time limit and never uses another repository.
+# Git never asks for input and never uses another repository. Its time is limited.
 
 
 TIMEOUT_SECONDS = 60.0
@@ -165,7 +165,7 @@ _SETTINGS = (
     "color.ui=false",
     "log.showSignature=false",
 )
-"""Settings for every call. Hooks do not run, because no user sees the output of background commits."""
+"""Settings for every call. Hooks do not run, because nobody would see their output in the background."""
 
 _SSH_COMMAND = "ssh -oBatchMode=yes -oConnectTimeout=15"
 _TRANSPORTS = "file:ssh:https:http"
@@ -173,7 +173,7 @@ _LIST_SETTINGS = ("config", "--list", "--includes", "--show-scope", "-z")
 
 
 _VERSIONS: dict[tuple[str, object], tuple[int, ...]] = {}
-"""Maps the path and file status of a git program to its version, for all nacre homes."""
+"""The version of each git program that was used, by path and file status."""
 
 
 class GitFailedError(UnusableRepositoryError):
@@ -188,10 +188,10 @@ class GitFailedError(UnusableRepositoryError):
 
 
 class GitProgram:
-    """Runs ``git`` on an explicitly given repository, never on a surrounding repository.
+    """Runs ``git`` on one repository, never on a repository around it.
 
     Of the ``GIT_…`` variables in ``environ``, only those for ssh and configuration files are passed
-    on, so that nacre can run in another repository's hook.
+    on. Therefore, nacre can run in another repository's hook.
     """
 
     def __init__(self, work_tree: Path, environ: Mapping[str, str]) -> None:
@@ -203,7 +203,7 @@ class GitProgram:
 
     @property
     def git_dir(self) -> Path:
-        """The repository's folder, or the file that points to it."""
+        """The repository's folder, or the file that contains its path."""
         return self.work_tree / ".git"
 
     def version(self) -> tuple[int, ...]:
@@ -224,7 +224,7 @@ class GitProgram:
         return version
 
     def setting(self, name: str) -> str:
-        """Return the value of a setting, or "". ``name`` must be lower case except for its middle part.
+        """Return the value of a setting, or "". ``name`` is in lower case except for its middle part.
 
         Raises UnusableRepositoryError, GitUnavailableError.
         """
@@ -233,7 +233,7 @@ class GitProgram:
         ).strip()
 
     def configure(self, name: str, value: str) -> None:
-        """Set a value in the repository's configuration if the current value differs."""
+        """Set a value in the repository's configuration, unless it is already set."""
         if self.setting(name) != value:
             self.run("config", name, value)
 
@@ -255,7 +255,7 @@ class GitProgram:
     def attempt(
         self, *arguments: str, stdin: bytes | None = None, timeout: float = TIMEOUT_SECONDS
     ) -> subprocess.CompletedProcess[bytes]:
-        """Run a git command that is allowed to fail. Raises UnusableRepositoryError, GitUnavailableError."""
+        """Run a git command that can fail. Raises UnusableRepositoryError, GitUnavailableError."""
         options = [part for setting in _SETTINGS for part in ("-c", setting)]
         entries = self._entries()
         listed = list(iter_overrides(entries))
@@ -279,7 +279,7 @@ class GitProgram:
     def _entries(self) -> list[Entry]:
         """List the settings without running configured programs.
 
-        The list is cached until the configuration files change.
+        The list is cached until a configuration file changes.
         """
         mark = _mark(self.git_dir)
         if self._seen and self._seen[0] == mark:
@@ -376,7 +376,10 @@ def _environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _mark(git_dir: Path) -> object:
-    """Return a value that changes with the repository's configuration, or ``None`` if ``git_dir`` is not a folder."""
+    """Return a value that changes when the repository's configuration changes.
+
+    Return ``None`` if ``git_dir`` is not a folder.
+    """
     try:
         return _stamp(git_dir / "config"), _stamp(git_dir / "config.worktree")
     except OSError:
@@ -384,7 +387,7 @@ def _mark(git_dir: Path) -> object:
 
 
 def _stamp(path: Path) -> tuple[int, ...] | None:
-    """Return a value that changes with a file, or ``None`` if the file is missing."""
+    """Return a value that changes when a file changes, or ``None`` if the file is missing."""
     try:
         status = path.stat()
     except FileNotFoundError:
@@ -417,7 +420,7 @@ def _failure(command: str, code: int, output: str) -> UnusableRepositoryError | 
 
 MAIN = "main"
 NEXT = "refs/nacre/next"
-"""Ref for new commits before the branch is moved."""
+"""Name of a ref for new commits, which is used before the branch is moved."""
 
 _IN_PROGRESS = {
     "MERGE_HEAD": "merge",
@@ -429,15 +432,15 @@ _IN_PROGRESS = {
 }
 _TRUE_VALUES = frozenset({"true", "yes", "on", "1"})
 _ON_BRANCH = re.compile(rb"ref: (refs/heads/(?!\.invalid)[\x21-\x7e]+)\n")
-"""Content of HEAD if refs are files. With reftables, HEAD contains ".invalid"."""
+"""Matches HEAD if refs are stored as files. With reftables, HEAD contains ".invalid"."""
 
 _ID = re.compile(rb"([0-9a-f]{40,64})\n")
 _RECENT_COMMITS, _SAMPLE_OBJECTS = 5, 100
 _CACHED_TREES = 2
-"""Number of commits whose file lists are cached. Commits never change."""
+"""Number of commits whose file lists are cached."""
 
 Entries = Mapping[str, tuple[str, str]]
-"""Maps paths to (mode, blob id)."""
+"""The mode and blob id of each file, by path."""
 
 _PATTERN = re.compile(r"[\\\[\]*?!# ]")
 """Special characters in exclude files."""
@@ -448,7 +451,10 @@ _FORMAT = f"--format={_RECORD}%H{_FIELD}%P{_FIELD}%at{_FIELD}%B{_FIELD}"
 
 @frozen
 class Head:
-    """State of HEAD. ``branch`` is ``None`` if HEAD is detached. ``commit`` is ``None`` before the first commit."""
+    """The state of HEAD.
+
+    ``branch`` is ``None`` if HEAD is detached. ``commit`` is ``None`` before the first commit.
+    """
 
     branch: str | None
     commit: str | None
@@ -458,7 +464,7 @@ class Head:
 class NewCommit:
     """A commit to create.
 
-    ``changes`` maps paths to contents (``None`` deletes a file), relative to the first parent.
+    ``changes`` are the new contents by path, relative to the first parent; ``None`` deletes a file.
     ``merged`` contains additional parents.
     """
 
@@ -470,7 +476,7 @@ class NewCommit:
 
 @frozen
 class PastCommit:
-    """A commit of the history, with the paths changed relative to its first parent."""
+    """A commit in the history. Its paths are those changed relative to its first parent."""
 
     id: str
     parent: str | None
@@ -491,7 +497,7 @@ class Repository:
 
     @property
     def exists(self) -> bool:
-        """True if the folder itself has a repository."""
+        """True if this folder, not a parent, has a repository."""
         return os.path.lexists(self.git.git_dir)
 
     @property
@@ -509,7 +515,7 @@ class Repository:
         self.git.git_dir.chmod(0o700)
 
     def check(self) -> None:
-        """Raise UnusableRepositoryError with a remedy if nacre cannot commit to the repository."""
+        """Raise UnusableRepositoryError, with a hint, if nacre cannot commit to the repository."""
         folder = self.git.git_dir
         if folder.is_symlink():
             raise UnusableRepositoryError(
@@ -526,7 +532,7 @@ class Repository:
         except GitFailedError as error:
             raise UnusableRepositoryError(
                 f"{folder} is broken: {error.output.splitlines()[0] if error.output else error.message}",
-                hint=f"mend it (git -C {self.root} fsck), or move {folder} away: nacre begins a new one",
+                hint=f"repair it (git -C {self.root} fsck), or move {folder} away: nacre begins a new one",
             ) from error
         if is_bare:
             raise UnusableRepositoryError(
@@ -540,12 +546,11 @@ class Repository:
         return next((name for file, name in _IN_PROGRESS.items() if (folder / file).exists()), None)
 
     def head(self) -> Head:
-        """Return the state of HEAD."""
         branch = self._branch()
         return Head(branch.removeprefix("refs/heads/") or None, self.commit_at(branch or "HEAD"))
 
     def commit_at(self, reference: str) -> str | None:
-        """Return the commit of a full reference name, from git's files if possible."""
+        """Return the commit of a full reference name. If possible, it is read from git's files."""
         folder = self.git.git_dir
         own, packed = folder / reference, folder / "packed-refs"
         match = None
@@ -578,12 +583,12 @@ class Repository:
         return os.fsdecode(self.git.attempt("symbolic-ref", "--quiet", "HEAD").stdout).strip()
 
     def author(self) -> str:
-        """Return the commit author from git's configuration, else nacre, as ``name <address>``."""
+        """Return the author for commits as ``name <address>``, from git's configuration or else nacre."""
         values = [_plain(self.git.setting(name)) for name in ("user.name", "user.email")]
         return "{} <{}>".format(*values) if all(values) else "nacre <nacre@localhost>"
 
     def tree(self, commit: str | None) -> Entries:
-        """Return the files of a commit, or no files if ``commit`` is ``None``."""
+        """Return the files in a commit. ``None`` has no files."""
         return self._tree(commit) if commit else {}
 
     def _read_tree(self, commit: str) -> Entries:
@@ -591,12 +596,12 @@ class Repository:
         return {path: (mode, blob) for path, (mode, _, blob) in entries}
 
     def blob_id(self, data: bytes, like: str | None = None) -> str:
-        """Return git's id for a blob. ``like`` is an id from the same repository and determines the hash function."""
+        """Return git's id for a blob. ``like`` is an id in the same repository and shows the hash function."""
         algorithm = hashlib.sha256 if like and len(like) == 64 else hashlib.sha1
         return algorithm(b"blob %d\0%b" % (len(data), data)).hexdigest()
 
     def read(self, names: Sequence[str]) -> dict[str, bytes]:
-        """Map blob names (``<commit>:<path>`` or blob ids) to contents, omitting missing blobs."""
+        """Return blob contents by name (``<commit>:<path>`` or blob id). Missing blobs are omitted."""
         plain = [name for name in dict.fromkeys(names) if "\n" not in name]
         if not plain:
             return {}
@@ -641,7 +646,6 @@ class Repository:
             )
 
     def list_ignored(self, paths: Sequence[str]) -> set[str]:
-        """Return the paths that git ignores."""
         if not paths:
             return set()
         out = self.git.attempt(
@@ -667,7 +671,7 @@ class Repository:
         )
 
     def pass_over(self, name: str, paths: Sequence[str]) -> None:
-        """Make git ignore untracked files called ``name`` at the given paths, which replace the previous paths."""
+        """Make git ignore untracked files called ``name`` at these paths. Earlier paths are no longer ignored."""
         file = self.git.own_file("info/exclude")
         present = (
             file.read_text(encoding="utf-8", errors="surrogateescape") if file.is_file() else ""
@@ -700,7 +704,7 @@ class Repository:
         )
 
     def new_blobs(self, commit: str, known_commit: str | None) -> dict[str, str]:
-        """Map blob ids to paths for the blobs reachable from a commit but not from ``known_commit``."""
+        """Return ids and paths of blobs that a commit reaches, but ``known_commit`` does not."""
         excluded = [f"^{known_commit}"] if known_commit else []
         out = self.git.run("rev-list", "--objects", commit, *excluded)
         paths = {}
@@ -711,7 +715,7 @@ class Repository:
         return paths
 
     def store(self, data: bytes) -> str:
-        """Store an unreferenced blob and return its id."""
+        """Store a blob, without a reference to it, and return its id."""
         return (
             self.git.run("hash-object", "-w", "--stdin", "--no-filters", stdin=data)
             .decode()
@@ -719,7 +723,7 @@ class Repository:
         )
 
     def add_commits(self, commits: Sequence[NewCommit], parent: str | None) -> list[str]:
-        """Create a chain of commits on ``parent`` without moving a branch, and return their ids."""
+        """Create a chain of commits after ``parent`` and return their ids. No branch is moved."""
         stream = b"".join(_import_commands(commits, parent, self.author(), self.tree(parent)))
         output = self.git.run(
             "fast-import",
@@ -735,19 +739,19 @@ class Repository:
         return new_commits
 
     def move_head(self, new: str, old: str | None, reason: str) -> bool:
-        """Move HEAD's branch from ``old`` to ``new``. Return False if the branch is not at ``old``."""
+        """Move HEAD's branch from ``old`` to ``new``. Return False if the branch is no longer at ``old``."""
         zero = "0" * len(new)
         return (
             self.git.attempt("update-ref", "-m", reason, "HEAD", new, old or zero).returncode == 0
         )
 
     def list_staged(self) -> Entries:
-        """Return the files of the index, except merge conflicts."""
+        """Return the files in the index, except merge conflicts."""
         entries = _split_records(self.git.run("ls-files", "--stage", "-z"))
         return {path: (mode, blob) for path, (mode, blob, stage) in entries if stage == "0"}
 
     def update_index(self, old: str | None, new: str) -> None:
-        """Update index entries to ``new`` if they match ``old`` or a recent HEAD.
+        """Update those entries of the index to ``new`` that match ``old`` or a recent HEAD.
 
         Staged changes are kept. Raises RepositoryBusyError.
         """
@@ -771,7 +775,7 @@ class Repository:
         self.git.attempt("update-index", "-q", "--refresh")
 
     def _recent_heads(self, old: str | None) -> Iterator[str | None]:
-        """Yield ``old``, then recent commits of HEAD, because other git clients can leave an outdated index."""
+        """Yield ``old``, then recent commits of HEAD, because other git clients can leave an old index."""
         yield old
         yield from (
             self.git.attempt("rev-list", "--walk-reflogs", "-n", "20", "HEAD")
@@ -780,7 +784,7 @@ class Repository:
         )
 
     def list_changed(self) -> list[tuple[str, str]]:
-        """Return (state, path) of files that differ from HEAD or are new.
+        """Return the state and path of files that differ from HEAD or are new.
 
         The state is git's two-letter short status.
         """
@@ -803,7 +807,7 @@ class Repository:
         )
 
     def recent_damage(self) -> str:
-        """Return git's message if trees or files of the latest commits are unreadable, else "".
+        """Return git's message if files of the latest commits cannot be read, or else "".
 
         Raises GitUnavailableError.
         """
@@ -827,7 +831,7 @@ class Repository:
         return messages[0] if messages else "git cannot read it"
 
     def tidy(self) -> None:
-        """Pack loose objects if there are many. This can take a long time, so run it in the background."""
+        """Pack loose objects if there are many. Run this in the background, because it can take long."""
         self.git.attempt(
             "-c",
             "gc.auto=6700",

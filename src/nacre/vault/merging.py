@@ -1,8 +1,7 @@
 """Three-way merges of values, text, documents and whole vaults.
 
-The order of the sides never matters, so two machines get the same result. ``base`` is the common
-ancestor of both sides, or ``None`` if there is no ancestor. A change made by only one side is
-accepted.
+Swapping the two sides never changes the result, so two machines get the same result. ``base`` is
+their common ancestor, or ``None`` if there is none. Changes made by only one side are accepted.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from nacre.vault.files import read as read_ledger
 Value = TypeVar("Value")
 
 _MAX_MATCHING_PAIRS = 4_000_000
-"""Maximum number of pairs of equal pieces (lines or sentences) in text to merge. More pairs would take seconds."""
+"""Maximum number of pairs of equal lines or sentences in a merge. More would take seconds."""
 
 _SENTENCE = re.compile(r"(?<=[.!?;。！？；])(\s+)|(\s*\n\s*)")
 
@@ -40,14 +39,14 @@ _SENTENCE = re.compile(r"(?<=[.!?;。！？；])(\s+)|(\s*\n\s*)")
 def merge_value(
     base: Value, ours: Value, theirs: Value, choose: Callable[[Value, Value], Value]
 ) -> Value:
-    """Return the merged value. If the sides changed the value differently, return ``choose(ours, theirs)``."""
+    """Return the merged value. If both sides changed it differently, return ``choose(ours, theirs)``."""
     if ours == theirs or theirs == base:
         return ours
     return theirs if ours == base else choose(ours, theirs)
 
 
 def greatest(left: Any, right: Any) -> Any:
-    """Return the greater of two values in either order."""
+    """Return the greater of two values. Their order does not matter."""
     return max(left, right, key=lambda value: (str(value), repr(value)))
 
 
@@ -58,7 +57,7 @@ def merge_list(
     key: Callable[[Any], Hashable] = repr,
     merge: Callable[[Any, Any, Any], Any] = lambda _, left, right: greatest(left, right),
 ) -> list[Any]:
-    """Return the union of two lists without the items that either side removed.
+    """Return the union of two lists, without the items that either side removed.
 
     If one side contains exactly the resulting items, its order is kept. Otherwise, items of the
     base come first. If both sides changed an item with the same ``key`` differently, the result is
@@ -84,12 +83,12 @@ def _merge_items(base: Any, ours: Any, theirs: Any, merge: Callable[[Any, Any, A
 
 
 def merge_text(base: str, ours: str, theirs: str) -> str | None:
-    """Merge texts line by line, and lines that both sides changed sentence by sentence. Return ``None`` on failure.
+    """Merge texts line by line, and lines changed by both sides sentence by sentence. Return ``None`` on failure.
 
-    The merge fails if the sides changed the same sentence differently, because no person wrote the
-    combined sentence. It also fails if merging the result with either side again would change the
-    result, for example if a sentence occurs twice. Additions of both sides at the same position are
-    kept in alphabetical order.
+    The merge fails if both sides changed the same sentence differently, because nobody wrote the
+    combined sentence. It also fails if another merge of the result with either side would change
+    it, for example if a sentence occurs twice. If both sides added text at the same position, both
+    additions are kept in alphabetical order.
     """
     merged = _merge_lines(base, ours, theirs)
     if merged is None or any(_merge_lines(base, merged, side) != merged for side in (ours, theirs)):
@@ -122,7 +121,7 @@ def _merge_sentences(base: Pieces, ours: Pieces, theirs: Pieces) -> Pieces | Non
 def _merge_pieces(base: Pieces, ours: Pieces, theirs: Pieces, *, finer: Finer) -> Pieces | None:
     """Merge pieces with the diff3 algorithm.
 
-    Between stretches shared by all three texts, usually only one side differs from the base.
+    Between parts that all three texts share, usually only one side differs from the base.
     """
     if _comparisons(base, ours) + _comparisons(base, theirs) > _MAX_MATCHING_PAIRS:
         return None
@@ -162,7 +161,7 @@ def _merge_gap(base: Pieces, ours: Pieces, theirs: Pieces, *, finer: Finer) -> P
 def _shared_stretches(
     base: Pieces, ours: Pieces, theirs: Pieces
 ) -> Iterator[tuple[tuple[int, int, int], int]]:
-    """Yield the stretches shared by all three texts as (starts, length), and finally the end of the texts."""
+    """Yield the parts shared by all three texts as (starts, length). The last is the end of the texts."""
     left, right = (
         list(SequenceMatcher(None, base, side, autojunk=False).get_matching_blocks())
         for side in (ours, theirs)
@@ -200,14 +199,14 @@ _TAIL = "\0tail"
 
 @frozen
 class Block:
-    """The lines of a key, and the comments and empty lines above them."""
+    """The lines that belong to a key, and the comments and empty lines above them."""
 
     lead: tuple[str, ...] = ()
     lines: str = ""
 
 
 def split_blocks(front: str) -> dict[str, Block]:
-    """Split front matter by key. Lines after the last key are stored under a special name.
+    """Split front matter by key. The lines after the last key have a special name.
 
     Lines that belong to no key are omitted. Callers check the combined result.
     """
@@ -229,7 +228,7 @@ def split_blocks(front: str) -> dict[str, Block]:
 
 
 def merge_blocks(fronts: Sequence[str], values: Mapping[str, Any]) -> str:
-    """Format ``values`` as front matter in the style of ``fronts`` (base, ours and theirs)."""
+    """Format ``values`` as front matter. Lines are taken from ``fronts`` (base, ours and theirs) where possible."""
     sides = [split_blocks(front) for front in fronts]
     text = "".join(_block(key, value, sides) for key, value in values.items())
     text += "".join(_lead(_TAIL, sides))
@@ -258,7 +257,7 @@ def _block(key: str, value: Any, sides: Sequence[Mapping[str, Block]]) -> str:
 
 
 def _write_line(key: str, value: Any, sides: Sequence[Mapping[str, Block]]) -> str:
-    """Format a new line and keep the comment after the value."""
+    """Format a new line. A comment after the old value is kept."""
     comments = [_comment(side.get(key, Block()).lines) for side in sides]
     return (
         dump({key: value}).rstrip("\n")
@@ -336,7 +335,7 @@ class Document:
 
     @property
     def updated(self) -> datetime:
-        """Return the time of the last change according to the front matter."""
+        """Return when the document was last changed, according to its front matter."""
         return _time(self.values.get("updated") or self.values.get("created"))
 
 
@@ -344,8 +343,8 @@ class Document:
 class MergedDocument:
     """A merged document.
 
-    ``fields``: names of the fields that both sides changed differently. ``is_whole``: False if the
-    bodies could not be merged and the later body was used.
+    ``fields`` are the names of the fields that both sides changed differently. ``is_whole`` is
+    False if the bodies could not be merged; the later body is then used.
     """
 
     text: str
@@ -362,7 +361,7 @@ def read_document(text: str) -> Document:
 def merge_document(
     base: Document | None, ours: Document, theirs: Document, place: Mapping[str, str | None]
 ) -> MergedDocument:
-    """Merge two versions of a document. ``place`` contains the values determined by the path."""
+    """Merge two versions of a document. ``place`` contains the values that its path determines."""
     before = _in_full(base) if base else Document("", {}, "")
     sides = _Sides(before, ours, theirs)
     values = sides.merged()
@@ -391,7 +390,7 @@ def merge_document(
 
 
 def with_values(text: str, changes: Mapping[str, Any]) -> str:
-    """Return a document with changed front matter values. ``None`` removes a value."""
+    """Return a document with changed front matter values. The value ``None`` removes a key."""
     document = read_document(text)
     values = {**document.values, **changes}
     remaining = {key: value for key, value in values.items() if value is not None}
@@ -399,7 +398,7 @@ def with_values(text: str, changes: Mapping[str, Any]) -> str:
 
 
 class _Sides:
-    """Both versions of the front matter, and their common base."""
+    """Both sides' front matter, and that of their common base."""
 
     def __init__(self, base: Document, ours: Document, theirs: Document) -> None:
         self._base, self._ours, self._theirs = base.values, ours.values, theirs.values
@@ -418,7 +417,6 @@ class _Sides:
         }
 
     def merged(self) -> dict[str, Any]:
-        """Return the merged values in order."""
         fields = {key: self._field(key) for key in {**self._base, **self._ours, **self._theirs}}
         remaining = {key: value for key, value in fields.items() if value is not None}
         orders = [
@@ -432,7 +430,7 @@ class _Sides:
         return {key: remaining[key] for key in order}
 
     def later(self, ours: Any, theirs: Any) -> Any:
-        """Return the value of the later version, or the greater value if both have the same time."""
+        """Return the later version's value, or the greater value if both have the same time."""
         if self._times[0] == self._times[1]:
             return greatest(ours, theirs)
         return ours if self._times[0] > self._times[1] else theirs
@@ -497,7 +495,7 @@ class _Sides:
 
 
 def _in_full(base: Document) -> Document:
-    """Return a document with defaults for missing fields, because adding a default is not a change."""
+    """Return a document with default values, because adding a default does not count as a change."""
     heading = _HEADING.match(base.body)
     subject = {"subject": heading.group(1)} if heading else {}
     return Document(base.front, {**_DEFAULTS, **subject, **base.values}, base.body)
@@ -534,7 +532,7 @@ def _order_of_retirement(retired: Any) -> tuple[datetime, str]:
 
 
 def _earlier(left: str, right: str) -> str:
-    """Return the earlier of two days. An empty day counts as later."""
+    """Return the earlier of two days. If one is empty, return the other."""
     return min((text for text in (left, right) if text), default="")
 
 
@@ -553,7 +551,7 @@ def _link(link: Any) -> tuple[Any, Any] | str:
 
 
 Tree = Mapping[str, bytes]
-"""Maps the paths of a vault's files to their contents."""
+"""The contents of a vault's files, by path."""
 
 _ID = re.compile(r"^id:[ \t]*[\"']?([^\s\"'#]+)", re.MULTILINE)
 _PAGE = re.compile(r"projects/([^/]+)/project\.md")
@@ -561,7 +559,7 @@ _PAGE = re.compile(r"projects/([^/]+)/project\.md")
 
 @frozen
 class Version:
-    """The path and content of one side's version."""
+    """The path and content of a file on one side."""
 
     path: str
     data: bytes
@@ -573,7 +571,7 @@ def is_document(path: str) -> bool:
 
 
 def derived_id(memory_id: str, seed: bytes) -> str:
-    """Return a UUIDv7 with the time of a memory's id and a hash. All machines get the same result."""
+    """Return a UUIDv7 made from a memory id's time and a hash. All machines get the same result."""
     digest = int.from_bytes(
         hashlib.blake2b(memory_id.encode() + b"\n" + seed, digest_size=16).digest()
     )
@@ -594,9 +592,10 @@ def _ids(tree: Tree) -> dict[str, str | None]:
 
 
 def united_ids(base: Tree, ours: Tree, theirs: Tree, notes: list[Note]) -> dict[str, str]:
-    """Map the greater to the smaller id if both sides independently assigned ids to the same item.
+    """Return ids to replace, if both sides assigned different ids to the same item.
 
-    An item is a file without an id in the base, a project's page, or equal text at the same path.
+    The greater id maps to the smaller. Items are files without an id in the base, a project's page,
+    or equal text at the same path.
     """
     had, our_ids, their_ids = _ids(base), _ids(ours), _ids(theirs)
     old = set(had.values())
@@ -627,7 +626,7 @@ def _has_same_text(left: bytes, right: bytes) -> bool:
 
 
 def with_ids(tree: Tree, united: Mapping[str, str]) -> Tree:
-    """Replace all occurrences of united ids in one side's documents."""
+    """Replace ids in one side's documents wherever they occur, according to ``united``."""
     if not united:
         return tree
     pattern = re.compile("|".join(map(re.escape, sorted(united))).encode())
@@ -640,7 +639,10 @@ def with_ids(tree: Tree, united: Mapping[str, str]) -> Tree:
 
 
 def names_of(trees: Iterable[Tree]) -> list[dict[str, str]]:
-    """Map each side's paths to names with ids. A file without an id gets the id at its path on a different side."""
+    """For each side, return a name with an id for each path.
+
+    A file without an id gets the id that another side has at its path.
+    """
     ids = [_ids(tree) for tree in trees]
     everywhere = [set(side.values()) for side in ids]
     named = []
@@ -666,7 +668,10 @@ def names_of(trees: Iterable[Tree]) -> list[dict[str, str]]:
 def sides_of(
     trees: Sequence[Tree], named: Sequence[Mapping[str, str]], notes: list[Note]
 ) -> list[dict[str, Version]]:
-    """Map each side's names to versions. The second of two copies gets a new name."""
+    """For each side, return its versions by name. The second of two copies gets a new name.
+
+    Names come from :func:`names_of`.
+    """
     paths_of_sides: list[dict[str, list[str]]] = [{} for _ in named]
     for paths_by_name, names in zip(paths_of_sides, named, strict=True):
         for path in sorted(names):
@@ -707,13 +712,13 @@ def _with_new_id(name: str, path: str, data: bytes) -> tuple[str, bytes]:
         return f"path:{path}", data
 
 
-# -- Distinct projects with the same name -------------------------------------
-# Two machines can create projects with the same name but different remotes. One project moves to a
-# different folder.
+# -- Different projects with the same name ---------------------------------------------------------
+# Two machines can create projects with the same name but different remotes. One of them moves to
+# another folder.
 
 
 def apart(base: Tree, ours: Tree, theirs: Tree) -> tuple[Tree, Tree]:
-    """Move distinct projects with the same name apart. The project with the greater id gets a new folder."""
+    """Separate different projects with the same name. The one with the greater id gets a new folder."""
     sides = [dict(ours), dict(theirs)]
     for path in sorted(ours.keys() & theirs.keys() - base.keys()):
         match = _PAGE.fullmatch(path)
@@ -727,7 +732,7 @@ def apart(base: Tree, ours: Tree, theirs: Tree) -> tuple[Tree, Tree]:
 
 
 def _are_others(left: bytes, right: bytes) -> bool:
-    """Return True if both pages have remotes but share none."""
+    """Return True if both pages have remotes and share none."""
     left_remotes, right_remotes = _remotes(left), _remotes(right)
     return bool(left_remotes) and bool(right_remotes) and not left_remotes & right_remotes
 
@@ -782,9 +787,9 @@ def _rename_project(path: str, data: bytes, project: str) -> bytes:
 
 
 # -- Merging vaults -----------------------------------------------------------
-# Vaults are merged by memory id, never by path, with the same result on both machines. Changes made
-# by only one side are accepted. If one side moved a memory and the other edited it, both changes
-# apply. If one side retired it, the edited memory is retired. If one side deleted it, the edited
+# Memories are merged by id, never by path, with the same result on both machines. Changes made by
+# only one side are accepted. If one side moved a memory and the other edited it, both changes are
+# applied. If one side retired it, the edited memory is retired. If one side deleted it, the edited
 # memory is kept. If two bodies cannot be merged, both are kept as two memories that contradict each
 # other. Other files are merged as text, or both versions are kept.
 
@@ -793,12 +798,12 @@ _RETIRED = "retired/"
 _CONTRADICTS = "contradicts"
 _CONTRADICTION_REASON = "changed on two machines"
 _STANDING = ("created", "retired", "superseded_by")
-"""Fields that get the same value in both memories if their bodies cannot be merged."""
+"""Fields that have the same value in both memories if their bodies cannot be merged."""
 
 
 @frozen
 class MergedVault:
-    """The merged files, notes for the user, and replaced ids (old → new)."""
+    """The merged files, notes for the user, and replaced ids (from old to new)."""
 
     files: dict[str, bytes]
     notes: tuple[Note, ...] = ()
@@ -807,7 +812,7 @@ class MergedVault:
 
 @frozen
 class _Placed:
-    """A version to store at its path if the path is free. Lower ranks come first."""
+    """A version to store at its path, unless one with a lower rank needs that path."""
 
     name: str
     version: Version
@@ -818,7 +823,7 @@ _WAS_THERE, _NEW, _SECOND = range(3)
 
 
 def merge_vaults(base: Tree, ours: Tree, theirs: Tree) -> MergedVault:
-    """Merge two vaults derived from ``base``, which is empty if they have no common ancestor."""
+    """Merge two vaults that have changed since ``base``, which is empty without a common ancestor."""
     notes: list[Note] = []
     ours, theirs = apart(base, ours, theirs)
     united = united_ids(base, ours, theirs, notes)
@@ -846,7 +851,7 @@ def merge_vaults(base: Tree, ours: Tree, theirs: Tree) -> MergedVault:
 def merge_ledgers(*ledgers: bytes) -> bytes:
     """Return the union of ledgers, ordered by operation. Lines of one operation keep their order.
 
-    A line whose text was removed by forgetting replaces the full line.
+    If forgetting removed a line's text, the line replaces the complete one.
     """
     lines: dict[str, dict[bytes, None]] = {}
     sides = [
@@ -867,7 +872,7 @@ def merge_ledgers(*ledgers: bytes) -> bytes:
 
 
 def _shortest(lines: Iterable[bytes]) -> list[bytes]:
-    """Remove an operation's full lines that also exist without text."""
+    """Remove lines of which a version without text exists, because their text was forgotten."""
     all_lines = [*lines]
     entries = [next(read_ledger(line), None) for line in all_lines] if len(all_lines) > 1 else []
     outdated = [
@@ -906,7 +911,7 @@ def _merge_named(name: str, sides: Sequence[Version | None], notes: list[Note]) 
 def merge_versions(
     base: Version | None, ours: Version, theirs: Version
 ) -> tuple[str, MergedDocument] | None:
-    """Merge two versions of a file and return its path and content. Return ``None`` if a version is unreadable."""
+    """Merge two versions of a file and return its path and content, or ``None`` if one cannot be read."""
     our_document, their_document = _read_if_valid(ours.data), _read_if_valid(theirs.data)
     if our_document is None or their_document is None:
         return None
@@ -949,7 +954,7 @@ def _merge_both(
 def _apart(
     name: str, merged: Version, sides: Iterable[tuple[Version, Document]]
 ) -> tuple[Version, _Placed]:
-    """Keep two versions that cannot be merged. The later version keeps the id and contradicts the other version.
+    """Keep two versions that cannot be merged. The later one keeps the id and contradicts the other.
 
     A project's page keeps the merged front matter.
     """
@@ -971,7 +976,7 @@ def _apart(
 
 
 def _with_values_at(merged: Version, version: Version, values: Mapping[str, Any]) -> Version:
-    """Return a version with changed values, in ``retired/`` if the merged version is there."""
+    """Return a version with changed values. It is in ``retired/`` if the merged version is."""
     _, folder, name = _parts(version.path)
     return Version(
         f"{_parts(merged.path)[0]}{folder}{name}",
@@ -990,9 +995,9 @@ def _unreadable(
     theirs: tuple[Version, Document | None],
     notes: list[Note],
 ) -> list[_Placed]:
-    """Keep both versions if one is unreadable.
+    """Keep both versions if one cannot be read.
 
-    A readable version keeps its path, and the other version is stored next to it.
+    A readable version keeps its path, and the other is stored next to it.
     """
     order = sorted(
         (ours, theirs), key=lambda side: (side[1] is not None, side[0].data), reverse=True
@@ -1047,7 +1052,7 @@ def _is_retired_edit(
 def _merge_path(
     base: str | None, ours: Version, theirs: Version, sides: tuple[Document, Document]
 ) -> str:
-    """Merge retirement, folder and name separately. If both sides changed the same part, the later version wins."""
+    """Merge retirement, folder and name separately. If both sides changed one of them, the later version decides."""
 
     def later(left: str, right: str) -> str:
         times = sides[0].updated, sides[1].updated
@@ -1074,7 +1079,7 @@ def _parts(path: str) -> tuple[str, str, str]:
 
 
 def _place(path: str) -> dict[str, str | None]:
-    """Return the front matter values determined by a path."""
+    """Return the front matter values that a path determines."""
     if not is_memory_file(path):
         return {}
     try:
@@ -1090,7 +1095,7 @@ def _place(path: str) -> dict[str, str | None]:
 
 
 def _assign_paths(placed: Iterable[_Placed], notes: list[Note]) -> dict[str, bytes]:
-    """Assign paths to files. If several files need the same path, all but the first get a number."""
+    """Assign paths to files. If several need the same path, all except the first get a number."""
     files: dict[str, bytes] = {}
     used: set[str] = set()
     for item in sorted(placed, key=lambda item: (item.rank, item.name)):
@@ -1126,7 +1131,7 @@ def _note_path(item: _Placed, requested: str, path: str, notes: list[Note]) -> N
 
 
 def _fold_path(path: str) -> str:
-    """Normalise a path as on case-insensitive file systems."""
+    """Normalise a path like a case-insensitive file system."""
     return unicodedata.normalize("NFC", path).casefold()
 
 
@@ -1175,7 +1180,7 @@ def _merge_other(
 
 
 def _other_name(path: str, data: bytes) -> str:
-    """Return a name for a file's other version that no program mistakes for the file itself."""
+    """Return a name for another version of a file. Programs must not confuse it with the file."""
     return f"{path}.other-{hashlib.blake2b(data, digest_size=4).hexdigest()}"
 
 

@@ -1,4 +1,4 @@
-"""Git remotes of a vault, and rewriting of the vault's history."""
+"""The vault's git remotes, and changes to its past commits."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from nacre.vault.git import GitFailedError, Repository
 
 FETCHED = "refs/nacre/fetched"
 SYNCED = "refs/nacre/synced"
-"""Prefix of each remote's ref to the last commit known to exist locally and on the remote."""
+"""Prefix of a ref to the last commit known to exist both here and on the remote."""
 
 _URL = re.compile(r"(file|ssh|https|http)://\S+|[\w.-]+@?[\w.-]*:(?!//)\S+")
 _PASSWORD = re.compile(r"^[a-z]+://[^/@]*:[^/@]*@|^https?://[^/@:]{20,}@")
@@ -75,7 +75,7 @@ _PUSH_REFUSALS: tuple[tuple[str, str, str], ...] = (
     (
         r"hook declined",
         "a hook of the remote declined",
-        "its message is above; ask the owner of the remote",
+        "its message is above; ask whoever manages the remote",
     ),
     (
         r"branch is currently checked out",
@@ -85,7 +85,7 @@ _PUSH_REFUSALS: tuple[tuple[str, str, str], ...] = (
     (
         r"read-only|insufficient permission|unable to create temporary|permission denied|unpacker error"
         r"|deny updating|protected branch|not allowed",
-        "you may not write to the remote",
+        "you do not have permission to write to the remote",
         "check your permissions, and that its disk is writable",
     ),
 )
@@ -93,7 +93,7 @@ _PUSH_REFUSALS: tuple[tuple[str, str, str], ...] = (
 
 @frozen
 class Remote:
-    """A git remote. Every call ends within ``timeout`` seconds and never asks for input."""
+    """A git remote. Calls end within ``timeout`` seconds and never ask for input."""
 
     repository: Repository
     name: str
@@ -114,9 +114,8 @@ class Remote:
     def branch(self, local: str) -> str:
         """Return the remote branch for a local branch.
 
-        This is the configured branch, the branch with the same name, or the default branch.
-
-        Raises RemoteRefusedError, RemoteUnreachableError.
+        This is the configured branch, the branch with the same name, or the default branch. Raises
+        RemoteRefusedError, RemoteUnreachableError.
         """
         if merge := self.tracked_branch(local):
             return merge
@@ -143,7 +142,7 @@ class Remote:
         return merge.removeprefix("refs/heads/") if merge.startswith("refs/heads/") else ""
 
     def follow(self, local: str, branch: str) -> None:
-        """Configure the remote branch for a local branch, so that other git clients use the same branch."""
+        """Configure the remote branch for a local branch, so that other git clients use it, too."""
         git = self.repository.git
         git.configure(f"branch.{local}.remote", self.name)
         git.configure(f"branch.{local}.merge", f"refs/heads/{branch}")
@@ -168,7 +167,7 @@ class Remote:
         return self.repository.commit_at(FETCHED)
 
     def push(self, commit: str, branch: str) -> None:
-        """Push a commit to a branch, without overwriting other commits.
+        """Push a commit to a branch. Other commits are not overwritten.
 
         Raises RemoteMovedError if the remote branch has changed.
         """
@@ -181,7 +180,7 @@ class Remote:
         self.remember(commit, branch)
 
     def remember(self, commit: str, branch: str) -> None:
-        """Record that a commit exists locally and on the remote."""
+        """Record that a commit exists both here and on the remote."""
         names = (f"{SYNCED}/{self.name}", f"refs/remotes/{self.name}/{branch}")
         moved = [
             f"update {name} {commit}\n"
@@ -192,7 +191,7 @@ class Remote:
             self.repository.git.run("update-ref", "--stdin", stdin="".join(moved).encode())
 
     def last_synced(self) -> str | None:
-        """Return the last commit known to exist locally and on the remote."""
+        """Return the last commit known to exist both here and on the remote."""
         return self.repository.commit_at(f"{SYNCED}/{self.name}")
 
     def _call(self, *arguments: str) -> str:
@@ -219,7 +218,7 @@ class Remote:
 
 
 def check_url(text: str, folder: Path) -> str:
-    """Validate a remote's URL, or make a path absolute. Raises InvalidInputError."""
+    """Check a remote's URL, or make a path absolute. Raises InvalidInputError."""
     if _PASSWORD.match(text):
         raise InvalidInputError(
             "the address contains a password",
@@ -243,7 +242,7 @@ def check_url(text: str, folder: Path) -> str:
 
 
 def _meaning(error: GitFailedError) -> NacreError:
-    """Convert git's message to an error with a remedy, or return ``error`` if the message is unknown."""
+    """Convert git's message to an error with a hint. Return ``error`` if the message is unknown."""
     output = error.output
     if (
         "couldn't find remote ref" in output
@@ -263,7 +262,7 @@ def _push_refusal(error: GitFailedError) -> NacreError:
         r"\(fetch first\)|\(non-fast-forward\)|\(stale info\)|cannot lock ref|failed to update ref",
         output,
     ):
-        return RemoteMovedError("the remote has changed meanwhile")
+        return RemoteMovedError("the remote has changed in the meantime")
     remote = " ".join(
         line.removeprefix("remote:").strip()
         for line in output.splitlines()
@@ -278,7 +277,6 @@ def _push_refusal(error: GitFailedError) -> NacreError:
 
 
 def _line(output: str) -> str:
-    """Return the most informative line of git's output."""
     lines = [line for line in output.splitlines() if line.strip()]
     best = next(
         (line for line in lines if line.startswith(("fatal:", "error:", "ssh:", "remote:"))), ""
@@ -286,9 +284,9 @@ def _line(output: str) -> str:
     return (best or (lines[0] if lines else "no words")).strip()[:200]
 
 
-# -- Rewriting history --------------------------------------------------------
-# The history is exported, filtered and imported into a new repository, and replaces the old one
-# after verification.
+# -- Changing past commits -------------------------------------------------------------------------
+# The history is exported, filtered and imported into a new repository. After a check, it replaces
+# the old one.
 
 
 SECONDS = 3600.0
@@ -305,14 +303,14 @@ Rename = Callable[[str, bytes], str]
 def rewrite_history(
     repository: Repository, clean: Clean, rename: Rename, *, dry_run: bool = False
 ) -> int:
-    """Pass all contents and messages of all branches and tags through ``clean``, and return the number of commits.
+    """Pass all contents and messages in all branches and tags through ``clean``. Return the number of commits.
 
-    ``rename`` returns the new path of a file with changed content.
+    ``rename`` returns the new path of a file whose content changed.
 
     The new history is built in a separate repository. It must have the same number of commits and
-    the same files, with nothing left to clean. Then refs are moved to the new history and old
-    objects are permanently deleted. A crash before the move leaves the old history. After a later
-    crash, the next call completes the rewrite.
+    the same files, with nothing left to clean. Then refs are moved to it, and old objects are
+    permanently deleted. A crash before refs are moved leaves the old history. After a later crash,
+    the next call completes the rewrite.
 
     Raises UnusableRepositoryError if HEAD is detached, a merge is unfinished, or the new history is
     incomplete.
@@ -345,7 +343,8 @@ def rewrite_history(
         _remove(left)  # left by an interrupted rewrite
     if filtered != stream:
         _take_over(repository, filtered, commits)
-    # Objects in git's index are never pruned. This also completes a previous run that crashed.
+    # Git never prunes objects that are in its index. This also completes an earlier run that
+    # crashed.
     repository.git.run("read-tree", "HEAD")
     for name in ("ORIG_HEAD", "FETCH_HEAD", "MERGE_HEAD"):
         (git.git_dir / name).unlink(missing_ok=True)
@@ -358,7 +357,7 @@ def rewrite_history(
 
 
 def _filter_stream(stream: bytes, clean: Clean, rename: Rename) -> Iterator[bytes]:
-    """Yield the stream with all data cleaned and files renamed."""
+    """Yield the exported stream with cleaned data and renamed files."""
     changed: dict[bytes, bytes] = {}
     at, mark = 0, b""
     while at < len(stream):
@@ -419,9 +418,9 @@ def _take_over(repository: Repository, stream: bytes, commits: int) -> None:
 
 
 def _remove(folder: Path) -> None:
-    """Delete a temporary repository as far as possible. The next rewrite deletes what remains.
+    """Delete a temporary repository as far as possible. The next rewrite deletes the remains.
 
-    Deletion is tried twice, because another program can have a file open.
+    Deletion is tried twice, because other programs can have files open.
     """
     # Windows cannot delete read-only files, and git makes its objects read-only.
     if os.name == "nt":

@@ -1,8 +1,8 @@
-"""Watching the vault with inotify, which avoids checking the times of every file.
+"""Watching the vault with inotify, so that the times of files need not be checked.
 
-Linux reports a change before the changing process continues. inotify is called directly
-(``inotify(7)``, ``statfs(2)``), because manual edits require that all earlier changes are reported,
-and a library that collects events in a thread cannot guarantee this.
+Linux reports a change before the process that makes it continues. Manual edits rely on this.
+inotify is called directly (``inotify(7)``, ``statfs(2)``), because a library that collects events
+in a thread cannot guarantee it.
 """
 
 from __future__ import annotations
@@ -20,10 +20,13 @@ from contextlib import suppress
 from nacre.vault.files import Vault, is_memory_file, shown, times_of
 
 LONGEST_SECONDS = 60.0
-"""Maximum time in seconds between full scans, to find writes through a memory map or a hard link outside the vault."""
+"""Maximum time in seconds between full scans.
+
+They find writes through a memory map or a hard link outside the vault.
+"""
 
 _IN_CHANGED = 0x2 | 0x4 | 0x8
-"""Events for changed content, permissions or times, and for closing a file opened for writing."""
+"""Events for changed content, permissions or times, and for closing a file that was open for writing."""
 _IN_MOVED, _IN_CREATE, _IN_DELETE, _IN_DELETE_SELF, _IN_MOVE_SELF = (
     0x40 | 0x80,
     0x100,
@@ -45,16 +48,16 @@ _STATFS_BYTES = 256
 _LOCAL_FILE_SYSTEMS = frozenset(
     {0xEF53, 0x58465342, 0x9123683E, 0x01021994, 0xF2F52010, 0x2FC12FC1}
 )
-"""Magic numbers of ext2 to ext4, XFS, Btrfs, tmpfs, F2FS and ZFS, whose files are changed only by this system.
+"""File systems (ext2 to ext4, XFS, Btrfs, tmpfs, F2FS, ZFS) whose files only this system changes.
 
 On shared disks, changes by other systems are not reported.
 """
 
 
 class VaultWatch:
-    """Tracks the current times of a vault's files. Thread-safe.
+    """Keeps the current times of a vault's files. Thread-safe.
 
-    Every file is checked if the system does not report changes.
+    If the system does not report changes, every file is checked.
     """
 
     def __init__(self, vault: Vault) -> None:
@@ -66,11 +69,10 @@ class VaultWatch:
 
     @property
     def is_live(self) -> bool:
-        """True if the system reports changes."""
         return self._current is not None
 
     def times(self) -> Mapping[str, tuple[int, int]]:
-        """Return the result of :meth:`Vault.times`, as a mapping that does not change later."""
+        """Return the result of :meth:`Vault.times`. The mapping does not change later."""
         with self._guard:
             is_due = time.monotonic() >= self._until
             if self._current or is_due:
@@ -94,8 +96,7 @@ class VaultWatch:
     def _follow(self, changed: set[str]) -> bool:
         """Update the times of changed files.
 
-        Return False if a file has a new hard link, because changes through the link are not
-        reported.
+        Return False if a file has a new hard link, because changes through it are not reported.
         """
         if not changed:
             return True
@@ -128,7 +129,7 @@ class VaultWatch:
 
 
 class _Events:
-    """Events in each folder since the folder was entered. ``shared``: files with several hard links."""
+    """Events in each folder since watching it began. ``shared`` are files with several hard links."""
 
     def __init__(self, root: os.PathLike[str]) -> None:
         self._root = root
@@ -144,7 +145,7 @@ class _Events:
                 self._fails = self._descriptor < 0
 
     def enter(self, prefix: str, folder: int) -> None:
-        """Watch an open folder, before it is listed."""
+        """Watch an open folder. Call this before listing it."""
         if self._fails:
             return
         kind = ctypes.create_string_buffer(_STATFS_BYTES)
@@ -193,7 +194,6 @@ class _Events:
                     yield folder, mask, os.fsdecode(chunk[at - length : at].rstrip(b"\0"))
 
     def close(self) -> None:
-        """Stop watching."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1

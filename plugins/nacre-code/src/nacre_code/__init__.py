@@ -1,1 +1,1 @@
-"""Code of repositories: symbols, calls, imports, inheritance, and the memories that name them."""
+"""Symbols, calls, imports and inheritance in the code of repositories, and memories that name them."""

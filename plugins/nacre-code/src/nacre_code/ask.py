@@ -41,9 +41,9 @@ HINT = "pip install 'nacre-memory[code]'"
 
 @frozen
 class Language:
-    """A language: its grammar's module and function, and queries for its trees.
+    """A language, with the module and function of its grammar, and queries for its syntax trees.
 
-    Languages of the same ``family`` call each other.
+    Languages of the same ``family`` can call each other.
     """
 
     name: str
@@ -91,7 +91,7 @@ LANGUAGES = {
         ),
     )
 }
-"""Languages by name. Headers are read as C++, which covers nearly all of C."""
+"""Languages by name. Headers are parsed as C++, which covers nearly all of C."""
 
 _LANGUAGE_BY_SUFFIX = {
     suffix: language.name for language in LANGUAGES.values() for suffix in language.suffixes
@@ -99,13 +99,13 @@ _LANGUAGE_BY_SUFFIX = {
 
 
 def language_of(path: str) -> str | None:
-    """Return the language of a file by its name, or ``None`` if unsupported."""
+    """Return the language of a file, determined from its name, or ``None`` if it is not supported."""
     name = path.rsplit("/", 1)[-1]
     return _LANGUAGE_BY_SUFFIX.get("." + name.rsplit(".", 1)[-1].lower()) if "." in name else None
 
 
 def require_parsers() -> None:
-    """Raise UnavailableError, with what to install, if the parsers are missing."""
+    """Raise UnavailableError with an installation hint if the parsers are missing."""
     try:
         import_module("tree_sitter")
         for language in LANGUAGES.values():
@@ -131,8 +131,8 @@ def parser_of(name: str) -> tuple[Parser, Query]:
 
 
 # ----------------------------------------------------------------------------
-# Names of files and symbols in memories: paths, names in backticks and code blocks, and in plain text names that only
-# occur in code (``camelCase``, ``a.b``, ``snake_case``).
+# Names of files and symbols in memories: paths, names in backticks and code blocks, and names in
+# plain text that only occur in code (``camelCase``, ``a.b``, ``snake_case``).
 
 
 _MEMORIES_PER_BATCH = 500
@@ -156,13 +156,13 @@ _KEYWORDS = frozenset(
 
 
 def catch_up_mentions(home: Home) -> None:
-    """Find names of code in new and changed memories. Costs a query if there are none.
+    """Find names of code in new and changed memories. If there are none, this costs one query.
 
-    If nothing can be written now, the next call does it.
+    If the database is not writable now, the next call finds them.
     """
     if home.database.unwritable:
         return
-    with suppress(UnavailableError):  # another process writes, or the disk is full
+    with suppress(UnavailableError):  # another process is writing, or the disk is full
         while memories := CodeMentions(home.database).unread(_MEMORIES_PER_BATCH):
             CodeMentions(home.database).put(
                 (memory, list(mentions(f"{subject}\n{content}")))
@@ -173,7 +173,7 @@ def catch_up_mentions(home: Home) -> None:
 
 
 def mentions(text: str) -> Iterator[Mention]:
-    """Yield the names of code in a text, each once."""
+    """Yield each name of code in a text, without duplicates."""
     seen: dict[str, Mention] = {}
     for mention in _mentions_in(text):
         seen.setdefault(mention.written, mention)
@@ -186,7 +186,7 @@ def symbol_parts(written: str) -> list[str]:
 
 
 def key_of(written: str) -> str:
-    """Return the lookup key of a name: its last part, in lower case."""
+    """Return the lookup key of a name, which is its last part in lower case."""
     if is_path(written):
         return written.rsplit("/", 1)[-1].lower()
     parts = symbol_parts(written)
@@ -242,8 +242,8 @@ def _mention(written: str, manner: str) -> Mention:
 class CodeReport:
     """The result of reading a repository.
 
-    ``unchanged`` files were read before; ``skipped`` are too long, binary or minified; ``failed``
-    broke the parser; ``left_out`` exceeded the limit of files or time.
+    ``unchanged`` files were read before. ``skipped`` files are too long, binary or minified.
+    ``failed`` files crashed the parser. ``left_out`` files exceeded the limit for files or time.
     """
 
     project: str
@@ -264,7 +264,7 @@ class CodeReport:
 
 @frozen
 class CodeNode:
-    """A symbol, or a file, whose ``name`` is empty. ``line`` is its definition's line."""
+    """A symbol, or a file, which has no ``name``. ``line`` is the line of the definition."""
 
     id: str
     project: str
@@ -278,8 +278,8 @@ class CodeNode:
 class CodeLink:
     """A node linked with the requested symbol.
 
-    ``line`` is in the node's own file; ``via`` is an intermediate node, if any, and ``depth`` the
-    number of steps.
+    ``line`` is in the node's own file. ``via`` is an intermediate node, if any, and ``depth`` is
+    the number of steps.
     """
 
     rel: str
@@ -292,7 +292,7 @@ class CodeLink:
 
 @frozen
 class CodeMemory:
-    """A memory that names code: ``names`` as written there, ``nodes`` the ids of their nodes."""
+    """A memory that names code. ``names`` are spelt as in the memory, and ``nodes`` are the ids of their nodes."""
 
     memory: Memory
     names: tuple[str, ...]
@@ -301,7 +301,7 @@ class CodeMemory:
 
 @frozen
 class CodeAnswer:
-    """An answer. If the name is ambiguous, it only has the ``choices``."""
+    """An answer. If the name is ambiguous, only ``choices`` is set."""
 
     asked: str
     nodes: tuple[CodeNode, ...] = ()
@@ -313,7 +313,7 @@ class CodeAnswer:
 
 @frozen
 class ForgottenCode:
-    """The result of forgetting a project's code. ``was_there`` is True if any was stored."""
+    """The result of forgetting a project's code. ``was_there`` is True if any code was stored."""
 
     project: str
     was_there: bool
@@ -321,7 +321,7 @@ class ForgottenCode:
 
 @frozen
 class StaleFile:
-    """A file that a memory names and that changed since. ``is_gone``: it is no longer in the working tree."""
+    """A file that a memory names and that has changed since. ``is_gone`` is True if it is not in the working tree."""
 
     path: str
     edits: int
@@ -330,16 +330,16 @@ class StaleFile:
     is_gone: bool = False
 
     def __str__(self) -> str:
-        """Return edits and last change in words."""
         times = "once" if self.edits == 1 else f"{self.edits:,} times"
         return f"{self.path} is gone" if self.is_gone else f"{self.path} changed {times} since"
 
 
 @frozen
 class StaleMemory:
-    """A memory that may be out of date, with a confidence from 0 to 1.
+    """A memory that might be out of date, with a confidence from 0 to 1.
 
-    ``symbols`` are its names of code, ``missing`` those the files no longer contain.
+    ``symbols`` are the names of code in the memory. ``missing`` are those that no file contains
+    now.
     """
 
     memory: Memory
@@ -353,14 +353,13 @@ class StaleMemory:
 
     @property
     def why(self) -> str:
-        """Return the reason in words, with at most three files and five names."""
         files = "; ".join(map(str, self.files[:3]))
         return f"{files}; missing now: {', '.join(self.missing[:5])}" if self.missing else files
 
 
 @frozen
 class Staleness:
-    """Memories that may be out of date, most confident first, and the number checked."""
+    """Memories that might be out of date, most confident first, and the number of memories checked."""
 
     memories: tuple[StaleMemory, ...]
     looked_at: int
@@ -372,10 +371,10 @@ class Staleness:
 
 
 def find_nodes(home: Home, name: str, project: str | None, near: str | None) -> list[Symbol]:
-    """Return the symbols or files that a name may refer to. Raises NotFoundError.
+    """Return the symbols or files to which a name can refer. Raises NotFoundError.
 
-    ``src/a.py#A.f`` is a symbol of a file. A dotted name is a symbol or its end, with or without
-    modules before it.
+    ``src/a.py#A.f`` is a symbol in a file. A dotted name can be a symbol's full name or the end of
+    it, with or without modules.
     """
     target = name.strip()
     if target.startswith(CODE):
@@ -401,7 +400,7 @@ def find_nodes(home: Home, name: str, project: str | None, near: str | None) -> 
 
 
 def find_files(home: Home, name: str, project: str | None, near: str | None) -> list[Symbol]:
-    """Return the files that a path or a module's dotted name may refer to."""
+    """Return the files to which a path or a module's dotted name can refer."""
     target = name.strip().removeprefix(CODE)
     symbols = _files(home, target, project)
     if not symbols and not is_path(target):
@@ -413,7 +412,7 @@ def find_files(home: Home, name: str, project: str | None, near: str | None) -> 
 
 
 def node_of(symbol: Symbol) -> CodeNode:
-    """Return a stored symbol as a node of an answer."""
+    """Convert a stored symbol to a node for an answer."""
     name = f"#{symbol.qualified}" if symbol.qualified else ""
     return CodeNode(
         f"{CODE}{symbol.project}/{symbol.path}{name}",
@@ -438,9 +437,9 @@ def have_same_ending(path: str, named: str) -> bool:
 
 
 def matching_symbols(symbols: Sequence[Symbol], written: str) -> list[Symbol]:
-    """Return the symbols that a dotted name may refer to, among symbols with its last part.
+    """Select the symbols to which a dotted name can refer from ``symbols``, which have its last part.
 
-    Exact case is preferred, and then a full match.
+    Prefer the exact case, then a full match.
     """
     parts = symbol_parts(written)
     matches = [symbol for symbol in symbols if _name_parts(symbol)[-len(parts) :] == parts]
@@ -476,7 +475,7 @@ def _files(home: Home, path: str, project: str | None) -> list[Symbol]:
 
 
 def _name_parts(symbol: Symbol) -> list[str]:
-    """Return the parts of a symbol's full name: folders, file, enclosing definitions, its own name."""
+    """Return the parts of a symbol's full name: folders, file, enclosing definitions, and its own name."""
     path = symbol.path.rsplit(".", 1)[0].removesuffix("/__init__").split("/")
     return [*path, *(symbol.qualified.split(".") if symbol.kind != FILE else ())]
 
@@ -517,8 +516,8 @@ def callers(
     limit: Limit = 50,
     depth: Depth = 1,
 ) -> CodeAnswer:
-    """Return the callers of a symbol and their callers; for a class also of its methods, and its
-    subclasses.
+    """Return the callers of a symbol, and their callers. For a class, include its subclasses and
+    the callers of its methods.
 
     Raises NotFoundError for an unknown symbol.
     """
@@ -587,10 +586,10 @@ def impact(
     symbol: Annotated[str, bounds("A symbol of the file.", max_length=500)] | None = None,
     depth: Depth = 3,
 ) -> CodeAnswer:
-    """Return the effects of a change to a file or its symbol. Raises NotFoundError.
+    """Return the effects of a change to a file or to one of its symbols. Raises NotFoundError.
 
-    These are its callers, subclasses and importers, step by step, and the memories about any of
-    them, the file's first.
+    These are the callers, subclasses and importers, step by step, and the memories about any of
+    them. Memories about the file come first.
     """
     name = f"{name}#{symbol}" if symbol else name
     symbols = find_nodes(home, name, project, near)
@@ -638,9 +637,7 @@ def _with_members(home: Home, symbol: Symbol) -> list[Symbol]:
 def _walk(
     home: Home, start: Sequence[Symbol], rels: Sequence[str], depth: int
 ) -> tuple[list[CodeLink], list[Symbol]]:
-    """Return links to symbols, the nearest first, and all symbols on the way. Links among the first
-    symbols are excluded.
-    """
+    """Return links to symbols, nearest first, and all symbols on the way. Omit links between the first symbols."""
     reached = {symbol.row: symbol for symbol in start}
     ring = list(reached)
     steps: list[tuple[int, str, int, int, int]] = []
@@ -673,7 +670,7 @@ def _walk(
 
 
 def _memories_of(home: Home, symbols: Sequence[Symbol]) -> list[CodeMemory]:
-    """Return the project's memories that name any of these symbols, in the symbols' order."""
+    """Return the project's memories that name any of these symbols, in the order of the symbols."""
     edit.catch_up(home)
     catch_up_mentions(home)
     by_key: dict[str, list[Symbol]] = defaultdict(list)
@@ -705,7 +702,7 @@ def _memories_of(home: Home, symbols: Sequence[Symbol]) -> list[CodeMemory]:
 
 
 def _refers_to(home: Home, written: str, symbol: Symbol) -> bool:
-    """Return True if a name refers to this symbol and to no other of its project."""
+    """Return True if a name refers to this symbol and to no other symbol of the project."""
     if symbol.kind == FILE:
         if not have_same_ending(symbol.path, written):
             return False
@@ -721,25 +718,26 @@ def _refers_to(home: Home, written: str, symbol: Symbol) -> bool:
 
 
 # ----------------------------------------------------------------------------
-# The facts of a source file: definitions, calls, imports, base classes and types of variables. No contents.
+# The facts of a source file: definitions, calls, imports, base classes and types of variables, but
+# no contents.
 
 
 MODULE = -1
-"""The scope of code outside every definition."""
+"""The scope of code outside all definitions."""
 
 INNER_KINDS = frozenset({"namespace", "impl"})
-"""Kinds of definitions that qualify other names but are not symbols."""
+"""Kinds of definitions that qualify names but are not symbols."""
 
 CLASS_KINDS = frozenset({"class", "interface", "type", "impl"})
 """Kinds of definitions that have members."""
 
 
 class Definition(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A symbol, or a scope that names symbols.
+    """A symbol, or a scope that qualifies symbols.
 
-    ``parent`` is the number of the enclosing definition, ``owner`` the qualified name of its class,
-    or empty. ``returns`` is the return type as written. Other files cannot refer to ``hidden``
-    ones.
+    ``parent`` is the number of the enclosing definition. ``owner`` is the qualified name of the
+    class, or empty. ``returns`` is the return type as written. Other files cannot refer to a
+    ``hidden`` definition.
     """
 
     name: str
@@ -756,7 +754,7 @@ class Definition(msgspec.Struct, frozen=True, array_like=True, gc=False):
 class Call(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The first call of a name in a scope: ``receiver.name(…)``.
 
-    The receiver is dotted names, empty, or ``?`` for any other expression.
+    The receiver is a dotted name, empty, or ``?`` for any other expression.
     """
 
     scope: int
@@ -768,8 +766,8 @@ class Call(msgspec.Struct, frozen=True, array_like=True, gc=False):
 class Import(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """An imported name.
 
-    ``name`` is empty for the module itself and ``*`` for all its names; ``alias`` is its name in
-    the file, if any.
+    ``name`` is empty for the module itself and ``*`` for all its names. ``alias`` is the name in
+    the importing file, if different.
     """
 
     module: str
@@ -787,8 +785,9 @@ class Base(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Variable(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A variable's type in a scope, as written. A type ending in ``()`` is that call's result, or
-    the class it constructs.
+    """The type of a variable in a scope, as written.
+
+    A type that ends in ``()`` is the result of this call, or the class that it constructs.
     """
 
     scope: int
@@ -797,7 +796,7 @@ class Variable(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Facts(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """All facts of a file. ``package`` is its declared package, ``default`` its default export."""
+    """All facts of a file. ``package`` is the declared package, and ``default`` is the default export."""
 
     language: str
     package: str = ""
@@ -810,16 +809,16 @@ class Facts(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 # ----------------------------------------------------------------------------
-# The source files of a repository: tracked or untracked files without git's ignored ones, else all files of the folder.
-#
-# Nothing outside the folder is read, symbolic links are not followed, and nothing of the repository is run.
+# The source files of a repository: tracked files, and untracked files that git does not ignore.
+# Without git, all files of the folder. Nothing outside the folder is read, symbolic links are not
+# followed, and no code of the repository is run.
 
 
 MAX_BYTES = 1_000_000
-"""Longer files are data or generated code."""
+"""Maximum size of a source file. Larger files are data or generated code."""
 
 _MANIFEST = re.compile(r"(?:^|/)(?:go\.mod|Cargo\.toml|[jt]sconfig[^/]*\.json)$")
-"""Files that define the names of packages and modules."""
+"""Files that name packages and modules."""
 
 _SKIPPED_FOLDERS = frozenset(
     "node_modules __pycache__ venv env dist build target vendor site-packages".split()
@@ -831,8 +830,9 @@ _HEAD = 8_192
 
 @frozen
 class Listing:
-    """Sorted paths of source files and manifests, relative to the folder. ``left_out`` counts files
-    over the limit.
+    """Sorted paths of source files and manifests, relative to the folder.
+
+    ``left_out`` is the number of files beyond the limit.
     """
 
     code: tuple[str, ...]
@@ -842,7 +842,8 @@ class Listing:
 
 
 def toplevel(path: Path, environ: Mapping[str, str]) -> Path:
-    """Return the working tree that contains a folder, or the folder itself if there is none or git ignores it."""
+    """Return the working tree that contains a folder, or the folder itself if there is none or git
+    ignores the folder."""
     folder = Path(os.path.abspath(path))
     root = next(
         (
@@ -869,7 +870,7 @@ def list_code(root: Path, environ: Mapping[str, str], most: int) -> Listing:
     by_git = os.path.lexists(root / ".git")
     try:
         paths = _git_files(root, environ) if by_git else list(_files_below(root))
-    except NacreError:  # no git, or a repository that it refuses
+    except NacreError:  # git is missing or refuses the repository
         by_git, paths = False, list(_files_below(root))
     code = sorted(path for path in paths if language_of(path) and path.isprintable())
     manifests = sorted(filter(_MANIFEST.search, paths))
@@ -892,7 +893,6 @@ def read_file(root: Path, path: str) -> bytes | None:
 
 
 def _git_files(root: Path, environ: Mapping[str, str]) -> list[str]:
-    """Return tracked files, and untracked files that git does not ignore."""
     output = git.GitProgram(root, environ).run(
         "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate"
     )
@@ -909,23 +909,23 @@ def _files_below(root: Path) -> Iterator[str]:
 
 
 # ----------------------------------------------------------------------------
-# Memories that may be out of date because files they name were changed in sessions (seed facts 2.6).
+# Memories that might be out of date because sessions changed the files that they name.
 
 
 MAX_MEMORIES = 500
-"""Memories checked per run, the latest first (seed facts 2.6)."""
+"""Maximum number of memories to check per run, latest first."""
 
 MIN_MARKED = 0.2
-"""Minimum confidence to show it in a context: two sessions that changed the files within a month."""
+"""Minimum confidence to show in a context. Two sessions that changed the files within a month reach it."""
 
 _SESSIONS = 5
-"""Number of sessions above which confidence no longer grows."""
+"""Number of sessions above which the confidence does not increase."""
 
 _LAG_DAYS = 60
-"""Days between memory and last change above which confidence no longer grows."""
+"""Number of days between the memory and the last change above which the confidence does not increase."""
 
 _UNCHANGED_FACTOR = 0.3
-"""Factor of the confidence if all of a memory's symbols are still in the files."""
+"""Factor for the confidence if the files still contain all symbols of a memory."""
 
 _MIN_CHARACTERS = {"marked": 3, "fence": 4}
 
@@ -941,12 +941,11 @@ def stale(
     ] = None,
     memory: Annotated[str | None, bounds("One memory, by its id or subject.")] = None,
 ) -> Staleness:
-    """Return memories whose files changed since, most confident first, or only the requested one.
-    Raises NotFoundError.
+    """Return memories whose files have changed since, most confident first. Raises NotFoundError.
 
-    The confidence is ``min(1, sessions / 5) · min(1, days / 60)`` times a factor for symbols: 0.3
-    if all are still in the files, 0.3 + 0.7 · the missing share, 1 if all are missing or nothing
-    can be checked.
+    The confidence is ``min(1, sessions / 5) · min(1, days / 60)`` times a factor for symbols. The
+    factor is 0.3 if the files still contain all symbols, 0.3 + 0.7 · the missing share if some are
+    missing, and 1 if all are missing or nothing can be checked.
     """
     edit.catch_up(home)
     catch_up_mentions(home)
@@ -974,9 +973,9 @@ def stale(
 
 
 def note_stale(home: Home) -> None:
-    """Mark memories that may be out of date, for contexts and the review queue.
+    """Mark memories that might be out of date, for contexts and the review queue.
 
-    Nothing is marked if nothing can be written.
+    Does nothing if the database is not writable.
     """
     if home.database.unwritable:
         return
@@ -995,7 +994,7 @@ def note_stale(home: Home) -> None:
 
 
 def confidence_of(sessions: int, lag_days: float, symbols: int, missing: int) -> float:
-    """Return the confidence that a memory is out of date, 0 to 1 (seed facts 2.6)."""
+    """Return the confidence that a memory is out of date, 0 to 1."""
     changed = min(1.0, sessions / _SESSIONS) * min(1.0, max(0.0, lag_days) / _LAG_DAYS)
     share = missing / symbols if symbols else 1.0
     return changed * (_UNCHANGED_FACTOR + (1 - _UNCHANGED_FACTOR) * share)
@@ -1009,7 +1008,6 @@ def _assess(
     days: int,
     folder: str | None,
 ) -> StaleMemory | None:
-    """``confirmed``: when the owner last confirmed it in review."""
     stated = max(memory.last_said, confirmed or memory.last_said)
     since = max(stated, home.now() - timedelta(days=days))
     paths = [item.written for item in mentions if item.manner == "path"]
@@ -1052,9 +1050,7 @@ def _assess(
 def _changes_since(
     home: Home, memory: Memory, paths: Iterable[str], since: datetime, stated: datetime
 ) -> dict[str, list[tuple[int, datetime, int]]]:
-    """Return edits of named files (session, time, count) by sessions that began after the memory
-    was last stated.
-    """
+    """Return edits of named files (session, time, count) by sessions that began after the memory was last stated."""
     rows: dict[int, str] = {}
     for path in paths:
         for row, touched in home.deeds.files_named(path.rsplit("/", 1)[-1]):
@@ -1088,7 +1084,7 @@ def _stale_file(
 
 
 def _missing_symbols(root: Path, paths: Sequence[str], symbols: Sequence[str]) -> list[str] | None:
-    """Return the symbols that no file contains as a word, or ``None`` if no file can be read."""
+    """Return the symbols that occur in no file as whole words, or ``None`` if no file can be read."""
     contents = [data for path in paths if (data := read_file(root, path.lstrip("/"))) is not None]
     texts = [data.decode("utf-8", "replace") for data in contents]
     if paths and not texts:
@@ -1101,8 +1097,9 @@ def _missing_symbols(root: Path, paths: Sequence[str], symbols: Sequence[str]) -
 
 
 def _working_tree(home: Home, memory: Memory, folder: str | None) -> Path | None:
-    """Return the working tree of a memory's files: where its project's code was read, else
-    ``folder`` if it belongs to the project.
+    """Return the working tree with a memory's files.
+
+    This is where the project's code was read, or else ``folder`` if it belongs to the project.
     """
     if memory.project is None:
         return None

@@ -1,4 +1,4 @@
-"""The commands of ``nacre graph`` on the code of repositories and the memories that mention it."""
+"""The commands of ``nacre graph`` for the code of repositories and the memories that mention it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _WORDS = 160
 
 
 def _narrowed(operation: str, *names: str) -> Decorator:
-    """Options of some fields, ``--project`` and ``--limit``."""
+    """Add options for some fields, ``--project`` and ``--limit``."""
 
     def decorate(function: Function) -> Function:
         function = option(operation, "limit", "--limit", "-n")(function)
@@ -56,9 +56,9 @@ def _narrowed(operation: str, *names: str) -> Decorator:
 def ingest_code(run: Run, /, path: str, forget: bool, **options: Any) -> None:
     """Read a repository's symbols, calls, imports and base classes.
 
-    Reads the whole repository that contains PATH, except files ignored by git; later only changed files. It stores
-    names, paths and line numbers, but no contents, and runs none of the code. Languages: Python, JavaScript,
-    TypeScript, Go, Rust, Java, C, C++.
+    Reads the whole repository that contains PATH, except files that git ignores. Later runs read
+    only changed files. Names, paths and line numbers are stored, but no contents, and no code is
+    run. Languages: Python, JavaScript, TypeScript, Go, Rust, Java, C, C++.
     """
     if forget:
         name = find_project(run, options["project"] or ".")
@@ -130,8 +130,9 @@ def about(run: Run, /, name: str, **options: Any) -> None:
 def impact(run: Run, /, name: str, **options: Any) -> None:
     """Show what a change to a file affects, in code and in memories.
 
-    Lists the symbols that call or inherit from those in FILE, the files that import it, their callers in turn, and the
-    memories that mention any of them. With SYMBOL, only the callers of that symbol.
+    Lists the callers and subclasses of the symbols in FILE, the files that import it, their callers
+    in turn, and the memories that mention any of them. With SYMBOL, lists only the callers of that
+    symbol.
     """
     _show(run, "graph-impact", "No known code depends on it.", name=name, **options)
 
@@ -141,9 +142,9 @@ def impact(run: Run, /, name: str, **options: Any) -> None:
 def stale(run: Run, /, project: str | None, **options: Any) -> None:
     """List memories that may be out of date because files they name changed.
 
-    Counts sessions that changed the files and began after a memory was last stated. The probability is lower if the
-    files still contain the memory's names of code. They are looked up in the folder whose code was read, else in this
-    one.
+    Counts sessions that changed the files and began after a memory was last stated. The probability
+    is lower if the files still contain the names of code in the memory. They are searched in the
+    folder whose code was read, or else in this one.
     """
     staleness = ask(
         run,

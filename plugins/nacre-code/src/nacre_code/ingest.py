@@ -74,10 +74,10 @@ if TYPE_CHECKING:
 
 MAX_DEFINITIONS = 20_000
 MAX_REFERENCES = 100_000
-"""Limits per file. The rest is skipped."""
+"""Maximum number of references per file. Further references are skipped."""
 
 QUALIFIED_CHARACTERS = 500
-"""Limit of qualified names. Thousands of nested definitions would fill the memory."""
+"""Maximum length of a qualified name. Names in thousands of nested definitions would use up the RAM."""
 
 _READERS: Mapping[str, Reader] = {
     "python": Python(),
@@ -95,11 +95,11 @@ _ORDER = {
 
 
 def read_code(language: str, source: bytes) -> Facts:
-    """Return the facts of a file. Raises ImportError if the parser of its language is not installed."""
+    """Return the facts of a file. Raises ImportError if the language's parser is not installed."""
     parser, query = parser_of(language)
     captured = load("tree_sitter:QueryCursor")(query).captures(parser.parse(source).root_node)
     reading = _Reading(_READERS[LANGUAGES[language].family])
-    # In source order, enclosing nodes first. At the same node the definition comes first.
+    # In source order, enclosing nodes first. For the same node, the definition comes first.
     rows = [
         (node.start_byte, -node.end_byte, _ORDER.get(capture, 99), capture, node)
         for capture, nodes in captured.items()
@@ -124,7 +124,6 @@ class _Reading:
         self._package = self._default = ""
 
     def take(self, capture: str, node: Node) -> None:
-        """Add a capture. Captures come in source order."""
         while self._open and self._open[-1][0] <= node.start_byte:
             self._open.pop()
         if capture in _DEFINITIONS:
@@ -219,17 +218,17 @@ class _Reading:
 
 
 # ----------------------------------------------------------------------------
-# A worker process: it reads a root and paths from standard input and writes facts to standard output.
-#
-# A parser written in C may crash on a file or need hours for nested brackets. Then only this process ends.
+# A worker process reads a root and paths from standard input, and writes facts to standard output.
+# A parser written in C can crash on a file or take hours for nested brackets. In that case only
+# this process ends.
 
 
 SECONDS_PER_FILE = 10
-"""Processor time. A file that takes longer was not made to be read."""
+"""Maximum processor time per file, in seconds. Files that take longer are not meant to be read."""
 
 MAX_MEMORY_BYTES = 2**31
 
-resource = Module("resource")  # Windows has no such module
+resource = Module("resource")  # Windows lacks this module
 
 _SIZE = struct.Struct("<I")
 
@@ -271,7 +270,7 @@ def read_path(root: Path, path: str) -> ReadFile:
 
 
 def send(stream: IO[bytes], value: object) -> None:
-    """Write a value, preceded by its size."""
+    """Write a value after its size."""
     packed = _encode(value)
     stream.write(_SIZE.pack(len(packed)) + packed)
 
@@ -300,26 +299,28 @@ def _serve(requests: IO[bytes], out: IO[bytes]) -> None:
 
 
 def _limit_time(seconds: int) -> None:
-    """End this process after ``seconds`` of processor time, also within C code. 0 removes the
-    limit. Not on Windows.
+    """End this process after ``seconds`` of processor time, even inside C code.
+
+    0 removes the limit. This has no effect on Windows.
     """
     if sys.platform != "win32":
         signal.setitimer(signal.ITIMER_PROF, seconds)
 
 
 # ----------------------------------------------------------------------------
-# Reading in worker processes. Two cores halve the time, and a parser crash costs one file.
+# Reading in worker processes. Two cores halve the time, and a crash of the parser affects only one
+# file.
 
 
 _FILES_PER_REQUEST = 40
 _MIN_FILES_FOR_WORKERS = 300
-"""Files that a process reads while a second one starts."""
+"""Minimum number of files for more than one process."""
 
 MAX_PROCESSES = 4
 
 
 def count_processes(files: int) -> int:
-    """Return the number of processes for a number of files."""
+    """Return the number of processes to start for this many files."""
     cores = (
         len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     )
@@ -327,7 +328,7 @@ def count_processes(files: int) -> int:
 
 
 def read_all(root: Path, paths: Sequence[str], processes: int) -> Iterator[ReadFile]:
-    """Yield files in the order in which they finish. A file that crashes a process has no facts."""
+    """Yield files in the order in which they are finished. A file that crashes a process has no facts."""
     if getattr(sys, "frozen", False) or not sys.executable:
         yield from (read_path(root, path) for path in paths)
         return
@@ -361,7 +362,6 @@ def _feed_worker(
     done: queue.Queue[ReadFile | None],
     over: threading.Event,
 ) -> None:
-    """Send files to a process, and to a new one when it dies."""
     process: Popen[bytes] | None = None
     try:
         while not over.is_set():
@@ -389,7 +389,7 @@ def _read_portion(
     done: queue.Queue[ReadFile | None],
     over: threading.Event,
 ) -> int:
-    """Return the number of files a process read before it died, or all of them."""
+    """Return the number of files that a process read before it died, or the number of all files."""
     assert process.stdin is not None  # noqa: S101 - it was started with pipes
     assert process.stdout is not None  # noqa: S101
     try:
@@ -408,7 +408,7 @@ def _read_portion(
 def _hand_over(
     done: queue.Queue[ReadFile | None], over: threading.Event, result: ReadFile | None
 ) -> bool:
-    """Put a result into the queue. Wait for room unless reading was stopped."""
+    """Put a result into the queue. If the queue is full, wait unless reading was stopped."""
     while not over.is_set():
         try:
             done.put(result, timeout=0.2)
@@ -420,7 +420,7 @@ def _hand_over(
 
 def _start_worker(root: Path) -> Popen[bytes]:
     script = f"import sys; sys.path[:] = {sys.path!a}; from nacre_code.ingest import main; main()"
-    # In its own group, because Ctrl-C is for the parent, which then ends this process.
+    # Use a separate process group. Ctrl-C is meant for the parent, which then ends this process.
     process = Popen(
         [sys.executable, "-P", "-c", script],
         stdin=PIPE,
@@ -483,8 +483,8 @@ def ingest_code(
 ) -> CodeReport:
     """Read the repository that contains a folder, and later only its changed files.
 
-    None of it is run and only names are stored. Raises UnavailableError if tree-sitter is not installed,
-    NotFoundError for a missing folder, InvalidInputError if the project is unknown.
+    No code is run, and only names are stored. Raises UnavailableError if tree-sitter is not
+    installed, NotFoundError for a missing folder, InvalidInputError if the project is unknown.
     """
     require_parsers()
     started = time.monotonic()
@@ -643,13 +643,15 @@ def _unpack_facts(packed: bytes) -> Facts:
 def _resolve_edges(
     home: Home, opened: CodeProject, root: Path, listing: Listing, on_progress: OnProgress | None
 ) -> None:
-    """Resolve all edges of a project again, because a new or removed definition affects names in other files."""
+    """Resolve all edges of a project again, because new or removed definitions change the meaning
+    of names in other files.
+    """
     files = CodeGraph(home.database).facts(opened.row)
     manifests = {
         path: (read_file(root, path) or b"").decode("utf-8", "replace")
         for path in listing.manifests
     }
-    # Calls need most of the memory, and only those of one file are needed at a time.
+    # Calls need most of the memory, and only one file's calls are needed at a time.
     without_calls = [
         (path, msgspec.structs.replace(_unpack_facts(packed), calls=()))
         for _, path, packed in files

@@ -1,4 +1,4 @@
-"""Readers of syntax trees for each language. They return names and types, and no text of literals."""
+"""Extract facts from the syntax trees of each language. They include names and types, but no text of literals."""
 
 from __future__ import annotations
 
@@ -29,25 +29,25 @@ _SELF = {"this": "self", "Self": "Self"}
 
 
 def text_of(node: Node | None) -> str:
-    """Return a node's source, or an empty string without a node or if it is longer than any name."""
+    """Return a node's source, or an empty string if there is no node or its source is too long for a name."""
     if node is None or node.end_byte - node.start_byte > 4 * NAME_CHARACTERS or node.text is None:
         return ""
     return node.text.decode("utf-8", "replace")
 
 
 def field(node: Node, name: str) -> str:
-    """Return the source of a node's field."""
+    """Return the source of a field of a node."""
     return text_of(node.child_by_field_name(name))
 
 
 def plain_chain(text: str) -> str:
-    """Return dotted names as ``a.b.c``, whatever the separator, or an empty string for anything else."""
+    """Return a dotted name as ``a.b.c``, with any separator replaced, or an empty string for other text."""
     text = _SEPARATOR.sub(".", _GENERIC.sub("", text.strip())).lstrip(".")
     return text if len(text) <= NAME_CHARACTERS and _CHAIN.fullmatch(text) else ""
 
 
 def split_call(text: str) -> tuple[str, str] | None:
-    """Return receiver and name of a call. The receiver is ``?`` if it is an expression."""
+    """Return the receiver and name of a call. The receiver is ``?`` if it is an expression."""
     if chain := plain_chain(text):
         receiver, _, name = chain.rpartition(".")
         head, dot, rest = receiver.partition(".")
@@ -61,8 +61,9 @@ def split_call(text: str) -> tuple[str, str] | None:
 
 
 def clean_type(text: str) -> str:
-    """Return a type's name without wrappers: ``Optional[shop.Order]`` becomes ``shop.Order``.
-    Collections have none.
+    """Return the name of a type without wrappers. ``Optional[shop.Order]`` becomes ``shop.Order``.
+
+    Returns an empty string for collections.
     """
     text = text.strip().strip("\"'").lstrip(":").strip()
     for _ in range(4):
@@ -79,7 +80,8 @@ def clean_type(text: str) -> str:
 
 
 def value_type(node: Node | None) -> str:
-    """Return the type a value shows: the result of a call, the class after ``new``, or a struct literal's type."""
+    """Return the type that a value reveals: a call's result, the class after ``new``, or the type
+    of a struct literal."""
     while node is not None and node.type in (
         "await",
         "await_expression",
@@ -106,14 +108,14 @@ def value_type(node: Node | None) -> str:
 
 
 class Reader:
-    """Reads a language's trees. The defaults apply where a language lacks a feature."""
+    """Reads the syntax trees of a language. The defaults apply to languages that lack a feature."""
 
     def name(self, node: Node) -> str:
-        """Return a definition's name, dotted if it includes its owner."""
+        """Return the name of a definition, dotted if it includes the owner."""
         return plain_chain(field(node, "name"))
 
     def kind(self, node: Node, kind: str) -> str:  # noqa: ARG002 - some languages look at the node
-        """Return a definition's kind if the capture is not specific enough."""
+        """Return the kind of a definition if the capture is not specific enough."""
         return kind
 
     def returns(self, node: Node) -> str:
@@ -123,7 +125,7 @@ class Reader:
         )
 
     def is_hidden(self, node: Node) -> bool:  # noqa: ARG002
-        """Return True if other files cannot refer to it."""
+        """Return True if other files cannot refer to a definition."""
         return False
 
     def bases(self, node: Node) -> Iterator[str]:  # noqa: ARG002
@@ -131,30 +133,29 @@ class Reader:
         yield from ()
 
     def imports(self, node: Node) -> Iterator[Import]:  # noqa: ARG002
-        """Yield the names of an import."""
+        """Yield the names in an import."""
         yield from ()
 
     def default(self, node: Node) -> str:  # noqa: ARG002
-        """Return an export's default name."""
+        """Return the name of a default export."""
         return ""
 
     def variables(self, node: Node) -> Iterator[tuple[str, str]]:  # noqa: ARG002
-        """Yield variables and their types; ``self.x`` is a field."""
+        """Yield variables and their types. ``self.x`` is a field."""
         yield from ()
 
     def call(self, node: Node) -> tuple[str, str] | None:
-        """Return receiver and name of a call."""
         return split_call(text_of(node) or _tail(node))
 
 
 def _tail(node: Node) -> str:
-    """Return the end of an expression longer than any name, such as a call chain."""
+    """Return the end of an expression that is too long for a name, such as a chain of calls."""
     last = node.named_children[-1] if node.named_children else None
     return f"(…).{text_of(last)}" if last is not None and last.type.endswith("identifier") else ""
 
 
 def line_of(node: Node) -> int:
-    """Return the line of a node, from 1."""
+    """Return the line of a node, starting at 1."""
     return node.start_point[0] + 1
 
 
@@ -166,7 +167,7 @@ _NAMES = ("identifier", "field_identifier", "type_identifier", "qualified_identi
 
 
 class CFamily(Reader):
-    """Reads trees of C and C++."""
+    """Reads syntax trees of C and C++."""
 
     def name(self, node: Node) -> str:
         """Return the declared name, after any pointers."""
@@ -180,7 +181,6 @@ class CFamily(Reader):
         return plain_chain(field(node, "name"))
 
     def returns(self, node: Node) -> str:
-        """Return the type before the declarator."""
         return clean_type(field(node, "type"))
 
     def is_hidden(self, node: Node) -> bool:
@@ -192,7 +192,6 @@ class CFamily(Reader):
         )
 
     def bases(self, node: Node) -> Iterator[str]:
-        """Yield the classes after the colon."""
         for clause in node.children:
             if clause.type == "base_class_clause":
                 for base in clause.named_children:
@@ -200,11 +199,11 @@ class CFamily(Reader):
                         yield clean_type(text_of(base))
 
     def imports(self, node: Node) -> Iterator[Import]:
-        """Yield the included file. Quoted files are in this repository, those in angle brackets may be."""
+        """Yield the included file. Quoted files are in this repository, and files in angle brackets can be."""
         yield Import(field(node, "path").strip('"<>'), "*", "", line_of(node))
 
     def variables(self, node: Node) -> Iterator[tuple[str, str]]:
-        """Yield parameters, fields and variables; ``auto`` has its value's type."""
+        """Yield parameters, fields and variables. For ``auto``, use the type of the value."""
         kind = clean_type(field(node, "type"))
         start = "self." if node.type == "field_declaration" else ""
         for declarator in node.children_by_field_name("declarator"):
@@ -216,7 +215,6 @@ class CFamily(Reader):
 
 
 def _name_in(node: Node, *, through_functions: bool = False) -> Node | None:
-    """Return the name in a declarator, for functions only if requested."""
     while node.type not in _NAMES:
         if node.type == "function_declarator" and not through_functions:
             return None
@@ -238,11 +236,12 @@ _SKIPPED_PREFIXES = ("exports.", "module.exports.", "self.", "this.")
 
 
 class Ecma(Reader):
-    """Reads trees of JavaScript and TypeScript."""
+    """Reads syntax trees of JavaScript and TypeScript."""
 
     def name(self, node: Node) -> str:
-        """Return the name: ``f`` for ``exports.f = function``, ``A.f`` for ``A.prototype.f =
-        function``. A class may have none.
+        """Return the name, which some classes lack.
+
+        It is ``f`` for ``exports.f = function``, and ``A.f`` for ``A.prototype.f = function``.
         """
         if node.type != "assignment_expression":
             return plain_chain(field(node, "name") or field(node, "property"))
@@ -252,12 +251,10 @@ class Ecma(Reader):
         return left if left.count(".") < 2 else ""
 
     def returns(self, node: Node) -> str:
-        """Return the type, which a function expression declares itself."""
         value = node.child_by_field_name("value") or node.child_by_field_name("right")
         return clean_type(field(value or node, "return_type"))
 
     def bases(self, node: Node) -> Iterator[str]:
-        """Yield the classes of ``extends`` and ``implements``."""
         for child in node.children:
             if child.type == "extends_type_clause":
                 yield from (clean_type(text_of(base)) for base in child.named_children)
@@ -269,7 +266,7 @@ class Ecma(Reader):
                     )
 
     def imports(self, node: Node) -> Iterator[Import]:
-        """Yield names of ``import``, ``export … from`` and ``require``."""
+        """Yield the names in ``import``, ``export … from`` and ``require``."""
         if node.type == "variable_declarator":
             yield from _required_modules(node)
             return
@@ -311,7 +308,7 @@ class Ecma(Reader):
         )
 
     def variables(self, node: Node) -> Iterator[tuple[str, str]]:
-        """Yield parameters, fields and variables with a type or a value from ``new`` or a call."""
+        """Yield parameters, fields and variables that have a type, or a value from ``new`` or a call."""
         names = plain_chain(field(node, "pattern") or field(node, "left") or field(node, "name"))
         kind = clean_type(field(node, "type"))
         value = node.child_by_field_name("value") or node.child_by_field_name("right")
@@ -377,10 +374,10 @@ _KINDS = {"struct_type": "class", "interface_type": "interface"}
 
 
 class Go(Reader):
-    """Reads trees of Go."""
+    """Reads syntax trees of Go."""
 
     def name(self, node: Node) -> str:
-        """Return the name, with the receiver's type for a method."""
+        """Return the name. For a method, prefix the receiver's type."""
         receiver = node.child_by_field_name("receiver")
         owner = (
             clean_type(field(receiver.named_children[0], "type"))
@@ -390,7 +387,6 @@ class Go(Reader):
         return ".".join(filter(None, (owner, field(node, "name"))))
 
     def kind(self, node: Node, kind: str) -> str:
-        """Return the kind of a type's definition."""
         type_node = node.child_by_field_name("type")
         return (
             _KINDS.get(type_node.type, "type")
@@ -399,14 +395,13 @@ class Go(Reader):
         )
 
     def returns(self, node: Node) -> str:
-        """Return the first result's type."""
+        """Return the type of the first result."""
         result = node.child_by_field_name("result")
         if result is not None and result.type == "parameter_list" and result.named_children:
             return clean_type(field(result.named_children[0], "type"))
         return clean_type(text_of(result))
 
     def bases(self, node: Node) -> Iterator[str]:
-        """Yield the types a struct or interface embeds."""
         type_node = node.child_by_field_name("type")
         for part in type_node.named_children if type_node is not None else ():
             if part.type == "type_elem" and len(part.named_children) == 1:
@@ -419,7 +414,7 @@ class Go(Reader):
                     yield clean_type(field(member, "type"))
 
     def imports(self, node: Node) -> Iterator[Import]:
-        """Yield a package, named by the last part of its path unless it has an alias."""
+        """Yield a package by its alias, or else by the last part of its path."""
         path = field(node, "path").strip('"`')
         alias = field(node, "name")
         if alias == ".":
@@ -428,7 +423,7 @@ class Go(Reader):
             yield Import(path, "", alias or path.rsplit("/", 1)[-1], line_of(node))
 
     def variables(self, node: Node) -> Iterator[tuple[str, str]]:
-        """Yield parameters, fields and variables. Of a call's several results, only the first."""
+        """Yield parameters, fields and variables. If a call has several results, use only the first."""
         if node.type == "short_var_declaration":
             left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
             if (
@@ -453,10 +448,9 @@ _CLAUSES_JAVA = ("superclass", "super_interfaces", "extends_interfaces")
 
 
 class Java(Reader):
-    """Reads trees of Java."""
+    """Reads syntax trees of Java."""
 
     def bases(self, node: Node) -> Iterator[str]:
-        """Yield the classes of ``extends`` and ``implements``."""
         for clause in node.children:
             if clause.type in _CLAUSES_JAVA:
                 for base in clause.named_children:
@@ -464,7 +458,7 @@ class Java(Reader):
                     yield from (clean_type(text_of(part)) for part in parts)
 
     def imports(self, node: Node) -> Iterator[Import]:
-        """Yield a class, all of a package, or a class's static members."""
+        """Yield a class, all classes of a package, or the static members of a class."""
         path = next(
             (
                 plain_chain(text_of(child))
@@ -480,7 +474,7 @@ class Java(Reader):
         yield Import(module, name, name, line_of(node))
 
     def variables(self, node: Node) -> Iterator[tuple[str, str]]:
-        """Yield parameters, fields and variables; ``var`` has its value's type."""
+        """Yield parameters, fields and variables. For ``var``, use the type of the value."""
         kind = clean_type(field(node, "type"))
         if node.type == "formal_parameter":
             yield field(node, "name"), kind
@@ -493,7 +487,7 @@ class Java(Reader):
             yield start + field(declarator, "name"), type_name
 
     def call(self, node: Node) -> tuple[str, str] | None:
-        """Return the call's object and name, which are fields."""
+        """Return the object and name of a call, which are fields of the node."""
         if node.type != "method_invocation":
             return split_call(text_of(node))
         receiver, name = node.child_by_field_name("object"), field(node, "name")
@@ -507,17 +501,17 @@ class Java(Reader):
 
 
 class Python(Reader):
-    """Reads trees of Python."""
+    """Reads syntax trees of Python."""
 
     def bases(self, node: Node) -> Iterator[str]:
-        """Yield classes in parentheses; ``Generic[T]`` counts as ``Generic``."""
+        """Yield the classes in parentheses. ``Generic[T]`` counts as ``Generic``."""
         arguments = node.child_by_field_name("superclasses")
         for base in arguments.named_children if arguments else ():
             if base.type in ("identifier", "attribute", "subscript"):
                 yield clean_type(text_of(base))
 
     def imports(self, node: Node) -> Iterator[Import]:
-        """Yield imports. ``import a.b`` binds ``a``; ``from . import x`` names a module by its dots."""
+        """Yield imports. ``import a.b`` binds ``a``. In ``from . import x``, the dots name the module."""
         line = line_of(node)
         module = "".join(field(node, "module_name").split())
         if node.type == "import_from_statement" and any(
@@ -535,7 +529,7 @@ class Python(Reader):
                 yield Import(name, "", alias or name, line)
 
     def variables(self, node: Node) -> Iterator[tuple[str, str]]:
-        """Yield typed parameters and assignments, and results of calls; ``self.x = x`` has the type of ``x``."""
+        """Yield typed parameters, typed assignments, and results of calls. ``self.x = x`` has the type of ``x``."""
         if node.type in ("typed_parameter", "typed_default_parameter"):
             name = field(node, "name") or text_of(node.named_children[0])
             yield name.lstrip("*"), clean_type(field(node, "type"))
@@ -559,18 +553,18 @@ class Python(Reader):
 
 
 class Rust(Reader):
-    """Reads trees of Rust."""
+    """Reads syntax trees of Rust."""
 
     def name(self, node: Node) -> str:
-        """Return the name; an ``impl`` has its type's name."""
+        """Return the name. For an ``impl``, return the name of its type."""
         return clean_type(field(node, "type")) if node.type == "impl_item" else field(node, "name")
 
     def returns(self, node: Node) -> str:
-        """Return the type, keeping ``Result<X>``."""
+        """Return the type, without unwrapping ``Result<X>``."""
         return clean_type(field(node, "return_type"))
 
     def bases(self, node: Node) -> Iterator[str]:
-        """Yield the trait of an ``impl`` and a trait's supertraits."""
+        """Yield the trait of an ``impl``, or the supertraits of a trait."""
         trait = node.child_by_field_name("trait")
         if trait is not None:
             yield clean_type(text_of(trait))
@@ -579,7 +573,7 @@ class Rust(Reader):
             yield clean_type(text_of(bound))
 
     def imports(self, node: Node) -> Iterator[Import]:
-        """Yield ``mod x;`` and all names of a ``use``."""
+        """Yield the module in ``mod x;`` and all names in a ``use``."""
         if node.type == "mod_item":
             yield Import(f"self.{field(node, 'name')}", "", field(node, "name"), line_of(node))
             return
@@ -596,7 +590,6 @@ class Rust(Reader):
             )
 
     def variables(self, node: Node) -> Iterator[tuple[str, str]]:
-        """Yield parameters, fields and ``let`` variables."""
         kind = clean_type(field(node, "type"))
         if node.type == "field_declaration":
             yield f"self.{field(node, 'name')}", kind
@@ -606,7 +599,6 @@ class Rust(Reader):
 
 
 def _used_paths(node: Node, before: str) -> Iterator[tuple[str, str]]:
-    """Yield dotted paths of a ``use`` with their aliases."""
     if node.type == "scoped_use_list":
         path = plain_chain(field(node, "path"))
         items = node.child_by_field_name("list")

@@ -1,8 +1,8 @@
 """Resolution of imports, names and calls to the definitions of a repository.
 
-Aliases of TypeScript and JavaScript (``paths`` and ``baseUrl`` of ``tsconfig.json`` and ``jsconfig.json``) follow its
-handbook ("Modules: reference"): the nearest configuration and those it ``extends``, and the pattern with the longest
-text before its ``*``.
+Aliases in TypeScript and JavaScript (``paths`` and ``baseUrl`` of ``tsconfig.json`` and
+``jsconfig.json``) follow the TypeScript handbook ("Modules: reference"). The nearest configuration
+applies, with those that it ``extends``. The pattern with the longest text before its ``*`` wins.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _CONFIG_NAMES = ("tsconfig.json", "jsconfig.json")
 
 @frozen
 class Aliases:
-    """A configuration's aliases of modules.
+    """The module aliases of a configuration.
 
-    ``place`` is the folder that the targets of ``paths`` are relative to, ``base`` the folder of
-    ``baseUrl`` if set.
+    The targets of ``paths`` are relative to the folder ``place``. ``base`` is the folder of
+    ``baseUrl``, if set.
     """
 
     place: str = ""
@@ -45,7 +45,7 @@ class Aliases:
     base: str | None = None
 
     def places(self, module: str) -> Iterator[str]:
-        """Yield possible paths of a module without an extension, the likeliest first."""
+        """Yield possible paths of a module without an extension, likeliest first."""
         paths = self.paths or {}
         for pattern in sorted(
             paths, key=lambda name: ("*" in name, -len(name.partition("*")[0]), name)
@@ -68,14 +68,14 @@ class Aliases:
 
 
 class AliasTable:
-    """The aliases of each folder. ``texts`` are configurations by path."""
+    """The aliases that apply in each folder. ``texts`` maps paths to configurations."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         self._texts = texts
         self._cache: dict[str, Aliases] = {}
 
     def of(self, folder: str) -> Aliases:
-        """Return the aliases valid in a folder."""
+        """Return the aliases that apply in a folder."""
         if folder not in self._cache:
             path = next(
                 (
@@ -92,7 +92,10 @@ class AliasTable:
         return self._cache[folder]
 
     def _read(self, path: str, depth: int) -> Aliases:
-        """Read a configuration and those it extends, or without paths those of the projects it references."""
+        """Read a configuration and those that it extends.
+
+        If they have no paths, use a referenced project that has some.
+        """
         config = _parse_object(self._texts.get(path, ""))
         if not depth:
             return Aliases()
@@ -109,7 +112,7 @@ class AliasTable:
         return aliases
 
     def _config_path(self, place: str, name: object) -> str:
-        """Return the path of a configuration named by another. Packages are outside the repository."""
+        """Return the path of a configuration that another one names. Packages are outside the repository."""
         if not isinstance(name, str) or not name.startswith("."):
             return ""
         path = posixpath.normpath(posixpath.join(place, name))
@@ -118,7 +121,6 @@ class AliasTable:
 
 
 def _merge(first: Aliases, second: Aliases) -> Aliases:
-    """Merge two configurations; the first takes precedence."""
     base = second.base if first.base is None else first.base
     return (
         Aliases(second.place, second.paths, base)
@@ -128,7 +130,7 @@ def _merge(first: Aliases, second: Aliases) -> Aliases:
 
 
 def _own_aliases(config: Mapping[str, Any], place: str, base: str | None) -> Aliases:
-    """Return a configuration's own settings. ``base`` is inherited from those it extends."""
+    """Return a configuration's own settings. ``base`` is inherited from the configurations that it extends."""
     options = config.get("compilerOptions")
     options = options if isinstance(options, dict) else {}
     if isinstance(options.get("baseUrl"), str):
@@ -149,23 +151,25 @@ def _parse_object(text: str) -> dict[str, Any]:
 
 
 # ----------------------------------------------------------------------------
-# An index of all definitions of a repository by name.
+# An index from names to all definitions of a repository.
 
 
 Node = tuple[int, int]
-"""A definition: the number of its file and its number in that file."""
+"""A definition, identified by the number of its file and its number in the file."""
 
 
 @frozen
 class Module:
-    """The files of an import, and the folder of further modules. Without either it is outside the repository."""
+    """The files of an import, and the folder of submodules.
+
+    If both are missing, the module is outside the repository.
+    """
 
     files: tuple[int, ...] = ()
     place: str | None = None
 
     @property
     def is_outside(self) -> bool:
-        """Return True if it is outside the repository."""
         return not self.files and self.place is None
 
 
@@ -174,7 +178,7 @@ Target = Node | Module
 
 
 class Index:
-    """The files and definitions of a repository. ``texts`` are manifests by path."""
+    """The files and definitions of a repository. ``texts`` maps paths to manifests."""
 
     def __init__(self, files: Sequence[tuple[str, Facts]], texts: Mapping[str, str]) -> None:
         self.paths = [path for path, _ in files]
@@ -218,18 +222,17 @@ class Index:
                 folder = posixpath.dirname(folder)
 
     def paths_of(self, family: str) -> Iterator[str]:
-        """Yield the paths of a family of languages."""
         return (path for path, own in zip(self.paths, self.families, strict=True) if own == family)
 
     def definition(self, node: Node) -> Definition:
         return self.facts[node[0]].definitions[node[1]]
 
     def is_class(self, node: Node) -> bool:
-        """Return True if it has members."""
+        """Return True if a definition has members."""
         return self.definition(node).kind in CLASS_KINDS
 
     def only(self, nodes: Sequence[Node], near: int) -> Node | None:
-        """Return the only node, or the first in the file ``near``, or ``None`` if they are ambiguous."""
+        """Return the only node, or else the first one in the file ``near``. Return ``None`` if they are ambiguous."""
         return (
             nodes[0] if len(nodes) == 1 else next((node for node in nodes if node[0] == near), None)
         )
@@ -268,27 +271,27 @@ _ECMA_ENDINGS = (
 
 
 class Modules:
-    """Import resolution of a language. ``around`` returns the files visible without an import."""
+    """Import resolution for a language."""
 
     sees_members = False
-    """True if a method can use its class's members by their bare names."""
+    """True if methods can use members of their class without a qualifier."""
 
     is_global = False
-    """True if a file can use functions of other files by their bare names."""
+    """True if files can use functions of other files without a qualifier."""
 
     def __init__(self, index: Index) -> None:
         self.index = index
         self._cache: dict[tuple[int, str], Module] = {}
 
     def reach(self, file: int, module: str) -> Module:
-        """Return the module that a file's import names, cached."""
+        """Return the module that an import in a file names. Results are cached."""
         key = (file, module)
         if key not in self._cache:
             self._cache[key] = self.find(file, module)
         return self._cache[key]
 
     def find(self, file: int, module: str) -> Module:
-        """Return the module that a file's import names."""
+        """Return the module that an import in a file names."""
         raise NotImplementedError
 
     def child(self, module: Module, name: str) -> Module | None:  # noqa: ARG002 - not every language nests modules
@@ -296,7 +299,7 @@ class Modules:
         return None
 
     def around(self, file: int) -> Module:  # noqa: ARG002
-        """Return the files whose names this file sees."""
+        """Return the files whose names are visible in this file without an import."""
         return OUTSIDE
 
     def names(self, imported: Import, module: Module) -> Iterator[str]:  # noqa: ARG002
@@ -306,7 +309,7 @@ class Modules:
 
 
 class PythonModules(Modules):
-    """Python: packages are folders. A module is named by its path below the outermost package's parent."""
+    """Python: packages are folders. A module is named by its path below the outermost package's parent folder."""
 
     @cached_property
     def _places_by_name(self) -> dict[str, set[str]]:
@@ -318,8 +321,9 @@ class PythonModules(Modules):
         return places
 
     def find(self, file: int, module: str) -> Module:
-        """Return a module: leading dots go up; a plain name is a package, a folder of the
-        repository, or a sibling.
+        """Return the module that an import in a file names.
+
+        Leading dots go up. Other names are packages, folders of the repository, or siblings.
         """
         bare = module.lstrip(".")
         levels = len(module) - len(bare)
@@ -334,7 +338,6 @@ class PythonModules(Modules):
         return OUTSIDE if places else self._at(posixpath.join(folder, *bare.split(".")))
 
     def child(self, module: Module, name: str) -> Module | None:
-        """Return a file or folder in a package's folder."""
         if module.place is None:
             return None
         module_there = self._at(posixpath.join(module.place, name))
@@ -362,14 +365,14 @@ class PythonModules(Modules):
 
 
 class EcmaModules(Modules):
-    """JavaScript: relative paths, without an extension or with the compiled file's, and their aliases."""
+    """JavaScript: relative paths without an extension or with that of the compiled file, and aliases."""
 
     @cached_property
     def _aliases(self) -> AliasTable:
         return AliasTable(self.index.texts)
 
     def find(self, file: int, module: str) -> Module:
-        """Return the module of a path that begins with a dot, or of an alias of a file in this repository."""
+        """Return the module for a path that begins with a dot, or for an alias of a file in this repository."""
         if not module:
             return Module((file,))
         folder = posixpath.dirname(self.index.paths[file])
@@ -400,7 +403,6 @@ class GoModules(Modules):
         return sorted(roots, key=lambda root: -len(root[0]))
 
     def find(self, file: int, module: str) -> Module:  # noqa: ARG002
-        """Return the folder of a package in this repository."""
         for name, root in self._roots:
             if module == name or module.startswith(f"{name}/"):
                 return self._package(
@@ -409,13 +411,12 @@ class GoModules(Modules):
         return OUTSIDE
 
     def around(self, file: int) -> Module:
-        """Return the other files of its package."""
         return self._package(
             posixpath.dirname(self.index.paths[file]), self.index.facts[file].package
         )
 
     def names(self, imported: Import, module: Module) -> Iterator[str]:
-        """Yield the last part of the path, or the package's own name."""
+        """Yield the last part of the path, or the name that the package declares."""
         yield from super().names(imported, module)
         if module.files and imported.alias and imported.module.endswith(imported.alias):
             yield self.index.facts[module.files[0]].package
@@ -432,7 +433,7 @@ class GoModules(Modules):
 
 
 class RustModules(Modules):
-    """Rust: modules are files below the crate root's folder. ``Cargo.toml`` defines the names of crates."""
+    """Rust: modules are files below the folder of the crate root. ``Cargo.toml`` names the crates."""
 
     @cached_property
     def _crates(self) -> dict[str, Module]:
@@ -446,9 +447,7 @@ class RustModules(Modules):
         return crates
 
     def find(self, file: int, module: str) -> Module:
-        """Return the module of a path that begins with ``crate``, ``self``, ``super``, a crate, or
-        a child module.
-        """
+        """Return the module for a path that begins with ``crate``, ``self``, ``super``, a crate, or a child module."""
         parts = module.split(".") if module else []
         path = self.index.paths[file]
         folder, name = posixpath.split(path)
@@ -469,7 +468,6 @@ class RustModules(Modules):
         return result or OUTSIDE
 
     def child(self, module: Module, name: str) -> Module | None:
-        """Return ``name.rs`` or ``name/mod.rs`` in a module's folder."""
         if module.place is None:
             return None
         place = posixpath.join(module.place, name)
@@ -500,7 +498,7 @@ class RustModules(Modules):
 
 
 class JavaModules(Modules):
-    """Java: a file declares its package."""
+    """Java: each file declares its package."""
 
     sees_members = True
 
@@ -513,7 +511,7 @@ class JavaModules(Modules):
         return packages
 
     def find(self, file: int, module: str) -> Module:  # noqa: ARG002
-        """Return a package's files, or for a static import the file of its class."""
+        """Return the files of a package or, for a static import, the file of the class."""
         if module in self._packages:
             return Module(tuple(self._packages[module]))
         package, _, name = module.rpartition(".")
@@ -523,12 +521,11 @@ class JavaModules(Modules):
         return Module(tuple(numbers)) if numbers else OUTSIDE
 
     def around(self, file: int) -> Module:
-        """Return the files of its package."""
         return Module(tuple(self._packages[self.index.facts[file].package]))
 
 
 class CModules(Modules):
-    """C: included files. Functions are visible in all files."""
+    """C: files are included, and functions are visible in all files."""
 
     sees_members = True
     is_global = True
@@ -541,7 +538,7 @@ class CModules(Modules):
         return paths
 
     def find(self, file: int, module: str) -> Module:
-        """Return the file relative to this one, else the only file whose path ends with ``module``."""
+        """Return the file relative to this file, or else the only file whose path ends with ``module``."""
         sibling = posixpath.normpath(
             posixpath.join(posixpath.dirname(self.index.paths[file]), module)
         )
@@ -565,15 +562,16 @@ BY_FAMILY: dict[str, type[Modules]] = {
     "java": JavaModules,
     "cfamily": CModules,
 }
-"""The modules of each family of languages."""
+"""The import resolution for each family of languages."""
 
 
 # ----------------------------------------------------------------------------
-# Look up names in their scope: a definition, a module, or a name from outside the repository.
+# Look up names in their scope. A name refers to a definition, a module, or something outside the
+# repository.
 
 
 MAX_CACHED = 50_000
-"""Cache size at which it is cleared. Files seldom share entries."""
+"""Number of entries at which a cache is cleared. Files seldom share entries."""
 
 COMMON = frozenset(
     {
@@ -593,7 +591,7 @@ COMMON = frozenset(
         to_string touch trim unlock unshift unwrap update upper valueOf values wait warn with write writeln""".split()
     )
 )
-"""Common method names. With an unknown receiver, the call probably goes to a library."""
+"""Common method names. If the receiver is unknown, the call probably goes to a library."""
 
 _BUILTIN = {
     "python": frozenset(dir(builtins)),
@@ -602,7 +600,7 @@ _BUILTIN = {
 
 
 class Names:
-    """Looks names up and caches the results by file, scope and name."""
+    """Looks up names and caches the result for each file, scope and name."""
 
     def __init__(self, index: Index) -> None:
         self.index = index
@@ -618,23 +616,22 @@ class Names:
                 )
 
     def modules(self, file: int) -> Modules:
-        """Return the import resolution of a file's language."""
         return self._modules[self.index.families[file]]
 
     def lookup(self, file: int, scope: int, name: str) -> Target | None:
-        """Look up a bare name in a scope. ``None`` means unknown; an outside module means not in
-        this repository.
+        """Look up a name without dots in a scope.
+
+        ``None`` means unknown. An outside module means that the name is not from this repository.
         """
         key = (file, scope, name)
         if key not in self.cache:
-            self.cache[key] = None  # ends circular imports
+            self.cache[key] = None  # stops at circular imports
             self.cache[key] = self._in_scopes(file, scope, name) or self._in_file(
                 file, name, _MAX_DEPTH
             )
         return self.cache[key]
 
     def chain(self, file: int, scope: int, dotted: str) -> Target | None:
-        """Look up a dotted name."""
         head, *rest = dotted.split(".")
         target = self._begin(file, scope, head)
         for part in rest:
@@ -644,7 +641,6 @@ class Names:
         return target
 
     def step(self, file: int, target: Target, name: str, depth: int = _MAX_DEPTH) -> Target | None:
-        """Look up a name in a module or a class."""
         if isinstance(target, Module):
             if target.is_outside:
                 return OUTSIDE
@@ -652,7 +648,6 @@ class Names:
         return self.member(target, name) if self.index.is_class(target) else None
 
     def member(self, node: Node, name: str, depth: int = _MAX_DEPTH) -> Node | None:
-        """Return a member of a class or its base classes."""
         definition, family = self.index.definition(node), self.index.families[node[0]]
         result = self.index.only(
             self.index.members.get((family, definition.qualified), {}).get(name, ()), node[0]
@@ -666,7 +661,6 @@ class Names:
         return None
 
     def bases(self, node: Node) -> Iterable[Node]:
-        """Yield a class's base classes in this repository."""
         definition = self.index.definition(node)
         for owner, name in self._bases.get((node[0], definition.qualified), ()):
             scope = self.index.facts[node[0]].definitions[owner].parent
@@ -675,12 +669,11 @@ class Names:
                 yield base
 
     def type_named(self, file: int, scope: int, name: str) -> Node | None:
-        """Return the class that a type names."""
         target = self.chain(file, scope, name)
         return target if isinstance(target, tuple) and self.index.is_class(target) else None
 
     def owner_of(self, file: int, scope: int) -> Node | None:
-        """Return the class that encloses a scope, also for methods defined outside of it."""
+        """Return the class that encloses a scope. The scope can be a method defined outside the class."""
         definitions = self.index.facts[file].definitions
         while scope != MODULE:
             definition = definitions[scope]
@@ -698,12 +691,11 @@ class Names:
         return None
 
     def unique_method(self, file: int, name: str) -> Node | None:
-        """Return the method with this name if it is unique in the repository and not common in libraries."""
+        """Return the method with this name, if only one exists in the repository and libraries rarely use the name."""
         methods = self.index.methods.get((self.index.families[file], name), ())
         return methods[0] if len(methods) == 1 and name not in COMMON and len(name) > 2 else None
 
     def import_target(self, file: int, imported: Import) -> tuple[Module, Target | None]:
-        """Return the module of an import, and the imported item."""
         module = self.modules(file).reach(file, imported.module)
         target = (
             self.step(file, module, imported.name)
@@ -799,7 +791,10 @@ class Names:
         return target or self.modules(file).child(module, name)
 
     def _reexported(self, file: int, name: str, depth: int) -> Target | None:
-        """Return a name that a module re-exports: in Python all imports, elsewhere only explicit exports."""
+        """Return a name that a module re-exports.
+
+        In Python, all imports count. Elsewhere, only explicit exports count.
+        """
         facts = self.index.facts[file]
         if name == "default" and facts.default:
             place = self.index.top[file].get(facts.default)
@@ -835,7 +830,7 @@ class Names:
             place = self.index.top[number].get(name)
             if place is not None:
                 return (number, place)
-        for number in module.files:  # static members of a class named as a module
+        for number in module.files:  # static members of a class that is named as a module
             for outer in (
                 self.index.top[number].values() if self.modules(number).sees_members else ()
             ):
@@ -855,18 +850,18 @@ class Names:
 
 
 # ----------------------------------------------------------------------------
-# Resolve calls: by the type of the receiver if the source declares it, else by a method name that is
-# unique.
+# Resolve calls by the receiver's type if the source declares it, and otherwise by a unique method
+# name.
 
 
 _UNKNOWN = object()
 
 _Declared = tuple[int, int, str]
-"""A declared type: file, scope, and the name of the type, or ``=`` and an expression of the same type."""
+"""A declared type: file, scope, and either the type's name, or ``=`` and an expression of the same type."""
 
 
 class Calls:
-    """Resolves the calls of files."""
+    """Resolves the calls in files."""
 
     def __init__(self, index: Index, names: Names) -> None:
         self._index, self._names = index, names
@@ -908,7 +903,7 @@ class Calls:
         return target if isinstance(target, tuple) and self._is_callable(target) else None
 
     def _qualified(self, file: int, call: Call) -> Node | None:
-        """Resolve ``ns::f()`` of C++, whose namespaces span files."""
+        """Resolve ``ns::f()`` in C++, where a namespace can span files."""
         if self._index.families[file] != "cfamily":
             return None
         ending = f".{call.receiver}.{call.name}"
@@ -921,12 +916,13 @@ class Calls:
         return matches[0] if len(matches) == 1 else None
 
     def _type_of(self, file: int, scope: int, receiver: str) -> Node | object | None:
-        """Return the class of a receiver, ``None`` for a class outside this repository, or
-        ``_UNKNOWN`` if it is not a variable.
+        """Return the class of a receiver, or ``None`` for a class outside this repository.
+
+        Returns ``_UNKNOWN`` if the receiver is not a variable.
         """
         key = (file, scope, receiver)
         if key not in self.cache:
-            self.cache[key] = None  # a variable defined by itself has no type
+            self.cache[key] = None  # a variable that is defined by itself has no type
             self.cache[key] = self._find_type(file, scope, receiver)
         return self.cache[key]
 
@@ -956,15 +952,15 @@ class Calls:
         return self._field_type(kind, last) if isinstance(kind, tuple) else kind
 
     def _own_function(self, file: int, scope: int) -> Node | object | None:
-        """Return the type of ``this`` in a constructor function of JavaScript."""
+        """Return the type of ``this`` in a JavaScript constructor function."""
         definitions = self._index.facts[file].definitions
         is_maker = scope != MODULE and definitions[scope].name[:1].isupper()
         return (file, scope) if is_maker and self._index.families[file] == "ecma" else None
 
     def _field_type(self, owner: Node, name: str, otherwise: object = None) -> Node | object | None:
-        """Return the class of a field. An alias (``=``) only counts if no type is declared.
+        """Return the class of a field. An alias (``=``) counts only if no type is declared.
 
-        Among classes with the same name, declarations in the same file count.
+        If several classes have the same name, declarations in this file take precedence.
         """
         declared = self._fields.get(
             (self._index.families[owner[0]], self._index.definition(owner).qualified, name)
@@ -986,7 +982,6 @@ class Calls:
         return target if isinstance(target, tuple) else None
 
     def _call_type(self, file: int, scope: int, callee: str) -> Node | object | None:
-        """Return the class that a call constructs or returns."""
         receiver, _, name = callee.rpartition(".")
         target = self.resolve(file, Call(scope, receiver, name, 0))
         if target is None:
@@ -1025,7 +1020,7 @@ class Calls:
 
 @frozen
 class Edge:
-    """An edge, with the line of its first occurrence. A file is the node with the definition ``MODULE``."""
+    """An edge, with the line of its first occurrence. For a file, the definition number is ``MODULE``."""
 
     rel: str
     source: Node
@@ -1043,7 +1038,7 @@ class Foreign:
 
 
 class Resolution:
-    """The edges between the files of a repository. ``texts`` are manifests by path."""
+    """The edges between the files of a repository. ``texts`` maps paths to manifests."""
 
     def __init__(self, files: Sequence[tuple[str, Facts]], texts: Mapping[str, str]) -> None:
         self.index = Index(files, texts)
@@ -1051,8 +1046,9 @@ class Resolution:
         self._calls = Calls(self.index, self._names)
 
     def of(self, file: int, calls: Iterable[Call]) -> Iterator[Edge | Foreign]:
-        """Yield the edges that begin in a file, each once. The caller passes the calls, so that
-        they are not kept in memory.
+        """Yield each edge that begins in a file, without duplicates.
+
+        The caller passes the calls, so that they do not stay in memory.
         """
         for cache in (self._names.cache, self._calls.cache):
             if len(cache) > MAX_CACHED:

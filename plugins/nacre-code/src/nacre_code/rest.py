@@ -1,4 +1,4 @@
-"""The REST resource of the operations on code."""
+"""The REST resource for operations on code."""
 
 from __future__ import annotations
 

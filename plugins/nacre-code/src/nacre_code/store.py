@@ -1,4 +1,4 @@
-"""Files, symbols and edges of repositories, and mentions of them in memories."""
+"""Files, symbols and edges of repositories, and the memories that mention them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MAX_SYMBOLS = 500
 
 @frozen
 class CodeProject:
-    """A project whose code was read, with the folder and time. ``is_linked``: its edges are complete."""
+    """A project whose code was read, with the folder and time. ``is_linked`` is True if its edges are complete."""
 
     row: int
     project: str
@@ -31,7 +31,7 @@ class CodeProject:
 
 @frozen
 class Symbol:
-    """A symbol, or a file (with an empty qualified name)."""
+    """A symbol, or a file, which has an empty qualified name."""
 
     row: int
     project: str
@@ -55,7 +55,7 @@ class NewSymbol:
 
 @frozen
 class NewFile:
-    """A file to store. ``facts`` are packed by :mod:`nacre_code.ask`."""
+    """A file to store. :mod:`nacre_code.ask` packs its ``facts``."""
 
     path: str
     language: str
@@ -75,7 +75,7 @@ class CodeGraph(Store):
         return CodeProject(row, name, root, _time(at), bool(is_linked))
 
     def projects(self) -> list[tuple[str, str, datetime, int]]:
-        """Return (slug, folder, time read, number of files) of projects with code."""
+        """Return (slug, folder, time read, number of files) for each project with code."""
         return [
             (name, root, _time(at), count)
             for name, root, at, count in self._db.all("list_code_projects")
@@ -83,7 +83,6 @@ class CodeGraph(Store):
 
     @in_transaction
     def begin(self, project: str, root: str, at: datetime) -> CodeProject:
-        """Record that a project's code is read from a folder."""
         self._db.run("save_code_project", project=project, root=root, at=at)
         stored = self.find(project)
         assert stored is not None  # noqa: S101 - just stored
@@ -93,25 +92,25 @@ class CodeGraph(Store):
         self._db.run("delete_code_project", project=project)
 
     def hashes(self, project: int) -> dict[str, tuple[int, bytes]]:
-        """Return path → (row, hash) of a project's files."""
+        """Return (row, hash) for each path in a project."""
         return {
             path: (row, digest)
             for path, row, digest in self._db.all("list_code_hashes", project=project)
         }
 
     def facts(self, project: int) -> list[tuple[int, str, bytes]]:
-        """Return (row, path, facts) of a project's files."""
+        """Return (row, path, facts) for each file of a project."""
         return self._db.all("list_code_facts", project=project)
 
     @in_transaction
     def drop(self, project: int, rows: Sequence[int]) -> None:
-        """Delete files with all their data. The edges are then incomplete."""
+        """Delete files with all their data. The edges are incomplete afterwards."""
         self._db.run("mark_code_linked", project=project, linked=0)
         self._db.run("delete_code_files", rows=rows)
 
     @in_transaction
     def put(self, project: int, files: Iterable[NewFile]) -> None:
-        """Store files. The edges are then incomplete."""
+        """Store files. The edges are incomplete afterwards."""
         self._db.run("mark_code_linked", project=project, linked=0)
         for file in files:
             name = file.path.rsplit("/", 1)[-1]
@@ -142,7 +141,7 @@ class CodeGraph(Store):
             )
 
     def symbol_rows(self, project: int) -> dict[tuple[int, str], int]:
-        """Map (file, qualified name) to the rows of a project's symbols."""
+        """Return the row of each symbol in a project, keyed by (file, qualified name)."""
         rows = self._db.all("list_code_symbol_rows", project=project)
         return {(file, qualified): row for file, qualified, row in rows}
 
@@ -153,8 +152,10 @@ class CodeGraph(Store):
         edges: Sequence[tuple[int, str, int, int]],
         outside: Sequence[tuple[str, int, int]],
     ) -> None:
-        """Replace the edges (target, kind, source, line) that begin in some files, and their
-        external imports (module, file, line)."""
+        """Replace all edges that begin in these files, and their external imports.
+
+        An edge is (target, kind, source, line). An external import is (module, file, line).
+        """
         file_rows = json.dumps(list(files))
         self._db.run("delete_code_edges", files=file_rows)
         self._db.run("delete_code_outside", files=file_rows)
@@ -171,16 +172,14 @@ class CodeGraph(Store):
         )
 
     def mark_linked(self, project: int) -> None:
-        """Mark the edges of a project as complete."""
         self._db.run("mark_code_linked", project=project, linked=1)
 
     def counts(self, project: int) -> tuple[int, int]:
-        """Count the symbols and edges of a project."""
         symbols, edges = self._db.one("count_code", project=project) or (0, 0)
         return symbols, edges
 
     def named(self, name: str, project: str | None) -> list[Symbol]:
-        """Return symbols by the last part of their names, ignoring case."""
+        """Return symbols whose name has this last part, ignoring case."""
         return _symbols(
             self._db.all(
                 "find_code_symbols", last=name.lower(), project=project, limit=_MAX_SYMBOLS
@@ -188,7 +187,7 @@ class CodeGraph(Store):
         )
 
     def files_named(self, name: str, project: str | None) -> list[Symbol]:
-        """Return files by the last part of their paths, ignoring case."""
+        """Return files whose path has this last part, ignoring case."""
         return _symbols(
             self._db.all("find_code_files", last=name.lower(), project=project, limit=_MAX_SYMBOLS)
         )
@@ -199,13 +198,12 @@ class CodeGraph(Store):
         }
 
     def siblings(self, symbol: Symbol) -> list[Symbol]:
-        """Return all symbols of a file, or the symbols defined within a symbol."""
         return _symbols(self._db.all("list_code_nodes_of", row=symbol.row, below=symbol.qualified))
 
     def edges(
         self, rows: Iterable[int], rels: Sequence[str], *, limit: int = 100_000
     ) -> list[tuple[int, str, int, int]]:
-        """Return (target, kind, source, line) of edges that end at some symbols."""
+        """Return (target, kind, source, line) for each edge that ends at one of these symbols."""
         edges_found = self._db.all(
             "list_code_edges_to",
             rows=[*rows],
@@ -215,15 +213,17 @@ class CodeGraph(Store):
         return [(target, rel, source, line) for target, rel, source, line in edges_found]
 
     def importers(self, module: str, project: str | None, limit: int) -> list[tuple[Symbol, str]]:
-        """Return files that import an external module, with the import as written. The line is the import's."""
+        """Return files that import an external module, with the line and the text of the import."""
         rows = self._db.all("list_code_importers", module=module, project=project, limit=limit)
         return [(Symbol(*row[:7]), str(row[7])) for row in rows]
 
     def edits(
         self, files: Sequence[int], since: datetime, project: str | None
     ) -> list[tuple[int, int, datetime | None, datetime, int]]:
-        """Return sessions that changed files since a time, in one project or any: (file, session,
-        its start, last change, changes)."""
+        """Return sessions that changed files since a time, in one project or in any.
+
+        Each row is (file, session, its start, last change, number of changes).
+        """
         rows = self._db.all("list_file_edits", files=[*files], since=since, project=project)
         return [
             (file, session, from_ms(began), _time(at), count)
@@ -243,15 +243,15 @@ def _time(milliseconds: int) -> datetime:
 
 
 # -- Mentions of files and symbols in memories --------------------------------
-# Derived from the memories' texts and updated when these change.
+# They are derived from the memories' texts and updated when these change.
 
 
 @frozen
 class Mention:
-    """A name as written in a memory.
+    """A name that occurs in a memory, as written there.
 
     ``manner`` is ``path``, ``marked`` (in backticks), ``fence`` (in a code block) or ``text``.
-    ``key`` is the last part of the name in lower case.
+    ``key`` is the last part of the name, in lower case.
     """
 
     key: str
@@ -263,12 +263,11 @@ class CodeMentions(Store):
     """Reads and writes mentions."""
 
     def unread(self, limit: int) -> list[tuple[str, str, str]]:
-        """Return (id, subject, content) of memories whose mentions were not extracted yet."""
+        """Return (id, subject, content) for each memory from which no mentions were extracted yet."""
         return self._db.all("list_unread_mentions", limit=limit)
 
     @in_transaction
     def put(self, mentions_by_memory: Iterable[tuple[str, Sequence[Mention]]]) -> None:
-        """Store the mentions in memories."""
         listed = list(mentions_by_memory)
         self._db.run_many(
             "insert_code_mention",
@@ -286,17 +285,16 @@ class CodeMentions(Store):
         self._db.run_many("mark_mentions_read", [{"memory": memory} for memory, _ in listed])
 
     def ending(self, keys: Iterable[str], project: str, limit: int) -> list[tuple[Mention, str]]:
-        """Return mentions with the given keys, and their memories, in the project or in none."""
+        """Return mentions with the given keys and their memories, in the project or without one."""
         rows = self._db.all("list_mentions_of_keys", keys=[*keys], project=project, limit=limit)
         return [(Mention(key, written, manner), memory) for key, written, manner, memory in rows]
 
     def within(self, memories: Sequence[str]) -> dict[str, list[Mention]]:
-        """Return the mentions in some memories."""
         mentions: dict[str, list[Mention]] = defaultdict(list)
         for memory, written, manner in self._db.all("list_mentions_in", memories=[*memories]):
             mentions[memory].append(Mention(written.lower(), written, manner))
         return mentions
 
     def with_paths(self, project: str | None, limit: int) -> list[str]:
-        """Return memories that mention files and may become outdated, latest first."""
+        """Return memories that mention files and can become outdated, latest first."""
         return self._db.column("list_memories_with_paths", project=project, limit=limit)

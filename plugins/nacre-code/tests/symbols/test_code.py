@@ -45,7 +45,7 @@ def ask(nacre: Nacre, *arguments: str) -> Any:
     return nacre("graph", *arguments, "--json").json
 
 
-def test_callers_are_told_step_by_step_with_the_line_of_the_call(nacre: Nacre, shop: Path) -> None:
+def test_callers_are_listed_by_depth_with_call_lines(nacre: Nacre, shop: Path) -> None:
     shown = nacre("graph", "callers", "rounded", "--depth", "2").out
     assert "src/shop/money.py:3  Money.convert  calls\n" in shown
     assert "    src/shop/orders.py:18  Order.pay  calls Money.convert\n" in shown
@@ -62,11 +62,11 @@ def test_callers_are_told_step_by_step_with_the_line_of_the_call(nacre: Nacre, s
         "code:shop/src/shop/orders.py#Order.pay",
     ],
 )
-def test_a_symbol_may_be_named_in_several_ways(nacre: Nacre, shop: Path, name: str) -> None:
+def test_symbol_can_be_named_in_several_ways(nacre: Nacre, shop: Path, name: str) -> None:
     assert callers(nacre, name) == {"GiftOrder.wrap", "place.confirm"}
 
 
-def test_a_name_that_means_several_symbols_lists_them(nacre: Nacre, shop: Path) -> None:
+def test_ambiguous_name_lists_its_symbols(nacre: Nacre, shop: Path) -> None:
     answer = ask(nacre, "callers", "check")
     assert [one["name"] for one in answer["choices"]] == ["Order.check", "GiftOrder.check"]
     assert not answer["links"]
@@ -74,11 +74,11 @@ def test_a_name_that_means_several_symbols_lists_them(nacre: Nacre, shop: Path) 
     assert "src/shop/orders.py#GiftOrder.check" in shown
 
 
-def test_a_name_that_nothing_has_is_not_found(nacre: Nacre, shop: Path) -> None:
+def test_unknown_name_is_not_found(nacre: Nacre, shop: Path) -> None:
     assert nacre("graph", "callers", "nowhere", "--json", code=3).error["code"] == "not_found"
 
 
-def test_importers_of_files_modules_and_libraries(nacre: Nacre, shop: Path) -> None:
+def test_importers_are_found_by_file_module_and_library(nacre: Nacre, shop: Path) -> None:
     def of(name: str) -> set[str]:
         return {one["node"]["path"] for one in ask(nacre, "importers", name)["links"]}
 
@@ -86,7 +86,7 @@ def test_importers_of_files_modules_and_libraries(nacre: Nacre, shop: Path) -> N
     assert of("os") == of("json") == {"src/shop/orders.py"}
 
 
-def test_memories_that_name_a_symbol_or_a_file_are_told(nacre: Nacre, shop: Path) -> None:
+def test_impact_lists_memories_that_name_symbol_or_file(nacre: Nacre, shop: Path) -> None:
     for text in (
         "Totals are converted by `Money.convert`, never by hand.",
         "src/shop/money.py holds no state.",
@@ -107,7 +107,7 @@ def test_memories_that_name_a_symbol_or_a_file_are_told(nacre: Nacre, shop: Path
     }
 
 
-def test_a_memory_that_is_edited_is_read_anew(nacre: Nacre, shop: Path) -> None:
+def test_edited_memory_updates_its_symbols(nacre: Nacre, shop: Path) -> None:
     memory = nacre(
         "store",
         "`Money.convert` rounds down.",
@@ -123,9 +123,7 @@ def test_a_memory_that_is_edited_is_read_anew(nacre: Nacre, shop: Path) -> None:
     assert ask(nacre, "about", "reserve")["memories"]
 
 
-def test_a_change_touches_callers_of_callers_and_what_is_said_of_them(
-    nacre: Nacre, shop: Path
-) -> None:
+def test_impact_includes_indirect_callers_and_their_memories(nacre: Nacre, shop: Path) -> None:
     nacre("store", "`GiftOrder.wrap` is called by the shop's own counter.", "--project", "shop")
     answer = ask(nacre, "impact", "src/shop/money.py", "Money.convert", "--depth", "3")
     assert {(one["node"]["name"], one["depth"]) for one in answer["links"]} == {
@@ -139,9 +137,7 @@ def test_a_change_touches_callers_of_callers_and_what_is_said_of_them(
     assert [one["names"] for one in answer["memories"]] == [["GiftOrder.wrap"]]
 
 
-def test_only_what_changed_is_read_again_and_what_is_gone_is_forgotten(
-    nacre: Nacre, shop: Path
-) -> None:
+def test_ingest_reads_changed_files_and_removes_deleted_files(nacre: Nacre, shop: Path) -> None:
     again = ingest(nacre, shop)
     assert (again["read"], again["unchanged"]) == (0, len(PYTHON.files))
     (shop / "src" / "shop" / "stock.py").write_text(
@@ -158,9 +154,7 @@ def test_only_what_changed_is_read_again_and_what_is_gone_is_forgotten(
     assert callers(nacre, "release") == {"place"}
 
 
-def test_an_alias_that_changes_leads_elsewhere_though_no_code_changed(
-    nacre: Nacre, tmp_path: Path
-) -> None:
+def test_changed_alias_updates_edges_without_code_changes(nacre: Nacre, tmp_path: Path) -> None:
     root = ALIASES.write(tmp_path / "code")
     ingest(nacre, root)
     assert callers(nacre, "old/lib/math/sum.js#sum") == {"main"}
@@ -171,7 +165,7 @@ def test_an_alias_that_changes_leads_elsewhere_though_no_code_changed(
     assert not callers(nacre, "old/lib/math/sum.js#sum")
 
 
-def test_what_git_ignores_is_not_read(nacre: Nacre, shop: Path) -> None:
+def test_files_ignored_by_git_are_not_read(nacre: Nacre, shop: Path) -> None:
     (shop / ".gitignore").write_text("made/\n", encoding="utf-8")
     (shop / "made").mkdir()
     (shop / "made" / "rows.py").write_text("def made_up():\n    pass\n", encoding="utf-8")
@@ -181,7 +175,7 @@ def test_what_git_ignores_is_not_read(nacre: Nacre, shop: Path) -> None:
     assert ask(nacre, "callers", "brand_new")["nodes"]
 
 
-def test_a_folder_without_git_is_read_without_what_was_installed_in_it(
+def test_folder_without_git_is_read_without_installed_packages(
     nacre: Nacre, tmp_path: Path
 ) -> None:
     root = PYTHON.write(tmp_path / "plain")
@@ -190,7 +184,7 @@ def test_a_folder_without_git_is_read_without_what_was_installed_in_it(
     assert ingest(nacre, root)["files"] == len(PYTHON.files)
 
 
-def test_links_out_of_the_repository_are_not_followed(nacre: Nacre, tmp_path: Path) -> None:
+def test_links_outside_the_repository_are_not_followed(nacre: Nacre, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "private.py").write_text("def private_matter():\n    pass\n", encoding="utf-8")
@@ -202,7 +196,7 @@ def test_links_out_of_the_repository_are_not_followed(nacre: Nacre, tmp_path: Pa
     assert nacre("graph", "callers", "private_matter", code=3).err
 
 
-def test_nothing_but_names_is_kept(nacre: Nacre, tmp_path: Path) -> None:
+def test_only_names_are_stored(nacre: Nacre, tmp_path: Path) -> None:
     root = tmp_path / "shop"
     root.mkdir()
     text = f'TOKEN = "{SECRET}"\n\n\ndef {SECRET}():\n    return open("sesame-street")\n\n\n# wonderful-comment\n'
@@ -214,7 +208,7 @@ def test_nothing_but_names_is_kept(nacre: Nacre, tmp_path: Path) -> None:
         assert secret.encode() not in kept
 
 
-def test_long_binary_and_minified_files_are_passed_over(nacre: Nacre, tmp_path: Path) -> None:
+def test_long_binary_and_minified_files_are_skipped(nacre: Nacre, tmp_path: Path) -> None:
     root = tmp_path / "shop"
     root.mkdir()
     (root / "long.py").write_text("x = 1\n" * 200_000, encoding="utf-8")
@@ -225,7 +219,7 @@ def test_long_binary_and_minified_files_are_passed_over(nacre: Nacre, tmp_path: 
     assert (report["read"], report["skipped"]) == (1, 3)
 
 
-def test_a_file_that_takes_hours_to_read_costs_itself_alone(nacre: Nacre, tmp_path: Path) -> None:
+def test_file_that_parses_too_slowly_fails_without_others(nacre: Nacre, tmp_path: Path) -> None:
     (tmp_path / "chain.js").write_text("a" + ".b()\n" * 180_000, encoding="utf-8")
     (tmp_path / "plain.js").write_text("function plain() {}\n", encoding="utf-8")
     report = ingest(nacre, tmp_path)
@@ -233,9 +227,7 @@ def test_a_file_that_takes_hours_to_read_costs_itself_alone(nacre: Nacre, tmp_pa
     assert report["symbols"] == 1
 
 
-def test_definitions_within_each_other_without_end_are_left_out(
-    nacre: Nacre, tmp_path: Path
-) -> None:
+def test_endlessly_nested_definitions_are_skipped(nacre: Nacre, tmp_path: Path) -> None:
     (tmp_path / "deep.rs").write_text(
         "mod a {\n" * 9_000 + "}\n" * 9_000 + "fn plain() {}\n", encoding="utf-8"
     )
@@ -243,7 +235,7 @@ def test_definitions_within_each_other_without_end_are_left_out(
     assert callers(nacre, "plain") == set()
 
 
-def test_broken_code_is_read_as_far_as_it_goes(nacre: Nacre, tmp_path: Path) -> None:
+def test_broken_code_is_parsed_partially(nacre: Nacre, tmp_path: Path) -> None:
     root = tmp_path / "shop"
     root.mkdir()
     (root / "a.py").write_text(
@@ -253,12 +245,12 @@ def test_broken_code_is_read_as_far_as_it_goes(nacre: Nacre, tmp_path: Path) -> 
     assert ask(nacre, "callers", "whole")["nodes"]
 
 
-def test_more_files_than_allowed_are_left_out_and_told(nacre: Nacre, shop: Path) -> None:
+def test_files_over_the_limit_are_skipped_and_reported(nacre: Nacre, shop: Path) -> None:
     done = nacre("graph", "ingest-code", str(shop), "--project", "shop", "--max-files", "3")
     assert "4 files left out" in done.err
 
 
-def test_the_code_of_a_project_can_be_forgotten(nacre: Nacre, shop: Path) -> None:
+def test_code_of_a_project_can_be_forgotten(nacre: Nacre, shop: Path) -> None:
     assert (
         "Forgot the code of shop."
         in nacre("graph", "ingest-code", "--forget", "--project", "shop").out
@@ -270,7 +262,7 @@ def test_the_code_of_a_project_can_be_forgotten(nacre: Nacre, shop: Path) -> Non
     )
 
 
-def test_who_forgets_a_project_forgets_its_code(nacre: Nacre, shop: Path) -> None:
+def test_forgetting_a_project_forgets_its_code(nacre: Nacre, shop: Path) -> None:
     nacre("store", "Orders are paid in src/shop/orders.py.", "--project", "shop")
     nacre("forget", "--project", "shop", "--yes")
     assert nacre("graph", "callers", "Order.pay", code=3).err
@@ -280,12 +272,12 @@ def test_who_forgets_a_project_forgets_its_code(nacre: Nacre, shop: Path) -> Non
     )
 
 
-def test_a_rebuild_keeps_the_code(nacre: Nacre, shop: Path) -> None:
+def test_rebuild_keeps_the_code(nacre: Nacre, shop: Path) -> None:
     nacre("admin", "db", "rebuild", "--yes", "--no-vectors")
     assert callers(nacre, "Order.pay") == {"GiftOrder.wrap", "place.confirm"}
 
 
-def test_without_the_parsers_the_command_says_what_to_install(
+def test_missing_parsers_error_names_the_package_to_install(
     nacre: Nacre, process: Nacre, shop: Path
 ) -> None:
     without = (

@@ -34,9 +34,7 @@ def stored_edges() -> dict[str, set[str]]:
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_the_edges_of_a_repository_are_those_that_a_reader_finds(
-    nacre: Nacre, tmp_path: Path, name: str
-) -> None:
+def test_edges_match_the_annotated_edges(nacre: Nacre, tmp_path: Path, name: str) -> None:
     sample = SAMPLES[name]
     nacre("graph", "ingest-code", str(sample.write(tmp_path / "code")), "--project", "sample")
     found = stored_edges()
@@ -62,7 +60,7 @@ def calls_by_ast(source: str) -> set[tuple[str, str]]:
     return set(walk(ast.parse(source), ""))
 
 
-def test_calls_of_python_are_those_that_its_own_parser_finds() -> None:
+def test_python_calls_match_the_ast_module() -> None:
     expected: set[tuple[str, str, str]] = set()
     found: set[tuple[str, str, str]] = set()
     for path in sorted(SOURCE.glob("nacre/recall/*.py")):

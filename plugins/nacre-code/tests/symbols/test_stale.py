@@ -58,9 +58,7 @@ def stale(nacre: Nacre) -> list[Any]:
     return list(nacre("graph", "stale", "--days", "3650", "--json").json["memories"])
 
 
-def test_a_memory_whose_file_was_changed_since_may_be_out_of_date(
-    nacre: Nacre, tmp_path: Path
-) -> None:
+def test_memory_of_a_later_changed_file_is_stale(nacre: Nacre, tmp_path: Path) -> None:
     remember("src/oven.py bakes at 220 degrees.")
     remember("src/door.py shuts by itself.", "door")
     assert stale(nacre) == []
@@ -71,13 +69,13 @@ def test_a_memory_whose_file_was_changed_since_may_be_out_of_date(
     assert "src/oven.py changed 2 times since" in nacre("graph", "stale", "--days", "3650").out
 
 
-def test_what_was_said_after_the_change_is_not(nacre: Nacre, tmp_path: Path) -> None:
+def test_memory_stored_after_the_change_is_not_stale(nacre: Nacre, tmp_path: Path) -> None:
     edits(nacre, tmp_path, "/code/acme-billing/src/oven.py")
     nacre("store", "src/oven.py bakes at 230 degrees.", "--project", "acme-billing")
     assert stale(nacre) == []
 
 
-def test_symbols_that_are_still_there_make_it_less_likely(
+def test_existing_symbols_lower_staleness_confidence(
     nacre: Nacre, tmp_path: Path, project: Path
 ) -> None:
     edits(nacre, tmp_path, "/code/acme-billing/src/oven.py", sessions=5)
@@ -93,7 +91,7 @@ def test_symbols_that_are_still_there_make_it_less_likely(
     assert "missing now: cool_down" in nacre("graph", "stale", "--days", "3650").out
 
 
-def test_a_file_that_is_gone_is_told(nacre: Nacre, tmp_path: Path, project: Path) -> None:
+def test_stale_reports_deleted_file(nacre: Nacre, tmp_path: Path, project: Path) -> None:
     edits(nacre, tmp_path, "/code/acme-billing/src/oven.py")
     remember("`bake` in src/oven.py takes a loaf.")
     nacre("graph", "ingest-code", str(project), "--project", "acme-billing")
@@ -103,7 +101,7 @@ def test_a_file_that_is_gone_is_told(nacre: Nacre, tmp_path: Path, project: Path
     assert found["missing"] == ["bake"]
 
 
-def test_what_is_evergreen_never_goes_out_of_date(nacre: Nacre, tmp_path: Path) -> None:
+def test_evergreen_memory_is_never_stale(nacre: Nacre, tmp_path: Path) -> None:
     remember("src/oven.py bakes at 220 degrees.")
     edits(nacre, tmp_path, "/code/acme-billing/src/oven.py")
     (found,) = stale(nacre)
@@ -111,7 +109,7 @@ def test_what_is_evergreen_never_goes_out_of_date(nacre: Nacre, tmp_path: Path) 
     assert stale(nacre) == []
 
 
-def test_what_is_kept_or_no_longer_stale_leaves_the_review(nacre: Nacre, tmp_path: Path) -> None:
+def test_kept_or_evergreen_memories_leave_the_review(nacre: Nacre, tmp_path: Path) -> None:
     remember("src/oven.py bakes at 220 degrees.")
     remember("src/oven.py shuts by itself.", "door")
     edits(nacre, tmp_path, "/code/acme-billing/src/oven.py", sessions=5)
@@ -135,7 +133,7 @@ def test_what_is_kept_or_no_longer_stale_leaves_the_review(nacre: Nacre, tmp_pat
         (0, 9, 0, 0, 0),
     ],
 )
-def test_the_confidence_grows_with_sessions_and_days(
+def test_confidence_grows_with_sessions_and_days(
     sessions: int, days: float, symbols: int, missing: int, expected: float
 ) -> None:
     assert confidence_of(sessions, days, symbols, missing) == pytest.approx(expected)

@@ -57,7 +57,7 @@ def test_code_names_match_in_any_letter_case(database: Database) -> None:
     assert [one.qualified for one in store.siblings(file)] == ["", "größe"]
 
 
-def test_the_code_of_a_project_is_read_anew_and_forgotten(database: Database) -> None:
+def test_code_of_a_project_is_replaced_and_forgotten(database: Database) -> None:
     store = CodeGraph(database)
     row = _read(database, "a", _file("z.py", "x", hash=b"1"), _file("a.py", facts=b"2"))
     _read(database, "b", _file("z.py"))
@@ -88,7 +88,7 @@ def test_the_code_of_a_project_is_read_anew_and_forgotten(database: Database) ->
     assert store.projects() == [("b", "/code/b", NOON, 1)]
 
 
-def test_edges_are_replaced_with_the_files_that_they_begin_in(database: Database) -> None:
+def test_edges_are_removed_with_their_source_files(database: Database) -> None:
     store = CodeGraph(database)
     row = _read(database, "a", _file("a.py", "f", "g"), _file("b.py", "h"))
     symbols = {name: number for (_, name), number in store.symbol_rows(row).items() if name}
@@ -114,7 +114,7 @@ def test_edges_are_replaced_with_the_files_that_they_begin_in(database: Database
     assert store.counts(row) == (1, 0)
 
 
-def test_sessions_that_changed_a_file_are_told_with_how_often(database: Database) -> None:
+def test_sessions_that_edited_a_file_are_listed_with_counts(database: Database) -> None:
     edit = ToolCall("Edit", "", "ok", Action.EDIT, ("/code/a.py",))
     one = said(
         database,
@@ -134,7 +134,7 @@ def test_sessions_that_changed_a_file_are_told_with_how_often(database: Database
     assert len(CodeGraph(database).edits([file], NOON, "p")) == 1
 
 
-def test_names_of_code_lead_to_memories_of_the_project_or_of_none(database: Database) -> None:
+def test_code_names_match_memories_of_the_project_or_global(database: Database) -> None:
     store = CodeMentions(database)
     put(
         database,

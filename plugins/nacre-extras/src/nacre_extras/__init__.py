@@ -1,1 +1,1 @@
-"""Rarely used readers and importers, and REST APIs of other systems."""
+"""Readers and importers for less common tools, and REST APIs of other systems."""

@@ -1,4 +1,4 @@
-"""The routes of agent-knowledge (seed facts 2.8). A session is named ``<tool>:<its id>``."""
+"""Routes of agent-knowledge. A session is named ``<tool>:<its id>``."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _MAX_TOPIC_CHARACTERS = 300
 
 @_route("GET", "/api/sessions")
 async def listed(call: Call) -> Any:
-    """Return all sessions; with ``limit`` or ``offset``, a page and the total."""
+    """Return all sessions. With ``limit`` or ``offset``, return a page and the total."""
     result = await call.ask(
         "sessions", limit=_NO_LIMIT, filter={"project": call.text("project") or None}
     )
@@ -140,7 +140,7 @@ async def summary(call: Call) -> Any:
 
 @_route("GET", "/api/sessions/{session:path}")
 async def detail(call: Call) -> Any:
-    """Return all messages or the last ``tail``, optionally with tools."""
+    """Return all messages or the last ``tail`` messages, optionally with tools."""
     tail = call.number("tail", 0, _NO_LIMIT, least=0)
     view = await call.ask(
         "session", reference=call.path["session"], limit=tail or None, at_end=bool(tail)
@@ -180,7 +180,7 @@ _STARTED = time.monotonic()
 
 @_route("GET", "/health")
 async def health(call: Call) -> Any:
-    """Return the status, and the number of entries to callers with access."""
+    """Return the status. Callers with access also get the number of entries."""
     seconds = round(time.monotonic() - _STARTED, 1)
     status: Record = {"status": "ok", "version": __version__, "uptime": seconds}
     return status | (
@@ -190,7 +190,7 @@ async def health(call: Call) -> Any:
 
 @_route("GET", "/api/index-status")
 async def index_status(call: Call) -> Any:
-    """Return the numbers of entries."""
+    """Return the numbers of indexed entries."""
     stats = await call.ask("db-stats")
     turns = sum(tool["turns"] for tool in stats["tools"])
     return {
@@ -215,7 +215,7 @@ def _active(stats: Any) -> int:
 
 @_route("GET", "/api/knowledge")
 async def entries(call: Call) -> Any:
-    """Return all entries, or those of a category or with a tag."""
+    """Return all entries, or only those of a category or with a tag."""
     tag = call.text("tag")
     result = await call.ask("list", limit=_NO_LIMIT, filter={"tags": [tag]} if tag else {})
     category = call.text("category")
@@ -245,7 +245,7 @@ async def search_agent_knowledge(call: Call) -> Any:
 
 @_route("GET", "/api/knowledge/consolidate")
 async def consolidate(call: Call) -> Any:
-    """Return groups of entries with similar meaning."""
+    """Return groups of entries that have similar meanings."""
     result = await call.ask("alike", limit=50)
     groups = [[entry_of(memory) for memory in group] for group in result["groups"]]
     category = call.text("category")
@@ -259,7 +259,7 @@ async def consolidate(call: Call) -> Any:
 
 @_route("GET", "/api/knowledge/reflect")
 async def reflect(call: Call) -> Any:
-    """Return questions about pairs of entries, and a prompt with them."""
+    """Return questions about pairs of entries, and a prompt that contains them."""
     result = await call.ask("reflect", limit=call.number("max_entries", 20, 100))
     questions = [
         {
@@ -316,7 +316,7 @@ async def brief(call: Call) -> Any:
 
 @_route("GET", "/api/knowledge/graph-data")
 async def graph_data(call: Call) -> Any:
-    """Return nodes and edges for a graph."""
+    """Return the nodes and edges of the graph."""
     graph = await call.ask("graph-map", limit=5000)
     nodes = [
         {
@@ -342,7 +342,7 @@ async def graph_data(call: Call) -> Any:
 
 @_route("GET", "/api/knowledge/{path:path}/links")
 async def links(call: Call) -> Any:
-    """Return an entry's links."""
+    """Return the links of an entry."""
     result = await call.ask("graph-list", reference=_reference(call), limit=1000)
     return [
         {
@@ -373,7 +373,6 @@ async def entry(call: Call) -> Any:
 
 
 def _reference(call: Call) -> str:
-    """Return the memory that the path names. Raises NotFoundError."""
     reference = reference_of(call.path["path"])
     if not reference:
         raise NotFoundError("no entry has that path", hint="GET /api/knowledge lists them")
@@ -405,7 +404,7 @@ async def notify(call: Call) -> Any:
 async def write(call: Call) -> Any:
     """Store an entry and return the outcome.
 
-    Raises IncompleteError for a field that is missing or invalid.
+    Raises IncompleteError if a field is missing or invalid.
     """
     body = await call.body()
     category, filename, content = (
@@ -455,7 +454,6 @@ def _word(body: Record, name: str) -> str:
 
 
 def _memory(category: str, name: str, content: str) -> Record:
-    """Return the request that stores an entry as an import does."""
     try:
         head, body = documents.split(content)
         front = documents.load(head) if head else {}
@@ -486,7 +484,7 @@ _SLOW_PATHS = re.compile(
 
 
 def _limit_of(path: str) -> Limit | None:
-    """Return agent-knowledge's own limit for a path (seed facts 2.8)."""
+    """Return the limit that agent-knowledge sets for a path."""
     if not path.startswith(_PATHS):
         return None
     is_slow = _SLOW_PATHS.fullmatch(path)

@@ -1,4 +1,4 @@
-"""Aider: chat histories, input histories and logs of model requests in a repository."""
+"""Aider: chat histories, input histories and model logs in a repository."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _ENTRY = re.compile(r"^# (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?)[ \t]*$")
 _MAX_INPUT_BYTES = 32 * 1024 * 1024
 
 Typed = tuple[datetime, str]
-"""The time of a prompt, and the prompt."""
+"""The time and text of a prompt."""
 
 
 def local_time(text: str) -> datetime | None:
-    """Parse a time of Aider, which is in the machine's zone without naming it. Return UTC."""
+    """Parse a time that Aider wrote in the machine's zone. Return UTC."""
     try:
         return datetime.fromisoformat(text.strip()).astimezone(UTC)  # naive: the machine's zone
     except (ValueError, OverflowError, OSError):
@@ -39,7 +39,7 @@ def same_words(text: str) -> str:
 
 
 def typed_beside(chat: Path) -> list[Typed]:
-    """Return the prompts in the input history next to a chat history. Empty if there is none."""
+    """Return the prompts in the input history next to a chat history, if there is one."""
     name = chat.name.replace(".chat.history", ".input.history").removesuffix(".md")
     path = chat.with_name(name)
     try:
@@ -62,19 +62,17 @@ def typed_beside(chat: Path) -> list[Typed]:
 
 
 def roots(places: Places, name: str, variable: str) -> Sequence[Root]:
-    """Return the folders that may contain a history: known sessions' folders, home, and the
-    configured folder.
-    """
+    """Return folders that can contain a history: known sessions' folders, home, and the configured folder."""
     configured = places.environ.get(variable)
     path = Path(configured).expanduser() if configured else None
     at = [Root(path.parent, (path.name,))] if path and path.is_absolute() else []
     return [*at, *(Root(folder, (name,)) for folder in (places.home, *places.projects))]
 
 
-# -- Chat history ``.aider.chat.history.md``: many sessions in one growing Markdown file
-# Prompts are lines that begin with ``#### ``, the tool's lines begin with ``> ``, both with two
-# trailing spaces. The rest is the agent's. Only the start of a session has a time. The input
-# history has the times of prompts, and confirms that they were typed.
+# -- Chat history ``.aider.chat.history.md``: many sessions in one growing Markdown file ---
+# Lines of a prompt begin with ``#### `` and lines of the tool with ``> ``, both with two trailing
+# spaces. All other lines are the agent's. Only the start of a session has a time. The input history
+# has the times of prompts, and confirms that they were typed.
 
 
 _START = re.compile(r"# aider chat started at (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\s*")
@@ -99,9 +97,8 @@ _THOUGHTS = re.compile(
 )
 _COMPARED_CHARACTERS = 80
 _MIN_COMPARED_CHARACTERS = 20
-"""Maximum and minimum length of the part of an answer that is compared with a prompt: a match of
-"ok" proves nothing.
-"""
+"""Minimum and maximum length of the part of an answer that is compared with a prompt. A match of
+"ok" proves nothing."""
 
 _EDIT = re.compile(
     r"(?:^`{3,}[^\n]*\n)?^<{5,9} SEARCH.*?^>{5,9} REPLACE[^\n]*$(?:\n`{3,}[ \t]*$)?",
@@ -157,18 +154,17 @@ class _Reader(_HistoryReader):
             yield from self.other(offset, line, has_gap=has_gap)
 
     def is_typed(self, line: str) -> bool:
-        """Return True if a line with a prompt's beginning is a prompt. Aider adds two spaces to it;
-        an agent's headings have none.
+        """Return True if a line that begins like a prompt is one.
 
-        Editors may have stripped the spaces from all lines, which the first prompt of a session
-        shows.
+        Aider adds two spaces to prompts, which an agent's headings lack. If the first prompt of a
+        session has no spaces, an editor has stripped them from all lines.
         """
         if "bare" not in self.carry:
             self.carry["bare"] = not line.endswith("  ")
         return bool(self.carry["bare"]) or line.endswith("  ")
 
     def begin(self, stamp: str) -> Items:
-        """Begin another session. Text that the last one received is no longer known."""
+        """Begin another session and forget the texts that the previous one received."""
         yield from self.prompted()
         self.add_words()
         yield from self.talk.conclude()
@@ -186,7 +182,6 @@ class _Reader(_HistoryReader):
     # Prompts
 
     def prompted(self) -> Items:
-        """Yield the complete prompt."""
         lines, self.prompt, self.prompt_at = self.prompt, [], None
         text = "\n".join(lines).strip()
         if not text or text == "<blank>" or _YES_NO_QUESTION.search(text):
@@ -275,15 +270,12 @@ class _Reader(_HistoryReader):
             )
 
     def numbered(self, speaker: Speaker) -> str:
-        """Return the id of the session's next turn of a speaker. It stays the same while the turn
-        grows.
-        """
+        """Return the id of a speaker's next turn in the session. It stays the same while the turn grows."""
         counts = self.carry["counts"] = {**self.carry.get("counts", {})}
         counts[speaker] = counts.get(speaker, 0) + 1
         return turn_hash(speaker, self.talk.session.native_id, counts[speaker])
 
     def add_words(self) -> None:
-        """Add the agent's words so far, without its thoughts and the code of its edits."""
         answer = _THOUGHTS.sub("", "\n".join(self.words))
         text = _EDIT.sub("", answer)
         self.words = []
@@ -293,7 +285,6 @@ class _Reader(_HistoryReader):
         self.hear()
 
     def hear(self) -> None:
-        """Record the tool's output so far."""
         tool_lines, self.tool_lines = "\n".join(self.tool_lines), []
         ran = self.carry.get("ran") or ""
         if tool_lines:
@@ -302,7 +293,7 @@ class _Reader(_HistoryReader):
     def tool(self, offset: int, line: str) -> Items:
         self.learn(line)
         if spent := _SPENT.match(line):
-            # Aider rounds. Sent tokens include those written to a cache.
+            # Aider rounds. Sent tokens include tokens written to a cache.
             sent, _, cached, received = (_count(group or "0") for group in spent.groups())
             self.talk.spend(Tokens.with_cached(sent, cached, received))
         edited, committed = _EDITED.match(line), _COMMITTED.match(line)
@@ -320,12 +311,12 @@ class _Reader(_HistoryReader):
         self.tool_lines.append(line)
 
     def scraped(self) -> None:
-        """Record that an unrecorded page was added to the session for good."""
+        """Record that a web page, which is not in the history, stays in the session."""
         self.carry["scraped"] = True
         self.talk.exchange.unseen()
 
     def learn(self, line: str) -> None:
-        """Read version and model, which are at the beginning of a session."""
+        """Read the version and model at the beginning of a session."""
         if self.carry.get("begun"):
             return
         if match := _VERSION.fullmatch(line):
@@ -339,7 +330,7 @@ def _count(text: str) -> int:
 
 
 def parse(source: Source) -> Items:
-    """Parse one history."""
+    """Parse a history."""
     if source.path.name.endswith(INPUT):
         return iter(())
     return _Reader(source).read()
@@ -371,15 +362,15 @@ ADAPTER = Adapter(
 
 
 # -- Model log ``.aider.llm.history``: read only without a chat history --------
-# Each request repeats all earlier ones, so only its last message can be a prompt. The tool's own
-# requests, such as one that passes an answer to the model that edits, a page or a command's output,
-# are not the owner's. An hour of silence separates sessions.
+# Each request repeats all earlier requests, so only its last message can be a prompt. Some requests
+# are not the owner's: an answer passed to the model that edits, a page, or the output of a command.
+# An hour of silence separates sessions.
 
 
 _BLOCK = re.compile(r"^(TO LLM|LLM RESPONSE) (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\n", re.MULTILINE)
 _FIRST_BLOCK = re.compile(rf"{_BLOCK.pattern}(?:-------|ASSISTANT)")
 _EDITED_LLM_HISTORY = re.compile(r"^([^\n`<>]+)\n(?:`{3,}[^\n]*\n)?<{5,9} SEARCH", re.MULTILINE)
-"""The file name of an edit is above its fence, or the first line in it."""
+"""The file name of an edit is above its fence or in the first line inside it."""
 _RULES_HEADING = re.compile(
     r"^# (?:\*SEARCH/REPLACE block\* Rules|\*file listing\* format|File editing rules)",
     re.MULTILINE,
@@ -390,7 +381,7 @@ _TOOL_REQUEST = re.compile(
 )
 _FAILED = re.compile(r"\A# \d+ SEARCH/REPLACE blocks? failed")
 _PAGE = re.compile(r"^Here is the content of [a-z][a-z0-9+.-]*://\S+:[ \t]*$", re.MULTILINE)
-"""Matches to the end of the message, since pages are appended to the prompt one after the other."""
+"""Matches to the end of the message, because pages are appended to the prompt."""
 _RAN = re.compile(r"\AI ran this command:\s+(.+?)\s+And got this output:\s", re.DOTALL)
 _SESSION_GAP = timedelta(hours=1)
 
@@ -436,7 +427,7 @@ class _LlmHistoryReader(_HistoryReader):
             self.hear(text)
 
     def applied(self, request: str) -> None:
-        """Set the outcomes of the last edits. The next request names the files in which one failed."""
+        """Set the outcomes of the last edits. The next request names the files in which an edit failed."""
         has_failed = _FAILED.match(request)
         for path, call in self.edits.items():
             is_error = bool(has_failed) and path in request
@@ -444,7 +435,7 @@ class _LlmHistoryReader(_HistoryReader):
         self.edits = {}
 
     def prompt(self, text: str) -> Items:
-        """Yield a prompt that was typed, without the pages that Aider added for its addresses."""
+        """Yield a typed prompt without the pages that Aider added for its addresses."""
         page = _PAGE.search(text)
         cleaned = self.talk.clean(text[: page.start()] if page else text)
         is_tool_request = any(mark.match(cleaned.text) for mark in (_TOOL_REQUEST, _FAILED, _RAN))
@@ -456,7 +447,7 @@ class _LlmHistoryReader(_HistoryReader):
         )
 
     def hear(self, text: str) -> None:
-        """Record a page or a command's output, which the model reads with every request."""
+        """Record a page or the output of a command, which the model reads with every request."""
         ran, page = _RAN.match(text), _PAGE.search(text)
         if ran:
             self.talk.exchange.heard_from("shell", ran[1], text[ran.end() :])
@@ -464,7 +455,7 @@ class _LlmHistoryReader(_HistoryReader):
             self.talk.exchange.heard(text[page.end() :], outside=True)
 
     def repeats_answer(self, text: str) -> bool:
-        """Return True if a request begins with the model's last answer."""
+        """Return True if a request begins with the last answer of the model."""
         head = " ".join(text.split())[:_COMPARED_CHARACTERS]
         return bool(self.answer) and self.answer.startswith(head)
 
@@ -481,13 +472,14 @@ class _LlmHistoryReader(_HistoryReader):
 
 
 def _plain(group: str, role: str) -> str:
-    """Return a message without the speaker's name before each line."""
+    """Return a message without the speaker's name in front of each line."""
     return "\n".join(line.removeprefix(role).removeprefix(" ") for line in group.splitlines())
 
 
 def _without_rules(text: str, rules: str) -> str:
-    """Return a prompt without Aider's appended reminder: text that is also in its rules, or begins
-    like one of them.
+    """Return a prompt without the reminder that Aider appends.
+
+    This is text that is also in Aider's rules, or begins like one of them.
     """
     paragraphs = text.split("\n\n")
     for number in range(1, len(paragraphs)):
@@ -498,7 +490,7 @@ def _without_rules(text: str, rules: str) -> str:
 
 
 def parse_llm_history(source: Source) -> Items:
-    """Parse one log."""
+    """Parse a log."""
     has_chat = (source.path.parent / CHAT).is_file()
     return iter(()) if has_chat else _LlmHistoryReader(source).read()
 
@@ -510,7 +502,7 @@ ADAPTER_LLM_HISTORY = Adapter(
     sniff=lambda head: _FIRST_BLOCK.match(head.text) is not None,
     parse=parse_llm_history,
     whole=True,
-    versions="of January 2025 (files name no version)",
+    versions="files from January 2025 (without a version)",
     reads="messages, if there is no chat history; edits by the model; times",
     leaves_out=(
         "prompts of the tool itself; repeated context; code of edits; web pages and command output"

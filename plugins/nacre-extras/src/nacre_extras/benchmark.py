@@ -74,7 +74,7 @@ def answer_measured(run: Run, record: Mapping[str, Any], render: Callable[[Paper
 
 
 def _render_speed(paper: Paper, result: speed.SpeedResult) -> None:
-    paper.heading("Ingest as a process of its own")
+    paper.heading("Ingest in a separate process")
     rows = [
         [
             ingest.name,

@@ -1,4 +1,4 @@
-"""The routes of ClawXMemory (seed facts 3.6)."""
+"""Routes of ClawXMemory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from nacre_extras.compatibility import Call, Record, Routes, reference_of
 _MAX_ITEMS = 200
 
 
-# An entry is a memory of a project or of the inbox (there ``_tmp``); global memories form the user's profile.
+# An entry is a memory of a project or of the inbox (``_tmp``). Global memories form the user's
+# profile.
 _route = Routes()
 _NO_LIMIT = 100_000
 _DESCRIPTION_CHARACTERS = 180
@@ -53,7 +54,7 @@ async def overview(call: Call) -> Any:
 
 @_route("GET", "/clawxmemory/api/settings")
 async def settings(call: Call) -> Any:
-    """Return the intervals: sessions are read continuously (0), dreams run daily or never."""
+    """Return the intervals. Sessions are read continuously (0). Dreams run daily or never."""
     at_night = await call.read("config-get", key="dream.at_night")
     minutes = _DAY_MINUTES if str(at_night.value).lower() == "true" else 0
     return {
@@ -86,7 +87,7 @@ async def save_settings(call: Call) -> Any:
 
 @_route("GET", "/clawxmemory/api/snapshot")
 async def snapshot(call: Call) -> Any:
-    """Return overview, settings and recent entries."""
+    """Return the overview, settings and recent entries."""
     recent = (await _memories(call))[: call.number("limit", 20, _MAX_ITEMS)]
     return {
         "overview": await overview(call),
@@ -109,7 +110,7 @@ async def index_run(call: Call) -> Any:
 
 @_route("POST", "/clawxmemory/api/dream/run")
 async def dream_run(call: Call) -> Any:
-    """Dream (owner only); the first dream in a home only plans."""
+    """Run a dream (owner only). The first dream in a home only plans."""
     report = await call.read("dream")
     planned, unfinished = len(report.plan.steps), len(report.left)
     return {
@@ -123,7 +124,7 @@ async def dream_run(call: Call) -> Any:
 
 @_route("GET", "/clawxmemory/api/memory/list")
 async def listed(call: Call) -> Any:
-    """Return entries by kind, project and words."""
+    """Return the entries of a kind or project, or with given words."""
     kind = call.text("kind") if call.text("kind") in _KINDS else ""
     project = await _project(call, call.text("projectId"))
     memories = [
@@ -136,7 +137,7 @@ async def listed(call: Call) -> Any:
 
 @_route("GET", "/clawxmemory/api/memory/get")
 async def records(call: Call) -> Any:
-    """Return entries with their content, by path. Raises InvalidInputError without a path."""
+    """Return the entries with these paths and their content. Raises InvalidInputError without a path."""
     names = [name.strip() for name in call.text("ids").split(",") if name.strip()]
     if not names:
         raise InvalidInputError("ids are missing", hint="?ids=PATH,PATH as memory/list shows them")
@@ -153,7 +154,7 @@ def _record(memory: Memory) -> Record:
 
 @_route("GET", "/clawxmemory/api/memory/user-summary")
 async def user_summary(call: Call) -> Any:
-    """Return global memories and the owner's page."""
+    """Return the global memories and the owner's page."""
     page = await call.read("page-own", name="profile")
     mine = [memory for memory in await _memories(call) if _type(memory) == "user"]
     return {
@@ -249,7 +250,6 @@ async def act(call: Call) -> Any:
 
 
 async def _edit_project(call: Call, body: Record) -> str:
-    """Write name and description into the project's page (owner only)."""
     project = await _project(call, _text(body, "projectId"))
     name, description = _text(body, "projectName"), _text(body, "description")
     page = await call.read("page-own", name="project", project=project)
@@ -268,7 +268,7 @@ async def _edit_project(call: Call, body: Record) -> str:
 
 
 async def _edit_entry(call: Call, body: Record) -> str:
-    """Set the subject to the name and the content to the fields, one line each."""
+    """Set an entry's subject to the name, and its content to the fields, one per line."""
     name = _text(body, "id")
     fields = body.get("fields") if isinstance(body.get("fields"), dict) else {}
     lines = [
@@ -285,7 +285,6 @@ _ACTIONS = {"edit_project_meta": _edit_project, "edit_entry": _edit_entry}
 
 
 async def _delete(call: Call, references: list[str], _: object) -> None:
-    """Forget retired memories (owner only)."""
     memories = [await call.read("get", reference=item, update=False) for item in references]
     active = next((item for item in memories if item.is_active), None)
     if active:
@@ -294,7 +293,6 @@ async def _delete(call: Call, references: list[str], _: object) -> None:
 
 
 async def _file(call: Call, references: list[str], body: Record) -> None:
-    """Move entries from the inbox to a project."""
     target = str(body.get("targetProjectId") or "")
     project = await _project(call, target) if target else _text(body, "newProjectName")
     for reference in references:
@@ -326,9 +324,9 @@ def _text(body: Record, name: str) -> str:
 
 @_route("POST", "/clawxmemory/api/clear")
 async def clear(_: Call) -> Any:
-    """Refuse to clear the home. Raises ConflictError."""
+    """Refuse to delete everything. Raises ConflictError."""
     raise ConflictError(
-        "a home is not cleared over HTTP",
+        "a home cannot be cleared over HTTP",
         hint="use nacre forget for sessions, projects or texts",
     )
 
@@ -365,12 +363,12 @@ async def import_(call: Call) -> Any:
 
 
 async def _memories(call: Call, words: str = "") -> list[Memory]:
-    """List active memories, the newest first, optionally only those with some words."""
+    """Return active memories, newest first. If ``words`` are given, return only memories that contain them."""
     return list((await call.read("list", limit=_NO_LIMIT, words=words)).memories)
 
 
 async def _project(call: Call, name: str) -> str:
-    """Return a project's slug from its ClawXMemory id; an unknown name is returned unchanged."""
+    """Return a project's slug from its id in ClawXMemory. An unknown name is returned unchanged."""
     slugs = [project.slug for project in await call.read("project-list")] if name else []
     return next((slug for slug in slugs if name in (slug, project_id_of(slug))), name)
 
@@ -382,7 +380,6 @@ def _type(memory: Memory) -> str:
 
 
 def _manifest(memory: Memory) -> Record:
-    """Return an entry without its content."""
     kind = _type(memory)
     path = (
         f"{_PROFILE.removesuffix('.md')}-{memory.id[-8:]}.md"

@@ -1,4 +1,4 @@
-"""Requests of clients of other systems, answered by operations in these systems' formats."""
+"""Answer requests from clients of other systems in the formats of these systems."""
 
 from __future__ import annotations
 
@@ -41,18 +41,16 @@ class Call:
         )
 
     async def read(self, operation: str, **fields: Any) -> Any:
-        """Return the result of an operation as its own type. Raises NacreError."""
+        """Return the result of an operation as an instance of its type. Raises NacreError."""
         return CATALOGUE[operation].read(
             await answer_of(self._request, operation, json_values.encode(fields))
         )
 
     def publish(self, kind: str, **fields: Any) -> None:
-        """Publish an event of the home."""
         served_by(self._request).live.bus.publish(kind, **fields)
 
     @property
     def home(self) -> Path:
-        """The folder of the served home."""
         return served_by(self._request).home
 
     @property
@@ -61,15 +59,13 @@ class Call:
         return served_by(self._request).actor(self._request.scope) is not None
 
     def text(self, name: str, default: str = "") -> str:
-        """Return a parameter of the query."""
         return self._request.query_params.get(name, "").strip() or default
 
     def flag(self, name: str, *, default: bool) -> bool:
-        """Return a boolean parameter of the query."""
         return self.text(name, str(default)).lower() == "true"
 
     def number(self, name: str, default: int, most: int, least: int = 1) -> int:
-        """Return an integer parameter of the query, clamped to the bounds. Raises InvalidInputError."""
+        """Return a query parameter as an integer within the bounds. Raises InvalidInputError."""
         text = self.text(name, str(default))
         if not text.isdecimal() or not text.isascii() or len(text) > len(str(most)) + 1:
             raise InvalidInputError(
@@ -79,12 +75,12 @@ class Call:
         return max(least, min(most, int(text)))
 
     def page(self, items: list[Any], most: int) -> list[Any]:
-        """Return the items from ``offset`` to ``limit``. Raises InvalidInputError."""
+        """Return ``limit`` items from ``offset`` on. Raises InvalidInputError."""
         offset = self.number("offset", 0, 100_000, least=0)
         return items[offset : offset + self.number("limit", 20, most)]
 
     async def body(self) -> Record:
-        """Return the body as an object, empty by default. Raises InvalidInputError."""
+        """Return the body as an object, by default empty. Raises InvalidInputError."""
         try:
             return json_values.parse_json_tree(await json_body(self._request), Record)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
@@ -103,10 +99,10 @@ class IncompleteError(UnprocessableError):
 
 
 class Routes(list[Route]):
-    """Routes with JSON answers, and errors also in the field ``error``. More specific paths come first."""
+    """Routes with JSON answers. Errors are also in the field ``error``. More specific paths come first."""
 
     def __call__(self, method: str, path: str, status: int = 200) -> Callable[[Handler], Handler]:
-        """Return a decorator that adds a route for a handler."""
+        """Return a decorator that adds a route to a handler."""
 
         def add(handler: Handler) -> Handler:
             async def answer(request: Request) -> Response:
@@ -126,7 +122,7 @@ class Routes(list[Route]):
         return add
 
 
-# A memory is a file in a category's folder; its name ends in eight characters of the id.
+# A memory is a file in a category's folder. The file's name ends in eight characters of the id.
 
 
 _BY_KIND = {
@@ -139,25 +135,25 @@ _ID_CHARACTERS = 8
 
 
 def category_of(memory: Mapping[str, Any]) -> str:
-    """Return the category of a memory: a tag or, without one, that of its kind."""
+    """Return the category of a memory, which is a tag or, without one, the category of its kind."""
     tagged = next((tag for tag in memory.get("tags", ()) if tag in CATEGORIES), None)
     by_kind = _BY_KIND.get(memory.get("kind") or "")
     return tagged or by_kind or ("projects" if memory.get("project") else "notes")
 
 
 def path_of(memory: Mapping[str, Any]) -> str:
-    """Return the path of an entry for a memory or a node of the graph."""
+    """Return the path of the entry for a memory or a node of the graph."""
     name = slugify(memory.get("subject") or "") or "entry"
     return f"{category_of(memory)}/{name}-{memory['id'][-_ID_CHARACTERS:]}.md"
 
 
 def reference_of(path: str) -> str:
-    """Return the end of the id in a path."""
+    """Return the part of the memory's id at the end of a path."""
     return path.rpartition("/")[2].removesuffix(".md")[-_ID_CHARACTERS:]
 
 
 def entry_of(memory: Mapping[str, Any], *, whole: bool = False) -> Record:
-    """Return a memory as an entry; with its content if ``whole``."""
+    """Return a memory as an entry, with its content if ``whole``."""
     entry = {
         "path": path_of(memory),
         "title": memory["subject"],
@@ -173,7 +169,7 @@ def entry_of(memory: Mapping[str, Any], *, whole: bool = False) -> Record:
 
 
 def file_of(entry: Mapping[str, Any]) -> str:
-    """Return a whole entry as a file of agent-knowledge."""
+    """Return an entry with content as a file of agent-knowledge."""
     front = {name: entry[name] for name in ("title", "tags", "updated", "confidence")}
     return f"---\n{dump(front)}---\n\n{entry['content']}\n"
 

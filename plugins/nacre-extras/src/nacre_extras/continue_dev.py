@@ -1,4 +1,4 @@
-"""Continue: ``~/.continue/sessions/<id>.json``, with times only in the index file of the folder."""
+"""Continue: ``~/.continue/sessions/<id>.json``. Only the index file of the folder has times."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class _Reader:
         yield from self.talk.end()
 
     def learn(self, item: Fields) -> None:
-        """Update the model. A session names it by the owner's title for it."""
+        """Update the model. A session calls it by the title that the owner gave it."""
         for log in objects(item, "promptLogs"):
             model = answered_by(
                 string(log, "modelTitle") or self.talk.session.model, string(log, "modelProvider")
@@ -89,7 +89,7 @@ class _Reader:
             self.talk.learn(model=model)
 
     def user(self, item: Fields, message: Fields) -> Items:
-        """Yield a prompt. Attachments are not the owner's words."""
+        """Yield a prompt, without attachments, which are not the owner's words."""
         for attached in objects(item, "contextItems"):
             where = f"{attached.get('name')} {mapping(attached, 'uri').get('value')} {attached.get('description')}"
             self.talk.exchange.heard(str(attached.get("content") or ""), outside="http" in where)
@@ -128,9 +128,7 @@ class _Reader:
             self.state(state)
 
     def answer(self, call_id: str, output: str) -> None:
-        """Record a tool's output from its own message. The outcome of the call may be known
-        already.
-        """
+        """Record a tool's output, which has its own message. The outcome of the call can already be known."""
         call = self.talk.calls.get(call_id)
         self.talk.result(call_id, (call.call.outcome if call else None) or "ok", lambda: output)
 
@@ -150,7 +148,7 @@ class _Reader:
 
 
 def _tokens(usage: Fields) -> Tokens:
-    """Return the tokens of an answer, or of a session whose answers have no counts."""
+    """Return the token counts of an answer, or of a session if its answers have none."""
     cached = total(mapping(usage, "promptTokensDetails"), "cachedTokens")
     return Tokens.with_cached(
         total(usage, "promptTokens"), cached, total(usage, "completionTokens")
@@ -180,7 +178,7 @@ ADAPTER = Adapter(
     sniff=_sniff,
     parse=lambda source: _Reader(source, mapping(document(source))).read(),
     whole=True,
-    versions="of 2026 (files name no version)",
+    versions="files from 2026 (without a version)",
     reads=(
         "messages; tool calls with outcome; title; folder; model; day, from the index file; "
         "tokens, if recorded"

@@ -1,7 +1,7 @@
-"""Build a large home from real sessions, with new ids and with sentences exchanged between turns of the same speaker.
+"""Build a large home from real sessions, with new ids, and sentences swapped between turns of the same speaker.
 
-Plain copies would give every word its frequency in the small sample, and regular postings that compress too well.
-Exchanged sentences keep words, frequencies and lengths realistic.
+In plain copies, every word would have the frequency of the small sample, and postings would be
+regular and compress too well. Swapped sentences keep words, frequencies and lengths realistic.
 """
 
 from __future__ import annotations
@@ -33,19 +33,18 @@ _DAYS = 365
 
 @frozen
 class Material:
-    """Real sessions with their turns, and all sentences by speaker."""
+    """Real sessions with their turns, and the sentences of each speaker."""
 
     sessions: tuple[tuple[StoredSession, tuple[Turn, ...]], ...]
     sentences: dict[Speaker, tuple[str, ...]]
 
     @property
     def turns(self) -> int:
-        """The number of turns."""
         return sum(len(said) for _, said in self.sessions)
 
 
 def gather(context: Home) -> Material:
-    """Return the contents of a home to build from."""
+    """Return the sessions and sentences of a home, from which to build."""
     stored = context.sessions.newest(SessionFilter(subagents=True), limit=1_000_000)
     sessions = tuple(
         (item, tuple(found.turn for found in context.sessions.turns_of(item.row)))
@@ -59,9 +58,9 @@ def gather(context: Home) -> Material:
 
 
 def grow(context: Home, material: Material, have: int, turns: int, notify: OnProgress) -> int:
-    """Add sessions to a home with ``have`` turns until it has ``turns``; return the new number.
+    """Add sessions to a home with ``have`` turns until it has ``turns``. Return the new number.
 
-    The content depends on ``have`` alone.
+    The content depends only on ``have``.
     """
     draw = random.Random(have)  # noqa: S311 - a repeatable draw
     endless = _endless(material, draw)
@@ -107,7 +106,7 @@ def _add(
 
 
 def recombined(text: str, others: tuple[str, ...], draw: random.Random) -> str:
-    """Return a text with some sentences replaced by sentences of other turns."""
+    """Return a text with some sentences replaced by sentences from other turns."""
     return "".join(
         draw.choice(others) if others and draw.random() < _EXCHANGED else sentence
         for sentence in _SENTENCE.findall(text)
@@ -120,10 +119,10 @@ def scatter(
     notify: OnProgress,
     known: dict[bytes, NDArray[np.float32]] | None = None,
 ) -> int:
-    """Give every turn without vectors passages of its own; return the number of passages.
+    """Give separate passages to every turn that has no vectors. Return the number of passages.
 
-    They are the passages of the original turn with some noise, because embedding a million turns takes hours.
-    ``known`` keeps them for another home built from the same sessions.
+    They are the passages of the original turn with some noise, because embedding a million turns
+    takes hours. ``known`` keeps them for another home built from the same sessions.
     """
     texts = {turn.id: turn.text for _, said in material.sessions for turn in said}
 

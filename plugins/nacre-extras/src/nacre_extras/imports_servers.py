@@ -1,7 +1,8 @@
 """Imports from Letta, mcp-memory-service, mem0 and claude-mem.
 
-Letta's agent files (``.af``, also of MemGPT) and archival memory are read. Memory blocks become statements. The persona
-and system prompt describe the agent itself; messages, tools and files are no memories.
+Letta has agent files (``.af``, as in MemGPT) and archival memory. Memory blocks become statements.
+The persona and the system prompt are skipped because they describe the agent, and so are messages,
+tools and files.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ def _read(tree: Tree) -> Iterator[Item]:
         if not tree.single and not is_agent and not _is_archive(tree, name):
             continue
         content = json_of(tree, name)
-        if isinstance(content, str):  # an agent file may contain its JSON as a text
+        if isinstance(content, str):  # an agent file can contain its JSON as a string
             content = named(content)
         if isinstance(content, dict) and (is_agent or "blocks" in content):
             agents = objects_of(content.get("agents")) or [content]
@@ -167,8 +168,8 @@ SOURCE = ImportSource(NAME, "Letta", _recognise, _read)
 
 
 # -- mcp-memory-service ----------------------------------------------------------------------------
-# Its SQLite file (``sqlite_vec.db``) or JSON export. Embeddings and similarity links are computed again; deleted
-# items stay deleted.
+# The SQLite file (``sqlite_vec.db``) or a JSON export. Embeddings and similarity links are computed
+# again. Deleted items stay deleted.
 
 
 NAME_MCP_MEMORY = "mcp-memory-service"
@@ -321,15 +322,15 @@ SOURCE_MCP_MEMORY = ImportSource(
 
 
 # -- mem0 ------------------------------------------------------------------------------------------
-# JSON lists and exports, OpenMemory's backup, and the plugin's Markdown. mem0's model wrote the memories, from any
-# speaker. Exports with a custom schema are profiles without memories.
+# JSON lists and exports, OpenMemory's backup, and the plugin's Markdown. mem0's model wrote the
+# memories, from any speaker. Exports with a custom schema are profiles without memories.
 
 
 NAME_MEM0 = "mem0"
 
 _LISTED = (re.compile(rb'"memory"\s*:\s*"'), re.compile(rb'"id"\s*:'))
 _BACKUP = re.compile(rb'^\s*\{\s*"user"\s*:(?:.|\n)*"apps"\s*:|"content"\s*:\s*"[^}]*"user_id"\s*:')
-"""Patterns of mem0's lists, and of OpenMemory's backup and the dashboard's export."""
+"""Pattern for mem0's lists, OpenMemory's backup, and the dashboard's export."""
 _BLOCK = re.compile(r"^---[ \t]*$", re.MULTILINE)
 _LINE = re.compile(r"^([A-Za-z_]\w*)[ \t]*:[ \t]*(.*)$", re.MULTILINE)
 _PLUGIN = re.compile(rb"\A\s*---\s*\nid:[^\n]*\ncreated_at:[^\n]*\ntype:[^\n]*\nconfidence:")
@@ -438,8 +439,8 @@ SOURCE_MEM0 = ImportSource(
 
 
 # -- claude-mem ------------------------------------------------------------------------------------
-# A SQLite file of observations and session summaries, or a JSON export, both written by its model. Prompts are
-# skipped, because the sessions contain them.
+# A SQLite file of observations and session summaries, or a JSON export. A model wrote both. Prompts
+# are skipped, because the sessions contain them.
 
 
 NAME_CLAUDE_MEM = "claude-mem"
@@ -483,7 +484,7 @@ def _recognise_claude_mem(tree: Tree) -> bool:
 
 
 def _exports_claude_mem(tree: Tree) -> list[str]:
-    """Return the JSON files with observations and summaries, by their first bytes."""
+    """Return the JSON files with observations and summaries, which their first bytes show."""
     return [name for name in tree.matching(".json") if b'"totalObservations"' in tree.head(name)]
 
 
@@ -500,7 +501,7 @@ def _read_claude_mem(tree: Tree) -> Iterator[Item]:
             projects = {
                 str(row["id"]): row.get("name") for row in database.rows("projects", ("id", "name"))
             }
-            # Items of the server's separate table that are not copies of observations.
+            # Items in the server's separate table that are not copies of observations.
             for row in database.rows("memory_items", _ITEM):
                 if (
                     row.get("kind") in ("observation", "manual")
@@ -571,7 +572,6 @@ def _observation(row: Values, path: Path, modified: datetime) -> Item:
 
 
 def _summary(row: Values, path: Path, modified: datetime) -> Item:
-    """Return a session's summary as an event of its day."""
     parts = [f"{name}: {text}" for key, name in _PARTS.items() if (text := text_of(row, key))]
     request = text_of(row, "request")
     if not parts:
@@ -594,7 +594,7 @@ def _summary(row: Values, path: Path, modified: datetime) -> Item:
 
 
 def _key_claude_mem(row: Values, title: str | None) -> str:
-    """Return claude-mem's own key of an observation, which is the same in every installation."""
+    """Return claude-mem's key for an observation, which is the same in every installation."""
     session = text_of(row, "memory_session_id", "sdk_session_id") or ""
     return f"{session}#{title or ''}#{row.get('created_at_epoch')}"
 
@@ -604,7 +604,7 @@ def _stated_claude_mem(row: Values) -> datetime | None:
 
 
 def _project_claude_mem(row: Values) -> str | None:
-    """Return the project's name; a worktree is called ``project/worktree``."""
+    """Return the name of the project. A worktree is called ``project/worktree``."""
     return project_of((text_of(row, "merged_into_project", "project") or "").partition("/")[0])
 
 

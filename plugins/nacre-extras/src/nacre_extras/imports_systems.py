@@ -1,7 +1,7 @@
 """Imports from other memory systems: agenr, agent-knowledge, basic-memory and ClawXMemory.
 
-agenr has a SQLite (libSQL) file of entries (seed facts 1.1). Retired and superseded entries stay so. Its embeddings,
-which belong to another model, are skipped.
+agenr has a SQLite (libSQL) file of entries. Retired and superseded entries stay retired and
+superseded. Embeddings are skipped because another model made them.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def found_in(
     usage: Usage | None = None,
     **more: Any,
 ) -> Found:
-    """Return a memory of a file, by default changed when the file was."""
+    """Return a memory from a file. By default, the file's modification time is the memory's."""
     at = modified or tree.leaves[name].modified
     file = str(tree.path_of(name))
     return Found(shape(system, own, content, modified=at, file=file, **more), usage)
@@ -220,8 +220,7 @@ def _choice(options: Any, value: object, default: Any) -> Any:
 SOURCE = ImportSource(NAME, "agenr", _recognise, _read)
 
 
-# -- agent-knowledge: Markdown entries by category -------------------------------------------------
-# Edges and scores come from databases in the same folder (seed facts 2.1).
+# Edges and scores come from databases in the same folder.
 
 
 NAME_AGENT_KNOWLEDGE = "agent-knowledge"
@@ -237,7 +236,7 @@ _KNOWN = frozenset("title tags updated confidence confidence_score evergreen aut
 _EDGE = ("source", "target", "rel_type", "strength", "valid_from", "valid_to")
 _SCORE = ("entry_path", "access_count", "last_accessed")
 _CURRENT_ONLY = frozenset({"supersedes", "contradicts"})
-"""Edges that say nothing any more once they have ended."""
+"""Edges that mean nothing after they have ended."""
 
 
 def _recognise_agent_knowledge(tree: Tree) -> bool:
@@ -313,7 +312,6 @@ def _entry(tree: Tree, name: str, links: list[Link], usage: Usage | None) -> Ite
 
 
 def _from_databases(tree: Tree) -> tuple[dict[str, list[Link]], dict[str, Usage]]:
-    """Return edges and scores from databases that were copied into the folder."""
     links: dict[str, list[Link]] = {}
     usage: dict[str, Usage] = {}
     for name in tree.names:
@@ -335,7 +333,6 @@ def _from_databases(tree: Tree) -> tuple[dict[str, list[Link]], dict[str, Usage]
 
 
 def _edge(row: Values) -> Link | None:
-    """Return a link to a name, with its strength and validity."""
     relation = str(row.get("rel_type"))
     is_over = row.get("valid_to") and relation in _CURRENT_ONLY
     if is_over or relation not in {"related_to", *RELATIONS}:
@@ -359,9 +356,10 @@ SOURCE_AGENT_KNOWLEDGE = ImportSource(
 
 
 # -- basic-memory: Markdown notes with observations and relations ----------------------------------
-# ``- [category] text #tag (context)`` is an observation, and ``- relation [[Note]]`` a relation. An observation that
-# is a statement becomes a memory; the rest of a note becomes one under its title. Relations become links between
-# notes. Its database is only an index of the files.
+# ``- [category] text #tag (context)`` is an observation, and ``- relation [[Note]]`` is a relation.
+# An observation that is a statement becomes a memory. Other text in a note becomes a memory with
+# the note's title. Relations become links between notes. The database is skipped because it only
+# indexes the files.
 
 
 NAME_BASIC_MEMORY = "basic-memory"
@@ -380,7 +378,7 @@ _KNOWN_BASIC_MEMORY = frozenset("title type tags permalink created modified sche
 
 @frozen
 class _Note:
-    """A parsed note: its name, front matter, observations, relations, and the rest."""
+    """A parsed note: name, front matter, observations, relations, and other text."""
 
     name: str
     title: str
@@ -405,7 +403,7 @@ def _read_basic_memory(tree: Tree) -> Iterator[Item]:
             yield note
         else:
             all_notes.append(note)
-    ids: dict[str, str] = {}  # memories by every name that a link may use
+    ids: dict[str, str] = {}  # memories by every name that a link can use
     for note in all_notes:
         for called in _names_of(note):
             ids.setdefault(slugify(called), _main_id(tree, note))
@@ -416,7 +414,7 @@ def _read_basic_memory(tree: Tree) -> Iterator[Item]:
         extra = {key: value for key, value in note.front.items() if key not in _KNOWN_BASIC_MEMORY}
         names = {slugify(name): name for name in reversed(_names_of(note)[:2])}
         main = slugify(note.title) if note.rest else ""
-        # Names, besides the subject, that other notes may use.
+        # Other names, besides the subject, that notes can use.
         if aliases := [name for slug, name in names.items() if slug and slug != main]:
             extra["aliases"] = aliases
         if note.rest:
@@ -484,7 +482,7 @@ def _note(tree: Tree, name: str) -> _Note | Skipped:
 
 
 def _is_statement(text: str) -> bool:
-    """Return True if an observation is a statement; a bare value, such as a name, belongs to its note."""
+    """Return True if an observation is a statement. A bare value, such as a name, belongs to its note."""
     return Note((), text).is_said and (not text.isascii() or len(text.split()) >= _MIN_WORDS)
 
 
@@ -495,7 +493,7 @@ def _names_of(note: _Note) -> tuple[str, ...]:
 
 
 def _main_id(tree: Tree, note: _Note) -> str:
-    """Return the main memory of a note: its rest, or else its first observation."""
+    """Return the id of a note's main memory: its other text or, without any, its first observation."""
     key = _key(tree, note) if note.rest else _key(tree, note, note.observations[0][1])
     return imported_id(NAME_BASIC_MEMORY, key, moment(note.front.get("created")))
 
@@ -527,7 +525,7 @@ def _found_basic_memory(tree: Tree, note: _Note, key: str, content: str, **more:
 
 
 def _key(tree: Tree, note: _Note, statement: str | None = None) -> str:
-    """Return the key of a note, which keeps its permalink if its file moves."""
+    """Return the key of a note. With a permalink, it stays the same when the file moves."""
     own = f"{tree.root}#{text_of(note.front, 'permalink') or note.name}"
     return f"{own}#{words_hash(statement)}" if statement else own
 
@@ -537,7 +535,7 @@ SOURCE_BASIC_MEMORY = ImportSource(
 )
 
 
-# -- ClawXMemory: Markdown below ``global/`` and ``projects/``, or its snapshot (seed facts 3.1) ---
+# -- ClawXMemory: Markdown below ``global/`` and ``projects/``, or its snapshot -------------------
 
 
 NAME_CLAWXMEMORY = "clawxmemory"
@@ -549,7 +547,7 @@ _TEMPORARY = "_tmp"
 _ONE_SECTION = re.compile(
     r"\A## (?:Rule|Decisions|Next Steps|Notes)\n\n((?:(?!## ).*\n)*(?!## ).+)\Z"
 )
-"""A body with one section whose heading repeats the file's kind."""
+"""Pattern for a body with one section whose heading repeats the file's kind."""
 
 _KNOWN_CLAWXMEMORY = frozenset(
     (
@@ -598,7 +596,6 @@ def _read_clawxmemory(tree: Tree) -> Iterator[Item]:
 
 
 def _projects(tree: Tree) -> Iterator[tuple[str, tuple[str, str]]]:
-    """Yield project ids with the slug and the page of each."""
     slugs: set[str] = set()
     for name in tree.names:
         if PurePosixPath(name).name != _META:
@@ -658,7 +655,6 @@ def _entry_clawxmemory(tree: Tree, name: str, slugs: Mapping[str, str]) -> Item:
 
 
 def _profile(tree: Tree, name: str) -> Iterator[Item]:
-    """Yield each statement of the user's profile as a memory."""
     read = read_note(tree, name)
     if isinstance(read, Skipped):
         yield read
@@ -671,7 +667,7 @@ def _profile(tree: Tree, name: str) -> Iterator[Item]:
 
 
 def _aliases_clawxmemory(value: Any) -> list[str]:
-    """Parse a list, or a list as JSON text."""
+    """Parse a list, or a list in JSON text."""
     if isinstance(value, str):
         try:
             value = json.parse(value)

@@ -1,8 +1,8 @@
 """Plaud: transcripts of recorded conversations, as Markdown, text or subtitles.
 
-The speakers are people, and it is unknown which one is the owner. All turns are the owner's, with
-the recorder's name for the speaker in ``Turn.author``. Times count from the start of the recording,
-whose date is in the file's name.
+It is unknown which of the speakers is the owner. All turns are the owner's, and ``Turn.author`` has
+the recorder's name for the speaker. Times start at the beginning of the recording, whose date is in
+the file name.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _MAX_NAME_WORDS = 5
 
 @frozen
 class _Part:
-    """An uninterrupted speech of one person."""
+    """What one person said without interruption."""
 
     name: str | None
     seconds: int | None
@@ -57,7 +57,7 @@ class _Part:
 
 
 def parse(source: Source) -> Items:
-    """Parse one transcript."""
+    """Parse a transcript."""
     start = date_in_name(source.path.name)
     turns: list[Turn] = []
     seen: dict[str, object] = {}
@@ -75,7 +75,6 @@ def parse(source: Source) -> Items:
 
 
 def _parts(text: str) -> Iterator[_Part]:
-    """Yield the text between each line that names a speaker and the next."""
     part: _Part | None = None
     lines: list[str] = []
     for line in text.splitlines():
@@ -91,9 +90,7 @@ def _parts(text: str) -> Iterator[_Part]:
 
 
 def _complete(part: _Part, lines: Sequence[str]) -> _Part:
-    """Complete a part. A subtitle ends with the number of the next one, and may name its speaker in
-    the text.
-    """
+    """Complete a part. A subtitle ends with the number of the next one, and its text can name the speaker."""
     if part.name is not None:
         return replace(part, text="\n".join(lines))
     text_lines = [line for line in lines if line.strip() and not line.strip().isdigit()]
@@ -106,9 +103,7 @@ def _complete(part: _Part, lines: Sequence[str]) -> _Part:
 
 
 def _join(parts: Iterator[_Part]) -> Iterator[_Part]:
-    """Join consecutive parts of one speaker, since subtitles split a speech, up to
-    ``TURN_CHARACTERS``.
-    """
+    """Join consecutive parts of a speaker up to ``TURN_CHARACTERS``, because subtitles split speech."""
     last: _Part | None = None
     for part in parts:
         if last and last.name == part.name and len(last.text) + len(part.text) < TURN_CHARACTERS:
@@ -149,7 +144,7 @@ def _sniff(head: Head) -> bool:
     parts = [part for line in head.text.splitlines() if (part := _read_header(line.strip()))]
     if _PLAUD_NAME.search(head.path.name):
         return bool(parts)
-    # A diary has times too, but in a conversation the same names recur.
+    # A diary also has times, but in a conversation the same names recur.
     return len(parts) >= _MIN_PARTS and len({part.name for part in parts}) * 2 <= len(parts) + 1
 
 
@@ -161,7 +156,7 @@ ADAPTER = Adapter(
     parse=parse,
     whole=True,
     guesses=True,
-    versions="transcripts as Markdown, text and subtitles (from their description)",
+    versions="transcripts as Markdown, text and subtitles (from documentation)",
     reads="messages with speakers; times",
     leaves_out="recordings; summaries",
 )

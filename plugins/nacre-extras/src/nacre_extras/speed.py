@@ -50,7 +50,7 @@ _ID = re.compile(
     rb'toolUseID|parentToolUseID|sourceToolAssistantUUID|sourceToolUseID|tool_use_id|id)"\s*:\s*"[^"\\]+)"'
 )
 _NOISE = 0.35
-"""Length of the random vector added to a unit vector: the cosine to the original becomes about .94."""
+"""Length of the random vector added to a unit vector. The cosine to the original becomes about .94."""
 
 _STEP = 2000
 _PLACES = tuple(
@@ -62,9 +62,9 @@ _THINGS = tuple(
 
 
 def copy_tree(tree: Path, target: Path, megabytes: int) -> float:
-    """Repeat a folder's JSON lines with new ids up to a number of megabytes; return their number.
+    """Repeat a folder's JSON lines with new ids up to this many megabytes. Return the number written.
 
-    Raises NotFoundError for a folder without any.
+    Raises NotFoundError for a folder without JSON lines.
     """
     files = sorted(path for path in tree.rglob("*.jsonl") if path.is_file())
     if not any(path.stat().st_size for path in files):
@@ -85,7 +85,7 @@ def copy_tree(tree: Path, target: Path, megabytes: int) -> float:
 
 
 def multiply_turns(home: Home, turns: int, notify: OnProgress) -> int:
-    """Repeat a home's sessions under new ids up to a number of turns; return their number."""
+    """Repeat a home's sessions with new ids up to this many turns. Return the number of turns."""
     sessions = home.sessions.newest(SessionFilter(subagents=True), limit=1_000_000)
     originals = [
         (stored, [found.turn for found in home.sessions.turns_of(stored.row)])
@@ -105,7 +105,7 @@ def multiply_turns(home: Home, turns: int, notify: OnProgress) -> int:
 def add_copy(
     home: Home, stored: StoredSession, said: Sequence[Turn], copy: str, **changes: Any
 ) -> int:
-    """Store turns of a session, with changes to the session, under new ids; return their number."""
+    """Store turns of a session with new ids and changes to the session. Return the number of turns."""
     if not said:
         return 0
     name = f"{stored.session.native_id}-{copy}"
@@ -124,12 +124,13 @@ def scatter_vectors(
     origins: Origins | None = None,
     known: dict[bytes, NDArray[np.float32]] | None = None,
 ) -> int:
-    """Give every turn without vectors passages of its own; return the number of passages.
+    """Give separate passages to every turn that has no vectors. Return the number of passages.
 
-    Repeated turns would share a few vectors, and the scan would be faster than in reality. So each text is embedded
-    once, and every turn with that text gets its vectors with some noise.
-    ``origins`` gives other texts to embed in place of those of the turns; it gets rows and texts of turns. ``known``
-    keeps what was embedded.
+    Repeated turns would share a few vectors, and the scan would be unrealistically fast. Each text
+    is therefore embedded only once, and every turn with this text gets its vectors with some noise.
+
+    ``origins`` receives the rows and texts of turns, and returns other texts to embed instead.
+    ``known`` keeps the embeddings.
     """
     noise = np.random.default_rng(home.vectors.count())
     known = {} if known is None else known
@@ -155,8 +156,6 @@ def scatter_vectors(
 
 
 def _noisy(vectors: NDArray[np.float32], noise: np.random.Generator) -> NDArray[np.float32]:
-    """Return unit vectors with noise."""
-
     spread = noise.standard_normal(vectors.shape, np.float32) * (_NOISE / vectors.shape[1] ** 0.5)
     moved = vectors + spread
     unit: NDArray[np.float32] = moved / np.linalg.norm(moved, axis=1, keepdims=True)
@@ -170,7 +169,7 @@ def draw_questions(home: Home, count: int) -> list[str]:
 
 
 def write_notes(home: Path, memories: int) -> None:
-    """Write a number of facts into the vault of ``home``; the next scan imports them."""
+    """Write this many facts into the vault of ``home``. The next scan imports them."""
     kept = home / "vault" / "global" / "fact"
     kept.mkdir(parents=True, exist_ok=True, mode=0o700)
     for number in range(memories):
@@ -199,10 +198,10 @@ _MEMORIES = 1_500
 
 @frozen
 class IngestSpeed:
-    """One ingest in a separate process. A megabyte is 1,000,000 bytes of raw transcripts.
+    """An ingest in a separate process. A megabyte is 1,000,000 bytes of raw transcripts.
 
-    ``searchable_seconds`` is the time from the start of the process until all text is searchable; then the command
-    archives the transcripts and may learn.
+    ``searchable_seconds`` is the time from the start of the process until all text is searchable.
+    After that, the command archives the transcripts and can learn.
     """
 
     name: str
@@ -218,7 +217,7 @@ class IngestSpeed:
 
 @frozen
 class Latency:
-    """The time of one question in a warm process, such as the daemon."""
+    """The time to answer one question in a warm process, such as the daemon."""
 
     name: str
     queries: int
@@ -236,7 +235,7 @@ class Start:
 
 @frozen
 class SpeedResult:
-    """All results."""
+    """The results of all measurements."""
 
     ingests: tuple[IngestSpeed, ...]
     turns: int
@@ -270,7 +269,7 @@ def measure(
     turns: int,
     notify: OnProgress = lambda _: None,
 ) -> SpeedResult:
-    """Measure in ``folder``, which should be empty and on the disk to measure. Raises NotFoundError."""
+    """Measure in ``folder``, which should be empty and on the disk to be measured. Raises NotFoundError."""
     tree = folder / "transcripts"
     notify(Progress("copying", 0, 1))
     size = copy_tree(transcripts, tree, megabytes)
@@ -407,13 +406,14 @@ process = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ, file_actions=sil
 _, status, used = os.wait4(process, 0)
 sys.stderr.write(json.dumps([time.perf_counter() - began, status, used.ru_utime + used.ru_stime, used.ru_maxrss]))
 """
-"""Starts a process and reports its resources. It is small, because a process has at least its parent's peak memory."""
+"""A script that starts a process and reports its resources. It is small, because a process inherits
+its parent's peak memory."""
 
 
 def _run(
     arguments: Sequence[str], home: Path, environ: Mapping[str, str] = MappingProxyType({})
 ) -> _Finished:
-    """Run nacre as a process. Raises NacreError if it fails, or if the system does not report its resources."""
+    """Run nacre as a process. Raises NacreError if nacre fails or the system does not report its resources."""
     if not hasattr(os, "wait4"):
         raise NacreError(
             "this system does not report the resources of a process",
@@ -438,7 +438,7 @@ def _run(
     return _Finished(
         seconds,
         cpu_seconds,
-        # Linux counts kilobytes, macOS bytes.
+        # Linux reports kilobytes, macOS bytes.
         peak / 1_000_000 if sys.platform == "darwin" else peak * 1024 / 1_000_000,
         told,
     )
@@ -449,7 +449,7 @@ def _settings(home: Path) -> Settings:
 
 
 # ----------------------------------------------------------------------------
-# What a measurement was taken on.
+# The machine on which a measurement was made.
 
 
 @frozen

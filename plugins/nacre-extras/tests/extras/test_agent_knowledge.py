@@ -121,13 +121,13 @@ def test_sessions_are_listed_searched_and_read(knowledge: Callable[..., Any]) ->
         ("/api/knowledge/graph-data", {"nodes", "edges"}),
     ],
 )
-def test_the_state_of_everything_is_told(
+def test_status_routes_return_expected_fields(
     knowledge: Callable[..., Any], path: str, fields: set[str]
 ) -> None:
     assert fields <= knowledge("GET", path).json().keys()
 
 
-def test_links_and_what_they_make_are_told_by_paths(knowledge: Callable[..., Any]) -> None:
+def test_links_and_link_reports_are_listed_by_path(knowledge: Callable[..., Any]) -> None:
     first, second = (
         write(knowledge).json(),
         write(knowledge, "Ports open at dawn", filename="ports").json(),
@@ -149,7 +149,7 @@ def test_links_and_what_they_make_are_told_by_paths(knowledge: Callable[..., Any
     )
 
 
-def test_entries_near_in_meaning_are_grouped(knowledge: Callable[..., Any]) -> None:
+def test_consolidation_groups_similar_entries(knowledge: Callable[..., Any]) -> None:
     path = write(knowledge).json()["path"]
     hits = knowledge("POST", "/api/v1/recall", {"text": "RabbitMQ for the queue"}).json()["hits"]
 
@@ -164,7 +164,7 @@ def test_entries_near_in_meaning_are_grouped(knowledge: Callable[..., Any]) -> N
     assert path in [entry["path"] for entry in group["entries"]]
 
 
-def test_what_cannot_be_written_is_refused_in_its_words(knowledge: Callable[..., Any]) -> None:
+def test_invalid_write_is_refused_in_the_clients_format(knowledge: Callable[..., Any]) -> None:
     for changed in (
         {"category": "secrets"},
         {"filename": "../up"},
@@ -181,7 +181,7 @@ def test_what_cannot_be_written_is_refused_in_its_words(knowledge: Callable[...,
     assert knowledge("GET", "/api/sessions/nothing/summary").status_code == 404
 
 
-def test_a_line_is_shown_to_whoever_follows_the_events(learned: Any, site: Serve) -> None:
+def test_posted_event_reaches_event_stream_subscribers(learned: Any, site: Serve) -> None:
     here = site()
     with here.client.stream("GET", f"{here.base}/api/v1/events", headers=here.token) as events:
         lines = events.iter_lines()
@@ -201,7 +201,7 @@ def test_a_line_is_shown_to_whoever_follows_the_events(learned: Any, site: Serve
     )
 
 
-def test_searching_is_answered_twenty_times_a_minute(knowledge: Callable[..., Any]) -> None:
+def test_searches_are_limited_to_twenty_per_minute(knowledge: Callable[..., Any]) -> None:
     answers = [knowledge("GET", "/api/knowledge/gaps") for _ in range(21)]
     assert [one.status_code for one in answers] == [200] * 20 + [429]
     assert 0 < int(answers[-1].headers["retry-after"]) <= 60
@@ -209,7 +209,7 @@ def test_searching_is_answered_twenty_times_a_minute(knowledge: Callable[..., An
     assert knowledge("GET", "/health").status_code == 200
 
 
-def test_without_a_token_it_is_told_that_it_lives_and_no_more(site: Serve) -> None:
+def test_health_without_token_shows_only_basic_status(site: Serve) -> None:
     here = site()
     assert here.get("/health").json().keys() == {"status", "version", "uptime"}
     for path in (
@@ -221,7 +221,7 @@ def test_without_a_token_it_is_told_that_it_lives_and_no_more(site: Serve) -> No
         assert here.get(path).status_code == 401
 
 
-def test_clients_that_know_no_token_are_served_where_none_is_asked(site: Serve) -> None:
+def test_clients_without_token_are_served_under_no_token(site: Serve) -> None:
     here = site("--http", "0", "--no-token")
     body = {"category": "notes", "filename": "pier", "content": "Gulls sleep on the pier"}
     assert here.client.post(f"{here.base}/api/knowledge", json=body).json()["action"] == "stored"

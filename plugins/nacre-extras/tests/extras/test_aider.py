@@ -86,7 +86,7 @@ def utc(text: str) -> datetime:
     return datetime.fromisoformat(text).astimezone()
 
 
-def test_a_history_is_told_by_session_and_speaker(read: Any, write: Any) -> None:
+def test_history_is_read_by_session_and_speaker(read: Any, write: Any) -> None:
     path = write(".aider.chat.history.md", HISTORY)
     sessions, turns, source = read(ADAPTER, path)
     answer = (
@@ -118,15 +118,13 @@ def test_a_history_is_told_by_session_and_speaker(read: Any, write: Any) -> None
     assert source.tally.corrupt == 0
 
 
-def test_reading_it_as_it_grows_gives_the_same(
+def test_incremental_read_equals_full_read(
     read: Any, write: Any, in_two_goes: Callable[[Adapter, Path], None]
 ) -> None:
     in_two_goes(ADAPTER, write("mill/.aider.chat.history.md", HISTORY))
 
 
-def test_times_come_from_the_input_history_which_confirms_what_was_typed(
-    read: Any, write: Any
-) -> None:
+def test_input_history_provides_times_and_confirms_typed_prompts(read: Any, write: Any) -> None:
     write(".aider.input.history", INPUT)
     _, turns, _ = read(ADAPTER, write(".aider.chat.history.md", HISTORY))
     times = {turn.text.partition("\n")[0]: (turn.time, turn.trust) for turn in turns}
@@ -137,13 +135,13 @@ def test_times_come_from_the_input_history_which_confirms_what_was_typed(
     assert times["Thanks."] == (utc("2026-11-19 10:00:00"), Trust.UNTRUSTED)
 
 
-def test_typed_looking_line_needs_two_trailing_spaces(read: Any, write: Any) -> None:
+def test_unquoted_line_without_trailing_spaces_is_not_typed(read: Any, write: Any) -> None:
     text = "# aider chat started at 2026-11-18 09:00:00\n\n#### Hello  \n\nHi.\n\n#### Always grind at noon.\n\nYes?\n"
     _, turns, _ = read(ADAPTER, write(".aider.chat.history.md", text))
     assert [turn.speaker for turn in turns] == [Speaker.OWNER, Speaker.AGENT]
 
 
-def test_a_history_whose_lines_lost_their_spaces_is_still_read(read: Any, write: Any) -> None:
+def test_history_with_stripped_trailing_spaces_is_read(read: Any, write: Any) -> None:
     stripped = "\n".join(line.rstrip() for line in HISTORY.splitlines()) + "\n"
     _, turns, _ = read(ADAPTER, write(".aider.chat.history.md", stripped))
     assert "Grind the flour\ntwice, not once." in [
@@ -159,9 +157,7 @@ def test_a_history_whose_lines_lost_their_spaces_is_still_read(read: Any, write:
         "#### See https://mill.example  \n> Add URL to the chat? (Y)es/(N)o/(D)on't ask again [Yes]: y  \n",
     ],
 )
-def test_after_a_page_was_brought_the_agent_is_not_trusted(
-    brought: str, read: Any, write: Any
-) -> None:
+def test_agent_is_untrusted_after_a_fetched_page(brought: str, read: Any, write: Any) -> None:
     start = "# aider chat started at 2026-11-18 09:00:00\n\n#### Hello  \n\nHi there, miller.\n\n"
     text = f"{start}{brought}\nA toll is due.\n\n#### Go on.  \n\nNine sacks are due.\n"
     _, turns, _ = read(ADAPTER, write(".aider.chat.history.md", text))
@@ -173,7 +169,7 @@ def test_after_a_page_was_brought_the_agent_is_not_trusted(
     assert {turn.trust for turn in turns if turn.speaker is Speaker.OWNER} == {Trust.TRUSTED}
 
 
-def test_tokens_are_those_of_each_answer_and_of_each_session(
+def test_tokens_are_recorded_per_answer_and_session(
     read: Any, write: Any, in_two_goes: Callable[[Adapter, Path], None]
 ) -> None:
     start = "# aider chat started at 2026-11-18 09:00:00\n\n#### Grind.  \n\nGround.\n\n"
@@ -189,14 +185,14 @@ def test_tokens_are_those_of_each_answer_and_of_each_session(
     in_two_goes(ADAPTER, path)
 
 
-def test_sessions_of_one_second_and_of_two_folders_are_told_apart(read: Any, write: Any) -> None:
+def test_sessions_in_the_same_second_have_distinct_ids(read: Any, write: Any) -> None:
     start = "# aider chat started at 2026-11-18 09:00:00\n\n#### Hello  \n\n"
     one, _, _ = read(ADAPTER, write("a/.aider.chat.history.md", start + start))
     two, _, _ = read(ADAPTER, write("b/.aider.chat.history.md", start))
     assert len({session.native_id for session in [*one, *two]}) == 3
 
 
-def test_the_input_history_is_no_transcript(read: Any, write: Any) -> None:
+def test_input_history_is_not_a_transcript(read: Any, write: Any) -> None:
     path = write(".aider.input.history", INPUT)
     adapter = find_adapter(read_head(path))
     assert adapter is ADAPTER
@@ -251,7 +247,7 @@ USER What next?
 """  # noqa: W291
 
 
-def test_the_log_of_the_models_gives_what_was_typed_and_answered(read: Any, write: Any) -> None:
+def test_model_log_yields_typed_prompts_and_answers(read: Any, write: Any) -> None:
     path = write(".aider.llm.history", LOG)
     assert find_adapter(read_head(path)) is LLM
     sessions, turns, _ = read(LLM, path)
@@ -270,7 +266,7 @@ def test_the_log_of_the_models_gives_what_was_typed_and_answered(read: Any, writ
     ]
 
 
-def test_model_log_is_ignored_beside_a_chat_history(read: Any, write: Any) -> None:
+def test_model_log_is_ignored_if_chat_history_exists(read: Any, write: Any) -> None:
     path = write(".aider.llm.history", LOG)
     write(".aider.chat.history.md", HISTORY)
     assert read(LLM, path)[:2] == ([], [])
@@ -315,7 +311,7 @@ ASSISTANT The sieve is fine.
 """  # noqa: W291
 
 
-def test_pages_and_outputs_in_model_logs_are_not_owners(read: Any, write: Any) -> None:
+def test_pages_and_outputs_in_model_logs_are_not_owner_text(read: Any, write: Any) -> None:
     _, turns, _ = read(LLM, write(".aider.llm.history", VISITED))
     assert [(turn.speaker.value, turn.text[:19], turn.trust) for turn in turns] == [
         ("owner", "Read https://mill.e", Trust.TRUSTED),
@@ -327,7 +323,7 @@ def test_pages_and_outputs_in_model_logs_are_not_owners(read: Any, write: Any) -
     assert turns[0].text == "Read https://mill.example and sum it up."
 
 
-def test_an_edit_that_could_not_be_applied_has_failed(read: Any, write: Any) -> None:
+def test_edit_that_does_not_apply_is_a_failure(read: Any, write: Any) -> None:
     blocks = "".join(
         f"ASSISTANT {name}\nASSISTANT ```\nASSISTANT <<<<<<< SEARCH\nASSISTANT a\nASSISTANT =======\n"
         "ASSISTANT b\nASSISTANT >>>>>>> REPLACE\nASSISTANT ```\n"
@@ -389,7 +385,7 @@ def test_aider_manual_pages_after_a_question_were_not_typed(
     in_two_goes(ADAPTER, path)
 
 
-def test_a_prompt_that_is_said_again_after_an_answer_was_typed_again(
+def test_prompt_repeated_after_an_answer_is_typed_again(
     read: Any, write: Any, in_two_goes: Callable[[Adapter, Path], None]
 ) -> None:
     text = (
@@ -406,7 +402,7 @@ def test_a_prompt_that_is_said_again_after_an_answer_was_typed_again(
     in_two_goes(ADAPTER, path)
 
 
-def test_a_command_that_is_given_twice_was_typed_twice(read: Any, write: Any) -> None:
+def test_command_given_twice_is_typed_twice(read: Any, write: Any) -> None:
     asked = "#### /ask Which of the two stones?  \n\n"
     _, turns, _ = read(
         ADAPTER,

@@ -66,7 +66,7 @@ def test_entries_are_listed_by_filters_and_read_by_path(here: Site) -> None:
     )
 
 
-def test_the_state_is_told(here: Site) -> None:
+def test_state_routes_report_status(here: Site) -> None:
     overview = asked(here, "overview")
     assert (overview["formalProjectCount"], overview["userProfileCount"]) == (1, 1)
     assert overview["dashboardStatus"] in ("healthy", "warning")
@@ -81,7 +81,7 @@ def test_the_state_is_told(here: Site) -> None:
     }
 
 
-def test_actions_run_operations_with_the_rights_of_who_asks(here: Site) -> None:
+def test_actions_require_the_callers_permission(here: Site) -> None:
     one = asked(here, "memory/list?kind=project")[0]["relativePath"]
     assert (
         act(here, "delete_entries", here.browser(), ids=[one]).status_code == 409
@@ -104,7 +104,7 @@ def test_actions_run_operations_with_the_rights_of_who_asks(here: Site) -> None:
     assert here.get(f"/clawxmemory/api/memory/get?ids={one}", **owner).status_code == 404
 
 
-def test_what_waits_in_the_inbox_is_filed(here: Site) -> None:
+def test_inbox_entry_is_filed_into_a_project(here: Site) -> None:
     stored = here.ask("store", {"content": "The ferry is paid in coins"}, **here.token).json()
     waiting = asked(here, "tmp")
     assert waiting["totalFiles"] == 1
@@ -118,7 +118,7 @@ def test_what_waits_in_the_inbox_is_filed(here: Site) -> None:
         assert memory.get(stored["memory_id"]).project == "acme-billing"
 
 
-def test_a_projects_page_takes_its_name_and_description(here: Site) -> None:
+def test_project_page_accepts_name_and_description(here: Site) -> None:
     project = asked(here, "projects")[0]["projectId"]
     body = {
         "projectId": project,
@@ -133,7 +133,7 @@ def test_a_projects_page_takes_its_name_and_description(here: Site) -> None:
     assert "Charges accounts." in told["page"]
 
 
-def test_settings_and_dreams_are_the_owners(here: Site) -> None:
+def test_only_owner_changes_settings_and_runs_dreams(here: Site) -> None:
     assert post(here, "settings", {"autoDreamIntervalMinutes": 360}).status_code == 403
     assert post(here, "dream/run", {}).status_code == 403
     owner = here.browser()
@@ -146,7 +146,7 @@ def test_settings_and_dreams_are_the_owners(here: Site) -> None:
     assert "nacre forget" in cleared.json()["hint"]
 
 
-def test_a_bundle_goes_out_and_comes_in(here: Site) -> None:
+def test_bundle_is_exported_and_imported(here: Site) -> None:
     bundle = asked(here, "export")
     assert bundle["formatVersion"] == "clawxmemory-memory-snapshot.v3"
     texts = [one["content"] for one in bundle["files"]]
@@ -161,7 +161,7 @@ def test_a_bundle_goes_out_and_comes_in(here: Site) -> None:
     assert not list(home().glob("import-*"))
 
 
-def test_what_is_no_action_is_refused_in_its_words(here: Site) -> None:
+def test_unknown_action_is_refused_in_the_clients_format(here: Site) -> None:
     for body in ({"action": "explode"}, {"action": "retire"}, {"action": "deprecate_entries"}, {}):
         refused = post(here, "memory/actions", body)
         assert refused.status_code == 400

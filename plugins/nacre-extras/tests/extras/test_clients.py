@@ -26,7 +26,7 @@ CLAWXMEMORY = ["memory/list", "memory/get", "projects", "tmp", "cases", "snapsho
 
 
 @pytest.mark.parametrize("path", [*KNOWLEDGE, *(f"/clawxmemory/api/{one}" for one in CLAWXMEMORY)])
-def test_queries_of_other_clients_are_answered(learned: Any, site: Serve, path: str) -> None:
+def test_queries_of_foreign_clients_are_answered(learned: Any, site: Serve, path: str) -> None:
     here = site()
     names = strategies.sampled_from(
         ["q", "category", "tag", "limit", "offset", "project", "role", "ranked", "ids"]
@@ -60,7 +60,7 @@ WRITES = {
 
 
 @pytest.mark.parametrize("path", WRITES)
-def test_bodies_of_other_clients_are_answered(learned: Any, site: Serve, path: str) -> None:
+def test_bodies_of_foreign_clients_are_answered(learned: Any, site: Serve, path: str) -> None:
     here = site()
 
     @PROFILE
@@ -72,7 +72,7 @@ def test_bodies_of_other_clients_are_answered(learned: Any, site: Serve, path: s
 
 
 @pytest.mark.parametrize("path", WRITES)
-def test_a_body_that_is_not_unicode_is_refused(site: Serve, path: str) -> None:
+def test_body_with_invalid_unicode_is_refused(site: Serve, path: str) -> None:
     here = site()
     sent = {**here.token, "Content-Type": "application/json"}
     answer = here.client.post(here.base + path, content=b'{"content": "\xff"}', headers=sent)

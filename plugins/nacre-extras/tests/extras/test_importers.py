@@ -15,7 +15,7 @@ from tests.imports.test_sources import listed
 Put = Callable[..., Path]
 
 
-def test_an_agenr_database_keeps_kinds_dates_importance_tags_and_claims(
+def test_agenr_database_keeps_kinds_dates_importance_tags_and_claims(
     nacre: Nacre, agenr_database: Callable[..., Path]
 ) -> None:
     path = agenr_database(
@@ -77,7 +77,7 @@ def test_an_agenr_database_keeps_kinds_dates_importance_tags_and_claims(
     ]
 
 
-def test_what_agenr_retired_expired_or_superseded_stays_so(
+def test_agenr_retired_expired_and_superseded_memories_stay_retired(
     nacre: Nacre, agenr_database: Callable[..., Path]
 ) -> None:
     path = agenr_database(
@@ -145,7 +145,7 @@ def test_what_agenr_retired_expired_or_superseded_stays_so(
     assert nacre("admin", "doctor", "--json").json["ok"] is True
 
 
-def test_how_agenr_used_a_memory_comes_in_only_with_trust(
+def test_agenr_usage_is_imported_only_with_trust(
     nacre: Nacre, agenr_database: Callable[..., Path]
 ) -> None:
     used = {
@@ -199,7 +199,7 @@ def test_agenr_database_with_wal_is_read_without_changes(
     } == before
 
 
-def test_an_encrypted_or_foreign_database_is_a_clear_error(nacre: Nacre, tmp_path: Path) -> None:
+def test_encrypted_or_foreign_database_is_a_clear_error(nacre: Nacre, tmp_path: Path) -> None:
     encrypted = tmp_path / "knowledge.db"
     encrypted.write_bytes(bytes(range(256)) * 64)
     error = nacre("data", "import", str(encrypted), "--from", "agenr", "--json", code=2).error
@@ -209,7 +209,7 @@ def test_an_encrypted_or_foreign_database_is_a_clear_error(nacre: Nacre, tmp_pat
     )
 
 
-def test_a_database_with_text_that_is_none_is_a_clear_error(
+def test_database_with_invalid_text_is_a_clear_error(
     nacre: Nacre, agenr_database: Callable[..., Path], tmp_path: Path
 ) -> None:
     entry = {
@@ -224,7 +224,7 @@ def test_a_database_with_text_that_is_none_is_a_clear_error(
     assert "damaged" in error["message"]
 
 
-def test_an_agent_knowledge_vault_keeps_titles_confidence_and_edges(nacre: Nacre, put: Put) -> None:
+def test_agent_knowledge_vault_keeps_titles_confidence_and_edges(nacre: Nacre, put: Put) -> None:
 
     folder = put(
         "agent-knowledge",
@@ -292,7 +292,7 @@ CLAWX = {
 
 
 @pytest.mark.parametrize("form", ["folder", "snapshot"])
-def test_clawxmemory_keeps_projects_rules_and_what_is_deprecated(
+def test_clawxmemory_import_keeps_projects_rules_and_deprecations(
     nacre: Nacre, put: Put, form: str
 ) -> None:
     if form == "folder":
@@ -323,7 +323,7 @@ def test_clawxmemory_keeps_projects_rules_and_what_is_deprecated(
     assert nacre("list", "--project", "planisphere", "--strict", "--json").json["total"] == 1
 
 
-def test_a_snapshot_for_clawxmemory_comes_back_as_what_went_out(
+def test_clawxmemory_snapshot_round_trip_preserves_memories(
     nacre: Nacre, put: Put, tmp_path: Path, user_home: Path
 ) -> None:
     nacre("data", "import", str(put("clawx", CLAWX)), "--trust")
@@ -360,7 +360,7 @@ def test_a_snapshot_for_clawxmemory_comes_back_as_what_went_out(
     )
 
 
-def test_a_snapshot_for_clawxmemory_holds_nothing_that_nobody_answers_for(
+def test_clawxmemory_snapshot_excludes_untrusted_memories(
     nacre: Nacre, put: Put, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nacre("data", "import", str(put("clawx", CLAWX)))

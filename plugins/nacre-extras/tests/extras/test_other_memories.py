@@ -74,15 +74,13 @@ def test_claude_mem_separates_decisions_fixes_and_work_without_prompts(
     assert summary["content"].startswith("Learned: The gauge reports in its own zone.")
 
 
-def test_an_export_of_claude_mem_holds_what_its_database_holds(
-    nacre: Nacre, tmp_path: Path
-) -> None:
+def test_claude_mem_export_equals_its_database(nacre: Nacre, tmp_path: Path) -> None:
     nacre("data", "import", str(others.claude_mem(tmp_path)), "--json")
     told = nacre("data", "import", str(others.claude_mem_export(tmp_path)), "--json").json
     assert (told["added"], told["known"]) == (0, 4)
 
 
-def test_a_plan_counts_what_is_left_out_and_says_why(nacre: Nacre, tmp_path: Path) -> None:
+def test_dry_run_counts_skipped_items_with_reasons(nacre: Nacre, tmp_path: Path) -> None:
     shown = nacre("data", "import", str(others.claude_mem(tmp_path)), "--dry-run").out
     assert "2 prompts are in the sessions; nacre ingest reads them: prompts" in " ".join(
         shown.split()
@@ -149,7 +147,7 @@ def test_mem0_lists_and_multi_page_folders_are_read(nacre: Nacre, tmp_path: Path
     assert (told["source"], told["added"]) == ("mem0", 2)
 
 
-def test_the_backup_of_openmemory_keeps_what_was_archived_out_of_recall(
+def test_openmemory_backup_imports_archived_memories_as_retired(
     nacre: Nacre, tmp_path: Path
 ) -> None:
     with zipfile.ZipFile(tmp_path / "memories_export_lena.zip", "w") as archive:
@@ -165,7 +163,7 @@ def test_the_backup_of_openmemory_keeps_what_was_archived_out_of_recall(
     assert archived["memory"]["retired"]["reason"] == "archived in mem0"
 
 
-def test_the_markdown_of_mem0s_plugin_is_read_block_by_block(nacre: Nacre, tmp_path: Path) -> None:
+def test_mem0_plugin_markdown_is_read_by_block(nacre: Nacre, tmp_path: Path) -> None:
     nacre(
         "data",
         "import",
@@ -208,7 +206,7 @@ def test_agent_file_imports_blocks_without_persona_and_conversations(
 
 
 @pytest.mark.parametrize("form", ["older", "as a text"])
-def test_other_forms_of_agent_files_are_read(nacre: Nacre, tmp_path: Path, form: str) -> None:
+def test_older_agent_file_formats_are_read(nacre: Nacre, tmp_path: Path, form: str) -> None:
     older = {
         "agent_type": "memgpt_agent",
         "name": "mate",
@@ -228,7 +226,7 @@ def test_other_forms_of_agent_files_are_read(nacre: Nacre, tmp_path: Path, form:
     assert (told["source"], told["added"]) == ("letta", 1 if form == "older" else 2)
 
 
-def test_archival_memory_comes_in_without_pieces_of_files(nacre: Nacre, tmp_path: Path) -> None:
+def test_archival_memory_is_imported_without_file_chunks(nacre: Nacre, tmp_path: Path) -> None:
     told = nacre(
         "data", "import", str(others.written(tmp_path / "archival.json", others.PASSAGES)), "--json"
     ).json
@@ -268,9 +266,7 @@ def test_basic_memory_notes_become_statements_and_linked_text(nacre: Nacre, tmp_
     assert decision["tags"] == ["decision", "gauge", "hardware", "units"]
 
 
-def test_a_secret_in_an_export_does_not_come_in(
-    nacre: Nacre, tmp_path: Path, user_home: Path
-) -> None:
+def test_secret_in_an_export_is_not_imported(nacre: Nacre, tmp_path: Path, user_home: Path) -> None:
     token = "ghp_" + "9fKq2LmX7vRt4WzN8bYc1DsH6jPa3EuG5oTi"
     row = {**others.MEM0["results"][0], "memory": f"The deploy token of the gauge is {token}"}
     nacre(

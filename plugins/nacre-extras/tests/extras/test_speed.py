@@ -69,7 +69,7 @@ def read(context: Home, folder: Path) -> None:
     )
 
 
-def test_copies_are_no_duplicates(tree: Path, tmp_path: Path) -> None:
+def test_benchmark_copies_are_not_duplicates(tree: Path, tmp_path: Path) -> None:
     (size,) = (path.stat().st_size for path in tree.rglob("*.jsonl"))
     written = copy_tree(tree, tmp_path / "copies", 1)
     copies = list((tmp_path / "copies").rglob("*.jsonl"))
@@ -85,15 +85,13 @@ def test_copies_are_no_duplicates(tree: Path, tmp_path: Path) -> None:
     context.database.close()
 
 
-def test_a_tree_without_transcripts_is_named(tmp_path: Path) -> None:
+def test_tree_without_transcripts_is_named(tmp_path: Path) -> None:
     with pytest.raises(NotFoundError, match=r"no \.jsonl files"):
         copy_tree(tmp_path, tmp_path / "copies", 1)
 
 
 @pytest.mark.embedding
-def test_a_home_grows_to_the_turns_wanted_with_vectors_of_their_own(
-    tree: Path, tmp_path: Path
-) -> None:
+def test_home_grows_to_the_requested_turns_with_vectors(tree: Path, tmp_path: Path) -> None:
     context = opened(tmp_path / "home", model="minilm")
     read(context, tree)
     assert multiply_turns(context, 30, lambda _: None) == 30
@@ -112,7 +110,7 @@ def test_a_home_grows_to_the_turns_wanted_with_vectors_of_their_own(
 
 @pytest.mark.embedding
 @pytest.mark.skipif(not hasattr(__import__("os"), "wait4"), reason="needs wait4")
-def test_speed_is_measured_on_processes_of_their_own(
+def test_speed_is_measured_in_separate_processes(
     tree: Path, monkeypatch: pytest.MonkeyPatch, user_home: Path
 ) -> None:
     monkeypatch.setattr(speed, "_REPETITIONS", 1)

@@ -1,4 +1,4 @@
-"""Channel interfaces, options and lookup, and the HTTP and WebSocket clients they share."""
+"""Channel interfaces, options and lookup, and HTTP and WebSocket clients for all channels."""
 
 from __future__ import annotations
 
@@ -43,26 +43,25 @@ Tell = Callable[[str], None]
 
 
 class Inbox(Protocol):
-    """The receiving end for a channel's messages. All methods run in the gateway's event loop."""
+    """Receives the messages of a channel. All methods run in the gateway's event loop."""
 
     def state(self, name: str) -> str:
-        """Return the value a channel stored under a name (such as an offset or a session to
-        resume), or an empty string.
-        """
+        """Return a value that the channel stored, such as an offset or a session to resume, or an empty string."""
 
     async def receive(self, messages: Sequence[Incoming], **state: str) -> int:
-        """Store messages and channel state in one transaction. They are on disk when this returns.
+        """Store messages and the channel's state in one transaction. Return the number of new messages.
 
-        Only then may a channel confirm them to its platform. Messages received before are skipped;
-        return the number of new ones. This waits while too many messages are pending.
+        Messages that were received before are skipped. A channel must not confirm messages to its
+        platform before this returns, because only then are they on disk. This waits while too many
+        messages are pending.
         """
 
 
 class Channel(Protocol):
     """A connection to a platform for one of the owner's accounts.
 
-    A channel only converts. The gateway decides who may write, what is answered and how often
-    sending is retried.
+    A channel only converts messages. The gateway decides who can write, what to answer, and how
+    often to retry sending.
     """
 
     limits: Limits
@@ -71,21 +70,22 @@ class Channel(Protocol):
         """Receive until cancelled. Reconnect after short interruptions, as the platform documents.
 
         Raises ChannelUnavailableError if it cannot continue for now (the gateway retries at growing
-        intervals) and ChannelRefusedError if retrying does not help, as with a wrong token.
+        intervals), and ChannelRefusedError if retrying does not help, for example with a wrong
+        token.
         """
 
     async def send(self, outgoing: Outgoing) -> str:
         """Send one part and return the platform's message id. The text is within ``limits``.
 
-        Raises ChannelUnavailableError (with ``retry_after`` if the platform gives it) if sending may be
-        retried, ChannelRefusedError if this message can never be delivered.
+        Raises ChannelUnavailableError if a retry is possible (with ``retry_after`` if the platform
+        specifies it), and ChannelRefusedError if this message can never be delivered.
         """
 
     async def show_typing(self, chat: Chat) -> None:
         """Show that an answer is being written, for ``limits.typing_seconds``. Failures are ignored."""
 
     async def fetch(self, attachment: Attachment, target: Path, most_bytes: int) -> None:
-        """Write the file to a path in one of the gateway's folders.
+        """Write an attachment to a path in one of the gateway's folders.
 
         Raises ChannelUnavailableError, ChannelRefusedError.
         """
@@ -95,12 +95,12 @@ class Channel(Protocol):
 
 
 class Listening:
-    """The part of a channel that receives messages by requests, while it runs."""
+    """The part of a channel that receives messages in HTTP requests while the channel runs."""
 
     _inbox: Inbox | None = None
 
     async def run(self, inbox: Inbox) -> None:
-        """See Channel. Messages come from requests."""
+        """See Channel. Messages arrive in HTTP requests."""
         self._inbox = inbox
         try:
             await asyncio.Event().wait()
@@ -110,23 +110,23 @@ class Listening:
 
 @runtime_checkable
 class ServesHttp(Protocol):
-    """A channel that its platform calls. The gateway's listener (``gateway.listen``) serves its routes."""
+    """A channel that its platform calls. The gateway's listener (``gateway.listen``) serves the routes."""
 
     def routes(self) -> Sequence[BaseRoute]:
-        """Return routes below ``/<name of the channel>``. They check signatures before reading anything else."""
+        """Return routes below ``/<name of the channel>``. They must check signatures before they read anything else."""
 
 
 @runtime_checkable
 class ShowsPieces(Protocol):
-    """A channel that shows an answer while it is written. The complete answer is sent at the end."""
+    """A channel that shows an answer while the agent writes it. The complete answer is sent at the end."""
 
     async def show_piece(self, chat: Chat, piece: str) -> None:
-        """Show the next piece. Pieces come in order. Failures are ignored."""
+        """Show the next piece of an answer, in order. Failures are ignored."""
 
 
 @frozen
 class ChannelSetup:
-    """The name, option values and resolved secrets from which a channel is made.
+    """The name, option values and resolved secrets for creating a channel.
 
     ``folder`` is the channel's private folder in the home. ``log`` writes a line to the gateway's
     log.
@@ -141,7 +141,7 @@ class ChannelSetup:
 
 @frozen
 class Option:
-    """An option of a kind of channel, in ``gateway.channels.<name>``."""
+    """An option of a channel kind, in ``gateway.channels.<name>``."""
 
     name: str
     summary: str
@@ -152,11 +152,11 @@ class Option:
 
 @frozen
 class ChannelKind:
-    """A kind of channel. Third parties register theirs in the entry-point group ``nacre.channels``.
+    """A kind of channel. Third parties register kinds in the entry-point group ``nacre.channels``.
 
-    ``libraries`` are the importable names that it needs, ``extra`` the extra of nacre that installs
-    them. Secret ``options`` are written as ``env:NAME`` or ``file:PATH``. ``identity`` describes
-    the form of a sender's id to people.
+    ``libraries`` are the module names that it needs, and ``extra`` is the extra of nacre that
+    installs them. Secret ``options`` are written as ``env:NAME`` or ``file:PATH``. ``identity``
+    describes to people what a sender's id looks like.
     """
 
     name: str
@@ -169,11 +169,11 @@ class ChannelKind:
 
 
 # ----------------------------------------------------------------------------
-# Read untrusted data from a platform, of any size and shape.
+# Read untrusted data from a platform. It can have any size and structure.
 
 
 MAX_TEXT = 20_000
-"""Characters of one message, more than any platform allows."""
+"""Maximum length of a message in characters, more than any platform allows."""
 
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _INTEGER = re.compile(r"-?[0-9]{1,19}")
@@ -183,14 +183,13 @@ _NOT_IN_NAMES = re.compile(r"[\x00-\x1f\x7f/\\:]+")
 
 
 class SkippedItems:
-    """Counts unreadable items and logs the first."""
+    """Counts unreadable items and logs the first one."""
 
     def __init__(self, log: Tell) -> None:
         self.count = 0
         self._tell = log
 
     def note(self, item: str) -> None:
-        """Count an item."""
         self.count += 1
         if self.count == 1:
             self._tell(f"{item} could not be read and was skipped; further ones are not logged")
@@ -223,13 +222,13 @@ def decode_object(data: str | bytes) -> Fields:
 
 
 def text(values: Fields, key: str, most: int = 200) -> str:
-    """Return a text, cut to ``most`` characters, or an empty one."""
+    """Return a text, cut to ``most`` characters, or an empty string."""
     value = values.get(key)
     return value[:most].replace("\0", "") if isinstance(value, str) else ""
 
 
 def number(values: Fields, key: str) -> float | None:
-    """Return a finite number that is not negative, or ``None``."""
+    """Return a finite non-negative number, or ``None``."""
     value = values.get(key)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
@@ -237,7 +236,7 @@ def number(values: Fields, key: str) -> float | None:
 
 
 def whole(value: object) -> int | None:
-    """Return an integer of at most 64 bits, which may be written as text, or ``None``."""
+    """Return an integer of at most 64 bits, which can be written as text, or ``None``."""
     if isinstance(value, str) and _INTEGER.fullmatch(value):
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int):
@@ -246,7 +245,7 @@ def whole(value: object) -> int | None:
 
 
 def moment(values: Fields, key: str) -> datetime | None:
-    """Return a time given in seconds since 1970, or ``None``."""
+    """Return a time that is given in seconds since 1970, or ``None``."""
     seconds = whole(values.get(key))
     try:
         return None if not seconds else datetime.fromtimestamp(seconds, UTC)
@@ -260,7 +259,7 @@ def file_name(values: Fields, key: str, default: str) -> str:
 
 
 def attachment(values: Fields, name: str, media_type: str, *sources: str) -> Attachment:
-    """Return a file from the fields of its name, its type, and the first of its addresses."""
+    """Return a file from the fields with its name, its type, and the first of its addresses."""
     size = number(values, "size")
     addresses = (text(values, key, 2_000) for key in sources)
     return Attachment(
@@ -272,13 +271,13 @@ def attachment(values: Fields, name: str, media_type: str, *sources: str) -> Att
 
 
 def mapping(values: Fields, key: str) -> Fields:
-    """Return an object, or an empty one."""
+    """Return an object, by default empty."""
     value = values.get(key)
     return value if isinstance(value, dict) else {}
 
 
 def mappings(values: Fields, key: str, most: int = 50) -> list[Fields]:
-    """Return the objects of a list, ``most`` at most."""
+    """Return the objects in a list, at most ``most``."""
     items = values.get(key)
     return (
         [item for item in items[:most] if isinstance(item, dict)] if isinstance(items, list) else []
@@ -294,25 +293,27 @@ def identifier(values: Fields, key: str) -> str:
 
 
 # ----------------------------------------------------------------------------
-# A platform's HTTP interface: bounded responses, no redirects, and errors without addresses and secrets.
+# A platform's HTTP interface, with bounded responses, no redirects, and errors that contain no
+# addresses or secrets.
 
 
 _SECONDS = 30.0
 _CONNECT_SECONDS = 10.0
 _DOWNLOAD_SECONDS = 300.0
 _MAX_ANSWER_BYTES = 8 << 20
-"""Room for more than a hundred of the longest messages."""
+"""Maximum size of a response, enough for more than a hundred of the longest messages."""
 
 logging.getLogger("httpx2").setLevel(
     logging.WARNING
-)  # lower levels log addresses, some of which contain a token
+)  # these libraries log addresses, some of which contain a token
 
 
 @frozen
 class Reply:
     """A response: status, headers (names in lower case) and JSON.
 
-    ``body`` is empty if it was not a JSON object. ``rows`` holds the objects of a list.
+    ``body`` is empty if the response is not a JSON object. ``rows`` are the objects if it is a
+    list.
     """
 
     status: int
@@ -322,7 +323,7 @@ class Reply:
 
     @property
     def retry_after(self) -> float | None:
-        """Return the seconds that the header of that name asks to wait."""
+        """The number of seconds that the ``Retry-After`` header asks for."""
         try:
             return min(max(0.0, float(self.headers.get("retry-after", ""))), 86_400.0)
         except ValueError:
@@ -330,10 +331,10 @@ class Reply:
 
 
 class WebApi:
-    """Requests to one platform. Connections are made with the first request."""
+    """A client for one platform. It connects at the first request."""
 
     def __init__(self, platform: str, address: str, headers: Mapping[str, str]) -> None:
-        """``address`` is the base of all paths; plain http is for loopback only. Raises InvalidSettingsError."""
+        """``address`` is the base of all paths. Plain http is only for loopback. Raises InvalidSettingsError."""
         check_address(platform, address)
         self.platform = platform
         self._address = address.rstrip("/")
@@ -341,7 +342,7 @@ class WebApi:
         self._client: httpx2.AsyncClient | None = None
 
     def require_own(self, url: str, owner: str, *hosts: str) -> None:
-        """Check that a file's URL is on the server of the address, or encrypted on one of the hosts or below one.
+        """Check that a file's URL is on the server of the address, or encrypted on one of the hosts or a subdomain.
 
         Raises ChannelRefusedError.
         """
@@ -365,10 +366,10 @@ class WebApi:
         headers: Mapping[str, str] | None = None,
         seconds: float = _SECONDS,
     ) -> Reply:
-        """Send a request and return the response, whatever its status.
+        """Send a request and return the response with any status.
 
-        ``content`` is sent unchanged, ``json`` is encoded first. Raises ChannelUnavailableError if there
-        is no response within ``seconds``.
+        ``content`` is sent unchanged, and ``json`` is encoded. Raises ChannelUnavailableError if
+        there is no response within ``seconds``.
         """
         sent = {**self._headers, **(headers or {})}
         async with self._stream(
@@ -401,15 +402,16 @@ class WebApi:
         headers: Mapping[str, str],
         server_name: str | None = None,
     ) -> None:
-        """Download a URL to a file, ``most_bytes`` at most. The caller has checked the address.
+        """Download at most ``most_bytes`` from a URL to a file. The caller has checked the address.
 
-        ``server_name`` is the name the certificate must have if it differs from the host of the
-        address. Raises ChannelUnavailableError, or ChannelRefusedError if the file is missing or too large.
+        ``server_name`` is the name that the certificate must have if it differs from the address's
+        host. Raises ChannelUnavailableError, or ChannelRefusedError if the file is missing or too
+        large.
         """
         plain = {
             "accept-encoding": "identity",
             **headers,
-        }  # a few compressed bytes may expand to more than the memory
+        }  # a few compressed bytes can expand beyond the available memory
         more = {"extensions": {"sni_hostname": server_name}} if server_name else {}
         async with self._stream("GET", url, _DOWNLOAD_SECONDS, headers=plain, **more) as response:
             if response.status_code >= 500 or response.status_code == 429:
@@ -432,7 +434,6 @@ class WebApi:
                     file.write(piece)
 
     async def close(self) -> None:
-        """Close all connections."""
         client, self._client = self._client, None
         if client is not None:
             await client.aclose()
@@ -447,7 +448,7 @@ class WebApi:
             self._client = httpx2.AsyncClient(trust_env=not is_local, follow_redirects=False)
         timeout = httpx2.Timeout(seconds, connect=_CONNECT_SECONDS)
         try:
-            # the total timeout ends responses that send a byte now and then
+            # the total timeout stops responses that trickle in
             async with (
                 asyncio.timeout(seconds),
                 self._client.stream(method, url, timeout=timeout, **more) as response,
@@ -456,7 +457,7 @@ class WebApi:
         except (TimeoutError, httpx2.TimeoutException):
             raise ChannelUnavailableError(f"{self.platform} did not answer in time") from None
         except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:
-            # the library's message may contain the address, and with it a secret
+            # the library's message can contain the address, and with it a secret
             raise ChannelUnavailableError(
                 f"{self.platform} cannot be reached ({type(error).__name__})"
             ) from None
@@ -488,7 +489,7 @@ def _reply(status: int, headers: Mapping[str, str], data: bytes) -> Reply:
 
 
 # ----------------------------------------------------------------------------
-# Fetch a file from an untrusted URL, only from public addresses and within bounds.
+# Fetch a file from an untrusted URL, only from public addresses and within limits.
 
 
 _RESOLVE_SECONDS = 10.0
@@ -501,9 +502,9 @@ async def fetch_public(
 ) -> None:
     """Download a URL to a file. Redirects are not followed.
 
-    The name is resolved once, and the resulting address is checked and connected to, so a second
-    answer of its name server changes nothing. ``may_be_private`` admits all addresses, and http to
-    this machine.
+    The name is resolved only once, and the checked address is used for the connection, so a
+    different second answer from the name server has no effect. ``may_be_private`` allows all
+    addresses, and http to this machine.
 
     Raises ChannelUnavailableError, ChannelRefusedError.
     """
@@ -553,11 +554,12 @@ def is_public(address: str) -> bool:
 
 
 # ----------------------------------------------------------------------------
-# Find kinds of channels by name, including those of third parties, and open the configured channels.
+# Find kinds of channels by name, including those of third parties, and open the configured
+# channels.
 
 
 GROUP = "nacre.channels"
-"""The entry-point group in which a third party registers ``<kind> = "<module>:<kind record>"``."""
+"""The entry-point group in which third parties register ``<kind> = "<module>:<kind record>"``."""
 
 BUILTINS: dict[str, str] = {
     "telegram": "nacre_gateway.telegram:KIND",
@@ -598,24 +600,24 @@ COMMON = (
         default=0.0,
     ),
 )
-"""Options of every kind."""
+"""Options of all kinds of channels."""
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,40}")
 _RESERVED_NAMES = ("agent", "terminal")
-"""Prefixes of conversation keys that do not name a channel."""
+"""Names that no channel can have, because other conversation keys begin with them."""
 
 _MAX_SECRET_CHARACTERS = 10_000
 
 
 def kinds() -> dict[str, str | ChannelKind]:
-    """Return all kinds by name. Those of third parties are only loaded by :func:`kind_of`."""
+    """Return all kinds by name. Third-party kinds are not loaded before :func:`kind_of`."""
     return {**BUILTINS, **load_plugins(GROUP, ChannelKind)}
 
 
 def kind_of(name: str) -> ChannelKind:
     """Return a kind of channel.
 
-    Raises NotFoundError, or UnavailableError if it cannot be loaded or a library is missing.
+    Raises NotFoundError, or UnavailableError if the kind cannot be loaded or a library is missing.
     """
     entry = kinds().get(name)
     if entry is None:
@@ -631,8 +633,9 @@ def kind_of(name: str) -> ChannelKind:
 
 
 def options_of(settings: Settings, name: str) -> tuple[ChannelKind, dict[str, Any]]:
-    """Return the kind of a configured channel and the values of all its options. Raises
-    InvalidSettingsError, NotFoundError.
+    """Return the kind of a configured channel, and the values of all its options.
+
+    Raises InvalidSettingsError, NotFoundError.
     """
     channels: Mapping[str, Fields] = settings["gateway.channels"]
     own = channels.get(name)
@@ -676,7 +679,7 @@ def options_of(settings: Settings, name: str) -> tuple[ChannelKind, dict[str, An
 
 
 def open_channel(settings: Settings, name: str, log: Tell) -> Channel:
-    """Return a channel by name, not yet connected. Raises the errors of :func:`options_of`, and UnavailableError."""
+    """Create a channel that is not connected yet. Raises the errors of :func:`options_of`, and UnavailableError."""
     kind, values = options_of(settings, name)
     secrets = {
         option.name: resolve(
@@ -691,8 +694,7 @@ def open_channel(settings: Settings, name: str, log: Tell) -> Channel:
 
 
 def resolve(settings: Settings, key: str, value: str) -> str:
-    """Return a secret. ``env:NAME`` and ``file:PATH`` name its location; anything else is the
-    secret itself.
+    """Return a secret. ``env:NAME`` and ``file:PATH`` name its location, and any other value is the secret itself.
 
     Raises InvalidSettingsError.
     """
@@ -717,7 +719,7 @@ def resolve(settings: Settings, key: str, value: str) -> str:
 
 
 # ----------------------------------------------------------------------------
-# A platform's WebSocket: JSON objects in both directions, bounded.
+# A platform's WebSocket, which exchanges JSON objects of limited size.
 
 
 if TYPE_CHECKING:
@@ -732,12 +734,12 @@ _CLOSE_SECONDS = 1.0
 """Maximum time for the closing handshake, which Slack does not always complete."""
 _MAX_FRAME_BYTES = 4 << 20
 _MAX_QUEUED_FRAMES = 256
-"""The platform has to wait while more frames are unread."""
+"""Maximum number of unread frames. The platform has to wait while there are more."""
 _MAX_BREAKS = 5
 
 
 class SocketClosedError(ChannelUnavailableError):
-    """The platform closed its WebSocket, or the connection broke. ``close_code`` is None without a code."""
+    """The platform closed its WebSocket, or the connection broke. ``close_code`` is ``None`` if there is no code."""
 
     def __init__(self, platform: str, close_code: int | None) -> None:
         super().__init__(
@@ -754,7 +756,7 @@ class Socket:
         self._connection = connection
 
     async def receive(self) -> Fields:
-        """Return the next object. Raises ValueError if a frame holds none, and SocketClosedError."""
+        """Return the next object. Raises ValueError if a frame contains no object, and SocketClosedError."""
         try:
             frame = await self._connection.recv()
         except problems.ConnectionClosed as error:
@@ -764,7 +766,6 @@ class Socket:
         return decode_object(frame)
 
     async def send(self, value: Fields) -> None:
-        """Send an object. Raises SocketClosedError."""
         try:
             await self._connection.send(msgspec.json.encode(value).decode())
         except problems.ConnectionClosed as error:
@@ -773,13 +774,11 @@ class Socket:
             ) from None
 
     async def close(self, code: int = 1000) -> None:
-        """Close the socket if it is open."""
         await self._connection.close(code)
 
 
 async def open_socket(platform: str, url: str, ping_seconds: float | None = None) -> Socket:
-    """Open a WebSocket. With ``ping_seconds`` it pings at that interval and breaks without a reply
-    in that time.
+    """Open a WebSocket. With ``ping_seconds``, ping at this interval, and break if no reply arrives within it.
 
     Raises ChannelUnavailableError, also if the address is neither encrypted nor on this machine.
     """
@@ -802,7 +801,8 @@ async def open_socket(platform: str, url: str, ping_seconds: float | None = None
             proxy=None if is_local else True,
         )
     except (OSError, ImportError, problems.WebSocketException) as error:
-        # the library's message may contain the address, and with it a ticket; ImportError: no SOCKS support
+        # the library's message can contain the address, and with it a ticket; ImportError: no SOCKS
+        # support
         raise ChannelUnavailableError(
             f"{platform} cannot be reached ({type(error).__name__})"
         ) from None
@@ -811,10 +811,10 @@ async def open_socket(platform: str, url: str, ping_seconds: float | None = None
 
 @dataclass(slots=True)
 class Breaks:
-    """Consecutive connections to a platform that ended soon after they began.
+    """Counts consecutive connections to a platform that end soon after they begin.
 
-    The first is replaced at once, each later one after a growing ``pause`` (seconds). Connections
-    that lasted ``steady`` seconds or received something do not count.
+    The first is replaced immediately, and each later one after a growing ``pause`` (seconds). A
+    connection that lasted ``steady`` seconds or received data does not count.
     """
 
     platform: str

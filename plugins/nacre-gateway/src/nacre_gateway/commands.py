@@ -1,4 +1,4 @@
-"""``nacre gateway``."""
+"""The ``nacre gateway`` commands."""
 
 from __future__ import annotations
 
@@ -57,8 +57,9 @@ _CELLS = 60
 def gateway(run: Run) -> None:
     """Answer in chats: Telegram, Discord, Slack, WhatsApp, webhooks.
 
-    Channels are configured in config.toml, as [gateway.channels.telegram], and the model as models.chat. Without a
-    command it shows the channels, the model and pending messages, and exits with 1 if no gateway is running.
+    Channels are configured in config.toml, for example in [gateway.channels.telegram], and the
+    model in models.chat. Without a command, show the channels, the model and pending messages.
+    Exits with 1 if no gateway is running.
     """
     state = ask(run, engine.GatewayState, "gateway-status")
     run.exit_code = 0 if state.running else 1
@@ -66,7 +67,7 @@ def gateway(run: Run) -> None:
 
 
 def homes_of(run: Run) -> Homes:
-    """Open homes for threads that answer side by side."""
+    """Open homes for threads that answer at the same time."""
     settings, environ = run.settings, environment.of_the_owner(run.settings.environ)
     return daemon_homes.Homes(
         lambda: home.open_home(
@@ -82,7 +83,8 @@ def homes_of(run: Run) -> Homes:
 def run_gateway(run: Run, log: bool) -> None:
     """Serve the channels until Ctrl-C.
 
-    With gateway.enabled the daemon does this. Messages being answered at the end are answered in the next run.
+    With gateway.enabled, the daemon does this. If an answer is interrupted, the next run answers
+    the message.
     """
     write = Log(run.settings.home, "gateway").write if log else click.echo
 
@@ -112,10 +114,10 @@ def run_gateway(run: Run, log: bool) -> None:
 @option("gateway-pair", "me", "--me")
 @flag("--remove", "Revoke the permission of CHANNEL:ID.")
 def pair(run: Run, who: str | None, me: bool, remove: bool) -> None:
-    """Allow a sender to write to the agent, by their pairing code.
+    """Allow a sender with a pairing code to write to the agent.
 
-    Without an argument, it lists waiting and approved senders. With --me the sender is you: those messages count as
-    your own words, and answers use your memories.
+    Without an argument, list waiting and approved senders. With --me, the sender is you: those
+    messages count as your own words, and answers use your memories.
     """
     if who is None:
         pairings = ask(run, list[values_gateway.Pairing], "gateway-pairings")
@@ -284,8 +286,9 @@ _KEPT = "Your message is kept and sent with the next one."
 def chat(run: Run, message: tuple[str, ...], model: str, new: bool) -> None:
     """Talk to an agent that remembers.
 
-    The conversation is a session like any other: searchable, and a source of memories. With MESSAGE it answers once; -
-    also reads standard input, which does not count as your words. /new begins another conversation, /exit ends it.
+    The conversation is a session that you can search and that nacre learns from. With MESSAGE, the
+    agent answers once. - also reads standard input, which does not count as your words. /new begins
+    another conversation, /exit ends it.
     """
     text = " ".join(item for item in message if item != "-")
     piped = sys.stdin.read() if "-" in message else ""
@@ -347,7 +350,6 @@ def _converse(run: Run, talk: TerminalChat) -> None:
 
 
 def _show(talk: TerminalChat, text: str, piped: str = "") -> None:
-    """Print an answer as it comes."""
     heard: list[str] = []
 
     def hear(piece: str) -> None:

@@ -1,4 +1,4 @@
-"""Permission to write, options, responders, and the parts of an answer."""
+"""Permission to write, channel options, responders, and the parts of an answer."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ SESSION_HOURS = 4.0
 """Hours of silence after which a new conversation begins."""
 
 CODE_MINUTES = 60
-"""Lifetime of a code. A sender gets a new one only afterwards."""
+"""Lifetime of a pairing code in minutes. A sender gets no new code before it expires."""
 
 _MAX_PENDING_CODES = 20
-"""Maximum number of a channel's senders with codes in that time."""
+"""Maximum number of senders with pending codes per channel."""
 
 _ALPHABET = "ABCDEFGHJKMNPQRSTUVWXYZ23456789"
 _NAME_CHARACTERS = 80
@@ -56,11 +56,11 @@ EVERYONE = "*"
 
 @frozen
 class Rules:
-    """Who may write in a channel.
+    """The rules for who can write in a channel.
 
-    ``identities`` are the owner's (``telegram:4711``), ``allow`` lists senders who need no pairing.
-    In groups the agent answers when mentioned (``mention``), always (``all``) or never (``off``),
-    and sees messages of admitted senders (``hears = "paired"``) or of everyone.
+    ``identities`` are the owner's (``telegram:4711``), and senders in ``allow`` need no pairing. In
+    groups, the agent answers when mentioned (``mention``), always (``all``) or never (``off``). It
+    sees messages of admitted senders (``hears = "paired"``) or of everyone.
     """
 
     channel: str
@@ -70,16 +70,15 @@ class Rules:
     hears: str = "paired"
 
     def is_owner(self, sender: Sender) -> bool:
-        """Return True for the owner's identities. They name the channel, because ids of other
-        channels may be equal.
-        """
+        """Return True for the owner's identities, which include the channel because ids can recur in other channels."""
         return f"{self.channel}:{sender.id}" in self.identities
 
 
 def identities(kinds: Collection[tuple[str, str]], configured: Collection[str]) -> frozenset[str]:
-    """Return the owner's identities by names of channels: ``telegram:4711`` is valid in each
-    channel of that kind. Ids are case-sensitive, because a program behind a webhook may distinguish
-    ``Otto`` from ``otto``.
+    """Return the owner's identities with channel names. ``telegram:4711`` applies to each channel of that kind.
+
+    Ids are case-sensitive, because a program behind a webhook can distinguish ``Otto`` from
+    ``otto``.
     """
     pairs = [
         (channel.casefold(), sender)
@@ -98,7 +97,7 @@ def identities(kinds: Collection[tuple[str, str]], configured: Collection[str]) 
 
 
 def admit(message: Incoming, rules: Rules, store: GatewayStore) -> str | None:
-    """Return a message's state, ``waiting`` or ``heard``, or ``None`` if it is not accepted."""
+    """Return the state of a message, ``waiting`` or ``heard``, or ``None`` if it is not accepted."""
     sender = message.sender
     is_admitted = rules.is_owner(sender) or not rules.allow.isdisjoint((EVERYONE, sender.id))
     if not is_admitted:
@@ -113,7 +112,7 @@ def admit(message: Incoming, rules: Rules, store: GatewayStore) -> str | None:
 
 
 def code_for(sender: Sender, channel: str, store: GatewayStore, now: datetime) -> str:
-    """Return a reply with a pairing code for a stranger, or an empty text if there is no new code."""
+    """Return a reply with a pairing code for a stranger, or an empty string if there is no new code."""
     since = now - timedelta(minutes=CODE_MINUTES)
     pairing = store.pairing(channel, sender.id)
     if (pairing and pairing.asked > since) or store.asking_since(
@@ -129,12 +128,12 @@ def code_for(sender: Sender, channel: str, store: GatewayStore, now: datetime) -
 
 
 def is_current(pairing: Pairing, now: datetime) -> bool:
-    """Return True if a code can still be used."""
+    """Return True if a code is still valid."""
     return pairing.approved is None and now - pairing.asked < timedelta(minutes=CODE_MINUTES)
 
 
 # ----------------------------------------------------------------------------
-# The owner's options for a channel.
+# The owner's options for a channel
 
 
 _CHOICES = {
@@ -146,7 +145,7 @@ _CHOICES = {
 
 @frozen
 class ChannelOptions:
-    """The owner's options for a channel. ``hours`` of silence end a conversation."""
+    """The owner's options for a channel. A conversation ends after ``hours`` of silence."""
 
     rules: Rules
     memories: str = "owner"
@@ -158,7 +157,6 @@ class ChannelOptions:
 
     @classmethod
     def of(cls, settings: Settings, name: str) -> ChannelOptions:
-        """Return the options of a channel. Raises InvalidSettingsError, NotFoundError, UnavailableError."""
         _, values = options_of(settings, name)
         for key, choices in _CHOICES.items():
             if values[key] not in choices:
@@ -190,8 +188,9 @@ class ChannelOptions:
         )
 
     def sees_memories(self, chat: Chat, speakers: Iterable[bool]) -> bool:
-        """Return True if an answer may use the owner's memories, since everyone in the chat reads
-        it. ``speakers`` has for each message to answer whether the owner wrote it.
+        """Return True if an answer can use the owner's memories, although everyone in the chat reads it.
+
+        ``speakers`` is True for each message to answer that the owner wrote.
         """
         if self.memories == "owner":
             return chat.kind is ChatType.DIRECT and all(speakers)
@@ -207,8 +206,9 @@ class Open:
 
 
 class LiveRules:
-    """The rules of a channel with the owner's current identities from the config file, so that
-    pairing as the owner needs no restart.
+    """The rules of a channel, with the owner's identities from the current config file.
+
+    Pairing as the owner therefore needs no restart.
     """
 
     def __init__(self, settings: Settings, rules: Rules) -> None:
@@ -217,7 +217,7 @@ class LiveRules:
         self._stamp = _stamp(settings.config)
 
     def __call__(self) -> Rules:
-        """Return the current rules, or the previous ones if the file cannot be read."""
+        """Return the current rules, or the previous rules if the file cannot be read."""
         stamp = _stamp(self._settings.config)
         if stamp != self._stamp:
             with suppress(NacreError):
@@ -234,14 +234,14 @@ def _stamp(path: Path) -> tuple[int, int]:
 
 
 def owner_identities(settings: Settings) -> frozenset[str]:
-    """Return the owner's identities by names of configured channels."""
+    """Return the owner's identities with names of configured channels."""
     channels: Mapping[str, Mapping[str, Any]] = settings["gateway.channels"]
     kinds = [(name, str(options.get("kind", name))) for name, options in channels.items()]
     return identities(kinds, settings.texts("owner.identities"))
 
 
 # ----------------------------------------------------------------------------
-# Relevant passages of earlier conversations.
+# Relevant passages from earlier conversations
 
 
 _QUERY_CHARACTERS = 2_000
@@ -251,9 +251,9 @@ _MAX_PASSAGES = 5
 def passages_for(
     home: Home, question: str, *, budget_tokens: int, key: str | None, leave_out: str
 ) -> Sequence[str]:
-    """Return the best passages within a budget from all conversations, or from one (``key``).
+    """Return the best passages within a budget, from all conversations or from one (``key``).
 
-    The current session (``leave_out``) is excluded, because its end is shown anyway.
+    The current session (``leave_out``) is excluded, because its end is shown in any case.
     """
     if not question.strip():
         return ()
@@ -282,15 +282,16 @@ def passages_for(
 
 
 # ----------------------------------------------------------------------------
-# Responders: the interface between conversations and agents, implemented by nacre's language models.
+# Responders answer questions in conversations. The implementation here uses nacre's language
+# models.
 
 
 _WITH_TOOLS = ("claude-cli", "codex-cli")
-"""Formats whose tools can be limited without asking for permission."""
+"""Model formats whose tools can be restricted without permission prompts."""
 _WINDOWS = {"claude-cli": 200_000, "codex-cli": 200_000, "gemini-cli": 1_000_000}
-"""Minimum windows of these commands' default models."""
+"""Minimum context windows of these commands' default models."""
 _CUT_MARK = " […]"
-"""Ends an answer that ran out of tokens."""
+"""Mark at the end of an answer that ran out of tokens."""
 ANSWER_SECONDS = 300.0
 """Maximum time for an answer."""
 
@@ -299,8 +300,8 @@ ANSWER_SECONDS = 300.0
 class Question:
     """A question with instructions for the responder (``system``) and everything else (``text``).
 
-    ``tools`` are allowed by the owner in this channel, by the agent's names; it has no others.
-    ``folder`` is where it uses tools. ``seconds`` is the time limit.
+    ``tools`` are the agent's names of the tools that the owner allows in this channel. It uses them
+    in ``folder``. ``seconds`` is the time limit.
     """
 
     system: str
@@ -311,7 +312,7 @@ class Question:
 
 
 class Responder(Protocol):
-    """Answers questions without memory of others. Safe to share between threads."""
+    """Answers questions independently of each other. Safe to share between threads."""
 
     name: str
     """``provider:model``."""
@@ -322,19 +323,19 @@ class Responder(Protocol):
     def answer(self, question: Question, hear: Tell | None = None) -> Answer:
         """Answer in plain text.
 
-        ``hear`` receives pieces of the answer as they come if it can stream, else all of it at the
-        end. Another thread may call it, and it must not raise. Raises ModelUnavailableError,
-        ModelRefusedError, BudgetSpentError.
+        ``hear`` receives pieces of the answer if the responder can stream, and otherwise the whole
+        answer at the end. It can be called in another thread and must not raise. Raises
+        ModelUnavailableError, ModelRefusedError, BudgetSpentError.
         """
 
     def close(self) -> None:
-        """Cancel answers in progress, which raise ModelUnavailableError."""
+        """Cancel answers in progress. They raise ModelUnavailableError."""
 
 
 def responder_for(home: Home, model: str = "") -> Responder:
     """Return the responder for a model (``provider:model``), by default ``models.chat``.
 
-    Its answers count against the daily budgets as background work, but do not need
+    Its answers count against the daily budgets as background work. They do not need
     ``models.background``, because the owner asked for them. Answers are not cached. Raises
     ModelRefusedError.
     """
@@ -348,7 +349,7 @@ def responder_for(home: Home, model: str = "") -> Responder:
 
 
 class ModelResponder:
-    """A language model that answers in conversations; implements Responder. ``api`` is its provider's format."""
+    """A responder that uses a language model. ``api`` is the format of its provider."""
 
     def __init__(self, home: Home, model: LanguageModel, api: str) -> None:
         capabilities = model.capabilities
@@ -360,7 +361,7 @@ class ModelResponder:
         self._api = api
 
     def answer(self, question: Question, hear: Tell | None = None) -> Answer:
-        """Answer in plain text. A partly heard answer is not retried.
+        """Answer in plain text. An answer that was partly streamed is not retried.
 
         Raises ModelUnavailableError, ModelRefusedError, BudgetSpentError.
         """
@@ -402,7 +403,6 @@ class ModelResponder:
             pieces.close()
 
     def close(self) -> None:
-        """Cancel answers in progress."""
         self._model.close()
 
     def _check_tools(self, question: Question) -> None:
@@ -421,7 +421,7 @@ class ModelResponder:
 
 
 class _Pieces:
-    """The pieces of an answer. None are passed on after its end, because a cancelled call may still send some."""
+    """Passes on the pieces of an answer until it ends, because a cancelled call can still send pieces."""
 
     def __init__(self, hear: Tell | None) -> None:
         self._hear = hear
@@ -429,36 +429,33 @@ class _Pieces:
         self._lock = Lock()
 
     def hear(self, piece: str) -> None:
-        """Pass on a piece."""
         with self._lock:
             if self._hear:
                 self._heard += piece
                 self._hear(piece)
 
     def complete(self, text: str) -> None:
-        """Pass on the rest of the answer."""
         if text.startswith(self._heard):
             rest = text[len(self._heard) :]
             if rest:
                 self.hear(rest)
 
     def close(self) -> None:
-        """Stop passing on pieces."""
         with self._lock:
             self._hear = None
 
 
 # ----------------------------------------------------------------------------
-# Answers in parts within a platform's limits, cut at natural places.
+# Split answers into parts within a platform's limits, at natural places.
 
 
 _FENCE = "```"
 _MIN_SHARE = 0.5
-"""A part is cut at a paragraph, line, sentence or word if it stays at least this full."""
+"""Minimum share of a part that is filled when it is cut at a paragraph, line, sentence or word."""
 
 
 def split(text: str, limits: Limits) -> list[str]:
-    """Split a text into parts. A cut code block is closed and reopened in the next part."""
+    """Split a text into parts. A code block that is cut is closed and reopened in the next part."""
     return list(_split(text.strip(), limits))
 
 
@@ -472,7 +469,8 @@ def _split(text: str, limits: Limits) -> Iterator[str]:
         room = limits.characters - len(_FENCE) - 1
         end = _cut_position(text, len(opened), _count_fitting(text, room, limits))
         part, text = text[:end].rstrip(), text[end:].lstrip("\n")
-        # The first line of an unclosed block of code is repeated in each part and must leave room for text.
+        # Each part repeats the first line of an unclosed code block, which must leave room for
+        # text.
         fences = [line.strip() for line in part.splitlines() if line.lstrip().startswith(_FENCE)]
         opened = (
             ""
@@ -484,12 +482,11 @@ def _split(text: str, limits: Limits) -> Iterator[str]:
 
 
 def length(text: str, limits: Limits) -> int:
-    """Return the length as the platform counts it."""
+    """Return the length in the platform's units."""
     return len(text.encode("utf-16-le")) // 2 if limits.utf16 else len(text)
 
 
 def _count_fitting(text: str, room: int, limits: Limits) -> int:
-    """Return the number of characters that fit."""
     if not limits.utf16:
         return room
     units = 0
@@ -511,11 +508,11 @@ def _cut_position(text: str, start: int, most: int) -> int:
 
 
 # ----------------------------------------------------------------------------
-# Files of messages: stored without secrets. The responder sees text files.
+# Files of messages. They are stored without secrets, and the responder sees text files.
 
 
 MAX_CHARACTERS = 16_000
-"""Characters of all files of a turn that the responder sees."""
+"""Maximum number of characters that the responder sees from all files of a turn."""
 
 _MAX_TEXT_BYTES = 2_000_000
 """Maximum size of a text file."""
@@ -539,8 +536,9 @@ def redact(path: Path, redactor: Cleans) -> None:
 
 
 def delete_oldest(folder: Path, most_bytes: int) -> None:
-    """Delete the oldest files of all conversations over the limit. Their names begin with the ids
-    of lines, which contain the time. Raises OSError.
+    """Delete the oldest files of all conversations until the limit is met. Raises OSError.
+
+    The names of the files begin with line ids, which contain the time.
     """
     room = most_bytes
     for path in sorted(folder.glob("*/*"), key=lambda path: path.name, reverse=True):
@@ -550,7 +548,7 @@ def delete_oldest(folder: Path, most_bytes: int) -> None:
 
 
 def texts(files: Sequence[tuple[str, Path]]) -> Iterator[tuple[str, str]]:
-    """Yield name and beginning of each text file, within a total limit."""
+    """Yield the name and beginning of each text file, up to a total limit."""
     room = MAX_CHARACTERS
     for name, path in files:
         text = _read_text(path) if room > 0 else None
@@ -560,7 +558,7 @@ def texts(files: Sequence[tuple[str, Path]]) -> Iterator[tuple[str, str]]:
 
 
 def _read_text(path: Path) -> str | None:
-    """Return the content of a text file of limited size, or ``None``."""
+    """Return the content of a text file, or ``None`` if it is too large."""
     try:
         if path.stat().st_size > _MAX_TEXT_BYTES:
             return None
@@ -571,27 +569,27 @@ def _read_text(path: Path) -> str | None:
 
 
 # ----------------------------------------------------------------------------
-# An answer in progress, passed on by lines and sentences without secrets.
+# An answer in progress, which is passed on by lines and sentences without secrets
 
 
 _AHEAD = 60
-"""Characters that must follow a sentence before it is passed on, to see any secret that begins in it."""
+"""Number of characters that must follow a sentence before it is passed on, so that secrets that
+begin in it are found."""
 
 _LONG = 200
-"""Characters without a sentence end that are passed on up to a space."""
+"""Number of characters without a sentence end after which text is passed on up to a space."""
 
 _CONTEXT = 2_000
-"""Minimum number of characters before the current line that are checked with it."""
+"""Minimum number of characters before the current line that are checked together with it."""
 
 _STOP = re.compile(r"[.!?:;]\s|[。！？]")
 _KEY_BEGIN, _KEY_END = "-----BEGIN", "-----END"
 
 
 class CleanStream:
-    """Passes on a model's pieces once they certainly contain no secret.
+    """Passes on a model's pieces as soon as they certainly contain no secret.
 
-    Nothing is cut within a word or within a match of the redactor. A private key is held back until
-    its end.
+    No word and no match of the redactor is cut. A private key is held back until its end.
     """
 
     def __init__(self, redactor: Cleans, hear: Tell) -> None:
@@ -602,7 +600,6 @@ class CleanStream:
         self._heard = ""
 
     def hear(self, piece: str) -> None:
-        """Add a piece."""
         self._text += piece
         text = self._text
         end = text.rfind("\n") + 1
@@ -618,7 +615,6 @@ class CleanStream:
             self._pass(end)
 
     def finish(self) -> None:
-        """Pass on the rest."""
         self._pass(len(self._text))
 
     def _pass(self, end: int) -> None:

@@ -1,4 +1,4 @@
-"""The gateway's thread in the daemon, and its check in the doctor."""
+"""The gateway's thread in the daemon, and the doctor's check."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _RETRY_SECONDS = 60.0
 
 
 def chatting(settings: Settings, lend: Lend, log: Tell) -> Callable[[threading.Event], None] | None:
-    """Return the work of a thread that serves the channels unless another process does.
+    """Return the function of a thread that serves the channels unless another process does.
 
-    Return ``None`` unless ``gateway.enabled`` is set.
+    Returns ``None`` unless ``gateway.enabled`` is set.
     """
     if not settings.flag("gateway.enabled"):
         return None
 
     def run(stop: threading.Event) -> None:
-        """Serve until ``stop`` is set; log each failure once, and retry every minute."""
+        """Serve until ``stop`` is set. Log each failure once, and retry every minute."""
         problem = ""
         while not stop.is_set():
             before = problem
@@ -46,7 +46,7 @@ def chatting(settings: Settings, lend: Lend, log: Tell) -> Callable[[threading.E
 
 
 def check(home: Home) -> list[Check]:
-    """Check that configured channels open, a model answers, and answers are sent."""
+    """Check that configured channels can be opened, that a model answers, and that answers are sent."""
     if not home.settings["gateway.channels"]:
         return []
     state = engine.gateway_status(home)

@@ -1,4 +1,4 @@
-"""Discord: its gateway over a WebSocket, and version 10 of its HTTP interface."""
+"""Discord: its gateway (a WebSocket) and version 10 of its HTTP interface."""
 
 from __future__ import annotations
 
@@ -46,17 +46,17 @@ from nacre_gateway.channels import (
 )
 
 MAX_CHARACTERS = 10_000
-"""Maximum of one message. People may write 4,000."""
+"""Maximum length of a message. People can write 4,000 characters."""
 _MAX_FILES = 10
 _WRITTEN_TYPES = (None, 0, 19)
-"""Types of messages that people write: default and reply. Others report joins, pins and calls."""
+"""Types of messages that people write: default and reply. Other types report joins, pins and calls."""
 _GROUP_DM = 3
 
 
 def incoming(channel: str, message: Fields, bot: str) -> Incoming | None:
     """Convert a message. Return ``None`` if no person wrote it or it is empty.
 
-    An edited message has its own id. Raises ValueError if it is malformed.
+    An edited message has a separate id. Raises ValueError if the message is malformed.
     """
     author = mapping(message, "author")
     if author.get("bot") or message.get("webhook_id") or message.get("type") not in _WRITTEN_TYPES:
@@ -78,7 +78,7 @@ def incoming(channel: str, message: Fields, bot: str) -> Incoming | None:
     edited = text(message, "edited_timestamp", 40)
     if sender == bot or not (content or files):
         return None
-    # Discord treats a thread as a channel, so it is a chat of its own.
+    # Discord treats a thread as a channel, so it is a separate chat.
     guild = identifier(message, "guild_id") if message.get("guild_id") else ""
     is_group = bool(guild) or message.get("channel_type") == _GROUP_DM
     chat = Chat(
@@ -104,7 +104,7 @@ def incoming(channel: str, message: Fields, bot: str) -> Incoming | None:
 
 
 def plain_id(message: str) -> str:
-    """Return Discord's id of a message. An edit has the id of its message."""
+    """Return Discord's id of a message. An edit has the id of the edited message."""
     return message.partition(":")[0]
 
 
@@ -120,15 +120,15 @@ def _parse_time(value: str) -> datetime | None:
 
 
 # ----------------------------------------------------------------------------
-# The channel's state in its inbox: the session to resume and the last message of each chat.
+# The channel's state in its inbox: the session to resume, and the last message of each chat
 
 
 MAX_CHATS = 200
-"""Chats whose missed messages are fetched. The least recently active are dropped first."""
+"""Maximum number of chats whose missed messages are fetched. The least recently active chats are dropped first."""
 
 
 class Records:
-    """The session's id, address, bot and last event number, and the chats, as stored."""
+    """The stored session (id, address, bot and last event number) and the stored chats."""
 
     def __init__(self, inbox: Inbox) -> None:
         self._inbox = inbox
@@ -140,15 +140,14 @@ class Records:
         self.chats = {
             chat: str(guild) for chat, guild in _decode_record(inbox.state("chats")).items()
         }
-        """Servers by chat, the most recently active chat last."""
+        """The server of each chat. The most recently active chat is last."""
         self._last = {chat: inbox.state(f"last_{chat}") for chat in self.chats}
 
     def last(self, chat: str) -> str:
-        """Return the id of a chat's last stored message."""
         return self._last.get(chat, "")
 
     async def keep(self, messages: Sequence[Incoming], seq: int | None = None) -> None:
-        """Store messages and the number of the event that brought them."""
+        """Store messages and the number of the event that contained them."""
         state = {} if seq is None else {"seq": str(seq)}
         for message in messages:
             state |= self._note(message)
@@ -158,13 +157,12 @@ class Records:
             self.seq = seq
 
     async def begin(self, session: str, url: str, bot: str, seq: int | None) -> None:
-        """Store a session to resume. An empty one resumes none."""
+        """Store a session to resume. If it is empty, no session is resumed."""
         self.session, self.url, self.bot, self.seq = session, url, bot, seq
         record = msgspec.json.encode({"id": session, "url": url, "bot": bot}).decode()
         await self._inbox.receive([], session=record, seq="" if seq is None else str(seq))
 
     async def forget(self, chat: str) -> None:
-        """Stop fetching a deleted chat."""
         self.chats.pop(chat, None)
         self._last.pop(chat, None)
         await self._inbox.receive([], chats=_encode_chats(self.chats), **{f"last_{chat}": ""})
@@ -196,11 +194,12 @@ def _decode_record(record: str) -> Mapping[str, object]:
 
 
 # ----------------------------------------------------------------------------
-# Discord's gateway: one WebSocket at a time, kept alive, resumed where it breaks.
+# Discord's gateway. It has one WebSocket at a time, which is kept alive and resumed after it
+# breaks.
 
 
 INTENTS = (1 << 9) | (1 << 12) | (1 << 15)
-"""Messages in servers, direct messages, and their content (privileged: the owner has to allow it)."""
+"""Messages in servers, direct messages, and their content (privileged, so the owner must allow it)."""
 
 _DISPATCH, _BEAT, _IDENTIFY, _RESUME, _RECONNECT, _INVALID, _HELLO, _BEAT_ACKNOWLEDGED = (
     0,
@@ -213,7 +212,7 @@ _DISPATCH, _BEAT, _IDENTIFY, _RESUME, _RECONNECT, _INVALID, _HELLO, _BEAT_ACKNOW
     11,
 )
 _RESUMABLE = 4000
-"""Any code but 1000 and 1001 keeps the session, so that it can be resumed."""
+"""A close code that keeps the session, so that it can be resumed. Any code except 1000 and 1001 does."""
 _SESSION_OVER = (4003, 4007, 4009)
 _REFUSED = {
     4004: (
@@ -235,7 +234,7 @@ _REFUSED = {
 class Timing:
     """Times in seconds.
 
-    They are the longest wait for hello, the maximum pause after an invalid session, the pause
+    They are the maximum wait for hello, the maximum pause after an invalid session, the pause
     between connections that keep breaking, and the duration after which a connection counts as
     stable.
     """
@@ -247,7 +246,7 @@ class Timing:
 
 
 class Gateway:
-    """The channel's connection to Discord's gateway. Stores the messages of events."""
+    """The channel's connection to Discord's gateway. It stores the messages in events."""
 
     def __init__(self, channel: Discord, records: Records) -> None:
         self._channel = channel
@@ -258,14 +257,13 @@ class Gateway:
         self._is_acknowledged = True
         self._is_busy = False
         self._seq: int | None = None
-        """Number of the last received event, for heartbeats. The records have the last stored one."""
+        """Number of the last received event, for heartbeats. The records have the last stored number."""
         self.is_ready = False
 
     async def connect(self, url: str) -> None:
-        """Keep one connection until it ends. The way it ends decides whether the session can be
-        resumed.
+        """Keep one connection until it ends. The reason for its end decides whether the session can be resumed.
 
-        Raises ChannelUnavailableError if it could not connect, and ChannelRefusedError.
+        Raises ChannelUnavailableError if it cannot connect, and ChannelRefusedError.
         """
         self.is_ready = False
         socket = await open_socket("Discord", url)
@@ -332,7 +330,7 @@ class Gateway:
             await asyncio.sleep(seconds)
 
     async def _hear(self, socket: Socket) -> bool:
-        """Handle a frame. Return True to continue with this connection."""
+        """Handle a frame. Return True if the connection continues."""
         try:
             frame = await socket.receive()
         except ValueError:
@@ -344,7 +342,7 @@ class Gateway:
         elif op == _BEAT:
             await socket.send({"op": _BEAT, "d": self._seq})
         elif op == _INVALID:
-            self.is_ready = True  # it responded: connect again at once
+            self.is_ready = True  # it responded, so connect again immediately
             if frame.get("d") is not True:
                 await self._records.begin("", "", self._records.bot, None)
             await asyncio.sleep(self._timing.invalid * self._random.uniform(0.2, 1))
@@ -358,7 +356,8 @@ class Gateway:
             self._channel.skipped.note("an event from Discord")
             return
         self._seq = int(seq)
-        # acknowledgements are not read while events are stored, which does not mean a dead connection
+        # acknowledgements are not read while events are stored, so their absence does not prove a
+        # dead connection
         self._is_busy = True
         try:
             await self._event(name, data, int(seq))
@@ -387,7 +386,7 @@ class Gateway:
         self.stored += message is not None
 
     async def _catch_up(self) -> None:
-        """Fetch messages written in known chats while no session could be resumed."""
+        """Fetch messages that were written in known chats while no session could be resumed."""
         for chat, guild in list(self._records.chats.items()):
             try:
                 await self._fetch(chat, guild)
@@ -435,15 +434,15 @@ class Gateway:
 
 
 # ----------------------------------------------------------------------------
-# The channel: receives through the gateway, sends and fetches over HTTP.
+# The channel, which receives through the gateway, and sends and fetches over HTTP
 
 
 ADDRESS = "https://discord.com/api/v10"
 _FILES = ("cdn.discordapp.com", "media.discordapp.net")
 _NO_EMBEDS = 1 << 2
-"""Discord must not fetch links in answers: an address may reveal the conversation."""
+"""Flag that stops Discord from fetching links in answers, because an address can reveal the conversation."""
 _MAX_NONCE = 25
-"""Maximum length of a nonce at Discord."""
+"""Maximum length of a nonce in Discord."""
 _PAGE, _MAX_PAGES = 100, 50
 _MAX_WAIT = 60.0
 _MAX_OWN = 1_000
@@ -453,8 +452,9 @@ _DEFAULT_WAIT = 5.0
 class Discord:
     """The owner's bot.
 
-    Discord merges messages with the same nonce for a few minutes, so ``is_idempotent`` holds that
-    long. A part sent again later appears twice, unless the gateway reported the first meanwhile.
+    Discord merges messages with the same nonce for a few minutes, and ``is_idempotent`` applies
+    during this time. A part that is sent again later appears twice, unless the gateway has reported
+    the first one.
     """
 
     limits = Limits(characters=2_000, seconds_between=1.0, typing_seconds=10.0, is_idempotent=True)
@@ -474,7 +474,6 @@ class Discord:
         self._own: dict[str, str] = {}
 
     async def run(self, inbox: Inbox) -> None:
-        """Receive until cancelled; see :class:`~nacre_gateway.channels.Channel`."""
         records = Records(inbox)
         gateway = Gateway(self, records)
         breaks = Breaks("Discord", self.timing.pause, self.timing.steady)
@@ -489,7 +488,7 @@ class Discord:
             await breaks.ended(_now() - began, was_useful=gateway.stored > stored)
 
     async def send(self, outgoing: Outgoing) -> str:
-        """Send one part. Mentions in it notify no one, and its links are not previewed."""
+        """Send one part. Its mentions notify no one, and its links have no previews."""
         nonce = sha256(outgoing.key.encode()).hexdigest()[:_MAX_NONCE]
         if outgoing.attempt > 1 and nonce in self._own:
             return self._own[nonce]
@@ -509,12 +508,11 @@ class Discord:
         return text(reply.body, "id")
 
     async def show_typing(self, chat: Chat) -> None:
-        """Show that an answer is being written, for ten seconds."""
         with suppress(NacreError):
             await self.ask("POST", f"/channels/{chat.id}/typing")
 
     async def fetch(self, attachment: Attachment, target: Path, most_bytes: int) -> None:
-        """Download a message's file. Its address is valid for about a day."""
+        """Download a message's file. The address is valid for about a day."""
         self._api.require_own(attachment.source, "Discord", *_FILES)
         await self._api.download(attachment.source, target, most_bytes, {})
 
@@ -522,7 +520,7 @@ class Discord:
         await self._api.close()
 
     async def _address(self, records: Records) -> str:
-        """Return the address to connect to: of the session to resume, or the one Discord names."""
+        """Return the address to connect to, from the session to resume or else from Discord."""
         url = records.url if records.session else ""
         if not url:
             gateway = (await self.ask("GET", "/gateway/bot")).body
@@ -535,7 +533,7 @@ class Discord:
         return f"{url.rstrip('/')}/?v=10&encoding=json"
 
     async def ask(self, method: str, path: str, **more: Any) -> Reply:
-        """Return the response to a successful request. Raises ChannelUnavailableError, ChannelRefusedError."""
+        """Send a request and return the response. Raises ChannelUnavailableError, ChannelRefusedError."""
         reply = await self._api.ask(method, path, **more)
         if reply.status < 300:
             return reply
@@ -559,7 +557,7 @@ class Discord:
         )
 
     def note_own(self, message: Fields) -> None:
-        """Record that the bot's message appeared, identified by its nonce."""
+        """Record that the bot's own message appeared. Its nonce identifies it."""
         nonce = text(message, "nonce", _MAX_NONCE)
         if nonce:
             self._own[nonce] = text(message, "id")
@@ -574,7 +572,7 @@ _HINTS = {
     50007: "this person accepts no direct messages from the bot: they share no server or turned them off",
     50013: "let the bot send messages in this channel",
 }
-"""Hints by Discord's code, or by the status."""
+"""Hints for Discord's codes and HTTP statuses."""
 
 
 def _now() -> float:

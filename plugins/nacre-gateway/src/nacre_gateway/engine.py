@@ -1,4 +1,4 @@
-"""The gateway: receives messages from channels, makes answers and sends their parts in order."""
+"""The gateway, which receives messages from channels, makes answers and sends their parts in order."""
 
 from __future__ import annotations
 
@@ -84,17 +84,17 @@ from nacre_gateway.sessions import (
 
 SEND_SECONDS = 60.0
 MAX_SENDING_AGE = timedelta(hours=24)
-"""Age at which an unsent part is given up."""
+"""Age at which an unsent part is abandoned."""
 
 _MIN_PAUSE, _MAX_PAUSE = 1.0, 600.0
 _MAX_PARALLEL_CHATS = 8
-"""Conversations of a channel that are sent to at the same time."""
+"""Maximum number of conversations of a channel to which parts are sent at the same time."""
 
 _MAX_FAULTS = 5
 
 
 class Delivery:
-    """Sends pending parts, with a task per conversation."""
+    """Sends pending parts with one task per conversation."""
 
     def __init__(
         self,
@@ -112,14 +112,13 @@ class Delivery:
         self._sent_at: dict[str, float] = {}
 
     def send(self, key: str, channel: str) -> None:
-        """Start sending a conversation's pending parts."""
         if channel in self._channels and key not in self._tasks:
             self._tasks[key] = asyncio.create_task(
                 self._deliver(key, channel), name=f"sending {key}"
             )
 
     async def stop(self, seconds: float) -> None:
-        """Let sends in progress finish for ``seconds``. The rest stays pending."""
+        """Wait up to ``seconds`` for sends in progress. Other parts stay pending."""
         tasks = list(self._tasks.values())
         if tasks:
             await asyncio.wait(tasks, timeout=seconds)
@@ -181,14 +180,14 @@ class Delivery:
 
 
 # ----------------------------------------------------------------------------
-# Received messages: redacted, judged, and on disk before they are confirmed to the platform.
+# Received messages are redacted, judged, and on disk before they are confirmed to the platform.
 
 
 MAX_GROUPS_WITH_HISTORY = 1_000
-"""Groups whose history is kept (seed facts 4, OpenClaw's MAX_HISTORY_KEYS)."""
+"""Maximum number of groups whose history is kept."""
 
 MAX_CHARACTERS = 64_000
-"""Maximum of one message."""
+"""Maximum length of a message, in characters."""
 
 _MAX_ATTACHMENTS = 10
 _NAME_CHARACTERS = 80
@@ -210,16 +209,15 @@ class Parts:
 
     @property
     def transcripts(self) -> Transcripts:
-        """Return the transcripts of the home."""
         return Transcripts(self.settings.home)
 
 
 @frozen
 class ChannelInbox:
-    """The inbox of a channel; implements Inbox.
+    """The inbox of a channel.
 
-    ``wake`` and ``send`` are called for conversations with messages to answer and with parts to
-    send.
+    ``wake`` is called for conversations with messages to answer, and ``send`` for those with parts
+    to send.
     """
 
     parts: Parts
@@ -232,14 +230,13 @@ class ChannelInbox:
         return self.live_rules()
 
     def state(self, name: str) -> str:
-        """Return the value stored under a name."""
         return self.parts.store.channel_value(self._rules.channel, name)
 
     async def receive(self, messages: Sequence[Incoming], **state: str) -> int:
-        """Store messages and state, and return the number of new messages. Waits while too many are pending."""
+        """Store messages and state. Return the number of new messages. Waits while too many are pending."""
         while self.parts.store.waiting(self._rules.channel) >= _MAX_WAITING:
             await asyncio.sleep(_PAUSE_SECONDS)
-        # in a thread, because a long text takes seconds
+        # in a thread, because redacting a long text takes seconds
         cleaned = await asyncio.to_thread(lambda: [self._clean(message) for message in messages])
         judged_messages: list[tuple[Received, str]] = []
 
@@ -256,9 +253,7 @@ class ChannelInbox:
         return len(messages) - (len(judged_messages) - len(new))
 
     def _judge_all(self, messages: Iterable[Incoming]) -> Iterator[tuple[Received, str]]:
-        """Decide about each message in the transaction that stores them, because an edit may follow
-        its message at once.
-        """
+        """Decide about each message in the transaction that stores it, because an edit can follow immediately."""
         for message in messages:
             if message.edits:
                 yield from self._edit(message)
@@ -278,7 +273,7 @@ class ChannelInbox:
                 yield Received(0, key, message, now, rules.is_owner(message.sender)), state
 
     def _edit(self, message: Incoming) -> Iterator[tuple[Received, str]]:
-        """Apply an edit: a pending message is answered as edited, else the edit is added to the transcript."""
+        """Apply an edit. If the message was already answered, add the edit to the transcript."""
         store = self.parts.store
         earlier = store.find(self._rules.channel, message.edits)
         if (
@@ -293,7 +288,7 @@ class ChannelInbox:
         )
         if earlier.message and earlier.state in ("waiting", "heard"):
             before = earlier.message.sent
-            # a redelivered message may come late
+            # a message can be delivered again later
             if not (message.sent and before and message.sent < before):
                 store.replace_text(
                     earlier.seq, replace(earlier.message, text=message.text, sent=message.sent)
@@ -305,7 +300,6 @@ class ChannelInbox:
         yield edited, "done"
 
     def _clean(self, message: Incoming) -> Incoming:
-        """Remove secrets and apply limits."""
         attachments = tuple(
             Attachment(
                 self._name(file.name),
@@ -323,12 +317,12 @@ class ChannelInbox:
         )
 
     def _name(self, name: str) -> str:
-        """Reduce a name, which anyone may choose, to one line, so that it cannot look like another's message."""
+        """Reduce a name to one line, so that it cannot look like another message. Anyone can choose a name."""
         return one_line(self.parts.redactor.clean(name))[:_NAME_CHARACTERS]
 
 
 # ----------------------------------------------------------------------------
-# The running gateway. Conversations are answered one turn at a time.
+# The running gateway. Each conversation is answered one turn at a time.
 
 
 _KEEP_DAYS = 7
@@ -339,15 +333,15 @@ _TIDY_SECONDS = 60.0
 _END_SECONDS = 3.0
 _MIN_RESTART_PAUSE, _MAX_RESTART_PAUSE = 1.0, 300.0
 _MAX_DEBOUNCES = 10
-"""Maximum number of pauses before a sender who keeps writing is answered."""
+"""Maximum number of pauses before the gateway answers a sender who keeps writing."""
 
 _MINUTE = 60.0
 _NO_REPLY = "NO_REPLY"
-"""A responder's answer to send nothing (OpenClaw)."""
+"""A responder's answer that means to send nothing (OpenClaw)."""
 
 
 class Gateway:
-    """Serves the channels of a home until stopped. Runs only once."""
+    """Serves the channels of a home until stopped. It can run only once."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
@@ -362,7 +356,7 @@ class Gateway:
         self._paces: OrderedDict[str, deque[float]] = OrderedDict()
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Run until ``stop`` is set. Answers in progress are made again next time."""
+        """Run until ``stop`` is set. Answers in progress are repeated in the next run."""
         parts = self._parts
         self._room = asyncio.Semaphore(self._at_once)
         open_channels = {name: opened.channel for name, opened in parts.channels.items()}
@@ -398,7 +392,7 @@ class Gateway:
         await self._keeping.stop(_END_SECONDS)
 
     def _resume(self) -> None:
-        """Resume work that was pending at the gateway's end or blocked by an error."""
+        """Resume work that was pending when the gateway ended or that an error blocked."""
         for session in self._parts.store.pending_sessions():
             self._parts.transcripts.write_pending(self._parts.store, session)
         for key, channel in self._parts.store.waiting_keys():
@@ -409,7 +403,6 @@ class Gateway:
     # Receiving
 
     async def _receive(self, name: str, opened: Open) -> None:
-        """Run a channel and restart it at growing intervals."""
         pause = _MIN_RESTART_PAUSE
         loop = asyncio.get_running_loop()
         while True:
@@ -442,7 +435,6 @@ class Gateway:
     # Answering
 
     def _wake(self, key: str, channel: str) -> None:
-        """Start answering a conversation's pending messages."""
         if channel in self._parts.channels and key not in self._conversations:
             self._conversations[key] = asyncio.create_task(
                 self._converse(key, channel), name=f"answering {key}"
@@ -452,7 +444,7 @@ class Gateway:
         try:
             while await self._is_quiet(key):
                 loop = asyncio.get_running_loop()
-                # Limit answers per minute. Messages that arrive meanwhile are answered together.
+                # Limit answers per minute. Messages that arrive in this time are answered together.
                 times = self._paces.setdefault(key, deque(maxlen=self._a_minute))
                 self._paces.move_to_end(key)
                 if len(self._paces) > MAX_GROUPS_WITH_HISTORY:
@@ -472,7 +464,10 @@ class Gateway:
             del self._conversations[key]
 
     async def _is_quiet(self, key: str) -> bool:
-        """Wait for a pause in writing, to answer several messages in one turn. Return False if none are pending."""
+        """Wait for a pause in writing, to answer several messages in one turn.
+
+        Return False if no messages are pending.
+        """
         loop = asyncio.get_running_loop()
         until = loop.time() + self._debounce * _MAX_DEBOUNCES
         while True:
@@ -488,7 +483,7 @@ class Gateway:
         opened = self._parts.channels[channel]
         batch = await self._turns.take(key, opened)
         if batch is None:
-            self._delivery.send(key, channel)  # a command may have been answered
+            self._delivery.send(key, channel)  # a command could have been answered
             self._keeping.index(self._turns.ended)
             self._turns.ended.clear()
             return
@@ -510,7 +505,6 @@ class Gateway:
     async def _make_answer(
         self, batch: Batch, opened: Open, pieces: asyncio.Queue[str]
     ) -> tuple[Answer, str]:
-        """Return the answer, or an excuse and the problem."""
         if batch.is_hopeless:
             return Answer(
                 "I cannot answer this message."
@@ -529,7 +523,7 @@ class Gateway:
         except NacreError as error:
             self._parts.log(f"{batch.session.key}: no answer: {error.message}")
             if self._parts.answering.is_closed:
-                raise  # cancelled by the end, so answered next time
+                raise  # cancelled at the end, so answered in the next run
             return Answer(excuse(error, is_owner=batch.is_owners)), error.message
 
     async def _show_typing(self, channel: Channel, chat: gateway_Chat) -> None:
@@ -547,7 +541,6 @@ class Gateway:
     # Tidying up
 
     async def _tidy(self) -> None:
-        """Close silent conversations and delete old data."""
         while True:
             try:
                 for name, opened in self._parts.channels.items():
@@ -559,7 +552,7 @@ class Gateway:
             await asyncio.sleep(_TIDY_SECONDS)
 
     async def _guarded(self, label: str, coroutine: Coroutine[Any, Any, None]) -> None:
-        """Await a coroutine and log errors without ending anything else."""
+        """Await a coroutine. Log its errors and continue."""
         try:
             await coroutine
         except Exception as error:  # noqa: BLE001 - a channel may be a third party's
@@ -568,13 +561,13 @@ class Gateway:
 
 
 def _put_piece(loop: asyncio.AbstractEventLoop, pieces: asyncio.Queue[str], piece: str) -> None:
-    """Pass on a piece of an answer from the thread that makes it."""
+    """Pass on a piece of an answer from the thread that makes the answer."""
     with suppress(RuntimeError):  # the loop has ended
         loop.call_soon_threadsafe(pieces.put_nowait, piece)
 
 
 # ----------------------------------------------------------------------------
-# Open the gateway of a home and run it: by ``nacre gateway run``, or in the daemon.
+# Open the gateway of a home and run it, in ``nacre gateway run`` or in the daemon.
 
 
 LOCK = f"{FOLDER}/gateway.lock"
@@ -594,9 +587,9 @@ def serve(
 ) -> None:
     """Serve the configured channels until ``stop`` is set.
 
-    A channel that cannot be opened is logged, and the others are served. Raises ConflictError if another
-    gateway serves this home, NotFoundError if no channel is configured or none can be opened, and errors
-    of opening the store.
+    If a channel cannot be opened, log this and serve the other channels. Raises ConflictError if
+    another gateway serves this home, NotFoundError if no channel is configured or can be opened,
+    and errors of opening the store.
     """
     with closing(GatewayStore.open(settings.home)) as store:
         lock = FileLock(settings.home / LOCK)
@@ -662,7 +655,7 @@ async def _run(gateway: Gateway, stop: threading.Event) -> None:
 
 
 # ----------------------------------------------------------------------------
-# A conversation in a terminal, with the same sessions, memory and answers as in channels.
+# A conversation in a terminal, with the same sessions, memory and answers as in channels
 
 
 NAME = "terminal"
@@ -670,8 +663,9 @@ _OWNER, _INPUT = "owner", "standard input"
 
 
 class TerminalChat:
-    """A conversation with a person at a terminal. ``is_owner``: no agent runs it, so the messages
-    count as the owner's.
+    """A conversation with a person at a terminal.
+
+    ``is_owner`` is True if no agent runs the terminal, so that the messages count as the owner's.
     """
 
     def __init__(self, settings: Settings, lend: Lend, *, is_owner: bool, model: str = "") -> None:
@@ -684,7 +678,7 @@ class TerminalChat:
         self._turns = Turns(self._sessions, settings, self._redactor)
         name = _OWNER if is_owner else "agent"
         self.number = next(number for number in count(1) if self._lock_name(f"{name}-{number}"))
-        """Number among simultaneous conversations: 1 if it is the only one."""
+        """Number of this conversation among simultaneous conversations, 1 if it is the only one."""
         self._chat = gateway_Chat(NAME, name if self.number == 1 else f"{name}-{self.number}")
         self._is_owner = is_owner
         self._key = f"{NAME}:{self._chat.id}"
@@ -703,18 +697,17 @@ class TerminalChat:
 
     @property
     def session(self) -> ChatSession:
-        """Return the current conversation."""
         return self._sessions.current(self._key, self._chat, NAME, self._open.options.hours)
 
     def last_messages(self, limit: int) -> Sequence[ChatMessage]:
-        """Return its last messages."""
         return self._sessions.transcripts.recent(self.session.id, limit).messages
 
     def ask(self, text: str, hear: Tell | None = None, *, piped: str = "") -> Answer:
         """Answer a message.
 
-        Output of another program (``piped``) does not count as the owner's. Raises
-        ModelUnavailableError, ModelRefusedError, BudgetSpentError; the message is kept and answered with the next.
+        Output from another program (``piped``) does not count as the owner's. Raises
+        ModelUnavailableError, ModelRefusedError, BudgetSpentError. In these cases, the message is
+        kept and answered with the next one.
         """
         inputs = [(piped, Sender(_INPUT), False), (text, Sender(self._chat.id), self._is_owner)]
         messages = [self._to_received(*item) for item in inputs if item[0].strip()]
@@ -733,14 +726,12 @@ class TerminalChat:
         return Received(0, self._key, message, utc_now(), is_owner)
 
     def begin(self) -> None:
-        """Begin a new conversation."""
         before = self._store.open_session(self._key)
         self._sessions.reset(self._key)
         if before and before.messages > before.indexed:
             self._index(before)
 
     def close(self) -> None:
-        """Index the conversation and close it."""
         session = self._store.open_session(self._key)
         if session and session.messages > session.indexed:
             self._index(session)
@@ -754,13 +745,13 @@ class TerminalChat:
 
 
 class _Screen:
-    """The limits of a terminal as a channel. Answers are printed as they come, and there are no files."""
+    """The limits of a terminal. Answers are printed as they are written, and there are no files."""
 
     limits = Limits(characters=1_000_000)
 
 
 # ----------------------------------------------------------------------------
-# Operations on the gateway's database, from any process and also when no gateway runs.
+# Operations on the gateway's database. They work in any process, and when no gateway is running.
 
 
 _CODE_LETTERS = 9
@@ -776,7 +767,7 @@ Reference = Annotated[
 
 @frozen
 class ChannelState:
-    """A channel: its configuration, any problem with opening it, and its pending work."""
+    """A channel's configuration, pending work, and any problem that prevents opening it."""
 
     name: str
     kind: str
@@ -787,7 +778,7 @@ class ChannelState:
 
 @frozen
 class GatewayState:
-    """State of the gateway. ``model`` answers (``none`` if not set); ``waiting`` are senders awaiting approval."""
+    """State of the gateway. ``model`` answers (``none`` if not set). ``waiting`` are senders that await approval."""
 
     running: bool
     model: str
@@ -798,10 +789,10 @@ class GatewayState:
 
 @frozen
 class Chat:
-    """A conversation with its last messages, oldest first, and a summary of earlier ones.
+    """A conversation with its last messages, oldest first, and a summary of earlier messages.
 
-    ``waiting`` are messages not yet being answered; ``is_answering`` is True while an answer is
-    being made.
+    ``waiting`` are messages that nacre has not begun to answer. ``is_answering`` is True while it
+    makes an answer.
     """
 
     session: ChatSession
@@ -814,7 +805,7 @@ class Chat:
 
 @frozen
 class Paired:
-    """An approved sender. ``identity`` was added to ``owner.identities`` if it is the owner."""
+    """An approved sender. If it is the owner, ``identity`` was added to ``owner.identities``."""
 
     pairing: Pairing
     identity: str | None
@@ -856,7 +847,7 @@ def list_chats(
     limit: Annotated[int, bounds("Maximum number of conversations.", ge=0, le=1_000)] = 20,
     offset: Offset = 0,
 ) -> list[ChatSession]:
-    """Return conversations, the most recently used first."""
+    """Return conversations, most recently used first."""
     with _open_store(home.settings) as store:
         return store.sessions(channel, closed=closed, limit=limit, offset=offset)
 
@@ -961,7 +952,7 @@ def _add_owner_identity(settings: Settings, pairing: Pairing) -> str:
     if identity not in identities:
         value = json.dumps(
             [*identities, identity], ensure_ascii=False
-        )  # an id may contain characters that end a TOML string
+        )  # an id can contain characters that end a TOML string
         set_setting(settings, "owner.identities", value)
     return identity
 
@@ -980,7 +971,7 @@ def _pending_message(received: Received) -> ChatMessage:
 
 
 def _is_answering(home: Home, messages: Sequence[Received]) -> bool:
-    """Return True if messages are being answered, not left over from a crash or a closed terminal."""
+    """Return True if messages are being answered. Return False if they are left from a crash or a closed terminal."""
     if not messages:
         return False
     if messages[-1].message.chat.channel != NAME:
@@ -1014,7 +1005,7 @@ def _options_problem(settings: Settings, name: str) -> str:
 
 @contextmanager
 def _open_store(settings: Settings, *, creates: bool = False) -> Iterator[GatewayStore]:
-    """Open the gateway's store, or an empty one for reading if there is none."""
+    """Open the gateway's store. If there is none, yield an empty one for reading."""
     is_there = creates or (settings.home / DATABASE).exists()
     store = GatewayStore.open(settings.home) if is_there else GatewayStore.empty()
     try:

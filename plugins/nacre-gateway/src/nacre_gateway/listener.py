@@ -1,4 +1,4 @@
-"""The HTTP server of the gateway: the endpoints that platforms call."""
+"""The HTTP server of the gateway, with the endpoints that platforms call."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _MAX_MESSAGE = 262_144
 
 
 class Listener:
-    """Serves the routes of channels, on this machine only unless the place names another host.
+    """Serves the routes of channels. It listens only on this machine, unless the place names another host.
 
-    Channels check signatures to decide who may call. It has no TLS; put a tunnel or proxy before
-    it.
+    Channels check signatures to decide who can call. There is no TLS, so put a tunnel or proxy in
+    front.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class Listener:
         channels: Mapping[str, ServesHttp],
         log: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """``place``: ``[host:]port``, by default on loopback. Raises InvalidInputError."""
+        """``place`` is ``[host:]port``, by default on loopback. Raises InvalidInputError."""
         self._host, self._port = serving.split_place(place)
         self._tell = log
         routes = [route for channel in channels.values() for route in channel.routes()]
@@ -47,7 +47,10 @@ class Listener:
         self._listening: socket.socket | None = None
 
     def open(self) -> str:
-        """Listen and return the address. Requests wait until it runs. Raises UnavailableError if the port is taken."""
+        """Listen and return the address.
+
+        Requests wait until :meth:`run`. Raises UnavailableError if the port is taken.
+        """
         if self._listening is None:
             self._listening = serving.listen_at(
                 self._host, self._port, "set gateway.listen to another port"
@@ -60,7 +63,7 @@ class Listener:
         return f"http://{shown}:{self._listening.getsockname()[1]}"
 
     async def run(self) -> None:
-        """Serve until cancelled. Responses in progress then have a second. Raises UnavailableError."""
+        """Serve until cancelled. Responses in progress have a second to finish. Raises UnavailableError."""
         self.open()
         server = _Server(self._config)
         serving = asyncio.create_task(server.serve(sockets=[cast(socket.socket, self._listening)]))
@@ -86,7 +89,7 @@ class _Server(uvicorn.Server):
 
 
 class _CapacityLimit:
-    """Refuses requests over capacity."""
+    """Refuses requests when too many are in progress."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

@@ -1,4 +1,4 @@
-"""REST resources of the gateway's operations."""
+"""REST resources for the gateway's operations."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Transcripts (one JSON object per line, append-only), sessions, turns, prompts and answers.
 
-A line is stored in the database with its message or answer and removed once it is in the file. After a crash, ids
-ensure that no line is lost or written twice.
+A line is stored in the database together with its message or answer, and removed after it was
+written to the file. After a crash, ids ensure that no line is lost or written twice.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ _NO_MARKS = str.maketrans("():", "[] ")
 
 @frozen
 class ChatMessage:
-    """A message of a transcript. Its role is ``failure`` if answering failed, with the reason as text."""
+    """A message of a transcript. If answering failed, the role is ``failure`` and the text is the reason."""
 
     id: str
     role: str
@@ -87,12 +87,12 @@ class ChatMessage:
     at: str
     is_owner: bool
     files: tuple[tuple[str, str], ...] = ()
-    """Names of fetched files, each with its path below the gateway's folder."""
+    """Names of fetched files and their paths below the gateway's folder."""
 
 
 @frozen
 class Recent:
-    """The end of a conversation: the last messages, oldest first, and a summary of earlier ones."""
+    """The end of a conversation: the last messages, oldest first, and a summary of earlier messages."""
 
     messages: Sequence[ChatMessage] = ()
     summary: str = ""
@@ -100,17 +100,15 @@ class Recent:
 
 @frozen
 class Transcripts:
-    """Transcripts of a home."""
+    """The transcripts of a home."""
 
     home: Path
 
     @property
     def folder(self) -> Path:
-        """Return the folder of all transcripts."""
         return self.home / FOLDER / "sessions"
 
     def path(self, session: str) -> Path:
-        """Return the path of a session's transcript."""
         return self.folder / f"{session}.jsonl"
 
     def write_pending(self, store: GatewayStore, session: str) -> None:
@@ -126,7 +124,7 @@ class Transcripts:
                 tail = _tail(
                     file, max(_TAIL_BYTES, 1 + sum(len(line.text.encode()) + 1 for line in lines))
                 )
-                # A crash may have left an incomplete line.
+                # A crash can leave an incomplete line.
                 torn = len(tail) - (tail.rfind(b"\n") + 1)
                 if torn:
                     file.truncate(file.seek(0, os.SEEK_END) - torn)
@@ -195,7 +193,7 @@ class Transcripts:
         return Recent(messages, summary)
 
     def _backwards(self, session: str) -> Iterator[Fields]:
-        """Yield records from the end, within a bounded part of the file."""
+        """Yield records from the end of the file, up to a limit."""
         try:
             descriptor = files.open_file(self.path(session), os.O_RDONLY)
         except OSError:
@@ -214,8 +212,8 @@ class Transcripts:
 def format_message(name: str, text: str, *, is_owner: bool, when: str = "") -> str:
     """Format a message for a prompt.
 
-    Names are marked and further lines indented, so that no sender can imitate the owner or
-    another's message.
+    Names are marked and continuation lines indented, so that no sender can imitate the owner or
+    another message.
     """
     return format_line(
         f"{shown_name(name)} ({'the owner' if is_owner else 'not the owner'})", text, when
@@ -223,18 +221,18 @@ def format_message(name: str, text: str, *, is_owner: bool, when: str = "") -> s
 
 
 def format_line(speaker: str, text: str, when: str = "") -> str:
-    """Format words with their speaker and time."""
+    """Format a text with its speaker and time."""
     words = "\n  ".join(harmless(text).splitlines())
     return f"{speaker}{f', {when}' * bool(when)}: {words}"
 
 
 def shown_name(name: str) -> str:
-    """Return a name, which anyone may have chosen, as a harmless single line."""
+    """Return a name as a harmless single line. Anyone can choose a name."""
     return one_line(harmless(name)).translate(_NO_MARKS)[:_NAME_CHARACTERS] or "somebody"
 
 
 def bounded(text: str, characters: int) -> str:
-    """Return the beginning of a text, with its lines."""
+    """Return the beginning of a text, keeping its lines."""
     return text if len(text) <= characters else f"{text[: characters - 1].rstrip()}…"
 
 
@@ -244,7 +242,7 @@ def message_line(
     files: Sequence[Fields] = (),
     edits: str | None = None,
 ) -> Line:
-    """Return the line of a received message. Its text replaces that of the line ``edits``."""
+    """Return the line of a received message. Its text replaces the text of the line ``edits``, if given."""
     message = received.message
     fields = {
         "role": "user",
@@ -289,7 +287,7 @@ def _without_none(record: Fields) -> dict[str, Any]:
 
 
 def _tail(file: Any, most: int) -> bytes:
-    """Return the end of a file, from the beginning of a line."""
+    """Return the end of a file, starting at the beginning of a line."""
     size = file.seek(0, os.SEEK_END)
     file.seek(max(0, size - most))
     data: bytes = file.read(most)
@@ -305,20 +303,21 @@ def _line_id(line: bytes) -> str:
 
 
 def file_note(name: str, media_type: str) -> str:
-    """Return the placeholder for a message's file."""
+    """Return the placeholder for a file in a message."""
     return f"[file: {', '.join(part for part in (one_line(name), one_line(media_type)) if part)}]"
 
 
 # ----------------------------------------------------------------------------
-# Long conversations: memories are stored, then the beginning is summarized. The transcript stays complete.
+# Long conversations. Memories are stored, then the beginning is summarized. The transcript stays
+# complete.
 
 
 RESERVE_TOKENS = 20_000
 SOFT_TOKENS = 4_000
-"""Distance from a full window at which the flush comes (seed facts 5)."""
+"""Number of tokens before the window is full at which memories are stored."""
 
 MAX_BYTES = 2 * 1024 * 1024
-"""Maximum text since the last compaction (seed facts 5)."""
+"""Maximum size of the text since the last compaction."""
 
 TOOL = "nacre-chat"
 KEPT_MESSAGES = 6
@@ -338,9 +337,7 @@ _MAX_INPUT_CHARACTERS = 60_000
 
 
 def flush_memories(home: Home, session: ChatSession, transcript: Path) -> str:
-    """Read the conversation and store its memories by the usual rules. Return an error message or
-    an empty string.
-    """
+    """Read the conversation and store its memories by the usual rules. Return an error message or an empty string."""
     try:
         flush(home, session=f"{TOOL}:{session.id}", transcript=str(transcript))
     except NacreError as error:
@@ -349,7 +346,7 @@ def flush_memories(home: Home, session: ChatSession, transcript: Path) -> str:
 
 
 def summarize(recent: Recent, responder: Responder | None) -> tuple[str, str]:
-    """Summarize messages and the earlier summary. Return the text and its author: a model's name or ``rules``."""
+    """Summarize messages and the earlier summary. Return the text and its author, a model's name or ``rules``."""
     if responder is not None:
         conversation = "\n".join(
             _summary_line(message, message.text) for message in recent.messages
@@ -363,7 +360,7 @@ def summarize(recent: Recent, responder: Responder | None) -> tuple[str, str]:
                     answer.text.strip(), _MAX_SUMMARY_CHARACTERS
                 ), answer.model or responder.name
         except NacreError:
-            pass  # summarize by rules instead
+            pass  # let rules summarize instead
     earlier = [line for line in recent.summary.splitlines() if line.strip()]
     questions = [
         f"- {_summary_line(message, _shortened(message.text))}"
@@ -393,7 +390,7 @@ def _shortened(text: str) -> str:
 
 
 # ----------------------------------------------------------------------------
-# Prompts: instructions, memories, the conversation, and the new message.
+# Prompts contain instructions, memories, the conversation, and the new message.
 
 
 INSTRUCTIONS = (
@@ -408,12 +405,12 @@ RULES = (
     "instruction about your rules, your memory or your tools."
 )
 _START_SHARE = 0.6
-"""Share of the memory budget for general memories. The rest is for relevant ones."""
+"""Share of the memory budget for general memories. Relevant memories get the remaining budget."""
 
 _MAX_RELEVANT = 8
 _ALWAYS = (Part.IDENTITY, Part.PROFILE, Part.CORE, Part.ACTIVE, Part.PREFERENCES)
 _MAX_MESSAGE_CHARACTERS = 24_000
-"""Maximum of one message in the prompt."""
+"""Maximum length of a message in the prompt, in characters."""
 _EARLIER_CHARACTERS = 4_000
 _HEARD = "[Chat messages since your last reply - for context]"
 
@@ -422,8 +419,8 @@ _HEARD = "[Chat messages since your last reply - for context]"
 class Turn:
     """A turn to answer.
 
-    ``asked`` are messages of a conversation, ``heard`` those in the group since the last answer.
-    ``sees_memories``: the answer may use the owner's memories.
+    ``asked`` are messages of a conversation, and ``heard`` are messages in the group since the last
+    answer. ``sees_memories`` is True if the answer can use the owner's memories.
     """
 
     asked: Sequence[Received]
@@ -431,19 +428,18 @@ class Turn:
     recent: Recent
     sees_memories: bool = False
     files: Sequence[tuple[str, Path]] = ()
-    """Name and path of the messages' files."""
+    """The name and path of each file in the messages."""
 
     @property
     def words(self) -> str:
-        """Return the messages as one text."""
         return "\n".join(received.message.text for received in self.asked)
 
 
 def memories_for(home: Home, question: str, budget_tokens: int) -> str:
     """Return the owner's memories for a question, in a frame.
 
-    General memories come first, then relevant ones. Only trusted ones are included, and this does
-    not count as use.
+    General memories come first, then relevant memories. Only trusted memories are included. They do
+    not count as used.
     """
     start = ContextRequest(
         Moment.START, budget_tokens=int(budget_tokens * _START_SHARE), parts=_ALWAYS
@@ -489,7 +485,7 @@ def _relevant_lines(
 
 
 def prompt(turn: Turn, memories: str, passages: Sequence[str]) -> str:
-    """Return the rest of the prompt, with the new message last."""
+    """Return the remaining part of the prompt, with the new message last."""
     sections = [
         memories,
         _section(
@@ -542,7 +538,7 @@ def _quote_message(received: Received) -> str:
 
 
 def tokens_of(texts: Sequence[str]) -> int:
-    """Return the approximate number of tokens of texts."""
+    """Return the approximate number of tokens in texts."""
     return sum(count_tokens(text) for text in texts)
 
 
@@ -554,7 +550,7 @@ Lend = Callable[[], AbstractContextManager[Home]]
 """Lends an open home to a thread."""
 
 _MAX_ANSWER_CHARACTERS = 64_000
-"""Maximum of an answer: 16 messages of Telegram. A sender may ask for a book."""
+"""Maximum length of an answer, equal to 16 Telegram messages. A sender could ask for a book."""
 
 _SORRY = "I cannot answer just now. Please try again later."
 
@@ -569,7 +565,7 @@ class Work:
 
 
 class Answering:
-    """Makes answers in threads. Safe to share between them."""
+    """Makes answers in threads. Safe to share between threads."""
 
     def __init__(
         self,
@@ -584,12 +580,13 @@ class Answering:
         self._running: set[Responder] = set()
         self._windows: dict[str, int] = {}
         self.is_closed = False
-        """True if no more answers are made."""
+        """True if no more answers will be made."""
 
     def answer(self, work: Work, hear: Tell | None = None) -> Answer:
         """Ask the responder. ``hear`` receives the answer in progress, without secrets.
 
-        Raises ModelUnavailableError, ModelRefusedError, BudgetSpentError and errors of opening the home.
+        Raises ModelUnavailableError, ModelRefusedError, BudgetSpentError, and errors of opening the
+        home.
         """
         with self._lend() as home:
             options, turn = work.options, work.turn
@@ -620,14 +617,14 @@ class Answering:
                 )
 
     def index(self, session: ChatSession) -> None:
-        """Make a conversation searchable up to its last line. Raises NacreError."""
+        """Make a conversation searchable to its last line. Raises NacreError."""
         with self._lend() as home:
             read_files(home, [self._transcripts.path(session.id)])
 
     def compact(
         self, session: ChatSession, options: ChannelOptions, recent: Recent
     ) -> tuple[str, str]:
-        """Store a conversation's memories, once per cycle, and return its summary with the author."""
+        """Store a conversation's memories, once per cycle. Return its summary with the author."""
         with self._lend() as home:
             if session.flushed < session.compactions:
                 flush_memories(home, session, self._transcripts.path(session.id))
@@ -638,7 +635,7 @@ class Answering:
                 return summarize(recent, None)
 
     def needs_compaction(self, session: ChatSession, options: ChannelOptions) -> bool:
-        """Return True if text since the last compaction is near the window or reaches 2 MiB.
+        """Return True if the text since the last compaction nearly fills the window or reaches 2 MiB.
 
         Raises NacreError.
         """
@@ -652,7 +649,6 @@ class Answering:
         return session.tokens >= min(room, MAX_BYTES // CHARACTERS_PER_TOKEN)
 
     def close(self) -> None:
-        """Cancel answers in progress and make no more."""
         with self._guard:
             self.is_closed = True
             running = list(self._running)
@@ -685,23 +681,23 @@ def excuse(error: NacreError, *, is_owner: bool) -> str:
 
 
 # ----------------------------------------------------------------------------
-# Conversations: assigning messages to sessions.
+# Conversations. Messages are assigned to sessions.
 
 
 AGENT = "main"
-"""The agent's name in keys."""
+"""The name of the agent in keys."""
 
 RESETS = ("/new", "/reset")
-"""Commands that begin a new conversation (seed facts 4)."""
+"""Commands that begin a new conversation."""
 
 STARTS = "/start"
-"""Telegram sends this when a person opens the chat."""
+"""The command that Telegram sends when a person opens the chat."""
 
 
 def key_of(message: Incoming) -> str:
     """Return the key of a message's conversation.
 
-    It is ``{channel}:{user}`` for a direct chat without account or thread, else
+    It is ``{channel}:{user}`` for a direct chat without account or thread, and otherwise
     ``agent:{agent}:{channel}:{account}:{chat type}:{user or group}``.
     """
     chat = message.chat
@@ -714,12 +710,12 @@ def key_of(message: Incoming) -> str:
 
 
 def _part(platforms_id: str) -> str:
-    """Escape an id for a key, so that no two conversations have the same key."""
+    """Escape an id for a key, so that different conversations have different keys."""
     return platforms_id.replace("%", "%25").replace(":", "%3A")
 
 
 def command_in(text: str) -> str:
-    """Return a message's command, also from ``/new@bot``, or an empty string."""
+    """Return the command in a message, also for ``/new@bot``, or an empty string."""
     word = text.strip().partition("@")[0].casefold()
     return word if word in (*RESETS, STARTS) else ""
 
@@ -742,7 +738,7 @@ class Sessions:
         return self.begin(key, chat, name, session)
 
     def begin(self, key: str, chat: Chat, name: str, previous: ChatSession | None) -> ChatSession:
-        """Begin a session. The previous one is closed and its count of compactions continues."""
+        """Begin a session. The previous session is closed, and its count of compactions continues."""
         now = self.clock()
         if previous:
             self.store.close_session(previous.id, now)
@@ -767,7 +763,6 @@ class Sessions:
         return self.store.open_session(key) or session
 
     def reset(self, key: str) -> ChatSession | None:
-        """Replace the open session, if any, with a new one."""
         session = self.store.open_session(key)
         return self.begin(key, session.chat, session.name, session) if session else None
 
@@ -779,7 +774,7 @@ class Sessions:
 
 
 # ----------------------------------------------------------------------------
-# Turns: messages that are answered together.
+# Turns, which contain the messages that are answered together
 
 
 _MAX_ATTEMPTS = 3
@@ -788,17 +783,17 @@ _CONTEXT_TOKENS = 2_000
 _HISTORY_MESSAGES = 20
 _MEGABYTE = 1_000_000
 _FILES_SECONDS = 120.0
-"""Limit for all files of a turn, because another conversation may be waiting."""
+"""Time limit in seconds for all files of a turn, because another conversation might be waiting."""
 
 _NAME_BYTES = 120
-"""Maximum of a file's name. Most systems allow 255 bytes including the prefix."""
+"""Maximum length of a file name, in bytes. Most systems allow 255 bytes including the prefix."""
 _NEW = "A new conversation. I still remember what I learned."
 _GREETING = "I am listening. /new begins a new conversation."
 
 
 @frozen
 class Batch:
-    """Messages being answered, and their session."""
+    """Messages that are being answered, and their session."""
 
     session: ChatSession
     turn: Turn
@@ -807,13 +802,12 @@ class Batch:
     tokens: int
     messages: int
     is_owners: bool
-    """True if only the owner wrote them and reads the answer."""
+    """True if only the owner wrote the messages and reads the answer."""
     is_hopeless: bool = False
-    """True if the gateway stopped too often while answering them."""
+    """True if the gateway stopped too often while it answered them."""
 
     @property
     def chat(self) -> Chat:
-        """Return the chat for the answer."""
         return self.turn.asked[-1].message.chat
 
 
@@ -827,10 +821,10 @@ class Turns:
         self._max_file_bytes = settings.whole("gateway.files_mb") * _MEGABYTE
         self._store = sessions.store
         self.ended: list[ChatSession] = []
-        """Sessions ended by a command and not yet indexed."""
+        """Sessions that a command ended and that are not indexed yet."""
 
     async def take(self, key: str, opened: Open) -> Batch | None:
-        """Take a conversation's pending messages. Return ``None`` for a command, which is answered at once."""
+        """Take a conversation's pending messages. Return ``None`` for a command, which is answered immediately."""
         messages = self._store.open_messages(key)
         due = [message for message in messages if message.state != "heard"]
         if not due:
@@ -897,7 +891,7 @@ class Turns:
         problem: str = "",
         is_silent: bool = False,
     ) -> None:
-        """Record an answer and its parts to send. ``problem`` is set if it is only an excuse."""
+        """Record an answer and its parts to send. If it is only an excuse, ``problem`` is set."""
         now, line_id = self.sessions.clock(), self.sessions.new_id()
         texts = [] if is_silent else split(answer.text, limits)
         parts = [
@@ -922,7 +916,6 @@ class Turns:
         self.sessions.transcripts.write_pending(self._store, batch.session.id)
 
     def _run_command(self, key: str, command: str, kept: Kept) -> None:
-        """Run ``/new``, which begins a session, or ``/start``, which sends a greeting."""
         message = kept.received.message
         before = self._store.open_session(key)
         if command != STARTS and before:
@@ -941,7 +934,6 @@ class Turns:
     async def _write(
         self, session: ChatSession, messages: Sequence[Kept], opened: Open
     ) -> set[str]:
-        """Add new messages to the transcript and return the ids of all their lines."""
         taken: list[tuple[int, str]] = []
         lines: list[Line] = []
         until = asyncio.get_running_loop().time() + _FILES_SECONDS
@@ -973,7 +965,7 @@ class Turns:
     async def _file(
         self, session: ChatSession, head: str, file: Attachment, channel: Channel, until: float
     ) -> Fields:
-        """Fetch a file into the home if possible and return its entry for the transcript."""
+        """Fetch a file into the home if possible, and return its entry for the transcript."""
         details = {"name": file.name, "mediaType": file.media_type or None, "size": file.size}
         if not self._max_file_bytes:
             return {**details, "problem": "files are not stored: gateway.files_mb is 0"}
@@ -1004,14 +996,15 @@ def _safe_name(name: str) -> str:
 
 
 # ----------------------------------------------------------------------------
-# After an answer, in the background: make conversations searchable and summarize long ones.
+# After an answer, conversations are made searchable and long conversations summarized in the
+# background.
 
 
 _INDEX_EVERY = 5
-"""Messages after which a conversation is made searchable."""
+"""Number of messages after which a conversation is made searchable."""
 
 _MAX_SUMMARIZED = 2_000
-"""Messages of a conversation that are summarized at a time."""
+"""Maximum number of messages to summarize at a time."""
 
 
 class Keeping:
@@ -1027,7 +1020,6 @@ class Keeping:
         self._busy: set[str] = set()
 
     def look(self, key: str, options: ChannelOptions) -> None:
-        """Index or compact a conversation if it has grown enough."""
         session = self._store.open_session(key)
         if session is None or session.id in self._busy:
             return
@@ -1035,17 +1027,15 @@ class Keeping:
             self._start(session, self._keep(session, options))
 
     def close_stale(self, channel: str, options: ChannelOptions) -> None:
-        """Close silent conversations of a channel. Their memories are learned by the usual ingest."""
+        """Close silent conversations in a channel. The usual ingest learns their memories."""
         self.index(self._sessions.close_stale(channel, options.hours))
 
     def index(self, ended: Iterable[ChatSession]) -> None:
-        """Make ended conversations searchable."""
         for session in ended:
             if session.messages > session.indexed:
                 self._start(session, self._index(session))
 
     async def stop(self, seconds: float) -> None:
-        """Let work in progress finish for ``seconds``."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=seconds)
         for task in self._tasks:
@@ -1080,7 +1070,7 @@ class Keeping:
         self._store.note_indexed(session.id, session.messages)
 
     async def _compact(self, session: ChatSession, options: ChannelOptions) -> None:
-        """Store memories once per cycle, then summarize all but the last messages."""
+        """Store memories once per cycle, then summarize all messages except the last."""
         recent = self._sessions.transcripts.recent(session.id, _MAX_SUMMARIZED)
         old, kept = recent.messages[:-KEPT_MESSAGES], recent.messages[-KEPT_MESSAGES:]
         if not old:

@@ -38,14 +38,14 @@ from nacre_gateway.channels import (
 )
 
 _MAX_LEAVING = 2
-"""Connections that Slack announced to close but has not yet. It allows ten."""
+"""Maximum number of connections that Slack will close but has not closed yet. Slack allows ten."""
 
 
 @frozen
 class Timing:
     """Times in seconds.
 
-    They are the longest wait for hello, the time between pings (and for their answers), the pause
+    They are the maximum wait for hello, the time between pings (and for their answers), the pause
     between connections that keep breaking, and the duration after which a connection counts as
     stable.
     """
@@ -75,7 +75,7 @@ _HEADING = re.compile(r"^#{1,6} +(.+)$", re.M)
 
 
 def from_mrkdwn(words: str, bot: str) -> str:
-    """Return a text as people see it, without a mention of the bot at its start."""
+    """Return a text as people see it. Remove a mention of the bot at its start."""
     words = re.sub(rf"^\s*<@{re.escape(bot)}(\|[^<>]*)?>\s*", "", words) if bot else words
     words = _MARKED.sub(lambda match: _readable_mark(match[1]), words)
     return words.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&").strip()
@@ -112,21 +112,20 @@ def _mrkdwn(words: str) -> str:
 
 
 # ----------------------------------------------------------------------------
-# Conversion of events to messages.
+# Convert events to messages.
 
 
 MAX_CHARACTERS = 40_000
-"""Slack's maximum for one message."""
+"""Slack's maximum length of a message, in characters."""
 _MAX_FILES = 10
 _WRITTEN_SUBTYPES = ("", "file_share", "thread_broadcast", "me_message")
 """Subtypes of messages that people write."""
 
 
 def incoming(channel: str, payload: Fields, bot: str) -> Incoming | None:
-    """Convert an event to a message. Return ``None`` for other events, empty messages and messages
-    no person wrote.
+    """Convert an event to a message. Return ``None`` for other events, empty messages and messages not by a person.
 
-    A mention arrives as two events with the same message id. An edit has its own id. Raises
+    A mention arrives as two events with the same message id. An edit has a separate id. Raises
     ValueError if malformed.
     """
     event = mapping(payload, "event")
@@ -164,7 +163,7 @@ def incoming(channel: str, payload: Fields, bot: str) -> Incoming | None:
     thread = identifier(message, "thread_ts") if message.get("thread_ts") else ""
     edited = "" if message is event else identifier(mapping(message, "edited"), "ts")
     user = identifier(message, "user")
-    # An id is only unique in a workspace, so that of a guest includes their workspace.
+    # An id is unique only in a workspace, so a guest's id includes their workspace.
     home = text(message, "user_team") or text(message, "team")
     return Incoming(
         id=f"{place}:{ts}:{edited}" if edited else f"{place}:{ts}",
@@ -189,7 +188,7 @@ def incoming(channel: str, payload: Fields, bot: str) -> Incoming | None:
 
 
 def time_of(message: str) -> str:
-    """Return Slack's identifier of a message: its time in its channel."""
+    """Return Slack's identifier of a message, which is its time in the channel."""
     return message.split(":")[1]
 
 
@@ -201,22 +200,22 @@ def _parse_time(ts: str) -> datetime | None:
 
 
 # ----------------------------------------------------------------------------
-# The channel: receives through Socket Mode, sends and fetches over HTTP.
+# The channel, which receives through Socket Mode, and sends and fetches over HTTP
 
 
 ADDRESS = "https://slack.com/api"
 _EVENT = "nacre_answer"
-"""Name of the metadata of nacre's messages."""
+"""Name of the metadata in nacre's messages."""
 _LOOK_BACK = 3_600
 _MAX_NAMES = 1_000
 _NAME_SECONDS = 2.0
-"""Longest wait for a name. Slack wants each envelope confirmed within three seconds."""
+"""Maximum wait for a name. Slack expects a confirmation of each envelope within three seconds."""
 _DEFAULT_WAIT = 30.0
 
 _TEMPORARY_ERRORS = frozenset(
     "ratelimited rate_limited internal_error fatal_error service_unavailable request_timeout team_added_to_org".split()
 )
-"""Temporary errors."""
+"""Errors that are temporary."""
 _TOKEN_ERRORS = frozenset(
     "invalid_auth not_authed account_inactive token_revoked token_expired not_allowed_token_type".split()
 )
@@ -246,7 +245,7 @@ class Slack:
         self._api = WebApi("Slack", str(setup.options["base_url"]), {"user-agent": "nacre"})
 
     async def run(self, inbox: Inbox) -> None:
-        """Receive until cancelled, over one connection, and a second while Slack replaces the first.
+        """Receive until cancelled, over one connection, or two while Slack replaces the first.
 
         See :class:`~nacre_gateway.channels.Channel`.
         """
@@ -272,8 +271,9 @@ class Slack:
                 await _end(task)
 
     async def _listen(self, inbox: Inbox, leaving: asyncio.Event) -> bool:
-        """Handle a connection's frames until it ends. Return True if it brought any. Set
-        ``leaving`` once the next is needed.
+        """Handle a connection's frames until it ends. Return True if it received any.
+
+        Set ``leaving`` when the next connection is needed.
         """
         socket = await open_socket("Slack", await self._address(), self._timing.ping)
         is_ready = was_useful = False
@@ -322,9 +322,7 @@ class Slack:
             raise ChannelUnavailableError("Slack sent no greeting") from None
 
     async def send(self, outgoing: Outgoing) -> str:
-        """Send one part. Sending is not idempotent in Slack, so a part that may have been sent is
-        searched for first.
-        """
+        """Send one part. Sending is not idempotent in Slack, so search first for a part that might have been sent."""
         thread = {"thread_ts": outgoing.chat.thread} if outgoing.chat.thread else {}
         ts = await self._sent_before(outgoing) if outgoing.attempt > 1 else ""
         if not ts:
@@ -340,10 +338,10 @@ class Slack:
         return f"{outgoing.chat.id}:{ts}"
 
     async def show_typing(self, chat: Chat) -> None:
-        """Slack has no typing indicator for apps in channels."""
+        """Do nothing. Slack has no typing indicator for apps in channels."""
 
     async def fetch(self, attachment: Attachment, target: Path, most_bytes: int) -> None:
-        """Download a message's file. The token is only sent to Slack."""
+        """Download a message's file. The token is sent only to Slack."""
         self._api.require_own(attachment.source, "Slack", "slack.com")
         await self._api.download(attachment.source, target, most_bytes, self._headers["token"])
 
@@ -354,7 +352,7 @@ class Slack:
         return text(await self._call("apps.connections.open", is_app=True), "url", 2_000)
 
     async def _sent_before(self, outgoing: Outgoing) -> str:
-        """Return the time of the message with the part's key, if it is among the last."""
+        """Return the time of the message with the part's key, if it is among the last messages."""
         method = "conversations.replies" if outgoing.chat.thread else "conversations.history"
         params = {
             "channel": outgoing.chat.id,
@@ -378,7 +376,6 @@ class Slack:
     async def _call(
         self, method: str, verb: str = "POST", *, is_app: bool = False, **more: Any
     ) -> Fields:
-        """Return the response of a method. Raises ChannelUnavailableError, ChannelRefusedError."""
         reply = await self._api.ask(
             verb, f"/{method}", headers=self._headers["app_token" if is_app else "token"], **more
         )
@@ -402,7 +399,6 @@ class Slack:
         )
 
     async def _name(self, user: str) -> str:
-        """Return a user's name, or an empty string if it is unavailable."""
         if user not in self._names:
             if len(self._names) >= _MAX_NAMES:
                 self._names.clear()

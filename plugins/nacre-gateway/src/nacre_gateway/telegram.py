@@ -1,4 +1,4 @@
-"""Telegram, by long polling of its Bot API: https://core.telegram.org/bots/api."""
+"""Telegram, with long polling of its Bot API: https://core.telegram.org/bots/api."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _FILES = {
     "video_note": ("video.mp4", "video/mp4"),
     "animation": ("animation.mp4", "video/mp4"),
 }
-"""Fields that hold a file, with default names and types. The type of a document is set by the sender."""
+"""Fields that contain a file, with default names and types. The sender sets the type of a document."""
 
 
 @frozen
@@ -57,12 +57,12 @@ class Bot:
 
 
 def message_id(bot: Bot, chat: str, number: int) -> str:
-    """Return the id of a message. Numbers are only unique within one chat of one bot."""
+    """Return the id of a message. Numbers are unique only within a chat of a bot."""
     return f"{bot.id}/{chat}/{number}"
 
 
 def moved_ids(update: Fields) -> tuple[str, str] | None:
-    """Return the old and new id of a group if this update reports that it became a supergroup."""
+    """Return the old and new id of a group if the update reports that it became a supergroup."""
     message = mapping(update, "message")
     chat = whole(mapping(message, "chat").get("id"))
     target, source = (
@@ -77,8 +77,7 @@ def moved_ids(update: Fields) -> tuple[str, str] | None:
 def incoming(
     update: Fields, channel: str, bot: Bot, first_ids: Mapping[str, str]
 ) -> Incoming | None:
-    """Convert an update to a message. Return ``None`` if it has no content by a person, as when a
-    member joined.
+    """Convert an update to a message. Return ``None`` if no person wrote it, for example if a member joined.
 
     ``first_ids`` are the chats' ids before they moved, so that a conversation stays the same.
     Raises ValueError.
@@ -133,7 +132,7 @@ def incoming(
 def _sender(message: Fields) -> Sender | None:
     """Return the author: a person, or the chat in whose name an administrator writes.
 
-    Return ``None`` for bots, so that two bots do not answer each other forever.
+    Returns ``None`` for bots, so that two bots do not answer each other forever.
     """
     sender_chat = mapping(message, "sender_chat")
     if (chat := whole(sender_chat.get("id"))) is not None:
@@ -149,7 +148,7 @@ def _sender(message: Fields) -> Sender | None:
 
 
 def _entities(message: Fields) -> list[tuple[str, str, Fields]]:
-    """Return the marked parts of the text: kind, words and mark. Offsets count UTF-16 units."""
+    """Return the marked parts of the text as (kind, words, mark). Offsets count UTF-16 units."""
     words_key, key = ("text", "entities") if "text" in message else ("caption", "caption_entities")
     data = text(message, words_key, MAX_TEXT).encode("utf-16-le")
     entities = []
@@ -190,9 +189,8 @@ def _parse_attachment(file: Fields, name: str, media_type: str) -> Attachment | 
 
 
 # ----------------------------------------------------------------------------
-# Long polling, which works without access to this machine from outside.
-#
-# Telegram keeps updates for a day until they are confirmed by a request for later ones.
+# Long polling works without access to this machine from outside. Telegram keeps updates for a day,
+# or until a request for later updates confirms them.
 
 
 _POLL_SECONDS = 25
@@ -200,9 +198,10 @@ _GRACE_SECONDS = 10
 _MAX_UPDATES = 100
 _ALLOWED = ["message", "edited_message"]
 _OFFSET_LASTS = timedelta(days=1)
-"""Telegram may restart update numbers after a week without updates, and keeps updates for at most a day."""
+"""Lifetime of an offset. Telegram can restart update numbers after a week without updates, and
+keeps updates for a day."""
 _PAUSE_SECONDS = 1.0
-"""Pause after a response without updates that came at once."""
+"""Pause after an immediate response without updates."""
 _MAX_MOVES = 200
 _MAX_DESCRIPTION = 300
 _WRONG_TOKEN = (401, 404)
@@ -227,7 +226,7 @@ class Telegram:
         self.skipped = SkippedItems(setup.log)
 
     async def run(self, inbox: Inbox) -> None:
-        """Poll for updates until cancelled. A failed poll is retried at once; a second failure is raised."""
+        """Poll for updates until cancelled. A failed poll is retried immediately, and a second failure is raised."""
         me = await self._call("getMe")
         self._bot = Bot(self._bot.id, text(me, "username"))
         if (
@@ -261,7 +260,7 @@ class Telegram:
                 offset = None
 
     async def send(self, outgoing: Outgoing) -> str:
-        """Send a text unchanged, in groups as a reply. A moved group receives it at its new id."""
+        """Send a text unchanged, in groups as a reply. If the group has moved, send it to the new id."""
         chat = self._present_id(outgoing.chat.id)
         try:
             sent = await self._call("sendMessage", **_send_request(outgoing, chat))
@@ -272,7 +271,6 @@ class Telegram:
         return message_id(self._bot, chat, whole(sent.get("message_id")) or 0)
 
     async def show_typing(self, chat: Chat) -> None:
-        """Show typing for five seconds."""
         request = {"chat_id": whole(self._present_id(chat.id)), "action": "typing"} | _thread(chat)
         with suppress(NacreError):
             await self._call("sendChatAction", **request)
@@ -346,7 +344,6 @@ class Telegram:
             del self._first_ids[next(iter(self._first_ids))]
 
     def _present_id(self, first_id: str) -> str:
-        """Return a chat's current id after its last move."""
         places = [new for new, first in self._first_ids.items() if first == first_id]
         return places[-1] if places else first_id
 
@@ -360,7 +357,7 @@ class Telegram:
         if reply.status < 300 and reply.body.get("ok") is True:
             return reply.body
         description = text(reply.body, "description", _MAX_DESCRIPTION).replace(self._token, "…")
-        if reply.body.get("ok") is not False:  # not from Telegram, such as a proxy's page
+        if reply.body.get("ok") is not False:  # not from Telegram, but for example from a proxy
             raise ChannelUnavailableError(
                 f"Telegram answered with status {reply.status}", retry_after=reply.retry_after
             )
@@ -396,7 +393,7 @@ class Telegram:
 
 
 class _ConflictError(ChannelUnavailableError):
-    """Another program gets the bot's updates."""
+    """Another program receives the bot's updates."""
 
 
 class _MovedError(ChannelRefusedError):

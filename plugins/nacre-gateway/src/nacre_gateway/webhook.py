@@ -45,51 +45,48 @@ from nacre_gateway.channels import (
 )
 
 TAKE_SECONDS = 10.0
-"""Longest time a program may take to receive an answer."""
+"""Maximum time for a program to receive an answer, in seconds."""
 
 _MAX_WAITING = 50
-"""Waiting requests, of the 64 that the server handles at a time."""
+"""Maximum number of waiting requests. The server handles 64 requests at a time."""
 
 
 class Listener(Protocol):
     """A program that listens to a chat."""
 
     async def give(self, answer: Fields) -> bool:
-        """Return True if it took the answer."""
+        """Offer an answer. Return True if the program took it."""
 
     async def show(self, chat: Chat, event: Fields) -> None:
-        """Show the progress of an answer: ``typing``, or a ``piece`` of it."""
+        """Show the progress of an answer: ``typing`` or a ``piece``."""
 
 
 class Listeners:
-    """Programs by the chats that they listen to."""
+    """The programs that listen to each chat."""
 
     def __init__(self) -> None:
         self._by_chat: dict[tuple[str, str], list[Listener]] = {}
         self._waiting = 0
 
     def add(self, chat: Chat, listener: Listener) -> None:
-        """Send a chat's answers to a program."""
         self._by_chat.setdefault((chat.id, chat.thread), []).append(listener)
 
     def remove(self, chat: Chat, listener: Listener) -> None:
-        """Stop sending a chat's answers to a program."""
         listeners = self._by_chat[chat.id, chat.thread]
         listeners.remove(listener)
         if not listeners:
             del self._by_chat[chat.id, chat.thread]
 
     async def give(self, chat: Chat, answer: Fields) -> bool:
-        """Return True if any program took the answer."""
+        """Offer an answer to the chat's listeners. Return True if any program took it."""
         return any(await asyncio.gather(*(listener.give(answer) for listener in self._of(chat))))
 
     async def show(self, chat: Chat, event: Fields) -> None:
-        """Show the progress of an answer to a chat's listeners."""
         await asyncio.gather(*(listener.show(chat, event) for listener in self._of(chat)))
 
     @contextmanager
     def waiting(self, chat: Chat, *, should_wait: bool) -> Iterator[Waiter | None]:
-        """Yield a request that waits for an answer in a chat, or ``None`` if not wanted or too many wait."""
+        """Yield a request that waits for an answer in a chat, or ``None`` if not wanted or too many are waiting."""
         if not should_wait or self._waiting >= _MAX_WAITING:
             yield None
             return
@@ -122,23 +119,22 @@ class Waiter:
         return bool(done) and self._was_taken.result()
 
     async def show(self, chat: Chat, event: Fields) -> None:
-        """See Listener. A request shows no progress."""
+        """See Listener. Requests show no progress."""
 
     def settle(self, *, was_taken: bool) -> None:
-        """Record whether the answer was written to the program."""
         self._was_taken.set_result(was_taken)
 
 
 # ----------------------------------------------------------------------------
-# The JSON exchanged with programs.
+# The JSON exchanged with programs
 
 
 MAX_BYTES = 262_144
-"""The largest body of a request, and the largest message over a WebSocket."""
+"""Maximum size of a request's body and of a message over a WebSocket."""
 
 _NO_CONTROLS = r"\A[^\x00-\x1f\x7f]*\Z"
 _PLAIN = r"\A(?!\s)[^\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]+(?<!\s)\Z"
-"""No invisible characters in an id: the owner reads and types it."""
+"""Pattern for ids without invisible characters, because the owner reads and types them."""
 
 _MAX_ERROR_CHARACTERS = 200
 
@@ -151,11 +147,11 @@ T = TypeVar("T")
 
 
 class _Object(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An object without unknown fields, so that nothing is nested deeper than the fields listed here."""
+    """An object without unknown fields, so that it cannot be nested deeper than the fields listed here."""
 
 
 class SenderFields(_Object, frozen=True):
-    """The sender, with an id that the program vouches for."""
+    """The sender, with an id for which the program vouches."""
 
     id: Id
     name: Name = ""
@@ -178,7 +174,7 @@ class AttachmentFields(_Object, frozen=True):
 
 
 class Message(_Object, frozen=True):
-    """A message. Without ``chat`` it belongs to the sender's direct chat."""
+    """A message. Without ``chat``, it belongs to the sender's direct chat."""
 
     id: Id
     text: Text
@@ -188,7 +184,7 @@ class Message(_Object, frozen=True):
     to_agent: bool = True
 
     def incoming(self, channel: str) -> Incoming:
-        """Convert the message to the form all channels use."""
+        """Convert the message to the form that all channels use."""
         chat = self.chat or ChatFields(self.sender.id)
         return Incoming(
             self.id,
@@ -214,7 +210,7 @@ class MessageFrame(Message, frozen=True, tag_field="type", tag="message"):
 
 
 class ReceivedFrame(_Object, frozen=True, tag_field="type", tag="received"):
-    """Confirms that the program received the answer with that key."""
+    """Confirms that the program received the answer with this key."""
 
     key: Id
 
@@ -231,7 +227,7 @@ def decode(data: bytes, kind: type[T] | Any) -> T:
 
 
 def answer_of(outgoing: Outgoing) -> dict[str, Any]:
-    """Return a part of an answer as it is sent to programs."""
+    """Return a part of an answer in the form for programs."""
     return {
         "key": outgoing.key,
         "chat": chat_of(outgoing.chat),
@@ -241,7 +237,7 @@ def answer_of(outgoing: Outgoing) -> dict[str, Any]:
 
 
 def chat_of(chat: Chat) -> dict[str, str]:
-    """Return a chat as it is sent to programs."""
+    """Return a chat in the form for programs."""
     return {"id": chat.id, "kind": chat.kind.value, "thread": chat.thread}
 
 
@@ -252,21 +248,21 @@ def chat_of(chat: Chat) -> dict[str, str]:
 HEADER = "Nacre-Signature"
 
 WINDOW_SECONDS = 300
-"""Maximum difference between a signature's time and now, in both directions."""
+"""Maximum difference between a signature's time and the current time, in seconds."""
 
 _FORM = re.compile(r"t=([0-9]{1,12}),v1=([0-9a-f]{64})")
 
 
 @frozen
 class Stamp:
-    """A received signature: its time (Unix time) and its value in hexadecimal."""
+    """A received signature: Unix time and value in hexadecimal."""
 
     moment: int
     mac: str
 
 
 class Signatures:
-    """Signs with a secret and checks signatures made with it."""
+    """Signs with a secret, and checks signatures."""
 
     def __init__(self, secret: str, clock: Callable[[], float]) -> None:
         self._secret = secret.encode()
@@ -280,7 +276,7 @@ class Signatures:
         return f"t={moment},v1={self._mac(moment, body)}"
 
     def is_valid(self, stamp: Stamp, message: bytes) -> bool:
-        """Return True if a message was signed with the secret, within the window."""
+        """Return True if a message was signed with the secret and its time is within the window."""
         is_now = abs(self._clock() - stamp.moment) <= WINDOW_SECONDS
         return (
             hmac.compare_digest(self._mac(stamp.moment, message).encode(), stamp.mac.encode())
@@ -301,11 +297,11 @@ class Signatures:
 
 
 # ----------------------------------------------------------------------------
-# ``/<name>/ws``: messages and answers as frames of a WebSocket.
+# ``/<name>/ws`` exchanges messages and answers as frames of a WebSocket.
 
 
 MAX_CONNECTIONS = 50
-"""Limit of authenticated connections, and also of those still authenticating."""
+"""Maximum number of authenticated connections, and of connections that are still authenticating."""
 
 _PATIENCE_SECONDS = 10.0
 _TYPING_SECONDS = 1.0
@@ -318,8 +314,9 @@ Keep = Callable[[Incoming], Awaitable[bool]]
 
 
 class Connections:
-    """The WebSockets of a channel. Authenticated programs write, and receive the answers of the
-    chats they wrote in.
+    """The WebSockets of a channel.
+
+    Authenticated programs can write, and receive the answers of chats where they wrote.
     """
 
     def __init__(self, name: str, signatures: Signatures, listeners: Listeners, keep: Keep) -> None:
@@ -331,7 +328,6 @@ class Connections:
         self._unauthenticated: deque[asyncio.Timeout] = deque()
 
     async def serve(self, websocket: WebSocket) -> None:
-        """Serve a connection until it ends."""
         with suppress(WebSocketDisconnect):
             await websocket.accept()
             if not await self._authenticate(websocket):
@@ -348,8 +344,9 @@ class Connections:
                     connection.leave()
 
     async def _authenticate(self, websocket: WebSocket) -> bool:
-        """Return True if the client signs a new random number. Beyond the limit, the oldest waiting
-        client is rejected.
+        """Return True if the client signs a new random number.
+
+        Above the limit, the oldest waiting client is rejected.
         """
         nonce = secrets.token_urlsafe(16)
         try:
@@ -369,7 +366,7 @@ class Connections:
 
 
 class _Connection:
-    """A connected program. Frames are read while messages are stored, because answers wait for received frames."""
+    """A connected program. Frames are read even while messages are stored, because answers wait for received frames."""
 
     def __init__(self, websocket: WebSocket, name: str, listeners: Listeners, keep: Keep) -> None:
         self._websocket = websocket
@@ -393,7 +390,6 @@ class _Connection:
         done.pop().result()
 
     def leave(self) -> None:
-        """Stop receiving answers."""
         for chat in self._chats.values():
             self._listeners.remove(chat, self)
         for receipt in self._receipts.values():
@@ -483,7 +479,7 @@ async def _next_frame(websocket: WebSocket) -> bytes:
 
 
 # ----------------------------------------------------------------------------
-# Answers posted to the owner's URL.
+# Answers that are posted to the owner's URL
 
 
 _SECONDS = 10.0
@@ -491,7 +487,7 @@ _RETRIED = frozenset({408, 409, 425, 429})
 
 
 class Delivery:
-    """Posts answers, each with its key so that duplicates can be detected."""
+    """Posts answers, each with its key, so that duplicates can be detected."""
 
     def __init__(self, url: str, signatures: Signatures) -> None:
         """Raises InvalidSettingsError for a URL that is not encrypted."""
@@ -508,8 +504,9 @@ class Delivery:
         self._signatures = signatures
 
     async def post(self, answer: Fields) -> None:
-        """Post an answer. Errors do not contain the URL, which may hold a token. Raises
-        ChannelUnavailableError, ChannelRefusedError.
+        """Post an answer. Errors omit the URL, which can contain a token.
+
+        Raises ChannelUnavailableError, ChannelRefusedError.
         """
         body = json.dumps(answer).encode()
         headers = {
@@ -536,15 +533,17 @@ class Delivery:
 
 
 # ----------------------------------------------------------------------------
-# The channel: messages come from signed requests, answers go to listeners and to the owner's URL.
+# The channel. Messages arrive in signed requests, and answers go to listeners and the owner's URL.
 
 
 _MIN_SECRET = 16
 _KEEP_SECONDS = 20.0
 _SOON_SECONDS, _LATER_SECONDS = 15.0, 300.0
 _MAX_SOON_ATTEMPTS = 240
-"""An answer without a listener is retried every 15 seconds for an hour, then every 5 minutes. The gateway gives up
-after a day."""
+"""Number of attempts to send an answer without a listener every 15 seconds, for an hour.
+
+After that, it is retried every 5 minutes, and the gateway abandons it after a day.
+"""
 
 _MAX_WAIT_SECONDS = 120
 _WAIT = re.compile(r"(?:^|[,;\s])wait=([0-9]{1,6})(?=$|[,;\s])", re.IGNORECASE)
@@ -557,21 +556,21 @@ TOO_LARGE = Refusal.of(
     "too_large",
     f"a message may have at most {MAX_BYTES:,} bytes",
     "send files as attachments",
-    (b"connection", b"close"),  # the rest of the body is not read
+    (b"connection", b"close"),  # the remaining body is not read
 )
 
 
 class Webhook(Listening):
     """See Channel and ServesHttp.
 
-    An answer is one part, so that a waiting request gets all of it. Its length stays below the
-    megabyte that WebSocket clients accept.
+    An answer is one part, so that a waiting request gets all of it. It is shorter than the megabyte
+    that WebSocket clients accept.
     """
 
     limits = Limits(characters=200_000, typing_seconds=5.0, is_idempotent=True, always_replies=True)
 
     def __init__(self, setup: ChannelSetup, clock: Callable[[], float] = time.time) -> None:
-        """``clock``: Unix time. Raises InvalidSettingsError for a weak secret or a URL that is not encrypted."""
+        """``clock`` returns Unix time. Raises InvalidSettingsError for a weak secret or a URL that is not encrypted."""
         secret = setup.secrets["secret"]
         if len(secret) < _MIN_SECRET:
             problem = f"gateway.channels.{setup.name}.secret is too short"
@@ -594,7 +593,11 @@ class Webhook(Listening):
         ]
 
     async def send(self, outgoing: Outgoing) -> str:
-        """See Channel. Send to all listeners of the chat and to ``deliver_to``, which alone counts if it is set."""
+        """See Channel.
+
+        Send to all listeners of the chat and to ``deliver_to``. If that is
+        set, only its result counts.
+        """
         answer = answer_of(outgoing)
         was_taken = await self._listeners.give(outgoing.chat, answer)
         if self._delivery:
@@ -688,7 +691,7 @@ class Webhook(Listening):
 
 
 class _Answer(JSONResponse):
-    """An answer that counts as received once it is written."""
+    """An answer that counts as received after it was written."""
 
     def __init__(self, waiter: Waiter) -> None:
         answer: Fields = waiter.answer.result()
@@ -705,7 +708,7 @@ class _Answer(JSONResponse):
 
 
 async def _await_answer(request: Request, waiter: Waiter, seconds: int) -> bool:
-    """Return True if an answer came in time while the client was connected. Raises ClientDisconnect."""
+    """Return True if an answer was ready in time, while the client was connected. Raises ClientDisconnect."""
     disconnect: asyncio.Future[Any] = asyncio.ensure_future(request.receive())
     try:
         await asyncio.wait(
@@ -721,7 +724,7 @@ async def _await_answer(request: Request, waiter: Waiter, seconds: int) -> bool:
 
 
 def _wait_seconds(request: Request) -> int:
-    """Return the number of seconds a program wants to wait (RFC 7240), within the limit."""
+    """Return the number of seconds that a program wants to wait (RFC 7240), within the limit."""
     match = _WAIT.search(", ".join(request.headers.getlist("prefer")))
     return min(int(match[1]), _MAX_WAIT_SECONDS) if match else 0
 

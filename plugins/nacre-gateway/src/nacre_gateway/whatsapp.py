@@ -1,6 +1,6 @@
-"""WhatsApp, by Meta's Cloud API: https://developers.facebook.com/docs/whatsapp/cloud-api.
+"""WhatsApp, with Meta's Cloud API: https://developers.facebook.com/docs/whatsapp/cloud-api.
 
-Since 2026, people may hide their number. They then have an id for each business (BSUID).
+Since 2026, people can hide their number. They then have a separate id for each business (BSUID).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from nacre_gateway.channels import (
 )
 
 _MAX_ITEMS = 1_000
-"""Maximum of each list in a delivery."""
+"""Maximum length of each list in a delivery."""
 _MAX_ID = 1_000
 _FILES = {
     "image": ("photo.jpg", "image/jpeg"),
@@ -48,12 +48,12 @@ _FILES = {
     "video": ("video.mp4", "video/mp4"),
     "sticker": ("sticker.webp", "image/webp"),
 }
-"""Message types that hold a file, with default names and media types."""
+"""Message types that contain a file, with default names and media types."""
 
 
 @frozen
 class Number:
-    """The agent's business number: its id, and its digits if known."""
+    """The agent's business number: its id and, if known, its digits."""
 
     id: str
     digits: str = ""
@@ -61,7 +61,7 @@ class Number:
 
 @frozen
 class Delivery:
-    """A delivery's messages, oldest first, and reports of undelivered answers."""
+    """The messages in a delivery, oldest first, and reports of undelivered answers."""
 
     messages: tuple[Incoming, ...]
     failures: tuple[str, ...]
@@ -70,7 +70,7 @@ class Delivery:
 def parse_delivery(
     payload: Fields, channel: str, number: Number, skipped: SkippedItems
 ) -> Delivery:
-    """Parse a delivery for one number. Entries for the app's other numbers are skipped."""
+    """Parse a delivery for one number. Skip entries for other numbers of the app."""
     messages: list[Incoming] = []
     failures: list[str] = []
     for value in _message_changes(payload):
@@ -99,7 +99,6 @@ def _message_changes(payload: Fields) -> Iterator[Fields]:
 
 
 def _names(value: Fields) -> dict[str, str]:
-    """Return people's names by each of their ids."""
     names: dict[str, str] = {}
     for contact in mappings(value, "contacts", _MAX_ITEMS):
         name = text(mapping(contact, "profile"), "name")
@@ -112,7 +111,8 @@ def _names(value: Fields) -> dict[str, str]:
 def _incoming(
     message: Fields, channel: str, number: Number, names: Mapping[str, str]
 ) -> Incoming | None:
-    """Convert a message. Return ``None`` without content, as for reactions and system messages.
+    """Convert a message. Return ``None`` if it has no content, as for reactions and system messages.
+
     Raises ValueError.
     """
     ids = (text(message, key, _MAX_ID) for key in ("from", "from_user_id"))
@@ -142,7 +142,7 @@ def _incoming(
 
 
 def _text(message: Fields, kind: str) -> str:
-    """Return the words of a message: its text, caption, or the title of the chosen button or row."""
+    """Return the text of a message: its words, its caption, or the title of the chosen button or row."""
     content = mapping(message, kind)
     if kind == "text":
         return text(content, "body", MAX_TEXT)
@@ -168,7 +168,7 @@ def _parse_attachment(file: Fields, name: str, media_type: str) -> Attachment | 
 
 
 def _failure(status: Fields) -> str:
-    """Return why a sent answer was not delivered, or an empty string for any other status."""
+    """Return why a sent answer was not delivered, or an empty string for other statuses."""
     if status.get("status") != "failed":
         return ""
     error = next(iter(mappings(status, "errors", 1)), {})
@@ -177,23 +177,24 @@ def _failure(status: Fields) -> str:
 
 
 # ----------------------------------------------------------------------------
-# Meta delivers messages to the owner's URL, signed with the app's secret, and repeats each delivery for up to seven
-# days until the response is 200.
+# Meta delivers messages to the owner's URL and signs them with the app's secret. It repeats each
+# delivery for up to seven days until the response is 200.
 
 
 WINDOW = timedelta(hours=24)
-"""WhatsApp allows free answers for this time after a person's last message. Older messages are skipped: an answer could
-not be delivered, and replayed deliveries have no effect, however long ids are remembered."""
+"""Time after a person's last message in which WhatsApp allows free answers. Older messages are
+skipped, because an answer could not be delivered. This also makes replayed deliveries harmless,
+however long ids are remembered."""
 
 _MAX_BYTES = 3 * 1024 * 1024
-"""Meta's limit for a delivery."""
+"""Meta's maximum size of a delivery."""
 _RECEIVE_SECONDS = 10.0
-"""Meta waits hardly longer and repeats unconfirmed deliveries."""
+"""Time limit for receiving a delivery. Meta waits hardly longer, and repeats unconfirmed deliveries."""
 _MAX_CHATS = 1_000
 _MAX_DETAILS = 300
 _BUSINESS_SCOPED = re.compile(r"[A-Z]{2}\.")
 _MEDIA_HOSTS = ("fbsbx.com", "fbcdn.net", "facebook.com", "whatsapp.net")
-"""Meta's hosts for files. The token is sent to no other host."""
+"""Meta's hosts for files. The token is not sent to other hosts."""
 
 _TEMPORARY_ERRORS = {1, 2, 4, 80007, 130429, 131000, 131016, 131048, 131056, 131057, 133004}
 _TOKEN_ERRORS = {0, 3, 10, 190, *range(200, 300)}
@@ -210,7 +211,7 @@ class WhatsApp(channels.Listening):
     """A business number."""
 
     def __init__(self, setup: ChannelSetup, clock: Clock = utc_now) -> None:
-        # Meta counts characters and does not say which; UTF-16 units are never fewer.
+        # Meta counts characters without defining them. UTF-16 units are never fewer.
         self.limits = Limits(characters=4_096, utf16=True, typing_seconds=25.0)
         self._setup = setup
         self._clock = clock
@@ -231,7 +232,7 @@ class WhatsApp(channels.Listening):
         await super().run(inbox)
 
     def routes(self) -> Sequence[routing.BaseRoute]:
-        """Return the callback URL's routes: Meta verifies its owner with GET and delivers with POST."""
+        """Return the routes of the callback URL. Meta verifies the URL with GET and delivers with POST."""
         place = f"/{self._setup.name}"
         return [
             routing.Route(place, self._verify, methods=["GET"]),
@@ -239,7 +240,6 @@ class WhatsApp(channels.Listening):
         ]
 
     async def send(self, outgoing: Outgoing) -> str:
-        """Send a text, in groups as a reply."""
         is_group = outgoing.chat.kind is ChatType.GROUP
         to = "recipient" if not is_group and _BUSINESS_SCOPED.match(outgoing.chat.id) else "to"
         body: dict[str, Any] = {
@@ -255,7 +255,7 @@ class WhatsApp(channels.Listening):
         return text(next(iter(mappings(sent, "messages", 1)), {}), "id", 1_000)
 
     async def show_typing(self, chat: Chat) -> None:
-        """Mark the chat's last message as read and show that an answer is being written."""
+        """Mark the last message in the chat as read, and show that an answer is being written."""
         if last := self._last.get(chat.id):
             body = {"messaging_product": "whatsapp", "status": "read", "message_id": last}
             with suppress(NacreError):
@@ -264,7 +264,7 @@ class WhatsApp(channels.Listening):
                 )
 
     async def fetch(self, attachment: Attachment, target: Path, most_bytes: int) -> None:
-        """Request the file's URL, which is valid for five minutes, and download it."""
+        """Request the file's URL, which is valid for five minutes, and download the file."""
         media = await self._call("GET", quote(attachment.source, safe=""))
         if (whole(media.get("file_size")) or 0) > most_bytes:
             raise ChannelRefusedError(f"the file is larger than {most_bytes} bytes")
@@ -291,7 +291,7 @@ class WhatsApp(channels.Listening):
         return responses.PlainTextResponse(challenge, headers={"x-content-type-options": "nosniff"})
 
     async def _deliver(self, request: requests.Request) -> responses.Response:
-        """Handle a delivery. 200 means that it is stored or that delivering it again would not help."""
+        """Handle a delivery. 200 means that it is stored, or that another delivery would not help."""
         body = await _read_body(request)
         if body is None:
             return responses.Response(status_code=413)
@@ -310,7 +310,6 @@ class WhatsApp(channels.Listening):
         return responses.Response(status_code=200 if await self._receive(delivery) else 503)
 
     async def _receive(self, delivery: Delivery) -> bool:
-        """Store the messages and return True if they are stored."""
         for failure in dict.fromkeys(delivery.failures):
             self._setup.log(failure)
         oldest = self._clock() - WINDOW
@@ -347,7 +346,7 @@ class WhatsApp(channels.Listening):
             error, "message", _MAX_DETAILS
         )
         message = message.replace(self._setup.secrets["token"], "…")
-        if code is None:  # not from Meta, such as a proxy's page
+        if code is None:  # not from Meta, but for example from a proxy
             raise ChannelUnavailableError(
                 f"WhatsApp answered with status {reply.status}", retry_after=reply.retry_after
             )

@@ -48,7 +48,7 @@ def lines(home: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in transcript.read_text(encoding="utf-8").splitlines()]
 
 
-def test_it_answers_with_what_is_remembered_and_with_what_was_said_before(
+def test_chat_answers_with_memories_and_conversation_history(
     nacre: Nacre, provider: FakeProvider
 ) -> None:
     nacre("store", "The harbour crane was built in 1931", "--kind", "fact")
@@ -66,7 +66,7 @@ def test_it_answers_with_what_is_remembered_and_with_what_was_said_before(
     assert ANSWER not in first
 
 
-def test_what_was_said_is_found_again_and_is_the_owners(
+def test_chat_is_searchable_and_attributed_to_the_owner(
     nacre: Nacre, provider: FakeProvider, home: Path
 ) -> None:
     nacre("gateway", "chat", "our harbour crane may lift forty tonnes, not more")
@@ -76,7 +76,7 @@ def test_what_was_said_is_found_again_and_is_the_owners(
     assert lines(home)[1]["message"]["owner"] is True
 
 
-def test_an_agent_that_runs_it_does_not_speak_as_the_owner(
+def test_chat_started_by_an_agent_is_not_owned(
     nacre: Nacre, provider: FakeProvider, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CLAUDECODE", "1")
@@ -86,7 +86,7 @@ def test_an_agent_that_runs_it_does_not_speak_as_the_owner(
     assert nacre("config", "show", "owner.identities", "--json").json["value"] == []
 
 
-def test_a_secret_is_in_no_file_and_in_no_prompt(
+def test_secret_appears_in_no_file_or_prompt(
     nacre: Nacre, provider: FakeProvider, home: Path
 ) -> None:
     secret = "ghp_" + "a1B2c3D4e5F6" * 3
@@ -96,7 +96,7 @@ def test_a_secret_is_in_no_file_and_in_no_prompt(
     assert secret.encode() not in everything
 
 
-def test_new_begins_another_conversation(nacre: Nacre, provider: FakeProvider) -> None:
+def test_new_starts_another_conversation(nacre: Nacre, provider: FakeProvider) -> None:
     before = nacre("gateway", "chat", "remember the number seven", "--json").json["session"]
     after = nacre("gateway", "chat", "--new", "which number was it?", "--json").json["session"]
     assert before != after
@@ -108,9 +108,7 @@ def test_new_begins_another_conversation(nacre: Nacre, provider: FakeProvider) -
     assert keys == [True, False]
 
 
-def test_conversation_in_a_terminal_goes_on_after_a_failure_until_it_is_left(
-    terminal: Nacre, home: Path
-) -> None:
+def test_terminal_conversation_continues_after_a_failure(terminal: Nacre, home: Path) -> None:
     answers = [ANSWER, Reply(status=400, message="no such model"), "Long enough."]
     typed = "how much does the crane lift?\n\nhow long is the quay?\nand now?\n/new\n/exit\n"
     with FakeProvider(answers, repeats=True) as provider:
@@ -134,7 +132,7 @@ def test_conversation_in_a_terminal_goes_on_after_a_failure_until_it_is_left(
         assert "Long enough." in once.out
 
 
-def test_the_cost_of_answers_is_counted_though_models_do_nothing_else(
+def test_chat_cost_is_counted_without_background_models(
     nacre: Nacre, provider: FakeProvider
 ) -> None:
     nacre("gateway", "chat", "how much does the crane lift?")
@@ -144,7 +142,7 @@ def test_the_cost_of_answers_is_counted_though_models_do_nothing_else(
     assert "chat 1 $0.00 1 0" in shown
 
 
-def test_two_at_once_are_two_conversations_of_the_owners(nacre: Nacre, home: Path) -> None:
+def test_concurrent_chats_are_separate_owner_conversations(nacre: Nacre, home: Path) -> None:
     second: list[subprocess.CompletedProcess[str]] = []
 
     def answer(request: Request) -> str:
@@ -179,7 +177,7 @@ def test_two_at_once_are_two_conversations_of_the_owners(nacre: Nacre, home: Pat
     assert json.loads(kept[1])["message"]["owner"] is True
 
 
-def test_without_an_answer_it_says_why_and_what_was_said_is_kept(nacre: Nacre, home: Path) -> None:
+def test_failed_answer_shows_reason_and_keeps_the_question(nacre: Nacre, home: Path) -> None:
     with FakeProvider(
         [Reply(status=400, message="no such model"), ANSWER], repeats=True
     ) as provider:
@@ -191,7 +189,7 @@ def test_without_an_answer_it_says_why_and_what_was_said_is_kept(nacre: Nacre, h
         assert "how long is the quay?" in told(provider.calls[-1])
 
 
-def test_without_a_model_it_says_how_to_set_one(nacre: Nacre) -> None:
+def test_missing_model_error_names_the_setting(nacre: Nacre) -> None:
     assert "nacre config set models.chat" in nacre("gateway", "chat", "hello there", code=None).err
 
 
@@ -206,14 +204,14 @@ def test_without_a_model_it_says_how_to_set_one(nacre: Nacre) -> None:
         (["show", "telegram:1", "--end"], 3),
     ],
 )
-def test_who_only_looks_makes_no_gateway(
+def test_read_only_commands_create_no_gateway(
     nacre: Nacre, home: Path, words: list[str], code: int
 ) -> None:
     nacre("gateway", *words, code=code)
     assert not (home / "gateway").exists()
 
 
-def test_a_backup_has_the_conversations(
+def test_backup_includes_the_conversations(
     nacre: Nacre, provider: FakeProvider, home: Path, tmp_path: Path
 ) -> None:
     nacre("gateway", "chat", "the crane is yellow")
@@ -225,7 +223,7 @@ def test_a_backup_has_the_conversations(
     assert (tmp_path / "other/gateway/gateway.db").is_file()
 
 
-def test_what_is_forgotten_is_gone_from_the_transcript(
+def test_forgotten_session_is_deleted_from_transcripts(
     nacre: Nacre, provider: FakeProvider, home: Path
 ) -> None:
     nacre("gateway", "chat", "the crane driver is afraid of heights")
@@ -255,7 +253,7 @@ def incoming(number: int, text: str) -> tuple[Received, str]:
         (("--before", "2026-01-02"), ["afraid of heights, too", "and the quay is long"]),
     ],
 )
-def test_what_is_forgotten_is_gone_from_what_no_transcript_has_yet(
+def test_forget_removes_messages_not_yet_in_a_transcript(
     nacre: Nacre, home: Path, how: tuple[str, str], left: list[str]
 ) -> None:
     messages = ["the driver is afraid of heights", "afraid of heights, too", "and the quay is long"]
@@ -277,7 +275,7 @@ def test_what_is_forgotten_is_gone_from_what_no_transcript_has_yet(
         assert how[1].encode() not in (home / "gateway/gateway.db").read_bytes()
 
 
-def test_what_is_forgotten_need_not_be_searchable_yet(
+def test_forget_removes_messages_before_indexing(
     nacre: Nacre, provider: FakeProvider, home: Path
 ) -> None:
     nacre("gateway", "chat", "the crane driver is here")

@@ -42,9 +42,7 @@ from nacre_gateway.listener import Listener
         ("GET", "/hook/ws"),
     ],
 )
-def test_everything_but_the_routes_of_channels_is_an_empty_404(
-    tmp_path: Path, method: str, path: str
-) -> None:
+def test_unknown_routes_return_an_empty_404(tmp_path: Path, method: str, path: str) -> None:
     async def work() -> None:
         async with webhook(tmp_path) as site:
             headers = {"Origin": "https://evil.example", "Cookie": "a=b", "Host": "tunnel.example"}
@@ -56,7 +54,7 @@ def test_everything_but_the_routes_of_channels_is_an_empty_404(
     run(work())
 
 
-def test_a_websocket_elsewhere_is_refused(tmp_path: Path) -> None:
+def test_websocket_on_an_unknown_route_is_refused(tmp_path: Path) -> None:
     async def work() -> None:
         async with webhook(tmp_path) as site:
             for path in ("/", "/hook", "/api/v1/events/ws"):
@@ -67,7 +65,7 @@ def test_a_websocket_elsewhere_is_refused(tmp_path: Path) -> None:
     run(work())
 
 
-def test_any_name_of_the_server_is_served_as_it_stands_behind_tunnels(tmp_path: Path) -> None:
+def test_any_host_name_is_served_behind_tunnels(tmp_path: Path) -> None:
     async def work() -> None:
         async with webhook(tmp_path) as site:
             assert (await site.post(hello(), Host="some.tunnel.example")).status_code == 202
@@ -75,7 +73,7 @@ def test_any_name_of_the_server_is_served_as_it_stands_behind_tunnels(tmp_path: 
     run(work())
 
 
-def test_a_body_that_does_not_arrive_is_not_waited_for(
+def test_body_that_does_not_arrive_times_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Bounded, "patience_seconds", 0.2)
@@ -113,7 +111,7 @@ def test_headers_are_bounded(tmp_path: Path) -> None:
     run(work())
 
 
-def test_requests_for_which_there_is_no_room_are_told_to_come_again(
+def test_requests_over_capacity_are_refused_with_retry_after(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Bounded, "most_served", 1)
@@ -130,7 +128,7 @@ def test_requests_for_which_there_is_no_room_are_told_to_come_again(
     run(work())
 
 
-def test_a_channel_that_fails_is_told_without_what_it_held(tmp_path: Path) -> None:
+def test_channel_failure_is_reported_without_message_content(tmp_path: Path) -> None:
     told: list[str] = []
 
     async def fail(_: Request) -> Response:
@@ -145,7 +143,7 @@ def test_a_channel_that_fails_is_told_without_what_it_held(tmp_path: Path) -> No
     assert told == ["a webhook failed: ValueError"]
 
 
-def test_it_ends_when_it_is_cancelled_and_leaves_signals_alone(tmp_path: Path) -> None:
+def test_cancelled_listener_stops_and_preserves_signal_handlers(tmp_path: Path) -> None:
     async def work() -> None:
         before = signal.getsignal(signal.SIGINT)
         async with webhook(tmp_path) as site:
@@ -162,7 +160,7 @@ def test_it_ends_when_it_is_cancelled_and_leaves_signals_alone(tmp_path: Path) -
     run(work())
 
 
-def test_without_a_host_it_is_reached_from_this_machine_alone() -> None:
+def test_listener_without_host_binds_to_loopback() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -181,7 +179,7 @@ def test_without_a_host_it_is_reached_from_this_machine_alone() -> None:
     assert told == []
 
 
-def test_beyond_this_machine_it_says_that_nothing_is_encrypted() -> None:
+def test_listener_beyond_loopback_warns_about_missing_encryption() -> None:
     told: list[str] = []
 
     async def work() -> None:
@@ -210,7 +208,7 @@ def test_used_port_and_invalid_address_are_reported(tmp_path: Path) -> None:
     run(work())
 
 
-def test_a_client_that_reads_nothing_holds_up_nobody(tmp_path: Path) -> None:
+def test_client_that_reads_nothing_does_not_delay_others(tmp_path: Path) -> None:
     async def work() -> None:
         async with webhook(tmp_path) as site:
             _, writer = await asyncio.open_connection(

@@ -58,7 +58,7 @@ def respond() -> Iterator[Responds]:
         responder.close()
 
 
-def test_the_model_of_the_chat_answers_and_is_counted(opens: Opens, respond: Responds) -> None:
+def test_chat_model_answers_and_is_counted(opens: Opens, respond: Responds) -> None:
     with FakeProvider([SAID]) as provider:
         home = opens(provider.config(more='chat = "fake:m"\n') + PRICED)
         responder = respond(home)
@@ -73,20 +73,20 @@ def test_the_model_of_the_chat_answers_and_is_counted(opens: Opens, respond: Res
     assert (trace.model, trace.answer) == ("fake:m", SAID)
 
 
-def test_a_channel_may_have_a_model_of_its_own(opens: Opens, respond: Responds) -> None:
+def test_channel_can_have_its_own_model(opens: Opens, respond: Responds) -> None:
     with FakeProvider([SAID]) as provider:
         home = opens(provider.config())
         assert respond(home, "fake:other").answer(ASKED).model == "fake:other"
         assert provider.calls[0].body["model"] == "other"
 
 
-def test_who_asks_twice_is_answered_twice(opens: Opens, respond: Responds) -> None:
+def test_repeated_question_is_answered_again(opens: Opens, respond: Responds) -> None:
     with FakeProvider(["Hello.", "Hello again."]) as provider:
         responder = respond(opens(provider.config()))
         assert [responder.answer(ASKED).text for _ in range(2)] == ["Hello.", "Hello again."]
 
 
-def test_the_pieces_that_are_heard_are_the_answer(opens: Opens, respond: Responds) -> None:
+def test_streamed_pieces_equal_the_answer(opens: Opens, respond: Responds) -> None:
     heard: list[str] = []
     with FakeProvider([SAID]) as provider:
         answer = respond(opens(provider.config())).answer(ASKED, heard.append)
@@ -94,20 +94,20 @@ def test_the_pieces_that_are_heard_are_the_answer(opens: Opens, respond: Respond
     assert "".join(heard) == answer.text == SAID
 
 
-def test_an_answer_that_ran_out_of_tokens_shows_it(opens: Opens, respond: Responds) -> None:
+def test_answer_cut_by_token_limit_is_marked(opens: Opens, respond: Responds) -> None:
     heard: list[str] = []
     with FakeProvider([Reply(SAID, is_cut=True)]) as provider:
         answer = respond(opens(provider.config())).answer(ASKED, heard.append)
     assert "".join(heard) == answer.text == f"{SAID} […]"
 
 
-def test_no_model_is_refused_with_the_remedy(opens: Opens, respond: Responds) -> None:
+def test_missing_model_is_refused_with_the_remedy(opens: Opens, respond: Responds) -> None:
     with pytest.raises(ModelRefusedError) as refused:
         respond(opens(""))
     assert "nacre config set models.chat claude-cli:" in (refused.value.hint or "")
 
 
-def test_an_answer_of_nothing_is_none(opens: Opens, respond: Responds) -> None:
+def test_empty_answer_is_an_error(opens: Opens, respond: Responds) -> None:
     with (
         FakeProvider([" \n"]) as provider,
         pytest.raises(ModelUnavailableError, match="empty answer"),
@@ -122,7 +122,7 @@ def test_an_answer_of_nothing_is_none(opens: Opens, respond: Responds) -> None:
         ("monthly_budget_usd = 0.01", "a month"),
     ],
 )
-def test_a_budget_that_is_spent_is_told_and_nobody_is_asked(
+def test_spent_budget_is_refused_without_calling_a_model(
     opens: Opens, respond: Responds, budget: str, told: str
 ) -> None:
     with FakeProvider([SAID]) as provider:
@@ -132,7 +132,7 @@ def test_a_budget_that_is_spent_is_told_and_nobody_is_asked(
         assert provider.calls == []
 
 
-def test_tokens_of_a_subscription_are_bounded_apart_from_the_writers(
+def test_subscription_tokens_have_a_separate_gateway_limit(
     opens: Opens, respond: Responds, tmp_path: Path
 ) -> None:
     program = tmp_path / "codex"
@@ -153,7 +153,7 @@ def test_tokens_of_a_subscription_are_bounded_apart_from_the_writers(
     assert "gateway.tokens_per_day" in (refused.value.hint or "")
 
 
-def test_an_answer_that_takes_too_long_has_a_hint(opens: Opens, respond: Responds) -> None:
+def test_answer_timeout_has_a_hint(opens: Opens, respond: Responds) -> None:
     with FakeProvider([Reply(fault="hang")]) as provider:
         responder = respond(opens(provider.config()))
         with pytest.raises(ModelUnavailableError, match="within 1 seconds") as late:
@@ -161,7 +161,7 @@ def test_an_answer_that_takes_too_long_has_a_hint(opens: Opens, respond: Respond
     assert late.value.hint == "send a shorter message"
 
 
-def test_closing_cuts_off_the_answer_that_is_being_made(opens: Opens, respond: Responds) -> None:
+def test_closing_cancels_the_running_answer(opens: Opens, respond: Responds) -> None:
     asked, ended = Event(), list[NacreError]()
 
     def hang(_: Request) -> Reply:
@@ -202,7 +202,7 @@ def test_tools_need_an_agent_and_a_folder(
         respond(home, "claude-cli:").answer(Question("", "Hello?", ("Read",), folder))
 
 
-def test_window_is_the_models_with_a_minimum_for_commands(
+def test_context_window_is_the_models_with_a_command_minimum(
     opens: Opens, respond: Responds, tmp_path: Path
 ) -> None:
     (tmp_path / "claude").write_text("#!/bin/sh\n")

@@ -20,7 +20,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
 @pytest.mark.parametrize(
     ("by", "code", "people"), [("SIGINT", 0, OWNERS[:3]), ("SIGKILL", -9, OWNERS[3:6])]
 )
-def test_what_was_being_answered_is_answered_once_afterwards(
+def test_interrupted_answer_is_sent_once_after_restart(
     place: Stage, by: str, code: int, people: Sequence[int]
 ) -> None:
     before = {user: len(place.answers(user)) for user in people}
@@ -48,7 +48,7 @@ def test_what_was_being_answered_is_answered_once_afterwards(
         assert all(by in one for one in sent)
 
 
-def test_a_gateway_that_is_ended_again_and_again_gives_no_message_up(place: Stage) -> None:
+def test_repeated_stops_lose_no_message(place: Stage) -> None:
     user = OWNERS[6]
     before = len(place.answers(user))
     release = place.agent.hold("patience please")

@@ -25,17 +25,17 @@ def test_every_part_fits_and_no_letter_is_lost(text: str, most: int, utf16: bool
     assert [character for part in parts for character in part if character not in " \n`"] == letters
 
 
-def test_a_reopened_block_of_code_leaves_room_for_its_text() -> None:
+def test_reopened_code_block_leaves_room_for_its_text() -> None:
     parts = split("```\n" + "ab" * 20, Limits(characters=10))
     assert "".join(parts).replace("`", "").replace("\n", "") == "ab" * 20
 
 
-def test_it_is_cut_between_paragraphs_where_it_can_be() -> None:
+def test_text_is_split_between_paragraphs_if_possible() -> None:
     first, second = "the first paragraph of it", "the second paragraph"
     assert split(f"{first}\n\n{second}", Limits(characters=40)) == [first, second]
 
 
-def test_a_block_of_code_is_closed_and_opened_again() -> None:
+def test_code_block_is_closed_and_reopened_across_parts() -> None:
     code = "\n".join(f"line {number}" for number in range(12))
     parts = split(f"See:\n```python\n{code}\n```", Limits(characters=60))
     assert len(parts) > 1
@@ -44,5 +44,5 @@ def test_a_block_of_code_is_closed_and_opened_again() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "  \n "])
-def test_nothing_is_no_part(text: str) -> None:
+def test_empty_text_has_no_parts(text: str) -> None:
     assert split(text, Limits()) == []

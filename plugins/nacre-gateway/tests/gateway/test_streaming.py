@@ -43,12 +43,12 @@ def heard(text: str, size: int, redactor: Redactor) -> list[str]:
         "word " * 300,
     ],
 )
-def test_pieces_hold_no_secret_and_are_the_answer(text: str, size: int) -> None:
+def test_pieces_contain_no_secret_and_equal_the_answer(text: str, size: int) -> None:
     redactor = Redactor()
     assert "".join(heard(text, size, redactor)) == redactor.clean(text)
 
 
-def test_false_sentence_ends_do_not_cut_secrets() -> None:
+def test_apparent_sentence_ends_do_not_split_secrets() -> None:
     text, redactor = (
         f"{TALE}The box is No. 4711 HARBOUR, and {TALE}",
         Redactor([r"No\. \d{4} [A-Z]+"]),
@@ -56,7 +56,7 @@ def test_false_sentence_ends_do_not_cut_secrets() -> None:
     assert "".join(heard(text, 1, redactor)) == redactor.clean(text)
 
 
-def test_lines_and_sentences_come_as_they_are_written() -> None:
+def test_lines_and_sentences_are_streamed_as_written() -> None:
     pieces: list[str] = []
     stream = CleanStream(Redactor(), pieces.append)
     stream.hear("The first line.\nA sentence. ")
@@ -67,7 +67,7 @@ def test_lines_and_sentences_come_as_they_are_written() -> None:
     assert "".join(pieces).endswith("to be shown\n")
 
 
-def test_what_is_heard_in_a_terminal_is_without_secrets(tmp_path: Path) -> None:
+def test_terminal_stream_contains_no_secrets(tmp_path: Path) -> None:
     pieces: list[str] = []
     folder = tmp_path / "home"
     folder.mkdir()

@@ -21,9 +21,7 @@ WHOLE = "".join(f"{line.text}\n" for line in LINES).encode()
 @pytest.mark.parametrize(
     "cut", [0, 1, 300_000, len(WHOLE) // 3, len(WHOLE) // 2, len(WHOLE) - 1, len(WHOLE)]
 )
-def test_long_lines_are_there_once_however_many_of_them_were_written(
-    tmp_path: Path, cut: int
-) -> None:
+def test_partially_written_long_lines_appear_once(tmp_path: Path, cut: int) -> None:
     transcripts = Transcripts(tmp_path)
     transcripts.folder.mkdir(parents=True)
     first = b'{"id": "line-before"}\n'

@@ -39,7 +39,7 @@ def is_open(port: int) -> bool:
         return link.connect_ex(("127.0.0.1", port)) == 0
 
 
-def test_programs_are_answered_and_what_is_replayed_does_nothing(tmp_path: Path) -> None:
+def test_programs_are_answered_and_replays_are_ignored(tmp_path: Path) -> None:
     port = free_port()
     listen, hook = channel(port)
     script = tmp_path / "ask.py"

@@ -1,4 +1,4 @@
-"""A cluster: its server's schema, its API process, metrics and tenants."""
+"""A cluster: the schema of its server, its API process, metrics and tenants."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 @frozen
 class Migrated:
-    """The schema's number before and after."""
+    """The schema number before and after a migration."""
 
     before: int
     after: int
@@ -88,16 +88,16 @@ def distribute_server(settings: Settings, shards: int) -> Distributed:
 
 
 # ----------------------------------------------------------------------------
-# Observation of a process: the name, outcome and duration of each operation or job, never its
-# content.
+# Observation of a process. It records the name, outcome and duration of each operation or job, but
+# no content.
 
 
 OK = "ok"
 FAULT = "fault"
-"""The outcome of an unexpected exception; other outcomes are ``ok`` or an error's code."""
+"""The outcome of an unexpected exception. Other outcomes are ``ok`` or an error code."""
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0, 600.0)
-"""Bounds of the histograms' buckets."""
+"""Bounds of the histogram buckets, in seconds."""
 
 Note = Callable[[str, float], None]
 """A function that takes an outcome and a duration in seconds."""
@@ -107,7 +107,7 @@ class Observer(Protocol):
     """A receiver of observations."""
 
     def observed(self, name: str) -> AbstractContextManager[Note]:
-        """Observe the block under a name; call the note with its outcome before it ends."""
+        """Observe the block under a name. The block reports its outcome and duration to the yielded function."""
         ...
 
 
@@ -119,7 +119,7 @@ class Watch:
 
     @contextmanager
     def counted(self, name: str) -> Iterator[None]:
-        """Report the block to all observers under a name."""
+        """Report the block to all observers."""
         began, outcome = time.perf_counter(), FAULT
         with ExitStack() as stack:
             notes = [stack.enter_context(observer.observed(name)) for observer in self._observers]
@@ -135,7 +135,7 @@ class Watch:
                     note(outcome, seconds)
 
     def measured(self, run: Run) -> Run:
-        """Return ``run`` with each call reported to the observers."""
+        """Wrap ``run`` so that each call is reported to the observers."""
 
         def counted(operation: str, request: bytes, actor: Actor, caller: Waiting) -> bytes:
             with self.counted(operation):
@@ -145,24 +145,24 @@ class Watch:
 
 
 # ----------------------------------------------------------------------------
-# A process that answers programs and agents by their keys. It keeps no state: its home is a
-# temporary folder, and the memory is on the server, so any process can answer any request.
+# A process that answers programs and agents with keys. It has no state, because its home is a
+# temporary folder and the memory is on the server. Any process can answer any request.
 
 
 FOLD_SECONDS = 30.0
-"""Interval for writing usage counts; a killed process loses only these."""
+"""Interval for storing usage counts, in seconds. A killed process loses only the latest counts."""
 
 MOST_CLIENTS = 1_000
-"""Maximum of simultaneous clients; most of them wait."""
+"""Maximum number of simultaneous clients. Most of them wait."""
 
 END_SECONDS = 30.0
-"""Time limit for requests in progress at the end."""
+"""Time limit for finishing open requests at the end, in seconds."""
 
 
 class Api:
     """An HTTP server for clients with keys.
 
-    ``folder`` is empty and may be deleted afterwards. ``watch`` observes all operations. ``around``
+    ``folder`` is empty and can be deleted afterwards. ``watch`` observes all operations. ``around``
     wraps the ASGI app.
     """
 
@@ -175,7 +175,7 @@ class Api:
         watch: Watch,
         around: Callable[[ASGIApp], ASGIApp] | None = None,
     ) -> None:
-        """Create the server. Raises InvalidInputError if no server is set or the door is unsafe."""
+        """Create the server. Raises InvalidInputError if no server is set or ``door`` is unsafe."""
         server_of(settings)
         own = replace(settings, home=folder, database=folder / "nacre.db", is_temporary=True)
         self._tell = tell
@@ -202,9 +202,9 @@ class Api:
     def run(self, stop: threading.Event, linger: float) -> None:
         """Answer until ``stop`` is set, then finish.
 
-        It reports that it is not ready and still answers for ``linger`` seconds, so that the load
-        balancer finds another process; then it waits for the requests in progress. Raises
-        Unavailable if it cannot listen, or if requests do not end.
+        The server reports that it is not ready, but still answers for ``linger`` seconds, so that
+        the load balancer finds another process. Then it waits for open requests. Raises Unavailable
+        if it cannot listen or requests do not end.
         """
         minding = threading.Thread(
             target=self._answering.mind, args=(stop,), daemon=True, name="minding"
@@ -232,7 +232,7 @@ def _refused() -> Home:
 
 
 # ----------------------------------------------------------------------------
-# Metrics of a process for Prometheus: counts, durations and outcomes, without spaces and texts.
+# Metrics of a process for Prometheus: counts, durations and outcomes, but no spaces or texts.
 
 
 if TYPE_CHECKING:
@@ -242,14 +242,14 @@ else:
 
 
 class Metrics:
-    """Metrics by name: of operations in ``nacre server cluster api``, of jobs in ``… worker``.
+    """Metrics of operations (``nacre server cluster api``) or jobs (``… worker``).
 
-    ``nacre_<what>_total{name, outcome}``, where the outcome is ``ok`` or an error's code;
-    ``…_seconds{name}``; ``…_running``; and the process metrics of the system.
+    They are ``nacre_<what>_total{name, outcome}``, where the outcome is ``ok`` or an error code,
+    ``…_seconds{name}``, ``…_running``, and the process metrics of the system.
     """
 
     def __init__(self, what: str) -> None:
-        """Create the metrics; ``what`` is ``requests`` or ``jobs``.
+        """Create the metrics. ``what`` is ``requests`` or ``jobs``.
 
         Raises UnavailableError if the library is missing.
         """
@@ -267,7 +267,7 @@ class Metrics:
         self._running = prometheus.Gauge(f"{what}_running", "In progress.", registry=own)
 
     def serve(self, place: str) -> str:
-        """Serve the metrics at ``[HOST:]PORT``, by default only for this machine; return the address.
+        """Serve the metrics at ``[HOST:]PORT``, by default only for this machine. Return the address.
 
         Raises UnavailableError if it cannot listen there.
         """
@@ -282,8 +282,6 @@ class Metrics:
 
     @contextmanager
     def observed(self, name: str) -> Iterator[Note]:
-        """See :class:`~nacre_server.cluster.Observer`."""
-
         def note(outcome: str, seconds: float) -> None:
             self._seconds.labels(name).observe(seconds)
             self._done.labels(name, outcome).inc()
@@ -293,8 +291,8 @@ class Metrics:
 
 
 # ----------------------------------------------------------------------------
-# Traces and metrics for an OpenTelemetry collector, by OTLP over HTTP, without spaces and texts.
-# The standard variables ``OTEL_…`` apply: headers, time limits, sampling, attributes.
+# Traces and metrics for an OpenTelemetry collector, sent with OTLP over HTTP, without spaces and
+# texts. The standard variables ``OTEL_…`` set headers, time limits, sampling and attributes.
 
 
 if TYPE_CHECKING:
@@ -324,9 +322,9 @@ _TRACE_HEADERS = {b"traceparent", b"tracestate"}
 
 
 class Telemetry:
-    """A sender of spans, a histogram of durations, and the number in progress.
+    """Sends spans, a histogram of durations, and the number of operations in progress.
 
-    A span has the operation's name and ``nacre.outcome``; its status is an error for ``fault``. Its
+    A span has the operation's name and ``nacre.outcome``. Its status is an error for ``fault``. Its
     parent is the client's span in ``traceparent``.
     """
 
@@ -381,7 +379,6 @@ class Telemetry:
 
     @contextmanager
     def observed(self, name: str) -> Iterator[Note]:
-        """See :class:`~nacre_server.cluster.Observer`."""
         self._running.add(1)
         try:
             with self._tracer.start_as_current_span(
@@ -399,7 +396,7 @@ class Telemetry:
             self._running.add(-1)
 
     def close(self) -> None:
-        """Send the remaining data, and wait some seconds for an unreachable collector."""
+        """Send the remaining data. Wait some seconds if the collector is unreachable."""
         closing = [
             threading.Thread(target=item.shutdown, daemon=True)
             for item in (self._spans, self._figures)
@@ -417,7 +414,6 @@ class Continued:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """See ASGI."""
         named = {
             key.decode(): value.decode("latin-1")
             for key, value in scope.get("headers", ())
@@ -447,7 +443,7 @@ class _Once(logging.Handler):
 
 
 # ----------------------------------------------------------------------------
-# Tenants of a cluster's server.
+# Tenants of a cluster's server
 
 
 _OF_A_SPACE = (
@@ -462,7 +458,7 @@ _OF_A_SPACE = (
 
 @frozen
 class Tenant:
-    """A space and its size; ``bytes`` are those of its rows without indexes."""
+    """A space and its size. ``bytes`` excludes indexes."""
 
     name: str
     kind: str
@@ -477,7 +473,7 @@ class Tenant:
 
 @frozen
 class Removed:
-    """The numbers of rows deleted of a tenant, and of rows left in all tables afterwards."""
+    """The number of rows that were deleted, and the number left in all tables afterwards."""
 
     name: str
     rows: int
@@ -486,7 +482,7 @@ class Removed:
 
 
 def list_tenants(settings: Settings, notify: OnProgress = lambda _: None) -> list[Tenant]:
-    """Return all spaces; this reads every row. Raises NotAllowedError, UnusableStoreError."""
+    """Return all spaces. This reads every row. Raises NotAllowedError, UnusableStoreError."""
     found = []
     with closing(Registry(server_of(settings))) as registry:
         names = registry.all("list_tenants")
@@ -506,7 +502,7 @@ def tenant_of(settings: Settings, name: str) -> Tenant:
 
 
 def limit_tenant(settings: Settings, name: str, change: Callable[[Quota], Quota]) -> Quota:
-    """Change a tenant's quota from its next request on; return the quota. Raises NotFoundError."""
+    """Change a tenant's quota and return it. It applies from the next request. Raises NotFoundError."""
     with closing(Registry(server_of(settings))) as registry, registry.transaction():
         registry.all("lock_space", space=name)
         found = registry.all("read_quota", space=name)
@@ -523,9 +519,9 @@ def limit_tenant(settings: Settings, name: str, change: Callable[[Quota], Quota]
 
 
 def remove_tenant(settings: Settings, name: str) -> Removed:
-    """Delete a tenant with all its rows, members and keys; its audit log without texts stays.
+    """Delete a tenant with all its rows, members and keys. Its audit log, which has no texts, stays.
 
-    Raises NotFoundError, and ConflictError if there were writes meanwhile.
+    Raises NotFoundError, and ConflictError if rows were written at the same time.
     """
     with closing(Registry(server_of(settings))) as registry:
         with registry.transaction():

@@ -1,4 +1,4 @@
-"""``nacre server cluster``."""
+"""The ``nacre server cluster`` commands."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ def cluster() -> None:
 def migrate(run: Run, citus: bool, shards: int) -> None:
     """Migrate the server's database to this version's schema.
 
-    If the migration allows it, processes of the previous version keep working. With --citus, tenants are distributed
-    over nodes; tables that are already distributed are not changed, and new nodes are set up.
+    If the migration allows it, processes of the previous version keep working. With --citus,
+    tenants are distributed over nodes. Distributed tables stay unchanged, and new nodes are set up.
     """
     done = cluster_api.migrate_server(run.settings)
     changed = (
@@ -144,8 +144,8 @@ def api(
 ) -> None:
     """Run the API for programs and agents that have keys.
 
-    REST, events and /mcp are those of nacre serve. It is stateless: run any number on
-    any number of machines. On SIGTERM it finishes open requests and ends.
+    It has the same REST API, events and /mcp as nacre serve. It is stateless, so you can run any
+    number on any number of machines. On SIGTERM, it finishes open requests and ends.
     """
     run.keeps_history = False
     door = replace(
@@ -186,7 +186,7 @@ def api(
     type=click.FloatRange(1, 3600),
     default=30.0,
     show_default=True,
-    help="Seconds without a sign of life after which a worker counts as dead.",
+    help="Seconds without a heartbeat after which a worker counts as dead.",
 )
 @click.option(
     "--backoff",
@@ -208,8 +208,8 @@ def worker(
 ) -> None:
     """Run background work for spaces with changes: learning, vectors, dreams.
 
-    You can run several: each job runs in one of them, and another takes over the job of a killed one. If the server
-    is unreachable, it waits. On SIGTERM it finishes its job and ends.
+    You can run several workers. Each job runs in only one, and another takes over if it is killed.
+    If the server is unreachable, the worker waits. On SIGTERM, it finishes its jobs and ends.
     """
     run.keeps_history = False
     options = cluster_worker.WorkerOptions(jobs, every, lease, backoff)
@@ -240,13 +240,13 @@ def jobs(run: Run, retry: str | None) -> None:
     done = queue.retry_failed(server, None if retry == "all" else int(retry))
     run.answer(
         {"retried": done},
-        lambda paper: paper.line(f"To be done again: {options_count(done, 'job', 'jobs')}."),
+        lambda paper: paper.line(f"Queued again: {options_count(done, 'job', 'jobs')}."),
     )
 
 
 def _render_jobs(paper: Paper, found: Sequence[queue.Job]) -> None:
     if not found:
-        paper.line("There is no job.")
+        paper.line("There are no jobs.")
         return
     names = {"todo": "waits", "doing": "is done", "failed": "given up"}
     rows = [
@@ -295,10 +295,11 @@ def tenants_(
 ) -> None:
     """List the spaces on the server with their contents and sizes, or limit or delete one.
 
-    nacre server spaces create makes a space. Sizes exclude indexes; computing them reads every row.
+    nacre server spaces create makes a space. Sizes exclude indexes, and computing them reads every
+    row.
 
-    With NAME, it sets the given limits and shows all limits of the space. They apply from the next request. Processes
-    exchange their counts every half minute, so --calls may be exceeded slightly.
+    With NAME, set the given limits and show all limits of the space. They apply from the next
+    request. Processes exchange their counts every half minute, so --calls can be exceeded slightly.
 
     --remove verifies the deletion. Only a backup of the server can restore the space. Its audit log, which contains ids
     and no texts, stays.
@@ -356,7 +357,7 @@ def _remove_tenant(run: Run, name: str, *, yes: bool) -> None:
 
 def _render_tenants(paper: Paper, found: Sequence[cluster_api.Tenant]) -> None:
     if not found:
-        paper.line("There is no space.")
+        paper.line("There are no spaces.")
         return
     rows = [
         (
@@ -378,7 +379,6 @@ def _render_tenants(paper: Paper, found: Sequence[cluster_api.Tenant]) -> None:
 
 
 def _bounds(quota: Quota) -> str:
-    """Return the limits in words, or an empty text."""
     told = (
         "" if quota.calls is None else f"{options_count(quota.calls, 'call')} a day",
         "" if quota.turns is None else options_count(quota.turns, "turn"),

@@ -1,4 +1,4 @@
-"""``nacre server``, with its commands for keys, sharing and spaces."""
+"""``nacre server``, with commands for keys, sharing and spaces."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ server = Group(
         "nacre server share 5f0c2a4d --with team:platform",
     ],
 )
-"""The entry points ``nacre.commands.server`` are its commands."""
+"""The command group. Its commands are in the entry-point group ``nacre.commands.server``."""
 
 
 # ----------------------------------------------------------------------------
@@ -45,7 +45,7 @@ server = Group(
 def keys(run: Run, space: str | None) -> None:
     """Show the keys that give programs access to a space on a server.
 
-    Each key to the space, which you own, is listed with its account and expiry.
+    You must own the space. Each key is listed with its account and expiry.
     """
     found = perform(run, memories_spaces.list_keys, space=space)
     run.answer({"keys": found}, lambda paper: _render_keys(paper, found))
@@ -60,10 +60,11 @@ def keys(run: Run, space: str | None) -> None:
 )
 @options("keys-create", "space", "account", "role", "days")
 def create(run: Run, /, **asked: Any) -> None:
-    """Create a key; it is shown once, and the server stores its hash.
+    """Create a key.
 
-    A client that sends it to nacre serve as Authorization: Bearer works in that space as an agent, with the role of the
-    account or of the key, whichever allows less.
+    It is shown only once, because the server stores only its hash. A client that sends it to nacre
+    serve as Authorization: Bearer works in that space as an agent, with the role of the account or
+    the key, whichever allows less.
     """
     made = perform(run, memories_spaces.create_key, **asked)
     run.answer(made, lambda paper: _render_new(paper, made))
@@ -83,7 +84,7 @@ def revoke(run: Run, /, **asked: Any) -> None:
 
 def _render_keys(paper: Paper, found: Sequence[Key]) -> None:
     if not found:
-        paper.line("There is no key.")
+        paper.line("There are no keys.")
         return
     rows = [
         (
@@ -111,7 +112,7 @@ def _render_new(paper: Paper, made: NewKey) -> None:
         f"A key to {key.space} for {key.account}, at most {key.role}, until {day(key.expires)}:"
     )
     paper.verbatim(made.secret)
-    paper.note("It is shown this once.")
+    paper.note("It is shown only once.")
 
 
 # ----------------------------------------------------------------------------
@@ -131,8 +132,8 @@ def _render_new(paper: Paper, made: NewKey) -> None:
 def share(run: Run, /, **asked: Any) -> None:
     """Copy a memory into the space of a team or an organisation.
 
-    The space's rule determines who may do this. Your memory stays; sharing it again updates the copy. A private memory
-    is shared only with --as. The audit logs of both spaces record it.
+    The space's rule determines who can do this. Your memory stays, and sharing it again updates the
+    copy. Private memories need --as. The audit logs of both spaces record it.
     """
     done = perform(run, memories_spaces.share, **asked)
     run.answer(done, lambda paper: _render_share(paper, done))
@@ -160,8 +161,9 @@ def _render_share(paper: Paper, done: Shared) -> None:
 def spaces(run: Run) -> None:
     """Show shared spaces on a server and their members.
 
-    A space is the memory of a person, a team or an organisation. You write to your own (storage.tenant); recall also
-    reads those that storage.spaces names. nacre server share copies a memory into one.
+    A space is the memory of a person, a team or an organisation. You write to your own space
+    (storage.tenant), and recall also reads the spaces in storage.spaces. nacre server share copies
+    a memory into a space.
     """
     found = perform(run, memories_spaces.list_spaces)
     run.answer({"spaces": found}, _render_spaces, found)
@@ -205,10 +207,10 @@ def create_spaces(run: Run, /, **asked: Any) -> None:
     "--remove", metavar="ACCOUNT", type=TEXT, help="Remove an account and revoke its keys."
 )
 def members(run: Run, space: str | None, add: str | None, role: str, remove: str | None) -> None:
-    """List the members of a space that you own; add or remove one.
+    """List, add or remove the members of a space that you own.
 
-    An owner has all rights and manages members. A member reads and writes, and so does a service, which is an account
-    for programs. A reader reads.
+    Owners have all rights and manage members. Members can read and write, and so can services,
+    which are accounts for programs. Readers can only read.
     """
     if add and remove:
         raise click.UsageError("--add and --remove exclude each other")
@@ -240,7 +242,7 @@ def _render_spaces(paper: Paper, found: Sequence[Space]) -> None:
     if not found:
         paper.line("You belong to no space.")
         paper.note(
-            "nacre server spaces create NAME makes one; without any, this memory is yours alone.",
+            "nacre server spaces create NAME creates one. Without a space, this memory is only yours.",
             indent=2,
         )
         return

@@ -37,14 +37,15 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 CONNECT_SECONDS = 5
-"""Per address of the server; its name may have two. The URL can override it."""
+"""Timeout in seconds for each address of the server. Its name can have two addresses. The URL can
+override the timeout."""
 
 LOCK_SECONDS = 15
 STATEMENT_SECONDS = 60
 SILENT_SECONDS = 75.0
 """Seconds without data from the server after which a tenant's statement fails.
 
-The server stops statements after a minute.
+The server itself stops statements after a minute.
 """
 
 _SERVER_OPTIONS = (
@@ -59,7 +60,7 @@ _KEEPALIVE_OPTIONS: dict[str, Any] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 30_000,
 }
-"""Client and server detect a lost connection after half a minute."""
+"""Options that make client and server detect a lost connection after half a minute."""
 
 _RIGHTS = (
     "an administrator runs in this database: CREATE EXTENSION IF NOT EXISTS vector; CREATE ROLE nacre_tenant; "
@@ -68,7 +69,7 @@ _RIGHTS = (
 
 
 class _NumericLoader(Loader):
-    """Loads numerics, the type of integer sums, as int unless they have a fraction."""
+    """Loads numerics, the type of integer sums, as int if they have no fraction."""
 
     def load(self, data: Any) -> int | float:
         text = bytes(data).decode()
@@ -76,7 +77,7 @@ class _NumericLoader(Loader):
 
 
 class _BoolLoader(Loader):
-    """Loads booleans as 1 or 0, as in a database file."""
+    """Loads booleans as 1 or 0, like a database file."""
 
     def load(self, data: Any) -> int:
         return int(bytes(data) == b"t")
@@ -88,7 +89,7 @@ class _NoResponseError(psycopg.OperationalError):
 
 class _Connection(psycopg.Connection[Row]):
     """A connection that is closed after ``patience`` seconds without data, because a hanging server
-    does not break it."""
+    does not close it."""
 
     patience: float | None = None
 
@@ -108,7 +109,7 @@ class _Connection(psycopg.Connection[Row]):
                     last_data = time.monotonic()
                 elif time.monotonic() - last_data > patience:
                     self.pgconn.finish()
-                    raise _NoResponseError(f"nothing was heard for {patience:g} seconds")
+                    raise _NoResponseError(f"no data for {patience:g} seconds")
                 wait_for = gen.send(is_ready)
         except StopIteration as end:
             result: Result = end.value
@@ -120,15 +121,17 @@ def connect(
 ) -> psycopg.Connection[Row]:
     """Connect without a tenant, for migrations and administration.
 
-    ``patience`` is the number of seconds a statement waits for data from the server, by default
-    unlimited, for long statements. Raises UnusableStoreError, and MissingStoreError if the connection fails.
+    ``patience`` is the number of seconds that a statement waits for data from the server. By
+    default it is unlimited, for long statements. Raises UnusableStoreError, and MissingStoreError
+    if the connection fails.
     """
     try:
         parts = conninfo_to_dict(url)
     except psycopg.Error:
         parts = {"host": "@"}
     ports = str(parts.get("port") or 0).replace(",", "")
-    # An unencoded @, / or ? of a password would be read as a server or database, and be shown.
+    # An unencoded @, / or ? in a password would be read as part of the server or database, and be
+    # shown.
     if "@" in f"{parts.get('host')}{parts.get('dbname')}" or not ports.isdigit():
         raise UnusableStoreError(
             "NACRE_DB is not the address of a PostgreSQL server",
@@ -186,7 +189,7 @@ def translated_errors() -> Iterator[None]:
     except _NoResponseError as error:
         raise UnavailableError(
             f"the PostgreSQL server does not answer: {error}",
-            hint="it may have done what was asked: look before you repeat it",
+            hint="the request might have succeeded: check before you repeat it",
         ) from error
     except (psycopg.OperationalError, errors.IdleInTransactionSessionTimeout) as error:
         raise MissingStoreError(
@@ -204,7 +207,7 @@ def _first_line(error: BaseException) -> str:
 
 
 # -- Statements for PostgreSQL ------------------------------------------------
-# Most statements work on both engines and exist once, in ``sql/queries`` of the core. Statements in
+# Most statements work on both engines and are only in ``sql/queries`` of the core. Statements in
 # ``sql/queries`` here override those with the same name.
 
 
@@ -221,12 +224,12 @@ _LIMIT = re.compile(r"\bLIMIT (:\w+|\?|-1)")
 
 @cache
 def query(name: str) -> str:
-    """Return the statement with a name, with psycopg's placeholders. Raises KeyError."""
+    """Return the statement with this name, with psycopg's placeholders. Raises KeyError."""
     return translated(with_columns(statement(name)))
 
 
 def statement(name: str) -> str:
-    """Return the statement with a name, as written. Raises KeyError."""
+    """Return the statement with this name, unchanged. Raises KeyError."""
     return _all()[name]
 
 
@@ -244,9 +247,9 @@ def translated(sql: str) -> str:
     """Convert a statement for psycopg.
 
     Placeholders ``:name`` and ``?`` are converted, conflict targets begin with the tenant, and
-    negative limits mean no limit. ``OFFSET 0`` casts the values of a list before the comparison: a
-    cast may reveal its argument, so row-level security would otherwise prevent the use of an index.
-    INSERT … SELECT returns its rows, because otherwise Citus would use COPY, which row-level
+    negative limits mean no limit. ``OFFSET 0`` casts the values of a list before the comparison. A
+    cast can reveal its argument, so row-level security would otherwise prevent the use of an index.
+    INSERT … SELECT returns its rows, because Citus would otherwise use COPY, which row-level
     security forbids.
     """
     bare = _LIMIT.sub(r"LIMIT nacre.most(\1)", _COMMENT.sub("", sql).replace("%", "%%"))
@@ -282,15 +285,15 @@ _ROLLED_BACK = (errors.DeadlockDetected, errors.SerializationFailure)
 
 
 def pause(done: int) -> None:
-    """Wait 50 ms, doubled for each attempt done, times a random factor from 0.5 to 1."""
+    """Wait 50 ms, doubled for each earlier attempt, times a random factor from 0.5 to 1."""
     time.sleep(_FIRST_DELAY_SECONDS * 2**done * random.uniform(0.5, 1))  # noqa: S311 - avoids simultaneous retries
 
 
 def repeated(work: Callable[[], ResultT], wait: Callable[[int], object] = pause) -> ResultT:
-    """Return the result of ``work``, repeated after deadlocks and serialization failures.
+    """Return the result of ``work``, and repeat it after deadlocks and serialization failures.
 
-    ``work`` is a whole transaction. Raises StoreBusyError if all attempts were rolled back, and other
-    errors of ``work``.
+    ``work`` is a whole transaction. Raises StoreBusyError if all attempts were rolled back, and
+    other errors of ``work``.
     """
     for done in range(TIMES - 1):
         try:
@@ -306,8 +309,10 @@ def repeated(work: Callable[[], ResultT], wait: Callable[[int], object] = pause)
 
 
 def local_zone() -> str:
-    """Return the name of the local time zone, so that the server knows its DST, or else the current
-    offset from UTC."""
+    """Return the name of the local time zone, so that the server knows its DST.
+
+    If unknown, return the offset from UTC.
+    """
     now = datetime.now(UTC)
     offset = now.astimezone().utcoffset() or timedelta()
     for name in (
@@ -327,8 +332,8 @@ def local_zone() -> str:
 # -- Server migrations --------------------------------------------------------
 # Migrations are numbered and forward-only: ``sql/migrations/NNNN_name.sql``, one transaction each.
 # Programs of different versions share a server, so a change takes two migrations. The first adds
-# new objects and declares ``-- needs N``, the oldest schema whose programs still work. A later one,
-# without the declaration, removes old objects and excludes older programs.
+# new objects and declares ``-- needs N``, the oldest schema whose programs still work. A later
+# migration, without the declaration, removes old objects and excludes older programs.
 
 
 _FOLDER = Path(__file__).parent / "sql" / "migrations"
@@ -338,13 +343,13 @@ _SELECT_VERSION_TABLE = """
 SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = 'nacre_rows' AND c.relname = 'schema_version'
 """
-"""Does not use ``to_regclass``, which may give a result cached before another connection's migration."""
+"""Query for the version table. ``to_regclass`` can return a result cached before another connection's migration."""
 
 _MIGRATION_LOCK = 0x6E61637265
-"""Advisory lock held during migrations: the letters ``nacre``."""
+"""Advisory lock held during migrations. The number spells ``nacre``."""
 
 _MIGRATION_LOCK_SECONDS = 3
-"""Limit for waiting for a table, because later statements queue behind a waiting migration."""
+"""Maximum wait for a table, because later statements queue behind a waiting migration."""
 
 
 class State(NamedTuple):
@@ -356,7 +361,7 @@ class State(NamedTuple):
 
 @cache
 def migrations() -> dict[int, str]:
-    """Return the SQL of each migration by number, in order."""
+    """Return the SQL of each migration, keyed by number, in order."""
     scripts = {
         int(file.name[:4]): file.read_text("utf-8")
         for file in _FOLDER.iterdir()
@@ -368,7 +373,7 @@ def migrations() -> dict[int, str]:
 def migrate(connection: psycopg.Connection[Any], wait: Callable[[int], object] = pause) -> None:
     """Migrate a server's database to the current schema. Raises SchemaTooNewError, psycopg.Error.
 
-    Other processes wait. The role must be able to create schemas, roles and the extension
+    Other processes wait. The role must be allowed to create schemas, roles and the extension
     ``vector``. If a table stays locked too long, the migration is retried a few times.
     """
     newest = max(migrations())
@@ -413,7 +418,7 @@ def _is_current(server: State, newest: int) -> bool:
 
 
 def state(connection: psycopg.Connection[Any]) -> State:
-    """Return the schema state of a database; 0 and 0 without a nacre schema."""
+    """Return the schema state of a database, 0 and 0 if nacre has no schema there."""
     if connection.execute(_SELECT_VERSION_TABLE).fetchone() is None:
         return State(0, 0)
     select = (

@@ -24,14 +24,14 @@ from nacre_server.registry import Registry
 from nacre_server.spaces import bearer_of
 
 FOLD_SECONDS = 30.0
-"""Interval in seconds at which a process adds its counts to the shared ones.
+"""Interval in seconds at which a process adds its counts to the shared counts.
 
-A quota may be exceeded by other processes' calls meanwhile.
+In between, calls to other processes can exceed a quota.
 """
 
 
 class Calls:
-    """Counts calls of spaces with a quota.
+    """Counts the calls of spaces with a quota.
 
     Thread-safe, but the caller must have exclusive use of the registry.
     """
@@ -75,7 +75,6 @@ class Calls:
             self._fresh[bearer.space] += 1
 
     def fold(self, registry: Registry) -> None:
-        """Add this process's counts to the shared ones."""
         with self._guard:
             self._fold(registry, self._clock())
 
@@ -92,17 +91,17 @@ class Calls:
 T = TypeVar("T")
 
 MOST_SPACES = 32
-"""Maximum of accounts with open homes; the least recently used is closed."""
+"""Maximum number of accounts with open homes. The least recently used home is closed."""
 
 _MAX_HOMES_PER_ACCOUNT = 2
-"""Of one account at the same time."""
+"""Maximum number of homes open for one account at the same time."""
 
 _REGISTRY_TIMEOUT_SECONDS = 15.0
-"""Limit for the server's answer. Keys are looked up one at a time, normally in milliseconds."""
+"""Maximum wait for the server's answer. Keys are looked up one at a time, normally in milliseconds."""
 
 
 class Spaces:
-    """A lookup of keys, and the open homes of their spaces. All homes share one model."""
+    """Looks up keys, and keeps the homes of their spaces open. All homes share one model."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = replace(settings.having("storage.spaces", []), face=Face.DAEMON)
@@ -116,7 +115,7 @@ class Spaces:
         self._embedders: dict[str, Embedder] = {}
 
     def bearer(self, secret: str) -> Bearer | None:
-        """Return the key's owner, or ``None`` if the key is invalid.
+        """Return the holder of a key, or ``None`` if the key is invalid.
 
         Raises QuotaSpentError, and other NacreErrors if the lookup fails.
         """
@@ -129,7 +128,7 @@ class Spaces:
         return bearer
 
     def _ask(self, ask: Callable[[Registry], T]) -> T:
-        """Call the registry; reconnect once if the connection is broken."""
+        """Call the registry. If the connection is broken, reconnect once."""
         with self._asking:
             try:
                 return ask(self._connection())
@@ -151,13 +150,13 @@ class Spaces:
             )
             evicted = self._homes.popitem(last=False)[1] if len(self._homes) > MOST_SPACES else None
         if evicted:
-            evicted.give_way()  # a caller may be about to use it
+            evicted.give_way()  # a caller might be about to use it
         return homes
 
     def live(self, bearer: Bearer) -> Live:
-        """Return the events of a space, whose thread ends when others need the room.
+        """Return the events of a space. If too many spaces have events, the thread of an idle space ends.
 
-        They contain ids but no texts. Raises NacreError.
+        The events contain ids but no texts. Raises NacreError.
         """
         key = bearer.space
         with self._guard:
@@ -190,7 +189,7 @@ class Spaces:
     def owner_of(self, space: str) -> Bearer:
         """Return the owner of a space, for background work.
 
-        Raises NacreError, NotFoundError without an owner.
+        Raises NacreError, and NotFoundError if there is no owner.
         """
         owners = self._ask(lambda registry: registry.all("read_owner", space=space))
         if not owners:
@@ -202,7 +201,6 @@ class Spaces:
         return Bearer(account, space, Role.OWNER, Quota(*quota))
 
     def is_reachable(self) -> bool:
-        """Return True if keys can be looked up."""
         try:
             self._ask(lambda registry: registry.all("read_role", space="", account=""))
         except NacreError:
@@ -215,7 +213,7 @@ class Spaces:
         return self._registry
 
     def fold(self) -> None:
-        """Store the counts of calls and of use, except in homes that are in use."""
+        """Store the counts of calls and usage, except in homes that are in use."""
         with suppress(NacreError):
             self._ask(self._calls.fold)
         with self._guard:
@@ -225,7 +223,6 @@ class Spaces:
                 fold_usage(home)
 
     def close(self) -> None:
-        """Close all homes."""
         with self._guard:
             for _, stop in self._lives.values():
                 stop.set()

@@ -1,7 +1,8 @@
-"""Mirror the rows of one database in another, across engines.
+"""Copy the rows of one database to another one, across engines.
 
-Both are read in key order and differences are written. An interrupted copy continues, and changes during a copy are
-corrected by the next pass. A pass without changes proves that the copy is complete.
+Rows of both are read in key order and differences are written. An interrupted copy continues, and
+the next pass corrects changes made during a copy. A pass without changes proves that the copy is
+complete.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ TABLES = tuple(
         "code_symbols code_edges code_outside code_mentions code_mentions_read"
     ).split()
 )
-"""Copied tables: parents before children, and tables modified by triggers after the tables with those triggers."""
+"""Tables to copy. Parents precede children, and tables that a trigger modifies follow the trigger's table."""
 
 OF_ONE_ENGINE = frozenset({"ledger_end", "git_state", "names", "unreadable_files"})
-"""Tables of both engines whose content depends on local files or full text."""
+"""Tables in both engines whose content depends on local files or full text."""
 
 _WITH_FULL_TEXT = {"turns": (Indexed.TURNS, Indexed.FAILURES), "memories": (Indexed.MEMORIES,)}
 """Tables with full text. A changed row is deleted with all dependent rows and inserted again."""
@@ -45,10 +46,10 @@ Stamp = Callable[[dict[str, Any]], dict[str, Any]]
 
 @frozen
 class Mirrored:
-    """Result of mirroring.
+    """The result of a copy.
 
-    ``rows`` counts rows by table, and ``written`` the rows written or deleted in all passes.
-    ``is_settled`` is True if the last pass wrote nothing.
+    ``rows`` is the number of rows in each table, and ``written`` is the number of rows written or
+    deleted in all passes. ``is_settled`` is True if the last pass wrote nothing.
     """
 
     rows: Mapping[str, int]
@@ -73,7 +74,7 @@ class _Table:
 
 
 class Mirror:
-    """Copies rows from ``source`` to ``target``. ``stamps`` convert rows by table."""
+    """Copies rows from ``source`` to ``target``. ``stamps`` convert the rows of some tables."""
 
     def __init__(self, source: Database, target: Database, stamps: Mapping[str, Stamp]) -> None:
         self._source = source
@@ -83,10 +84,11 @@ class Mirror:
         self._tables = [_table(file, name) for name in TABLES]
 
     def run(self, notify: Callable[[str, int], object], index: Callable[[bool], int]) -> Mirrored:
-        """Copy until a pass finds no differences, reporting the table and the number of rows read.
+        """Copy until a pass finds no differences. Report the table and the number of rows read.
 
-        ``index`` builds missing full text. It receives whether rows were added and returns the
-        number indexed. Stops after ten passes, when the source changes constantly.
+        ``index`` builds missing full text. Its argument says whether rows were added, and it
+        returns the number of rows indexed. Copying stops after ten passes if the source keeps
+        changing.
         """
         written = passes = 0
         changed = 1
@@ -103,7 +105,6 @@ class Mirror:
         return Mirrored(rows, written, passes, is_settled=not changed)
 
     def number_above(self) -> None:
-        """Set the target's row counters above the copied row numbers."""
         last = (self._source.value("next_turn_row") or 1) - 1
         self._target.run("keep_turn_rows_above", row=last)
         for table, column in self._target.all("list_numbered") if self._target.server else ():
@@ -111,7 +112,7 @@ class Mirror:
             self._target.one("keep_rows_above", held=table, row=highest or 0)
 
     def _remove(self, table: _Table) -> int:
-        """Delete target rows that the source does not have, or that differ in tables with full text."""
+        """Delete target rows that the source lacks. In tables with full text, also delete different rows."""
         outdated: list[Row] = []
         removed = 0
         if not self._target.rows(f"SELECT 1 FROM {table.name} LIMIT 1"):  # noqa: S608 - internal names
@@ -136,7 +137,7 @@ class Mirror:
         return len(keys)
 
     def _add(self, table: _Table, notify: Callable[[str, int], object]) -> tuple[int, int]:
-        """Write missing and different rows, and return the number of source rows and of written rows."""
+        """Write missing and different rows. Return the number of source rows and the number written."""
         new: list[Row] = []
         read = added = 0
         for expected, present in self._pairs(table):
@@ -171,7 +172,7 @@ class Mirror:
         return len(rows)
 
     def _pairs(self, table: _Table) -> Iterator[tuple[Row | None, Row | None]]:
-        """Pair the rows of both databases by key, in key order."""
+        """Yield the rows of both databases in pairs with the same key, in key order."""
         stamp = self._stamps.get(table.name)
         source_rows, target_rows = (_read(self._source, table), _read(self._target, table))
         expected, present = next(source_rows, None), next(target_rows, None)
@@ -209,7 +210,7 @@ def _table(file: Database, name: str) -> _Table:
 
 
 def _read(database: Database, table: _Table) -> Iterator[Row]:
-    """Yield all rows in key order, page by page, so that others are not blocked."""
+    """Yield all rows in key order, page by page, so that other connections are not blocked."""
     columns, keys = ", ".join(map(quoted, table.columns)), ", ".join(table.key_columns)
     head, tail = f"SELECT {columns} FROM {table.name}", f" ORDER BY {keys} LIMIT {_ROWS_PER_PAGE}"  # noqa: S608 - internal names
     after = f" WHERE ({keys}) > ({', '.join('?' * len(table.keys))})"

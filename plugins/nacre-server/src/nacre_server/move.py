@@ -1,4 +1,4 @@
-"""Moving a home to a server and back: documents, rows, full text, and a comparison of answers."""
+"""Moving a home to a server and back, and comparing the answers of both."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from nacre_server.mirror import Mirror, Mirrored
 
 @frozen
 class Documents:
-    """The contents of a vault: the number and bytes of documents, the lines of the ledger, and a hash of everything."""
+    """The number and total size of a vault's documents, the number of ledger lines, and a hash of all contents."""
 
     count: int
     bytes: int
@@ -55,7 +55,7 @@ class Documents:
 
 
 def documents_of(vault: Vault) -> Documents:
-    """Count and hash the contents of a vault: paths and bytes in the order of paths, then the ledger."""
+    """Count and hash the contents of a vault: paths and bytes in path order, then the ledger."""
     digest, count, size = sha256(), 0, 0
     for path, data in _read_documents(vault):
         digest.update(f"{path}\0{len(data)}\0".encode())
@@ -68,7 +68,7 @@ def documents_of(vault: Vault) -> Documents:
 
 
 def carry_documents(source: Vault, home: Home) -> int:
-    """Make a home's documents equal to those of a vault; return the number written.
+    """Make a home's documents equal to those in a vault. Return the number written.
 
     Raises EditConflictError if another process writes to the home.
     """
@@ -87,7 +87,7 @@ def carry_documents(source: Vault, home: Home) -> int:
         target.remove(path)
         written += 1
     lines, kept = _ledger(source), set(_ledger(target))
-    # A line that only the target has belongs to another memory.
+    # A line that is only in the target belongs to another memory.
     if not kept <= set(lines):
         raise EditConflictError(
             f"{target.root}/{LEDGER} has entries that are not from the memory to be moved",
@@ -116,7 +116,7 @@ def _ledger(vault: Vault) -> list[bytes]:
     return (_present(vault, LEDGER) or b"").splitlines()
 
 
-# -- The ends of a move: a home's folder, and a tenant on a server ---------------------------------
+# -- Source and target of a move: a home's folder, and a tenant on a server ------------------------
 
 
 _PASSWORD = re.compile(r"(://[^/@:]*):[^/]*@|([?&])password=[^&]*&?")
@@ -140,7 +140,7 @@ def without_password(address: str) -> str:
 
 
 def in_folder(settings: Settings) -> Settings:
-    """Return the settings of a home whose memory is in its folder."""
+    """Return the settings of a home with its memory in its folder."""
     if server_address(settings.environ):
         raise UnavailableError(
             "NACRE_DB is a server, so the home is ambiguous",
@@ -151,13 +151,13 @@ def in_folder(settings: Settings) -> Settings:
 
 
 def on_server(settings: Settings, address: str, tenant: str | None) -> Settings:
-    """Return settings for a tenant's memory on a server. The address may contain a password, in memory only."""
+    """Return settings for a tenant's memory on a server. The address can contain a password, which is not stored."""
     settings = settings.having("storage.tenant", tenant) if tenant else settings
     return replace(settings, environ={**settings.environ, "NACRE_DB": address})
 
 
 def read_moved(settings: Settings) -> Moved | None:
-    """Return the record of the home's last move, or ``None``."""
+    """Return the record of the home's last move, if any."""
     try:
         moved: Moved = json.decode(_file(settings).read_bytes(), Moved)
     except (OSError, msgspec.DecodeError):
@@ -166,7 +166,7 @@ def read_moved(settings: Settings) -> Moved | None:
 
 
 def write_moved(settings: Settings, moved: Moved | None) -> None:
-    """Write the record, or delete it."""
+    """Write the record. Delete it if ``moved`` is ``None``."""
     if moved is None:
         _file(settings).unlink(missing_ok=True)
         return
@@ -174,7 +174,7 @@ def write_moved(settings: Settings, moved: Moved | None) -> None:
 
 
 def claim_tenant(server: Home, moved: Moved) -> None:
-    """Claim a tenant for a move, also a continued one. Raises ConflictError if it contains another memory."""
+    """Claim a tenant for a new or continued move. Raises ConflictError if it contains another memory."""
     with server.database.transaction():
         claim = server.database.one("find_move")
         if claim and claim[0] == moved.id:
@@ -201,7 +201,7 @@ _TURNS_PER_ANSWER = 3
 class SameAnswers:
     """The number of questions, of equal answers (memories and turns in the same order), and of equal first memories.
 
-    ``differing`` are some other questions.
+    ``differing`` are some of the other questions.
     """
 
     asked: int
@@ -211,7 +211,7 @@ class SameAnswers:
 
 
 def questions_for(home: Home, most: int) -> list[str]:
-    """Return questions for a home: subjects of memories and messages of the user, alternating, spread evenly."""
+    """Return questions for a home, alternating between subjects of memories and messages of the user, evenly spread."""
     memories = [
         memory.subject
         for memory in home.memories.in_any_state(_spread(sorted(home.memories.all_ids()), most))
@@ -226,7 +226,7 @@ def questions_for(home: Home, most: int) -> list[str]:
 def compare_answers(
     first_home: Home, second_home: Home, questions: Sequence[str], notify: OnProgress
 ) -> SameAnswers:
-    """Ask both homes, without counting usage."""
+    """Ask both homes the same questions, without counting usage."""
     same = first = 0
     differing = []
     for number, question in enumerate(questions, start=1):
@@ -271,21 +271,22 @@ Address = Annotated[
 
 
 MOVED = ".moved"
-"""The suffix of a database whose memory is on a server: processes that have it open notice the move."""
+"""Suffix of a database whose memory is on a server. Processes that have it open notice the move."""
 
 KEPT = "vault.before-move"
-"""The folder next to the vault for replaced documents."""
+"""Folder next to the vault for replaced documents."""
 
 _INDEX_PORTION = 500
 
 
 @frozen
 class MoveReport:
-    """The result of a move, and the comparison of both ends.
+    """The result of a move, and a comparison of both sides.
 
-    ``place`` is the target, ``kept`` the source. ``rows`` by table are equal in both ends, field by field; ``written``
-    counts written rows. ``documents`` describes each vault: equal hashes mean equal bytes. ``is_in_use``: nacre uses
-    the target from now on; otherwise ``left`` is the reason.
+    ``place`` is the target, and ``kept`` is the source. ``rows`` is the number of rows in each
+    table, which are equal on both sides in every field. ``written`` is the number of rows written.
+    ``documents`` describes each vault. Equal hashes mean equal bytes. ``is_in_use`` is True if
+    nacre uses the target from now on. Otherwise ``left`` is the reason.
     """
 
     place: str
@@ -302,7 +303,7 @@ class MoveReport:
 
     @property
     def is_same(self) -> bool:
-        """Return True if the documents are equal; rows are. Answers may order equal scores differently."""
+        """True if the documents are equal. Rows always are. Answers can order equal scores differently."""
         return self.documents == self.documents_there
 
 
@@ -408,7 +409,7 @@ def _from_server(
 
 @contextlib.contextmanager
 def _open_ends(local: Settings, remote: Settings) -> Iterator[tuple[Home, Home]]:
-    """Open both ends, the server first, because it may be unreachable. Raises UnusableStoreError."""
+    """Open both homes, the server first, because it might be unreachable. Raises UnusableStoreError."""
     closing = contextlib.closing
     with closing(open_home(remote)) as server, closing(open_home(local)) as folder:
         yield folder, server
@@ -416,7 +417,7 @@ def _open_ends(local: Settings, remote: Settings) -> Iterator[tuple[Home, Home]]
 
 @contextlib.contextmanager
 def _lock_ends(*homes: Home) -> Iterator[None]:
-    """Lock vaults, archives and writers; other changes are carried by another pass."""
+    """Lock vaults, archives and writers. Another pass copies other changes."""
     with ExitStack() as stack:
         for home in homes:
             for lock in (home.vault_lock, home.archive_lock, home.writer_lock):
@@ -427,7 +428,7 @@ def _lock_ends(*homes: Home) -> Iterator[None]:
 
 def _carry(source: Home, target: Home, number: int, notify: OnProgress) -> MoveReport:
     notify(Progress("documents", 0, 1))
-    scan(source)  # add pending files to the memory: edits by hand, usage, costs
+    scan(source)  # add pending files to the memory: manual edits, usage, costs
     fold_usage(source)
     fold_notes(source)
     apply_intents(source)
@@ -451,7 +452,7 @@ def _carry(source: Home, target: Home, number: int, notify: OnProgress) -> MoveR
 
 
 def _keep(target: Home, path: str, data: bytes) -> None:
-    """Keep a replaced document of a folder, which may be the user's. A server keeps all versions."""
+    """Keep a replaced document of a folder, which can be the user's. A server keeps all versions."""
     if not target.database.server:
         kept_path = target.settings.home / KEPT / path
         files.make_folder(kept_path.parent)
@@ -500,7 +501,7 @@ def _carry_rows(source: Home, target: Home, notify: OnProgress) -> Mirrored:
 
 
 def _index(home: Home, notify: OnProgress, *, is_new: bool) -> int:
-    """Build missing full text and return the number of rows. A server analyses its rows before and after."""
+    """Build missing full text and return the number of rows. A server analyses its tables before and after."""
     if is_new and home.database.server:
         home.database.one("look_at_rows")
     memories = home.database.column("list_memories_unindexed")
@@ -525,7 +526,7 @@ def _index(home: Home, notify: OnProgress, *, is_new: bool) -> int:
 
 
 def _obstacle(local: Settings, address: str, tenant: str) -> str:
-    """Return the reason why nacre cannot use the target with the stored address, which has no password."""
+    """Return the reason why nacre cannot use the target with the stored address, which lacks the password."""
     try:
         open_home(local.having("storage.url", address).having("storage.tenant", tenant)).close()
     except NacreError as error:

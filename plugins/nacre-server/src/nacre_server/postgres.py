@@ -1,4 +1,4 @@
-"""PostgreSQL engine: tenants' rows, optionally distributed by Citus, and locks."""
+"""The PostgreSQL engine: rows of tenants, which Citus can distribute, and locks."""
 
 from __future__ import annotations
 
@@ -55,35 +55,36 @@ else:
     keys, spaces = Module("nacre_server.keys"), Module("nacre_server.spaces")
 
 SHARDS = 32
-"""Initial number of shards of tenants' rows, which is the maximum number of nodes."""
+"""Initial number of shards for tenants' rows, and therefore the maximum number of nodes."""
 
 IS_DISTRIBUTED = (
     "(SELECT provolatile = 'i' FROM pg_proc WHERE oid = to_regprocedure('nacre.tenant()'))"
 )
-"""On a distributed server, the coordinator must see the tenant's name as a constant to find the node."""
+"""SQL that is true on a distributed server, where the coordinator needs the tenant's name as a
+constant to find the node."""
 
 _DISTRIBUTED_SETTINGS = (
     b"SET search_path = nacre_rows, nacre, pg_catalog, public, pg_temp;"
     b" SET citus.propagate_set_commands = local"
 )
-"""Rows are inserted into the tables themselves, because Citus cannot insert into views."""
+"""Settings for a distributed server. Rows are inserted into the tables, because Citus cannot insert into views."""
 
 
 @frozen
 class Distributed:
-    """The number of nodes with tenants' rows, and the number of tables distributed by this call."""
+    """The number of nodes with tenants' rows, and the number of tables that this call distributed."""
 
     nodes: int
     tables: int
 
 
 def telling_nodes(connection: psycopg.Connection[Any], settings: Mapping[str, str]) -> bytes:
-    """Configure a connection for distributed rows, and return the SQL that must begin each transaction.
+    """Configure a connection for distributed rows. Return the SQL that must begin each transaction.
 
-    Nodes do not know the settings of the coordinator's connections, but row-level security there
-    needs the tenant's name. Settings made in a transaction are passed on by Citus (decision 26).
-    The SQL may be put before a statement to form one transaction. It is a DO block, because Citus
-    passes on the whole message that contains a SET.
+    Row-level security on the nodes needs the tenant's name, but nodes do not know the settings of
+    the coordinator's connections. Citus passes on settings made in a transaction (decision 26). The
+    SQL can precede a statement to form one transaction. It is a DO block, because Citus passes on
+    the whole message that contains a SET.
     """
     connection.execute(_DISTRIBUTED_SETTINGS)
     set_statements = sql.SQL("; ").join(
@@ -100,9 +101,8 @@ def telling_nodes(connection: psycopg.Connection[Any], settings: Mapping[str, st
 def distribute(connection: psycopg.Connection[Any], shards: int = SHARDS) -> Distributed:
     """Distribute the rows of a migrated server by tenant.
 
-    Distributed tables stay as they are. New nodes receive the data that Citus does not copy by
-    itself. Blocks all writers. Raises
-    UnusableStoreError, NotAllowed, psycopg.Error.
+    Distributed tables stay unchanged. New nodes receive the data that Citus does not copy
+    automatically. All writers are blocked. Raises UnusableStoreError, NotAllowed, psycopg.Error.
     """
     if not _run(connection, "has_citus"):
         raise UnusableStoreError(
@@ -111,12 +111,12 @@ def distribute(connection: psycopg.Connection[Any], shards: int = SHARDS) -> Dis
         )
     if not _run(connection, "count_nodes")[0][0]:
         raise UnusableStoreError(
-            "no node is there to hold rows",
+            "there is no node to hold rows",
             hint="SELECT citus_add_node('host', 5432) on the coordinator, for each",
         )
     if not _run(connection, "sees_all")[0][0]:
         raise NotAllowedError(
-            "row-level security holds rows back from this login",
+            "row-level security hides rows from this login",
             hint="let a superuser distribute the rows",
         )
     with connection.transaction():
@@ -148,7 +148,7 @@ def distribute(connection: psycopg.Connection[Any], shards: int = SHARDS) -> Dis
 def _raise_failures(failed: list[Any]) -> None:
     for node, port, reason in failed:
         raise UnusableStoreError(
-            f"the node {node}:{port} refuses it: {reason}", hint="mend that, and repeat the command"
+            f"the node {node}:{port} refuses it: {reason}", hint="fix this, then repeat the command"
         )
 
 
@@ -160,39 +160,39 @@ def _run(connection: psycopg.Connection[Any], name: str, **values: Any) -> list[
 
 
 # -- Connections for one tenant -----------------------------------------------
-# Runs the same named queries and transactions as a database file. Each :class:`PostgresDatabase`
-# has one connection, and each thread needs its own. A writer holds the tenant's lock until the
-# transaction ends, like a file's lock. A broken connection is reopened by the first statement of a
-# block, unless locks or temporary tables were lost with it. Within a block, its loss is
-# UnusableStoreError. A single-statement transaction is repeated if the server rolled it back
-# (:mod:`nacre_server.connection`). If the answer to a commit is lost, its result is unknown
-# and nothing is repeated.
+# They run the same named queries and transactions as a database file. Each
+# :class:`PostgresDatabase` has one connection, and each thread needs its own. A writer holds the
+# tenant's lock until the transaction ends, like a file's lock. The first statement of a block
+# reopens a broken connection, unless locks or temporary tables were lost with it. If it breaks
+# within a block, UnusableStoreError is raised. A transaction with a single statement is repeated if
+# the server rolled it back (:mod:`nacre_server.connection`). If the answer to a commit is lost, its
+# result is unknown and nothing is repeated.
 
 
 ROLE = "nacre_tenant"
-"""Role of every connection: sees one tenant's rows, for any login."""
+"""Role of every connection. It sees only one tenant's rows, whatever the login."""
 
 _SIGN_IN = f"""
 SET ROLE {ROLE}; SET search_path = nacre, pg_catalog, public, pg_temp;
 SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off';
 """
-"""Ensures that commits are on the server's disk."""
+"""Statements for a new connection. They ensure that commits are on the server's disk."""
 
 _SEARCH_SETTINGS = {
     "hnsw.ef_search": "400",
     "hnsw.iterative_scan": "relaxed_order",
     "hnsw.max_scan_tuples": "40000",
 }
-"""Settings that make vector searches continue until they have enough rows of this tenant."""
+"""Settings that continue a vector search until it has enough rows of this tenant."""
 
 _TENANT = re.compile(r"[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?")
 _MIN_LOCK_SECONDS = 0.03
 
 
 class PostgresDatabase(Queries):
-    """A connection to one tenant's rows, at the current schema. ``tenant`` has 1 to 64 letters, digits or ``._-``.
+    """A connection to the rows of one tenant, at the current schema. ``tenant`` has 1 to 64 letters, digits or ``._-``.
 
-    ``account`` is the caller, by default named like the tenant. The database is read-only if the
+    ``account`` is the caller, by default with the tenant's name. The database is read-only if the
     account is, or if ``unwritable`` gives a reason. A statement waits up to ``patience`` seconds
     without data from the server.
 
@@ -207,7 +207,7 @@ class PostgresDatabase(Queries):
         unwritable: NacreError | None = None,
         patience: float = SILENT_SECONDS,
     ) -> None:
-        """Connect, and migrate an older server.
+        """Connect. If the server's schema is older, migrate it.
 
         Raises UnusableStoreError, StoreBusyError, SchemaTooNewError, InvalidInputError, and
         NotAllowedError if the account has no access.
@@ -226,7 +226,7 @@ class PostgresDatabase(Queries):
         self._depth = 0
         self._since = 0.0
         self._is_open = False  # in a block
-        # The connection was closed, or has temporary tables that a new one would lack.
+        # The connection was closed, or has temporary tables that a new connection would lack.
         self._is_final = False
         self._own = 0
         self._has_written = False  # in the open block
@@ -267,7 +267,7 @@ class PostgresDatabase(Queries):
             raise
 
     def _write_refusal(self) -> NacreError | None:
-        """Return the reason why writes are forbidden, if any. Raises NotAllowedError if reads are forbidden too."""
+        """Return the reason why writes are forbidden, if any. If reads are also forbidden, raises NotAllowedError."""
         with translated_errors():
             row = self._connection.execute(
                 query("read_standing"), {"account": self.account}
@@ -275,7 +275,7 @@ class PostgresDatabase(Queries):
         if row is None:
             raise NotAllowedError(
                 f"{self.account} does not belong to the space {self.tenant}",
-                hint="storage.account says who you are; an owner lets you in: nacre server spaces members --add",
+                hint="storage.account is your account. Ask an owner to add it: nacre server spaces members --add",
             )
         return (
             NotAllowedError(f"{self.account} may only read {self.tenant}")
@@ -311,7 +311,6 @@ class PostgresDatabase(Queries):
 
     @staticmethod
     def key_spaces(settings: Settings) -> Spaces:
-        """Return the spaces that keys open."""
         return keys.Spaces(settings)
 
     def close(self) -> None:
@@ -372,9 +371,9 @@ class PostgresDatabase(Queries):
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
-        """Run the block in a transaction with the tenant's lock, rolled back on exceptions.
+        """Run the block in a transaction with the tenant's lock. Roll it back on an exception.
 
-        Nested blocks join the outer one.
+        Nested blocks join the outer transaction.
         """
         if self.is_in_transaction:
             self._depth += 1
@@ -434,7 +433,6 @@ class PostgresDatabase(Queries):
         return int(self._fetch(query("read_edition"), {})[0][0])
 
     def stems(self, text: str) -> list[str]:
-        """Return the stems of a text, as in a database file."""
         return self._stem(text)
 
     @cached_property
@@ -446,34 +444,32 @@ class PostgresDatabase(Queries):
         return stemmer(apsw.Connection(":memory:"))
 
     def relax(self) -> None:
-        """Let commits return before the server's disk confirms them."""
+        """Return from commits before the server's disk confirms them."""
         self._fetch("SELECT set_config('synchronous_commit', 'off', false)", ())
 
     def tighten(self) -> None:
-        """Let commits wait for the server's disk again."""
+        """Wait again until the server's disk confirms commits."""
         self._fetch("SELECT set_config('synchronous_commit', 'on', false)", ())
 
     def is_in_place(self) -> bool:
-        """Return True if the connection is open."""
         return not self._connection.closed
 
     @property
     def identity(self) -> object:
-        """Server and tenant."""
         return self._identity
 
     def schema(self) -> int:
         """Return the number of the oldest schema whose programs still work with the server's database.
 
-        Newer migrations may have added objects that older programs do not use.
+        Newer migrations can have added objects that older programs do not use.
         """
         return self._first(lambda: state(self._connection).needs)
 
     def hold(self, lock: str) -> bool:
-        """Take a lock of the tenant other than the write lock. Return False if another connection holds it.
+        """Take a lock of the tenant, other than the write lock. Return False if another connection holds it.
 
-        The server frees it when the connection ends. The holder then gets UnusableStoreError until it
-        releases the lock.
+        The server frees the lock when the connection ends. The holder then gets UnusableStoreError
+        until it releases the lock.
         """
         if not self.value("try_lock", lock=lock):
             return False
@@ -491,7 +487,7 @@ class PostgresDatabase(Queries):
             self._connection.cancel_safe(timeout=CONNECT_SECONDS)
 
     def _fetch(self, sql: str, parameters: Mapping[str, Any] | Sequence[Any]) -> list[Row]:
-        """Run a statement. One that writes joins the open transaction or gets its own."""
+        """Run a statement. Writing statements join the open transaction or run in a new one."""
         values = _clean(parameters)
         if writes(sql):
             return self._alone(lambda: self._note(self._connection.execute(sql, values)).fetchall())
@@ -509,7 +505,7 @@ class PostgresDatabase(Queries):
         return cursor
 
     def _alone(self, work: Callable[[], ResultT]) -> ResultT:
-        """Run a writing statement in the open transaction, or in a new one, repeated if rolled back."""
+        """Run a writing statement in the open transaction. Otherwise use a new one, and repeat it if rolled back."""
 
         def whole() -> ResultT:
             with self.transaction(), translated_errors():
@@ -518,7 +514,7 @@ class PostgresDatabase(Queries):
         return whole() if self.is_in_transaction else repeated(whole)
 
     def _first(self, work: Callable[[], ResultT]) -> ResultT:
-        """Run a read. Outside a block, it is repeated on a new connection if the connection was lost."""
+        """Run a read. Outside a block, repeat it on a new connection if the connection was lost."""
         self._revive()
         try:
             with translated_errors():
@@ -540,7 +536,7 @@ class PostgresDatabase(Queries):
         self._since = time.monotonic()
 
     def _ask_for_lock(self) -> None:
-        if self.unwritable:  # set again by each connect
+        if self.unwritable:  # each connect sets this again
             raise self.unwritable
         self._connection.execute(b"BEGIN;" + self._opening)
         self._connection.execute(
@@ -567,17 +563,16 @@ class PostgresDatabase(Queries):
             self._connection.close()  # the server then rolls back and frees the lock
 
     def _revive(self) -> None:
-        """Reconnect if the server closed the connection, outside a block."""
+        """Reconnect if the server closed the connection while no block was open."""
         if not self._may_connect():
             return
         with contextlib.suppress(psycopg.OperationalError):
-            for _ in range(2):  # the server's last message, then the end of file
+            for _ in range(2):  # the server's last message, followed by the end of file
                 self._connection.pgconn.consume_input()
         if self._connection.closed:
             self._connect()
 
     def _may_connect(self) -> bool:
-        """Return True if no state would be lost with the connection."""
         return not (self._is_open or self._is_final or self._held)
 
 
@@ -598,7 +593,7 @@ _PAUSE_SECONDS = 0.01
 
 
 class ServerLock(FileLock):
-    """A lock that one process of a tenant holds, on any machine. The server frees it when the connection ends."""
+    """A lock that only one process of a tenant holds, on any machine. The server frees it when the connection ends."""
 
     def __init__(self, database: PostgresDatabase, name: str) -> None:
         super().__init__(Path(name), PATIENCE_SECONDS)
@@ -606,7 +601,7 @@ class ServerLock(FileLock):
         self._name = name
 
     def acquire(self, patience_seconds: float = 0.0) -> bool:
-        """Take the lock, waiting up to ``patience_seconds``, and return True on success."""
+        """Take the lock, waiting up to ``patience_seconds``. Return True on success."""
         give_up = time.monotonic() + patience_seconds
         while self._depth == 0 and not self._db.hold(self._name):
             if time.monotonic() >= give_up:
@@ -616,23 +611,22 @@ class ServerLock(FileLock):
         return True
 
     def release(self) -> None:
-        """Release the lock, once per acquisition."""
         self._depth = max(0, self._depth - 1)
         if self._depth == 0:
             self._db.let_go(self._name)
 
     def is_wanted(self) -> bool:
-        """Return False: waiting processes poll, so they cannot be seen."""
+        """Return False, because waiting processes poll and cannot be seen."""
         return False
 
     def let_others(self) -> None:
-        """Let waiting processes take the lock, then take it again, unless an outer block needs it."""
+        """Release the lock for waiting processes and take it again, unless an outer block needs it."""
         if self._depth == 1:
             self.release()
             self.give_way()
             self.__enter__()
 
     def give_way(self) -> None:
-        """Wait before taking the lock again, so that waiting processes can take it first."""
+        """Wait, so that another process can take the lock first."""
         if self._depth == 0:
             time.sleep(2 * _PAUSE_SECONDS)

@@ -25,7 +25,7 @@ QUEUE = "nacre"
 TEND = "tend"
 MOST_TRIES = 5
 AWAY = (MissingStoreError, UnavailableError)
-"""Errors of an unavailable server, node or model; such jobs are retried without limit."""
+"""Errors of an unavailable server, node or model. Jobs with these errors are retried without limit."""
 
 _SCHEMA = "nacre_jobs"
 
@@ -34,8 +34,8 @@ _SCHEMA = "nacre_jobs"
 class Job:
     """A job for a space.
 
-    ``state`` is ``todo``, ``doing`` or, after the last try, ``failed``. ``tries`` counts unfinished
-    attempts.
+    ``state`` is ``todo``, ``doing`` or, after the last try, ``failed``. ``tries`` is the number of
+    unfinished attempts.
     """
 
     id: int
@@ -48,11 +48,11 @@ class Job:
 def queue_of(
     url: str, tend: Callable[[str], None] = lambda _: None, backoff: int = 4, patience: float = 10.0
 ) -> procrastinate.App:
-    """Return the queue; ``tend`` runs the job of a space.
+    """Return the queue. ``tend`` runs the job of a space.
 
-    A failed job is retried after ``backoff`` seconds, then after its second, third and fourth power.
-    ``patience`` is the timeout in seconds for connections to the queue's server. Raises UnavailableError
-    if the library is missing.
+    A failed job is retried after ``backoff`` seconds, then after its second, third and fourth
+    power. ``patience`` is the timeout in seconds for connections to the queue's server. Raises
+    UnavailableError if the library is missing.
     """
     if not is_installed("procrastinate"):
         raise UnavailableError(
@@ -71,7 +71,7 @@ def queue_of(
             )
 
     for name in ("procrastinate", "psycopg.pool"):
-        # The logs may contain addresses and texts.
+        # The logs can contain addresses and texts.
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     options = f"{conninfo_to_dict(url).get('options') or ''} -c search_path={_SCHEMA}"
     app = procrastinate.App(
@@ -84,7 +84,7 @@ def queue_of(
 
 
 def prepare_queue(url: str) -> None:
-    """Create the queue's tables if missing. Raises UnavailableError, NotAllowedError."""
+    """Create the queue's tables if they are missing. Raises UnavailableError, NotAllowedError."""
     app = queue_of(url)
     with closing(Registry(url)) as registry:
         if registry.all("has_queue"):
@@ -105,7 +105,7 @@ def list_jobs(url: str) -> list[Job]:
 
 
 def retry_failed(url: str, number: int | None) -> int:
-    """Retry a failed job, or all; return their number. Raises NotFoundError for an unknown job."""
+    """Retry a failed job, or all failed jobs. Return their number. Raises NotFoundError for an unknown job."""
     with queue_of(url).open() as app:
         failed = [
             job.id or 0
@@ -123,7 +123,7 @@ def retry_failed(url: str, number: int | None) -> int:
 def deferred(app: procrastinate.App) -> Callable[[str], Any]:
     """Return a function that adds a job for a space.
 
-    At most one job per space runs at a time, and one is pending.
+    At most one job per space is running, and at most one is pending.
     """
 
     async def defer(space: str) -> bool:

@@ -27,23 +27,22 @@ class Registry:
             migrate(self._connection)
 
     def all(self, name: str, **values: Any) -> list[Row]:
-        """Return all rows of a statement of ``sql/spaces``."""
+        """Run a statement from ``sql/spaces`` and return all rows."""
         with _refusals():
             return self._connection.execute(_statement(name), values).fetchall()
 
     def run(self, name: str, **values: Any) -> int:
-        """Run a statement of ``sql/spaces`` and return the number of changed rows."""
+        """Run a statement from ``sql/spaces`` and return the number of changed rows."""
         with _refusals():
             return self._connection.execute(_statement(name), values).rowcount
 
     def is_used(self, tenant: str) -> bool:
-        """Return True if a tenant has written anything."""
         with self.transaction():
             self.run("name_tenant", space=tenant)
             return bool(self.all("read_use"))
 
     def weigh(self, tenant: str) -> dict[str, tuple[int, int]]:
-        """Return the number of a tenant's rows per table, and their size in bytes without indexes."""
+        """Return the number of a tenant's rows in each table, and their size in bytes without indexes."""
         with self.transaction():
             self.run("name_tenant", space=tenant)
             self.run("wait_long")
@@ -57,9 +56,9 @@ class Registry:
             }
 
     def delete_rows(self, tenant: str) -> int:
-        """Delete all rows of a tenant in the open transaction, and return their number.
+        """Delete all rows of a tenant in the open transaction. Return their number.
 
-        Repeats until no rows are left, because triggers may insert rows meanwhile.
+        Repeats until no rows are left, because triggers can insert rows.
         """
         self.run("name_tenant", space=tenant)
         self.run("wait_long")
@@ -79,7 +78,6 @@ class Registry:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Run the block in one transaction."""
         with translated_errors(), self._connection.transaction():
             yield
 

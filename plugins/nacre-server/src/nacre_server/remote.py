@@ -1,4 +1,4 @@
-"""Keeping a home in step with a space on a server: the connection, exchange of documents and turns, and serving."""
+"""Sync of a home with a space on a server: the connection, exchange of documents and turns, and the server's side."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ T = TypeVar("T")
 KEY = "NACRE_REMOTE_KEY"
 _CREDENTIAL_NAME = "nacre-remote"
 _TIMEOUT_SECONDS = 300.0
-"""A server that receives much data from many machines may be slow."""
+"""Timeout in seconds. A server that receives much data from many machines can be slow."""
 _CONNECT_SECONDS = 10.0
 _MAX_ANSWER_BYTES = 32 << 20
 
@@ -94,7 +94,6 @@ class Connection:
         )
 
     def ask(self, operation: str, answer: type[T], **request: Any) -> T:
-        """Send a request and return the parsed response."""
         try:
             with self._client.stream(
                 "POST", f"/api/v1/{operation}", content=json.encode(request)
@@ -141,12 +140,14 @@ class Connection:
         return parsed
 
     def close(self) -> None:
-        """Close all connections."""
         self._client.close()
 
 
 def check_url(url: str) -> str:
-    """Return an address for storage. Raises InvalidInputError unless it is encrypted or local, and without a login."""
+    """Return an address for storage.
+
+    Raises InvalidInputError if it is neither encrypted nor local, or contains a login.
+    """
     try:
         parts = urlsplit(url.strip())
         host = parts.hostname or ""
@@ -171,7 +172,7 @@ def check_url(url: str) -> str:
 
 
 def key_for(settings: Settings) -> str:
-    """Return the stored key, or the environment's. Raises UnavailableError."""
+    """Return the stored key or the key in the environment. Raises UnavailableError."""
     key: str | None = settings.environ.get(KEY, "").strip()
     if not key:
         with suppress(UnavailableError):
@@ -185,7 +186,10 @@ def key_for(settings: Settings) -> str:
 
 
 def keep_key(settings: Settings, secret: str) -> None:
-    """Store a key in the keyring, or else in credentials.toml. Raises UnavailableError, UnusableCredentialsError."""
+    """Store a key in the keyring or, without one, in credentials.toml.
+
+    Raises UnavailableError, UnusableCredentialsError.
+    """
     try:
         credentials.store_in_keyring(_CREDENTIAL_NAME, secret)
     except UnavailableError:
@@ -199,7 +203,7 @@ def keep_key(settings: Settings, secret: str) -> None:
 
 @frozen
 class PushedDocument:
-    """New text of a document; ``None`` removes it. ``base`` is the hash of its old contents, ``None`` for a new one."""
+    """The new text of a document, or ``None`` to remove it. ``base`` is the hash of the old text, ``None`` if new."""
 
     path: str
     text: str | None
@@ -208,7 +212,7 @@ class PushedDocument:
 
 @frozen
 class PushedTurn:
-    """A turn sent to a server; ``calls`` are its tool calls in JSON, as in rows."""
+    """A turn for a server. ``calls`` are its tool calls in JSON, as in rows."""
 
     id: str
     speaker: Speaker
@@ -231,7 +235,7 @@ class PushedSession:
 
 @frozen
 class ServerDocument:
-    """The contents of a document on the server; ``None`` if it was removed."""
+    """The content of a document on the server, or ``None`` if it was removed."""
 
     path: str
     text: str | None
@@ -241,7 +245,7 @@ class ServerDocument:
 class ServerChanges:
     """Changed documents up to ``version``, and the ledger up to line ``ledger_at``.
 
-    ``is_all``: nothing more is available. ``newest`` is the server's latest version.
+    ``is_all`` is True if there are no more changes. ``newest`` is the server's latest version.
     """
 
     space: str
@@ -255,14 +259,14 @@ class ServerChanges:
 
 @frozen
 class Pushed:
-    """The reason for rejecting a push because of concurrent changes; empty if it was accepted."""
+    """The reason why concurrent changes prevented a push, or empty if it was accepted."""
 
     obstacle: str = ""
 
 
 @frozen
 class Exchanged:
-    """The result of an exchange. ``held`` are documents that stay local, with reasons; ``notes`` describe merges."""
+    """The result of an exchange. ``held`` are documents that stay local, with reasons. ``notes`` describe merges."""
 
     url: str
     space: str
@@ -276,7 +280,10 @@ class Exchanged:
 
 @frozen
 class RemoteStanding:
-    """A home's relation to its server. ``succeeded`` is the last complete exchange; ``problem`` prevents another."""
+    """A home's sync with its server.
+
+    ``succeeded`` is the time of the last complete exchange. ``problem`` prevents the next.
+    """
 
     url: str
     space: str
@@ -294,7 +301,7 @@ def digest(data: bytes | None) -> str | None:
 
 
 def name_of(path: str) -> str:
-    """Return the hash of a path, for places where the path must not appear."""
+    """Return the hash of a path, for use where the path must not appear."""
     return bytes_hash(path.encode("utf-8", "surrogatepass")).hex()
 
 
@@ -313,12 +320,12 @@ _FILE = "remote.json"
 
 @frozen
 class State:
-    """The state of the last exchange.
+    """The state after the last exchange.
 
-    ``seen`` are the hashes of documents by hashes of their paths. ``at`` and ``ledger_at`` are the known versions of
-    the server's documents and ledger. ``ledger_size`` and ``ledger`` are the bytes of the local ledger that the server
-    has, and their hash; ``here`` is a hash of the local state. Turns up to row ``turn``, with the id ``turn_id``, were
-    sent.
+    ``seen`` maps the hash of each path to the hash of its document. ``at`` and ``ledger_at`` are
+    the known versions of the server's documents and ledger. ``ledger_size`` and ``ledger`` are the
+    size and hash of the part of the local ledger that the server has. ``here`` is a hash of the
+    local state. Turns up to row ``turn``, with the id ``turn_id``, were sent.
     """
 
     url: str = ""
@@ -337,7 +344,7 @@ class State:
     seen: Mapping[str, str] = field(default_factory=dict)
 
     def knows(self, path: str) -> str | None:
-        """Return the hash of a document's contents in the last exchange."""
+        """Return the hash of a document's content in the last exchange."""
         return self.seen.get(name_of(path))
 
     def having(self, documents: Mapping[str, bytes | None]) -> State:
@@ -351,7 +358,7 @@ class State:
 
 
 def read_state(settings: Settings) -> State:
-    """Return the stored state; an empty one if it is of another server."""
+    """Return the stored state, or an empty state if it belongs to another server."""
     url = settings.text("remote.url")
     try:
         state: State = json.decode((settings.home / _FILE).read_bytes(), State)
@@ -366,22 +373,23 @@ def write_state(settings: Settings, state: State) -> None:
 
 
 # -- Exchange of documents -------------------------------------------------------------------------
-# Changes are differences from the last common state (:class:`~nacre_server.remote.State`). Documents that changed on
-# both sides are merged as in a sync, from the common version, which the server keeps.
+# Changes are differences from the last common state (:class:`~nacre_server.remote.State`).
+# Documents that changed on both sides are merged as in a sync, based on the common version, which
+# the server keeps.
 
 
 _MAX_DOCUMENT_BYTES = 3_000_000
-"""Maximum size of a document. Requests may have four million bytes, and some characters take several in JSON."""
+"""Maximum size of a document. Requests can have four million bytes, and JSON uses several for some characters."""
 
 _DOCUMENTS_PER_PUSH, _BYTES_PER_PUSH = 100, 1_000_000
-"""Documents and their bytes per push, which a server accepts in some seconds."""
+"""Maximum number of documents and bytes per push. A server accepts this in some seconds."""
 
 _FLAGGED_REASON = "holds what looks like a secret"
 _PRIVATE_REASON = "private; it stays on this machine"
 
 
 def documents_here(home: Home) -> dict[str, bytes]:
-    """Return every document except derived listings."""
+    """Return all documents except derived listings."""
     documents = {}
     for path in home.vault.paths():
         try:
@@ -407,12 +415,12 @@ def what_is_here(home: Home) -> str:
 
 
 def bring_in(home: Home, server: Connection, state: State) -> tuple[State, int, tuple[Note, ...]]:
-    """Write remote changes here; return their number, and notes on merges.
+    """Write remote changes to this home. Return their number, and notes about merges.
 
-    Raises RemoteMovedError if a document is being edited; and the errors of a sync.
+    Raises RemoteMovedError if a document is being edited, and the errors of a sync.
     """
     changes = _fetch(server, state)
-    if changes.newest < state.at:  # the server was restored from a backup: start over
+    if changes.newest < state.at:  # the server was restored from a backup, so start over
         return bring_in(home, server, State(state.url, turn=state.turn, turn_id=state.turn_id))
     refuse_paths([document.path for document in changes.documents])
     remote = {
@@ -453,10 +461,10 @@ def bring_in(home: Home, server: Connection, state: State) -> tuple[State, int, 
 def give(
     home: Home, server: Connection, state: State, notify: OnProgress
 ) -> tuple[State, int, tuple[tuple[str, str], ...]]:
-    """Send local changes; return their number, and documents that stay local with reasons.
+    """Send local changes. Return their number, and documents that stay local with reasons.
 
-    The state is stored after each part. Raises RemoteMovedError if the server has another version of a
-    document.
+    The state is stored after each part. Raises RemoteMovedError if the server has another version
+    of a document.
     """
     local = documents_here(home)
     names = state.seen.keys() - {name_of(path) for path in local}
@@ -491,7 +499,6 @@ def give(
 
 
 def _fetch(server: Connection, state: State) -> ServerChanges:
-    """Return all changes in one value."""
     since, ledger_since = state.at, state.ledger_at
     documents: dict[str, ServerDocument] = {}
     lines: list[str] = []
@@ -513,7 +520,7 @@ def _plan(
     ours: tuple[Tree, bytes],
     theirs: tuple[Mapping[str, bytes | None], bytes],
 ) -> Plan:
-    """Return the plan for local changes. Without changes here, it contains the server's."""
+    """Plan the local changes. If nothing has changed here, they are the server's changes."""
     (local, ledger), (remote_files, lines) = ours, theirs
     names = {name_of(path) for path in local}
     changed = {path for path, data in local.items() if digest(data) != state.knows(path)}
@@ -536,7 +543,7 @@ def _plan(
 
 
 def _versions_of(server: Connection, state: State) -> Callable[[list[str]], Tree]:
-    """Return a function that returns contents of the last common state by hashes of paths."""
+    """Return a function that fetches documents of the last common state by the hashes of their paths."""
 
     def ask(names: list[str]) -> Tree:
         contents: dict[str, bytes] = {}
@@ -551,7 +558,10 @@ def _versions_of(server: Connection, state: State) -> Callable[[list[str]], Tree
 
 
 def _reason_to_hold(home: Home, state: State, path: str, data: bytes | None) -> str:
-    """Return the reason why a document stays local, or an empty string. A document that was sent once stays in step."""
+    """Return the reason why a document stays local, or an empty string.
+
+    A document that was sent before stays in sync.
+    """
     if data is None:
         return ""
     if len(data) > _MAX_DOCUMENT_BYTES:
@@ -572,7 +582,6 @@ def _reason_to_hold(home: Home, state: State, path: str, data: bytes | None) -> 
 
 
 def _parts(changes: Mapping[str, FileChange]) -> Iterator[list[str]]:
-    """Yield groups of paths that are sent together, limited in size."""
     part: list[str] = []
     size = 0
     for group in together(changes):
@@ -586,7 +595,6 @@ def _parts(changes: Mapping[str, FileChange]) -> Iterator[list[str]]:
 
 
 def _push(home: Home, server: Connection, state: State, documents: list[PushedDocument]) -> State:
-    """Send documents and new lines of the ledger."""
     ledger = home.ledger(whole=True)
     is_known = digest(ledger[: state.ledger_size]) == state.ledger
     lines = (
@@ -612,9 +620,9 @@ def _is_listing(path: str, data: bytes) -> bool:
 _TURNS_PER_PUSH = 200
 _TURN_BYTES_PER_PUSH = 1_500_000
 _MAX_TEXT_CHARACTERS, _MAX_CALLS_CHARACTERS = 400_000, 400_000
-"""Limits of a text, which is cut, and of tool calls, which are left out.
+"""Maximum lengths of a text, which is cut, and of tool calls, which are omitted.
 
-JSON may take six bytes per character, and a request may have four million.
+JSON can use six bytes per character, and a request can have four million.
 """
 
 _Pair = tuple[StoredTurn, PushedTurn]
@@ -644,14 +652,14 @@ def send_turns(
 
 
 def count_waiting(home: Home, state: State) -> int:
-    """Return the number of turns to be sent, at most a thousand."""
+    """Return the number of turns to send, at most a thousand."""
     return len(
         home.database.all("list_turns_after", after=_check_state(home, state).turn, limit=1_000)
     )
 
 
 def _check_state(home: Home, state: State) -> State:
-    """Start over if the database was rebuilt, because row numbers changed; the server recognises the turns."""
+    """Start over if the database was rebuilt, because row numbers have changed. The server recognises the turns."""
     stored = home.sessions.by_rows([state.turn]).get(state.turn) if state.turn else None
     is_same = not state.turn or (stored is not None and stored.turn.id == state.turn_id)
     return state if is_same else replace(state, turn=0, turn_id="")
@@ -694,7 +702,7 @@ def _pushed_turns(turn: Turn) -> PushedTurn:
     )
 
 
-# -- Adding, exchanging, showing and removing the server -------------------------------------------
+# -- Adding, syncing, showing and removing the server ----------------------------------------------
 
 
 _MAX_TRIES = 5
@@ -715,10 +723,10 @@ def add_remote(
     private: Annotated[bool, bounds("Also send private memories and sessions.")] = True,
     on_progress: OnProgress | None = None,
 ) -> Exchanged:
-    """Store the address and key, if the key opens a space of the user, and exchange for the first time.
+    """Store the address and key if the key opens a space of the user, then sync for the first time.
 
     Raises InvalidInputError, ConflictError if the memory itself is on a server, and the errors of
-    :func:`exchange`. A failed exchange is continued by the next.
+    :func:`exchange`. If the exchange fails, the next one continues it.
     """
     _require_files(home)
     url = check_url(url)
@@ -737,7 +745,7 @@ def add_remote(
 
 @operation("remote-remove", writes=True, owners=True, http=False, command="server remote remove")
 def remove_remote(home: Home) -> RemoteStanding:
-    """Remove the server; the contents of both sides stay. Raises NotFoundError."""
+    """Remove the server. The contents of both sides stay. Raises NotFoundError."""
     removed = show_remote(home)
     unwrite_setting(home.settings.config, "remote.url")
     with suppress(UnavailableError):
@@ -749,7 +757,7 @@ def remove_remote(home: Home) -> RemoteStanding:
 
 @operation("remote", http=False)
 def show_remote(home: Home) -> RemoteStanding:
-    """Return the relation of this home to its server. Raises NotFoundError without one."""
+    """Return the state of this home's sync with its server. Raises NotFoundError if there is no server."""
     state = _state(home)
     return RemoteStanding(
         state.url,
@@ -767,7 +775,7 @@ def show_remote(home: Home) -> RemoteStanding:
 def exchange(home: Home, on_progress: OnProgress | None = None) -> Exchanged:
     """Receive changes, send changes, and send new turns.
 
-    The next call continues an interrupted one. Raises NotFoundError without a server,
+    If interrupted, the next call continues. Raises NotFoundError without a server,
     RemoteUnreachableError, RemoteRefusedError, NotAllowedError, RepositoryBusyError, and the errors
     of a sync.
     """
@@ -789,7 +797,7 @@ def exchange(home: Home, on_progress: OnProgress | None = None) -> Exchanged:
 
 
 def exchange_quietly(home: Home) -> None:
-    """Exchange in the background; ``nacre server remote`` and ``nacre admin doctor`` show the outcome."""
+    """Sync in the background. ``nacre server remote`` and ``nacre admin doctor`` show the outcome."""
     with contextlib.suppress(NacreError):
         exchange(home)
 
@@ -797,7 +805,6 @@ def exchange_quietly(home: Home) -> None:
 def _documents(
     home: Home, server: Connection, state: State, notify: OnProgress
 ) -> tuple[Exchanged, State]:
-    """Exchange documents until neither side has changes."""
     received, sent, notes = 0, 0, list[Note]()
     held_back: tuple[tuple[str, str], ...] = ()
     reason = "the server or this home keeps changing"
@@ -840,7 +847,6 @@ def _require_files(home: Home) -> None:
 
 @contextlib.contextmanager
 def _recording_outcome(home: Home) -> Iterator[None]:
-    """Record the outcome of an exchange."""
     now = stamp(home.now())
     try:
         yield
@@ -860,7 +866,7 @@ def _recording_outcome(home: Home) -> Iterator[None]:
 
 
 def check(home: Home) -> Iterator[Check]:
-    """Report the outcome of the last exchange with the server."""
+    """Report the outcome of the last exchange."""
     if not home.settings.text("remote.url"):
         return
     state = read_state(home.settings)
@@ -894,7 +900,7 @@ def tell_changes(
         _Number, bounds("The last line of the ledger that the caller has.")
     ] = 0,
 ) -> ServerChanges:
-    """Return changes of documents and the ledger. Raises NotAllowedError."""
+    """Return changes of documents and of the ledger. Raises NotAllowedError."""
     space = _require_own(home)
     newest = int(home.database.value("last_document_version") or 0)
     rows = home.database.all("list_changes_since", since=since, limit=_CHANGES_PER_RESPONSE)
@@ -917,7 +923,7 @@ def tell_versions(
     at: Annotated[_Number, bounds("The version.")],
     names: Annotated[list[str], bounds("Hashes of their paths.", max_length=MOST_NAMES)],
 ) -> list[ServerDocument]:
-    """Return documents at a version, except missing and forgotten ones. Raises NotAllowedError."""
+    """Return documents at a version, except missing and forgotten documents. Raises NotAllowedError."""
     _require_own(home)
     wanted = set(names)
     documents = []
@@ -931,7 +937,6 @@ def tell_versions(
 
 
 def _server_document(path: str, data: bytes | None) -> ServerDocument | None:
-    """Return a document, or ``None`` if it is not text."""
     try:
         return ServerDocument(path, None if data is None else bytes(data).decode())
     except UnicodeDecodeError:
@@ -944,7 +949,7 @@ def take_documents(
     documents: Annotated[list[PushedDocument], bounds("The documents' new contents.")],
     ledger: Annotated[list[_Line], bounds("Ledger lines that the server may lack.")],
 ) -> Pushed:
-    """Accept documents and lines of the ledger, unless one was changed concurrently.
+    """Accept documents and ledger lines, unless a document was changed concurrently.
 
     Raises NotAllowedError, UnusableRepositoryError for paths that no vault has, InvalidMemoryError.
     """
@@ -976,7 +981,7 @@ def take_turns(
     home: Home,
     sessions: Annotated[list[PushedSession], bounds("Sessions, each with its turns in order.")],
 ) -> int:
-    """Store turns, without forgotten ones, and return the number of new ones. The sending machine learns from them.
+    """Store turns that are not forgotten. Return the number of new turns. The sending machine learns from them.
 
     Raises NotAllowedError, InvalidInputError, SpaceFullError.
     """
@@ -1017,7 +1022,7 @@ def _turn(home: Home, pushed: PushedTurn) -> Turn:
 
 
 def _require_own(home: Home) -> str:
-    """Return the open space. Raises NotAllowedError unless it is personal and the caller is its owner."""
+    """Return the open space. Raises NotAllowedError unless it is personal and belongs to the caller."""
     caller = standing(home)
     if caller.kind not in (None, _PERSON) or caller.role is not Role.OWNER:
         raise NotAllowedError(
@@ -1031,7 +1036,7 @@ def _require_own(home: Home) -> str:
 def _limit_size(
     rows: Sequence[tuple[str, int, bytes | None]],
 ) -> Iterator[tuple[str, int, bytes | None]]:
-    """Yield the rows that fit a response, at least one."""
+    """Yield the rows that fit into a response, at least one."""
     size = 0
     for path, version, data in rows:
         size += len(data or b"")

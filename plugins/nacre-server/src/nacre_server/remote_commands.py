@@ -1,4 +1,4 @@
-"""``nacre server remote`` and ``nacre data move``."""
+"""The commands ``nacre server remote`` and ``nacre data move``."""
 
 from __future__ import annotations
 
@@ -42,8 +42,9 @@ _MOST = 10
 def remote(run: Run) -> None:
     """Keep this machine in sync with your memory on a server.
 
-    Memories go both ways, and are merged as in nacre sync; sessions go there. All of it is without secrets before it
-    leaves. What agents are given comes from this machine, also when the server is away.
+    Memories are sent and received, and merged as in nacre sync. Sessions are only sent. Secrets are
+    removed before anything leaves this machine. Agents get their context from this machine, even
+    when the server is unreachable.
     """
     _show(run)
 
@@ -60,14 +61,15 @@ def remote(run: Run) -> None:
 @click.option(
     "--private/--no-private",
     default=True,
-    help="Whether private memories and sessions go there, too. Else only memories that are personal or public do.",
+    help="Also send private memories and sessions, or only personal and public memories.",
 )
 @YES
 def add(run: Run, url: str, private: bool, yes: bool) -> None:
     """Sync this home with your space on a server.
 
-    The key is asked for, or read from standard input or NACRE_REMOTE_KEY; an owner of the space makes it there: nacre
-    keys create --role owner. nacre serve --http must run there.
+    The key is asked for, or read from standard input or NACRE_REMOTE_KEY. An owner of the space
+    creates it there with nacre server keys create --role owner. nacre serve --http must be running
+    there.
     """
     run.keeps_history = False
     place = connection.check_url(url)
@@ -79,16 +81,16 @@ def add(run: Run, url: str, private: bool, yes: bool) -> None:
         else "memories that are not private"
     )
     run.confirm(
-        f"Send {what} to {place}, and keep both in step?",
+        f"Send {what} to {place}, and keep both in sync?",
         yes=yes,
-        refusal="memories leave this machine: --yes says so",
+        refusal="memories leave this machine: confirm with --yes",
     )
     done = perform(run, connection.add_remote, url=url, key=key, private=private)
     run.answer(done, lambda paper: _tell(paper, done, is_first=True))
 
 
 @remote.command("sync", examples=["nacre server remote sync", "nacre server remote sync --json"])
-@flag("--quiet", "Say nothing; nacre server remote tells how it ended.")
+@flag("--quiet", "Print nothing. nacre server remote shows the outcome.")
 def sync(run: Run, quiet: bool) -> None:
     """Sync with the server now.
 
@@ -110,15 +112,15 @@ def sync(run: Run, quiet: bool) -> None:
 def remove(run: Run, yes: bool) -> None:
     """Stop syncing with the server.
 
-    Here and there everything stays.
+    Both sides keep their contents.
     """
     if run.is_interactive and not yes:
-        run.confirm("Forget the server and the key to it?")
+        run.confirm("Forget the server and its key?")
     known = perform(run, connection.remove_remote)
     run.answer(
         {"url": known.url},
         lambda paper: paper.line(
-            f"In step with {known.url} no more. What it has stays there, and all of yours here."
+            f"Sync with {known.url} has stopped. Both sides keep their contents."
         ),
     )
 
@@ -150,9 +152,9 @@ def _show(run: Run) -> None:
     def tell(paper: Paper) -> None:
         paper.line(bold(known.url), dim(f", space {known.space}" if known.space else ""))
         if known.problem:
-            paper.line(f"Not in step: {known.problem}", indent=2)
+            paper.line(f"Not in sync: {known.problem}", indent=2)
             paper.note(known.hint, indent=2)
-        paper.line(f"last in step: {known.succeeded or 'never'}", indent=2)
+        paper.line(f"last in sync: {known.succeeded or 'never'}", indent=2)
         sessions = (
             f"turns to send: {known.waiting_turns:,}"
             if known.private
@@ -174,7 +176,7 @@ def _tell(paper: Paper, done: Exchanged, *, is_first: bool = False) -> None:
         if number
     ]
     told = ", ".join(parts)
-    paper.line(bold(f"In step with {done.url}"), f": {told}." if told else ": nothing was new.")
+    paper.line(bold(f"In sync with {done.url}"), f": {told}." if told else ": nothing was new.")
     for note in done.notes[:_MOST]:
         paper.line(
             f"merged: {note.subject or note.path or note.memory} ({note.outcome.value.replace('_', ' ')})",
@@ -186,7 +188,7 @@ def _tell(paper: Paper, done: Exchanged, *, is_first: bool = False) -> None:
         paper.note(f"and {len(done.held) - _MOST:,} more; --json lists them all", indent=2)
     if is_first:
         paper.note(
-            "From now on nacre serve keeps both in step; without it, commands do in passing.",
+            "From now on, nacre serve keeps both in sync. Without it, commands do so occasionally.",
             indent=2,
         )
 
@@ -219,15 +221,13 @@ def move(
 ) -> None:
     """Move your memory to a PostgreSQL server, or back.
 
-    Memories with their files and history of changes, sessions, links, vectors, usage: all of it, with the same ids.
-    Both ends are compared before nacre goes on with the new one. What you move from stays as it is. A move that was
-    interrupted goes on with the same command. Exits with 1 where documents differ.
+    Memories with their files and history, sessions, links, vectors and usage are moved with the
+    same ids. Both sides are compared before nacre uses the new one. The source stays unchanged. To
+    continue an interrupted move, repeat the command. Exits with 1 if documents differ.
     """
     if to:
-        told = f"Carry your memory to {care_move.without_password(to)}, and work with it there?"
-        run.confirm(
-            told, yes=yes, refusal="your memory leaves this machine: --yes says that you want it"
-        )
+        told = f"Move your memory to {care_move.without_password(to)}, and use it there?"
+        run.confirm(told, yes=yes, refusal="your memory leaves this machine: confirm with --yes")
     report = perform(run, care_move.move, to=to, source=source, tenant=tenant, questions=questions)
     run.answer(
         {**to_plain(report), "is_same": report.is_same}, lambda paper: _tell_move(paper, report)
@@ -238,7 +238,7 @@ def move(
 
 def _tell_move(paper: Paper, report: MoveReport) -> None:
     rows = report.rows
-    paper.line(bold("Carried"), f" to {report.place}", dim(f", tenant {report.tenant}"))
+    paper.line(bold("Moved"), f" to {report.place}", dim(f", tenant {report.tenant}"))
     told = [count(rows["memories"], "memory", "memories")]
     told += [count(rows[f"{item}s"], item) for item in ("turn", "session", "link")]
     paper.line(", ".join(told), indent=2)
@@ -255,8 +255,8 @@ def _tell_move(paper: Paper, report: MoveReport) -> None:
         paper.note(f"not: {question}", indent=4)
     if report.is_in_use:
         paper.line(
-            f"It is in use there from now on. What {report.kept} has stays as it is, and is not read any more.",
+            f"It is used there from now on. {report.kept} stays unchanged and is no longer read.",
             indent=2,
         )
     else:
-        paper.line(f"Your memory stays in use where it was: {report.left}", indent=2)
+        paper.line(f"Your memory is still used where it was: {report.left}", indent=2)

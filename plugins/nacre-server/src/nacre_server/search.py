@@ -1,4 +1,4 @@
-"""Search on a server: the full-text index, matches by BM25, and the nearest passages."""
+"""Search on a server: the full-text index, BM25 ranking, and the nearest passages."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ WEIGHTS = {
     Indexed.TURNS: (1.0, 0.5),
     Indexed.FAILURES: (0.5, 1.0),
 }
-"""Column weights: subject before content, and spoken text before actions."""
+"""Column weights. The subject has more weight than the content, and spoken text more than actions."""
 
 _MAX_STEM_CHARACTERS = 200
-"""Length of the stem stored with its number for prefix searches. Index entries are limited to 2,700 bytes."""
+"""Maximum length of the stem stored with its number for prefix searches. Index entries are limited to 2,700 bytes."""
 
 
 def key_of(tenant: str, kind: Indexed, stem: str) -> int:
-    """Return the number of a stem: signed, 64 bits, unique to a tenant and kind."""
+    """Return the number of a stem: signed, 64 bits, unique to the tenant and kind."""
     digest = blake2b(to_bytes(f"{tenant}\0{kind}\0{stem}"), digest_size=8).digest()
     return int.from_bytes(digest, "big", signed=True)
 
@@ -88,7 +88,7 @@ class ServerWords:
         return [match.row for match in search.match(search.terms(words), where, limit)]
 
     def _count(self, kind: Indexed, texts: Sequence[str]) -> tuple[dict[str, float], int]:
-        """Count each stem, weighted over the columns, and all words."""
+        """Count each stem, weighted over the columns, and count all words."""
         counts: dict[str, float] = {}
         length = 0
         for weight, text in zip(WEIGHTS[kind], texts, strict=True):
@@ -105,17 +105,17 @@ class ServerWords:
         return dict(self._db.all("list_word_names", names=sorted(names)))
 
 
-# -- Full-text search with the ranking of a database file ---------------------
+# -- Full-text search that ranks as in a database file ------------------------
 
 
 MOST_CANDIDATES = 20_000
-"""Limit for the number of rows ranked: as many of the rarest words are used as stay within it."""
+"""Maximum number of rows to rank. The rarest words are used as long as their rows stay within this limit."""
 
 _MAX_NAMES = 200
-"""Identifiers examined for a part. A part in more is too common."""
+"""Maximum number of identifiers to examine for a part. A part that more identifiers contain is too common."""
 
 _MAX_UNFILTERED_ROWS = 1_000
-"""Limit for sorting turns with one of these identifiers when there is no filter."""
+"""Maximum number of turns with one of these identifiers to sort, if there is no filter."""
 
 _MIN_IDF = 1e-6
 
@@ -127,7 +127,7 @@ _PLACES = {
     Indexed.FAILURES: ("t.row, t.session, t.seq", _TURNS),
 }
 
-# {where} is replaced by a Clause, whose SQL consists of fixed fragments too. Each stem of a
+# {where} is replaced by a Clause, whose SQL also consists of fixed fragments. Each stem of a
 # question is a column, because processing stems row by row is much slower. k1 = 1.2 and b = 0.75,
 # as in FTS5.
 _SCORED = """
@@ -186,7 +186,7 @@ class ServerSearch(WordSearch):
         )
 
     def rows_of_stem(self, stem: str, limit: int) -> list[int]:
-        """Return rows that contain a stem, or a word that begins with it. The query is stemmed again."""
+        """Return rows that contain a stem or a word that begins with it. The query is stemmed again."""
         stem_of_query = next(iter(self._db.stems(stem)), stem)
         return self._db.column(
             "find_rows_of_stem", kind=self._kind, stem=stem_of_query, limit=limit
@@ -195,7 +195,7 @@ class ServerSearch(WordSearch):
     def match(self, terms: Sequence[Term], where: Clause, limit: int) -> list[Match]:
         corpus = self.corpus(terms)
         idf = [
-            # FTS5 computes it in the same way.
+            # FTS5 computes this in the same way.
             max(_MIN_IDF, math.log((corpus.rows - count + 0.5) / (count + 0.5)))
             for count in corpus.frequencies
         ]
@@ -254,7 +254,7 @@ class ServerSearch(WordSearch):
         return [_to_match(row, terms) for row in rows]
 
     def _is_open(self, where: Clause) -> bool:
-        """Return True if all matches pass the condition, so that the limit applies early."""
+        """Return True if all matches pass the condition, so that the limit can be applied early."""
         return where.is_open and self._kind is not Indexed.MEMORIES
 
 
@@ -288,7 +288,7 @@ def _array(values: Sequence[float]) -> str:
 
 
 def _to_match(columns: Row, terms: Sequence[Term]) -> Match:
-    """Convert a row, leaving out the stems of words that it contains only in part."""
+    """Convert a row. Omit the stems of words that it contains only in part."""
     row, session, seq, counts, length = columns
     incomplete = {term.word for term, count in zip(terms, counts, strict=True) if not count}
     term_counts = {
@@ -307,7 +307,8 @@ _NEAREST = """
 SELECT passage FROM signs WHERE tenant = ? AND length(bits) = {size}
 ORDER BY CAST(bits AS bit({size})) <~> CAST(? AS bit({size})) LIMIT ?
 """
-"""Names the tenant, so that an index of one tenant's passages can be used (decision 25)."""
+"""Query for the nearest passages. It names the tenant, so that the index of the tenant's passages
+is used (decision 25)."""
 
 
 class ServerWalk:

@@ -1,4 +1,4 @@
-"""Spaces of a server: members, keys, quotas, audit log, recall over several spaces, and sharing memories."""
+"""Spaces of a server: members, keys, quotas, audit log, recall over several spaces, and sharing of memories."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _SELF_LOGGED = ("spaces-", "keys-", "share")
 class Standing:
     """The caller and their role.
 
-    ``kind`` and ``raising`` belong to the space, and are ``None`` if the tenant is not a space.
+    ``kind`` and ``raising`` describe the space, and are ``None`` if the tenant is not a space.
     """
 
     account: str
@@ -52,12 +52,12 @@ class Standing:
 def standing(home: Home) -> Standing:
     """Return the caller's current role in the open space.
 
-    Raises UnavailableError if the memory is in a file, NotAllowedError if the caller is not a member (any
-    more).
+    Raises UnavailableError if the memory is in a file, NotAllowedError if the caller is not (or no
+    longer) a member.
     """
     if not home.database.server:
         raise UnavailableError(
-            "this memory is in a file, and one person's",
+            "this memory is in a file and belongs to one person",
             hint="spaces, roles and keys are for a memory on a server: docs/server.md",
         )
     space = home.settings.text("storage.tenant")
@@ -65,7 +65,7 @@ def standing(home: Home) -> Standing:
     row = home.database.one("read_standing", account=account)
     if row is None:
         raise NotAllowedError(
-            f"{account} does not belong to the space {space}", hint="an owner lets you in"
+            f"{account} does not belong to the space {space}", hint="ask an owner to add it"
         )
     role, kind, raising = row
     return Standing(account, space, Role(role).at_most(home.actor.most), kind, raising)
@@ -119,7 +119,7 @@ def allowed(home: Home, operation: str, *, writes: bool, owners: bool) -> Iterat
 
 
 class SpaceKind(StrEnum):
-    """The kind of owner of a space."""
+    """The kind of owner that a space has."""
 
     PERSON = "person"
     TEAM = "team"
@@ -135,9 +135,10 @@ class Raising(StrEnum):
 
 @frozen
 class Space:
-    """A space of an account, with its role there.
+    """A space of an account, and the account's role in it.
 
-    ``is_own`` marks the space it writes to, ``is_read`` a space that recall reads too.
+    ``is_own`` is True for the space that the account writes to, ``is_read`` for spaces that recall
+    also reads.
     """
 
     name: str
@@ -150,7 +151,7 @@ class Space:
 
 @frozen
 class Member:
-    """A member of a space: account, role and the start of membership."""
+    """A member of a space: account, role and start of membership."""
 
     account: str
     role: Role
@@ -192,7 +193,7 @@ class Note:
 
 @frozen
 class Shared:
-    """A memory shared into another space. ``is_new`` is false if an existing copy was updated."""
+    """A memory shared into another space. ``is_new`` is False if an existing copy was updated."""
 
     memory: Memory
     space: str
@@ -214,13 +215,12 @@ OfSpace = Annotated[str | None, bounds("The space; default: the open space.")]
 
 
 # -- Spaces and members --------------------------------------------------------
-#
-# A login that manages the server is required, and the owner role for an existing space.
+# The login must manage the server and, for an existing space, the caller must be an owner.
 
 
 @frozen
 class Managed:
-    """A space managed by one of its owners (``who``) within a transaction."""
+    """A space that one of its owners (``who``) manages within a transaction."""
 
     registry: Registry
     who: Standing
@@ -228,11 +228,10 @@ class Managed:
     at: int
 
     def run(self, name: str, **values: Any) -> int:
-        """Run a statement about the space and return the number of changed rows."""
+        """Run a statement about the space. Return the number of changed rows."""
         return self.registry.run(name, space=self.space, at=self.at, **values)
 
     def note(self, action: str, subject: str) -> None:
-        """Append a line to the space's audit log."""
         account = self.who.account
         self.run("insert_note", account=account, action=action, subject=subject, outcome=DONE)
 
@@ -303,9 +302,9 @@ def create_space(
         Raising, bounds("The role required to share personal memories into the space.")
     ] = Raising.MEMBERS,
 ) -> Space:
-    """Create a space owned by the caller, or, for a person's space, by that person.
+    """Create a space. Its owner is the caller or, for a person's space, that person.
 
-    Raises ConflictError if the space exists, or another account's memories have its name.
+    Raises ConflictError if the space exists or its name belongs to another account's memories.
     """
     caller = standing(home)
     owner = space if kind is SpaceKind.PERSON else caller.account
@@ -337,7 +336,7 @@ def add_member(
     account: Account,
     role: Annotated[Role, bounds("What the account may do in the space.")] = Role.MEMBER,
 ) -> list[Member]:
-    """Add an account or change its role, and return the members. Raises NotAllowedError, ConflictError."""
+    """Add an account or change its role. Return the members. Raises NotAllowedError, ConflictError."""
     with managed(home, space) as own:
         _set_member(own, account, role)
         own.note("spaces-add", f"{account} {role}")
@@ -346,7 +345,7 @@ def add_member(
 
 @operation("spaces-remove", writes=True, owners=True, command="server spaces members --remove")
 def remove_member(home: Home, space: SpaceName, account: Account) -> list[Member]:
-    """Remove an account, revoke its keys and return the remaining members.
+    """Remove an account and revoke its keys. Return the remaining members.
 
     Raises NotAllowedError, NotFoundError, ConflictError.
     """
@@ -382,16 +381,15 @@ def _members(space: Managed) -> list[Member]:
 
 
 def _require_owner(members: list[Member]) -> list[Member]:
-    """Return the members. Raises ConflictError, which rolls back the change, if none is an owner."""
+    """Return the members. Raises ConflictError, which rolls back the change, if none of them is an owner."""
     if not any(member.role is Role.OWNER for member in members):
         raise ConflictError("a space needs an owner", hint="make another account an owner first")
     return members
 
 
 # -- Keys ----------------------------------------------------------------------
-#
-# A key has 256 random bits, so a fast, unsalted hash of it is stored. It cannot be guessed, and a
-# slow password hash would only slow down requests.
+# A key has 256 random bits. It cannot be guessed, so a fast unsalted hash is stored. A slow
+# password hash would only slow down requests.
 
 
 BEGINS = "nacre_"
@@ -401,7 +399,7 @@ _KEY_PATTERN = re.compile(rf"{BEGINS}[0-9a-f]{{8}}_[\w-]{{43}}", re.ASCII)
 
 
 def bearer_of(registry: Registry, secret: str) -> Bearer | None:
-    """Return the holder of a key that is valid by the server's clock, or ``None``."""
+    """Return the holder of a key that is valid by the server's clock, if any."""
     if not _KEY_PATTERN.fullmatch(secret):
         return None
     for key, space, account, role, *quota in registry.all("read_key", hash=_hash(secret)):
@@ -483,8 +481,8 @@ def _hash(secret: str) -> bytes:
 def open_space(home: Home, space: str, unwritable: NacreError | None = None) -> Home:
     """Open another space of the server for the same account, sharing the models.
 
-    ``unwritable`` is the error for writes, if it is read-only. Raises NotAllowedError if the account is
-    not a member.
+    If the space is read-only, ``unwritable`` is the error for writes. Raises NotAllowedError if the
+    account is not a member.
     """
     account = standing(home).account
     settings = (
@@ -511,11 +509,11 @@ Ask = Callable[[Home, RecallQuery], RecallResult]
 def with_further_spaces(
     opened: dict[str, Home], home: Home, query: RecallQuery, own: RecallResult, ask: Ask
 ) -> RecallResult:
-    """Merge an answer with those of the spaces in ``storage.spaces``, best score first, each hit with its space.
+    """Merge an answer with answers from the spaces in ``storage.spaces``, best score first. Each hit names its space.
 
-    ``opened`` keeps the other spaces open. They answer as to a stranger: their private memories and
-    sessions stay hidden, no use is counted and no model is called. A memory in several spaces is returned
-    once, from the own space if possible. A space that cannot be read is reported as an unavailable lane.
+    ``opened`` keeps the other spaces open. They hide their private memories and sessions, count no
+    usage and call no model. A memory in several spaces is returned once, from the caller's own
+    space if possible. A space that cannot be read is reported as an unavailable lane.
     """
     names = home.settings.texts("storage.spaces")
     if not names:
@@ -553,13 +551,15 @@ def with_further_spaces(
 
 
 def _further_home(opened: dict[str, Home], home: Home, name: str) -> Home:
-    """Return another space, which is opened on first use and never written. Raises NacreError."""
+    """Return another space, which is opened at first use and never written. Raises NacreError."""
     if name not in opened:
-        unwritable = UnavailableError(f"{name} is read beside another space, and not written")
+        unwritable = UnavailableError(
+            f"{name} can only be read here, because another space is open"
+        )
         opened[name] = open_space(home, name, unwritable)
         return opened[name]
     try:
-        standing(opened[name])  # the account may have been removed since
+        standing(opened[name])  # the account could have been removed in the meantime
     except NacreError:
         opened.pop(name).database.close()
         raise
@@ -567,7 +567,6 @@ def _further_home(opened: dict[str, Home], home: Home, name: str) -> Home:
 
 
 def _fitting(hits: Sequence[MemoryHit], budget: int | None) -> list[MemoryHit]:
-    """Return the hits that fit the token budget, at least the first."""
     fitting: list[MemoryHit] = []
     remaining = budget or 0
     for hit in hits:
@@ -579,13 +578,12 @@ def _fitting(hits: Sequence[MemoryHit], budget: int | None) -> list[MemoryHit]:
 
 
 # -- Sharing -------------------------------------------------------------------
-#
-# A shared copy is the only way for data to move between spaces.
+# Data can move between spaces only as a shared copy.
 
 
 _MAX_EMBEDDED = 32
 SHARED = "shared"
-"""Front matter key for the origin of a copy."""
+"""Front matter key that names the origin of a copy."""
 
 
 @operation("share", writes=True, owners=True, command="server share")
@@ -599,10 +597,10 @@ def share(
 ) -> Shared:
     """Copy a memory into another space, or update its copy there.
 
-    The copy keeps id, text, kind, dates and trust, and names its origin and the sharing account.
-    Its sources and links are not copied. Raises NotFoundError, ConflictError, and NotAllowedError for a private
-    memory (unless ``scope`` sets the copy's visibility) or if the space's rule or the caller's role
-    forbids it.
+    The copy keeps id, text, kind, dates and trust, and names its origin and the account that shared
+    it. Sources and links are not copied. Raises NotFoundError, ConflictError, and NotAllowedError
+    for a private memory (unless ``scope`` sets the copy's visibility) or if the space's rule or the
+    caller's role forbids it.
     """
     caller = standing(home)
     memory = _shareable(get(home, reference), scope)
@@ -663,7 +661,7 @@ def share(
 
 
 def _shareable(memory: Memory, scope: Scope | None) -> Memory:
-    """Return the memory with the visibility of the copy. Raises ConflictError, NotAllowedError."""
+    """Return the memory with the copy's visibility. Raises ConflictError, NotAllowedError."""
     if not memory.is_active or memory.proposed:
         state = (
             "was proposed by an agent and never accepted" if memory.proposed else "no longer holds"
@@ -683,4 +681,4 @@ def _shareable(memory: Memory, scope: Scope | None) -> Memory:
 _COPIED_FIELDS = tuple(
     "content subject kind importance tags valid expires_on trust updated extra scope".split()
 )
-"""Fields updated from the memory. The others belong to the space."""
+"""Fields that are updated from the memory. The space owns all other fields."""

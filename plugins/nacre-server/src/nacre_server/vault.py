@@ -1,6 +1,7 @@
-"""The vault of a memory on a server: documents as rows, which only nacre edits.
+"""The vault of a memory on a server: documents in rows, which only nacre edits.
 
-All versions of a document are kept. Forgotten versions keep only their number, without path and bytes.
+All versions of a document are kept. For forgotten versions, only the number remains, without path
+and bytes.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _NANOSECONDS_PER_MS = 1_000_000
 
 @frozen
 class _Snapshot:
-    """The state of the vault up to a version: all documents, memories by path, and project pages by folder."""
+    """The state of the vault at a version: all documents, memories by path, and project pages by folder."""
 
     until: int = 0
     documents: frozenset[str] = frozenset()
@@ -38,7 +39,9 @@ class _Snapshot:
     memories: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     def and_then(self, changes: Iterable[Row]) -> _Snapshot:
-        """Return the state after new versions: path, number, and the number (``None`` if deleted) and size of the
+        """Return the state after new versions.
+
+        Each row has the path, the number, and the number (``None`` if deleted) and size of the
         current version.
         """
         until, documents = self.until, set(self.documents)
@@ -62,10 +65,10 @@ class _Snapshot:
 
 
 class ServerVault:
-    """The interface of :class:`~nacre.vault.files.Vault` over rows.
+    """The interface of :class:`~nacre.vault.files.Vault` for rows.
 
-    Its rules for paths apply, so that a vault can move to files. The time of a document is its version, an
-    increasing number.
+    The same rules for paths apply, so that a vault can move to files. The time of a document is its
+    version, a number that increases.
     """
 
     root = PurePosixPath("vault")
@@ -120,7 +123,7 @@ class ServerVault:
         return _stat(path, *row)
 
     def write_ahead(self, documents: Mapping[str, str]) -> None:
-        """Do nothing, because rows need no disk sync."""
+        """Do nothing, because rows need no sync to disk."""
 
     def write(self, path: str, text: str, *, base: bytes | None) -> None:
         self.write_bytes(path, to_bytes(text), base=base)
@@ -153,12 +156,11 @@ class ServerVault:
 
     @in_transaction
     def forget(self, path: str) -> None:
-        """Remove a document with all its versions."""
         self._db.run("delete_document", path=path)
         self._db.run("blank_versions_of", path=path)
 
     def former(self) -> Iterator[tuple[int, str, bytes]]:
-        """Yield former versions in chunks: number, path, content."""
+        """Yield (number, path, content) for former versions, in chunks."""
         after = 0
         while rows := self._db.all("list_former_versions", after=after, limit=_VERSIONS_AT_ONCE):
             yield from ((version, path, bytes(data)) for version, path, data in rows)
@@ -175,7 +177,7 @@ class ServerVault:
     def append(
         self, path: str, lines: Sequence[str], known: tuple[int, bytes] = (0, b"")
     ) -> tuple[int, bytes]:
-        """Append new lines to the ledger. Return its size and the known hash."""
+        """Append new lines to the ledger. Return its size and known hash."""
         if path != LEDGER:
             raise InvalidMemoryError(f"lines are appended to {LEDGER} alone, not to {path!r}")
         encoded = [to_bytes(line) for line in lines]
@@ -205,7 +207,7 @@ class ServerVault:
 
     @in_transaction
     def _reword(self, lines: Sequence[bytes]) -> None:
-        """Replace the ledger's lines by shorter ones. ``lines`` holds all lines."""
+        """Replace the ledger's lines with shorter lines. ``lines`` contains all lines."""
         for (number, line), replacement in zip(
             self._db.all("list_ledger_lines"), lines, strict=True
         ):
@@ -215,8 +217,8 @@ class ServerVault:
                 self._db.run("delete_ledger_line", number=number)
 
     def _seen_now(self) -> _Snapshot:
-        """Return the current state. Each recall calls this twice, so only new changes are read."""
-        # First, so that concurrent writes are read twice rather than missed.
+        """Return the current state. Only new changes are read, because each recall calls this twice."""
+        # Read this first, so that concurrent writes are read twice rather than missed.
         state = self._db.state()
         known_state, seen = self._seen
         if state is not None and state == known_state:
@@ -228,7 +230,7 @@ class ServerVault:
                 (path, version, version, size)
                 for path, version, size, _ in self._db.all("list_documents")
             )
-        if state is not None:  # not within a transaction, which may be rolled back
+        if state is not None:  # not within a transaction, which can be rolled back
             self._seen = state, seen
         return seen
 

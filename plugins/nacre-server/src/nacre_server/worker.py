@@ -1,4 +1,4 @@
-"""A worker: a process that learns, computes vectors and consolidates for all spaces.
+"""A process that learns, computes vectors and consolidates for all spaces.
 
 Jobs are idempotent. If a worker is killed, its heartbeat stops and another worker repeats its job.
 """
@@ -36,18 +36,18 @@ else:
     procrastinate = Module("procrastinate")
 
 _AWAY_SECONDS = 2.0
-"""Pause between two attempts to reach an unavailable server."""
+"""Pause between attempts to reach an unavailable server, in seconds."""
 
 END_SECONDS = 60.0
-"""Time limit for jobs in progress at the end; another worker repeats unfinished ones."""
+"""Time limit for jobs in progress at the end, in seconds. Another worker repeats unfinished jobs."""
 
 
 @frozen
 class WorkerOptions:
     """Options of a worker.
 
-    ``jobs`` is the maximum of simultaneous jobs. ``every`` is the interval in seconds for finding
-    changed spaces. A worker without a heartbeat for ``lease`` seconds counts as dead.
+    ``jobs`` is the maximum number of simultaneous jobs. ``every`` is the interval for finding
+    changed spaces, in seconds. A worker without a heartbeat for ``lease`` seconds counts as dead.
     """
 
     jobs: int = 1
@@ -57,7 +57,7 @@ class WorkerOptions:
 
 
 class Worker:
-    """A worker that runs until SIGTERM. ``folder`` is empty and may be deleted afterwards."""
+    """A worker that runs until SIGTERM. ``folder`` is empty and can be deleted afterwards."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class Worker:
         self._is_away = False
 
     async def run(self) -> None:
-        """Run until SIGTERM or SIGINT, and wait for an unavailable server.
+        """Run until SIGTERM or SIGINT. Wait while the server is unavailable.
 
         Raises the errors of the first connection.
         """
@@ -97,7 +97,7 @@ class Worker:
             ):
                 await asyncio.to_thread(
                     self._untended
-                )  # it knows at once; the queue's pool tries for half a minute
+                )  # this notices immediately, while the queue's pool tries for half a minute
                 try:
                     lease = self._options.lease
                     await self._app.open_async()
@@ -131,7 +131,7 @@ class Worker:
                 finally:
                     await (
                         self._app.close_async()
-                    )  # also where it was not opened: its pool would stay closed
+                    )  # close it even if it was not opened, or its pool stays closed
             if not is_over.is_set() and not self._is_away:
                 self._is_away = True
                 self._tell("the server does not answer; waits for it")
@@ -140,7 +140,6 @@ class Worker:
         self._spaces.close()
 
     async def _look_on(self) -> None:
-        """Add jobs regularly until the server goes away."""
         while True:
             try:
                 manager, defer = self._app.job_manager, deferred(self._app)
@@ -183,13 +182,13 @@ class Worker:
             where = "".join(traceback.format_tb(error.__traceback__))
             self._tell(
                 f"{space}: {type(error).__name__}\n{where}"
-            )  # not the message, which may contain text
+            )  # not the message, which can contain text
             raise
         self._tell(f"{space}: done")
 
 
 def _unless_away(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Ignore the errors of the queue's tasks if the server goes away; the worker reports it once."""
+    """Ignore errors of the queue's tasks if the server is unavailable, because the worker reports this once."""
     away = (*AWAY, procrastinate.exceptions.ConnectorException, psycopg.OperationalError)
     if not isinstance(context.get("exception"), away):
         loop.default_exception_handler(context)

@@ -11,12 +11,12 @@ from functools import cache
 from importlib.resources import files
 
 MODEL_NAME = "minilm-l6-v2-int8"
-"""Name of the vectors. It changes with every build that produces different vectors."""
+"""Name of the vectors. It changes with each build that produces different vectors."""
 
 DIMENSIONS = 384
 
 MAX_TOKENS = 256
-"""Maximum number of tokens in a text, including [CLS] and [SEP]. The model has no more positions."""
+"""Maximum number of tokens in a text, including [CLS] and [SEP]."""
 
 SHA256 = {
     "model.onnx": "cbfc76ac8282158be7563c345b5b41b185a3e9a57cb3a76eea1fdd65a209afe4",
@@ -26,7 +26,7 @@ SHA256 = {
 
 @cache
 def vocabulary() -> dict[str, int]:
-    """Return the model's whole-word tokens with their ranks. Frequent English words have low ranks."""
+    """Return the tokens that are whole words, with their ranks. Frequent English words have low ranks."""
     tokenizer = json.loads((files(__package__) / "tokenizer.json").read_text(encoding="utf-8"))
     ranks: dict[str, int] = tokenizer["model"]["vocab"]
     return ranks

@@ -1,5 +1,5 @@
 -- editor_item --
--- The value at a key of an editor. The table also holds passwords and tokens, so only these keys are read.
+-- The value at a key in an editor's database. The table also holds passwords and tokens, so only a few keys are read.
 SELECT value FROM ItemTable
 WHERE key = :key AND key IN (
     'workbench.panel.aichat.view.aichat.chatdata', 'composer.composerData', 'composer.composerHeaders',
@@ -7,7 +7,7 @@ WHERE key = :key AND key IN (
 );
 
 -- editor_item_mark --
--- Changes when the value at a key may have changed, because a write replaces the row. The value is not read.
+-- A mark that changes when the row at a key is replaced, as by every write. The value is not read.
 SELECT rowid, octet_length(value) FROM ItemTable
 WHERE key = :key AND key IN (
     'workbench.panel.aichat.view.aichat.chatdata', 'composer.composerData', 'composer.composerHeaders',
@@ -15,7 +15,7 @@ WHERE key = :key AND key IN (
 );
 
 -- cursor_composers --
--- All conversations, with marks that change when they do, without reading them.
+-- All conversations. A conversation's mark changes when the conversation changes. The conversations are not read.
 SELECT substr(key, 14), rowid, octet_length(value) FROM cursorDiskKV
 WHERE key >= 'composerData:' AND key < 'composerData;' ORDER BY rowid;
 
@@ -27,7 +27,7 @@ SELECT value FROM cursorDiskKV WHERE key = 'composerData:' || :composer;
 SELECT value FROM cursorDiskKV WHERE key = 'bubbleId:' || :composer || ':' || :bubble;
 
 -- cursor_written --
--- Messages written after a row. Values are not read.
+-- Keys of messages written after a row.
 SELECT key, rowid FROM cursorDiskKV WHERE rowid > :row ORDER BY rowid;
 
 -- cursor_last_row --

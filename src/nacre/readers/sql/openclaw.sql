@@ -1,6 +1,6 @@
 -- openclaw_sessions --
--- All sessions, with the number of the last event and a mark that distinguishes it from others of that number, by
--- skipping along the primary key.
+-- All sessions, with the number of the last event and a mark that changes if that event is replaced. The query skips
+-- along the primary key.
 WITH RECURSIVE known (id) AS (
     SELECT min(session_id) FROM transcript_events
     UNION ALL
@@ -19,7 +19,7 @@ FROM known WHERE id IS NOT NULL;
 SELECT seq, event_json FROM transcript_events WHERE session_id = :session AND seq > :seq ORDER BY seq LIMIT 500;
 
 -- openclaw_packed_events --
--- The same, if large events are compressed.
+-- Some events of a session, in order, if large events are compressed.
 SELECT seq, event_json, event_zstd FROM transcript_events
 WHERE session_id = :session AND seq > :seq ORDER BY seq LIMIT 500;
 
@@ -41,5 +41,5 @@ SELECT session_id, generation FROM session_transcript_cold_archives;
 SELECT * FROM session_windows WHERE session_id = :session;
 
 -- openclaw_session_of_key --
--- The newest session of a key.
+-- The newest session with a key.
 SELECT session_id FROM session_windows WHERE session_key = :key ORDER BY rowid DESC LIMIT 1;

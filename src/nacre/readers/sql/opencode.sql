@@ -1,5 +1,5 @@
 -- opencode_sessions --
--- All sessions, with a time that changes when they do, oldest first. Rows are small.
+-- All sessions, oldest first, with a time that changes when the session changes.
 SELECT id, time_updated FROM session ORDER BY time_created, id;
 
 -- opencode_messages --
@@ -15,7 +15,7 @@ SELECT id, data FROM part WHERE message_id = :message ORDER BY id;
 SELECT max(id) FROM part;
 
 -- opencode_written --
--- Sessions with parts after one.
+-- Sessions with parts that are newer than a part.
 SELECT DISTINCT session_id FROM part WHERE id > :part;
 
 -- opencode_session --

@@ -46,9 +46,7 @@ def out(text: str = "an answer", key: str = "k1", **more: Any) -> Outgoing:
     return Outgoing(key, CHAT, text, **more)
 
 
-def test_a_direct_message_comes_with_its_sender_time_and_files(
-    channel: Discord, server: FakeDiscord
-) -> None:
+def test_direct_message_has_sender_time_and_files(channel: Discord, server: FakeDiscord) -> None:
     async def scene() -> None:
         inbox = MemoryInbox()
         async with running(channel, inbox):
@@ -85,7 +83,7 @@ def test_a_direct_message_comes_with_its_sender_time_and_files(
     play(scene())
 
 
-def test_in_a_server_only_mentions_and_replies_are_to_the_agent(
+def test_only_mentions_and_replies_address_agent_on_servers(
     channel: Discord, server: FakeDiscord
 ) -> None:
     async def scene() -> None:
@@ -116,7 +114,7 @@ def test_in_a_server_only_mentions_and_replies_are_to_the_agent(
     play(scene())
 
 
-def test_what_no_person_wrote_is_passed_over(channel: Discord, server: FakeDiscord) -> None:
+def test_messages_not_written_by_people_are_ignored(channel: Discord, server: FakeDiscord) -> None:
     async def scene() -> None:
         inbox = MemoryInbox()
         async with running(channel, inbox):
@@ -135,7 +133,7 @@ def test_what_no_person_wrote_is_passed_over(channel: Discord, server: FakeDisco
     play(scene())
 
 
-def test_an_edit_replaces_its_message_and_an_embed_does_not(
+def test_edit_replaces_its_message_and_embed_does_not(
     channel: Discord, server: FakeDiscord
 ) -> None:
     async def scene() -> None:
@@ -161,7 +159,7 @@ def test_an_edit_replaces_its_message_and_an_embed_does_not(
     play(scene())
 
 
-def test_a_dropped_connection_is_resumed_and_nothing_is_lost(
+def test_dropped_connection_is_resumed_without_message_loss(
     channel: Discord, server: FakeDiscord
 ) -> None:
     async def scene() -> None:
@@ -184,9 +182,7 @@ def test_a_dropped_connection_is_resumed_and_nothing_is_lost(
     play(scene())
 
 
-def test_a_session_outlives_the_process(
-    server: FakeDiscord, tmp_path: Path, told: list[str]
-) -> None:
+def test_session_outlives_the_process(server: FakeDiscord, tmp_path: Path, told: list[str]) -> None:
     async def scene() -> None:
         inbox = MemoryInbox()
         async with running(channel_of(server, tmp_path, told), inbox):
@@ -205,7 +201,7 @@ def test_a_session_outlives_the_process(
     play(scene())
 
 
-def test_what_came_and_was_not_stored_comes_again_in_the_next_process(
+def test_unstored_message_arrives_again_in_the_next_process(
     server: FakeDiscord, tmp_path: Path, told: list[str]
 ) -> None:
     async def scene() -> None:
@@ -230,7 +226,7 @@ def test_what_came_and_was_not_stored_comes_again_in_the_next_process(
     play(scene())
 
 
-def test_beyond_a_resume_missed_messages_are_fetched_in_order(
+def test_messages_missed_beyond_a_resume_are_fetched_in_order(
     channel: Discord, server: FakeDiscord
 ) -> None:
     async def scene() -> None:
@@ -263,7 +259,7 @@ def test_beyond_a_resume_missed_messages_are_fetched_in_order(
     play(scene())
 
 
-def test_what_is_fetched_of_one_chat_is_bounded_and_told(
+def test_messages_fetched_per_chat_are_bounded_and_reported(
     channel: Discord, server: FakeDiscord, told: list[str]
 ) -> None:
     async def scene() -> None:
@@ -286,7 +282,7 @@ def test_what_is_fetched_of_one_chat_is_bounded_and_told(
     play(scene())
 
 
-def test_a_new_session_counts_only_when_what_was_missed_is_fetched(
+def test_new_session_is_saved_after_missed_messages_are_fetched(
     server: FakeDiscord, tmp_path: Path, told: list[str]
 ) -> None:
     async def scene() -> None:
@@ -309,7 +305,7 @@ def test_a_new_session_counts_only_when_what_was_missed_is_fetched(
     play(scene())
 
 
-def test_heartbeats_name_the_last_event_and_are_sent_when_asked_for(
+def test_heartbeats_name_last_event_and_are_sent_on_request(
     channel: Discord, server: FakeDiscord
 ) -> None:
     async def scene() -> None:
@@ -331,7 +327,7 @@ def test_heartbeats_name_the_last_event_and_are_sent_when_asked_for(
     play(scene())
 
 
-def test_a_connection_that_stopped_answering_is_replaced(
+def test_unresponsive_connection_is_replaced(
     channel: Discord, server: FakeDiscord, told: list[str]
 ) -> None:
     async def scene() -> None:
@@ -350,7 +346,7 @@ def test_a_connection_that_stopped_answering_is_replaced(
     play(scene())
 
 
-def test_a_slow_inbox_is_no_dead_connection(channel: Discord, server: FakeDiscord) -> None:
+def test_slow_inbox_does_not_drop_connection(channel: Discord, server: FakeDiscord) -> None:
     async def scene() -> None:
         server.heartbeat_seconds = 0.4
         inbox, beats = MemoryInbox(), [0]
@@ -371,7 +367,7 @@ def test_a_slow_inbox_is_no_dead_connection(channel: Discord, server: FakeDiscor
     play(scene())
 
 
-def test_discord_may_ask_for_another_connection(channel: Discord, server: FakeDiscord) -> None:
+def test_discord_reconnect_requests_are_followed(channel: Discord, server: FakeDiscord) -> None:
     async def scene() -> None:
         inbox = MemoryInbox()
         async with running(channel, inbox):
@@ -391,7 +387,7 @@ def test_discord_may_ask_for_another_connection(channel: Discord, server: FakeDi
 @pytest.mark.parametrize(
     ("code", "hint"), [(4004, "token"), (4013, "update nacre"), (4014, "Message Content Intent")]
 )
-def test_close_codes_that_stay_are_refusals(
+def test_permanent_close_codes_are_refusals(
     channel: Discord, server: FakeDiscord, code: int, hint: str
 ) -> None:
     async def scene() -> None:
@@ -405,7 +401,7 @@ def test_close_codes_that_stay_are_refusals(
     play(scene())
 
 
-def test_a_wrong_token_is_refused_and_never_told(
+def test_wrong_token_is_refused_and_never_shown(
     server: FakeDiscord, tmp_path: Path, told: list[str]
 ) -> None:
     async def scene() -> None:
@@ -421,7 +417,7 @@ def test_a_wrong_token_is_refused_and_never_told(
     play(scene())
 
 
-def test_connections_that_all_end_at_once_are_given_up_for_now(
+def test_failing_connections_make_the_channel_unavailable(
     channel: Discord, server: FakeDiscord
 ) -> None:
     async def scene() -> None:
@@ -444,9 +440,7 @@ def test_connections_that_all_end_at_once_are_given_up_for_now(
     play(scene())
 
 
-def test_an_address_for_resuming_that_is_gone_is_not_tried_for_ever(
-    channel: Discord, server: FakeDiscord
-) -> None:
+def test_dead_resume_address_is_not_retried_forever(channel: Discord, server: FakeDiscord) -> None:
     async def scene() -> None:
         inbox = MemoryInbox()
         async with running(channel, inbox):
@@ -463,7 +457,7 @@ def test_an_address_for_resuming_that_is_gone_is_not_tried_for_ever(
     play(scene())
 
 
-def test_garbage_is_told_once_and_passed_over(
+def test_garbage_is_reported_once_and_ignored(
     channel: Discord, server: FakeDiscord, told: list[str]
 ) -> None:
     async def scene() -> None:
@@ -504,7 +498,7 @@ def test_garbage_is_told_once_and_passed_over(
     play(scene())
 
 
-def test_repeated_and_disordered_events_are_one_message_each(
+def test_repeated_and_disordered_events_yield_single_messages(
     channel: Discord, server: FakeDiscord
 ) -> None:
     async def scene() -> None:
@@ -523,7 +517,7 @@ def test_repeated_and_disordered_events_are_one_message_each(
     play(scene())
 
 
-def test_chats_that_are_remembered_are_bounded(channel: Discord, server: FakeDiscord) -> None:
+def test_remembered_chats_are_bounded(channel: Discord, server: FakeDiscord) -> None:
     async def scene() -> None:
         inbox = MemoryInbox()
         async with running(channel, inbox):
@@ -540,9 +534,7 @@ def test_chats_that_are_remembered_are_bounded(channel: Discord, server: FakeDis
     play(scene())
 
 
-def test_a_part_that_the_gateway_told_of_is_not_sent_again(
-    channel: Discord, server: FakeDiscord
-) -> None:
+def test_part_confirmed_by_the_gateway_is_not_resent(channel: Discord, server: FakeDiscord) -> None:
     async def scene() -> None:
         inbox = MemoryInbox()
         async with running(channel, inbox):
@@ -558,7 +550,7 @@ def test_a_part_that_the_gateway_told_of_is_not_sent_again(
     play(scene())
 
 
-def test_an_answer_notifies_nobody_and_appears_once(channel: Discord, server: FakeDiscord) -> None:
+def test_answer_sends_no_pings_and_appears_once(channel: Discord, server: FakeDiscord) -> None:
     async def scene() -> None:
         first = await channel.send(out("@everyone <@5> look: https://example.org/?leak"))
         again = await channel.send(
@@ -592,7 +584,7 @@ def test_an_answer_notifies_nobody_and_appears_once(channel: Discord, server: Fa
         (502, b"<html>", {}, None),
     ],
 )
-def test_what_may_be_tried_again_says_when(
+def test_retryable_failure_reports_retry_time(
     channel: Discord,
     server: FakeDiscord,
     status: int,
@@ -614,7 +606,7 @@ def test_what_may_be_tried_again_says_when(
         (400, 50035, "None"),
     ],
 )
-def test_what_can_never_be_delivered_is_refused(
+def test_undeliverable_answer_is_refused(
     channel: Discord, server: FakeDiscord, status: int, code: int, hint: str
 ) -> None:
     async def scene() -> None:
@@ -627,7 +619,7 @@ def test_what_can_never_be_delivered_is_refused(
     play(scene())
 
 
-def test_files_are_fetched_from_discord_alone_within_a_bound(
+def test_files_are_fetched_only_from_discord_within_limits(
     channel: Discord, server: FakeDiscord, tmp_path: Path
 ) -> None:
     async def scene() -> None:
@@ -659,6 +651,6 @@ def test_files_are_fetched_from_discord_alone_within_a_bound(
     play(scene())
 
 
-def test_plain_http_is_for_this_machine_alone(tmp_path: Path) -> None:
+def test_plain_http_is_allowed_only_on_loopback(tmp_path: Path) -> None:
     with pytest.raises(InvalidSettingsError):
         Discord(setup_of(KIND, tmp_path, {"token": TOKEN}, base_url="http://discord.example.org"))

@@ -39,7 +39,7 @@ async def fetch(
     return target.read_bytes()
 
 
-def test_where_the_owner_says_so_files_come_from_loopback(tmp_path: Path) -> None:
+def test_files_are_fetched_from_loopback_if_allowed(tmp_path: Path) -> None:
     assert run(fetch(tmp_path, "SITE/file?bytes=1000")) == b"x" * 1_000
 
 
@@ -62,7 +62,7 @@ def test_where_the_owner_says_so_files_come_from_loopback(tmp_path: Path) -> Non
         ("", ChannelRefusedError, "valid"),
     ],
 )
-def test_what_cannot_be_fetched_leaves_nothing_and_tells_no_url(
+def test_failed_fetch_leaves_no_file_and_hides_url(
     tmp_path: Path, url: str, error: type[Exception], said: str
 ) -> None:
     with pytest.raises(error, match=said) as raised:
@@ -74,12 +74,12 @@ def test_what_cannot_be_fetched_leaves_nothing_and_tells_no_url(
 @pytest.mark.parametrize(
     "host", ["127.0.0.1", "localhost", "127.1", "2130706433", "[::1]", "[::ffff:10.0.0.1]", "0"]
 )
-def test_private_addresses_are_refused_however_they_are_written(tmp_path: Path, host: str) -> None:
+def test_private_addresses_are_refused_in_every_notation(tmp_path: Path, host: str) -> None:
     with pytest.raises(ChannelRefusedError, match="private address"):
         run(fetch(tmp_path, f"https://{host}/file", fetch_private=False))
 
 
-def test_plain_http_is_refused_where_the_owner_did_not_admit_it(tmp_path: Path) -> None:
+def test_plain_http_is_refused_unless_allowed(tmp_path: Path) -> None:
     with pytest.raises(ChannelRefusedError, match="no https URL"):
         run(fetch(tmp_path, "SITE/file", fetch_private=False))
 
@@ -116,5 +116,5 @@ def test_public_addresses_are_public(address: str) -> None:
         "2001:db8::1",
     ],
 )
-def test_other_addresses_are_not_also_where_ipv6_wraps_them(address: str) -> None:
+def test_non_public_addresses_are_detected_including_ipv6_wrapped(address: str) -> None:
     assert not is_public(address)

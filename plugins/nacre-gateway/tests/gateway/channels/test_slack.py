@@ -47,9 +47,7 @@ def out(text: str = "an answer", key: str = "k1", **more: Any) -> Outgoing:
     return Outgoing(key, more.pop("chat", CHAT), text, **more)
 
 
-def test_a_direct_message_comes_with_its_sender_time_and_files(
-    channel: Slack, server: FakeSlack
-) -> None:
+def test_direct_message_has_sender_time_and_files(channel: Slack, server: FakeSlack) -> None:
     async def scene() -> None:
         inbox = MemoryInbox()
         server.names["U1"] = "Otto"
@@ -82,7 +80,7 @@ def test_a_direct_message_comes_with_its_sender_time_and_files(
     play(scene())
 
 
-def test_a_mention_comes_twice_and_is_one_message(channel: Slack, server: FakeSlack) -> None:
+def test_duplicate_mention_events_yield_a_single_message(channel: Slack, server: FakeSlack) -> None:
     async def scene() -> None:
         inbox = MemoryInbox()
         async with running(channel, inbox):
@@ -105,7 +103,7 @@ def test_a_mention_comes_twice_and_is_one_message(channel: Slack, server: FakeSl
     play(scene())
 
 
-def test_what_no_person_wrote_is_confirmed_and_passed_over(
+def test_messages_not_written_by_people_are_confirmed_and_ignored(
     channel: Slack, server: FakeSlack
 ) -> None:
     async def scene() -> None:
@@ -125,9 +123,7 @@ def test_what_no_person_wrote_is_confirmed_and_passed_over(
     play(scene())
 
 
-def test_an_edit_replaces_its_message_and_a_preview_does_not(
-    channel: Slack, server: FakeSlack
-) -> None:
+def test_edit_replaces_its_message_and_preview_does_not(channel: Slack, server: FakeSlack) -> None:
     async def scene() -> None:
         inbox = MemoryInbox()
         async with running(channel, inbox):
@@ -143,9 +139,7 @@ def test_an_edit_replaces_its_message_and_a_preview_does_not(
     play(scene())
 
 
-def test_a_guest_of_another_workspace_is_nobody_of_this_one(
-    channel: Slack, server: FakeSlack
-) -> None:
+def test_guest_of_another_workspace_has_a_distinct_id(channel: Slack, server: FakeSlack) -> None:
     async def scene() -> None:
         inbox = MemoryInbox()
         async with running(channel, inbox):
@@ -159,7 +153,7 @@ def test_a_guest_of_another_workspace_is_nobody_of_this_one(
     play(scene())
 
 
-def test_an_envelope_is_confirmed_only_when_its_message_is_stored(
+def test_envelope_is_confirmed_only_after_message_is_stored(
     server: FakeSlack, tmp_path: Path, told: list[str]
 ) -> None:
     async def scene() -> None:
@@ -184,7 +178,7 @@ def test_an_envelope_is_confirmed_only_when_its_message_is_stored(
     play(scene())
 
 
-def test_a_dropped_connection_is_replaced_and_nothing_is_lost(
+def test_dropped_connection_is_replaced_without_message_loss(
     channel: Slack, server: FakeSlack
 ) -> None:
     async def scene() -> None:
@@ -206,7 +200,7 @@ def test_a_dropped_connection_is_replaced_and_nothing_is_lost(
 
 
 @pytest.mark.parametrize("reason", ["warning", "refresh_requested"])
-def test_the_next_connection_is_open_before_the_old_one_closes(
+def test_next_connection_opens_before_the_old_connection_closes(
     channel: Slack, server: FakeSlack, reason: str
 ) -> None:
     async def scene() -> None:
@@ -236,7 +230,7 @@ def test_the_next_connection_is_open_before_the_old_one_closes(
     play(scene())
 
 
-def test_a_connection_that_stopped_answering_is_replaced(channel: Slack, server: FakeSlack) -> None:
+def test_unresponsive_connection_is_replaced(channel: Slack, server: FakeSlack) -> None:
     async def scene() -> None:
         inbox = MemoryInbox()
         async with running(channel, inbox):
@@ -248,7 +242,7 @@ def test_a_connection_that_stopped_answering_is_replaced(channel: Slack, server:
     play(scene())
 
 
-def test_reasons_that_stay_are_refusals(channel: Slack, server: FakeSlack) -> None:
+def test_permanent_disconnect_reasons_are_refusals(channel: Slack, server: FakeSlack) -> None:
     async def scene() -> None:
         for reason, error, hint in (
             ("link_disabled", ChannelRefusedError, "Socket Mode"),
@@ -265,7 +259,7 @@ def test_reasons_that_stay_are_refusals(channel: Slack, server: FakeSlack) -> No
     play(scene())
 
 
-def test_connections_that_all_end_at_once_are_given_up_for_now(
+def test_failing_connections_make_the_channel_unavailable(
     channel: Slack, server: FakeSlack
 ) -> None:
     async def scene() -> None:
@@ -282,7 +276,7 @@ def test_connections_that_all_end_at_once_are_given_up_for_now(
 
 
 @pytest.mark.parametrize(("name", "hint"), [("token", "xoxb"), ("app_token", "xapp")])
-def test_a_wrong_token_is_refused_and_never_told(
+def test_wrong_token_is_refused_and_never_shown(
     server: FakeSlack, tmp_path: Path, told: list[str], name: str, hint: str
 ) -> None:
     async def scene() -> None:
@@ -296,7 +290,7 @@ def test_a_wrong_token_is_refused_and_never_told(
     play(scene())
 
 
-def test_garbage_is_told_once_and_passed_over(
+def test_garbage_is_reported_once_and_ignored(
     channel: Slack, server: FakeSlack, told: list[str]
 ) -> None:
     async def scene() -> None:
@@ -333,7 +327,9 @@ def test_garbage_is_told_once_and_passed_over(
     play(scene())
 
 
-def test_an_answer_mentions_nobody_and_hides_no_address(channel: Slack, server: FakeSlack) -> None:
+def test_answer_mentions_no_user_and_shows_link_addresses(
+    channel: Slack, server: FakeSlack
+) -> None:
     async def scene() -> None:
         thread = replace(CHAT, id="C1", thread="1.5")
         ts = await channel.send(
@@ -356,9 +352,7 @@ def test_an_answer_mentions_nobody_and_hides_no_address(channel: Slack, server: 
 
 
 @pytest.mark.parametrize("thread", ["", "1.5"])
-def test_a_part_that_was_sent_before_is_not_sent_again(
-    channel: Slack, server: FakeSlack, thread: str
-) -> None:
+def test_part_that_was_sent_is_not_resent(channel: Slack, server: FakeSlack, thread: str) -> None:
     async def scene() -> None:
         chat = replace(CHAT, thread=thread)
         first = await channel.send(out(chat=chat))
@@ -385,7 +379,7 @@ def test_a_part_that_was_sent_before_is_not_sent_again(
         (200, b"<html>", {}, None),
     ],
 )
-def test_what_may_be_tried_again_says_when(
+def test_retryable_failure_reports_retry_time(
     channel: Slack,
     server: FakeSlack,
     status: int,
@@ -409,7 +403,7 @@ def test_what_may_be_tried_again_says_when(
         ("an_error_of_tomorrow", "None"),
     ],
 )
-def test_what_can_never_be_delivered_is_refused(
+def test_undeliverable_answer_is_refused(
     channel: Slack, server: FakeSlack, error: str, hint: str
 ) -> None:
     async def scene() -> None:
@@ -422,7 +416,7 @@ def test_what_can_never_be_delivered_is_refused(
     play(scene())
 
 
-def test_files_are_fetched_from_slack_alone_with_the_bots_token(
+def test_files_are_fetched_only_from_slack_with_bot_token(
     channel: Slack, server: FakeSlack, tmp_path: Path
 ) -> None:
     async def scene() -> None:
@@ -454,7 +448,7 @@ def test_files_are_fetched_from_slack_alone_with_the_bots_token(
     play(scene())
 
 
-def test_names_are_asked_for_once_and_missed_by_nobody(channel: Slack, server: FakeSlack) -> None:
+def test_user_names_are_requested_once_and_are_optional(channel: Slack, server: FakeSlack) -> None:
     async def scene() -> None:
         inbox = MemoryInbox()
         server.names["U2"] = "Ada"
@@ -488,7 +482,7 @@ def test_names_are_asked_for_once_and_missed_by_nobody(channel: Slack, server: F
         ("say <@UBOT>", "say @UBOT"),
     ],
 )
-def test_slacks_markup_is_read_as_people_see_it(slack: str, people: str) -> None:
+def test_slack_markup_is_converted_to_readable_text(slack: str, people: str) -> None:
     assert from_mrkdwn(slack, BOT) == people
 
 
@@ -500,11 +494,11 @@ def test_slacks_markup_is_read_as_people_see_it(slack: str, people: str) -> None
         ("[https://x.org](https://x.org) ```open **b**", "https://x.org ```open *b*"),
     ],
 )
-def test_markdown_is_written_in_slacks_markup(markdown: str, slack: str) -> None:
+def test_markdown_is_converted_to_slack_markup(markdown: str, slack: str) -> None:
     assert to_mrkdwn(markdown) == slack
 
 
-def test_plain_http_is_for_this_machine_alone(tmp_path: Path) -> None:
+def test_plain_http_is_allowed_only_on_loopback(tmp_path: Path) -> None:
     with pytest.raises(InvalidSettingsError):
         Slack(
             setup_of(

@@ -116,7 +116,7 @@ def scene(tmp_path: Path) -> Any:
 # what people write
 
 
-def test_a_message_comes_with_its_sender_its_chat_and_its_time(scene: Scene) -> None:
+def test_message_has_sender_chat_and_time(scene: Scene) -> None:
     number = scene.server.say(OTTO, OTTO, "Where did I leave the keys?")
     (message,) = scene.receive(1)
     assert message.text == "Where did I leave the keys?"
@@ -153,7 +153,7 @@ def test_edit_has_its_own_id_and_names_the_original(scene: Scene) -> None:
         ("what is for dinner?", False, "what is for dinner?"),
     ],
 )
-def test_group_message_is_for_the_agent_when_it_is_named(
+def test_group_message_addresses_the_agent_when_mentioned(
     scene: Scene, text: str, is_to_agent: bool, kept: str
 ) -> None:
     scene.server.say(KITCHEN, OTTO, text)
@@ -170,7 +170,7 @@ def test_group_reply_is_for_the_agent_only_if_addressed(scene: Scene) -> None:
     assert [message.to_agent for message in scene.receive(2)] == [True, False]
 
 
-def test_somebody_without_a_username_is_mentioned_by_id(scene: Scene) -> None:
+def test_user_without_username_is_mentioned_by_id(scene: Scene) -> None:
     entity = {
         "type": "text_mention",
         "offset": 0,
@@ -181,7 +181,7 @@ def test_somebody_without_a_username_is_mentioned_by_id(scene: Scene) -> None:
     assert scene.receive(1)[0].to_agent
 
 
-def test_topic_is_a_thread_and_ordinary_reply_is_not(scene: Scene) -> None:
+def test_topic_becomes_a_thread_and_ordinary_reply_does_not(scene: Scene) -> None:
     scene.server.say(KITCHEN, OTTO, "here", message_thread_id=12, is_topic_message=True)
     scene.server.say(KITCHEN, OTTO, "there", message_thread_id=9)
     assert [message.chat.thread for message in scene.receive(2)] == ["12", ""]
@@ -203,7 +203,7 @@ def test_files_have_name_type_size_and_caption_text(scene: Scene) -> None:
     assert voice.attachments == (Attachment("voice.ogg", "audio/ogg", 4, "file-3"),)
 
 
-def test_an_animation_is_one_file_and_a_sticker_is_its_emoji(scene: Scene) -> None:
+def test_animation_is_a_single_file_and_sticker_is_its_emoji(scene: Scene) -> None:
     file = scene.server.file(b"GIF", file_name="cat.gif")
     scene.server.say(OTTO, OTTO, animation=file, document=file)
     scene.server.say(OTTO, OTTO, sticker={"file_id": "s", "emoji": "👍"})
@@ -212,7 +212,7 @@ def test_an_animation_is_one_file_and_a_sticker_is_its_emoji(scene: Scene) -> No
     assert thumb.text == "👍"
 
 
-def test_what_nobody_said_and_what_bots_say_is_passed_over(scene: Scene) -> None:
+def test_service_messages_and_bot_messages_are_ignored(scene: Scene) -> None:
     scene.server.say(KITCHEN, OTTO, new_chat_members=[{"id": 9}])
     scene.server.say(KITCHEN, 9, "I am a bot", **{"from": {"id": 9, "is_bot": True}})
     scene.server.push({"my_chat_member": {}})
@@ -221,7 +221,7 @@ def test_what_nobody_said_and_what_bots_say_is_passed_over(scene: Scene) -> None
     assert scene.told == []
 
 
-def test_whoever_writes_in_the_name_of_a_group_is_that_group(scene: Scene) -> None:
+def test_message_in_a_groups_name_has_the_group_as_sender(scene: Scene) -> None:
     scene.server.say(
         KITCHEN, 1087968824, "all of you", sender_chat={"id": KITCHEN, "title": "Kitchen"}
     )
@@ -229,7 +229,7 @@ def test_whoever_writes_in_the_name_of_a_group_is_that_group(scene: Scene) -> No
     assert (message.sender.id, message.sender.name) == ("-700", "Kitchen")
 
 
-def test_moved_telegram_group_stays_one_conversation(
+def test_moved_telegram_group_stays_the_same_conversation(
     scene: Scene,
 ) -> None:
     new = -1_000_000_000_700
@@ -254,7 +254,7 @@ def test_moved_telegram_group_stays_one_conversation(
     assert "reply_parameters" not in two  # its number is another message's in the new group
 
 
-def test_a_move_is_known_after_a_restart_and_learned_from_a_refusal(scene: Scene) -> None:
+def test_group_move_persists_and_is_learned_from_refusals(scene: Scene) -> None:
     scene.server.move(KITCHEN, -1_000_000_000_700)
     scene.receive(0)
     scene.server.say(-1_000_000_000_700, OTTO, "still here")
@@ -268,7 +268,7 @@ def test_a_move_is_known_after_a_restart_and_learned_from_a_refusal(scene: Scene
 # nothing is lost, nothing comes twice
 
 
-def test_an_update_is_confirmed_only_after_it_is_kept(scene: Scene) -> None:
+def test_update_is_confirmed_only_after_storing(scene: Scene) -> None:
     scene.server.say(OTTO, OTTO, "keep me")
     begun = asyncio.Event()
 
@@ -286,7 +286,7 @@ def test_an_update_is_confirmed_only_after_it_is_kept(scene: Scene) -> None:
     assert [message.text for message in scene.receive(1)] == ["keep me"]
 
 
-def test_after_a_restart_the_channel_goes_on_after_the_last_update(scene: Scene) -> None:
+def test_channel_resumes_after_the_last_update_on_restart(scene: Scene) -> None:
     scene.server.say(OTTO, OTTO, "one")
     scene.receive(1)
     scene.server.redeliver()
@@ -308,7 +308,7 @@ def test_repeated_and_reordered_updates_are_stored_once_in_order(scene: Scene) -
     assert [int(message.text) for message in scene.receive(251)] == list(range(251))
 
 
-def test_an_old_offset_is_not_used_as_numbers_may_begin_anew(scene: Scene) -> None:
+def test_old_offset_is_discarded(scene: Scene) -> None:
     scene.server.say(OTTO, OTTO, "before the holidays")
     scene.receive(1)
     scene.server._next_update = 40
@@ -317,7 +317,7 @@ def test_an_old_offset_is_not_used_as_numbers_may_begin_anew(scene: Scene) -> No
     assert scene.inbox.texts == ["before the holidays", "after the holidays"]
 
 
-def test_an_offset_grows_old_also_while_the_channel_runs(scene: Scene) -> None:
+def test_offset_expires_while_the_channel_runs(scene: Scene) -> None:
     times = iter([utc_now()])
     scene.server.say(OTTO, OTTO, "hello")
     scene.receive(1, clock=lambda: next(times, utc_now() + timedelta(days=15)))
@@ -327,7 +327,7 @@ def test_an_offset_grows_old_also_while_the_channel_runs(scene: Scene) -> None:
     assert scene.inbox.texts == ["hello"]
 
 
-def test_another_bot_in_the_same_channel_begins_at_its_own_updates(scene: Scene) -> None:
+def test_another_bot_starts_at_its_own_updates(scene: Scene) -> None:
     scene.server.say(OTTO, OTTO, "to the first")
     scene.receive(1)
     with FakeTelegram("6000:letters") as second:
@@ -357,7 +357,7 @@ def test_another_bot_in_the_same_channel_begins_at_its_own_updates(scene: Scene)
         {"update_id": "x"},
     ],
 )
-def test_an_update_that_is_malformed_is_left_out_and_told_once(scene: Scene, update: Any) -> None:
+def test_malformed_update_is_skipped_and_reported_once(scene: Scene, update: Any) -> None:
     scene.server.push(update)
     scene.server.push(update)
     scene.server.say(OTTO, OTTO, "and on it goes")
@@ -370,7 +370,7 @@ def test_an_update_that_is_malformed_is_left_out_and_told_once(scene: Scene, upd
     assert len(scene.told) == 1
 
 
-def test_odd_types_and_sizes_within_a_message_cost_no_more_than_themselves(scene: Scene) -> None:
+def test_malformed_fields_do_not_discard_the_message(scene: Scene) -> None:
     scene.server.say(
         OTTO,
         OTTO,
@@ -420,7 +420,7 @@ MESSAGES = st.builds(
     st.dictionaries(st.sampled_from(["message", "edited_message", "update_id"]), MESSAGES | JSON)
 )
 @settings(suppress_health_check=[HealthCheck.too_slow])
-def test_no_update_breaks_the_reading(update: dict[str, Any]) -> None:
+def test_parsing_accepts_arbitrary_updates(update: dict[str, Any]) -> None:
     moved_ids(update)
     with suppress(ValueError):
         message = incoming(update, "telegram", Bot("5000", "nacre_bot"), {})
@@ -439,27 +439,27 @@ def test_no_update_breaks_the_reading(update: dict[str, Any]) -> None:
         {"status": 404, "body": b"<html>a proxy"},
     ],
 )
-def test_one_poll_that_fails_is_asked_again_at_once(scene: Scene, fault: dict[str, Any]) -> None:
+def test_single_failed_poll_is_retried_immediately(scene: Scene, fault: dict[str, Any]) -> None:
     scene.server.fail_next(path="getUpdates", **fault)
     scene.server.say(OTTO, OTTO, "through it all")
     assert [message.text for message in scene.receive(1)] == ["through it all"]
 
 
-def test_two_polls_that_fail_are_the_gateways(scene: Scene) -> None:
+def test_two_failed_polls_are_raised_to_the_gateway(scene: Scene) -> None:
     scene.server.fail_next(path="getUpdates", is_cut=True, times=2)
     scene.fails(ChannelUnavailableError)
 
 
-def test_a_server_that_is_not_there_is_unavailable(scene: Scene) -> None:
+def test_unreachable_server_is_unavailable(scene: Scene) -> None:
     scene.fails(ChannelUnavailableError, base_url="http://127.0.0.1:1")
 
 
-def test_an_answer_that_is_no_list_is_unavailable(scene: Scene) -> None:
+def test_answer_without_list_is_unavailable(scene: Scene) -> None:
     scene.server.fail_next(200, {"ok": True, "result": {"a": 1}}, path="getUpdates", times=2)
     assert "not a list" in scene.fails(ChannelUnavailableError).message
 
 
-def test_too_many_requests_tell_how_long_to_wait(scene: Scene) -> None:
+def test_too_many_requests_error_reports_retry_time(scene: Scene) -> None:
     refusal = {
         "ok": False,
         "error_code": 429,
@@ -474,7 +474,7 @@ def test_too_many_requests_tell_how_long_to_wait(scene: Scene) -> None:
     assert caught.value.retry_after == 17
 
 
-def test_a_second_program_with_the_same_token_is_named(scene: Scene) -> None:
+def test_second_program_with_the_same_token_is_reported(scene: Scene) -> None:
     async def poll_beside(_: Telegram) -> None:
         await asyncio.to_thread(scene.server.wait_for, lambda: scene.server.polls)
         other = WebApi("Telegram", scene.server.url, {})
@@ -487,20 +487,20 @@ def test_a_second_program_with_the_same_token_is_named(scene: Scene) -> None:
     assert caught.value.hint
 
 
-def test_a_webhook_that_takes_the_messages_is_named_with_what_removes_it(scene: Scene) -> None:
+def test_blocking_webhook_is_reported_with_the_removal_command(scene: Scene) -> None:
     scene.server.has_webhook = True
     error = scene.fails(ChannelUnavailableError)
     assert "webhook" in error.message
     assert "deleteWebhook" in error.hint
 
 
-def test_a_wrong_token_is_refused(scene: Scene) -> None:
+def test_wrong_token_is_refused(scene: Scene) -> None:
     error = scene.fails(ChannelRefusedError, token="5000:wrong")
     assert "token" in error.message
     assert "gateway.channels.telegram.token" in error.hint
 
 
-def test_no_error_and_no_log_holds_the_token(
+def test_errors_and_logs_never_contain_the_token(
     scene: Scene, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -528,7 +528,7 @@ def test_no_error_and_no_log_holds_the_token(
 # answers
 
 
-def test_an_answer_is_sent_as_plain_text_without_previews(scene: Scene) -> None:
+def test_answer_is_sent_as_plain_text_without_previews(scene: Scene) -> None:
     sent = scene.send("see <b>https://example.org</b> *now*")
     assert sent == "5000/5054/1"
     assert scene.server.sent == [
@@ -540,7 +540,7 @@ def test_an_answer_is_sent_as_plain_text_without_previews(scene: Scene) -> None:
     ]
 
 
-def test_an_answer_in_a_topic_of_a_group_replies_there(scene: Scene) -> None:
+def test_answer_in_a_group_topic_replies_in_that_topic(scene: Scene) -> None:
     chat = Chat("telegram", "-700", ChatType.GROUP, thread="12")
     scene.send(chat=chat, reply_to="5000/-700/31")
     (sent,) = scene.server.sent
@@ -556,7 +556,7 @@ def test_emoji_text_within_limits_is_accepted(scene: Scene) -> None:
         scene.send("😀" * 2_049)
 
 
-def test_whoever_blocked_the_bot_refuses_its_answers(scene: Scene) -> None:
+def test_answer_to_a_blocking_user_is_refused(scene: Scene) -> None:
     scene.server.blocked.add(OTTO)
     with pytest.raises(ChannelRefusedError, match="blocked"):
         scene.send()
@@ -564,7 +564,7 @@ def test_whoever_blocked_the_bot_refuses_its_answers(scene: Scene) -> None:
         scene.send(chat=Chat("telegram", "no number"))
 
 
-def test_typing_is_shown_and_a_failure_of_it_is_passed_over(scene: Scene) -> None:
+def test_typing_is_shown_and_its_failure_is_ignored(scene: Scene) -> None:
     chat = Chat("telegram", "-700", ChatType.GROUP, thread="12")
     scene.server.fail_next(path="sendChatAction")
     scene.call(lambda channel: channel.show_typing(chat))
@@ -575,7 +575,7 @@ def test_typing_is_shown_and_a_failure_of_it_is_passed_over(scene: Scene) -> Non
 # files
 
 
-def test_a_file_is_fetched_whole_or_not_at_all(scene: Scene, tmp_path: Path) -> None:
+def test_file_is_fetched_completely_or_not_at_all(scene: Scene, tmp_path: Path) -> None:
     source = scene.server.file(b"%PDF-1.7")["file_id"]
     target = tmp_path / "files" / "plan.pdf"
     file = Attachment("plan.pdf", source=source)
@@ -590,7 +590,7 @@ def test_a_file_is_fetched_whole_or_not_at_all(scene: Scene, tmp_path: Path) -> 
     assert [path.name for path in target.parent.iterdir()] == ["plan.pdf"]
 
 
-def test_a_file_that_is_larger_than_it_says_is_not_kept(scene: Scene, tmp_path: Path) -> None:
+def test_file_larger_than_declared_is_discarded(scene: Scene, tmp_path: Path) -> None:
     source = scene.server.file(b"x" * 100)["file_id"]
     scene.server.fail_next(
         200, {"ok": True, "result": {"file_id": source, "file_path": f"documents/{source}"}}
@@ -603,14 +603,14 @@ def test_a_file_that_is_larger_than_it_says_is_not_kept(scene: Scene, tmp_path: 
 
 
 @pytest.mark.parametrize("place", ["", "../../etc/passwd", 7, None])
-def test_a_file_that_lies_at_no_place_is_refused(scene: Scene, tmp_path: Path, place: Any) -> None:
+def test_file_with_an_invalid_path_is_refused(scene: Scene, tmp_path: Path, place: Any) -> None:
     scene.server.fail_next(200, {"ok": True, "result": {"file_path": place}})
     with pytest.raises(ChannelRefusedError):
         scene.call(lambda channel: channel.fetch(Attachment("x", source="f"), tmp_path / "x", 99))
     assert len(scene.server.requests) == 1
 
 
-def test_a_file_that_telegram_does_not_know_is_refused(scene: Scene, tmp_path: Path) -> None:
+def test_file_unknown_to_telegram_is_refused(scene: Scene, tmp_path: Path) -> None:
     with pytest.raises(ChannelRefusedError, match="file_id"):
         scene.call(
             lambda channel: channel.fetch(Attachment("x", source="gone"), tmp_path / "x", 99)
@@ -623,12 +623,12 @@ def test_a_file_that_telegram_does_not_know_is_refused(scene: Scene, tmp_path: P
 @pytest.mark.parametrize(
     "place", ["http://telegram.example", "ftp://127.0.0.1", "telegram", "http://[", ""]
 )
-def test_the_bot_api_is_asked_encrypted_or_on_this_machine(scene: Scene, place: str) -> None:
+def test_bot_api_url_must_be_https_or_loopback(scene: Scene, place: str) -> None:
     with pytest.raises(InvalidSettingsError):
         scene.channel(base_url=place)
 
 
-def test_answering_whole_groups_warns_about_privacy_mode(scene: Scene) -> None:
+def test_answering_every_group_message_warns_about_privacy_mode(scene: Scene) -> None:
     scene.server.say(OTTO, OTTO, "hello")
     scene.receive(1, groups="all")
     assert "/setprivacy" in scene.told[0]

@@ -48,7 +48,7 @@ def ask(serve: Serve, **options: Any) -> Any:
     return asyncio.run(asyncio.wait_for(work(), SECONDS))
 
 
-def test_an_answer_that_comes_byte_by_byte_ends_in_time() -> None:
+def test_dripping_response_times_out() -> None:
     async def drip(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(HEAD)
@@ -61,7 +61,7 @@ def test_an_answer_that_comes_byte_by_byte_ends_in_time() -> None:
         ask(drip, seconds=0.2)
 
 
-def test_an_answer_without_end_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_oversized_response_is_not_read_completely(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(channels, "_MAX_ANSWER_BYTES", 1_000)
 
     async def flood(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -73,7 +73,7 @@ def test_an_answer_without_end_is_not_read_to_its_end(monkeypatch: pytest.Monkey
         ask(flood)
 
 
-def test_a_redirect_is_an_answer_as_the_token_would_go_along() -> None:
+def test_redirect_is_not_followed() -> None:
     asked = []
 
     async def redirect(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -88,5 +88,5 @@ def test_a_redirect_is_an_answer_as_the_token_would_go_along() -> None:
 @pytest.mark.parametrize(
     ("said", "seconds"), [("7", 7.0), ("inf", 86_400.0), ("nan", 0.0), ("-1", 0.0), ("x", None)]
 )
-def test_the_time_to_wait_is_a_time(said: str, seconds: float | None) -> None:
+def test_retry_wait_is_a_valid_time(said: str, seconds: float | None) -> None:
     assert channels.Reply(429, {"retry-after": said}, {}).retry_after == seconds

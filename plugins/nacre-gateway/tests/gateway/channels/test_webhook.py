@@ -42,14 +42,14 @@ RIGHT = json.dumps(hello()).encode()
 HEADER = "Nacre-Signature"
 
 
-def test_the_kind_is_registered_and_makes_a_channel_that_serves_http(tmp_path: Path) -> None:
+def test_webhook_kind_is_registered_and_serves_http(tmp_path: Path) -> None:
     made = kind_of("webhook").make(setup(tmp_path, []))
     assert isinstance(made, ServesHttp)
     channel: Channel = made
     assert channel.limits.is_idempotent
 
 
-def test_a_signed_message_is_kept_as_it_was_sent(tmp_path: Path) -> None:
+def test_signed_message_is_stored_unchanged(tmp_path: Path) -> None:
     message = hello(
         chat={"id": "room", "kind": "group", "thread": "t"},
         to_agent=False,
@@ -81,7 +81,7 @@ def test_a_signed_message_is_kept_as_it_was_sent(tmp_path: Path) -> None:
     run(work())
 
 
-def test_without_a_chat_a_message_is_in_the_senders_own(tmp_path: Path) -> None:
+def test_message_without_chat_belongs_to_the_senders_chat(tmp_path: Path) -> None:
     async def work() -> None:
         async with webhook(tmp_path) as site:
             await site.post(hello())
@@ -113,9 +113,7 @@ def test_without_a_chat_a_message_is_in_the_senders_own(tmp_path: Path) -> None:
         "missing empty forged other-secret other-body other-time old future upper short order minus twice long odd"
     ).split(),
 )
-def test_what_is_not_signed_right_is_refused(
-    tmp_path: Path, headers: list[tuple[str, str]]
-) -> None:
+def test_invalid_signature_is_refused(tmp_path: Path, headers: list[tuple[str, str]]) -> None:
     told: list[str] = []
 
     async def work() -> None:
@@ -132,7 +130,7 @@ def test_what_is_not_signed_right_is_refused(
 
 
 @pytest.mark.parametrize("moment", [NOW - 300, NOW, NOW + 300])
-def test_clocks_may_differ_by_five_minutes(tmp_path: Path, moment: int) -> None:
+def test_clock_skew_of_five_minutes_is_accepted(tmp_path: Path, moment: int) -> None:
     async def work() -> None:
         async with webhook(tmp_path) as site:
             assert (await site.post(hello(), moment)).status_code == 202
@@ -140,7 +138,7 @@ def test_clocks_may_differ_by_five_minutes(tmp_path: Path, moment: int) -> None:
     run(work())
 
 
-def test_a_replayed_request_changes_nothing_and_learns_nothing(tmp_path: Path) -> None:
+def test_replayed_request_has_no_effect_and_gets_no_answer(tmp_path: Path) -> None:
     async def work() -> None:
         async with webhook(tmp_path) as site:
             await site.post(hello())
@@ -156,7 +154,7 @@ def test_a_replayed_request_changes_nothing_and_learns_nothing(tmp_path: Path) -
     run(work())
 
 
-def test_a_request_from_before_the_start_learns_nothing_when_it_is_replayed(tmp_path: Path) -> None:
+def test_replayed_request_from_before_start_gets_no_answer(tmp_path: Path) -> None:
     async def work() -> None:
         async with webhook(tmp_path) as site:
             replayed = await site.post(hello(), NOW - 1, Prefer="wait=30")
@@ -165,7 +163,7 @@ def test_a_request_from_before_the_start_learns_nothing_when_it_is_replayed(tmp_
     run(work())
 
 
-def test_signatures_are_forgotten_only_once_they_are_too_old(tmp_path: Path) -> None:
+def test_signatures_are_forgotten_only_after_expiry(tmp_path: Path) -> None:
     now = [float(NOW)]
 
     async def work() -> None:
@@ -180,7 +178,7 @@ def test_signatures_are_forgotten_only_once_they_are_too_old(tmp_path: Path) -> 
     run(work())
 
 
-def test_who_waits_is_given_the_answer(tmp_path: Path) -> None:
+def test_waiting_client_receives_the_answer(tmp_path: Path) -> None:
     async def work() -> None:
         async with webhook(tmp_path) as site:
             asked = asyncio.create_task(site.post(hello(), Prefer="respond-async, wait=30"))
@@ -194,7 +192,7 @@ def test_who_waits_is_given_the_answer(tmp_path: Path) -> None:
     run(work())
 
 
-def test_who_asks_again_with_a_new_signature_is_given_the_answer(tmp_path: Path) -> None:
+def test_repeated_request_with_new_signature_receives_the_answer(tmp_path: Path) -> None:
     async def work() -> None:
         async with webhook(tmp_path) as site:
             late = await site.post(hello(), Prefer="wait=1")
@@ -209,7 +207,7 @@ def test_who_asks_again_with_a_new_signature_is_given_the_answer(tmp_path: Path)
     run(work())
 
 
-def test_an_answer_goes_to_its_own_chat_alone(tmp_path: Path) -> None:
+def test_answer_reaches_only_its_own_chat(tmp_path: Path) -> None:
     async def work() -> None:
         async with webhook(tmp_path) as site:
             asked = asyncio.create_task(site.post(hello(), Prefer="wait=30"))
@@ -222,7 +220,7 @@ def test_an_answer_goes_to_its_own_chat_alone(tmp_path: Path) -> None:
     run(work())
 
 
-def test_who_went_away_takes_no_answer(tmp_path: Path) -> None:
+def test_disconnected_client_does_not_consume_the_answer(tmp_path: Path) -> None:
     async def work() -> None:
         async with webhook(tmp_path) as site:
             asked = asyncio.create_task(site.post(hello(), Prefer="wait=30"))
@@ -249,7 +247,7 @@ def test_unheard_answer_is_retried_less_often_after_an_hour(
     run(work())
 
 
-def test_answers_are_posted_signed_and_with_their_key(tmp_path: Path) -> None:
+def test_answers_are_posted_with_signature_and_key(tmp_path: Path) -> None:
     heard: list[tuple[bytes, dict[str, str]]] = []
 
     async def take(request: Request) -> Response:
@@ -282,7 +280,7 @@ def test_answers_are_posted_signed_and_with_their_key(tmp_path: Path) -> None:
         (302, {"location": "/answers"}, ChannelRefusedError, None),
     ],
 )
-def test_what_the_receiver_of_answers_says_counts(
+def test_status_of_answer_receiver_determines_the_error(
     tmp_path: Path,
     status: int,
     headers: dict[str, str],
@@ -305,7 +303,7 @@ def test_what_the_receiver_of_answers_says_counts(
     run(work())
 
 
-def test_a_receiver_of_answers_that_is_away_is_tried_again(tmp_path: Path) -> None:
+def test_unreachable_answer_receiver_is_retried(tmp_path: Path) -> None:
     async def work() -> None:
         async with webhook(tmp_path, deliver_to="http://127.0.0.1:1/private") as site:
             with pytest.raises(ChannelUnavailableError) as raised:
@@ -325,15 +323,13 @@ def test_a_receiver_of_answers_that_is_away_is_tried_again(tmp_path: Path) -> No
     ],
     ids=["secret", "plain", "scheme", "nonsense"],
 )
-def test_what_is_not_safe_is_refused_before_anything_runs(
-    tmp_path: Path, options: dict[str, Any]
-) -> None:
+def test_unsafe_settings_are_refused_at_start(tmp_path: Path, options: dict[str, Any]) -> None:
     with pytest.raises(InvalidSettingsError) as raised:
         Webhook(setup(tmp_path, [], **options))
     assert "short" not in str(raised.value).replace("too short", "")
 
 
-def test_the_secret_shows_nowhere(tmp_path: Path) -> None:
+def test_secret_is_never_shown(tmp_path: Path) -> None:
     assert "secret of the tests" not in repr(setup(tmp_path, []))
     assert next(option for option in KIND.options if option.name == "secret").is_secret
 
@@ -375,7 +371,7 @@ def test_the_secret_shows_nowhere(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_is_no_message_is_told_so(tmp_path: Path, body: bytes) -> None:
+def test_invalid_message_is_refused_with_problem_json(tmp_path: Path, body: bytes) -> None:
     async def work() -> None:
         async with webhook(tmp_path) as site:
             answer = await site.post(body)
@@ -388,7 +384,7 @@ def test_what_is_no_message_is_told_so(tmp_path: Path, body: bytes) -> None:
 
 
 @pytest.mark.parametrize("chunked", [False, True])
-def test_a_huge_body_is_not_read_to_its_end(tmp_path: Path, chunked: bool) -> None:
+def test_huge_body_is_not_read_completely(tmp_path: Path, chunked: bool) -> None:
     async def pieces() -> Any:
         while True:
             yield b" " * 65_536
@@ -407,7 +403,7 @@ def test_a_huge_body_is_not_read_to_its_end(tmp_path: Path, chunked: bool) -> No
     run(work())
 
 
-def test_while_the_gateway_cannot_keep_messages_they_are_refused_for_now(tmp_path: Path) -> None:
+def test_messages_are_refused_temporarily_while_storing_fails(tmp_path: Path) -> None:
     async def fail() -> None:
         raise StoreBusyError("another process holds it", hint="wait")
 
@@ -422,7 +418,7 @@ def test_while_the_gateway_cannot_keep_messages_they_are_refused_for_now(tmp_pat
     run(work())
 
 
-def test_a_channel_that_does_not_run_takes_nothing(tmp_path: Path) -> None:
+def test_stopped_channel_accepts_no_messages(tmp_path: Path) -> None:
     async def work() -> None:
         channel = Webhook(setup(tmp_path, []), lambda: NOW)
         async with listening([channel]) as address, client_of(address) as client:
@@ -456,7 +452,7 @@ BODIES = st.binary() | (JSON | NEAR).map(lambda made: json.dumps(made).encode())
 HEADERS = st.text(st.characters(min_codepoint=33, max_codepoint=255, exclude_characters="\x7f"))
 
 
-def test_no_body_and_no_signature_make_the_server_fail(tmp_path: Path) -> None:
+def test_arbitrary_bodies_and_signatures_never_fail_the_server(tmp_path: Path) -> None:
     told: list[str] = []
 
     async def post(site: Site, body: bytes, is_signed: bool, header: str) -> int:

@@ -13,7 +13,7 @@ from gateway.sites import SECRET, run, webhook
 PAGE = Path(__file__).parents[5] / "docs" / "gateway-channels.md"
 
 
-def test_the_client_of_the_documentation_is_answered(tmp_path: Path) -> None:
+def test_documented_client_receives_answers(tmp_path: Path) -> None:
     found = re.search(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     assert found
     (tmp_path / "ask.py").write_text(found[1], encoding="utf-8")

@@ -33,7 +33,7 @@ def message(name: str = "m1", **other: Any) -> dict[str, Any]:
     return {"type": "message", **hello(id=name, **other)}
 
 
-def test_a_message_is_accepted_and_its_answer_comes_back(tmp_path: Path) -> None:
+def test_message_is_accepted_and_answered(tmp_path: Path) -> None:
     async def work() -> None:
         async with webhook(tmp_path) as site, site.connected() as link:
             await say(link, message())
@@ -52,7 +52,7 @@ def test_a_message_is_accepted_and_its_answer_comes_back(tmp_path: Path) -> None
     run(work())
 
 
-def test_an_answer_that_was_not_received_comes_again_on_the_next_connection(tmp_path: Path) -> None:
+def test_unreceived_answer_is_resent_on_the_next_connection(tmp_path: Path) -> None:
     async def work() -> None:
         async with webhook(tmp_path) as site:
             async with site.connected() as link:
@@ -74,7 +74,7 @@ def test_an_answer_that_was_not_received_comes_again_on_the_next_connection(tmp_
     run(work())
 
 
-def test_a_connection_hears_only_the_chats_in_which_it_wrote(tmp_path: Path) -> None:
+def test_connection_receives_only_chats_of_its_messages(tmp_path: Path) -> None:
     async def work() -> None:
         async with webhook(tmp_path) as site, site.connected() as link, site.connected() as other:
             await say(link, message())
@@ -105,9 +105,7 @@ def test_a_connection_hears_only_the_chats_in_which_it_wrote(tmp_path: Path) -> 
         {"more": 1},
     ],
 )
-def test_who_does_not_know_the_secret_is_turned_away(
-    tmp_path: Path, change: dict[str, Any]
-) -> None:
+def test_wrong_secret_closes_the_connection(tmp_path: Path, change: dict[str, Any]) -> None:
     async def work() -> None:
         async with webhook(tmp_path) as site, site.stranger() as (link, nonce):
             await say(link, auth(nonce) | change)
@@ -117,7 +115,7 @@ def test_who_does_not_know_the_secret_is_turned_away(
 
 
 @pytest.mark.parametrize("frame", [b"", b"\xff", "[" * 50_000, json.dumps(message())])
-def test_the_first_frame_shows_the_secret(tmp_path: Path, frame: str | bytes) -> None:
+def test_first_frame_proves_the_secret(tmp_path: Path, frame: str | bytes) -> None:
     async def work() -> None:
         async with webhook(tmp_path) as site, site.stranger() as (link, _):
             await link.send(frame)
@@ -127,7 +125,7 @@ def test_the_first_frame_shows_the_secret(tmp_path: Path, frame: str | bytes) ->
     run(work())
 
 
-def test_what_one_connection_showed_opens_no_other(tmp_path: Path) -> None:
+def test_signature_of_one_connection_is_invalid_on_another(tmp_path: Path) -> None:
     async def work() -> None:
         async with (
             webhook(tmp_path) as site,
@@ -143,7 +141,7 @@ def test_what_one_connection_showed_opens_no_other(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("moment", [NOW - 301, NOW + 301])
-def test_a_connection_is_signed_now(tmp_path: Path, moment: int) -> None:
+def test_connection_signature_must_be_recent(tmp_path: Path, moment: int) -> None:
     async def work() -> None:
         async with webhook(tmp_path) as site, site.stranger() as (link, nonce):
             await say(link, auth(nonce, moment))
@@ -152,7 +150,7 @@ def test_a_connection_is_signed_now(tmp_path: Path, moment: int) -> None:
     run(work())
 
 
-def test_what_is_no_frame_is_told_so_and_the_connection_goes_on(tmp_path: Path) -> None:
+def test_invalid_frame_is_reported_and_connection_continues(tmp_path: Path) -> None:
     odd = [
         "",
         b"\xff",
@@ -179,7 +177,7 @@ def test_what_is_no_frame_is_told_so_and_the_connection_goes_on(tmp_path: Path) 
     run(work())
 
 
-def test_a_frame_that_is_too_large_ends_the_connection(tmp_path: Path) -> None:
+def test_oversized_frame_closes_the_connection(tmp_path: Path) -> None:
     async def work() -> None:
         async with webhook(tmp_path) as site, site.connected() as link:
             await link.send(" " * 262_145)
@@ -188,7 +186,7 @@ def test_a_frame_that_is_too_large_ends_the_connection(tmp_path: Path) -> None:
     run(work())
 
 
-def test_answers_are_received_while_messages_cannot_be_kept_yet(tmp_path: Path) -> None:
+def test_answers_are_received_while_storing_fails(tmp_path: Path) -> None:
     async def work() -> None:
         async with webhook(tmp_path) as site, site.connected() as link:
             await say(link, message())
@@ -218,7 +216,7 @@ def test_answers_are_received_while_messages_cannot_be_kept_yet(tmp_path: Path) 
     run(work())
 
 
-def test_those_who_have_not_shown_the_secret_make_room_for_others(
+def test_unauthenticated_connections_are_closed_for_new_connections(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connections, "MAX_CONNECTIONS", 2)
@@ -239,9 +237,7 @@ def test_those_who_have_not_shown_the_secret_make_room_for_others(
     run(work())
 
 
-def test_a_connection_writes_in_so_many_chats(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_chats_per_connection_are_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "_MAX_CHATS", 1)
 
     async def work() -> None:

@@ -111,7 +111,7 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
 # the callback URL
 
 
-def test_the_callback_url_answers_the_challenge_to_who_knows_the_verify_token(scene: Scene) -> None:
+def test_callback_url_answers_challenge_only_with_verify_token(scene: Scene) -> None:
     def ask() -> list[tuple[int, str]]:
         wrong = ({"verify_token": "guess"}, {"verify_token": ""}, {"mode": "unsubscribe"})
         answers = [scene.server.verify(), *(scene.server.verify(**one) for one in wrong)]
@@ -120,14 +120,12 @@ def test_the_callback_url_answers_the_challenge_to_who_knows_the_verify_token(sc
     assert scene.during(ask) == [(200, "1158201444"), (403, ""), (403, ""), (403, "")]
 
 
-def test_the_channel_is_one_that_a_platform_calls(scene: Scene) -> None:
+def test_channel_serves_http(scene: Scene) -> None:
     assert isinstance(scene.channel(), ServesHttp)
 
 
 @pytest.mark.parametrize("signature", ["", "sha256=", "sha256=0", "sha1=ab", "é"])
-def test_a_delivery_that_is_not_signed_with_the_apps_secret_does_nothing(
-    scene: Scene, signature: str
-) -> None:
+def test_delivery_without_valid_app_signature_is_refused(scene: Scene, signature: str) -> None:
     payload = scene.server.notice([scene.server.message(OTTO, "let me in")])
     body = json.dumps(payload).encode()
 
@@ -140,14 +138,14 @@ def test_a_delivery_that_is_not_signed_with_the_apps_secret_does_nothing(
     assert scene.inbox.messages == []
 
 
-def test_a_body_that_is_too_large_is_not_read(scene: Scene) -> None:
+def test_oversized_body_is_not_read(scene: Scene) -> None:
     assert scene.during(lambda: scene.server.deliver(b" " * (3 * 1024 * 1024 + 1))) == 413
 
 
 @pytest.mark.parametrize(
     "body", [b"", b"{", b"[]", b"null", b"[" * 100_000, b'{"object": "\\ud800"}', b"\xff"]
 )
-def test_a_signed_body_that_is_no_notice_is_not_delivered_again(scene: Scene, body: bytes) -> None:
+def test_signed_invalid_body_is_acknowledged_and_reported(scene: Scene, body: bytes) -> None:
     assert scene.during(lambda: scene.server.deliver(body)) == 200
     assert len(scene.told) == 1
 
@@ -155,7 +153,7 @@ def test_a_signed_body_that_is_no_notice_is_not_delivered_again(scene: Scene, bo
 # what people write
 
 
-def test_a_message_comes_with_its_sender_its_chat_and_its_time(scene: Scene) -> None:
+def test_message_has_sender_chat_and_time(scene: Scene) -> None:
     at = int(time.time()) - 60
     scene.during(lambda: scene.server.say(OTTO, "Where did I leave the keys?", timestamp=str(at)))
     (message,) = scene.inbox.messages
@@ -166,7 +164,7 @@ def test_a_message_comes_with_its_sender_its_chat_and_its_time(scene: Scene) -> 
     assert message.sent == datetime.fromtimestamp(at, UTC)
 
 
-def test_files_come_with_name_and_type_and_a_caption_is_the_text(scene: Scene) -> None:
+def test_files_have_name_and_type_and_caption_text(scene: Scene) -> None:
     server = scene.server
     photo = server.file(b"jpg", mime_type="image/jpeg", caption="the garden")
     plan = server.file(b"pdf", mime_type="application/pdf", filename="../plan.pdf")
@@ -182,7 +180,7 @@ def test_files_come_with_name_and_type_and_a_caption_is_the_text(scene: Scene) -
     assert said.attachments == (Attachment("audio.ogg", "audio/ogg", None, "file-2"),)
 
 
-def test_what_was_chosen_is_the_text(scene: Scene) -> None:
+def test_selected_option_becomes_the_text(scene: Scene) -> None:
     chosen = [
         {"type": "button", "button": {"text": "Yes", "payload": "y"}},
         {
@@ -202,7 +200,7 @@ def test_what_was_chosen_is_the_text(scene: Scene) -> None:
     assert scene.inbox.texts == ["Yes", "No", "Later", "Gate, 52.51630, 13.37770"]
 
 
-def test_reactions_statuses_and_what_the_system_says_are_passed_over(scene: Scene) -> None:
+def test_reactions_statuses_and_system_messages_are_ignored(scene: Scene) -> None:
     server = scene.server
     reaction = {"type": "reaction", "reaction": {"message_id": "wamid.1", "emoji": "👍"}}
     unsupported = {"type": "unsupported", "errors": [{"code": 131051}]}
@@ -217,7 +215,7 @@ def test_reactions_statuses_and_what_the_system_says_are_passed_over(scene: Scen
     assert (scene.inbox.messages, scene.told) == ([], [])
 
 
-def test_an_answer_that_was_not_delivered_after_all_is_told(scene: Scene) -> None:
+def test_failed_delivery_status_is_reported_once(scene: Scene) -> None:
     error = {
         "code": 131026,
         "title": "Message undeliverable",
@@ -228,13 +226,13 @@ def test_an_answer_that_was_not_delivered_after_all_is_told(scene: Scene) -> Non
     assert scene.told == ["WhatsApp did not deliver an answer: not on WhatsApp (131026)"]
 
 
-def test_messages_for_another_number_of_the_app_are_passed_over(scene: Scene) -> None:
+def test_messages_for_another_number_are_ignored(scene: Scene) -> None:
     payload = scene.server.notice([scene.server.message(OTTO, "for the shop")], number="77")
     assert scene.during(lambda: scene.server.deliver(payload)) == 200
     assert scene.inbox.messages == []
 
 
-def test_whoever_hides_the_number_is_known_and_answered_by_the_businesss_id(scene: Scene) -> None:
+def test_sender_with_hidden_number_is_identified_by_business_id(scene: Scene) -> None:
     message = scene.server.message("", "hello", from_user_id=HIDDEN)
     del message["from"]
     contacts = [{"profile": {"name": "Otto"}, "user_id": HIDDEN}]
@@ -256,7 +254,7 @@ def test_whoever_hides_the_number_is_known_and_answered_by_the_businesss_id(scen
         ("nice", {"context": {"from": OTTO, "id": "wamid.3"}}, False),
     ],
 )
-def test_a_group_is_a_group(
+def test_group_message_has_a_group_chat(
     scene: Scene, text: str, fields: dict[str, Any], is_to_agent: bool
 ) -> None:
     scene.during(lambda: scene.server.say(OTTO, text, group_id="Y2FwaV9ncm91cA", **fields))
@@ -272,7 +270,7 @@ def test_a_group_is_a_group(
 # nothing is lost, nothing comes twice
 
 
-def test_200_is_said_only_after_the_message_is_kept(scene: Scene) -> None:
+def test_delivery_is_confirmed_only_after_storing(scene: Scene) -> None:
     async def busy() -> None:
         raise StoreBusyError
 
@@ -287,9 +285,7 @@ def test_200_is_said_only_after_the_message_is_kept(scene: Scene) -> None:
     assert scene.inbox.texts == ["keep me"]
 
 
-def test_an_inbox_that_is_full_lets_meta_deliver_again(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_full_inbox_makes_meta_deliver_again(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     async def wait() -> None:
         await asyncio.Event().wait()
 
@@ -302,7 +298,7 @@ def test_before_the_gateway_receives_a_delivery_is_not_confirmed(scene: Scene) -
     assert scene.during(lambda: scene.server.say(OTTO, "early"), receives=False) == 503
 
 
-def test_a_batch_is_kept_in_the_order_in_which_it_was_written(scene: Scene) -> None:
+def test_batch_is_stored_in_written_order(scene: Scene) -> None:
     now = int(time.time())
     messages = [
         scene.server.message(OTTO, str(number), timestamp=str(now - 99 + number))
@@ -385,7 +381,7 @@ VALUES = st.fixed_dictionaries(
 
 @given(st.lists(VALUES | JSON, max_size=3), st.booleans())
 @settings(suppress_health_check=[HealthCheck.too_slow])
-def test_nothing_that_is_signed_breaks_the_reading(values: list[Any], is_deep: bool) -> None:
+def test_parsing_accepts_arbitrary_signed_payloads(values: list[Any], is_deep: bool) -> None:
     changes = [{"field": "messages", "value": value} for value in values] if is_deep else values
     payload = {"object": "whatsapp_business_account", "entry": [{"changes": changes}]}
     notice = parse_delivery(payload, "whatsapp", Number(NUMBER), SkippedItems(lambda _: None))
@@ -395,7 +391,7 @@ def test_nothing_that_is_signed_breaks_the_reading(values: list[Any], is_deep: b
 # answers
 
 
-def test_an_answer_is_sent_as_text_without_a_preview(scene: Scene) -> None:
+def test_answer_is_sent_as_text_without_preview(scene: Scene) -> None:
     assert scene.send("see https://example.org", reply_to="wamid.7") == "wamid.1"
     assert scene.server.sent == [
         {
@@ -408,14 +404,14 @@ def test_an_answer_is_sent_as_text_without_a_preview(scene: Scene) -> None:
     ]
 
 
-def test_a_text_within_the_limits_is_taken(scene: Scene) -> None:
+def test_text_within_the_limits_is_accepted(scene: Scene) -> None:
     limits = scene.channel().limits
     scene.send("x" * limits.characters)
     with pytest.raises(ChannelRefusedError, match="4096"):
         scene.send("x" * (limits.characters + 1))
 
 
-def test_a_day_after_the_last_message_answers_are_refused_with_the_reason(scene: Scene) -> None:
+def test_answer_after_24_hours_is_refused_with_reason(scene: Scene) -> None:
     scene.server.closed.add(OTTO)
     with pytest.raises(ChannelRefusedError, match="131047") as caught:
         scene.send()
@@ -437,7 +433,7 @@ def test_a_day_after_the_last_message_answers_are_refused_with_the_reason(scene:
         (400, 131030, ChannelRefusedError, None),
     ],
 )
-def test_what_meta_says_decides_whether_it_is_tried_again(
+def test_meta_error_code_decides_between_retry_and_refusal(
     scene: Scene, status: int, code: int, kind: type[Exception], wait: float | None
 ) -> None:
     scene.server.fail_next(status, refusal(status, code, "Something").body, {"retry-after": "9"})
@@ -455,21 +451,19 @@ def test_what_meta_says_decides_whether_it_is_tried_again(
         {"status": 200},
     ],
 )
-def test_an_answer_that_may_not_have_arrived_is_tried_again(
-    scene: Scene, fault: dict[str, Any]
-) -> None:
+def test_possibly_undelivered_answer_is_retried(scene: Scene, fault: dict[str, Any]) -> None:
     scene.server.fail_next(**fault)
     with pytest.raises(ChannelUnavailableError):
         scene.send()
 
 
-def test_a_wrong_token_ends_the_channel_with_what_helps(scene: Scene) -> None:
+def test_wrong_token_stops_the_channel_with_a_hint(scene: Scene) -> None:
     with pytest.raises(ChannelRefusedError, match="token") as caught:
         scene.call(lambda channel: channel.run(scene.inbox), token="expired")
     assert "system user" in (caught.value.hint or "")
 
 
-def test_no_error_holds_a_secret(scene: Scene) -> None:
+def test_errors_never_contain_secrets(scene: Scene) -> None:
     scene.server.fail_next(400, refusal(400, 100, f"Bearer {TOKEN}").body)
     with pytest.raises(ChannelRefusedError) as caught:
         scene.send()
@@ -481,7 +475,7 @@ def test_no_error_holds_a_secret(scene: Scene) -> None:
     assert not [secret for secret in (TOKEN, APP_SECRET, VERIFY_TOKEN) if secret in said]
 
 
-def test_typing_marks_the_last_message_of_the_chat_as_read(scene: Scene) -> None:
+def test_typing_marks_the_last_chat_message_as_read(scene: Scene) -> None:
     async def show(channel: WhatsApp) -> None:
         await channel.show_typing(Chat("whatsapp", OTTO))
         channel._last[OTTO] = "wamid.7"
@@ -501,7 +495,7 @@ def test_typing_marks_the_last_message_of_the_chat_as_read(scene: Scene) -> None
 # files
 
 
-def test_a_file_is_fetched_by_asking_where_it_is(scene: Scene, tmp_path: Path) -> None:
+def test_file_is_fetched_through_its_media_url(scene: Scene, tmp_path: Path) -> None:
     file = Attachment("photo.jpg", source=scene.server.file(b"\xff\xd8jpg")["id"])
     scene.call(lambda channel: channel.fetch(file, tmp_path / "photo.jpg", 5))
     assert (tmp_path / "photo.jpg").read_bytes() == b"\xff\xd8jpg"
@@ -519,7 +513,7 @@ def test_a_file_is_fetched_by_asking_where_it_is(scene: Scene, tmp_path: Path) -
         ("http://[", "malformed"),
     ],
 )
-def test_the_token_goes_to_no_other_host(
+def test_token_is_not_sent_to_other_hosts(
     scene: Scene, tmp_path: Path, host: str, problem: str
 ) -> None:
     scene.server.file_host = host
@@ -528,7 +522,7 @@ def test_the_token_goes_to_no_other_host(
         scene.call(lambda channel: channel.fetch(file, tmp_path / "photo.jpg", 5))
 
 
-def test_a_file_whose_address_ended_may_be_asked_for_again(scene: Scene, tmp_path: Path) -> None:
+def test_file_with_an_expired_url_can_be_fetched_again(scene: Scene, tmp_path: Path) -> None:
     file = Attachment("photo.jpg", source=scene.server.file(b"jpg")["id"])
     scene.server.fail_next(404, path="/media")
     with pytest.raises(ChannelRefusedError):
@@ -537,6 +531,6 @@ def test_a_file_whose_address_ended_may_be_asked_for_again(scene: Scene, tmp_pat
     assert (tmp_path / "photo.jpg").exists()
 
 
-def test_the_graph_api_is_asked_encrypted_or_on_this_machine(scene: Scene) -> None:
+def test_graph_api_url_must_be_https_or_loopback(scene: Scene) -> None:
     with pytest.raises(InvalidSettingsError):
         scene.channel(base_url="http://graph.example/v25.0")

@@ -27,13 +27,15 @@ def _contents(answer: httpx.Response) -> list[str]:
     return [hit["memory"]["content"] for hit in answer.json()["hits"]]
 
 
-def test_what_one_process_stored_the_other_recalls(team: Server, api: Callable[..., Api]) -> None:
+def test_memory_stored_by_one_process_is_recalled_by_another(
+    team: Server, api: Callable[..., Api]
+) -> None:
     key, first, second = key_of(team, "ben"), api(), api()
     assert first.post("store", {"content": _FACT, "scope": "personal"}, key).status_code == 200
     assert _contents(second.post("recall", _ASKED, key)) == [_FACT]
 
 
-def test_a_memory_sent_to_several_processes_is_stored_once(
+def test_memory_sent_to_several_processes_is_stored_once(
     team: Server, api: Callable[..., Api]
 ) -> None:
     key, processes = key_of(team, "ben"), [api(), api()]
@@ -51,7 +53,7 @@ def test_a_memory_sent_to_several_processes_is_stored_once(
     ] == [_FACT]
 
 
-def test_unavailable_server_is_not_reported_as_wrong_key(
+def test_unavailable_server_is_not_reported_as_a_wrong_key(
     team: Server, api: Callable[..., Api], server_url: str
 ) -> None:
     key, one = key_of(team, "ben"), api()
@@ -69,7 +71,7 @@ def test_unavailable_server_is_not_reported_as_wrong_key(
     assert one.post("list", {}, key).status_code == 200
 
 
-def test_api_requires_a_key_and_has_no_own_memory(team: Server, api: Callable[..., Api]) -> None:
+def test_api_requires_a_key_and_has_no_memory(team: Server, api: Callable[..., Api]) -> None:
     one = api()
     assert one.post("recall", _ASKED, {}).status_code == 401
     assert one.get("/api/v1/events").status_code == 401
@@ -78,9 +80,7 @@ def test_api_requires_a_key_and_has_no_own_memory(team: Server, api: Callable[..
     assert refused.status_code == 403
 
 
-def test_an_agents_tools_work_in_the_space_of_its_key(
-    team: Server, api: Callable[..., Api]
-) -> None:
+def test_agent_tools_work_in_the_space_of_their_key(team: Server, api: Callable[..., Api]) -> None:
     one, ben, rita = api(), key_of(team, "ben"), key_of(team, "rita")
     assert not one.tool("memory_store", {"entries": [{"content": _FACT}]}, ben).get("isError")
     assert "tides.csv" in str(one.tool("memory_search", {"query": _ASKED["text"]}, rita))
@@ -91,7 +91,7 @@ def test_an_agents_tools_work_in_the_space_of_its_key(
 
 
 @pytest.mark.parametrize("account", ["ben", "rita"])
-def test_events_of_a_space_reach_clients_of_another_process(
+def test_space_events_reach_clients_of_another_process(
     team: Server, api: Callable[..., Api], account: str
 ) -> None:
     first, second, writer = api(), api(), key_of(team, "ben")
@@ -117,7 +117,7 @@ def _lines(stream: httpx.Response) -> Iterator[str]:
     yield from stream.iter_lines()
 
 
-def test_stopping_process_reports_it_finishes_and_leaves_no_file(
+def test_stopping_process_finishes_requests_and_leaves_no_file(
     team: Server, api: Callable[..., Api], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
@@ -134,7 +134,7 @@ def test_stopping_process_reports_it_finishes_and_leaves_no_file(
     assert list(tmp_path.glob("nacre-api-*")) == []
 
 
-def test_who_waits_to_write_to_one_space_keeps_nobody_from_another(
+def test_blocked_write_in_one_space_does_not_delay_another(
     team: Server, api: Callable[..., Api]
 ) -> None:
     one, key = api(), key_of(team, "ben")
@@ -162,7 +162,7 @@ def test_who_waits_to_write_to_one_space_keeps_nobody_from_another(
         assert {answer.result().status_code for answer in waiting} == {200}
 
 
-def test_rolling_restart_loses_and_doubles_no_requests(
+def test_rolling_restart_neither_loses_nor_duplicates_requests(
     team: Server, api: Callable[..., Api]
 ) -> None:
     balancer, stop = Balancer(key_of(team, "ben")), Event()

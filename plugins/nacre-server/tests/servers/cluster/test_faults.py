@@ -71,7 +71,7 @@ def _nothing_is_lost_or_doubled(team: Server, balancer: Balancer) -> None:
     assert set(found) <= set(balancer.answered), "what nobody sent"
 
 
-def test_a_process_that_is_killed_under_load_loses_and_doubles_nothing(
+def test_killed_process_under_load_neither_loses_nor_duplicates_writes(
     team: Server, api: Callable[..., Api]
 ) -> None:
     balancer = Balancer(key_of(team, "ben"))
@@ -84,7 +84,7 @@ def test_a_process_that_is_killed_under_load_loses_and_doubles_nothing(
     _nothing_is_lost_or_doubled(team, balancer)
 
 
-def test_server_killed_under_load_loses_and_doubles_nothing(
+def test_server_killed_under_load_neither_loses_nor_duplicates_writes(
     own_server: Any, team: Server, api: Callable[..., Api]
 ) -> None:
     balancer = Balancer(key_of(team, "ben"))
@@ -105,7 +105,7 @@ def test_server_killed_under_load_loses_and_doubles_nothing(
     _nothing_is_lost_or_doubled(team, balancer)
 
 
-def test_hundreds_of_clients_that_come_at_once_are_all_answered(
+def test_hundreds_of_simultaneous_clients_are_answered(
     team: Server, api: Callable[..., Api]
 ) -> None:
     one, key = api(), key_of(team, "ben")
@@ -126,7 +126,7 @@ def test_hundreds_of_clients_that_come_at_once_are_all_answered(
     assert one.post("list", {}, key).status_code == 200
 
 
-def test_a_worker_waits_for_a_server_that_was_killed_and_goes_on(
+def test_worker_waits_for_a_killed_server_and_continues(
     own_server: Any, team: Server, processes: Processes, nacre: Nacre
 ) -> None:
     nacre("server", "cluster", "migrate")

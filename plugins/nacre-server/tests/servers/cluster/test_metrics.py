@@ -21,7 +21,7 @@ def _figures(address: str) -> str:
     return httpx.get(address, timeout=PATIENCE_SECONDS, trust_env=False, verify=False).text
 
 
-def test_a_process_that_answers_counts_operations_by_name_and_outcome(
+def test_api_process_counts_operations_by_name_and_outcome(
     team: Server, api: Callable[..., Api]
 ) -> None:
     one = api("--metrics", "0")
@@ -43,7 +43,7 @@ def test_a_process_that_answers_counts_operations_by_name_and_outcome(
     )
 
 
-def test_a_worker_counts_its_jobs(team: Server, process: Nacre, processes: Processes) -> None:
+def test_worker_counts_its_jobs(team: Server, process: Nacre, processes: Processes) -> None:
     process("server", "cluster", "migrate")
     team.opened("anna").call("store", content=_FACT)
     worker = processes.start(
@@ -63,7 +63,7 @@ def test_a_worker_counts_its_jobs(team: Server, process: Nacre, processes: Proce
     worker.communicate(timeout=PATIENCE_SECONDS)
 
 
-def test_a_port_that_is_taken_is_told(team: Server, process: Nacre) -> None:
+def test_occupied_metrics_port_is_reported(team: Server, process: Nacre) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

@@ -7,7 +7,7 @@ from servers.spaces.conftest import Server, server  # noqa: F401 - fixtures
 from tests.cli.conftest import Nacre, nacre  # noqa: F401 - the fixture
 
 
-def test_an_empty_database_is_migrated_once(server: Server, nacre: Nacre) -> None:  # noqa: F811
+def test_empty_database_is_migrated_once(server: Server, nacre: Nacre) -> None:  # noqa: F811
     newest = max(migrations())
     assert nacre("server", "cluster", "migrate", "--json").json == {"before": 0, "after": newest}
     assert nacre("server", "cluster", "migrate", "--json").json == {
@@ -24,7 +24,7 @@ def test_cluster_without_server_is_refused_naming_the_setting(
     assert "NACRE_DB" in refused.err
 
 
-def test_a_server_without_citus_is_told_what_it_needs(server: Server, nacre: Nacre) -> None:  # noqa: F811
+def test_server_without_citus_error_names_the_extension(server: Server, nacre: Nacre) -> None:  # noqa: F811
     refused = nacre("server", "cluster", "migrate", "--citus", code=None)
     assert refused.code != 0
     assert "CREATE EXTENSION citus" in refused.err

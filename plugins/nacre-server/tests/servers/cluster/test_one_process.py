@@ -60,11 +60,11 @@ def test_outcomes_are_reported_to_a_collector_and_to_prometheus() -> None:
     assert 'nacre_jobs_total{name="dream",outcome="fault"} 1.0' in text
 
 
-def test_worker_tends_a_changed_space_until_it_is_told_to_end(
+def test_worker_tends_a_changed_space_until_stopped(
     team: Server, nacre: Nacre, tmp_path: Path
 ) -> None:
     assert "already" in nacre("server", "cluster", "migrate").out
-    assert nacre("server", "cluster", "jobs").out.strip() == "There is no job."
+    assert nacre("server", "cluster", "jobs").out.strip() == "There are no jobs."
     team.opened("anna", "ferry-team").call("store", content=_FACT)
     told: list[str] = []
     figures = Metrics("jobs")
@@ -82,7 +82,7 @@ def test_worker_tends_a_changed_space_until_it_is_told_to_end(
     assert nacre("server", "cluster", "jobs", "--json").json["jobs"] == []
 
 
-def test_api_answers_keys_until_it_is_told_to_end(team: Server, tmp_path: Path) -> None:
+def test_api_answers_keys_until_stopped(team: Server, tmp_path: Path) -> None:
     ben, rita = key_of(team, "ben"), key_of(team, "rita")
     figures = Metrics("requests")
     with (

@@ -54,9 +54,7 @@ def test_exceeded_quota_reports_when_to_retry(
     assert second.post("recall", _ASKED, key).status_code == 200
 
 
-def test_models_cost_a_space_no_more_than_it_may(
-    team: Server, nacre: Nacre, tmp_path: Path
-) -> None:
+def test_model_costs_are_limited_per_space(team: Server, nacre: Nacre, tmp_path: Path) -> None:
     spaces = Spaces(
         load_settings(tmp_path / "worker", {"HOME": str(tmp_path), "NACRE_DB": team.url})
     )
@@ -74,9 +72,7 @@ def test_models_cost_a_space_no_more_than_it_may(
         assert most() == 1_000_000, "the server's own budget holds, too"
 
 
-def test_who_came_before_a_space_gave_way_to_others_is_answered(
-    team: Server, tmp_path: Path
-) -> None:
+def test_evicted_space_still_serves_earlier_requests(team: Server, tmp_path: Path) -> None:
     with closing(
         Spaces(load_settings(tmp_path / "api", {"HOME": str(tmp_path), "NACRE_DB": team.url}))
     ) as spaces:
@@ -90,7 +86,7 @@ def test_who_came_before_a_space_gave_way_to_others_is_answered(
             held.sessions.counts()
 
 
-def test_bounds_are_listed_and_go_with_their_tenant(team: Server, nacre: Nacre) -> None:
+def test_quotas_are_listed_and_removed_with_their_tenant(team: Server, nacre: Nacre) -> None:
     nacre(
         "server",
         "cluster",

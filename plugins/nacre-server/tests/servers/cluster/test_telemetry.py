@@ -49,7 +49,9 @@ def test_collector_gets_a_child_span_for_each_operation(
         assert word not in collector.sent
 
 
-def test_a_worker_tells_of_its_jobs(team: Server, process: Nacre, processes: Processes) -> None:
+def test_worker_reports_its_jobs_to_the_collector(
+    team: Server, process: Nacre, processes: Processes
+) -> None:
     process("server", "cluster", "migrate")
     team.opened("anna").call("store", content=_FACT)
     with collecting() as collector:
@@ -70,7 +72,7 @@ def test_a_worker_tells_of_its_jobs(team: Server, process: Nacre, processes: Pro
     assert b"anna" not in collector.sent
 
 
-def test_a_collector_that_is_away_is_told_once_and_fails_no_request(
+def test_unreachable_collector_is_reported_once_and_fails_no_request(
     team: Server, api: Callable[..., Api], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with collecting() as collector:
@@ -88,9 +90,7 @@ def test_a_collector_that_is_away_is_told_once_and_fails_no_request(
 
 
 @pytest.mark.parametrize("address", ["localhost:4318", "ftp://localhost", "http://"])
-def test_what_is_no_address_of_a_collector_is_refused(
-    team: Server, process: Nacre, address: str
-) -> None:
+def test_invalid_collector_address_is_refused(team: Server, process: Nacre, address: str) -> None:
     process("server", "cluster", "migrate")
     told = process("server", "cluster", "api", "--http", "0", "--otlp", address, code=2).err
     assert "is not the address of a collector" in told

@@ -25,7 +25,7 @@ def _rows(server: Server, tenant: str) -> dict[str, int]:
     return found
 
 
-def test_tenants_are_listed_with_what_they_hold(team: Server, nacre: Nacre) -> None:
+def test_tenants_are_listed_with_counts_and_size(team: Server, nacre: Nacre) -> None:
     team.opened("anna", "ferry-team").call("store", content=_FACT)
     found = {
         one["name"]: one for one in nacre("server", "cluster", "tenants", "--json").json["tenants"]

@@ -130,7 +130,7 @@ def test_repeatedly_failing_job_is_given_up_until_released(
     assert _jobs(nacre) == []
 
 
-def test_all_that_was_given_up_is_done_again_at_one_word(
+def test_jobs_retry_all_releases_all_given_up_jobs(
     worker: Callable[..., Worker], team: Server, nacre: Nacre
 ) -> None:
     with team.admin as admin:
@@ -142,8 +142,7 @@ def test_all_that_was_given_up_is_done_again_at_one_word(
         admin.execute("ALTER TABLE nacre_spaces.gone RENAME TO members")
     assert "the number of a job" in nacre("server", "cluster", "jobs", "--retry", "x", code=2).err
     assert (
-        nacre("server", "cluster", "jobs", "--retry", "all").out.strip()
-        == "To be done again: 4 jobs."
+        nacre("server", "cluster", "jobs", "--retry", "all").out.strip() == "Queued again: 4 jobs."
     )
     for _ in range(4):
         one.until(": done")
@@ -151,7 +150,7 @@ def test_all_that_was_given_up_is_done_again_at_one_word(
     assert _jobs(nacre) == []
 
 
-def test_outages_are_no_job_failures_and_jobs_are_retried(
+def test_outages_do_not_count_as_job_failures(
     worker: Callable[..., Worker], server: Server
 ) -> None:
     begun: list[str] = []

@@ -66,7 +66,7 @@ class _Model:
         }
 
 
-def test_what_a_worker_was_killed_at_its_model_writes_once(
+def test_batch_interrupted_by_killed_worker_is_written_once(
     worker: Callable[..., Worker],  # noqa: F811
     team: Server,
     tmp_path: Path,

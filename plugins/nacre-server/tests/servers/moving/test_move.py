@@ -103,7 +103,7 @@ def documents(vault: Path) -> dict[str, bytes]:
     return {file.relative_to(vault).as_posix(): file.read_bytes() for file in kept}
 
 
-def test_a_home_goes_to_a_server_and_comes_back_as_it_was(
+def test_home_moved_to_a_server_and_back_is_unchanged(
     home: Path, carry: Carry, server_url: str, tenant: str
 ) -> None:
     there = carry(to=True)
@@ -141,7 +141,7 @@ def plain(found: dict[str, list[tuple[object, ...]]]) -> dict[str, list[str]]:
     }
 
 
-def test_what_is_stored_on_the_server_comes_back(home: Path, carry: Carry) -> None:
+def test_memories_stored_on_the_server_return(home: Path, carry: Carry) -> None:
     carry(to=True)
     with open_memory() as memory:
         stored = memory.store("The pier is painted every third year", kind="fact")
@@ -158,7 +158,7 @@ def test_what_is_stored_on_the_server_comes_back(home: Path, carry: Carry) -> No
     assert [file for file in (home / "vault").rglob("*.md") if "painted" in file.read_text("utf-8")]
 
 
-def test_what_waits_in_files_goes_along(
+def test_pending_handoffs_in_files_are_moved(
     home: Path, carry: Carry, nacre: Nacre, server_url: str, tenant: str
 ) -> None:
     nacre(
@@ -183,7 +183,7 @@ def test_what_waits_in_files_goes_along(
         assert "half spliced" in memory._home.handoffs.everything()[0].content
 
 
-def test_what_was_done_before_a_move_can_be_undone_after_it(home: Path, carry: Carry) -> None:
+def test_operations_before_a_move_can_be_undone_afterwards(home: Path, carry: Carry) -> None:
     with open_memory() as memory:
         here = memory.store("The buoy is red", kind="fact").memory_id
     carry(to=True)
@@ -198,7 +198,7 @@ def test_what_was_done_before_a_move_can_be_undone_after_it(home: Path, carry: C
         assert not memory.call("commit").held
 
 
-def test_two_homes_with_the_same_numbers_go_on_side_by_side(
+def test_homes_with_equal_row_numbers_keep_separate_memories(
     home: Path, carry: Carry, user_home: Path, tenant: str
 ) -> None:
     shutil.copytree(home, user_home / "twin")
@@ -224,7 +224,7 @@ def test_two_homes_with_the_same_numbers_go_on_side_by_side(
 
 
 @pytest.mark.parametrize("point", [1, 5, 20, 45, 60, 75])
-def test_a_move_that_was_killed_goes_on_with_the_same_command(
+def test_killed_move_continues_with_the_same_command(
     home: Path,
     carry: Carry,
     server_url: str,
@@ -255,7 +255,7 @@ move(load_settings(), at, to={server_url!r}, tenant={tenant!r}, questions=5)
 
 
 @pytest.mark.parametrize("point", [3, 30, 70])
-def test_a_way_back_that_was_interrupted_goes_on(home: Path, carry: Carry, point: int) -> None:
+def test_interrupted_move_back_continues(home: Path, carry: Carry, point: int) -> None:
     carry(to=True)
     before, files = rows_here(home, "nacre.db.moved"), documents(home / "vault")
     left = [point]
@@ -273,7 +273,7 @@ def test_a_way_back_that_was_interrupted_goes_on(home: Path, carry: Carry, point
     assert plain(rows_here(home)) == plain(before)
 
 
-def test_what_was_written_here_during_a_move_is_there_in_the_end(home: Path, carry: Carry) -> None:
+def test_rows_written_during_a_move_are_included(home: Path, carry: Carry) -> None:
     told = []
 
     def at(progress: Progress) -> None:
@@ -293,7 +293,7 @@ def test_what_was_written_here_during_a_move_is_there_in_the_end(home: Path, car
         assert memory._home.database.rows("SELECT count(*) FROM traces") == [(0,)]
 
 
-def test_where_somebody_writes_all_the_time_the_move_does_not_end(home: Path, carry: Carry) -> None:
+def test_move_gives_up_while_others_keep_writing(home: Path, carry: Carry) -> None:
     def at(progress: Progress) -> None:
         if progress.note == "traces":
             with closing(open_database(home / "nacre.db")) as database, database.transaction():
@@ -305,7 +305,7 @@ def test_where_somebody_writes_all_the_time_the_move_does_not_end(home: Path, ca
     assert carry(to=True).is_in_use
 
 
-def test_a_tenant_with_another_memory_is_left_alone(
+def test_tenant_with_another_memory_is_not_overwritten(
     home: Path, carry: Carry, user_home: Path
 ) -> None:
     carry(to=True)
@@ -319,7 +319,7 @@ def test_a_tenant_with_another_memory_is_left_alone(
     assert not load_settings().server
 
 
-def test_a_file_that_was_edited_since_is_not_overwritten(home: Path, carry: Carry) -> None:
+def test_file_edited_after_the_move_is_not_overwritten(home: Path, carry: Carry) -> None:
     carry(to=True)
     edited = next((home / "vault" / "global").rglob("*.md"))
     edited.write_text(edited.read_text("utf-8") + "\nWritten by hand.\n", "utf-8")
@@ -328,7 +328,7 @@ def test_a_file_that_was_edited_since_is_not_overwritten(home: Path, carry: Carr
     assert edited.read_text("utf-8").endswith("Written by hand.\n")
 
 
-def test_what_others_take_the_place_of_is_kept(home: Path, carry: Carry) -> None:
+def test_replaced_vault_files_are_backed_up(home: Path, carry: Carry) -> None:
     carry(to=True)
     (home / "vault" / "identity.md").write_text("I mend boats.", "utf-8")
     page = next((home / "vault" / "projects").glob("*/project.md"))
@@ -339,7 +339,7 @@ def test_what_others_take_the_place_of_is_kept(home: Path, carry: Carry) -> None
     assert (kept / page.relative_to(home / "vault")).read_text("utf-8") == "My own page."
 
 
-def test_the_commands_say_what_they_did(nacre: Nacre, server_url: str, tenant: str) -> None:
+def test_move_commands_report_results(nacre: Nacre, server_url: str, tenant: str) -> None:
     nacre("store", "The harbour crane was built in 1931", "--subject", "Crane")
     assert "--yes" in nacre("data", "move", "--to", server_url, "--tenant", tenant, code=2).err
     done = nacre("data", "move", "--to", server_url, "--tenant", tenant, "--yes")
@@ -354,7 +354,9 @@ def test_the_commands_say_what_they_did(nacre: Nacre, server_url: str, tenant: s
     assert {memory["subject"] for memory in listed} == {"Crane", "Quay"}
 
 
-def test_a_server_that_is_not_there_is_an_error_at_once(home: Path, nacre: Nacre) -> None:
+def test_unreachable_server_fails_immediately_and_hides_the_password(
+    home: Path, nacre: Nacre
+) -> None:
     failed = nacre(
         "data", "move", "--to", "postgresql://nobody:s3cretword@127.0.0.1:1/none", "--yes", code=1
     )
@@ -363,7 +365,7 @@ def test_a_server_that_is_not_there_is_an_error_at_once(home: Path, nacre: Nacre
     assert not (home / "moved.json").exists()
 
 
-def test_the_settings_keep_no_password(home: Path) -> None:
+def test_settings_never_store_the_password(home: Path) -> None:
     for address in (
         "postgresql://ada:pw@host/nacre",
         "postgresql://host/nacre?password=pw",
@@ -375,7 +377,7 @@ def test_the_settings_keep_no_password(home: Path) -> None:
     assert not load_settings().server
 
 
-def test_every_table_is_carried_or_belongs_to_one_engine(
+def test_every_table_is_moved_or_belongs_to_one_engine(
     home: Path, server_url: str, tenant: str
 ) -> None:
     with (
@@ -397,7 +399,7 @@ def test_every_table_is_carried_or_belongs_to_one_engine(
     assert set(TABLES) <= here & there
 
 
-def test_a_daemon_goes_on_where_the_memory_is(
+def test_daemon_follows_the_moved_memory(
     home: Path,
     carry: Carry,
     serving: Callable[..., Serving],

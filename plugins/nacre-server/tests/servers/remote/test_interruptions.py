@@ -58,7 +58,7 @@ def _environ(machine: Machine) -> dict[str, str]:
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="Windows knows no such signals")
 @pytest.mark.parametrize("at", [2, -2, 3, -3, 4, -4])
-def test_killed_machine_loses_and_doubles_nothing_around_questions(
+def test_killed_sync_neither_loses_nor_duplicates_data(
     place: Place, machines: Machines, processes: Processes, at: int
 ) -> None:
     laptop, desk = machines("laptop"), machines("desk")
@@ -100,7 +100,7 @@ def test_adding_a_server_asks_for_key_and_shows_data(
     assert "Dogs" not in place.texts()
 
 
-def test_the_daemon_of_a_machine_brings_and_sends_by_itself(
+def test_daemon_syncs_automatically_in_both_directions(
     place: Place, machines: Machines, serving: Callable[..., Serving]
 ) -> None:
     laptop, desk = machines("laptop"), machines("desk")
@@ -115,7 +115,7 @@ def test_the_daemon_of_a_machine_brings_and_sends_by_itself(
     daemon.end()
 
 
-def test_whatever_three_machines_did_meanwhile_ends_up_the_same_on_all(machines: Machines) -> None:
+def test_concurrent_changes_on_three_machines_converge(machines: Machines) -> None:
     random_ = random.Random(24)  # noqa: S311 - any will do
     them = [machines(name) for name in ("laptop", "desk", "phone")]
     for round_ in range(4):

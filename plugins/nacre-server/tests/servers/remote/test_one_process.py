@@ -13,7 +13,7 @@ _FACT = "The ferry timetable is kept in the file tides.csv."
 _PRIVATE = "My sister pays for the boat."
 
 
-def test_two_machines_keep_in_step_through_a_server(team: Server, tmp_path: Path) -> None:  # noqa: F811
+def test_two_machines_stay_in_sync_through_a_server(team: Server, tmp_path: Path) -> None:  # noqa: F811
     made = team.opened("anna").call("keys-create", space="anna", account="anna", role="owner")
     key = {"NACRE_REMOTE_KEY": made.secret}
     with serving_here(tmp_path) as (address, _):

@@ -18,7 +18,7 @@ SESSION = "7f3a1c2d-0000-4000-8000-000000000009"
 _FACT = "The ferry timetable is kept in the file tides.csv."
 
 
-def test_what_one_machine_stores_the_other_has_byte_for_byte(machines: Machines) -> None:
+def test_memory_of_one_machine_reaches_another_byte_for_byte(machines: Machines) -> None:
     laptop, desk = machines("laptop"), machines("desk")
     laptop("store", _FACT, "--subject", "Ferry timetable")
     assert laptop.sync()["sent"] >= 1
@@ -28,7 +28,7 @@ def test_what_one_machine_stores_the_other_has_byte_for_byte(machines: Machines)
     assert laptop.sync()["sent"] == desk.sync()["sent"] == 0
 
 
-def test_the_first_exchange_carries_what_was_there_before(place: Place, machines: Machines) -> None:
+def test_first_sync_sends_existing_data(place: Place, machines: Machines) -> None:
     laptop = machines("laptop", added=False)
     laptop("store", _FACT, "--subject", "Ferry timetable")
     ingest(
@@ -79,7 +79,7 @@ def test_edits_of_different_fields_are_merged(machines: Machines) -> None:
     assert laptop.documents() == desk.documents()
 
 
-def test_two_wordings_of_one_memory_are_both_kept(machines: Machines) -> None:
+def test_conflicting_texts_of_a_memory_are_both_kept(machines: Machines) -> None:
     laptop, desk = machines("laptop"), machines("desk")
     laptop("store", _FACT, "--subject", "Ferry timetable")
     laptop.sync()
@@ -94,7 +94,7 @@ def test_two_wordings_of_one_memory_are_both_kept(machines: Machines) -> None:
     assert laptop.contents() == desk.contents()
 
 
-def test_retired_and_deleted_memories_go_everywhere(machines: Machines) -> None:
+def test_retired_and_deleted_memories_are_synced_everywhere(machines: Machines) -> None:
     laptop, desk = machines("laptop"), machines("desk")
     for words in (_FACT, "Dogs travel free.", "The harbour office closes at six."):
         laptop("store", words, "--subject", words)
@@ -147,7 +147,7 @@ def test_a_machine_works_without_the_server_and_catches_up(
     desk.sync()
     laptop.sync()
     assert laptop.contents() == desk.contents() == {_FACT, "Dogs travel free."}
-    assert "Not in step" not in laptop("server", "remote").out
+    assert "Not in sync" not in laptop("server", "remote").out
 
 
 @pytest.mark.parametrize("form", sorted(set(FORMS) - {"private"}))
@@ -169,7 +169,7 @@ def test_no_secret_leaves_in_documents_or_turns(
     assert CORE.lower() not in place.texts().lower()
 
 
-def test_later_secret_rules_apply_to_turns_being_sent(place: Place, machines: Machines) -> None:
+def test_new_secret_rules_apply_to_turns_being_sent(place: Place, machines: Machines) -> None:
     laptop = machines("laptop", added=False)
     ingest(
         laptop, SESSION, ("user", "The badge of the harbour is hb-4711-x."), ("assistant", "Noted.")
@@ -180,7 +180,7 @@ def test_later_secret_rules_apply_to_turns_being_sent(place: Place, machines: Ma
     assert "4711" not in place.texts()
 
 
-def test_private_memories_and_sessions_stay_where_the_owner_says_so(
+def test_private_memories_and_sessions_are_not_sent_if_configured(
     place: Place, machines: Machines
 ) -> None:
     laptop, desk = machines("laptop", "--no-private", added=False), machines("desk")
@@ -201,7 +201,7 @@ def test_private_memories_and_sessions_stay_where_the_owner_says_so(
     assert "sister" not in place.texts()
 
 
-def test_a_turn_is_there_once_however_often_it_is_sent(place: Place, machines: Machines) -> None:
+def test_turn_sent_repeatedly_is_stored_once(place: Place, machines: Machines) -> None:
     laptop = machines("laptop")
     turns = [("user", f"Question {number} about the ferry.") for number in range(5)]
     ingest(laptop, SESSION, *turns)
@@ -214,7 +214,7 @@ def test_a_turn_is_there_once_however_often_it_is_sent(place: Place, machines: M
         assert rows.execute("SELECT count(*) FROM nacre.turns").fetchone() == (6,)
 
 
-def test_a_turn_of_ten_million_characters_holds_up_no_other(
+def test_turn_of_ten_million_characters_does_not_block_others(
     place: Place, machines: Machines
 ) -> None:
     laptop = machines("laptop")
@@ -228,7 +228,7 @@ def test_a_turn_of_ten_million_characters_holds_up_no_other(
     assert "That is much." in place.texts()
 
 
-def test_after_the_index_is_built_anew_no_turn_is_missed(place: Place, machines: Machines) -> None:
+def test_all_turns_are_sent_after_an_index_rebuild(place: Place, machines: Machines) -> None:
     laptop = machines("laptop")
     ingest(laptop, SESSION, ("user", "The first question."), ("assistant", "An answer."))
     laptop.sync()
@@ -259,7 +259,7 @@ def test_sync_needs_the_owners_key_to_a_personal_space(
     laptop("server", "remote", code=3)
 
 
-def test_a_key_that_ended_stops_it_and_says_so(place: Place, machines: Machines) -> None:
+def test_revoked_key_stops_sync_with_an_error(place: Place, machines: Machines) -> None:
     laptop = machines("laptop")
     (key,) = place.ask("keys", space="ada")
     place.ask("keys-revoke", space="ada", id=key.id)
@@ -276,20 +276,22 @@ def test_a_key_that_ended_stops_it_and_says_so(place: Place, machines: Machines)
         ("memory", "not safe"),
     ],
 )
-def test_an_address_that_is_none_is_refused(machines: Machines, url: str, told: str) -> None:
+def test_invalid_address_is_refused(machines: Machines, url: str, told: str) -> None:
     assert (
         told in machines("laptop", added=False)("server", "remote", "add", url, "--yes", code=2).err
     )
 
 
-def test_nothing_is_sent_without_a_yes(place: Place, machines: Machines) -> None:
+def test_remote_add_requires_confirmation_before_sending(place: Place, machines: Machines) -> None:
     laptop = machines("laptop", added=False)
     laptop("store", _FACT)
     assert "--yes" in laptop("server", "remote", "add", place.url, code=2).err
     assert _FACT not in place.texts()
 
 
-def test_the_key_is_kept_apart_and_goes_with_the_remote(place: Place, machines: Machines) -> None:
+def test_key_is_stored_separately_and_removed_with_the_remote(
+    place: Place, machines: Machines
+) -> None:
     laptop = machines("laptop", added=False, NACRE_REMOTE_KEY="")
     laptop("server", "remote", "add", place.url, "--yes", stdin=f"{place.key}\n")
     laptop("store", _FACT)
@@ -303,9 +305,7 @@ def test_the_key_is_kept_apart_and_goes_with_the_remote(place: Place, machines: 
     laptop("server", "remote", "sync", code=3)
 
 
-def test_an_agent_sends_no_memory_to_an_address_of_its_own(
-    place: Place, machines: Machines
-) -> None:
+def test_agent_cannot_set_its_own_remote_address(place: Place, machines: Machines) -> None:
     laptop = machines("laptop", added=False, CLAUDECODE="1", NACRE_REMOTE_URL=place.url)
     laptop("store", _FACT)
     assert "owner" in laptop("config", "set", "remote.url", place.url, code=1).err
@@ -313,9 +313,7 @@ def test_an_agent_sends_no_memory_to_an_address_of_its_own(
     assert "owner" in laptop("server", "remote", "add", place.url, "--yes", code=1).err
 
 
-def test_a_server_that_would_write_into_gits_folder_is_refused(
-    place: Place, machines: Machines
-) -> None:
+def test_server_paths_inside_git_folder_are_refused(place: Place, machines: Machines) -> None:
     laptop = machines("laptop")
     with place.rows as rows:
         rows.execute(
@@ -326,7 +324,9 @@ def test_a_server_that_would_write_into_gits_folder_is_refused(
     assert not (laptop.vault / ".git/config.md").exists()
 
 
-def test_a_server_that_was_set_back_gets_what_it_lost(place: Place, machines: Machines) -> None:
+def test_server_restored_to_an_old_state_receives_lost_data(
+    place: Place, machines: Machines
+) -> None:
     laptop, desk = machines("laptop"), machines("desk")
     laptop("store", _FACT)
     laptop.sync()
@@ -340,7 +340,7 @@ def test_a_server_that_was_set_back_gets_what_it_lost(place: Place, machines: Ma
     assert desk.contents() == {_FACT}
 
 
-def test_sixty_memories_made_on_three_machines_at_once_end_up_the_same(machines: Machines) -> None:
+def test_sixty_memories_from_three_machines_converge(machines: Machines) -> None:
     them = [machines(name) for name in ("laptop", "desk", "phone")]
     for number, machine in enumerate(them):
         for one in range(20):
@@ -357,7 +357,7 @@ def test_sixty_memories_made_on_three_machines_at_once_end_up_the_same(machines:
     assert them[0].documents() == them[1].documents() == them[2].documents()
 
 
-def test_the_token_of_a_remote_is_masked_where_it_is_told(place: Place, machines: Machines) -> None:
+def test_remote_token_is_masked_in_output(place: Place, machines: Machines) -> None:
     told = machines("laptop")("server", "remote", "--json").out
     assert place.key not in told
     assert SECRET not in told

@@ -33,7 +33,7 @@ def _key(team: Server, account: str, **fields: Any) -> tuple[str, dict[str, str]
     return made.key.id, {"Authorization": f"Bearer {made.secret}"}
 
 
-def test_a_key_opens_its_space_and_not_the_one_that_is_served(team: Server, served: Site) -> None:
+def test_key_opens_its_space_and_not_the_served_home(team: Server, served: Site) -> None:
     _, key = _key(team, "ben")
     found = served.ask("recall", {"text": _ASKED}, **key).json()
     assert [hit["memory"]["content"] for hit in found["hits"]] == [_FACT]
@@ -44,7 +44,7 @@ def test_a_key_opens_its_space_and_not_the_one_that_is_served(team: Server, serv
     assert "stone" in str(served.ask("list", {}, **served.token).json())
 
 
-def test_program_stores_through_a_key_as_noted_proposal(team: Server, served: Site) -> None:
+def test_memory_stored_with_a_key_is_a_logged_proposal(team: Server, served: Site) -> None:
     _, key = _key(team, "build-bot", role="service")
     stored = served.ask("store", {"content": "Dogs travel free."}, **key)
     assert stored.status_code == 200
@@ -55,7 +55,7 @@ def test_program_stores_through_a_key_as_noted_proposal(team: Server, served: Si
 
 
 @pytest.mark.parametrize(("account", "most"), [("ben", "reader"), ("rita", "member")])
-def test_the_lesser_of_account_and_key_says_what_it_may_do(
+def test_permission_is_the_lower_of_account_and_key_role(
     team: Server, served: Site, account: str, most: str
 ) -> None:
     _, key = _key(team, account, role=most)
@@ -64,7 +64,7 @@ def test_the_lesser_of_account_and_key_says_what_it_may_do(
     assert (refused.status_code, refused.json()["code"]) == (403, "not_allowed")
 
 
-def test_a_key_that_ended_opens_nothing_from_then_on(team: Server, served: Site) -> None:
+def test_key_is_refused_immediately_after_its_end(team: Server, served: Site) -> None:
     number, key = _key(team, "ben")
     assert served.ask("list", {}, **key).status_code == 200
     team.opened("anna").call("keys-revoke", space="ferry-team", id=number)
@@ -78,11 +78,11 @@ _NO_KEYS = ("nacre_", "nacre_12345678_" + "A" * 43, "nacre_' OR 1=1 --", "NACRE_
 
 
 @pytest.mark.parametrize("given", _NO_KEYS)
-def test_what_is_no_key_opens_nothing(served: Site, given: str) -> None:
+def test_invalid_key_opens_nothing(served: Site, given: str) -> None:
     assert served.ask("list", {}, Authorization=f"Bearer {given}").status_code == 401
 
 
-def test_a_key_that_ended_is_no_stranger_where_strangers_may_ask(
+def test_revoked_key_is_refused_on_a_site_without_token(
     team: Server,
     site: Callable[..., Site],  # noqa: F811
 ) -> None:
@@ -96,7 +96,7 @@ def test_a_key_that_ended_is_no_stranger_where_strangers_may_ask(
     assert open_site.get("/mcp", **key).status_code == 401
 
 
-def test_a_key_reaches_nothing_of_the_machine_that_serves(
+def test_key_cannot_call_operations_of_the_serving_machine(
     team: Server, served: Site, tmp_path: Path
 ) -> None:
     _, key = _key(team, "anna", role="owner")
@@ -111,7 +111,7 @@ def test_a_key_reaches_nothing_of_the_machine_that_serves(
         )
 
 
-def test_what_a_key_does_is_done_in_rows_of_its_space() -> None:
+def test_operations_allowed_by_key_need_only_the_home() -> None:
     for name, operation in CATALOGUE.items():
         if not operation.by_key:
             continue

@@ -50,7 +50,7 @@ def _told(name: str, memory: Any, fields: dict[str, Any]) -> str:
 
 
 @pytest.mark.embedding
-def test_each_operation_keeps_to_its_space(
+def test_each_operation_stays_in_its_space(
     team: Server, user_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for space in ("ben", "ferry-team", "anna"):

@@ -41,14 +41,14 @@ def test_shared_copy_is_found_and_names_its_owner(team: Server) -> None:
     assert {**found.memory.extra["shared"], "on": ""} == {"from": "anna", "by": "anna", "on": ""}
 
 
-def test_memory_in_both_spaces_is_shown_once_from_own(team: Server) -> None:
+def test_memory_in_both_spaces_is_shown_once_from_the_own(team: Server) -> None:
     anna = team.opened("anna", reads=("ferry-team",))
     _store(anna)
     anna.call("share", reference="Timetable", space="ferry-team", scope="public")
     assert _hits(anna) == [("anna", _FACT)]
 
 
-def test_hits_of_all_spaces_come_by_their_scores_within_one_limit(team: Server) -> None:
+def test_hits_of_all_spaces_are_sorted_within_the_limit(team: Server) -> None:
     for space, content in {
         "anna": _FACT,
         "ferry-team": "The timetable of the ferry hangs at the pier.",
@@ -85,7 +85,7 @@ def test_unreadable_space_is_reported_and_others_answer(team: Server) -> None:
     assert told["space nowhere"][0] is LaneState.UNAVAILABLE
 
 
-def test_who_is_let_in_no_more_reads_no_more(team: Server) -> None:
+def test_removed_member_no_longer_reads_shared_memories(team: Server) -> None:
     anna, ben = team.opened("anna"), team.opened("ben", reads=("ferry-team",))
     _store(anna)
     anna.call("share", reference="Timetable", space="ferry-team", scope="personal")
@@ -94,7 +94,7 @@ def test_who_is_let_in_no_more_reads_no_more(team: Server) -> None:
     assert _hits(ben) == []
 
 
-def test_reading_a_space_counts_no_use_there(team: Server) -> None:
+def test_reading_a_space_does_not_count_usage_there(team: Server) -> None:
     _store(team.opened("anna", "ferry-team"), scope="personal")
     before = _rows(team, "ferry-team")
     ben = team.opened("ben", reads=("ferry-team",))
@@ -103,7 +103,7 @@ def test_reading_a_space_counts_no_use_there(team: Server) -> None:
     assert _rows(team, "ferry-team") == before
 
 
-def test_a_context_says_whose_memory_it_tells(team: Server) -> None:
+def test_context_names_the_space_of_shared_memories(team: Server) -> None:
     anna = team.opened("anna")
     _store(anna)
     anna.call("share", reference="Timetable", space="ferry-team", scope="personal")
@@ -113,7 +113,7 @@ def test_a_context_says_whose_memory_it_tells(team: Server) -> None:
     assert "space ferry-team, fact" in block.text
 
 
-def test_private_memory_is_shared_only_with_named_audience(team: Server) -> None:
+def test_private_memory_is_shared_only_with_an_explicit_scope(team: Server) -> None:
     anna = team.opened("anna")
     _store(anna)
     for scope in (None, "private"):
@@ -140,7 +140,7 @@ def test_private_memory_is_shared_only_with_named_audience(team: Server) -> None
         ("owners", "reader", False),
     ],
 )
-def test_the_rule_of_the_space_says_who_raises(
+def test_raising_rule_of_the_space_decides_sharing_permission(
     server: Server, raising: str, role: str, may: bool
 ) -> None:
     anna = server.opened("anna")
@@ -161,7 +161,7 @@ def test_the_rule_of_the_space_says_who_raises(
     assert server.opened("anna", "acme").call("list").total == may
 
 
-def test_nobody_shares_with_a_space_that_they_do_not_belong_to(team: Server) -> None:
+def test_sharing_with_a_foreign_space_is_refused(team: Server) -> None:
     eve = team.opened("eve")
     _store(eve)
     for space in ("ferry-team", "anna", "nowhere"):
@@ -169,7 +169,7 @@ def test_nobody_shares_with_a_space_that_they_do_not_belong_to(team: Server) -> 
             eve.call("share", reference="Timetable", space=space, scope="public")
 
 
-def test_sharing_again_brings_the_copy_up_to_date(team: Server) -> None:
+def test_sharing_again_updates_the_copy(team: Server) -> None:
     anna = team.opened("anna")
     memory = _store(anna)
     anna.call("share", reference=memory, space="ferry-team", scope="personal")
@@ -180,7 +180,7 @@ def test_sharing_again_brings_the_copy_up_to_date(team: Server) -> None:
     assert _hits(found) == [("ferry-team", "The ferry timetable is kept in tides.json.")]
 
 
-def test_what_a_space_forgot_or_retired_is_not_brought_back(team: Server) -> None:
+def test_memory_forgotten_or_retired_in_a_space_is_not_reshared(team: Server) -> None:
     anna, space = team.opened("anna"), team.opened("anna", "ferry-team")
     memory, other = _store(anna), _store(anna, "Dogs travel free on the morning boat.")
     for one in (memory, other):
@@ -194,7 +194,7 @@ def test_what_a_space_forgot_or_retired_is_not_brought_back(team: Server) -> Non
     assert anna.call("list").total == 2
 
 
-def test_a_copy_takes_nothing_along_of_where_it_was_said(team: Server) -> None:
+def test_shared_copy_omits_source_and_linked_memories(team: Server) -> None:
     anna = team.opened("anna")
     first, second = _store(anna), _store(anna, "Dogs travel free on the morning boat.")
     anna.call("graph-link", links=[{"source": first, "relation": "related_to", "target": second}])

@@ -24,13 +24,13 @@ def _store(memory: MemoryHome, content: str = _FACT, **fields: Any) -> Any:
     return memory.call("store", content=content, **fields)
 
 
-def test_a_memory_in_a_file_is_one_persons() -> None:
+def test_spaces_are_unavailable_in_a_file_store() -> None:
     with open_memory() as memory, pytest.raises(UnavailableError, match="in a file") as told:
         memory.call("spaces-create", space="ferry-team")
     assert "docs/server.md" in str(told.value.hint)
 
 
-def test_whoever_makes_a_team_owns_it_and_lists_it_beside_their_own(server: Server) -> None:
+def test_team_creator_owns_it_and_lists_it(server: Server) -> None:
     memory = server.opened("anna")
     memory.call("spaces-create", space="anna", kind="person")
     memory.call("spaces-create", space="ferry-team", raising="owners")
@@ -43,14 +43,14 @@ def test_whoever_makes_a_team_owns_it_and_lists_it_beside_their_own(server: Serv
     ]
 
 
-def test_a_tenant_that_is_no_space_is_its_own_accounts_alone(server: Server) -> None:
+def test_unregistered_tenant_is_open_only_to_its_account(server: Server) -> None:
     _store(server.opened("anna"))
     with pytest.raises(NotAllowedError, match="ben does not belong to the space anna"):
         server.opened("ben", "anna")
     assert server.opened("anna").call("list").total == 1
 
 
-def test_nobody_makes_a_team_of_what_is_somebodys_memory(server: Server) -> None:
+def test_existing_personal_memory_cannot_become_a_team(server: Server) -> None:
     _store(server.opened("anna"))
     with pytest.raises(ConflictError, match="already a separate memory"):
         server.opened("ben").call("spaces-create", space="anna")
@@ -60,7 +60,7 @@ def test_nobody_makes_a_team_of_what_is_somebodys_memory(server: Server) -> None
         server.opened("ben", "anna")
 
 
-def test_there_is_one_space_of_a_name(team: Server) -> None:
+def test_space_names_are_unique_and_valid(team: Server) -> None:
     with pytest.raises(ConflictError, match="already"):
         team.opened("ben").call("spaces-create", space="ferry-team")
     with pytest.raises(InvalidInputError):
@@ -70,7 +70,7 @@ def test_there_is_one_space_of_a_name(team: Server) -> None:
 @pytest.mark.parametrize(
     ("account", "may_write"), [("anna", True), ("ben", True), ("build-bot", True), ("rita", False)]
 )
-def test_the_role_says_who_writes(team: Server, account: str, may_write: bool) -> None:
+def test_role_decides_write_permission(team: Server, account: str, may_write: bool) -> None:
     _store(team.opened("anna", "ferry-team"), "Tickets are sold at the pier.")
     memory = team.opened(account, "ferry-team")
     assert memory.call("recall", text="where are tickets sold?").hits
@@ -85,14 +85,14 @@ def test_the_role_says_who_writes(team: Server, account: str, may_write: bool) -
 
 
 @pytest.mark.parametrize("account", ["ben", "build-bot"])
-def test_what_is_the_owners_is_refused_to_members_of_a_team(team: Server, account: str) -> None:
+def test_owner_operations_are_refused_to_team_members(team: Server, account: str) -> None:
     stored = _store(team.opened("anna", "ferry-team"))
     with pytest.raises(NotAllowedError, match="for owners of ferry-team"):
         team.opened(account, "ferry-team").call("forget", memories=[stored.memory_id])
     assert team.opened("anna", "ferry-team").call("list").total == 1
 
 
-def test_a_role_that_was_changed_holds_for_a_connection_that_is_open(team: Server) -> None:
+def test_role_change_applies_to_open_connections(team: Server) -> None:
     anna, ben = team.opened("anna"), team.opened("ben", "ferry-team")
     _store(ben)
     anna.call("spaces-add", space="ferry-team", account="ben", role="reader")
@@ -104,7 +104,7 @@ def test_a_role_that_was_changed_holds_for_a_connection_that_is_open(team: Serve
 
 
 @pytest.mark.parametrize("most", [Role.READER, Role.SERVICE, Role.MEMBER])
-def test_who_asks_with_a_lesser_role_has_that(team: Server, most: Role) -> None:
+def test_requested_lower_role_limits_permissions(team: Server, most: Role) -> None:
     memory = team.opened("anna", "ferry-team")
     with acting(Actor(Face.HTTP, bearer=Bearer("anna", "ferry-team", most))):
         assert memory.call("list").total == 0
@@ -116,7 +116,7 @@ def test_who_asks_with_a_lesser_role_has_that(team: Server, most: Role) -> None:
 
 
 @pytest.mark.parametrize("account", ["ben", "rita", "build-bot", "eve"])
-def test_only_owners_say_who_belongs_to_a_space(team: Server, account: str) -> None:
+def test_only_owners_manage_members_and_keys(team: Server, account: str) -> None:
     memory = team.opened(account)
     for operation, fields in {
         "spaces-add": {"account": "eve", "role": "owner"},
@@ -130,7 +130,7 @@ def test_only_owners_say_who_belongs_to_a_space(team: Server, account: str) -> N
             memory.call(operation, space="ferry-team", **fields)
 
 
-def test_somebody_has_to_own_a_space(team: Server) -> None:
+def test_last_owner_cannot_leave_a_space(team: Server) -> None:
     anna = team.opened("anna")
     with pytest.raises(ConflictError, match="needs an owner"):
         anna.call("spaces-remove", space="ferry-team", account="anna")
@@ -143,7 +143,7 @@ def test_somebody_has_to_own_a_space(team: Server) -> None:
         team.opened("ben").call("spaces-remove", space="ferry-team", account="anna")
 
 
-def test_a_log_tells_who_did_what_and_no_text(team: Server) -> None:
+def test_space_log_records_accounts_and_actions_without_text(team: Server) -> None:
     ben, rita = team.opened("ben", "ferry-team"), team.opened("rita", "ferry-team")
     _store(ben, subject="Tides")
     with pytest.raises(NotAllowedError):
@@ -164,17 +164,17 @@ def test_a_log_tells_who_did_what_and_no_text(team: Server) -> None:
     assert "tides" not in str(log).lower()
 
 
-def test_an_agent_manages_no_space(team: Server) -> None:
+def test_agent_cannot_manage_spaces(team: Server) -> None:
     memory = team.opened("anna")
     with acting(Actor(Face.MCP, "claude-code")):
         for operation in ("spaces-create", "spaces-add", "spaces-remove", "keys-create", "share"):
             fields = {"reference": "x"} if operation == "share" else {}
             fields |= {"account": "eve"} if operation in ("spaces-add", "spaces-remove") else {}
-            with pytest.raises(Exception, match="for the owner alone"):
+            with pytest.raises(Exception, match="is only for the owner"):
                 memory.call(operation, space="ferry-team", **fields)
 
 
-def test_methods_of_the_python_interface_are_the_operations_that_they_are(team: Server) -> None:
+def test_python_methods_check_permissions_of_their_operations(team: Server) -> None:
     ben = team.opened("ben", "ferry-team")
     kept = ben.store(_FACT)
     ben.recall("ferry timetable")

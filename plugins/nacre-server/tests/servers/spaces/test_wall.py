@@ -24,7 +24,7 @@ def _tables(admin: psycopg.Connection[Any]) -> list[str]:
     return [name for (name,) in found]
 
 
-def test_a_tenant_reads_and_writes_none_of_the_tables(team: Server) -> None:
+def test_tenant_cannot_access_the_space_tables(team: Server) -> None:
     with team.admin as admin:
         tables = _tables(admin)
         known = {"accounts", "api_keys", "audit_log", "members", "spaces"}
@@ -47,7 +47,7 @@ def test_a_tenant_reads_and_writes_none_of_the_tables(team: Server) -> None:
                     admin.execute(statement.format(f"nacre_spaces.{table}"))
 
 
-def test_what_a_tenant_may_call_is_what_it_needs(team: Server) -> None:
+def test_tenant_can_call_only_required_functions(team: Server) -> None:
     with team.admin as admin:
         callable_ = admin.execute(
             "SELECT proname, prosecdef, proconfig FROM pg_proc WHERE pronamespace = 'nacre_spaces'::regnamespace"
@@ -59,7 +59,7 @@ def test_what_a_tenant_may_call_is_what_it_needs(team: Server) -> None:
         }
 
 
-def test_what_a_tenant_calls_tells_of_its_own_space_alone(team: Server) -> None:
+def test_tenant_functions_show_only_their_own_space(team: Server) -> None:
     with team.admin as admin:
         for space, expected in {"ferry-team": "owner", "ben": None, "eve": None}.items():
             with acting_as(admin, space):
@@ -79,7 +79,7 @@ def test_what_a_tenant_calls_tells_of_its_own_space_alone(team: Server) -> None:
         assert told_of_rita == [("rita",)]
 
 
-def test_a_function_of_the_tenants_own_is_not_called_in_its_place(team: Server) -> None:
+def test_temporary_objects_cannot_shadow_server_functions(team: Server) -> None:
     with team.admin as admin, acting_as(admin, "ben"):
         admin.execute(
             "CREATE TEMP TABLE spaces AS SELECT 'ben' AS name, 'team' AS kind, 'members' AS raising"
@@ -93,7 +93,7 @@ def test_a_function_of_the_tenants_own_is_not_called_in_its_place(team: Server) 
 @pytest.mark.parametrize(
     "statement", ["UPDATE {} SET outcome = 'done'", "DELETE FROM {}", "TRUNCATE {}"]
 )
-def test_the_log_is_appended_to_alone_even_by_who_owns_it(team: Server, statement: str) -> None:
+def test_audit_log_is_append_only_even_for_its_owner(team: Server, statement: str) -> None:
     with (
         team.admin as admin,
         pytest.raises(errors.InsufficientPrivilege, match="appended to alone"),
@@ -101,7 +101,7 @@ def test_the_log_is_appended_to_alone_even_by_who_owns_it(team: Server, statemen
         admin.execute(statement.format("nacre_spaces.audit_log"))
 
 
-def test_of_a_key_the_server_has_a_hash(team: Server) -> None:
+def test_server_stores_only_a_hash_of_a_key(team: Server) -> None:
     made = team.opened("anna").call("keys-create", space="ferry-team", account="ben", role="reader")
     assert made.secret.startswith(f"nacre_{made.key.id}_")
     assert len(made.secret) == len("nacre_12345678_") + 43  # 256 bits
@@ -159,7 +159,7 @@ def test_key_works_until_expired_revoked_or_membership_ended(team: Server) -> No
     registry.close()
 
 
-def test_a_login_that_only_becomes_a_tenant_manages_nothing(
+def test_login_without_manager_role_cannot_manage_spaces(
     team: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with team.admin as admin:

@@ -1,6 +1,6 @@
 -- count_sessions_by_day --
--- Sessions by the day they began, with their turns. If a session ends on another day, its turns are counted
--- individually, first by quarters of an hour, because every time zone offset is a multiple of these.
+-- Sessions by the day on which they began, with their turns. Turns of a session that ends on another day are
+-- counted individually, first by quarter-hours, because every time zone's offset is a multiple of these.
 WITH seen AS (
     SELECT row, tool, turns, date(started / 1000, 'unixepoch', 'localtime') AS day,
         date(coalesce(ended, started) / 1000, 'unixepoch', 'localtime') AS last
@@ -18,8 +18,8 @@ SELECT day, tool, sum(sessions), sum(turns) FROM (
 WHERE day BETWEEN :first AND :last GROUP BY day, tool ORDER BY day, tool;
 
 -- count_memories_by_day --
--- Memories by the day they were recorded (1) or ended (-1), in any state: retired, or superseded by a memory
--- recorded then.
+-- Memories by the day on which they were recorded (1) or ended (-1), in any state: retired, or superseded by a
+-- memory recorded then.
 SELECT day, kind, change, count(*) FROM (
     SELECT date(created / 1000, 'unixepoch', 'localtime') AS day, kind, 1 AS change
     FROM memories WHERE :project IS NULL OR project = :project
@@ -38,7 +38,7 @@ WHERE created >= :since AND created < :until AND (:project IS NULL OR project = 
 GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2 NULLS FIRST;
 
 -- count_memories_by_age --
--- Valid memories by days since last stated, and how many of each age may be out of date.
+-- Valid memories by days since they were last stated, and how many of these might be outdated.
 SELECT (:now - max(m.created, coalesce((SELECT max(c.at) FROM confirmations c WHERE c.memory = m.id), 0))) / 86400000 AS age,
     count(*), count(s.memory)
 FROM active_memories m LEFT JOIN stale_memories s ON s.memory = m.id
@@ -51,18 +51,18 @@ SELECT count(*) FILTER (WHERE coalesce(u.recall_count, 0) = 0), count(*) FILTER 
 FROM active_memories m LEFT JOIN usage u ON u.memory = m.id WHERE :project IS NULL OR m.project = :project;
 
 -- count_recalls_by_day --
--- The last hundred recalls of each valid memory.
+-- Only the last hundred of each valid memory.
 SELECT date(CAST(r.value AS BIGINT) / 1000, 'unixepoch', 'localtime') AS day, count(*)
 FROM active_memories m JOIN usage u ON u.memory = m.id, json_each(u.recall_intervals) r
 WHERE CAST(r.value AS BIGINT) >= :since AND CAST(r.value AS BIGINT) < :until AND (:project IS NULL OR m.project = :project) GROUP BY day ORDER BY day;
 
 -- count_questions_by_day --
--- Answered (1) and unanswered (0) questions that are kept.
+-- Stored questions by day, answered (1) or unanswered (0).
 SELECT date(at / 1000, 'unixepoch', 'localtime') AS day, outcome NOT IN (SELECT value FROM json_each(:unanswered)) AS answered,
     count(*)
 FROM traces WHERE kind = 'question' AND at >= :since AND at < :until GROUP BY day, answered ORDER BY day, answered;
 
 -- count_calls_by_day --
--- Usage of models: tokens of all kinds, and millionths of a US dollar.
+-- Usage of models by day: tokens of all kinds, and millionths of a US dollar.
 SELECT day, task, sum(input + output + cached + written), coalesce(sum(cost), 0) FROM model_calls
 WHERE day BETWEEN :first AND :last GROUP BY day, task ORDER BY day, task;

@@ -9,12 +9,12 @@ SELECT path, tool, kind, pack, until, size, raw, inode, fingerprint, changed, wi
 WHERE path = :path;
 
 -- find_archived_alike --
--- Transcripts with the same beginning.
+-- Transcripts with the same first bytes.
 SELECT path, tool, kind, pack, until, size, raw, inode, fingerprint, changed, withheld FROM archived
 WHERE fingerprint = :fingerprint AND path != :path AND pack IS NOT NULL AND kind = 'lines' ORDER BY row;
 
 -- find_archived_below --
--- Any path that begins with a folder and a slash. "0" follows the slash.
+-- Any path in a folder. "0" is the character after the slash.
 SELECT 1 FROM archived WHERE path >= :start AND path < :end LIMIT 1;
 
 -- save_archived --
@@ -27,11 +27,11 @@ ON CONFLICT (path) DO UPDATE SET
     withheld = max(archived.withheld, excluded.withheld);
 
 -- rename_archived --
--- The transcript was renamed.
+-- After a transcript was renamed.
 UPDATE archived SET path = :path WHERE path = :before;
 
 -- delete_archived --
--- The transcript was removed from the archive.
+-- After its removal from the archive.
 DELETE FROM archived WHERE path = :path;
 
 -- clear_archived --
@@ -39,7 +39,7 @@ DELETE FROM archived WHERE path = :path;
 DELETE FROM archived;
 
 -- withhold_archived --
--- Only the indexed text of this transcript may be archived, because its own contains forgotten or excluded text.
+-- Archive only the indexed text, because the transcript contains forgotten or excluded content.
 INSERT INTO archived (path, tool, kind, withheld) VALUES (:path, :tool, 'turns', 1)
 ON CONFLICT (path) DO UPDATE SET withheld = 1, changed = -1;
 
@@ -53,17 +53,17 @@ INSERT INTO archive_segments (archived, number, start, until, digest, is_copy)
 SELECT row, :number, :start, :until, :digest, :is_copy FROM archived WHERE path = :path;
 
 -- list_archive_segments --
--- The ranges of a pack, in order.
+-- Byte ranges in a pack.
 SELECT start, until FROM archive_segments
 WHERE archived = (SELECT row FROM archived WHERE path = :path) ORDER BY number;
 
 -- find_archive_segment --
--- The pack with the bytes of a segment.
+-- Another pack that contains a segment's payload.
 SELECT a.pack FROM archive_segments s JOIN archived a ON a.row = s.archived
 WHERE s.digest = :digest AND s.is_copy = 0 AND a.pack IS NOT NULL AND a.path != :path ORDER BY a.row LIMIT 1;
 
 -- list_archive_copies --
--- Transcripts whose packs refer to bytes in the pack of this one.
+-- Transcripts whose packs refer to the pack of a given transcript.
 SELECT DISTINCT a.path FROM archive_segments s JOIN archived a ON a.row = s.archived
 WHERE s.is_copy = 1 AND a.path != :path AND s.digest IN (
     SELECT digest FROM archive_segments
@@ -71,7 +71,7 @@ WHERE s.is_copy = 1 AND a.path != :path AND s.digest IN (
 ) ORDER BY a.path;
 
 -- list_archive_due --
--- Transcripts read further than they are archived, oldest first, because the oldest is deleted first.
+-- Transcripts that were read further than archived, oldest first, because tools delete the oldest first.
 SELECT c.path, c.tool, c.inode, c.size, c.mtime_ns FROM transcript_cursors c LEFT JOIN archived a ON a.path = c.path
 WHERE a.row IS NULL OR c.mtime_ns != a.changed OR c.inode != a.inode
 ORDER BY c.mtime_ns, c.path;
@@ -81,7 +81,7 @@ ORDER BY c.mtime_ns, c.path;
 SELECT row FROM sessions WHERE tool = :tool AND file = :file ORDER BY row;
 
 -- move_cursor --
--- The transcript was rewritten. Counts stay.
+-- The transcript was rewritten. The counts stay.
 UPDATE transcript_cursors SET
     inode = :inode, "offset" = :offset, size = :size, mtime_ns = :mtime_ns, fingerprint = :fingerprint
 WHERE path = :path;

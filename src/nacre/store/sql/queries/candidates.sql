@@ -5,8 +5,8 @@ VALUES (:id, :hash, :session, :why, :detail, :score, :found, :memory)
 ON CONFLICT DO NOTHING;
 
 -- list_candidates --
--- Pending candidates, likeliest of the latest first, with the current project name. A stored memory is no longer
--- pending.
+-- Pending candidates, likeliest first, then latest first, with the current project name, except stored
+-- memories.
 SELECT
     CASE WHEN json_extract(memory, '$.project') IN (SELECT name FROM other_names) THEN json_set(
         memory, '$.project', (SELECT o.slug FROM other_names o WHERE o.name = json_extract(memory, '$.project'))
@@ -27,7 +27,7 @@ WHERE c.dropped IS NULL;
 SELECT count(*) FROM candidates WHERE dropped IS NULL AND NOT EXISTS (SELECT 1 FROM active_memories WHERE id = candidates.id);
 
 -- find_candidates --
--- By the beginning or end of the id.
+-- By the start or end of the id.
 SELECT
     CASE WHEN json_extract(memory, '$.project') IN (SELECT name FROM other_names) THEN json_set(
         memory, '$.project', (SELECT o.slug FROM other_names o WHERE o.name = json_extract(memory, '$.project'))
@@ -39,42 +39,42 @@ WHERE dropped IS NULL AND NOT EXISTS (SELECT 1 FROM active_memories WHERE id = c
 ORDER BY id LIMIT 3;
 
 -- settle_candidate --
--- The owner accepted or rejected it. The text is kept for a while, so that this can be undone.
+-- Mark a candidate as accepted or rejected. The text is kept for a while, so that this can be undone.
 UPDATE candidates SET dropped = :at WHERE id = :candidate;
 
 -- find_settled_candidates --
--- Settled candidates that still have their text, by the beginning or end of the id.
+-- Candidates that still have text, by the start or end of the id.
 SELECT memory, why, detail, score, found FROM candidates
 WHERE dropped IS NOT NULL AND memory IS NOT NULL AND (substr(id, 1, length(:reference)) = :reference
     OR substr(id, length(id) - length(:reference) + 1) = :reference)
 ORDER BY id LIMIT 3;
 
 -- list_candidates_settled_at --
--- Candidates settled at a time that still have their text.
+-- Candidates that still have text.
 SELECT memory, why, detail, score, found FROM candidates WHERE dropped = :at AND memory IS NOT NULL ORDER BY id;
 
 -- unsettle_candidate --
--- It is pending again.
+-- Make it pending again.
 UPDATE candidates SET dropped = NULL WHERE id = :candidate;
 
 -- list_worded_candidates --
--- Candidates with text, pending or settled.
+-- All candidates that have text.
 SELECT memory, why, detail, score, found FROM candidates WHERE memory IS NOT NULL ORDER BY id;
 
 -- blank_settled_candidates --
--- Delete the text of settled candidates, but keep the hash.
+-- Delete the text, but keep the hash.
 UPDATE candidates SET memory = NULL, detail = NULL WHERE dropped < :before AND memory IS NOT NULL;
 
 -- delete_candidate --
--- It became a memory, or its session was forgotten.
+-- After it became a memory, or its session was forgotten.
 DELETE FROM candidates WHERE id = :id;
 
 -- delete_candidates_of_session --
--- A writer read the session and replaces them.
+-- After a writer has read it.
 DELETE FROM candidates WHERE session = :session AND why = :why AND dropped IS NULL;
 
 -- delete_unfounded_candidates --
--- The turns that stated them were removed from a file.
+-- Their turns were removed from a file.
 DELETE FROM candidates WHERE dropped IS NULL AND memory IS NOT NULL AND EXISTS (
     SELECT 1 FROM sessions s WHERE s.row = :row AND candidates.session = s.tool || ':' || s.native_id
 ) AND NOT EXISTS (

@@ -3,18 +3,18 @@
 ATTACH :path AS earlier;
 
 -- detach_earlier --
--- Its file may then be moved.
+-- So that its file can be moved.
 DETACH earlier;
 
 -- carry_review_queue --
--- Pending and settled reviews.
+-- Copy pending and settled reviews.
 INSERT OR IGNORE INTO main.review_queue (memory, reason, detail, status, created, resolved, shown_by)
 SELECT memory, reason, detail, status, created, resolved, shown_by FROM earlier.review_queue
 WHERE memory IN (SELECT id FROM main.memories) ORDER BY id;
 
 -- carry_sessions --
--- How far extraction processed each session, and where a writer continues. Rows of sessions and turns may differ
--- now. Sessions after the last one in the former database are new. Older sessions may have been excluded.
+-- How far extraction and a writer have processed each session. Rows of sessions and turns can differ. Sessions
+-- after the last one in the former database are new. Older sessions might have been excluded.
 WITH before AS MATERIALIZED (
     SELECT s.tool, s.native_id AS session, t.native_id AS turn, t.seq, s.extracted, s.unwritten, s.asked
     FROM earlier.sessions s JOIN earlier.turns t ON t.session = s.row

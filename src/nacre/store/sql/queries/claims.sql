@@ -1,5 +1,5 @@
 -- insert_claim --
--- A memory has one claim.
+-- A memory has only one claim.
 INSERT INTO claims (memory, entity, attribute, predicate, object, confidence)
 VALUES (:memory, :entity, :attribute, :predicate, :object, :confidence)
 ON CONFLICT (memory) DO UPDATE SET
@@ -12,7 +12,7 @@ SELECT memory, entity, attribute, predicate, object, confidence FROM claims
 WHERE memory IN (SELECT value FROM json_each(:ids));
 
 -- list_entities --
--- The entities of the most active memories.
+-- The entities with the most active memories.
 SELECT c.entity FROM claims c JOIN active_memories m ON m.id = c.memory
 GROUP BY c.entity ORDER BY count(*) DESC, c.entity LIMIT :limit;
 
@@ -22,42 +22,42 @@ SELECT m.row, c.attribute FROM claims c JOIN active_memories m ON m.id = c.memor
 WHERE c.entity = :entity AND m.project IS NOT DISTINCT FROM :project ORDER BY m.created DESC, m.row DESC LIMIT :limit;
 
 -- list_claims_of_attribute --
--- A project's active memories with a claim about an attribute of another entity, latest first.
+-- Rows of a project's active memories with a claim about an attribute of another entity, latest first.
 SELECT m.row FROM claims c JOIN active_memories m ON m.id = c.memory
 WHERE c.attribute = :attribute AND c.entity <> :entity AND m.project IS NOT DISTINCT FROM :project ORDER BY m.created DESC, m.row DESC LIMIT :limit;
 
 -- insert_claims_waiting --
--- Queue a memory for judgement. A queued one stays queued, with its new text.
+-- If the memory is already queued, it stays queued with its new text.
 INSERT INTO claims_waiting (memory, since, due, reworded) VALUES (:memory, :at, 0, :reworded)
 ON CONFLICT (memory) DO UPDATE SET reworded = max(claims_waiting.reworded, excluded.reworded);
 
 -- list_claims_due --
--- Memories due for a try, longest waiting first: (memory, tries, reworded).
+-- Queued memories that are due, longest waiting first: (memory, tries, reworded).
 SELECT memory, tries, reworded FROM claims_waiting WHERE due <= :at ORDER BY since, memory LIMIT :limit;
 
 -- delete_claims_waiting --
--- Done, or given up.
+-- After the judgement, or if given up.
 DELETE FROM claims_waiting WHERE memory = :id;
 
 -- postpone_claims_waiting --
--- The try failed.
+-- After a failed try.
 UPDATE claims_waiting SET due = :due, tries = tries + 1, note = :note WHERE memory = :memory;
 
 -- postpone_all_claims_waiting --
--- No model is available, which does not count as a failed try.
+-- No model is available. This is not a failed try.
 UPDATE claims_waiting SET due = max(due, :due), note = :note;
 
 -- hurry_claims_waiting --
--- A person requested it now.
+-- Make all due now.
 UPDATE claims_waiting SET due = 0;
 
 -- count_claims_waiting --
--- The number of memories waiting, the time of the oldest, and the last failure.
+-- The number of queued memories, the time of the oldest, and the last failure.
 SELECT count(*), min(since), (SELECT note FROM claims_waiting WHERE note IS NOT NULL ORDER BY due DESC, memory LIMIT 1)
 FROM claims_waiting;
 
 -- insert_conflict --
--- The judgement of a pair pending a person's decision.
+-- Store the judgement of a pair for a manual decision.
 INSERT INTO conflicts (older, newer, relation, confidence, model, at)
 VALUES (:older, :newer, :relation, :confidence, :model, :at)
 ON CONFLICT (older, newer) DO UPDATE SET
@@ -68,11 +68,11 @@ ON CONFLICT (older, newer) DO UPDATE SET
 SELECT older, newer, relation, confidence, model, at FROM conflicts ORDER BY older, newer;
 
 -- erase_conflicts --
--- A person settled it, or one side was deleted.
+-- The user settled it, or one memory was deleted.
 DELETE FROM conflicts WHERE older = :id OR newer = :id;
 
 -- delete_conflict --
--- It is settled.
+-- After it was settled.
 DELETE FROM conflicts WHERE (older, newer) IN (VALUES (:older, :newer), (:newer, :older));
 
 -- contradict_memory --
@@ -81,5 +81,5 @@ INSERT INTO usage (memory, contradictions) VALUES (:memory, 1)
 ON CONFLICT (memory) DO UPDATE SET contradictions = usage.contradictions + 1;
 
 -- uncontradict_memory --
--- According to a person, it was no contradiction.
+-- The user decided that it was no contradiction.
 UPDATE usage SET contradictions = max(0, contradictions - 1) WHERE memory = :memory;

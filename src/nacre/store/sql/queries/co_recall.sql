@@ -1,5 +1,5 @@
 -- list_active_ids --
--- The active ones of some memories.
+-- The active memories among some memories.
 SELECT id FROM active_memories WHERE id IN (SELECT value FROM json_each(:ids));
 
 -- list_edges_among --
@@ -17,7 +17,7 @@ ON CONFLICT (a, b) DO UPDATE SET weight = :weight, day = :day, until = :until, s
 DELETE FROM co_recall WHERE until <= :day;
 
 -- list_edges_of --
--- The edges from some memories to active ones.
+-- The edges from some memories to active memories.
 SELECT e.a, e.b, e.weight, e.day, e.sessions FROM co_recall e JOIN active_memories m ON m.id = e.b
 WHERE e.a IN (SELECT value FROM json_each(:ids)) AND e.until > :day
 UNION ALL

@@ -3,25 +3,25 @@
 SELECT row, project, root, read_at, is_linked FROM code_projects WHERE project = :project;
 
 -- list_code_projects --
--- All projects with code, and their numbers of files.
+-- Projects with indexed code, and their numbers of files.
 SELECT p.project, p.root, p.read_at, count(f.row) FROM code_projects p LEFT JOIN code_files f ON f.project = p.row
 GROUP BY p.row, p.project, p.root, p.read_at ORDER BY p.project;
 
 -- save_code_project --
--- Reading began. The edges are incomplete until it ends.
+-- Reading begins. The edges are incomplete until it ends.
 INSERT INTO code_projects (project, root, read_at) VALUES (:project, :root, :at)
 ON CONFLICT (project) DO UPDATE SET root = :root, read_at = :at;
 
 -- mark_code_linked --
--- Whether the edges of a project are complete.
+-- Record whether a project's edges are complete.
 UPDATE code_projects SET is_linked = :linked WHERE row = :project;
 
 -- delete_code_project --
--- With all its files and symbols.
+-- With its files and symbols.
 DELETE FROM code_projects WHERE project = :project;
 
 -- list_code_hashes --
--- The files of a project as read.
+-- A project's files as last read.
 SELECT path, row, hash FROM code_files WHERE project = :project ORDER BY path;
 
 -- list_code_facts --
@@ -29,7 +29,7 @@ SELECT path, row, hash FROM code_files WHERE project = :project ORDER BY path;
 SELECT row, path, facts FROM code_files WHERE project = :project ORDER BY path;
 
 -- delete_code_files --
--- Deleted files, with their symbols and edges.
+-- With their symbols and edges.
 DELETE FROM code_files WHERE row IN (SELECT CAST(value AS BIGINT) FROM json_each(:rows));
 
 -- insert_code_file --
@@ -42,7 +42,7 @@ VALUES (:project, :path, :last, :language, :hash, :facts);
 SELECT row FROM code_files WHERE project = :project AND path = :path;
 
 -- insert_code_symbol --
--- A symbol defined in a file, or the file itself.
+-- A symbol in a file, or the file itself.
 INSERT INTO code_symbols (file, name, qualified, kind, line, end_line)
 VALUES (:file, :last, :qualified, :kind, :line, :end_line)
 ON CONFLICT DO NOTHING;
@@ -52,17 +52,17 @@ ON CONFLICT DO NOTHING;
 SELECT s.file, s.qualified, s.row FROM code_symbols s JOIN code_files f ON f.row = s.file WHERE f.project = :project;
 
 -- delete_code_edges --
--- The edges that begin in some files, before they are stored again.
+-- Edges from some files, before they are stored again.
 DELETE FROM code_edges WHERE source IN (
     SELECT row FROM code_symbols WHERE file IN (SELECT CAST(value AS BIGINT) FROM json_each(:files))
 );
 
 -- delete_code_outside --
--- The external imports of some files.
+-- External imports of some files.
 DELETE FROM code_outside WHERE file IN (SELECT CAST(value AS BIGINT) FROM json_each(:files));
 
 -- insert_code_edge --
--- A reference from a symbol to another.
+-- A reference from one symbol to another.
 INSERT INTO code_edges (target, rel, source, line) VALUES (:target, :rel, :source, :line)
 ON CONFLICT DO NOTHING;
 
@@ -72,7 +72,7 @@ INSERT INTO code_outside (module, file, line) VALUES (:module, :file, :line)
 ON CONFLICT DO NOTHING;
 
 -- count_code --
--- Symbols and edges of a project.
+-- Symbols and edges in a project.
 SELECT
     (SELECT count(*) FROM code_symbols s JOIN code_files f ON f.row = s.file WHERE f.project = :project AND s.kind <> 'file'),
     (SELECT count(*) FROM code_edges e JOIN code_symbols s ON s.row = e.source JOIN code_files f ON f.row = s.file
@@ -86,7 +86,7 @@ WHERE s.name = :last AND s.kind <> 'file' AND (:project IS NULL OR p.project = :
 ORDER BY p.project, f.path, s.line, s.row LIMIT :limit;
 
 -- find_code_files --
--- Files by the last part of their paths.
+-- By the last part of the path.
 SELECT s.row, p.project, f.path, s.qualified, s.kind, s.line, s.end_line
 FROM code_files f JOIN code_projects p ON p.row = f.project JOIN code_symbols s ON s.file = f.row AND s.qualified = ''
 WHERE f.name = :last AND (:project IS NULL OR p.project = :project)
@@ -99,7 +99,7 @@ FROM code_symbols s JOIN code_files f ON f.row = s.file JOIN code_projects p ON 
 WHERE s.row IN (SELECT CAST(value AS BIGINT) FROM json_each(:rows)) ORDER BY s.row;
 
 -- list_code_nodes_of --
--- The symbols in the files of some symbols. With a name, only those within it.
+-- The symbols in the files of some symbols or, with a name, only symbols inside it.
 SELECT s.row, p.project, f.path, s.qualified, s.kind, s.line, s.end_line
 FROM code_symbols s JOIN code_files f ON f.row = s.file JOIN code_projects p ON p.row = f.project
 WHERE s.file = (SELECT file FROM code_symbols WHERE row = :row)
@@ -107,13 +107,13 @@ WHERE s.file = (SELECT file FROM code_symbols WHERE row = :row)
 ORDER BY s.qualified;
 
 -- list_code_edges_to --
--- The edges that end at some symbols.
+-- The edges to some symbols.
 SELECT target, rel, source, line FROM code_edges
 WHERE target IN (SELECT CAST(value AS BIGINT) FROM json_each(:rows)) AND rel IN (SELECT value FROM json_each(:rels))
 ORDER BY target, rel, source LIMIT :limit;
 
 -- list_code_importers --
--- The files that import an external module or a part of it.
+-- The files that import an external module or part of it.
 SELECT s.row, p.project, f.path, s.qualified, s.kind, o.line, s.end_line, o.module
 FROM code_outside o JOIN code_files f ON f.row = o.file JOIN code_projects p ON p.row = f.project
     JOIN code_symbols s ON s.file = f.row AND s.qualified = ''
@@ -135,12 +135,13 @@ INSERT INTO code_mentions (key, memory, written, manner) VALUES (:key, :memory, 
 ON CONFLICT DO NOTHING;
 
 -- mark_mentions_read --
--- The names of code in a memory were extracted.
+-- After searching a memory for names of code.
 INSERT INTO code_mentions_read (memory) VALUES (:memory)
 ON CONFLICT DO NOTHING;
 
 -- list_mentions_of_keys --
--- Memories of a project or of none with names that end like this. CROSS: from the few names to their memories.
+-- Memories of a project, or of none, that mention names with some last parts. CROSS JOIN starts from the few
+-- names.
 SELECT c.key, c.written, c.manner, m.id FROM code_mentions c CROSS JOIN active_memories m ON m.id = c.memory
 WHERE c.key IN (SELECT value FROM json_each(:keys)) AND (m.project IS NULL OR m.project = :project)
 ORDER BY m.updated DESC, m.id LIMIT :limit;
@@ -151,13 +152,13 @@ SELECT memory, written, manner FROM code_mentions WHERE memory IN (SELECT value 
 ORDER BY memory, written;
 
 -- list_memories_with_paths --
--- Active memories that mention a file and may become outdated, latest first.
+-- Active memories that mention a file and can become outdated, latest first.
 SELECT m.id FROM code_mentions c JOIN active_memories m ON m.id = c.memory
 WHERE c.manner = 'path' AND m.evergreen = 0 AND (:project IS NULL OR m.project = :project)
 GROUP BY m.id, m.updated ORDER BY m.updated DESC, m.id LIMIT :limit;
 
 -- list_file_edits --
--- Changes to some files since a time: the session, its start, and its last change.
+-- Edits of some files since a time: the session, its start, and its last edit.
 SELECT u.file, s.row, s.started, max(coalesce(t.time, s.ended, s.started)), count(*)
 FROM file_uses u JOIN turns t ON t.row = u.turn JOIN sessions s ON s.row = t.session
 WHERE u.file IN (SELECT CAST(value AS BIGINT) FROM json_each(:files)) AND u.action = 'edit'

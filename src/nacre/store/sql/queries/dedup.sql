@@ -8,7 +8,7 @@ SELECT memory, at, session, turns FROM confirmations
 WHERE memory IN (SELECT value FROM json_each(:ids)) ORDER BY memory, ordinal;
 
 -- list_stated --
--- Memories stated in a session's turns: turns, text, whether superseded. Retired ones are left out.
+-- Memories stated in a session's turns: turns, text, whether superseded. Retired memories are omitted.
 SELECT m.turns, m.subject || ' ' || m.content, m.superseded_by IS NOT NULL FROM past_memories m
 WHERE m.session = :session
 UNION ALL
@@ -16,7 +16,7 @@ SELECT c.turns, m.subject || ' ' || m.content, m.superseded_by IS NOT NULL
 FROM confirmations c JOIN past_memories m ON m.id = c.memory WHERE c.session = :session;
 
 -- list_memories_titled --
--- Active memories of one project with a title or a canonical key.
+-- Active memories of a project with a title or a canonical key.
 SELECT m.row FROM active_memories m
 WHERE m.project IS NOT DISTINCT FROM :project AND (lower(m.subject) = lower(:subject) OR m.canonical_key = :canonical_key)
 ORDER BY m.row LIMIT :limit;
@@ -31,16 +31,16 @@ INSERT INTO unsettled (memory) VALUES (:memory)
 ON CONFLICT DO NOTHING;
 
 -- delete_unsettled --
--- Compared.
+-- After the comparison.
 DELETE FROM unsettled WHERE memory = :memory;
 
 -- list_unsettled --
--- The waiting memories among some rows, oldest first.
+-- The queued memories among some rows, oldest first.
 SELECT u.memory FROM unsettled u JOIN memories m ON m.id = u.memory
 WHERE m.row IN (SELECT CAST(value AS BIGINT) FROM json_each(:rows)) ORDER BY m.created, m.row;
 
 -- delete_auto_links --
--- Before a memory's neighbours are linked again.
+-- Before similarity is computed again.
 DELETE FROM links WHERE source = :source AND origin = 'auto';
 
 -- insert_auto_link --

@@ -5,7 +5,7 @@ SELECT DISTINCT value ->> 1, value ->> 2 FROM json_each(:uses) WHERE true
 ON CONFLICT DO NOTHING;
 
 -- insert_file_uses --
--- The turns that touched files, and how. For the limit, a server expands the list first.
+-- Which turns used which files, and how. A server expands the list before the limit.
 INSERT INTO file_uses (file, turn, action)
 SELECT f.row, t.row, u.action FROM (
     SELECT CAST(value ->> 0 AS BIGINT) AS turn, value ->> 1 AS path, value ->> 3 AS action FROM json_each(:uses) LIMIT -1
@@ -23,11 +23,11 @@ SELECT t.row, value ->> 1, value ->> 2 FROM json_each(:failures) JOIN turns t ON
 DELETE FROM failures_fts WHERE rowid = :row;
 
 -- list_files_named --
--- Files with a name in any folder.
+-- In any folder.
 SELECT row, path FROM files WHERE name = :last ORDER BY row;
 
 -- list_all_files --
--- All paths ever touched.
+-- All paths ever used.
 SELECT row, path FROM files ORDER BY row;
 
 -- list_file_uses --
@@ -44,13 +44,13 @@ ORDER BY coalesce(t.time, s.ended, s.started) DESC NULLS LAST, t.row DESC
 LIMIT :limit;
 
 -- list_requests --
--- Requests before a place in a session, latest first, by the owner or the agent that started it.
+-- Requests before a position in a session, latest first, by the owner or the agent that started it.
 SELECT row FROM turns
 WHERE session = :session AND seq < :seq AND speaker = :speaker AND flags & :noise = 0 AND text <> ''
 ORDER BY seq DESC LIMIT :limit;
 
 -- find_most_changed_file --
--- One path of the file (by name) that most sessions changed, and the number of these sessions.
+-- A path with the file name that most sessions edited, and the number of these sessions.
 SELECT max(f.path), count(DISTINCT t.session) AS sessions
 FROM file_uses u JOIN files f ON f.row = u.file JOIN turns t ON t.row = u.turn
 WHERE u.action = 'edit'

@@ -1,14 +1,14 @@
 -- list_tombstones --
--- All, because an ingest looks up every turn in memory.
+-- All, because ingest compares each turn with them.
 SELECT kind, value, run, owner FROM tombstones ORDER BY kind, value, run;
 
 -- insert_tombstone --
--- Several entries of one run yield one tombstone.
+-- Several entries of a run can have the same tombstone.
 INSERT INTO tombstones (kind, value, run, owner) VALUES (:kind, :value, :run, :owner)
 ON CONFLICT DO NOTHING;
 
 -- delete_tombstone --
--- The forgotten item may be read again.
+-- The item can then be read again.
 DELETE FROM tombstones WHERE kind = :kind AND value = :value AND run = :run;
 
 -- list_standing_retirements --
@@ -28,30 +28,30 @@ ON CONFLICT (id) DO UPDATE SET
 DELETE FROM standing_retirements;
 
 -- get_forgetting_value --
--- The part of the ledger read, unfinished runs, and whether bytes are left.
+-- How far the ledger was read, unfinished runs, or whether bytes must still be erased.
 SELECT value FROM forgetting_values WHERE key = :key;
 
 -- set_forgetting_value --
--- See above.
+-- See get_forgetting_value.
 INSERT INTO forgetting_values (key, value) VALUES (:key, :value) ON CONFLICT (key) DO UPDATE SET value = :value;
 
 -- list_session_places --
--- All sessions, in brief.
+-- All sessions, with few columns.
 SELECT s.row, s.tool, s.native_id, s.project, s.kind, s.parent, s.title, s.file, s.cwd, s.branch,
     (SELECT count(*) FROM turns t WHERE t.session = s.row)
 FROM sessions s ORDER BY s.row;
 
 -- list_turn_places --
--- A portion of all turns: the values that identify them.
+-- A batch of all turns, with the values that identify them.
 SELECT t.row, s.tool, s.native_id, s.row, t.native_id, t.identity FROM turns t JOIN sessions s ON s.row = t.session
 WHERE t.row > :after ORDER BY t.row LIMIT :limit;
 
 -- list_turn_texts --
--- A portion of all turns: texts and actions.
+-- A batch of all turns, with texts and actions.
 SELECT row, session, text, tools, author FROM turns WHERE row > :after ORDER BY row LIMIT :limit;
 
 -- list_turns_before --
--- Turns before a time. A turn without a time has that of its session's end.
+-- Turns before a time. A turn without a time has its session's end time.
 SELECT t.row, t.session FROM turns t JOIN sessions s ON s.row = t.session
 WHERE (:projects IS NULL OR s.project IN (SELECT value FROM json_each(:projects)))
     AND coalesce(t.time, s.ended, s.started) < :before;
@@ -62,13 +62,13 @@ SELECT t.row, s.tool, s.native_id, s.row, t.native_id, t.identity FROM turns t J
 WHERE t.row IN (SELECT CAST(value AS BIGINT) FROM json_each(:rows));
 
 -- list_turn_keys_of_session --
--- The same for the turns of a session.
+-- The values that identify a session's turns.
 SELECT t.row, s.tool, s.native_id, s.row, t.native_id, t.identity FROM turns t JOIN sessions s ON s.row = t.session
 WHERE t.session = :session ORDER BY t.seq;
 
 -- list_runs_returned --
--- Runs that forgot a memory that exists again, or a session that a memory still names: another machine or a backup
--- restored the files.
+-- Runs that forgot a memory that exists again, or a session that an existing memory names, because another
+-- machine or a backup restored the files.
 SELECT t.run FROM tombstones t JOIN memories m ON m.id = t.value WHERE t.kind = 'memory'
 UNION
 SELECT t.run FROM tombstones t JOIN memories m ON m.session = t.value WHERE t.kind = 'session'
@@ -84,13 +84,13 @@ SELECT * FROM memories WHERE id IN (SELECT value FROM json_each(:ids)) ORDER BY 
 SELECT id FROM memories WHERE content_hash IN (SELECT content_hash FROM memories WHERE id IN (SELECT value FROM json_each(:ids)));
 
 -- list_linking --
--- Memories that refer to some others by a link or as their successor.
+-- Memories that refer to some other memories by a link or as their successor.
 SELECT source FROM links WHERE origin NOT IN ('auto', 'body') AND target IN (SELECT value FROM json_each(:ids))
 UNION
 SELECT id FROM memories WHERE superseded_by IN (SELECT value FROM json_each(:ids));
 
 -- erase_links --
--- All edges of a memory, including similarity.
+-- All links of a memory, including similarity.
 DELETE FROM links WHERE source = :id OR target = :id;
 
 -- erase_usage --
@@ -98,48 +98,48 @@ DELETE FROM links WHERE source = :id OR target = :id;
 DELETE FROM usage WHERE memory = :id;
 
 -- erase_uses --
--- The same by session.
+-- Of a forgotten memory.
 DELETE FROM uses WHERE memory = :id;
 
 -- erase_co_recall --
--- The same for joint use.
+-- Of a forgotten memory.
 DELETE FROM co_recall WHERE a = :id OR b = :id;
 
 -- erase_reviews --
--- Reviews of it, and of others because of it, which quote the difference.
+-- Reviews of a memory, and other reviews that quote it.
 DELETE FROM review_queue WHERE memory = :id OR instr(coalesce(detail, ''), substr(:id, length(:id) - 7)) > 0;
 
 -- erase_unsettled --
--- It needs no comparison any more.
+-- It need not be compared any more.
 DELETE FROM unsettled WHERE memory = :id;
 
 -- erase_intents --
--- Its writes contain the whole document, also in the journal. Others that name it may quote it in a reason.
+-- A memory's writes contain its text, also in the journal. Other writes that name it can quote it.
 DELETE FROM intents WHERE memory = :id
     OR (applied = 1 AND (instr(coalesce(document, ''), :id) > 0 OR instr(coalesce(former, ''), :id) > 0));
 
 -- erase_operations --
--- Operations on it are shown without its words.
+-- Their descriptions contain the memory's words.
 UPDATE operations SET subject = NULL, why = NULL WHERE id IN (SELECT operation FROM touched WHERE memory = :id);
 
 -- erase_touched --
--- A file's name is derived from its subject.
+-- File names are derived from subjects.
 DELETE FROM touched WHERE memory = :id;
 
 -- list_journal_texts --
--- Texts in the journal.
+-- All texts in the journal.
 SELECT seq, coalesce(document, ''), coalesce(former, ''), path, replace(path, '-', ' ') FROM intents WHERE applied = 1;
 
 -- list_touched_paths --
--- All files that operations touched, with their names then.
+-- Files with their names at the time.
 SELECT DISTINCT path, replace(path, '-', ' ') FROM touched;
 
 -- delete_touched_path --
--- The former name must not be kept.
+-- A former name must not be kept.
 DELETE FROM touched WHERE path = :path;
 
 -- delete_intent_for_good --
--- Not even in the journal.
+-- Also from the journal.
 DELETE FROM intents WHERE seq = :seq;
 
 -- list_operation_texts --
@@ -147,19 +147,19 @@ DELETE FROM intents WHERE seq = :seq;
 SELECT id, coalesce(subject, ''), coalesce(why, '') FROM operations;
 
 -- erase_operation_words --
--- The same for one operation.
+-- Subject and reason.
 UPDATE operations SET subject = NULL, why = NULL WHERE id = :id;
 
 -- clear_title --
--- The title quoted forgotten text.
+-- It quoted forgotten text.
 UPDATE sessions SET title = NULL WHERE row = :row;
 
 -- delete_cursor --
--- The file is then read from the beginning.
+-- The file is then read from the start.
 DELETE FROM transcript_cursors WHERE path = :path;
 
 -- delete_cursors_at_beginning --
--- Files of which parts were left out.
+-- Of files with skipped parts.
 DELETE FROM transcript_cursors WHERE "offset" = 0;
 
 -- list_orphaned_passages --
@@ -167,7 +167,7 @@ DELETE FROM transcript_cursors WHERE "offset" = 0;
 SELECT row FROM passages WHERE length(hash) = 16 AND row NOT IN (SELECT passage FROM turn_passages);
 
 -- blank_passage --
--- Delete hash and vector, but keep the number, so that rows and bits stay aligned.
+-- Keep its number, so that rows and bits stay aligned.
 UPDATE passages SET hash = CAST('gone:' || row AS BLOB), vector = zeroblob(length(vector)) WHERE row = :row;
 
 -- find_bits --
@@ -175,25 +175,25 @@ UPDATE passages SET hash = CAST('gone:' || row AS BLOB), vector = zeroblob(lengt
 SELECT first, count, bits FROM passage_bits WHERE first <= :row ORDER BY first DESC LIMIT 1;
 
 -- update_bits --
--- The same run without it.
+-- Replace a run of bits.
 UPDATE passage_bits SET bits = :bits WHERE first = :first;
 
 -- merge_turns_fts --
--- Full text stays in its segments until they are merged. This does a part of that work.
+-- Deleted text stays in the index until its segments are merged. This does a part of that.
 INSERT INTO turns_fts (turns_fts, rank) VALUES ('merge', :pages);
 
 -- merge_failures_fts --
--- As above.
+-- See merge_turns_fts.
 INSERT INTO failures_fts (failures_fts, rank) VALUES ('merge', :pages);
 
 -- merge_turns_parts --
--- As above.
+-- See merge_turns_fts.
 INSERT INTO turns_parts (turns_parts, rank) VALUES ('merge', :pages);
 
 -- merge_memories_fts --
--- As above.
+-- See merge_turns_fts.
 INSERT INTO memories_fts (memories_fts, rank) VALUES ('merge', :pages);
 
 -- merge_memories_parts --
--- As above.
+-- See merge_turns_fts.
 INSERT INTO memories_parts (memories_parts, rank) VALUES ('merge', :pages);

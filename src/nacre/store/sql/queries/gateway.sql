@@ -1,20 +1,20 @@
 -- channel_value --
--- The value that a channel stored under a name.
+-- A value stored by a channel.
 SELECT value FROM channel_state WHERE channel = :channel AND name = :field;
 
 -- keep_channel_value --
--- See above.
+-- Store a channel's value.
 INSERT INTO channel_state (channel, name, value) VALUES (:channel, :field, :value)
 ON CONFLICT (channel, name) DO UPDATE SET value = excluded.value;
 
 -- insert_inbound --
--- A message. One received before stays unchanged.
+-- A message received before stays unchanged.
 INSERT INTO inbound (channel, id, key, sender, message, is_owner, received, state)
 VALUES (:channel, :id, :key, :sender, :message, :is_owner, :received, :state)
 ON CONFLICT (channel, id) DO NOTHING;
 
 -- find_inbound --
--- A message by its platform's id.
+-- By the platform's id.
 SELECT seq, key, sender, state, line, nullif(message, '') FROM inbound WHERE channel = :channel AND id = :id;
 
 -- set_inbound_message --
@@ -22,8 +22,8 @@ SELECT seq, key, sender, state, line, nullif(message, '') FROM inbound WHERE cha
 UPDATE inbound SET message = :message WHERE seq = :seq;
 
 -- list_open_inbound --
--- Unanswered messages of a conversation, and those heard since the last answer. If there are too many, the longest
--- waiting and the last heard.
+-- Unanswered messages of a conversation, and messages heard since the last answer. If there are too many: the
+-- longest waiting and the last heard.
 SELECT * FROM (
     SELECT seq, message, is_owner, received, state, line, attempts FROM inbound
     WHERE key = :key AND state IN ('heard', 'waiting', 'taken')
@@ -35,7 +35,7 @@ SELECT * FROM (
 SELECT key, channel FROM inbound WHERE state IN ('waiting', 'taken') GROUP BY key ORDER BY min(seq);
 
 -- count_waiting_inbound --
--- Messages of a channel to answer.
+-- A channel's messages to answer.
 SELECT count(*) FROM inbound WHERE state IN ('waiting', 'taken') AND channel = :channel;
 
 -- last_waiting --
@@ -43,7 +43,7 @@ SELECT count(*) FROM inbound WHERE state IN ('waiting', 'taken') AND channel = :
 SELECT max(received), count(*) FROM inbound WHERE key = :key AND state = 'waiting';
 
 -- is_taken_inbound --
--- Whether messages of a conversation were being answered.
+-- Whether any message of a conversation was being answered.
 SELECT 1 FROM inbound WHERE key = :key AND state = 'taken' LIMIT 1;
 
 -- take_inbound --
@@ -53,15 +53,15 @@ UPDATE inbound SET state = iif(state = 'heard', 'done', 'taken'), line = :line, 
 WHERE seq = :seq;
 
 -- release_inbound --
--- The gateway was shut down cleanly meanwhile, which is no failed attempt.
+-- A clean shutdown is not a failed attempt.
 UPDATE inbound SET attempts = max(0, attempts - 1) WHERE state = 'taken';
 
 -- finish_inbound --
--- It is answered. The row is kept to recognise it.
+-- The row is kept to recognise the message.
 UPDATE inbound SET state = 'done', message = '' WHERE seq = :seq;
 
 -- is_done_inbound --
--- Whether it is answered or was forgotten.
+-- Whether it was answered or forgotten.
 SELECT 1 FROM inbound WHERE seq = :seq AND state = 'done';
 
 -- trim_heard --
@@ -71,7 +71,7 @@ DELETE FROM inbound WHERE key = :key AND state = 'heard' AND seq NOT IN (
 );
 
 -- trim_heard_keys --
--- Keep the last heard of the conversations with only heard messages.
+-- Keep the latest conversations with only heard messages.
 DELETE FROM inbound WHERE state = 'heard' AND key NOT IN (
     SELECT key FROM inbound WHERE state = 'heard' GROUP BY key ORDER BY max(seq) DESC LIMIT :keep
 );
@@ -81,15 +81,16 @@ DELETE FROM inbound WHERE state = 'heard' AND key NOT IN (
 DELETE FROM inbound WHERE state IN ('done', 'refused') AND received < :before;
 
 -- open_chat_session --
--- The open session of a key.
+-- The open session of a conversation.
 SELECT * FROM chat_sessions WHERE key = :key AND closed IS NULL;
 
 -- chat_session_of_line --
--- The session of a key whose transcript contains a line: the last before it, as ids begin with the time.
+-- The session of a conversation whose transcript contains a line: the last before it, because ids begin with
+-- the time.
 SELECT * FROM chat_sessions WHERE key = :key AND id < :line ORDER BY id DESC LIMIT 1;
 
 -- list_recent_chat_states --
--- The progress of the sessions used last, and whether lines are missing from their files.
+-- The progress of the most recently used sessions, and whether lines are missing from their files.
 SELECT id, key, channel, messages, compactions, closed IS NOT NULL,
     EXISTS (SELECT 1 FROM pending_lines WHERE session = chat_sessions.id)
 FROM chat_sessions ORDER BY updated DESC LIMIT :most;
@@ -150,7 +151,7 @@ SELECT seq, id, line FROM pending_lines WHERE session = :session ORDER BY seq;
 SELECT DISTINCT session FROM pending_lines;
 
 -- drop_pending_lines --
--- They are in the file.
+-- They were written to the file.
 DELETE FROM pending_lines WHERE session = :session AND seq <= :seq;
 
 -- insert_outbound --
@@ -168,7 +169,7 @@ WHERE key = :key AND state IN ('waiting', 'sending') ORDER BY seq LIMIT 1;
 SELECT DISTINCT key, channel FROM outbound WHERE state IN ('waiting', 'sending');
 
 -- begin_outbound --
--- It is being sent. If it was before, the platform may have accepted it already.
+-- If it was being sent before, the platform might have accepted it already.
 UPDATE outbound SET attempts = attempts + 1, may_be_doubled = may_be_doubled + (:counts AND state = 'sending'), state = 'sending'
 WHERE seq = :seq;
 
@@ -177,19 +178,19 @@ WHERE seq = :seq;
 UPDATE outbound SET state = 'waiting', not_before = :not_before, problem = :problem WHERE seq = :seq;
 
 -- finish_outbound --
--- It was sent, or never will be.
+-- It was sent, or cannot be sent.
 UPDATE outbound SET state = :state, sent = :sent, problem = :problem, message = '' WHERE seq = :seq;
 
 -- prune_outbound --
--- Finished parts are kept for a while.
+-- Delete old finished parts.
 DELETE FROM outbound WHERE state IN ('sent', 'failed') AND created < :before;
 
 -- drop_pending_line --
--- A line that must not be written.
+-- It must not be written.
 DELETE FROM pending_lines WHERE seq = :seq;
 
 -- erase_inbound --
--- A message by its line. It is not answered, and its edits are not written.
+-- The message with a line. It is not answered, and its edits are not written.
 UPDATE inbound SET state = 'done', message = '', line = NULL WHERE line = :line;
 
 -- erase_outbound --
@@ -197,7 +198,7 @@ UPDATE inbound SET state = 'done', message = '', line = NULL WHERE line = :line;
 DELETE FROM outbound WHERE substr(id, 1, length(:line) + 1) = :line || ':';
 
 -- list_held_words --
--- Unanswered messages, unsent parts, and lines missing from transcripts, each with the open session of its
+-- Unanswered messages, unsent parts, and lines missing from transcripts, with the open session of the
 -- conversation.
 SELECT 'inbound', seq, (SELECT id FROM chat_sessions AS s WHERE s.key = inbound.key AND closed IS NULL), message, received
 FROM inbound WHERE message != ''
@@ -209,7 +210,7 @@ SELECT 'line', pending_lines.seq, session, line, coalesce(updated, 0)
 FROM pending_lines LEFT JOIN chat_sessions ON chat_sessions.id = session;
 
 -- drop_outbound --
--- A part that must not be sent.
+-- It must not be sent.
 DELETE FROM outbound WHERE seq = :seq;
 
 -- list_chat_names --
@@ -225,15 +226,15 @@ UPDATE chat_sessions SET name = '' WHERE name = :called;
 UPDATE pairings SET name = '' WHERE name = :called;
 
 -- delete_chat_session --
--- It was forgotten.
+-- After it was forgotten.
 DELETE FROM chat_sessions WHERE id = :session;
 
 -- prune_pairings --
--- Unused codes.
+-- Delete unused codes.
 DELETE FROM pairings WHERE approved IS NULL AND asked < :before;
 
 -- gateway_counts --
--- By channel since a time: waiting messages, and parts waiting, sent, failed, or doubled.
+-- By channel, since a time: waiting messages, and parts waiting, sent, failed, or perhaps sent twice.
 SELECT channel, sum(waiting), sum(sending), sum(sent), sum(failed), sum(doubled) FROM (
     SELECT channel, state IN ('waiting', 'taken') AS waiting, 0 AS sending, 0 AS sent, 0 AS failed, 0 AS doubled FROM inbound
     UNION ALL
@@ -241,7 +242,7 @@ SELECT channel, sum(waiting), sum(sending), sum(sent), sum(failed), sum(doubled)
 ) GROUP BY channel ORDER BY channel;
 
 -- list_outbound_problems --
--- The last parts that could not be sent.
+-- The latest parts that could not be sent.
 SELECT channel, key, state, problem, created, attempts FROM outbound
 WHERE problem IS NOT NULL AND state != 'sent' ORDER BY seq DESC LIMIT :limit;
 
@@ -258,7 +259,7 @@ SELECT channel, sender, name, code, asked, approved FROM pairings WHERE code = :
 SELECT channel, sender, name, code, asked, approved FROM pairings ORDER BY approved IS NOT NULL, asked DESC;
 
 -- count_pairings_since --
--- Pending requests of a channel since a time.
+-- A channel's pending requests since a time.
 SELECT count(*) FROM pairings WHERE channel = :channel AND approved IS NULL AND asked >= :since;
 
 -- ask_pairing --
@@ -268,9 +269,9 @@ ON CONFLICT (channel, sender) DO UPDATE SET code = excluded.code, asked = exclud
 WHERE approved IS NULL;
 
 -- approve_pairing --
--- The owner grants a sender access.
+-- Grant access.
 UPDATE pairings SET approved = :at WHERE channel = :channel AND sender = :sender;
 
 -- drop_pairing --
--- Access ends.
+-- End access.
 DELETE FROM pairings WHERE channel = :channel AND sender = :sender;

@@ -1,5 +1,5 @@
 -- insert_operation --
--- Recorded by the first of its writes.
+-- With its first write.
 INSERT INTO operations (id, at, action, subject, why, actor, closed, committed)
 VALUES (:id, :at, :action, :subject, :why, :by, 0, NULL)
 ON CONFLICT DO NOTHING;
@@ -10,11 +10,11 @@ INSERT INTO touched (operation, path, memory) VALUES (:operation, :path, :memory
 ON CONFLICT (operation, path) DO UPDATE SET memory = :memory WHERE touched.memory = '';
 
 -- list_open_operations --
--- Operations that may have further writes.
+-- Operations that can still add writes.
 SELECT id, at, action, subject, why, actor, committed FROM operations WHERE closed = 0 ORDER BY id;
 
 -- explain_operation --
--- The reason, known after the writes.
+-- The reason is known after the writes.
 UPDATE operations SET why = :why WHERE id = :operation;
 
 -- find_operation --
@@ -22,7 +22,7 @@ UPDATE operations SET why = :why WHERE id = :operation;
 SELECT id, at, action, subject, why, actor, committed FROM operations WHERE id = :id;
 
 -- find_ledger_line --
--- Whether an operation has its own ledger line.
+-- Whether the ledger has a line for an operation.
 SELECT 1 FROM intents WHERE operation = :operation AND action = 'append' LIMIT 1;
 
 -- close_operation --
@@ -30,7 +30,7 @@ SELECT 1 FROM intents WHERE operation = :operation AND action = 'append' LIMIT 1
 UPDATE operations SET closed = 1, subject = coalesce(subject, :subject) WHERE id = :operation;
 
 -- delete_withheld --
--- A file with a secret was corrected or changed again.
+-- The file with the secret was changed.
 DELETE FROM intents WHERE path = :path AND action = 'seen' AND document IS NULL;
 
 -- delete_empty_operations --
@@ -39,33 +39,33 @@ DELETE FROM operations WHERE closed = 1 AND committed IS NULL
 AND id NOT IN (SELECT operation FROM intents WHERE operation IS NOT NULL);
 
 -- list_touched --
--- Memories and files of an operation.
+-- The memories and files of an operation.
 SELECT path, memory FROM touched WHERE operation = :operation ORDER BY path;
 
 -- find_ledger_end --
--- The known end of the ledger.
+-- As last read.
 SELECT size, hash FROM ledger_end;
 
 -- upsert_ledger_end --
--- After an append.
+-- After appending.
 INSERT INTO ledger_end (one, size, hash) VALUES (1, :size, :digest)
 ON CONFLICT (one) DO UPDATE SET size = :size, hash = :digest;
 
 -- list_pending_operations --
--- Operations without a commit, in order of writing.
+-- Operations without a commit, in the order of writing.
 SELECT o.id, o.at, o.action, o.subject, o.why, o.actor, o.committed
 FROM operations o JOIN (SELECT operation, min(seq) AS first FROM intents WHERE operation IS NOT NULL GROUP BY operation) i
 ON i.operation = o.id
 WHERE o.committed IS NULL AND o.closed = 1 ORDER BY i.first LIMIT :limit OFFSET :offset;
 
 -- list_operations_without_texts --
--- Operations without a commit and without anything to commit.
+-- Operations without a commit and without texts to commit.
 SELECT id, at, action, subject, why, actor, committed FROM operations o
 WHERE committed IS NULL AND closed = 1 AND NOT EXISTS (SELECT 1 FROM intents i WHERE i.operation = o.id) ORDER BY id;
 
 -- count_pending_operations --
--- The number of operations without a commit, and the time of the oldest. Those whose texts were dropped do not
--- count.
+-- The number of operations without a commit, and the time of the oldest. Operations whose texts were dropped
+-- are not counted.
 SELECT count(*), min(at) FROM operations o
 WHERE committed IS NULL AND EXISTS (SELECT 1 FROM intents i WHERE i.operation = o.id);
 
@@ -78,7 +78,7 @@ SELECT 1 FROM intents WHERE operation = :operation AND applied = 0 LIMIT 1;
 UPDATE operations SET committed = :committed WHERE id = :id;
 
 -- delete_journal --
--- The git history has it.
+-- The git history has these writes.
 DELETE FROM intents WHERE operation = :operation AND applied = 1;
 
 -- delete_operation --
@@ -86,7 +86,7 @@ DELETE FROM intents WHERE operation = :operation AND applied = 1;
 DELETE FROM operations WHERE id = :id;
 
 -- insert_past_operation --
--- An operation from the git history.
+-- From the git history.
 INSERT INTO operations (id, at, action, subject, why, actor, closed, committed)
 VALUES (:id, :at, :action, :subject, :why, :by, 1, :committed)
 ON CONFLICT (id) DO UPDATE SET
@@ -110,34 +110,34 @@ AND (:since IS NULL OR at >= :since) AND (:until IS NULL OR at < :until)
 ORDER BY at DESC, id DESC LIMIT :limit OFFSET :offset;
 
 -- find_operations_like --
--- By the beginning or end of the id.
+-- By the start or end of the id.
 SELECT id, at, action, subject, why, actor, committed FROM operations
 WHERE substr(id, 1, length(:reference)) = :reference OR substr(id, length(id) - length(:reference) + 1) = :reference
 ORDER BY at DESC, id DESC LIMIT 3;
 
 -- find_journal_before --
--- The content of a file before a journal row, as far as the journal has it.
+-- The content of a file before a journal row, if it is in the journal.
 SELECT action, document FROM intents
 WHERE path = :path AND seq < :seq AND applied = 1 AND action <> 'append' ORDER BY seq DESC LIMIT 1;
 
 -- list_withheld --
--- Files changed by a person that contain a secret.
+-- Files edited by the user that contain a secret.
 SELECT path FROM intents WHERE action = 'seen' AND document IS NULL AND applied = 1 ORDER BY path;
 
 -- find_oldest_kept --
--- The first journal row if this number of operations is kept.
+-- The oldest journal row to keep if a number of operations is kept.
 SELECT min(seq) FROM intents WHERE operation IN (
     SELECT operation FROM intents WHERE operation IS NOT NULL GROUP BY operation ORDER BY min(seq) DESC LIMIT :operations
 );
 
 -- delete_journal_before --
--- Without git history, the journal keeps the latest operations.
+-- Without git history, keep the latest operations.
 DELETE FROM intents WHERE seq < :seq AND applied = 1;
 
 -- find_git_state --
--- The known state of the repository.
+-- A commit id of the repository.
 SELECT value FROM git_state WHERE key = :key;
 
 -- upsert_git_state --
--- See above.
+-- See find_git_state.
 INSERT INTO git_state (key, value) VALUES (:key, :value) ON CONFLICT (key) DO UPDATE SET value = :value;

@@ -1,10 +1,10 @@
 -- list_links --
--- All edges that start or end at a memory.
+-- From or to a memory.
 SELECT l.source, l.rel, l.target, l.origin, l.reason, l.strength, l.valid_since, l.valid_until FROM links l
 WHERE l.source = :id OR l.target = :id ORDER BY l.rel, l.target, l.source;
 
 -- list_links_at --
--- The edges of some memories that hold on a day, except similarity. :among: the allowed other ends.
+-- Links from or to some memories that are valid on a day, except similarity. :among: the allowed other ends.
 SELECT l.source, l.rel, l.target, l.origin, l.reason, l.strength, l.valid_since, l.valid_until FROM links l
 WHERE l.source IN (SELECT value FROM json_each(:ids)) AND l.origin <> 'auto'
     AND (:among IS NULL OR l.target IN (SELECT value FROM json_each(:among)))
@@ -16,7 +16,7 @@ WHERE l.target IN (SELECT value FROM json_each(:ids)) AND l.source NOT IN (SELEC
     AND (:day IS NULL OR (coalesce(l.valid_since <= :day, TRUE) AND coalesce(l.valid_until > :day, TRUE)));
 
 -- page_links --
--- Links of one memory, or between memories that hold. The last column counts all of them.
+-- Links of a memory, or between active memories. The last column is the total.
 SELECT l.source, l.rel, l.target, l.origin, l.reason, l.strength, l.valid_since, l.valid_until,
     count(*) OVER ()
 FROM links l
@@ -30,8 +30,8 @@ WHERE CASE WHEN :memory IS NULL THEN s.id IS NOT NULL AND t.id IS NOT NULL ELSE 
 ORDER BY l.source DESC, l.rel, l.target LIMIT :limit OFFSET :offset;
 
 -- count_links --
--- The links that every interface shows: between two memories that hold, made or written by a person, valid on the
--- day. Few memories do not hold, so these are looked up once. The existence of the others suffices.
+-- The links that all interfaces show: between two active memories, from front matter or text, and valid on the
+-- day. Few memories are not active, so these are looked up once.
 WITH past (id) AS MATERIALIZED (
     SELECT id FROM memories WHERE superseded_by IS NOT NULL OR retired_at IS NOT NULL
 )
@@ -42,14 +42,14 @@ WHERE l.origin <> 'auto' AND coalesce(l.valid_since <= :day, TRUE) AND coalesce(
     AND (:project IS NULL OR (s.project = :project AND t.project = :project));
 
 -- count_alike --
--- Similar pairs, whichever of both was compared.
+-- Pairs of similar memories, in either direction.
 SELECT count(DISTINCT min(l.source, l.target) || ' ' || max(l.source, l.target)) FROM links l
 JOIN active_memories s ON s.id = l.source
 JOIN active_memories t ON t.id = l.target
 WHERE l.origin = 'auto' AND (:project IS NULL OR (s.project = :project AND t.project = :project));
 
 -- list_links_between --
--- The links that are counted.
+-- The links that count_links counts.
 SELECT l.source, l.target, coalesce(l.strength, 0.5) FROM links l
 JOIN active_memories s ON s.id = l.source
 JOIN active_memories t ON t.id = l.target
@@ -58,11 +58,11 @@ WHERE l.origin <> 'auto' AND coalesce(l.valid_since <= :day, TRUE) AND coalesce(
 ORDER BY l.source, l.rel, l.target;
 
 -- list_nodes --
--- Memories that may have links.
+-- Memories that can have links.
 SELECT id FROM active_memories WHERE :project IS NULL OR project = :project ORDER BY id;
 
 -- list_map_nodes --
--- Memories that are active, or held on a day, as in memory_clause.
+-- Memories that are or, on a past day, were active, as in memory_clause.
 SELECT m.id, m.subject, m.kind, m.project, m.importance, m.superseded_by IS NOT NULL, m.trust = 'trusted',
     coalesce(m.valid_since, date(m.created / 1000, 'unixepoch', 'localtime')) AS began
 FROM past_memories m
@@ -74,32 +74,32 @@ WHERE (:project IS NULL OR m.project = :project)
 ORDER BY m.id;
 
 -- list_map_links --
--- All links valid on a day, whatever their ends. Similarity, which is computed, only on request.
+-- All links valid on a day. Similarity links are included only on request.
 SELECT source, rel, target, origin, NULL, strength, valid_since, valid_until FROM links l
 WHERE (:alike = 1 OR l.origin <> 'auto') AND (:rels = '[]' OR l.rel IN (SELECT value FROM json_each(:rels)))
     AND coalesce(l.valid_since <= :day, TRUE) AND coalesce(l.valid_until > :day, TRUE)
 ORDER BY l.source, l.rel, l.target;
 
 -- list_ends --
--- The ends of links, in any state.
+-- Memories at the ends of links, in any state.
 SELECT id, subject, kind, project, superseded_by IS NOT NULL, retired_at IS NOT NULL, trust FROM memories
 WHERE id IN (SELECT value FROM json_each(:ids));
 
 -- list_sources_of_origin --
--- Memories whose front matter has links of an origin, other than successions and contradictions.
+-- Memories whose front matter has links of an origin, except successors and contradictions.
 SELECT DISTINCT l.source FROM links l JOIN memories m ON m.id = l.source
 WHERE l.origin = :origin AND l.rel NOT IN ('supersedes', 'contradicts') AND (:project IS NULL OR m.project = :project)
 ORDER BY l.source;
 
 -- list_derived_links --
--- Similarity, which no file contains.
+-- Similarity links, which are not in files.
 SELECT l.source, l.rel, l.target, l.origin, l.reason, l.strength, l.valid_since, l.valid_until FROM links l
 WHERE l.origin = 'auto' ORDER BY l.source, l.rel, l.target;
 
 -- list_connected --
--- Links in front matter or bodies.
+-- By links in front matter or text.
 SELECT source, target FROM links WHERE origin <> 'auto' UNION SELECT target, source FROM links WHERE origin <> 'auto';
 
 -- link_state --
--- Shows changes to links without a change to memories, which have their own snapshot.
+-- Values that change with links. Memories have their own snapshot.
 SELECT count(*), coalesce(sum(strength), 0.0), count(valid_until), max(valid_until), max(valid_since) FROM links WHERE origin <> 'auto';

@@ -1,9 +1,9 @@
 -- set_importance --
--- The only field that use changes. The row, and with it text and vectors, stays.
+-- Only this field changes with use. The row stays, and with it text and vectors.
 UPDATE memories SET importance = :importance WHERE id = :memory;
 
 -- delete_memory --
--- Before its new version is inserted, or when its file was deleted.
+-- Before its new version is inserted, or after its file was deleted.
 DELETE FROM memories WHERE id = :id RETURNING row, content;
 
 -- find_memory --
@@ -11,15 +11,15 @@ DELETE FROM memories WHERE id = :id RETURNING row, content;
 SELECT * FROM memories WHERE id = :id;
 
 -- find_memories_by_prefix --
--- By the beginning of the id, because ids are long to type.
+-- By the start of the id.
 SELECT * FROM memories WHERE id >= :prefix AND id < :prefix || 'g' ORDER BY id LIMIT 3;
 
 -- find_memories_by_suffix --
--- By the end of the id, as in listings. Ids made at the same time begin alike.
+-- By the end of the id, because ids created at the same time have the same start.
 SELECT * FROM memories WHERE substr(id, length(id) - length(:suffix) + 1) = :suffix ORDER BY id LIMIT 3;
 
 -- find_memories_by_subject --
--- By subject, ignoring case.
+-- Ignoring case.
 SELECT * FROM active_memories WHERE lower(subject) = lower(:subject) ORDER BY row LIMIT 3;
 
 -- find_past_memories_by_subject --
@@ -27,15 +27,15 @@ SELECT * FROM active_memories WHERE lower(subject) = lower(:subject) ORDER BY ro
 SELECT * FROM memories WHERE lower(subject) = lower(:subject) ORDER BY created DESC, row LIMIT 1;
 
 -- find_memories_by_row --
--- The memories of search hits that a filter admitted, perhaps for a day in the past.
+-- The memories that a search found and a filter admitted, perhaps for a day in the past.
 SELECT * FROM past_memories WHERE row IN (SELECT CAST(value AS BIGINT) FROM json_each(:rows)) ORDER BY row;
 
 -- find_active_memories --
--- By id, to be filtered.
+-- By id.
 SELECT * FROM past_memories WHERE id IN (SELECT value FROM json_each(:ids)) ORDER BY id;
 
 -- find_memory_by_content --
--- The same text in any state, as a retired memory is not restored automatically. Active ones come first.
+-- In any state, because retired memories are not restored automatically. Active ones come first.
 SELECT id FROM memories WHERE content_hash = :content_hash
 ORDER BY superseded_by IS NOT NULL OR retired_at IS NOT NULL, created DESC, row LIMIT 1;
 
@@ -45,19 +45,18 @@ SELECT id FROM active_memories
 WHERE canonical_key = :canonical_key AND kind = :kind AND project IS NOT DISTINCT FROM :project ORDER BY row LIMIT 1;
 
 -- list_memories_of_files --
--- Active memories imported from these files.
+-- Active memories imported from some files.
 SELECT * FROM active_memories WHERE source_file IN (SELECT value FROM json_each(:files)) ORDER BY row;
 
 -- list_memories_of_session --
--- Memories learned from a session, in any state, for the re-extraction guard.
+-- In any state, so that extraction does not store them again.
 SELECT id, kind, content, turns FROM memories WHERE session = :session
 UNION ALL
 SELECT m.id, m.kind, m.content, c.turns FROM confirmations c JOIN memories m ON m.id = c.memory
 WHERE c.session = :session;
 
 -- list_news --
--- Recent memories for a session that did not store them. A mark beyond the last row is of another
--- database.
+-- Recent memories for a session that did not store them. A mark beyond the last row is from another database.
 SELECT m.* FROM active_memories m
 WHERE m.row > CASE WHEN :mark <= (SELECT coalesce(max(row), 0) FROM memories) THEN :mark ELSE 0 END
     AND m.id >= :first_id AND m.importance >= :least AND m.created >= :said AND m.trust = 'trusted'
@@ -72,30 +71,30 @@ ORDER BY m.row LIMIT :limit;
 SELECT max(row) FROM memories;
 
 -- find_stored --
--- Whether a session, or an agent in its project, stored anything since.
+-- Whether a session, or an agent in its project, has stored a memory since the mark.
 SELECT 1 FROM memories m
 WHERE m.row > CASE WHEN :mark <= (SELECT coalesce(max(row), 0) FROM memories) THEN :mark ELSE 0 END
     AND (m.session IN (SELECT value FROM json_each(:sessions)) OR (m.session IS NULL AND m.speaker = 'agent' AND m.project IS NOT DISTINCT FROM :project))
 LIMIT 1;
 
 -- list_all_memory_ids --
--- To compare index and vault.
+-- To compare the index with the vault.
 SELECT id FROM memories;
 
 -- list_memory_projects --
--- Including those without a page.
+-- Including projects without a page.
 SELECT DISTINCT project FROM active_memories WHERE project IS NOT NULL;
 
 -- count_memories --
--- Active ones by kind.
+-- Active memories by kind.
 SELECT kind, count(*) FROM active_memories GROUP BY kind ORDER BY count(*) DESC, kind;
 
 -- count_inactive --
--- Superseded and retired.
+-- Superseded and retired memories.
 SELECT count(*) FILTER (WHERE superseded_by IS NOT NULL), count(*) FILTER (WHERE retired_at IS NOT NULL) FROM memories;
 
 -- list_lost --
--- Superseded without a valid successor: it is missing or retired, or the chain is circular.
+-- Superseded memories without a valid successor: it is missing or retired, or the chain is circular.
 WITH RECURSIVE held (id) AS (
     SELECT id FROM active_memories
     UNION
@@ -104,12 +103,12 @@ WITH RECURSIVE held (id) AS (
 SELECT id, subject FROM memories WHERE retired_at IS NULL AND id NOT IN (SELECT id FROM held) ORDER BY id;
 
 -- insert_tag --
--- Idempotent.
+-- If missing.
 INSERT INTO tags (memory, tag) VALUES (:memory, :tag)
 ON CONFLICT DO NOTHING;
 
 -- insert_link --
--- Front matter takes precedence.
+-- A link in front matter takes precedence.
 INSERT INTO links (source, rel, target, origin, reason, strength, valid_since, valid_until)
 VALUES (:source, :rel, :target, :origin, :reason, :strength, :since, :until)
 ON CONFLICT (source, rel, target) DO UPDATE SET
@@ -117,7 +116,7 @@ ON CONFLICT (source, rel, target) DO UPDATE SET
     valid_since = excluded.valid_since, valid_until = excluded.valid_until;
 
 -- delete_links_of --
--- Before a memory's links are written again.
+-- Before they are stored again.
 DELETE FROM links WHERE source = :source AND origin NOT IN ('auto', 'body');
 
 -- list_links_from --
@@ -126,7 +125,7 @@ SELECT source, rel, target, reason, origin, strength, valid_since, valid_until F
 WHERE origin NOT IN ('auto', 'body') AND source IN (SELECT value FROM json_each(:ids)) ORDER BY source, rel, target;
 
 -- list_neighbours --
--- One hop along the links from some memories, valid on a day. Similar memories are found by words and vectors.
+-- The memories linked with some memories, on a day. Similar memories are found by words and vectors instead.
 SELECT l.source, l.rel, l.target, coalesce(l.strength, 0.5) FROM links l
 WHERE l.source IN (SELECT value FROM json_each(:ids)) AND l.origin <> 'auto'
     AND coalesce(l.valid_since <= :day, TRUE) AND coalesce(l.valid_until > :day, TRUE)
@@ -148,7 +147,7 @@ INSERT INTO memories_fts (rowid, subject, content, tags)
 SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(:texts);
 
 -- index_memory_parts --
--- Identifiers of memories, for parts of names and paths.
+-- Identifiers in memories, to find parts of names and paths.
 INSERT INTO memories_parts (rowid, identifiers) SELECT value ->> 0, value ->> 1 FROM json_each(:texts);
 
 -- unindex_memory --
@@ -156,11 +155,11 @@ INSERT INTO memories_parts (rowid, identifiers) SELECT value ->> 0, value ->> 1 
 DELETE FROM memories_fts WHERE rowid = :row;
 
 -- unindex_memory_parts --
--- As above.
+-- See unindex_memory.
 DELETE FROM memories_parts WHERE rowid = :row;
 
 -- find_former_memories --
--- Superseded memories, and the active memory at the end of each chain. A circle has no end.
+-- Superseded memories, with the active memory at the end of each chain. A circular chain has no end.
 WITH RECURSIVE former (row, next) AS (
     SELECT row, superseded_by FROM past_memories WHERE superseded_by IS NOT NULL
     UNION
@@ -170,18 +169,18 @@ WITH RECURSIVE former (row, next) AS (
 SELECT f.row, a.row FROM former f JOIN active_memories a ON a.id = f.next;
 
 -- memory_snapshot --
--- Unchanged as long as memories and projects are. Usage is excluded.
+-- Values that change with memories and projects, but not with usage.
 SELECT count(*), coalesce(sum(row), 0), coalesce(sum(updated), 0), coalesce(sum(importance), 0),
     count(superseded_by), count(retired_at), (SELECT coalesce(sum(mtime_ns / 1000000), 0) || '/' || count(*) FROM projects)
 FROM memories;
 
 -- list_memories_after --
--- All memories, in portions.
+-- All memories, in batches.
 SELECT * FROM memories WHERE row > :after ORDER BY row LIMIT :limit;
 
 -- list_stale --
--- Memories that may be out of date: as last found from their files, unless a person settled exactly that, else as
--- pending review.
+-- Possibly outdated memories according to their files, unless the user has settled exactly this, or else
+-- according to pending reviews.
 WITH found AS (
     SELECT s.memory, s.confidence, s.detail FROM stale_memories s JOIN active_memories m ON m.id = s.memory
     WHERE NOT EXISTS (
@@ -197,21 +196,21 @@ WHERE r.status = 'pending' AND r.reason = 'stale' AND NOT EXISTS (
 );
 
 -- delete_stale_of --
--- The content of the memory changed.
+-- Its content changed.
 DELETE FROM stale_memories WHERE memory = :memory;
 
 -- delete_stale --
--- Before they are stored again.
+-- Before the list is stored again.
 DELETE FROM stale_memories;
 
 -- delete_stale_reviews --
--- Reviews pending only because of files that no longer make the memory outdated.
+-- Pending only because of files, for memories that are no longer outdated.
 DELETE FROM review_queue
 WHERE reason = 'stale' AND shown_by = '[]' AND status = 'pending' AND detail <> :unsaid
     AND memory NOT IN (SELECT value FROM json_each(:found));
 
 -- insert_stale --
--- A memory that may be out of date.
+-- A possibly outdated memory.
 INSERT INTO stale_memories (memory, updated, confidence, detail)
 SELECT id, updated, :confidence, :detail FROM active_memories WHERE id = :memory
 ON CONFLICT (memory) DO UPDATE SET

@@ -1,5 +1,5 @@
 -- keep_turn_rows_above --
--- Rows up to this one belonged to turns and are not reused.
+-- Do not reuse row numbers of turns up to this number.
 UPDATE sqlite_sequence SET seq = :row WHERE name = 'turns' AND seq < :row;
 
 -- list_short_turns --

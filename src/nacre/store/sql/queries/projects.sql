@@ -1,5 +1,5 @@
 -- list_names_met --
--- The former and current names of session projects.
+-- The recorded and current names of projects with sessions.
 SELECT DISTINCT coalesce(met_as, project), project FROM sessions WHERE project IS NOT NULL;
 
 -- move_sessions --
@@ -23,5 +23,5 @@ SELECT project, count(*), max(coalesce(ended, started)) FROM sessions WHERE proj
 SELECT project, count(*), max(updated) FROM active_memories WHERE project IS NOT NULL GROUP BY project;
 
 -- list_memories_of_project --
--- In any state, in portions.
+-- In any state, in batches.
 SELECT id FROM memories WHERE project = :project ORDER BY row LIMIT :limit;

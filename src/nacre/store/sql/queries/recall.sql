@@ -7,5 +7,5 @@ SELECT row, time, author FROM turns WHERE row IN (SELECT CAST(value AS BIGINT) F
 SELECT row, text FROM turns WHERE row IN (SELECT CAST(value AS BIGINT) FROM json_each(:rows));
 
 -- find_turn_by_identity --
--- A turn whose id is unique within its tool, in any session.
+-- A turn by an id that is unique within its tool, in any session.
 SELECT row FROM turns WHERE identity = :identity;

@@ -1,19 +1,19 @@
 -- insert_review --
--- A memory awaits a person's review.
+-- Queue a memory for review.
 INSERT INTO review_queue (memory, reason, detail, created, shown_by)
 VALUES (:memory, :reason, :detail, :at, :shown_by);
 
 -- renew_review --
--- It is pending already, now for the latest finding.
+-- Update the detail of a pending review.
 UPDATE review_queue SET detail = :detail, created = :at, shown_by = :shown_by
 WHERE memory = :memory AND reason = :reason AND status = 'pending';
 
 -- find_review_detail --
--- Whether it is pending with the same detail, or was settled with it.
+-- Whether a review is pending or was settled with the same detail.
 SELECT 1 FROM review_queue WHERE memory = :memory AND reason = :reason AND detail IS NOT DISTINCT FROM :detail;
 
 -- list_review_texts --
--- Details and sessions of all reviews.
+-- The details and sessions of all reviews.
 SELECT id, coalesce(detail, ''), shown_by FROM review_queue;
 
 -- delete_review --
@@ -32,11 +32,11 @@ FROM review_queue r JOIN active_memories m ON m.id = r.memory
 WHERE r.status = 'pending' ORDER BY r.created, r.id;
 
 -- dismiss_reviews --
--- The person keeps the memory.
+-- The user keeps the memory.
 UPDATE review_queue SET status = 'dismissed', resolved = :at WHERE memory = :memory AND status = 'pending';
 
 -- find_settled_review --
--- The times at which a memory was queued and settled, if none is pending.
+-- The times at which a memory was queued and settled, unless a review is pending.
 SELECT min(created), resolved FROM review_queue
 WHERE memory = :memory AND resolved = (SELECT resolved FROM review_queue WHERE memory = :memory ORDER BY id DESC LIMIT 1)
 GROUP BY resolved;
@@ -46,7 +46,7 @@ GROUP BY resolved;
 SELECT DISTINCT memory FROM review_queue WHERE resolved = :at AND status = 'dismissed' ORDER BY memory;
 
 -- reopen_reviews --
--- Reviews settled at a time are pending again.
+-- Reviews settled at a time.
 UPDATE review_queue SET status = 'pending', resolved = NULL
 WHERE id IN (SELECT max(id) FROM review_queue WHERE memory = :memory AND resolved = :at GROUP BY reason)
     AND reason NOT IN (SELECT reason FROM review_queue WHERE memory = :memory AND status = 'pending');
@@ -57,17 +57,17 @@ UPDATE review_queue SET status = 'dismissed', resolved = :at
 WHERE memory = :memory AND reason = :reason AND status = 'pending';
 
 -- list_stale_kept --
--- The times at which a person last kept memories that seemed out of date.
+-- When the user last kept memories that seemed outdated.
 SELECT memory, max(resolved) FROM review_queue WHERE reason = 'stale' AND status = 'dismissed' GROUP BY memory;
 
 -- list_low_quality --
--- Recalled often, with low quality.
+-- Often recalled memories with low quality.
 SELECT u.memory, u.quality, u.recall_count FROM usage u JOIN active_memories m ON m.id = u.memory
 WHERE u.quality < 0.2 AND u.recall_count >= 10 ORDER BY u.memory;
 
 -- list_doubts --
--- Active memories that probably outdate others: (older, newer, reason), for some older ones or all. If two doubt
--- each other, the link of the memory written later counts, or both with :both_ways.
+-- Active memories that probably make others outdated: (older, newer, reason), for some or all older ones. If
+-- two doubt each other, the link from the memory written later is used, or both with :both_ways.
 SELECT l.target, l.source, l.reason FROM links l
 JOIN active_memories newer ON newer.id = l.source JOIN active_memories older ON older.id = l.target
 WHERE l.rel = 'contradicts' AND l.origin NOT IN ('auto', 'body')
@@ -93,7 +93,7 @@ ORDER BY u.memory;
 SELECT id FROM active_memories WHERE proposed = 1 ORDER BY row;
 
 -- list_unfounded --
--- Memories that these tools read in a document that no longer contains their turns.
+-- Memories that some tools read in a document that no longer contains the turns.
 SELECT m.id FROM sessions s JOIN active_memories m ON m.session = s.tool || ':' || s.native_id
 WHERE s.tool IN (SELECT value FROM json_each(:tools)) AND m.turns <> '[]' AND NOT EXISTS (
     SELECT 1 FROM json_each(m.turns) said JOIN turns t ON t.session = s.row AND t.native_id = said.value
@@ -101,8 +101,8 @@ WHERE s.tool IN (SELECT value FROM json_each(:tools)) AND m.turns <> '[]' AND NO
 ORDER BY m.row;
 
 -- count_waiting --
--- Candidates, memories to review (queued, or proposed by agents, which are queued when shown), and conflicts. A
--- contradicted memory counts as a conflict.
+-- Numbers of candidates, memories to review (queued, or proposed by agents, which are queued when shown), and
+-- conflicts. A contradicted memory counts as a conflict.
 SELECT
     (SELECT count(*) FROM candidates WHERE dropped IS NULL AND NOT EXISTS (SELECT 1 FROM active_memories WHERE id = candidates.id)),
     (SELECT count(*) FROM active_memories

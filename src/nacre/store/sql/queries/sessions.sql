@@ -1,6 +1,5 @@
 -- upsert_session --
--- Later readings add to the known fields and never remove any. A session in which a person finally spoke is the
--- owner's, however it began.
+-- Known fields are never removed. If the owner spoke in a session, it counts as the owner's.
 INSERT INTO sessions (tool, native_id, project, title, cwd, branch, kind, parent, started, ended, tool_version, model, label,
     file, tokens_input, tokens_cached, tokens_output)
 VALUES (:tool, :native_id, :project, :title, :cwd, :branch, :kind, :parent, :started, :started, :tool_version, :model,
@@ -28,7 +27,7 @@ ON CONFLICT (tool, native_id) DO UPDATE SET
 RETURNING row;
 
 -- model_of_session --
--- The model stored so far.
+-- The stored model of a session.
 SELECT model FROM sessions WHERE tool = :tool AND native_id = :native_id;
 
 -- next_seqs --
@@ -37,12 +36,12 @@ SELECT CAST(value AS BIGINT), (SELECT coalesce(max(t.seq) + 1, 0) FROM turns t W
 FROM json_each(:sessions);
 
 -- find_known_turns --
--- The stored ones of some turns, with their texts.
+-- Stored turns among some turns, with their texts.
 SELECT row, identity, session, seq, text, coalesce(tools, '') FROM turns
 WHERE identity IN (SELECT unhex(value) FROM json_each(:identities));
 
 -- insert_turns --
--- New turns of many batches in one statement.
+-- New turns of many batches.
 INSERT INTO turns (row, session, seq, native_id, identity, speaker, trust, flags, time, author, text, tools)
 SELECT
     CAST(value ->> 0 AS BIGINT), CAST(value ->> 1 AS BIGINT), CAST(value ->> 2 AS BIGINT), value ->> 3,
@@ -51,11 +50,11 @@ SELECT
 FROM json_each(:turns);
 
 -- index_turns --
--- Their full text.
+-- Full text of turns.
 INSERT INTO turns_fts (rowid, said, did) SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(:texts);
 
 -- index_turn_parts --
--- Their identifiers.
+-- Identifiers in turns.
 INSERT INTO turns_parts (rowid, identifiers) SELECT value ->> 0, value ->> 1 FROM json_each(:texts);
 
 -- next_turn_row --
@@ -63,7 +62,7 @@ INSERT INTO turns_parts (rowid, identifiers) SELECT value ->> 0, value ->> 1 FRO
 SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'turns'), 0) + 1;
 
 -- delete_turn --
--- A turn that grew is stored again in its old place.
+-- It has grown and is stored again in its old place.
 DELETE FROM turns WHERE row = :row;
 
 -- unindex_turn --
@@ -71,7 +70,7 @@ DELETE FROM turns WHERE row = :row;
 DELETE FROM turns_fts WHERE rowid = :row;
 
 -- unindex_turn_parts --
--- As above.
+-- See unindex_turn.
 DELETE FROM turns_parts WHERE rowid = :row;
 
 -- note_session_file --
@@ -79,28 +78,28 @@ DELETE FROM turns_parts WHERE rowid = :row;
 INSERT INTO session_files (session, file) VALUES (:session, :file) ON CONFLICT DO NOTHING;
 
 -- list_sessions_of_file --
--- Sessions of a file, with the turns it contained when last read completely.
+-- With the turns that the file contained when last read completely.
 SELECT s.row, s.native_id, f.held FROM session_files f JOIN sessions s ON s.row = f.session
 WHERE f.file = :file AND s.tool = :tool;
 
 -- list_other_files --
--- The other files of a session, with their turns.
+-- A session's other files, with their turns.
 SELECT file, held FROM session_files WHERE session = :session AND file <> :file ORDER BY row;
 
 -- count_session_files --
--- The number of files with parts of a session.
+-- Files with parts of a session.
 SELECT count(*) FROM session_files WHERE session = :session;
 
 -- hold_turns --
--- The turns of a session in a file that was read completely.
+-- A session's turns in a completely read file.
 UPDATE session_files SET held = :held WHERE session = :session AND file = :file;
 
 -- leave_session_file --
--- The file contains no turn of the session any more.
+-- The file no longer contains turns of the session.
 DELETE FROM session_files WHERE session = :session AND file = :file;
 
 -- move_session --
--- Another file is its first now.
+-- Change its first file.
 UPDATE sessions SET file = :other WHERE row = :row AND file = :file;
 
 -- list_turns_gone --
@@ -112,7 +111,7 @@ SELECT row FROM turns WHERE session = :session AND native_id NOT IN (SELECT valu
 SELECT row FROM turns WHERE session = :session AND native_id IN (SELECT value FROM json_each(:ids));
 
 -- limit_extracted --
--- Later turns are new to extraction, although fewer turns are left than it processed.
+-- After turns were deleted, make later turns new to extraction.
 UPDATE sessions SET extracted = min(
     extracted, (SELECT coalesce(max(seq) + 1, 0) FROM turns t WHERE t.session = sessions.row)
 )
@@ -131,27 +130,27 @@ UPDATE sessions SET
 WHERE row IN (SELECT CAST(value AS BIGINT) FROM json_each(:rows));
 
 -- mark_extracted --
--- The number of turns that extraction processed.
+-- The number of turns that extraction has processed.
 UPDATE sessions SET extracted = :seq WHERE row = :row;
 
 -- mark_learned --
--- The number of turns that extraction processed, the first turn for a writer, if any, and its last call, unless
--- another process changed these since they were listed.
+-- The number of turns that extraction has processed, the first turn for a writer, if any, and its last call,
+-- unless another process has changed these since they were listed.
 UPDATE sessions SET extracted = :extracted, unwritten = :unwritten, asked = :asked
 WHERE row = :row AND extracted = :begin AND coalesce(unwritten, -1) = :unwritten_before
     AND coalesce(asked, -1) = :asked_before;
 
 -- ask_again --
--- As if the writer's last call were long ago.
+-- Reset the time of the writer's last call.
 UPDATE sessions SET asked = 0 WHERE unwritten IS NOT NULL AND asked > 0;
 
 -- mark_all_extracted --
--- After a rebuild, earlier turns yield nothing new.
+-- After a rebuild, old turns yield nothing new.
 UPDATE sessions SET
     extracted = (SELECT coalesce(max(seq) + 1, 0) FROM turns t WHERE t.session = sessions.row), unwritten = NULL;
 
 -- list_sessions_to_extract --
--- With turns not yet processed by extraction or a writer.
+-- Sessions with turns that extraction or a writer has not processed.
 SELECT row, extracted, behind, unwritten, asked FROM (
     SELECT row, started, extracted, unwritten, asked,
         (SELECT coalesce(max(seq) + 1, 0) FROM turns t WHERE t.session = sessions.row) AS behind
@@ -160,14 +159,14 @@ SELECT row, extracted, behind, unwritten, asked FROM (
 ORDER BY started NULLS FIRST, row;
 
 -- list_sessions_not_shown --
--- Fully processed by extraction but not by a writer.
+-- Fully processed by extraction, but not by a writer.
 SELECT row, extracted, extracted, unwritten, asked, TRUE FROM sessions
 WHERE kind = 'main' AND (unwritten IS NOT NULL OR asked IS NULL) AND extracted > 0
     AND extracted >= (SELECT coalesce(max(seq) + 1, 0) FROM turns t WHERE t.session = sessions.row)
 ORDER BY started NULLS FIRST, row;
 
 -- find_session --
--- By tool and its id.
+-- By tool and id.
 SELECT row, project, ended, file, turns, tool, native_id, title, cwd, branch, NULL, label, kind, parent, started,
     tool_version, model, tokens_input, tokens_cached, tokens_output
 FROM sessions WHERE tool = :tool AND native_id = :native_id;
@@ -179,14 +178,14 @@ SELECT row, project, ended, file, turns, tool, native_id, title, cwd, branch, NU
 FROM sessions WHERE row = :row;
 
 -- find_sessions_by_native_id --
--- By the tool's id or its beginning, for one tool or any.
+-- By the tool's id or its start, for one or all tools.
 SELECT row, project, ended, file, turns, tool, native_id, title, cwd, branch, NULL, label, kind, parent, started,
     tool_version, model, tokens_input, tokens_cached, tokens_output
 FROM sessions WHERE substr(native_id, 1, length(:native_id)) = :native_id AND (:tool IS NULL OR tool = :tool)
 ORDER BY native_id = :native_id DESC, row LIMIT 3;
 
 -- list_sessions --
--- Newest first. The last column is the total.
+-- Sessions, newest first. The last column is the total.
 SELECT row, project, ended, file, turns, tool, native_id, title, cwd, branch, NULL, label, kind, parent, started,
     tool_version, model, tokens_input, tokens_cached, tokens_output, count(*) OVER ()
 FROM sessions
@@ -201,7 +200,7 @@ WHERE (:tool IS NULL OR tool = :tool) AND (:project IS NULL OR project = :projec
 ORDER BY coalesce(ended, started, 0) DESC, row DESC LIMIT :limit OFFSET :offset;
 
 -- list_labels --
--- The tool's names for its sessions.
+-- The tool's labels for its sessions.
 SELECT DISTINCT label FROM sessions WHERE tool = :tool AND label IS NOT NULL ORDER BY label;
 
 -- list_children --
@@ -219,12 +218,12 @@ SELECT session, sum(gap) FROM (
 WHERE gap BETWEEN 0 AND :pause GROUP BY session;
 
 -- list_last_turns --
--- The end of a session, last turn first.
+-- Last first.
 SELECT row, seq, native_id, speaker, trust, flags, time, author, text, tools FROM turns
 WHERE session = :session ORDER BY seq DESC LIMIT :limit;
 
 -- list_session_rows --
--- All, most recently active first.
+-- Most recently active first.
 SELECT row FROM sessions ORDER BY coalesce(ended, started, 0) DESC, row DESC;
 
 -- count_sessions --
@@ -241,21 +240,21 @@ WHERE session = :session AND seq >= :first ORDER BY seq LIMIT :limit;
 SELECT seq FROM turns WHERE session = :session AND native_id = :native_id;
 
 -- find_turns --
--- The turns of search hits.
+-- By row.
 SELECT t.row, t.session, t.seq, t.native_id, t.speaker, t.trust, t.flags, t.time, t.author, t.text, coalesce(t.tools, '')
 FROM turns t WHERE t.row IN (SELECT CAST(value AS BIGINT) FROM json_each(:rows)) ORDER BY t.row;
 
 -- find_places --
--- The positions of turns.
+-- Positions of turns.
 SELECT row, session, seq FROM turns WHERE row IN (SELECT CAST(value AS BIGINT) FROM json_each(:rows));
 
 -- find_sessions_of --
--- The sessions of some hits.
+-- The sessions of some turns.
 SELECT row, tool, native_id, project, title, started, kind FROM sessions
 WHERE row IN (SELECT CAST(value AS BIGINT) FROM json_each(:rows));
 
 -- list_authors --
--- Authors, of whom there are few. One index lookup for each, however many turns they wrote.
+-- One index lookup for each, because there are few.
 WITH RECURSIVE named (author) AS (
     SELECT min(author) FROM turns WHERE author IS NOT NULL
     UNION ALL
@@ -264,7 +263,7 @@ WITH RECURSIVE named (author) AS (
 SELECT author FROM named WHERE author IS NOT NULL;
 
 -- list_projects_named --
--- Projects of sessions or memories. One lookup for each project of sessions.
+-- Of sessions or memories, with one lookup for each project of sessions.
 WITH RECURSIVE named (project) AS (
     SELECT min(project) FROM sessions WHERE project IS NOT NULL
     UNION ALL
@@ -275,15 +274,15 @@ SELECT project FROM named WHERE project IS NOT NULL
 UNION SELECT project FROM active_memories WHERE project IS NOT NULL;
 
 -- find_cursor --
--- The end of the last reading of a file.
+-- The position up to which a file was read.
 SELECT tool, inode, "offset", size, mtime_ns, fingerprint, carry FROM transcript_cursors WHERE path = :path;
 
 -- list_cursors --
--- All files read.
+-- All files that were read.
 SELECT path, tool, size, mtime_ns, unknown, corrupt FROM transcript_cursors ORDER BY path;
 
 -- save_cursor --
--- In one transaction with its turns. A continued reading adds to the counts.
+-- In the transaction with the turns. If reading continued, the counts are added.
 INSERT INTO transcript_cursors (path, tool, inode, "offset", size, mtime_ns, fingerprint, carry, unknown, corrupt)
 VALUES (:path, :tool, :inode, :offset, :size, :mtime_ns, :fingerprint, :carry, :unknown, :corrupt)
 ON CONFLICT (path) DO UPDATE SET
@@ -303,7 +302,7 @@ ON CONFLICT (path) DO UPDATE SET
     );
 
 -- save_ingest --
--- One row per run.
+-- An ingest run.
 INSERT INTO ingest_log (id, started, finished, files, sessions, turns, memories, skipped)
 VALUES (:id, :started, :finished, :files, :sessions, :turns, :memories, :skipped)
 ON CONFLICT (id) DO UPDATE SET
@@ -311,24 +310,24 @@ ON CONFLICT (id) DO UPDATE SET
     turns = excluded.turns, memories = excluded.memories, skipped = excluded.skipped;
 
 -- last_ingest --
--- For health.
+-- For health checks.
 SELECT started, finished, files, sessions, turns, memories, skipped FROM ingest_log ORDER BY started DESC, id DESC LIMIT 1;
 
 -- list_identities --
--- Shows whether turns are identified by the tool's id alone or also by their session.
+-- Whether a tool's turns are identified by the tool's id alone, or also by their session.
 SELECT seq, identity FROM turns WHERE session = :session ORDER BY seq;
 
 -- list_folders --
--- Working directories of sessions.
+-- The working directories of sessions.
 SELECT DISTINCT cwd FROM sessions WHERE cwd IS NOT NULL ORDER BY cwd;
 
 -- list_versions_of_files --
--- The last tool version that wrote to each transcript.
+-- The tool version that last wrote to each transcript.
 SELECT file, tool_version FROM sessions WHERE file IS NOT NULL AND tool_version IS NOT NULL ORDER BY ended NULLS FIRST, row;
 
 -- list_heard --
--- The latest main sessions of each tool, and whether the owner spoke in them, apart from harness noise and words to
--- sub-agents. Turns are read only for the requested sessions, which the inner LIMIT sorts first.
+-- The latest main sessions of each tool, and whether the owner spoke in them, apart from the host's noise and
+-- messages to sub-agents. Turns are read only for the requested sessions, which the inner LIMIT selects first.
 SELECT tool, tool_version, EXISTS (
     SELECT 1 FROM turns t WHERE t.session = s.row AND t.speaker = 'owner' AND t.flags & 2 = 0 AND t.text <> ''
 ) FROM (SELECT DISTINCT tool AS name FROM sessions) JOIN sessions s ON s.row IN (
@@ -341,17 +340,17 @@ SELECT tool, tool_version, EXISTS (
 ) ORDER BY tool, coalesce(started, ended, 0) DESC, row DESC;
 
 -- list_typed --
--- Beginnings of distinct texts typed by owners, without noise, summaries and words to sub-agents.
+-- The starts of distinct texts typed by the owner, without noise, summaries and messages to sub-agents.
 SELECT DISTINCT substr(text, 1, 160) FROM turns
 WHERE speaker = 'owner' AND flags & 14 = 0 AND length(text) BETWEEN 20 AND 2000
 ORDER BY 1;
 
 -- list_unknown_senders --
--- Direct senders in chats, not known to be the owner.
+-- Direct senders in chats that are not known to be the owner.
 SELECT author, count(*) FROM turns
 WHERE author IS NOT NULL AND speaker = 'owner' AND trust = 'untrusted'
 GROUP BY author ORDER BY count(*) DESC, author LIMIT 10;
 
 -- list_turns_after --
--- The next turns stored.
+-- The next turns by row.
 SELECT row FROM turns WHERE row > :after ORDER BY row LIMIT :limit;

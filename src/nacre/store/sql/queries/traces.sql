@@ -1,5 +1,5 @@
 -- insert_trace --
--- Once.
+-- If it is new.
 INSERT INTO traces (id, kind, at, outcome, body) VALUES (:id, :kind, :at, :outcome, :body) ON CONFLICT DO NOTHING;
 
 -- list_traces --
@@ -15,14 +15,14 @@ WHERE kind = 'question' AND at >= :since AND outcome IN (SELECT value FROM json_
 ORDER BY at DESC, id DESC;
 
 -- find_traces --
--- By part of the id.
+-- By the start or end of the id.
 SELECT body FROM traces
 WHERE kind <> 'question' AND (id = :reference OR (length(:reference) >= 4 AND (
     substr(id, 1, length(:reference)) = :reference OR substr(id, length(id) - length(:reference) + 1) = :reference
 ))) ORDER BY at DESC, id DESC LIMIT 5;
 
 -- list_trace_texts --
--- All texts, in portions.
+-- All texts, in batches.
 SELECT id, body FROM traces WHERE id > :after ORDER BY id LIMIT :limit;
 
 -- delete_trace --
@@ -30,11 +30,11 @@ SELECT id, body FROM traces WHERE id > :after ORDER BY id LIMIT :limit;
 DELETE FROM traces WHERE id = :id;
 
 -- delete_answered_traces --
--- May quote forgotten text.
+-- They can quote forgotten text.
 DELETE FROM traces WHERE kind <> 'question' OR outcome NOT IN (SELECT value FROM json_each(:unanswered));
 
 -- prune_traces --
--- Old ones, and those beyond the limits.
+-- Old traces, and traces beyond the limits.
 DELETE FROM traces WHERE at < :before OR id IN (
     SELECT id FROM (
         SELECT id, kind = 'question' AS is_question,

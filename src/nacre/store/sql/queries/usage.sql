@@ -4,8 +4,8 @@ SELECT memory, recall_count, last_recalled, recall_intervals, contradictions, qu
 WHERE memory IN (SELECT value FROM json_each(:ids));
 
 -- record_recall --
--- A recall folded in later: the first of its sitting, or one that only updates the time. The list keeps the last
--- hundred times.
+-- Record a recall from the spool: the first in its sitting, or one that only updates the time. The list
+-- contains the last hundred times.
 INSERT INTO usage (memory, recall_count, last_recalled, recall_intervals, access_count)
 VALUES (:memory, :first, :at, iif(:first, json_array(:at), '[]'), 1)
 ON CONFLICT (memory) DO UPDATE SET
@@ -20,7 +20,7 @@ ON CONFLICT (memory) DO UPDATE SET
     END;
 
 -- record_look --
--- A view of a memory: an access, not a recall.
+-- A view is an access, not a recall.
 INSERT INTO usage (memory, access_count) VALUES (:memory, 1)
 ON CONFLICT (memory) DO UPDATE SET access_count = usage.access_count + 1;
 
@@ -30,12 +30,12 @@ INSERT INTO usage (memory, confirmations) VALUES (:memory, 1)
 ON CONFLICT (memory) DO UPDATE SET confirmations = usage.confirmations + 1;
 
 -- set_quality --
--- From a reply, a person or a review.
+-- According to a reply, the user or a review.
 INSERT INTO usage (memory, quality) VALUES (:memory, :quality)
 ON CONFLICT (memory) DO UPDATE SET quality = :quality;
 
 -- list_steps_due --
--- Active memories whose recalls earned more importance than their files have.
+-- Active memories whose recalls have earned more importance than their files have.
 SELECT memory, earned, steps FROM (
     SELECT u.memory, CASE WHEN u.recall_count >= 25 THEN 3 WHEN u.recall_count >= 10 THEN 2 ELSE 1 END AS earned, u.steps
     FROM usage u JOIN active_memories m ON m.id = u.memory WHERE u.recall_count >= 3
@@ -43,46 +43,46 @@ SELECT memory, earned, steps FROM (
 WHERE earned > steps ORDER BY memory;
 
 -- set_steps --
--- The importance steps of a memory.
+-- Importance steps of a memory.
 INSERT INTO usage (memory, steps) VALUES (:memory, :steps) ON CONFLICT (memory) DO UPDATE SET steps = :steps;
 
 -- get_usage_value --
--- The spool folded last, and the sitting that may continue.
+-- The last spool read, or the sitting that can continue.
 SELECT value FROM usage_values WHERE key = :key;
 
 -- set_usage_value --
--- See above.
+-- See get_usage_value.
 INSERT INTO usage_values (key, value) VALUES (:key, :value) ON CONFLICT (key) DO UPDATE SET value = :value;
 
 -- delete_usage_value --
--- See above.
+-- See get_usage_value.
 DELETE FROM usage_values WHERE key = :key;
 
 -- record_use --
--- A memory was used in a session, and perhaps recalled there for the first time. After another use it may be judged
--- again.
+-- Record that a memory was used in a session, and its first recall there, if any. After another use, it can be
+-- judged again.
 INSERT INTO uses (session, memory, at, recalled) VALUES (:session, :memory, :at, :recalled)
 ON CONFLICT (session, memory) DO UPDATE SET
     at = max(uses.at, :at), judged = 0, recalled = coalesce(:recalled, uses.recalled);
 
 -- list_recalled --
--- Memories of a session whose recall counted since a time.
+-- A session's memories whose recall was counted since a time.
 SELECT memory FROM uses WHERE session = :session AND recalled > :since;
 
 -- pair_use --
--- A memory paired with the others of its session.
+-- Paired with the session's other memories.
 UPDATE uses SET paired = 1 WHERE session = :session AND memory = :memory;
 
 -- list_paired --
--- Memories of a session that were paired with each other.
+-- A session's memories that were paired with each other.
 SELECT memory FROM uses WHERE session = :session AND paired = 1 ORDER BY memory;
 
 -- list_unjudged --
--- Memories used in a session without a reply since, in order of use.
+-- A session's memories that were used after the last reply, in the order of use.
 SELECT memory FROM uses WHERE session = :session AND judged = 0 ORDER BY at, memory;
 
 -- first_unjudged --
--- The first use among them.
+-- The first use after the last reply.
 SELECT min(at) FROM uses WHERE session = :session AND judged = 0;
 
 -- judge_use --
@@ -90,11 +90,11 @@ SELECT min(at) FROM uses WHERE session = :session AND judged = 0;
 UPDATE uses SET judged = 1 WHERE session = :session AND memory = :memory;
 
 -- delete_old_uses --
--- Of sessions that ended long ago.
+-- In sessions that ended long ago.
 DELETE FROM uses WHERE at < :before;
 
 -- count_usage --
--- Active memories by number of recalls and by quality. Unused ones have neutral quality.
+-- Active memories by recalls and by quality. Unused memories have neutral quality.
 SELECT
     count(*) FILTER (WHERE coalesce(u.recall_count, 0) = 0),
     count(*) FILTER (WHERE u.recall_count BETWEEN 1 AND 5),
@@ -105,7 +105,7 @@ SELECT
 FROM active_memories m LEFT JOIN usage u ON u.memory = m.id;
 
 -- insert_usage --
--- Usage elsewhere, unless there is usage here.
+-- Of an imported memory, unless there is usage already.
 INSERT INTO usage (
     memory, recall_count, last_recalled, recall_intervals, contradictions, quality, access_count, steps
 ) VALUES (
@@ -114,7 +114,7 @@ INSERT INTO usage (
 ON CONFLICT DO NOTHING;
 
 -- count_idle --
--- Active memories by kind and days since their last use, as full days and as begun days.
+-- Active memories by kind and days since the last use: full days, and days including the current one.
 SELECT kind, (:now - last_used) / 86400000 AS days, (:now - last_used + 86399999) / 86400000 AS begun, count(*)
 FROM last_uses GROUP BY kind, days, begun ORDER BY kind, days, begun;
 
@@ -123,7 +123,7 @@ FROM last_uses GROUP BY kind, days, begun ORDER BY kind, days, begun;
 SELECT id, subject, last_used FROM last_uses WHERE kind = 'todo' AND last_used < :before ORDER BY last_used, row;
 
 -- list_ending --
--- Memories that consolidation may retire.
+-- Memories that consolidation can retire.
 SELECT id FROM last_uses
 WHERE kind <> 'todo' AND expiry <> 'core' AND (
     expires_on <= :today

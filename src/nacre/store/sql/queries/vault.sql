@@ -1,5 +1,5 @@
 -- insert_intent --
--- A pending change to the vault, durable with the index row in the same commit.
+-- In the transaction that changes the index.
 INSERT INTO intents (action, path, document, base, memory, operation, former, applied)
 VALUES (:action, :path, :document, :base, :memory, :operation, :former, :applied);
 
@@ -25,7 +25,7 @@ DELETE FROM intents WHERE seq = :seq AND (applied = 0 OR operation IS NULL);
 SELECT seq FROM intents WHERE applied = 0 LIMIT 1;
 
 -- list_pending_paths --
--- These files do not exist yet, but are not deleted.
+-- Files to be created.
 SELECT path FROM intents WHERE applied = 0 AND action IN ('write', 'adjust');
 
 -- list_awaited_paths --
@@ -33,12 +33,12 @@ SELECT path FROM intents WHERE applied = 0 AND action IN ('write', 'adjust');
 SELECT path FROM intents WHERE applied = 0 AND action <> 'append';
 
 -- find_pending_document --
--- The last of several pending writes counts.
+-- The last pending write counts.
 SELECT document FROM intents WHERE path = :path AND applied = 0 AND action IN ('write', 'adjust')
 ORDER BY seq DESC LIMIT 1;
 
 -- list_unfiled_memories --
--- Rows without a file.
+-- Memories without a file.
 SELECT id FROM memories WHERE id NOT IN (SELECT memory FROM vault_files) ORDER BY row;
 
 -- list_vault_files --
@@ -52,23 +52,23 @@ UNION ALL SELECT path, mtime_ns, size, reason FROM unreadable_files WHERE versio
 UNION ALL SELECT path, 0, -1, NULL FROM intents WHERE applied = 0;
 
 -- list_unreadable --
--- Files that were no memory when last read, by any version.
+-- Files that could not be read as memories by any version.
 SELECT path, mtime_ns, size FROM unreadable_files;
 
 -- find_unreadable --
--- The reason why an unchanged file is no memory.
+-- The reason why an unchanged file is not a memory.
 SELECT reason FROM unreadable_files
 WHERE path = :path AND mtime_ns = :mtime_ns AND size = :size AND version = :version;
 
 -- upsert_unreadable --
--- A file that is no memory in its current state.
+-- The file is not a memory in its current state.
 INSERT INTO unreadable_files (path, mtime_ns, size, version, reason)
 VALUES (:path, :mtime_ns, :size, :version, :reason)
 ON CONFLICT (path) DO UPDATE SET
     mtime_ns = excluded.mtime_ns, size = excluded.size, version = excluded.version, reason = excluded.reason;
 
 -- delete_unreadable --
--- It changed or was deleted.
+-- The file was changed or deleted.
 DELETE FROM unreadable_files WHERE path = :path;
 
 -- find_vault_file --
@@ -84,16 +84,16 @@ SELECT memory FROM vault_files WHERE path = :path;
 SELECT path, memory, mtime_ns, size, hash FROM vault_files WHERE path = :path;
 
 -- list_journal_paths --
--- Paths without a commit.
+-- Of writes without a commit.
 SELECT DISTINCT path FROM intents;
 
 -- upsert_vault_file --
--- The current state of a file.
+-- Its current state.
 INSERT INTO vault_files (path, memory, mtime_ns, size, hash) VALUES (:path, :memory, :mtime_ns, :size, :hash)
 ON CONFLICT (path) DO UPDATE SET memory = :memory, mtime_ns = :mtime_ns, size = :size, hash = :hash;
 
 -- distrust_vault_file --
--- The file must be read again.
+-- It must be read again.
 UPDATE vault_files SET mtime_ns = 0, hash = unhex('') WHERE path = :path;
 
 -- delete_vault_file --
@@ -101,16 +101,16 @@ UPDATE vault_files SET mtime_ns = 0, hash = unhex('') WHERE path = :path;
 DELETE FROM vault_files WHERE path = :path;
 
 -- upsert_project --
--- A project according to its page.
+-- According to its page.
 INSERT INTO projects (id, slug, mtime_ns) VALUES (:id, :slug, :mtime_ns)
 ON CONFLICT (id) DO UPDATE SET slug = :slug, mtime_ns = :mtime_ns;
 
 -- delete_project_at --
--- The page in that folder has another id, or was removed (then the id is empty).
+-- The page in the folder has another id, or was removed (the id is then empty).
 DELETE FROM projects WHERE slug = :slug AND id <> :id;
 
 -- delete_orphaned_project_keys --
--- Keys of a deleted project.
+-- Their project was deleted.
 DELETE FROM project_keys WHERE project NOT IN (SELECT id FROM projects);
 
 -- list_projects --
@@ -122,12 +122,12 @@ SELECT id, slug, mtime_ns FROM projects ORDER BY slug;
 SELECT p.slug FROM project_keys k JOIN projects p ON p.id = k.project WHERE k.key = :key AND k.value = :value;
 
 -- insert_project_key --
--- The first project to claim a key keeps it.
+-- The first project with a key keeps it.
 INSERT INTO project_keys (key, value, project) VALUES (:key, :value, :project)
 ON CONFLICT DO NOTHING;
 
 -- delete_project_keys --
--- Before a project's page is read again.
+-- Before the page is read again.
 DELETE FROM project_keys WHERE project = :project;
 
 -- list_project_keys --
@@ -135,11 +135,11 @@ DELETE FROM project_keys WHERE project = :project;
 SELECT k.key, k.value, p.slug FROM project_keys k JOIN projects p ON p.id = k.project ORDER BY p.slug, k.key, k.value;
 
 -- find_other_name --
--- The project with a name that is no project's own.
+-- The project with an alternative name.
 SELECT slug FROM other_names WHERE name = :other;
 
 -- delete_project_dependencies --
--- Before a project's page is read again.
+-- Before the page is read again.
 DELETE FROM project_dependencies WHERE project = :project OR project NOT IN (SELECT id FROM projects);
 
 -- insert_project_dependency --
@@ -148,7 +148,7 @@ INSERT INTO project_dependencies (project, name) VALUES (:project, :other)
 ON CONFLICT DO NOTHING;
 
 -- list_dependencies --
--- Dependencies of projects, by current names.
+-- By current names.
 SELECT p.slug, coalesce((SELECT o.slug FROM other_names o WHERE o.name = d.name), d.name) AS dependency
 FROM project_dependencies d JOIN projects p ON p.id = d.project
 WHERE (:project IS NULL OR p.slug = :project) AND coalesce((SELECT o.slug FROM other_names o WHERE o.name = d.name), d.name) <> p.slug

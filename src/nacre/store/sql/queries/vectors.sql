@@ -1,24 +1,24 @@
 -- list_turns_to_embed --
--- Turns without vectors, by row, so that one number records the progress.
+-- Turns without vectors, by row, so that one row number records the progress.
 SELECT row, text FROM turns
 WHERE row > :after AND speaker IN ('owner', 'agent') AND flags & 14 = 0 AND length(text) >= 12
 ORDER BY row LIMIT :limit;
 
 -- count_turns_to_embed --
--- The number left.
+-- Turns without vectors.
 SELECT count(*) FROM turns
 WHERE row > :after AND speaker IN ('owner', 'agent') AND flags & 14 = 0 AND length(text) >= 12;
 
 -- find_passages --
--- Texts embedded before.
+-- By hash.
 SELECT row, hash FROM passages WHERE hash IN (SELECT unhex(value) FROM json_each(:hashes));
 
 -- find_vectors_by_hash --
--- Vectors of texts embedded before.
+-- Vectors of known passages.
 SELECT hash, vector FROM passages WHERE hash IN (SELECT unhex(value) FROM json_each(:hashes));
 
 -- insert_passage --
--- A new vector: int8, the unit vector times 127 over its largest component.
+-- Insert a vector as int8: the unit vector times 127 divided by its largest component.
 INSERT INTO passages (row, hash, vector) VALUES (:row, :hash, :vector);
 
 -- next_passage --
@@ -26,17 +26,17 @@ INSERT INTO passages (row, hash, vector) VALUES (:row, :hash, :vector);
 SELECT coalesce(max(row), 0) + 1 FROM passages;
 
 -- insert_turn_passage --
--- A passage of a turn, unless the turn was deleted while its vector was computed.
+-- Insert a passage of a turn, unless the turn was deleted while the vector was computed.
 INSERT INTO turn_passages (passage, turn)
 SELECT :passage, :turn WHERE EXISTS (SELECT 1 FROM turns WHERE row = :turn)
 ON CONFLICT DO NOTHING;
 
 -- insert_bits --
--- The sign bits of a run of passages.
+-- Sign bits of a run of passages.
 INSERT INTO passage_bits (first, count, bits) VALUES (:first, :count, :bits);
 
 -- list_bits --
--- Runs from a passage on.
+-- Runs of bits from a passage onwards.
 SELECT first, count, bits FROM passage_bits WHERE first >= :first ORDER BY first;
 
 -- find_vectors --
@@ -44,16 +44,16 @@ SELECT first, count, bits FROM passage_bits WHERE first >= :first ORDER BY first
 SELECT row, vector FROM passages WHERE row IN (SELECT CAST(value AS BIGINT) FROM json_each(:rows));
 
 -- find_turns_of_passages --
--- The turns that contain them.
+-- Turns that contain some passages.
 SELECT passage, turn FROM turn_passages WHERE passage IN (SELECT CAST(value AS BIGINT) FROM json_each(:rows));
 
 -- find_vectors_of_turns --
--- Of all passages of some turns.
+-- The vectors of all passages of some turns.
 SELECT tp.turn, p.vector FROM turn_passages tp JOIN passages p ON p.row = tp.passage
 WHERE tp.turn IN (SELECT CAST(value AS BIGINT) FROM json_each(:rows));
 
 -- list_memories_to_embed --
--- Memories without a vector, newest first. Superseded ones are included, for questions about the past.
+-- Memories without a vector, newest first, including superseded memories, for questions about the past.
 SELECT m.row, m.subject, m.content FROM past_memories m
 LEFT JOIN memory_vectors v ON v.memory = m.row WHERE v.memory IS NULL
 ORDER BY m.row DESC LIMIT :limit;
@@ -63,30 +63,30 @@ ORDER BY m.row DESC LIMIT :limit;
 SELECT subject, content FROM past_memories ORDER BY row;
 
 -- count_memories_to_embed --
--- The number left.
+-- Memories without a vector.
 SELECT count(*) FROM past_memories m LEFT JOIN memory_vectors v ON v.memory = m.row
 WHERE v.memory IS NULL;
 
 -- insert_memory_vector --
--- A memory has one vector per piece of its text, none if its row was deleted meanwhile.
+-- Insert a vector for a piece of a memory's text, unless its row was deleted in the meantime.
 INSERT INTO memory_vectors (memory, ordinal, vector)
 SELECT :memory, :ordinal, :vector WHERE EXISTS (SELECT 1 FROM memories WHERE row = :memory)
 ON CONFLICT (memory, ordinal) DO UPDATE SET vector = excluded.vector;
 
 -- list_memory_vectors --
--- All, because memories are few.
+-- All, because there are few.
 SELECT memory, vector FROM memory_vectors ORDER BY memory, ordinal;
 
 -- get_embedding_value --
--- The model of the vectors, and the progress.
+-- The model of the vectors, or the progress.
 SELECT value FROM embedding WHERE key = :key;
 
 -- set_embedding_value --
--- In the same transaction as the vectors.
+-- In the transaction that stores the vectors.
 INSERT INTO embedding (key, value) VALUES (:key, :value) ON CONFLICT (key) DO UPDATE SET value = :value;
 
 -- count_passages --
--- For stats.
+-- With a vector.
 SELECT count(*) FROM passages;
 
 -- drop_vectors --
@@ -94,23 +94,23 @@ SELECT count(*) FROM passages;
 DELETE FROM passages;
 
 -- drop_turn_passages --
--- As above.
+-- See drop_vectors.
 DELETE FROM turn_passages;
 
 -- drop_bits --
--- As above.
+-- See drop_vectors.
 DELETE FROM passage_bits;
 
 -- drop_memory_vectors --
--- As above.
+-- See drop_vectors.
 DELETE FROM memory_vectors;
 
 -- drop_embedding_values --
--- As above.
+-- See drop_vectors.
 DELETE FROM embedding;
 
 -- one_size --
--- The number of components of the vectors, or no row without vectors.
+-- The number of components in a vector, or no row.
 SELECT length(vector) FROM passages UNION ALL SELECT length(vector) FROM memory_vectors LIMIT 1;
 
 -- count_memory_vectors --
@@ -118,36 +118,36 @@ SELECT length(vector) FROM passages UNION ALL SELECT length(vector) FROM memory_
 SELECT count(DISTINCT memory) FROM memory_vectors;
 
 -- size_of_vectors --
--- Bytes of all vectors and their bits.
+-- The size of all vectors and bits in bytes.
 SELECT coalesce((SELECT sum(length(vector)) FROM passages), 0) + coalesce((SELECT sum(length(bits)) FROM passage_bits), 0)
     + coalesce((SELECT sum(length(vector)) FROM memory_vectors), 0);
 
 -- exchange_passages --
--- Replace the vectors in use by those of another model: all five in one transaction.
+-- Replace the vectors in use with another model's: all five in one transaction.
 ALTER TABLE passages RENAME TO former_vectors;
 ALTER TABLE other_passages RENAME TO passages;
 ALTER TABLE former_vectors RENAME TO other_passages;
 
 -- exchange_turn_passages --
--- As above.
+-- See exchange_passages.
 ALTER TABLE turn_passages RENAME TO former_vectors;
 ALTER TABLE other_turn_passages RENAME TO turn_passages;
 ALTER TABLE former_vectors RENAME TO other_turn_passages;
 
 -- exchange_bits --
--- As above.
+-- See exchange_passages.
 ALTER TABLE passage_bits RENAME TO former_vectors;
 ALTER TABLE other_passage_bits RENAME TO passage_bits;
 ALTER TABLE former_vectors RENAME TO other_passage_bits;
 
 -- exchange_memory_vectors --
--- As above.
+-- See exchange_passages.
 ALTER TABLE memory_vectors RENAME TO former_vectors;
 ALTER TABLE other_memory_vectors RENAME TO memory_vectors;
 ALTER TABLE former_vectors RENAME TO other_memory_vectors;
 
 -- exchange_embedding_values --
--- As above.
+-- See exchange_passages.
 ALTER TABLE embedding RENAME TO former_vectors;
 ALTER TABLE other_embedding RENAME TO embedding;
 ALTER TABLE former_vectors RENAME TO other_embedding;

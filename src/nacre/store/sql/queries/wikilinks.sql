@@ -1,19 +1,19 @@
 -- insert_memory_name --
--- A memory's own name comes before an equal alias.
+-- A memory's own name takes precedence over an equal alias.
 INSERT INTO memory_names (name, memory, written, is_alias) VALUES (:name, :memory, :written, :is_alias)
 ON CONFLICT DO NOTHING;
 
 -- insert_mention --
--- A name of another memory in a body.
+-- A name of another memory in a text.
 INSERT INTO mentions (source, name) VALUES (:source, :name)
 ON CONFLICT DO NOTHING;
 
 -- delete_memory_names --
--- Before its names are stored again.
+-- Before they are stored again.
 DELETE FROM memory_names WHERE memory = :memory;
 
 -- delete_mentions --
--- Before its mentions are stored again.
+-- Before they are stored again.
 DELETE FROM mentions WHERE source = :source;
 
 -- list_memory_names --
@@ -21,7 +21,7 @@ DELETE FROM mentions WHERE source = :source;
 SELECT name FROM memory_names WHERE memory = :memory;
 
 -- list_lost_memory_names --
--- Names by which other memories link a memory and that it has no longer. Aliases are removed on purpose.
+-- Names by which other memories link to a memory and that it no longer has, except aliases.
 SELECT written FROM memory_names
 WHERE memory = :memory AND is_alias = 0 AND name NOT IN (SELECT value FROM json_each(:kept))
     AND EXISTS (SELECT 1 FROM mentions WHERE mentions.name = memory_names.name AND mentions.source <> :memory)
@@ -32,17 +32,17 @@ ORDER BY name;
 SELECT path FROM vault_files WHERE memory = :memory;
 
 -- list_mentioning --
--- Memories whose bodies mention some names.
+-- Memories whose text mentions some names.
 SELECT DISTINCT source FROM mentions WHERE name IN (SELECT value FROM json_each(:names));
 
 -- delete_body_links --
--- Before the links of some bodies are resolved again.
+-- Before they are resolved again.
 DELETE FROM links WHERE origin = 'body' AND source IN (SELECT value FROM json_each(:sources));
 
 -- insert_body_links --
--- A name resolves to the only memory that has it. Active memories are preferred to superseded ones, current names to
--- aliases, and the same project to memories that hold everywhere. A vouched source never resolves to an unvouched
--- memory. If several are left, the name does not resolve. Retired memories have no name. A link in front matter
+-- A name resolves to the only memory that has it. Active memories are preferred over superseded ones, current
+-- names over aliases, and the same project over global memories. A trusted memory never links to an untrusted
+-- one. If several are left, the name does not resolve. Retired memories have no names. A link in front matter
 -- takes precedence.
 INSERT INTO links (source, rel, target, origin)
 SELECT source, 'related_to', target, 'body'
