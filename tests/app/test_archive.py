@@ -553,7 +553,7 @@ def test_retention_reports_transcripts_beyond_an_editors_session_limit(
     assert (told.files, told.archived, told.days) == (2, 0, None)
     assert told.in_words() == (
         "VS Code Copilot Chat keeps the newest 400 sessions of a folder: "
-        "2 transcripts go with the next 397 sessions there; archived 0 of 2"
+        "2 transcripts are deleted with the next 397 sessions there; archived 0 of 2"
     )
     del world.environ["NACRE_ARCHIVE_ENABLED"]
     ingest(world)

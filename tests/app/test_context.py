@@ -880,5 +880,5 @@ def test_python_context_is_repeated_until_delivery_is_confirmed(home: World) -> 
         )
         assert DECIDED in memory.context(folder=BILLING).text
         assert memory.context(folder=BILLING, moment="start", parts=["profile"]).text == ""
-        with pytest.raises(InvalidInputError, match="no part"):
+        with pytest.raises(InvalidInputError, match="unknown part"):
             memory.context(folder=BILLING, parts=["weather"])

@@ -196,7 +196,7 @@ def test_memory_containing_the_whole_statement_is_kept_unchanged(world: World) -
         ("Honey is sold in jars of 500 g at the yard by Meier, because they stack.", "adds Meier"),
         ("Honey is sold in jars of 500 g and 250 g at the yard, because they stack.", "adds 250"),
         ("Honey is sold in jars of -500 g at the yard, because they stack.", "adds -500"),
-        ("Honey is never sold in jars of 500 g at the yard, because they stack.", "denial"),
+        ("Honey is never sold in jars of 500 g at the yard, because they stack.", "negation"),
     ],
 )
 def test_merge_that_loses_or_adds_meaning_waits_for_review(

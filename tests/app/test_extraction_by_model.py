@@ -373,7 +373,7 @@ def test_a_memory_with_a_paraphrased_quote_is_verified(world: World) -> None:
     [
         ("Invoices get their numbers from the database, because 14 servers gave out the same one.", "14"),
         ("Invoices get their numbers from the Oracle database, since two servers gave out one.", "Oracle"),
-        ("Invoices never get numbers from the database, two servers gave out the same number.", "denial"),
+        ("Invoices never get numbers from the database, two servers gave out the same number.", "negation"),
     ],
 )  # fmt: skip
 def test_an_invented_number_name_or_negation_is_held_without_a_call(

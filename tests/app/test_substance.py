@@ -181,7 +181,7 @@ def test_ingest_announces_the_part_learned_within_the_budget(world: World) -> No
         NACRE_MODELS_DAILY_BUDGET_USD="0.04",
     )
     report = ingest(context)
-    assert "now, the rest on the next days" in (report.foreseen or "")
+    assert "now and from the rest on the next days" in (report.foreseen or "")
     assert report.sessions == 6
     assert context.sessions.to_extract(), "the rest waits for another day"
 

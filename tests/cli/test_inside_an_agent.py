@@ -141,7 +141,7 @@ def test_owner_operations_are_refused_in_every_interface(
                 pytest.raises(OwnerOnlyError, match="codex") as refused,
             ):
                 operation.run(home if operation.needs_home else home.settings, None)
-            assert_is_typed(str(refused.value).partition(" is for ")[0])
+            assert_is_typed(str(refused.value).partition(" is only for ")[0])
 
 
 @pytest.mark.parametrize(

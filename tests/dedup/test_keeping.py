@@ -43,9 +43,9 @@ LOST = {
     "a path": ("Tides lie in /srv/tides", "Tides lie on the server", "/srv/tides"),
     "an identifier": ("Call read_tide first", "Call it first", "read_tide"),
     "a version": ("It needs Python 3.12", "It needs Python", "3.12"),
-    "a denial": ("The lock is not run by night", "The lock is run by night", "a denial"),
+    "a denial": ("The lock is not run by night", "The lock is run by night", "a negation"),
     "a day": ("Locks close on the 2026-03-04", "Locks close", "2026-03-04"),
-    "nobody": ("Nobody runs the lock by night", "The lock runs by night", "a denial"),
+    "nobody": ("Nobody runs the lock by night", "The lock runs by night", "a negation"),
     "another half of the day": (
         "The lock closes at 5:30 am",
         "The lock closes at 5:30 pm",
@@ -62,7 +62,7 @@ LOST = {
         "The keeper on the bridge is Nils",
         "on-site",
     ),
-    "a Chinese denial": ("不要在晚上开闸", "在晚上开闸", "a denial"),
+    "a Chinese denial": ("不要在晚上开闸", "在晚上开闸", "a negation"),
 }
 
 
@@ -109,14 +109,14 @@ ADDED = {
         "a guess",
     ),
     "a change": ("The lock of Almen now opens at dawn, and Nils will paint its gates", "a change"),
-    "an end": ("Nils will paint the gates of the lock of Almen, dawn is no more", "a denial"),
+    "an end": ("Nils will paint the gates of the lock of Almen, dawn is no more", "a negation"),
     "an only": (
         "The lock of Almen only opens at dawn, and Nils will paint its gates",
         "that it has no other case",
     ),
     "a denial": (
         "The lock of Almen opens at dawn and not for Nils, who will paint its gates",
-        "a denial",
+        "a negation",
     ),
     "an hour": ("The lock of Almen opens at dawn, at 5:30; Nils will paint its gates", "5:30"),
 }

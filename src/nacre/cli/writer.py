@@ -133,7 +133,7 @@ def set_writer(
 
 @writer.command("pause", examples=["nacre writer pause"])
 def pause(run: Run) -> None:
-    """Pause the writer. New sessions wait until it resumes."""
+    """Pause the writer, so that new sessions wait until it resumes."""
     _answer(run, perform(run, setup_requests.pause))
 
 

@@ -331,7 +331,7 @@ class Checks:
         text = _DATE.sub(self._without_close_date, content)
         text = _SENTENCE_START.sub(lambda match: match.group().lower(), _CONTRAST.sub(" ", text))
         while missing := lost(text, near):
-            if missing == "a denial":
+            if missing == "a negation":
                 return None if any(map(negations, near)) else missing
             parts = re.split(r"[./:]", missing.lower())
             is_digit = missing.isdigit() and len(missing) == 1

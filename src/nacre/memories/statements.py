@@ -375,7 +375,7 @@ def lost(text: str, kept: Sequence[str]) -> str | None:
         if (slot.sort, slot.value) not in kept_values:
             return slot.text
     kept_negations = sum(kept_statement.negations for kept_statement in kept_statements)
-    return "a denial" if statement.negations > kept_negations else None
+    return "a negation" if statement.negations > kept_negations else None
 
 
 def leaves_out(text: str, kept: str) -> float:
@@ -386,7 +386,7 @@ def leaves_out(text: str, kept: str) -> float:
 
 def lost_denial(text: str, left: str) -> str | None:
     """Return a reason if a text contains a negation and ``left`` contains none, else ``None``."""
-    return "a denial is lost" if read(text).negations and not read(left).negations else None
+    return "a negation is lost" if read(text).negations and not read(left).negations else None
 
 
 def adds(text: str, both: Sequence[str]) -> str | None:
