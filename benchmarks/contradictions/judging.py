@@ -1,7 +1,7 @@
 """Measure how well a model extracts claims and judges pairs of memories, compared with rules.
 
 A claim's score has these weights: entity .25, attribute .25, predicate .15, object .25, confidence
-.1. A judgement's score has: relation .8, confidence .2 (seed facts 1.10). A case passes with .7 or
+.1. A judgement's score has: relation .8, confidence .2. A case passes with .7 or
 more.
 """
 

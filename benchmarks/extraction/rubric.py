@@ -58,7 +58,7 @@ class FixtureTotals:
 
 
 def score_fixture(session: Labelled, kept: Sequence[Kept]) -> FixtureScore:
-    """Score a session's memories against a fixture (seed facts 1.10).
+    """Score a session's memories against a fixture.
 
     The similarity is .2 kind + .3 subject + .3 share of the content's terms + .2 importance. A
     memory meets only one expectation; expectations with most terms choose first. The total score is

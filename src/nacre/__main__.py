@@ -41,7 +41,10 @@ def main() -> None:
 
 
 def _end(number: int, _: object) -> None:
-    """Clean up as after Ctrl-C, so that an agent's command started by nacre does not keep running."""
+    """Exit on a signal, and run the cleanup.
+
+    The cleanup ends the agent commands that nacre has started.
+    """
     raise SystemExit(128 + number)
 
 

@@ -105,8 +105,9 @@ class MemoryHome:
     ) -> Any:
         """Run an operation from :mod:`nacre.serve.catalogue` with the fields of its request.
 
-        Raises InvalidInputError for a field that is unknown or out of bounds, ConflictError for an
-        operation that needs a closed home (use :func:`call`), and the operation's errors.
+        Raises InvalidInputError if a field is unknown or out of bounds. Raises ConflictError if the
+        operation cannot run while the home is open. In this case, use the function :func:`call`.
+        Also raises the operation's errors.
         """
         target = operation_of(operation)
         return target.run_in(self._home, target.make(fields), on_progress)
@@ -137,11 +138,11 @@ class MemoryHome:
         session: str | None = None,
         model: str | None = None,
     ) -> list[Proposal]:
-        """Return the memories that a transcript or stored ``session`` would yield, without storing them.
+        """Return the memories that nacre would learn from a session, without storing them.
 
-        With both, ``session`` selects a session in the transcript. ``model`` is ``provider:model``,
-        or ``none`` to use only rules, and defaults to the configured extraction model. Rules are
-        also used if the model fails, as shown by each proposal's ``asked``. Raises
+        ``path`` is a transcript. ``session`` is a session that nacre has already read. If both are
+        given, ``session`` selects a session in the transcript. ``model`` is ``provider:model``, or
+        ``none`` to use only rules. The default is the configured extraction model. Raises
         InvalidQueryError, NotFoundError, ConflictError, UnreadableTranscriptError,
         ModelRefusedError.
         """
@@ -178,12 +179,12 @@ class MemoryHome:
         """Store a memory durably, waiting for other writers.
 
         ``importance`` is 1 to 10. From the day ``expires_on``, recall and context omit the memory.
-        Unless ``force`` is set, duplicates in the project are not stored again, and contradicted
-        memories are superseded. Secrets are redacted. If rules cannot decide, a language model is
-        asked, provided that background models are permitted or ``online_dedup`` is set.
-        ``aggressive`` and ``dedup_threshold`` (a cosine similarity) set the minimum similarity. A
-        memory from an agent's process is a proposal unless the owner typed the ``quote``. Raises
-        InvalidMemoryError, and StoreBusyError after 30 seconds.
+        Secrets are redacted. Unless ``force`` is set, duplicates in the project are not stored
+        again, and contradicted memories are superseded. A language model decides unclear cases if
+        background models are permitted or ``online_dedup`` is set. ``aggressive`` and
+        ``dedup_threshold`` (a cosine similarity) set the minimum similarity of memories in such
+        cases. A memory from an agent is a proposal, unless the content repeats a ``quote`` that the
+        owner typed. Raises InvalidMemoryError. Raises StoreBusyError after 30 seconds.
         """
         return ingest.store(
             self._home,
@@ -295,10 +296,10 @@ class MemoryHome:
         parts: Sequence[Part | str] = (),
         lexical: bool = False,
     ) -> ContextBlock:
-        """Return an agent's context for a ``prompt`` or, without a prompt, for the start of a session.
+        """Return an agent's context for a ``prompt`` or for the start of a session.
 
-        Set ``moment`` for a session that starts with a prompt. ``folder`` is the agent's folder.
-        Items already given to the host's ``session`` (``<tool>:<id>``) are omitted. Call
+        If the session starts with a prompt, set ``moment`` to ``start``. ``folder`` is the agent's
+        folder. Items that the ``session`` (``<tool>:<id>``) has already received are omitted. Call
         :meth:`context_told` after delivery. ``text`` is empty if nothing is relevant. Raises
         InvalidInputError.
         """
@@ -326,26 +327,29 @@ class MemoryHome:
         hooks.write_state(self._home.settings.home, session, block.state)
 
     def signals(self, session: str, *, folder: str | Path | None = None) -> ContextBlock:
-        """Return memories that other sessions just stored and that concern a running session.
+        """Return relevant memories that other sessions have stored since this session's first call.
 
-        ``session`` is ``<tool>:<id>``. The first call starts the subscription. Call
-        :meth:`context_told` after delivery.
+        ``session`` is ``<tool>:<id>``. Call :meth:`context_told` after delivery.
         """
         return self.context(
             moment=Moment.PROMPT, folder=folder, session=session, parts=(Part.SIGNALS,)
         )
 
     def handoff(self, folder: str | Path = ".") -> HandoffView:
-        """Return the latest handoff for a folder's project, and whether it is undelivered."""
+        """Return the latest handoff in a folder's project.
+
+        ``waits`` is True until the handoff is delivered.
+        """
         return handoff.handoff(self._home, folder=str(Path(folder).absolute()))
 
     def hand_over(
         self, words: str | None = None, *, session: str | None = None, folder: str | Path = "."
     ) -> HandoffView:
-        """Store a handoff for a session (``<tool>:<id>``), by default the last in the folder's project.
+        """Store a handoff for a session. The default is the last session in the folder's project.
 
-        The text is ``words``, else a model's summary if configured, else the owner's last messages.
-        Raises NotFoundError for a session without turns.
+        ``session`` is ``<tool>:<id>``. ``words`` is the handoff's text. By default, the text is a
+        model's summary. If no model is configured, the text is the owner's last messages. Raises
+        NotFoundError if the session has no turns.
         """
         return handoff.handoff(
             self._home,
@@ -362,10 +366,10 @@ class MemoryHome:
         transcript: str | Path | None = None,
         seconds: float = 60.0,
     ) -> FlushReport:
-        """Read and learn from the latest turns in one session or all, and finish work queued by hooks.
+        """Read and learn from the latest turns, and finish work queued by hooks.
 
-        ``transcript``: the session's file, for an unknown session. ``seconds`` limits the time for
-        queued work.
+        If ``session`` is given, only this session is read. ``transcript`` is needed if nacre does
+        not know the session yet. ``seconds`` limits the time for queued work.
         """
         file = str(Path(transcript).absolute()) if transcript else None
         return flushing.flush(self._home, session=session, transcript=file, seconds=seconds)
@@ -390,10 +394,10 @@ class MemoryHome:
         return recall.search_sessions(self._home, query)
 
     def get(self, reference: str, *, update: bool = True, session: str | None = None) -> Memory:
-        """Return a memory, active or retired, by id, id prefix or subject.
+        """Return an active or retired memory by id, id prefix or subject.
 
-        Unless ``update`` is off, the memory counts as used, in ``session`` if given (the host's
-        id). Raises NotFoundError, ConflictError.
+        Unless ``update`` is off, the call counts as a use of the memory. ``session`` is the host's
+        id of the session that uses the memory. Raises NotFoundError, ConflictError.
         """
         return read_memory(
             self._home, GetRequest(reference=reference, update=update, session=session)
@@ -402,11 +406,11 @@ class MemoryHome:
     def feedback(
         self, reply: str, *references: str, session: str | None = None, stored: Sequence[str] = ()
     ) -> FeedbackReport:
-        """Update the quality of memories from an agent's reply, which shows whether they were used.
+        """Update the quality of memories, depending on whether an agent's reply used them.
 
-        ``references``: by default, memories used in ``session`` since the last feedback.
-        ``stored``: memories that the agent has stored since then. The reply is not stored. Raises
-        InvalidQueryError, NotFoundError, ConflictError.
+        ``references`` are the memories to update. The default is all memories used in ``session``
+        since the last feedback. ``stored`` are memories that the agent has stored since then. The
+        reply is not stored. Raises InvalidQueryError, NotFoundError, ConflictError.
         """
         return recall.feedback(self._home, reply, references, session=session, stored=tuple(stored))
 
@@ -422,7 +426,10 @@ class MemoryHome:
     def keep(
         self, *references: str, content: str | None = None, into: str | None = None
     ) -> list[Memory]:
-        """Keep items in the review queue. Raises NotFoundError, ConflictError."""
+        """Confirm pending review items, and return the memories.
+
+        Raises NotFoundError, ConflictError.
+        """
         kept: list[Memory] = self.call(
             "review-keep", references=references, content=content, into=into
         )
@@ -470,7 +477,7 @@ class MemoryHome:
     def unretire(self, *references: str) -> answers.BroughtBack:
         """Restore retired or superseded memories. A superseding memory stays active.
 
-        A reference can also be the id of a persistent retirement, which is then ended. Raises
+        A reference can also be the id of a retirement rule. The rule then no longer applies. Raises
         NotFoundError, ConflictError.
         """
         back: answers.BroughtBack = self.call("unretire", references=references)
@@ -533,10 +540,10 @@ class MemoryHome:
         )
 
     def undo(self, operation: str | None = None, *, force: bool = False) -> Undoing:
-        """Undo an operation, by default the last operation that was not undone.
+        """Undo an operation. The default is the last operation that was not undone.
 
-        With ``force``, both versions of later changed content are kept. Raises NotFoundError,
-        ConflictError.
+        Raises NotFoundError. Raises ConflictError if the same content was changed later. With
+        ``force``, the later version stays, and the earlier version becomes a linked memory.
         """
         undone: Undoing = self.call("undo", operation=operation, force=force)
         return undone
@@ -611,8 +618,8 @@ def call(
 ) -> Any:
     """Run an operation from :mod:`nacre.serve.catalogue`, opening the home if needed.
 
-    ``home`` is as for :func:`open_memory`. ``fields`` are the fields of the operation's request.
-    Raises the same errors as :meth:`MemoryHome.call`.
+    ``fields`` are the fields of the operation's request. Raises the same errors as
+    :meth:`MemoryHome.call`.
     """
     target = operation_of(operation)
     request, settings = target.make(fields), load_settings(home)

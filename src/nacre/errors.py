@@ -93,7 +93,7 @@ class DepartedError(ConflictError):
 
 
 class OwnerOnlyError(NacreError):
-    """Only the owner may do this; an agent asked for it."""
+    """Only the owner may do this, not an agent."""
 
     code = "owner_only"
 
@@ -122,13 +122,13 @@ class ChannelUnavailableError(UnavailableError):
         hint: str | None = None,
         retry_after: float | None = None,
     ) -> None:
-        """``retry_after`` is the requested wait in seconds."""
+        """``retry_after`` is the number of seconds to wait before a retry."""
         super().__init__(message, hint=hint)
         self.retry_after = retry_after
 
 
 class ChannelRefusedError(NacreError):
-    """The channel's platform refused; a retry does not help."""
+    """The channel's platform refused the request; a retry does not help."""
 
     code = "channel_refused"
 
@@ -182,9 +182,9 @@ class EmbedderHeldError(EmbedderUnavailableError):
         reason: str = "no yes",
         for_less: bool = False,
     ) -> None:
-        """``reason``: ``no yes`` (no consent), or a reason for refusing models.
+        """``reason`` says why texts may not be sent. ``no yes`` means that the user has not agreed.
 
-        ``for_less``: less text might be permitted.
+        With ``for_less``, a shorter text might be allowed.
         """
         super().__init__(message, hint=hint)
         self.reason = reason
@@ -211,9 +211,10 @@ class ModelUnavailableError(UnavailableError):
         after_seconds: float | None = None,
         may_cost: bool = True,
     ) -> None:
-        """``retry``: a retry might help. ``after_seconds``: the wait that the provider requested.
+        """``retry`` is True if a retry might help.
 
-        ``may_cost``: the model might have started, so the call might be billed.
+        ``after_seconds`` is the time to wait before a retry. ``may_cost`` is True if the provider
+        might charge for the failed call.
         """
         super().__init__(message, hint=hint)
         self.retry = retry
@@ -226,7 +227,7 @@ class UnexpectedServiceError(ModelUnavailableError):
 
 
 class UnreadableModelError(ModelUnavailableError):
-    """The language model's command succeeded without readable output."""
+    """The language model's command returned no readable output."""
 
 
 class BudgetSpentError(UnavailableError):

@@ -36,7 +36,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 @frozen
 class Operation:
-    """A function with the rules set by :func:`operation`."""
+    """A function that nacre's interfaces offer, with the rules set by :func:`operation`."""
 
     name: str
     function: Callable[..., Any]
@@ -72,7 +72,10 @@ class Operation:
         return _types(self.function)[1]
 
     def is_offered(self, face: Face) -> bool:
-        """Return True if an interface offers the operation. Only the command line can close the home."""
+        """Return True if an interface offers the operation.
+
+        Operations that need a closed home are offered only on the command line.
+        """
         excluded = {Face.DAEMON: not self.daemon, Face.HTTP: not self.http}
         keeps_home_open = face in (Face.DAEMON, Face.MCP, Face.HTTP)
         return not excluded.get(face) and not (keeps_home_open and self.closed)
@@ -83,10 +86,10 @@ class Operation:
         request: Any,
         on_progress: Callable[[Any], object] | None = None,
     ) -> Any:
-        """Run the operation with the home or the settings.
+        """Run the operation on a home, or on the settings if the operation needs no home.
 
-        Raises OwnerOnlyError, NotAllowedError, InvalidInputError for a number or time that is too
-        large, and the operation's errors.
+        Raises OwnerOnlyError, NotAllowedError. Raises InvalidInputError for a number or time that
+        is too large. Errors of the operation are also raised.
         """
         if target.actor.bearer and not self.by_key:
             raise NotAllowedError(
@@ -112,7 +115,7 @@ class Operation:
     def allowed(self, target: Home | Settings, request: Any = None) -> AbstractContextManager[None]:
         """Return a context manager that, on a server, checks the caller's role and records writes.
 
-        Without ``request``, fields that only the owner can set are not checked.
+        If no ``request`` is given, fields that only the owner can set are not checked.
         """
         home = cast("Home", target)
         server = home.database.server if self.needs_home else None
@@ -192,15 +195,16 @@ def operation(  # noqa: PLR0913 - one parameter per rule
     http: bool = True,
     command: str = "",
 ) -> Callable[[Function], Function]:
-    """Offer a function as an operation.
+    """Return a decorator that offers a function as an operation.
 
-    ``writes``: it changes more than usage counts and traces. ``takes_long``: it can take minutes,
-    so only a few such operations run concurrently. ``closed``: it takes the settings and requires
-    that no process has the home open. ``owners``: agents cannot call it, or cannot set the listed
-    request fields, because it changes rules, privacy or the owner's statements. ``by_key``: holders
-    of a key for a space can call it, because it uses only the space's rows, not the server's
-    machine or money. ``daemon``, ``http``: this interface offers it. ``command``: the command
-    without ``nacre``, if different from the name.
+    ``writes``: True if the operation changes more than usage counts and traces. ``takes_long``:
+    True if the operation can take minutes, so that only a few such operations run concurrently.
+    ``closed``: True if no process may have the home open. The function then receives the settings.
+    ``owners``: True if agents cannot call the operation, or the request fields that agents cannot
+    set. ``by_key``: True if holders of a key for a space can call the operation, which then uses
+    only data of the space. ``daemon``: True if the daemon offers the operation. ``http``: True if
+    the HTTP interface offers the operation. ``command``: the command without ``nacre``, if
+    different from the name.
     """
 
     def mark(function: Function) -> Function:
@@ -213,14 +217,16 @@ def operation(  # noqa: PLR0913 - one parameter per rule
 
 
 def operation_of(function: Callable[..., Any]) -> Operation:
-    """Return a function's operation. Raises KeyError if the function is not an operation."""
+    """Return the :class:`Operation` of a function.
+
+    Raises KeyError if the function is not an operation.
+    """
     marked: Operation = vars(function)["operation"]
     return marked
 
 
 @cache
 def _types(function: Callable[..., Any]) -> tuple[Any, Any, tuple[str, ...]]:
-    """Return a function's request type and result type, and the names of its request fields."""
     own = inspect.unwrap(getattr(function, "__func__", function))
     hints = get_type_hints(own, localns=_Names(own.__globals__), include_extras=True)
     parameters = inspect.signature(function).parameters
@@ -253,14 +259,16 @@ def _types(function: Callable[..., Any]) -> tuple[Any, Any, tuple[str, ...]]:
 
 
 class _Names(dict[str, Any]):
-    """A module's names for resolving annotations. Names imported only by type checkers are ``Any``."""
+    """The names that annotations in a module can use.
+
+    A name that only type checkers import is ``Any``.
+    """
 
     def __missing__(self, name: str) -> Any:
         return vars(builtins).get(name, Any)
 
 
 def _names_files(request: Any) -> bool:
-    """Return True if the request names local files, which remote callers must not access."""
     values = (getattr(request, name) for name in getattr(request, "__struct_fields__", ()))
     return any(
         isinstance(item, Path)
@@ -270,9 +278,9 @@ def _names_files(request: Any) -> bool:
 
 
 def _refuse_unknown(request: Any, fields: Mapping[str, Any]) -> None:
-    """Reject unknown fields in requests that are dataclasses.
+    """Raise msgspec.ValidationError if a field is not defined by the dataclass of the request.
 
-    msgspec rejects unknown fields only in its structs.
+    msgspec itself ignores unknown fields of dataclasses.
     """
     field_names = {field.name for field in dataclasses.fields(request)}
     unknown = next((name for name in fields if name not in field_names), None)

@@ -131,7 +131,7 @@ class Settings:
 
     @property
     def actor(self) -> Actor:
-        """The caller: set for this thread, else an agent detected by :mod:`nacre.base.environment`, else the owner.
+        """The actor that uses nacre: the actor set for this thread, a detected agent, or the owner.
 
         The daemon acts for the owner.
         """
@@ -153,7 +153,7 @@ class Settings:
 
     @property
     def mark(self) -> str:
-        """Hash of the values and the database location. Processes with equal hashes give equal answers."""
+        """Hash of the settings and the database's location, on which nacre's answers depend."""
         values = sorted((key, repr(value.value)) for key, value in self.values.items())
         text = repr((values, self.server or os.path.realpath(self.database)))
         return sha256(text.encode("utf-8", "replace")).hexdigest()
@@ -177,7 +177,7 @@ class Settings:
 
     @property
     def where_documents(self) -> str:
-        """The location of documents to display: the vault's path, or the server."""
+        """The vault's path or the server's address, to show where documents are stored."""
         return self.where if self.server else str(self.vault)
 
 
@@ -187,10 +187,10 @@ def load_settings(
     *,
     mending: str | None = None,
 ) -> Settings:
-    """Read settings. The home is ``home``, else ``NACRE_HOME``, else ``~/.nacre``.
+    """Read the settings of a home.
 
-    The file can have an invalid value for the key ``mending``, which the caller replaces. Raises
-    InvalidSettingsError.
+    ``home``: by default, ``NACRE_HOME`` or ``~/.nacre``. ``mending``: key whose value in the file
+    may be invalid, because the caller replaces the value. Raises InvalidSettingsError.
     """
     environ = process_environment() if environ is None else dict(environ)
     owner = Path(user_home(environ))
@@ -207,10 +207,10 @@ def load_settings(
 
 
 def write_setting(config: Path, key: str, value: Any) -> Any:
-    """Set a value in the config file, keeping comments and order, and return the new value.
+    """Set a value in the config file, and return the new value.
 
-    A table is merged with the existing table. An empty table replaces it. Raises
-    InvalidSettingsError.
+    Comments and order are kept. A table is merged with the existing table, but an empty table
+    replaces the existing table. Raises InvalidSettingsError.
     """
 
     converted = check(key, value)
@@ -261,7 +261,7 @@ def _resolve(
 
 
 def _read_file(config: Path) -> dict[str, Any]:
-    """Return the values in the config file by dotted key."""
+    """Return a mapping from dotted keys to the values in the config file."""
     try:
         with os.fdopen(files.open_file(os.path.realpath(config), os.O_RDONLY), "rb") as file:
             data = file.read(_MAX_BYTES + 1)

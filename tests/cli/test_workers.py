@@ -162,7 +162,7 @@ def test_file_that_kills_workers_is_reported_and_others_read(
     assert [problem["path"] for problem in report["problems"]] == [
         str(folder / f"{at}.txt") for at in (1, 5)
     ]
-    assert "died" in report["problems"][0]["message"]
+    assert "crashed" in report["problems"][0]["message"]
     assert "ingest.workers" in report["problems"][0]["hint"]
 
 

@@ -82,7 +82,7 @@ def without_login(address: str) -> str:
 
 
 def is_own_call(environ: Mapping[str, str]) -> bool:
-    """Return True if nacre itself runs this agent command. Its hooks must then do nothing."""
+    """Return True if nacre itself started this agent. nacre's hooks do nothing in such an agent."""
     return bool(environ.get(OWN_CALL_VARIABLE))
 
 
@@ -97,14 +97,14 @@ def session_in(environ: Mapping[str, str]) -> str | None:
 
 
 def agent_in(environ: Mapping[str, str]) -> str | None:
-    """Return the agent tool that started this process according to its variables, if any."""
+    """Return the agent tool that these environment variables identify, if any."""
     return next((tool for name, tool in AGENTS.items() if environ.get(name)), None)
 
 
 def of_the_owner(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables as if the owner had started the process.
+    """Return the environment without the variables that identify an agent.
 
-    Variables that identify an agent are removed, and settings that an agent might have set.
+    If an agent started the process, settings that the agent might have set are also removed.
     """
     removed = {*AGENTS, *SESSIONS, *(OWNERS if any(environ.get(name) for name in AGENTS) else ())}
     return {name: value for name, value in environ.items() if name not in removed}
@@ -257,7 +257,7 @@ def _parent_by_ps(pid: int) -> tuple[int, tuple[str, ...]] | None:
 
 @cache
 def _processes() -> Mapping[int, tuple[int, str]]:
-    """Return the parent and its command line for each process, or nothing if listing fails."""
+    """Return a mapping from process ids to the parent's id and the process's command line."""
     import subprocess  # noqa: PLC0415 - 8 ms, needed only without /proc
 
     try:

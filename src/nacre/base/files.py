@@ -36,7 +36,7 @@ _TEMPORARY_NAME = re.compile(r"\.([0-9]{1,9})\.tmp(-journal)?$")
 
 
 def temporary_name(path: Path, part: str = "") -> Path:
-    """Return the temporary path to use while writing a file, or a ``part`` of it.
+    """Return a temporary path at which to write a file. ``part`` is added to the name.
 
     The name contains the process id, so that :func:`sweep` can remove files of killed processes.
     """
@@ -113,10 +113,10 @@ def new_file(path: Path, *, overwrite: bool = False) -> Iterator[BinaryIO]:
 
 
 def sweep(folder: Path, name: str = "") -> None:
-    """Remove a folder's temporary files of killed processes, for all names or only for ``name``.
+    """Remove temporary files that killed processes have left in a folder.
 
-    This process's own files are removed only if a name is given, because other threads might be
-    writing files.
+    If ``name`` is given, only temporary files of this name are removed, including this process's
+    own. Without a name, this process's files are kept, because other threads might be writing them.
     """
     for path in folder.glob(f".{glob.escape(name)}*.tmp*"):
         match = _TEMPORARY_NAME.search(path.name)

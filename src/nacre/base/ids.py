@@ -19,7 +19,7 @@ Ids = Callable[[], str]
 
 
 def utc_now() -> datetime:
-    """Return the current time as aware UTC."""
+    """Return the current time in UTC, with a time zone."""
     return datetime.now(UTC)
 
 
@@ -55,10 +55,7 @@ def uuid7_source(clock: Clock = utc_now, random: Callable[[int], bytes] = os.ura
 
 
 def uuid7(millisecond: int, bits: int) -> str:
-    """Return a UUIDv7 for a time.
-
-    The random part consists of the lower 76 of ``bits``, except two.
-    """
+    """Return a UUIDv7 for a time. ``bits`` is a random number."""
     tail = (bits >> 64 & 0xFFF) << 64 | 0b10 << 62 | bits & 0x3FFF_FFFF_FFFF_FFFF
     text = f"{millisecond << 80 | 0x7 << 76 | tail:032x}"
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
@@ -94,12 +91,12 @@ def keyed_hash(key: bytes, *parts: str) -> str:
 
 
 def to_ms(moment: datetime | None) -> int | None:
-    """Return epoch milliseconds, or ``None`` for ``None``."""
+    """Return a time in milliseconds since 1970, or ``None`` if there is no time."""
     return None if moment is None else round(moment.timestamp() * 1000)
 
 
 def from_ms(value: int | None) -> datetime | None:
-    """Return the time in aware UTC, or ``None`` for ``None``."""
+    """Return the UTC time for milliseconds since 1970, or ``None`` if the time is unknown."""
     moment = None if value is None else at_ms(value)
     return None if moment == UNKNOWN_TIME and value else moment
 

@@ -35,7 +35,7 @@ def parse(data: bytes | str) -> Any:
 def quoted(value: Mapping[str, object]) -> str:
     """Encode a value as one line of JSON for a prompt.
 
-    Characters that could end the frame are escaped.
+    Angle brackets are escaped, so that the value cannot contain tags.
     """
     return json.dumps(value, ensure_ascii=False).replace("<", "\\u003c").replace(">", "\\u003e")
 
@@ -90,15 +90,15 @@ def convert(
     strict: bool = True,
     dec_hook: Callable[[Any, Any], Any] | None = None,
 ) -> T:
-    """Convert a value like ``msgspec.convert``. Raises msgspec.ValidationError."""
+    """Convert a value to a type, as ``msgspec.convert`` does. Raises msgspec.ValidationError."""
     _prepare(kind)
     return msgspec.convert(value, kind, strict=strict, dec_hook=dec_hook)
 
 
 def parse_json_tree(data: bytes | str | msgspec.Raw, kind: type[T]) -> T:
-    """Decode JSON like ``msgspec.json.decode``.
+    """Decode JSON into a value of a type.
 
-    Raises ValidationError or DecodeError of msgspec.
+    Raises msgspec.ValidationError or msgspec.DecodeError.
     """
     _prepare(kind)
     return msgspec.json.decode(data, type=kind)

@@ -36,10 +36,10 @@ _MAX_NAME_CHARACTERS = 200
 
 
 def socket_path(home: str) -> str:
-    """Return the daemon's socket path: in the home, or in :func:`run_folder` if that is too long.
+    """Return the path of the daemon's socket. The socket is usually in the home.
 
-    The path depends on the home's real path, so that symbolic links to the home reach the same
-    daemon.
+    If that path would be too long for a socket, the socket is in :func:`run_folder`. Symbolic links
+    to the home lead to the same socket.
     """
     inside = os.path.join(os.path.realpath(home), "daemon.sock")
     if len(os.fsencode(inside)) <= _MAX_SOCKET_PATH_BYTES:
@@ -83,9 +83,9 @@ def _hash(data: bytes) -> str:
 
 
 def is_own(path: str) -> bool:
-    """Return True if only this user can write to the socket's folder. Otherwise, do not connect.
+    """Return True if only this user can write to the socket's folder. Raises OSError.
 
-    Raises OSError.
+    A caller must not connect to any other socket.
     """
     if not hasattr(os, "getuid"):
         return True

@@ -37,9 +37,9 @@ _BUSY_RESPONSE = b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\n%b\r
 class Bounded(H11Protocol):
     """A connection with a time limit. If too many connections are open, some are closed.
 
-    A stranger is a connection that has not sent a valid token or a complete request. If there are
-    too many strangers, the oldest receives ``503``. The newest is kept, because it might be about
-    to send the token.
+    A connection is a stranger until it has sent a valid token or a complete request. If there are
+    too many strangers, the oldest stranger receives ``503``. A new connection is kept, because it
+    might be about to send its token.
     """
 
     most_strangers = 64
@@ -71,7 +71,7 @@ class Bounded(H11Protocol):
             super().data_received(data)
 
     def handle_websocket_upgrade(self, event: Any) -> None:
-        """See uvicorn. Another protocol takes over the connection."""
+        """Stop the timer, because another protocol takes over the connection."""
         if self._timer:
             self._timer.cancel()
         super().handle_websocket_upgrade(event)
@@ -136,10 +136,10 @@ class Bounded(H11Protocol):
         self._timer = self.loop.call_later(_LEAVE_SECONDS, self.transport.abort)
 
     def _admit(self, has_token: bool) -> bool:
-        """Return True if there is room for this request. Record whether it has the token.
+        """Return True if the server can accept this request.
 
-        If there is no room, close the connection that has been sending its body for the longest
-        time, even if it has the token.
+        If too many requests are open, the connection that has been sending its body for the longest
+        time is closed to make room.
         """
         served = [
             connection
@@ -180,7 +180,7 @@ def listening_config(
     """Return uvicorn's configuration for an app. Use TLS if ``cert`` is given.
 
     ``most_message`` is the maximum size of a WebSocket message in bytes. ``room`` replaces the
-    connection limits, because behind a load balancer all connections have the same address.
+    connection limits per address. Behind a load balancer, all connections have the same address.
     """
     return uvicorn.Config(
         app,

@@ -80,12 +80,11 @@ class FileLock:
             self._free()
 
     def let_others(self) -> None:
-        """Give the lock to waiting processes, then take it again.
+        """Release the lock so that waiting processes can take it, then take the lock again.
 
-        Data read before might be outdated.
-
-        Do nothing if the lock was taken more than once, because the outer code relies on it. Raises
-        StoreBusyError, with the lock released, if it cannot be taken again.
+        Data read before might be outdated. If this process has taken the lock more than once, the
+        lock is not released, because an outer block relies on it. Raises StoreBusyError if the lock
+        cannot be taken again. The lock is then released.
         """
         if self._depth != 1:
             return
@@ -95,9 +94,10 @@ class FileLock:
         self.__enter__()
 
     def give_way(self) -> None:
-        """Before acquiring the lock, wait for other waiting processes.
+        """Let other processes that are waiting for the lock go first.
 
-        Do nothing while it is held.
+        Call this before acquiring the lock. If this process already holds the lock, nothing
+        happens.
         """
         until = time.monotonic() + _MAX_GIVE_WAY_SECONDS
         while (
@@ -212,9 +212,9 @@ class Turn:
             self._came_back.notify_all()
 
     def wait_for_all(self) -> None:
-        """Wait until no thread is in :meth:`aside`.
+        """Wait until every thread has left :meth:`aside`.
 
-        The caller must have the turn. Other threads use it during the wait.
+        The caller must have the turn. During the wait, other threads can take the turn.
         """
         holder, depth = self._holder, self._depth
         self._holder = self._depth = 0

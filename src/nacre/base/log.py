@@ -14,7 +14,7 @@ MAX_BYTES = 1_000_000
 class Log:
     """A log in a home's ``logs`` folder.
 
-    A full log is renamed to ``.log.1`` and replaces the old one.
+    A full log is renamed to ``.log.1`` and overwrites the previous ``.log.1``.
     """
 
     def __init__(self, home: Path, name: str) -> None:
@@ -34,7 +34,7 @@ class Log:
             self.path.replace(self.path.with_suffix(".log.1"))
 
     def last_lines(self, count: int) -> list[str]:
-        """Return the last lines, oldest first."""
+        """Return the log's last lines, oldest first."""
         tail: deque[str] = deque(maxlen=count)
         for file in (self.path.with_suffix(".log.1"), self.path):
             try:

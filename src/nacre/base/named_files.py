@@ -18,13 +18,19 @@ from nacre.errors import ConflictError
 
 @frozen
 class Territory:
-    """Paths that belong to nacre: folders with their contents, and single files elsewhere."""
+    """The paths that belong to nacre.
+
+    ``folders``: folders whose whole content belongs to nacre. ``files``: other files of nacre.
+    """
 
     folders: Sequence[Path]
     files: Sequence[Path] = ()
 
     def holds(self, path: Path) -> bool:
-        """Return True if a path is inside, even through links, ``..`` or different letter case."""
+        """Return True if a path belongs to nacre.
+
+        Links, ``..`` and a different letter case do not hide the path.
+        """
         place = Path(os.path.realpath(path.parent))
         if any(
             _is_same(folder, above) for above in (place, *place.parents) for folder in self.folders
@@ -40,7 +46,7 @@ class Territory:
         )
 
     def _links_to(self, path: Path) -> bool:
-        """Return True if a file is a hard link to a file in the territory."""
+        """Return True if a file is a hard link to a file in one of the folders."""
         try:
             status = path.stat()
         except OSError:

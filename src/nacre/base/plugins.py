@@ -82,7 +82,10 @@ def load_plugin(point: EntryPoint, kind: type[T]) -> T:
 
 @cache
 def _load(group: str, kind: Any) -> Mapping[str, Any]:
-    """Return a group's objects by name. Broken plugins are replaced by an UnavailableError."""
+    """Return a mapping from plugin names to loaded objects.
+
+    If a plugin cannot be loaded, its value is the UnavailableError.
+    """
     found: dict[str, Any] = {}
     for name, point in find_plugins(group).items():
         try:
@@ -116,7 +119,7 @@ def broken_plugins(group: str, kind: Any = object) -> list[UnavailableError]:
 def load_engine(address: str) -> Engine:
     """Return the database class for a server's address.
 
-    Raises UnavailableError without its plugin.
+    Raises UnavailableError if the plugin for the server is missing.
     """
     scheme = address.partition("://")[0]
     point = find_plugins(ENGINES).get(scheme)

@@ -8,7 +8,10 @@ import msgspec
 
 
 class RequestType(msgspec.StructMeta):
-    """Makes requests frozen, with keyword-only fields, and rejects unknown fields."""
+    """The metaclass of requests.
+
+    Requests are frozen, have keyword-only fields, and reject unknown fields.
+    """
 
     def __new__(mcs, *parts: Any, **options: Any) -> Any:
         defaults = {"frozen": True, "kw_only": True, "forbid_unknown_fields": True}
@@ -17,7 +20,7 @@ class RequestType(msgspec.StructMeta):
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 class Request(msgspec.Struct, metaclass=RequestType, frozen=True):
-    """A request, by itself without fields. It is the base of all requests except those that hooks load.
+    """The base class of requests, without fields.
 
     Requests that hooks load are dataclasses with :func:`nacre.base.bounds.bounds` instead.
     """

@@ -44,9 +44,9 @@ _PORTS = {"http": 80, "https": 443}
 
 @frozen
 class Names:
-    """A server's host names. Each has a port, or ``None`` for any port.
+    """The host names of a server, each with a port. If the port is ``None``, any port is accepted.
 
-    ``further`` are names that other machines use, possibly through a TLS proxy.
+    ``further``: names that other machines use, possibly through a TLS proxy.
     """
 
     own: frozenset[tuple[str, int | None]]
@@ -99,7 +99,7 @@ class Guard:
     """Middleware that refuses requests based on their headers, before reading the body.
 
     The status is 421 for a wrong host, 403 for a page from a wrong origin, 401 for a missing
-    credential (if ``shows`` is False and ``lacks`` returns a refusal), and 503 if there is no room.
+    credential, and 503 if there is no room.
     """
 
     def __init__(self, app: ASGIApp, names: Names, shows: Shows, lacks: Lacks) -> None:

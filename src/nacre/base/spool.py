@@ -45,7 +45,10 @@ class Spool:
         return sorted(path for path in paths if path.is_file() and os.access(path, os.R_OK))
 
     def take(self, new_id: Callable[[], str]) -> Iterator[Path]:
-        """Yield the spools to fold: first the remains of a crash, then this spool, renamed."""
+        """Yield the spool files to read, beginning with files that remained after a crash.
+
+        This spool is renamed first, so that new lines go into a new file.
+        """
         yield from self.left()
         renamed = self._folder / f"{self._name}.{new_id()}.taken"
         if self.path.is_file() and os.access(self.path, os.R_OK):
@@ -59,7 +62,7 @@ class Spool:
 
 
 def lines(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the objects in a spool. Skip damaged lines, because they would block every write."""
+    """Yield the objects in a spool. Damaged lines are skipped."""
     for line in path.read_text(encoding="utf-8", errors="replace").split("\n"):
         with suppress(ValueError):
             value = json.parse(line)

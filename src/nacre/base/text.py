@@ -163,7 +163,10 @@ def normalise(text: str) -> str:
 
 
 def harmless(text: str) -> str:
-    """Escape invisible characters, and marks that frame parts of nacre's and agents' prompts."""
+    """Make a text harmless in a prompt.
+
+    Invisible characters are removed. Tags such as ``<system>`` are escaped.
+    """
     text = visible(text)
     if not text.isascii():
         text = _UNSEEN.sub("", text)
@@ -176,7 +179,10 @@ def one_line(text: str) -> str:
 
 
 def shorten(text: str, characters: int) -> str:
-    """Cut to at most ``characters``, at a word, and add an ellipsis."""
+    """Shorten a text to at most ``characters``, and add an ellipsis.
+
+    Words are kept whole if possible.
+    """
     text = one_line(text)
     if len(text) <= characters:
         return text
@@ -206,13 +212,16 @@ def count(number: int, noun: str, many: str = "") -> str:
 
 
 def count_tokens(text: str) -> int:
-    """Estimate a text's tokens: one for four characters, or one for each in unspaced scripts."""
+    """Estimate the number of tokens in a text.
+
+    A token is four characters. In scripts without spaces, a token is one character.
+    """
     unspaced = sum(len(run) for run in _UNSPACED.findall(text)) if not text.isascii() else 0
     return unspaced + -(-(len(text) - unspaced) // CHARACTERS_PER_TOKEN)
 
 
 def is_unspaced(text: str) -> bool:
-    """Return True if most letters belong to scripts without spaces, with about two letters per word."""
+    """Return True if most letters belong to scripts that do not separate words with spaces."""
     if text.isascii():
         return False
     unspaced = sum(len(run) for run in _UNSPACED.findall(text))
@@ -222,8 +231,9 @@ def is_unspaced(text: str) -> bool:
 def segment(text: str) -> str:
     """Prepare a text for a full-text index.
 
-    Normalize character widths, split runs of unspaced scripts into overlapping pairs, and spell out
-    symbols in names like ``C++`` or ``F#``, which an index ignores.
+    Character widths are normalized. In scripts without spaces, the text is split into overlapping
+    pairs of characters. The symbols in names such as ``C++`` and ``F#`` are spelled out, because an
+    index ignores symbols.
     """
     if "#" in text or "++" in text:
         text = _SIGNED.sub(lambda match: f"{match[1]}{_SIGNS[match[2]]} ", text)
@@ -243,7 +253,10 @@ def _pairs(run: str) -> Iterator[str]:
 
 
 def words(text: str) -> list[str]:
-    """Return words as in the index before stemming: segmented, lower case, without diacritics."""
+    """Return the words of a text, after preparing it with :func:`segment`.
+
+    The words are in lower case and without diacritics.
+    """
     text = segment(text)
     if not text.isascii():
         text = unicodedata.normalize(
@@ -257,10 +270,7 @@ def _bare(match: re.Match[str]) -> str:
 
 
 def identifiers(text: str) -> list[str]:
-    """Return the distinct paths, code names, error codes and hashes in a text, in order.
-
-    Ordinary words are skipped before the slow expression runs.
-    """
+    """Return the distinct paths, code names, error codes and hashes in a text, in order."""
     names: dict[str, None] = {}
     for token in dict.fromkeys(text.split()):
         if len(token) < 3 or (token.isalpha() and token[1:].islower()):
@@ -319,9 +329,9 @@ _LITERAL_CHARACTERS = 60
 def excerpt(
     text: str, terms: Iterable[str], characters: int = EXCERPT_CHARACTERS, *, wanted: str = ""
 ) -> str:
-    """Return the part of a text with the most terms, or with ``wanted`` literally, as one line.
+    """Return the most relevant part of a text on one line, with ellipses where the text is cut.
 
-    Ellipses show where the text is cut.
+    The part contains ``wanted`` if possible. Otherwise, it contains as many terms as possible.
     """
     text = one_line(text)
     if len(text) <= characters:
@@ -392,9 +402,9 @@ class Expression:
 
 
 def _size(expression: str) -> int:
-    """Return an upper limit for the number of nodes, as if all counts were nested.
+    """Return an upper limit for the number of nodes in a regular expression.
 
-    Digits can be separated by spaces and comments. Digits in comments count too.
+    The limit assumes that all repetitions such as ``{3}`` are nested.
     """
     counts = ("".join(filter(str.isdecimal, count)) for count in _COUNT.findall(expression))
     return len(expression) * math.prod(max(1, int(count)) for count in counts)
@@ -412,10 +422,10 @@ _MIN_LETTERS = 3
 
 
 def stem(word: str) -> str:
-    """Remove the endings of plurals and verbs and a silent e from a lower-case word.
+    """Remove plural endings, verb endings and a silent e from a lower-case word.
 
-    "meetings", "meeting" and "meet" have the same stem. Words that contain other characters than
-    letters are not changed.
+    "meetings", "meeting" and "meet" have the same stem. A word that contains anything but letters
+    is not changed.
     """
     if len(word) <= _MIN_LETTERS or not word.isalpha():
         return word
@@ -462,10 +472,10 @@ def name_key(name: str) -> str:
 
 
 def mentioned(text: str) -> list[str]:
-    """Return the distinct keys for the names in a text's wikilinks, except in code.
+    """Return the distinct keys of the names to which a text links, except in code.
 
-    ``[[name#heading|shown]]`` links the name. A relative path (``../fact/name``) links its last
-    part.
+    ``[[name#heading|shown]]`` is a link to ``name``. The relative path ``[[../fact/name]]`` is also
+    a link to ``name``.
     """
     if "[[" not in text:
         return []
@@ -476,9 +486,10 @@ def mentioned(text: str) -> list[str]:
 
 
 def called(subject: str, path: str | None, aliases: Iterable[str]) -> dict[str, tuple[str, bool]]:
-    """Return the keys of a memory's names, each with the name as written and True for an alias.
+    """Return a mapping from the keys of a memory's names to the names as written.
 
-    The names are the subject, the file name, the path in the vault, and the aliases.
+    The names are the subject, the file name, the path in the vault, and the aliases. Each name has
+    a boolean, which is True for an alias.
     """
     whole = (path or "").removesuffix(".md")
     own = (subject, whole.rpartition("/")[2], whole)
@@ -562,7 +573,7 @@ def answered_by(model: str | None, provider: str | None) -> str | None:
 
 
 def noted(before: str | None, now: str | None) -> str | None:
-    """Return the model to record for a session when another model has answered.
+    """Return the model to record for a session if two models have answered in the session.
 
     This is the later model, unless the earlier model more likely ran locally.
     """

@@ -22,9 +22,10 @@ UNKNOWN_TIME = datetime.fromtimestamp(0, UTC)
 def day_interval(
     first: date, last: date | None = None, zone: tzinfo | None = None
 ) -> tuple[datetime, datetime]:
-    """Return the UTC interval of a local day, or of all days through ``last``. The end is excluded.
+    """Return the UTC interval of a local day, or of all days from ``first`` to ``last``.
 
-    When the clocks change, a day has 23 or 25 hours. Raises OverflowError outside the calendar.
+    The end is excluded. When the clocks change, a day has 23 or 25 hours. Raises OverflowError if
+    the interval is not within the years 1 to 9999.
     """
     following = (last or first) + timedelta(days=1)
     return in_utc(datetime.combine(first, time()), zone), in_utc(
@@ -40,7 +41,7 @@ def day_of(moment: datetime, zone: tzinfo | None = None) -> date:
 def in_utc(moment: datetime, zone: tzinfo | None = None) -> datetime:
     """Convert a time to UTC. A time without a zone is local.
 
-    Raises OverflowError outside the calendar.
+    Raises OverflowError if the result is not within the years 1 to 9999.
     """
     if moment.tzinfo is None and zone is not None:
         moment = moment.replace(tzinfo=zone)
@@ -78,7 +79,7 @@ def localised(moment: datetime, zone: tzinfo | None = None) -> datetime | None:
 
 
 def is_known(moment: datetime) -> bool:
-    """Return False for the values that programs use for an unknown time."""
+    """Return False for 1970-01-01 and the years 1 and 9999, which stand for an unknown time."""
     return MINYEAR < moment.year < MAXYEAR and moment != UNKNOWN_TIME
 
 
@@ -89,7 +90,7 @@ def shown(moment: date, form: str) -> str:
 
 
 def shown_day(moment: date) -> str:
-    """Format a day, or the local day of a time."""
+    """Return a day in the form ``2025-12-31``. A time is converted to its local day."""
     return shown(moment, "%Y-%m-%d")
 
 
@@ -263,7 +264,7 @@ def find_window(query: str, now: datetime, zone: tzinfo | None = None) -> Window
 
 
 def _find(text: str, now: datetime) -> Window | None:
-    """Find a time span in local time, without a zone, as in all functions below."""
+    """Return the time span that a text mentions, in local time without a zone."""
     between = _search(_BETWEEN, "between from", text)
     span = _span(between, now) if between else None
     if span:
@@ -318,10 +319,10 @@ def _named_month(name: str) -> int:
 def _yearly(
     match: re.Match[str], now: datetime, span: Callable[[int], tuple[datetime, datetime]]
 ) -> Window:
-    """Return the span of a date: in its year or, without a year, at its last or next occurrence.
+    """Return the span of a date such as "in May". ``span`` returns the span in a given year.
 
-    With a deadline word, the closer occurrence counts. For a single day, the next occurrence counts
-    only if it is within 31 days and the words do not ask for a start.
+    If the text names no year, this is usually the latest span that has begun. With a deadline word,
+    this is the closest span. A single day can also be in the next 31 days.
     """
     side, year = match.groupdict().get("side"), match.groupdict().get("year")
     if year:
@@ -380,7 +381,7 @@ def _ago(match: re.Match[str], now: datetime) -> Window | None:
 
 
 def _chinese_ago(match: re.Match[str], now: datetime) -> Window | None:
-    """Read 三天前, 十二天前, and 两三天前 (two or three)."""
+    """Return the span of words such as 三天前, 十二天前 or 两三天前."""
     number = match["count"]
     if number.isdecimal():
         least = most = int(number)
@@ -430,7 +431,10 @@ def _month_day(match: re.Match[str], now: datetime) -> Window:
 
 
 def _on_weekday(match: re.Match[str], now: datetime) -> Window:
-    """Return the last such weekday before today. After a deadline word, return the next one."""
+    """Return the latest day before today that is this weekday.
+
+    After a deadline word, return the next day that is this weekday.
+    """
     ahead = (_WEEKDAYS[match["weekday"]] - now.weekday()) % 7
     since = _midnight(now) + (ahead or 7) * _DAY
     if match["side"] not in _DEADLINES or "last" in match[0].split():
@@ -439,7 +443,7 @@ def _on_weekday(match: re.Match[str], now: datetime) -> Window:
 
 
 def _quarter(match: re.Match[str], now: datetime) -> Window:
-    """Read Q3 (of a year, or the latest that has begun), last quarter, and 上个季度."""
+    """Return the span of words such as "Q3", "last quarter" or 上个季度."""
     number, wording = match["number"], match.groupdict().get("which")
 
     def span(year: int, quarter: int) -> tuple[datetime, datetime]:
@@ -454,7 +458,7 @@ def _quarter(match: re.Match[str], now: datetime) -> Window:
 
 
 def _weekend(match: re.Match[str], now: datetime) -> Window:
-    """Return the latest weekend that has begun, last week's or, with a deadline, the next one."""
+    """Return the span of a weekend. By default, this is the latest weekend that has begun."""
     saturday = _midnight(now) - ((now.weekday() - 5) % 7) * _DAY
     if match["which"] == "last":
         saturday -= 7 * _DAY if now.weekday() >= 5 else timedelta()
@@ -475,7 +479,6 @@ def _part_of_month(match: re.Match[str], now: datetime) -> Window:
 
 
 def _fixed_span(match: re.Match[str], now: datetime) -> Window:
-    """Read "a fortnight ago" and "half a year ago"."""
     days = 14 if "fortnight" in match[0] else 182
     return _side(
         match,
@@ -485,7 +488,7 @@ def _fixed_span(match: re.Match[str], now: datetime) -> Window:
 
 
 def _chinese_past(match: re.Match[str], now: datetime) -> Window | None:
-    """Read 最近三天, 过去两周, 前几天, 最近一个月."""
+    """Return the span of words such as 最近三天, 过去两周, 前几天 or 最近一个月."""
     number = match["count"]
     count = int(number) if number.isdecimal() else _CHINESE_NUMBERS[number[-1]]
     return (

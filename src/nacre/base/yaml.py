@@ -98,7 +98,7 @@ class _Reader:
         return values, spans
 
     def _begin(self) -> Any:
-        """Return the first event of the only document, or ``None`` if the document has no values."""
+        """Return the first event of the YAML document, or ``None`` if the document is empty."""
         self._next()
         event = self._next()
         if isinstance(event, yaml.StreamEndEvent):

@@ -69,10 +69,10 @@ def _fill_template(name: str, places: Mapping[str, str]) -> str:
 
 @frozen
 class Installation:
-    """A service: its file, and the commands that register, start and remove it.
+    """A service that runs the daemon.
 
-    ``form``: ``systemd``, ``launchd`` or ``task``. ``write`` returns the file's text, and ``home`` is the part that
-    names the home.
+    ``form``: ``systemd``, ``launchd`` or ``task``. ``write``: function that returns the text of the service's file.
+    ``install``, ``start``, ``remove``: commands. ``home``: part of the text that names the home.
     """
 
     form: str
@@ -86,7 +86,7 @@ class Installation:
 
     @property
     def text(self) -> str:
-        """Return the file's text. This loads every adapter to find the tools' variables."""
+        """Return the text of the service's file."""
         return self.write()
 
     @property

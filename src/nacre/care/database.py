@@ -67,9 +67,9 @@ class ToolStats:
 
 @frozen
 class Stats:
-    """The contents and locations of a home, and the versions that created and read the database. Sizes are in bytes.
+    """Numbers, sizes in bytes and locations of a home's contents.
 
-    ``schema``: number of the last migration.
+    ``nacre``, ``sqlite``: versions in use. ``schema``: number of the database's last migration.
     """
 
     memories: dict[str, int]
@@ -124,10 +124,10 @@ def rebuild(
 ) -> IngestReport:
     """Rebuild the database from the vault, the remaining transcripts, and the archive.
 
-    The complete new database replaces the old one, which is kept as ``nacre.db.old``. Memories come only from their
-    files. Sessions are indexed but keep their extraction progress, or count as fully extracted if it is unknown. Thus a
-    rebuild learns no memories. Usage, reviews, candidates, traces, model costs and sessions waiting for a writer are
-    carried over if readable. Raises SchemaTooNewError if a newer nacre created the database.
+    The complete new database replaces the old database, which is kept as ``nacre.db.old``. Memories come only from
+    their files. Sessions are indexed, but nothing is learned from them again. Usage, reviews, candidates, traces, model
+    costs and sessions waiting for a writer are copied from the old database if it is readable. Raises SchemaTooNewError
+    if a newer nacre created the database.
     """
     _refuse_server(settings)
     fresh = replace(settings, database=settings.database.with_name(f"{settings.database.name}.new"))
@@ -149,7 +149,7 @@ def rebuild(
 def _earlier_vectors(
     settings: Settings, open_home: Callable[[Settings], Home]
 ) -> Iterator[Vectors | None]:
-    """Yield the old database's vectors, which save the time or cost of embedding again."""
+    """Yield the old database's vectors, so that memories do not have to be embedded again."""
     home = _open_old(settings, open_home) if settings.database.exists() else None
     if home is None:
         yield None
@@ -225,9 +225,10 @@ def reset(settings: Settings, open_home: Callable[[Settings], Home]) -> Path | N
 def _put_in_place(
     settings: Settings, new: Path, open_home: Callable[[Settings], Home]
 ) -> list[Problem]:
-    """Replace the database in one step, after pending vault writes. Return a problem for each lost part.
+    """Replace the database in one step, after writing pending changes to the vault.
 
-    The old log is removed first, because SQLite would apply it to the new database.
+    Return one problem for each part that could not be copied. The old log is removed first, because SQLite would apply
+    it to the new database.
     """
     database = settings.database
     lost: list[Problem] = []
@@ -290,9 +291,9 @@ def _open_old(settings: Settings, open_home: Callable[[Settings], Home]) -> Home
 
 
 def _flush_writes(home: Home) -> list[Problem]:
-    """Write all pending changes to the vault. Return a problem if they are unreadable.
+    """Write all pending changes to the vault. Return a problem if the pending changes cannot be read.
 
-    Raises UnusableVaultError if a change cannot be written, because it would be lost.
+    Raises UnusableVaultError if a change cannot be written, so that the change is not lost.
     """
     try:
         apply_intents(home)
@@ -340,7 +341,7 @@ def _read_before(settings: Settings, open_home: Callable[[Settings], Home]) -> l
 
 
 def _keep_history(home: Home) -> None:
-    """Commit pending operations before the journal is removed, or else leave the files to the next commit."""
+    """Commit pending operations before the journal is removed. If this fails, the next commit includes the files."""
     if home.journal.waiting()[0]:
         with contextlib.suppress(NacreError):
             commit_operations(home)
@@ -351,9 +352,10 @@ def _keep_history(home: Home) -> None:
 
 @frozen
 class Vacuumed:
-    """The result of a vacuum: sizes in bytes of the database and its log before and after.
+    """The result of a vacuum.
 
-    ``is_clean``: False if another process is reading, because the log then keeps old bytes.
+    ``before``, ``after``: size of the database and its log in bytes. ``is_clean``: False if the log still contains old
+    bytes, because another process is reading.
     """
 
     before: int
@@ -389,9 +391,9 @@ def verify(
     open_home: Callable[[Settings], Home],
     on_progress: OnProgress | None = None,
 ) -> list[Check]:
-    """Restore a backup temporarily. Check its hashes, database, counts, index, vault and git history, and a recall.
+    """Check a backup by restoring it to a temporary folder. The home is not touched.
 
-    Raises NotFoundError, InvalidInputError if the file is damaged or not a backup. The home is not touched.
+    The checks include a recall. Raises NotFoundError. Raises InvalidInputError if the file is damaged or not a backup.
     """
     folder = Path(tempfile.mkdtemp(prefix="nacre-drill-"))
     home_path = folder / "home"
@@ -447,7 +449,6 @@ def _counts(home: Home, manifest: data_backup.Manifest) -> Check:
 
 
 def _recall(home: Home) -> Check:
-    """Check that recall finds a memory by its words."""
     memory = next(
         (candidate for candidate in home.memories.everything() if candidate.is_active), None
     )
@@ -477,7 +478,7 @@ _SPANS = (
 _LONGEST_SPAN = "longer ago"
 
 _STALE_TODO = timedelta(days=30)
-"""Time without a restatement or recall after which an open todo is stale. See seed facts 1.11."""
+"""Time without a restatement or recall after which an open todo is stale."""
 
 IDLE_DAYS = {
     Kind.FACT: (180, 365),
@@ -490,7 +491,7 @@ IDLE_DAYS = {
 """For each kind, the maximum days since use to count as recent, and the minimum days to count as unused.
 
 The values come from agent-knowledge: projects (facts), people (relationships and preferences), workflows (lessons)
-and notes (events). Todos become stale sooner. See seed facts 2.6.
+and notes (events). Todos become stale sooner.
 """
 
 _MANY_ENDING_MEMORIES = 50
@@ -563,10 +564,10 @@ def _report_unused(idle: Sequence[Idle]) -> Iterator[Check]:
 
 
 def _dream(home: Home, ending: Sequence[Step], active: int) -> Iterator[Check]:
-    """Report the changes that a dream would make. Suggest a dream if there are many and no daemon dreams at night.
+    """Report the number of memories that a dream would end.
 
-    The limits are the seed's limits for automatic dreams, but without the size of the database, because it contains
-    mostly sessions. See seed facts 1.4.
+    Suggest a dream if there are many and dreams at night are off. There is no
+    limit for the size of the database, because it contains mostly sessions.
     """
     if not ending:
         return

@@ -92,7 +92,7 @@ class Territory:
         yield from ((folder, True) for folder in self.folders)
 
     def transcript(self, path: Path) -> Path | None:
-        """Return the transcript for a path or side-file path, or ``None``."""
+        """Return the transcript to which a changed path belongs, or ``None`` if there is no such transcript."""
         for log in _LOGS:
             if path.name.endswith(log):
                 path = path.with_name(path.name.removesuffix(log))
@@ -134,7 +134,7 @@ Tell = Callable[[frozenset[Path]], None]
 
 
 class Notices:
-    """A watcher that reports changed paths in a territory. Call ``listen`` again when folders appear."""
+    """A watcher that reports changed paths in the tools' folders. Call ``listen`` again when new folders appear."""
 
     def __init__(self, tell: Tell) -> None:
         self._tell = tell
@@ -146,11 +146,11 @@ class Notices:
 
     @property
     def mode(self) -> str:
-        """Return ``events``, or ``polling`` if notices are unavailable. ``why_not`` gives the reason."""
+        """Return ``polling`` if the system cannot report changes, else ``events``."""
         return "polling" if self.why_not else "events"
 
     def listen(self, territory: Territory) -> None:
-        """Watch the folders that exist now, if they have changed since the last call."""
+        """Watch the existing folders of a territory. Do nothing if these folders are already watched."""
         while not self._failed.empty():
             self.why_not = self._failed.get()
         folders = (territory.deep(), territory.flat())
@@ -242,7 +242,10 @@ _INTERVALS = {"hot": HOT_SECONDS, "forgive": FORGIVE_SECONDS}
 
 @dataclass
 class Pace:
-    """Scheduling times on a monotonic clock, in seconds. ``interval`` is the usual time between two full scans."""
+    """The times at which the next tasks are due, in seconds on a monotonic clock.
+
+    ``interval``: usual time between two full scans.
+    """
 
     started: float
     interval: float = 120.0
@@ -288,7 +291,7 @@ class Pace:
         self._due["look"] = now + max(usual, share * self._look_cost)
 
     def look_soon(self, now: float) -> None:
-        """Bring the next scan forward because of a hint."""
+        """Move the next scan to an earlier time, because new transcripts are likely."""
         earliest = max(now + 0.1, self._looked + max(1.0, HINTED_SHARE * self._look_cost))
         self._due["look"] = min(self._due["look"], earliest)
 
@@ -297,9 +300,9 @@ class Pace:
         self._due["look"] = now + PAUSE_SECONDS
 
     def notice_jump(self, offset: float, now: float) -> None:
-        """Scan now if the wall clock's ``offset`` changed, because the machine slept or the clock was set.
+        """Schedule a scan if ``offset`` has jumped. This is the wall clock minus the monotonic clock.
 
-        Changes during that time were not reported.
+        The machine might have slept, so that changes were not reported.
         """
         if self._offset is not None and abs(offset - self._offset) > _JUMP_SECONDS:
             self._due["look"] = now
@@ -340,7 +343,7 @@ class Pace:
         self._retry_seconds = RETRY_SECONDS
 
     def failed(self, now: float) -> None:
-        """Record a failure. Each further failure delays reading and rounds longer."""
+        """Record a failure, and pause reading and learning. The pause becomes longer with each further failure."""
         self._due["retry"] = self._rounds_from = now + self._retry_seconds
         self._unlearned_since = min(self._unlearned_since, now)
         self._retry_seconds = min(2 * self._retry_seconds, MOST_RETRY_SECONDS)
@@ -367,12 +370,15 @@ class RoundOutcome:
 
 
 class Round:
-    """A round in a low-priority process. A thread passes the result to ``report``."""
+    """A learning round in a separate process with low priority. The result is passed to ``report`` in a thread."""
 
     def __init__(
         self, settings: Settings, report: Callable[[RoundOutcome], None], *, reads: bool
     ) -> None:
-        """Start the round. If ``reads`` is False, it learns only from turns already read. Raises OSError."""
+        """Start the round.
+
+        If ``reads`` is False, the round learns only from turns that were already read. Raises OSError.
+        """
         self._report = report
         options = () if reads else ("--no-read",)
         self._process = subprocess.Popen(
@@ -458,7 +464,7 @@ class Follower:
         self._is_ending = False
 
     def run(self, stop: threading.Event) -> None:
-        """Follow until ``stop`` is set. Failures are reported and retried."""
+        """Follow the transcripts until ``stop`` is set. Failures are reported, and the work is tried again."""
         try:
             self._try(self._listen_to_all)
             why = self._notices.why_not
@@ -478,7 +484,7 @@ class Follower:
         return True
 
     def _end(self) -> None:
-        """Read reported changes, and end a round after its current step."""
+        """Stop following. Reported changes are still read, and a running round finishes its current step."""
         self._is_ending = True
         self._notices.close()
         self._receive(0.0)
@@ -544,7 +550,7 @@ class Follower:
             raise
 
     def _look_at_hot(self, now: float) -> None:
-        """Check recently changed files, which are likely to change again. A few checks are cheap."""
+        """Check the files that changed recently, because such files are likely to change again."""
         self._pace.again("hot", now, polling=self._notices.mode == "polling")
         for path, stamp in self._hot.items():
             if _stamp(path) not in (stamp, None):
@@ -688,7 +694,7 @@ class Follower:
             self._tell(f"switched to polling: {why}")
 
     def _try(self, work: Callable[[], None]) -> None:
-        """Do work. Report a failure once and retry later, because a full disk, for example, can be temporary."""
+        """Call ``work``. A failure is reported once, and the work is tried again later."""
         try:
             work()
             self._pace.went_well()
@@ -731,7 +737,7 @@ class Follower:
 
 
 def _stamp(path: Path) -> Stamp | None:
-    """Return a transcript's size and time, or ``None`` if it was deleted."""
+    """Return a transcript's size and the time of its last change, or ``None`` if the transcript was deleted."""
     try:
         return discovery.footprint(path)
     except OSError:

@@ -83,7 +83,7 @@ class _Odd:
 
 
 def format_checks(home: Home) -> Iterator[Check]:
-    """Yield findings on unknown records by tool and version, then on silent sessions."""
+    """Yield findings about unknown records in transcripts, and about sessions that lack the user's words."""
     for tool, odd in sorted(_odd_records(home).items()):
         label = f"{tool} {', '.join(sorted(odd.versions))}" if odd.versions else tool
         if odd.unknown:
@@ -141,11 +141,11 @@ def _silent_sessions(sessions: Sequence[Heard]) -> Iterator[Check]:
 
 
 def is_sudden(silent: int, before: int, spoke: int) -> bool:
-    """Return True if a run of sessions without the user's words is unlikely to be chance.
+    """Return True if a tool's latest sessions are unlikely to be silent by chance.
 
-    The user spoke in ``spoke`` of ``before`` sessions. By Laplace's rule, the next session is silent with probability
-    ``1 - (spoke + 1) / (before + 2)``. The probabilities in a run are multiplied. A tool in which the user seldom
-    speaks never triggers a warning.
+    A session is silent if it contains none of the user's words. The latest ``silent`` sessions are silent. The user
+    spoke in ``spoke`` of the ``before`` earlier sessions. By Laplace's rule, a session is silent with probability
+    ``1 - (spoke + 1) / (before + 2)``. The probabilities of several sessions are multiplied.
     """
     if silent < FEWEST_NEW or before < FEWEST_BEFORE:
         return False
@@ -232,7 +232,7 @@ NOTHING = "nothing automatically: run nacre ingest now, or nacre init so that yo
 
 
 def readers(settings: Settings) -> tuple[str, ...]:
-    """Return the readers of sessions: hooks of connected agents, and the running daemon."""
+    """Return the programs that read sessions. These are the hooks of connected agents, and the running daemon."""
     wired = tuple(dict.fromkeys(wish.host for wish in load(settings.home).wishes))
     names = [f"hooks from nacre init in {', '.join(wired)}"] if wired else []
     try:
@@ -385,7 +385,10 @@ def _failure(detail: str, hint: str | None) -> Check:
 
 
 def _run_checks(home: Home, looks: Mapping[str, _Look]) -> Iterator[Check]:
-    """Run checks, and name the results. An error becomes a check and does not stop other checks."""
+    """Run checks, and yield their results with the checks' names.
+
+    If a check fails with an error, the error is the result.
+    """
     for name, look in looks.items():
         try:
             result = look(home)
@@ -443,7 +446,7 @@ def _caught_up(home: Home) -> Sequence[Check]:
 
 
 def problems(home: Home) -> list[Check]:
-    """Return problems. Pending reviews and upkeep are not checked, because that would read every memory."""
+    """Return the checks that found a problem. Checks that would have to read every memory are not run."""
     return [
         finding
         for finding in _run_checks(home, {"memories": _memories, **_ACTIVITY})
@@ -512,7 +515,7 @@ def _parity(home: Home) -> Check:
 
 
 def _forgetting(home: Home) -> Iterator[Check]:
-    """Report forgetting left incomplete by an interruption or another reader."""
+    """Report that the database still contains forgotten data, for example because another process was reading."""
     if home.tombstones.due() or home.tombstones.value("erase"):
         yield _warning("the database still contains bytes of forgotten data", "nacre ingest")
 
@@ -530,7 +533,10 @@ def _lost_memories(home: Home) -> Iterator[Check]:
 
 
 def _history(home: Home) -> Iterator[Check]:
-    """Check that git records the history, and report files that git does not receive."""
+    """Check that changes are committed to git.
+
+    Report files that are not committed because they seem to contain secrets.
+    """
     if not home.settings.flag("git.enabled"):
         yield _ok("off (git.enabled = false)")
         return
@@ -913,9 +919,9 @@ _SHOWN_MEMORIES = 5
 class Status:
     """The state of a home at a glance.
 
-    It has connected and other installed hosts, the number of memories, today's sessions, the time of the last reading,
-    the latest memories, pending items, and the writer's state. Today's cost and the background budget are in millionths
-    of a US dollar and exclude subscription use.
+    ``wired``: connected hosts. ``not_wired``: other installed hosts. ``read``: time of the last reading. ``learned``:
+    latest memories. ``candidates``, ``doubts``, ``conflicts``: numbers of pending items. ``cost``, ``budget``: today's
+    cost and the background budget, in millionths of a US dollar, without subscription use.
 
     An empty home has no memories and no sessions.
     """
@@ -952,7 +958,10 @@ def status(settings: Settings) -> Status:
 
 
 def _open_or_migrate(settings: Settings) -> Home:
-    """Open the home read-only, or migrate it from an older nacre. Raises UnusableStoreError and its subclasses."""
+    """Open the home read-only. If an older nacre created the home, open and migrate it instead.
+
+    Raises UnusableStoreError and its subclasses.
+    """
     try:
         return open_to_read(settings, patience_ms=_BUSY_TIMEOUT_MS)
     except UnusableStoreError:

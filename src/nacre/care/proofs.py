@@ -69,7 +69,7 @@ class Proof:
 
 
 def told_of(error: Exception) -> NacreError:
-    """Convert an error from reading possibly damaged rows."""
+    """Return the error to show if reading the database has failed with ``error``."""
     if isinstance(error, NacreError):
         return error
     text = f"{type(error).__name__}{f': {error}' if str(error) else ''}"
@@ -82,7 +82,7 @@ def told_of(error: Exception) -> NacreError:
 
 
 def prove_archive(home: Home) -> Proof:
-    """Check all segments. Damaged packs are set aside, and reported as long as they exist."""
+    """Check the archive's checksums. Damaged packs are set aside, and reported until they are deleted."""
     files, problems = archive.verify(home)
     findings = [
         Finding(
@@ -220,7 +220,6 @@ def prove_vectors(home: Home) -> Proof:
 
 
 def _drop_vectors(home: Home) -> None:
-    """Drop all vectors. The next ingest recreates them."""
     name, setting = home.vectors.model() or "", home.vectors.setting()
     home.vectors.begin("")
     home.vectors.begin(name, setting)
@@ -340,7 +339,7 @@ def prove_writes(home: Home) -> Proof:
 
 
 def prove_files(home: Home) -> Proof:
-    """Check that every file has a row with equal fields, and vice versa."""
+    """Check that every memory file has a row in the index with the same fields, and that every row has a file."""
     seen_files = home.files.seen()
     stats = {stat.path: stat for stat in home.vault.scan()}
     broken = {problem.partition(": ")[0]: problem for problem in home.problems}
@@ -420,7 +419,7 @@ def _write_file_again(memory: Memory, home: Home) -> None:
 
 
 def prove_links(home: Home) -> Proof:
-    """Check that links lead to memories, and that superseding and superseded memories agree."""
+    """Check that links lead to existing memories. Superseded memories and their successors must name each other."""
     memories = {memory.id: memory for memory in home.memories.everything()}
     findings: list[Finding] = []
     links = 0
@@ -449,7 +448,7 @@ def prove_links(home: Home) -> Proof:
 
 
 def prove_projects(home: Home) -> Proof:
-    """Check that the index resolves exactly the keys on project pages."""
+    """Check that the index has the same aliases, folders and remotes as the project pages."""
     keys_by_slug: dict[str, set[tuple[str, str]]] = {}
     for key, value, slug in home.files.project_keys():
         keys_by_slug.setdefault(slug, set()).add((key, value))
@@ -477,7 +476,7 @@ def _read_page_again(project: Project, home: Home) -> None:
 
 
 def prove_ledger(home: Home) -> Proof:
-    """Check that the ledger and the files agree on retirements."""
+    """Check that the same memories are retired in the ledger and in the files."""
     try:
         data = home.vault.read(LEDGER)
     except FileNotFoundError:
@@ -548,9 +547,9 @@ def prove(
     transcripts: bool = True,
     on_progress: OnProgress | None = None,
 ) -> list[Proof]:
-    """Prove the home. Manual edits are read first and are not findings.
+    """Check that the home's data is consistent. Manual edits are read first and do not count as findings.
 
-    ``everything`` reads all transcripts again instead of a sample.
+    Unless ``everything`` is set, only a sample of the transcripts is read again.
     """
     notify = on_progress or (lambda _: None)
     parts: list[Callable[[Home], Proof]] = list(_PROOFS)
@@ -560,7 +559,7 @@ def prove(
 
 
 def _caught_up(home: Home) -> list[Proof]:
-    """Read manual edits. Return a failed proof if a damaged database prevents that."""
+    """Read manual edits. If the database is too damaged to read them, return a proof that reports this."""
     try:
         catch_up(home)
     except (UnusableStoreError, *UNREADABLE) as error:
@@ -583,7 +582,7 @@ def _unreadable(error: Exception) -> Finding:
 
 
 def repair(home: Home, proofs: Sequence[Proof]) -> int:
-    """Make the repairs that cannot lose data, and return their number."""
+    """Repair all findings for which a safe repair exists. Return the number of repairs."""
     mends = [finding.mend for proof in proofs for finding in proof.findings if finding.mend]
     for mend in mends:
         mend(home)
@@ -591,7 +590,7 @@ def repair(home: Home, proofs: Sequence[Proof]) -> int:
 
 
 def archive_again(home: Home, proofs: Sequence[Proof]) -> None:
-    """Archive pending transcripts, and add failures to the archive's findings."""
+    """Archive pending transcripts. Failures are added to the proof of the archive as findings."""
     failures = [
         Finding(FAILURE, f"{problem.path}: {problem.message}", problem.hint or DEEP_REPAIR)
         for problem in archive.archive(home).problems

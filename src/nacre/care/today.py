@@ -47,7 +47,7 @@ class Source:
 
 @frozen
 class ToolSessions:
-    """Number of new sessions, and of turns, of one tool."""
+    """The numbers of new sessions and new turns of one tool."""
 
     tool: str
     sessions: int
@@ -56,12 +56,12 @@ class ToolSessions:
 
 @frozen
 class Today:
-    """Memories, operations and sessions of a period, including both days, and pending items.
+    """The activity in a period, and the pending items.
 
-    ``learned``: the latest of ``learned_total`` memories. ``operations``, ``sessions``: the latest of the period.
-    ``tools``: number of all sessions for each tool. ``conflicts``, ``doubts``, ``candidates``: pending items. ``cost``,
-    ``cost_month``: model costs of today and this month, for the whole home, in millionths of a US dollar. ``problems``:
-    failed checks.
+    ``learned``: latest of ``learned_total`` new memories. ``operations``, ``sessions``: latest operations and sessions.
+    ``tools``: numbers of all sessions for each tool. ``conflicts``, ``doubts``, ``candidates``: numbers of pending
+    items. ``cost``, ``cost_month``: model costs of the whole home for today and this month, in millionths of a US
+    dollar. ``problems``: failed checks.
     """
 
     since: date
@@ -83,7 +83,7 @@ class Today:
 
 @frozen
 class Series:
-    """A number for each step of an :class:`Activity`."""
+    """A named series with one number for each step of an :class:`Activity`."""
 
     name: str
     values: tuple[int, ...]
@@ -91,7 +91,7 @@ class Series:
 
 @frozen
 class CalendarDay:
-    """A day with sessions: number of new sessions, and of turns."""
+    """The numbers of new sessions and new turns on one day."""
 
     day: date
     sessions: int
@@ -100,9 +100,10 @@ class CalendarDay:
 
 @frozen
 class Age:
-    """Memories last stated at least ``least`` and less than ``most`` days ago. ``None`` means no limit.
+    """An age group of memories. Ages are in days since a memory was last stated.
 
-    ``stale``: number that might be outdated according to the last check.
+    ``least``: minimum age. ``most``: age at which the next group begins, or ``None`` for the last group. ``stale``:
+    number of memories that might be outdated according to the last check.
     """
 
     least: int
@@ -113,15 +114,16 @@ class Age:
 
 @frozen
 class Activity:
-    """Numbers for charts of a period, including both days.
+    """Numbers for charts of a period.
 
     ``step``: ``day``, ``week`` (from Monday) or ``month``. ``steps``: first day of each step. ``sessions``, ``turns``:
-    numbers of new sessions and of turns per tool. ``stored``: number of new memories per kind. ``held``: number of all
-    memories per kind at the end of each step. ``recalls``: number of recalls, at most the last hundred per memory.
-    ``questions``: numbers of ``answered`` and ``unanswered`` recall questions, while traces are kept. ``tokens``,
-    ``cost``: tokens and millionths of a US dollar per task, for the whole home. A project has no questions or cost.
-    ``calendar``: days with sessions. ``ages``: current ages of memories. ``never``, ``seldom``, ``often``: current
-    numbers of memories recalled never, up to five times, and more often.
+    numbers of new sessions and of new turns for each tool. ``stored``: number of new memories for each kind. ``held``:
+    number of all memories for each kind at the end of each step. ``recalls``: number of recalls, with at most the last
+    hundred for each memory. ``questions``: numbers of ``answered`` and ``unanswered`` recall questions, while traces
+    are kept. ``tokens``, ``cost``: tokens and millionths of a US dollar for each task in the whole home. ``calendar``:
+    days with sessions. ``ages``: current ages of memories. ``never``: number of memories that were never recalled.
+    ``seldom``: number of memories with up to five recalls. ``often``: number of memories with more recalls. A single
+    project has no questions or cost.
     """
 
     since: date
@@ -239,7 +241,7 @@ def _count_stored(period: Period, remembered: Sequence[Row]) -> _Counts:
 
 
 def _totals(steps: Sequence[date], remembered: Sequence[Row]) -> tuple[Series, ...]:
-    """Return totals at the end of each step. The first step includes everything earlier."""
+    """Return the running total of memories for each kind and step. The first step includes everything earlier."""
     first = steps[0].isoformat()
     changes = ((max(day, first), kind, change * count) for day, kind, change, count in remembered)
     added = _by_name(steps, changes, _KINDS)
@@ -317,7 +319,10 @@ def today(
         ),
     ] = 5,
 ) -> Today:
-    """Return the report of a day or period, and pending items. Raises InvalidInputError if it ends before it begins."""
+    """Return the new memories, operations and sessions of a period, and the number of pending items.
+
+    Raises InvalidInputError if the period ends before it begins.
+    """
     fold_notes(home)
     period = period_of(home, since, until, project, timedelta())
     # Also reads manual edits.

@@ -78,7 +78,7 @@ def rate(counts: Counts) -> float:
 
 
 def interval(told: Counts, held_out: Counts, random: Random) -> tuple[float, float]:
-    """Return the bounds of the true difference in rates: held-out minus other sessions.
+    """Return a confidence interval for the rate in held-out sessions minus the rate in other sessions.
 
     Differences are measured in standard errors, because the variances of the groups can differ.
     """
@@ -110,14 +110,14 @@ def _standardised(whole: _Sums, held_out: _Sums) -> float:
 
 
 def _difference(whole: _Sums, held_out: _Sums) -> tuple[float, float]:
-    """Return the difference in rates (held-out minus other sessions) and its standard error."""
+    """Return the rate in held-out sessions minus the rate in other sessions, and the difference's standard error."""
     told = [of_all - of_these for of_all, of_these in zip(whole, held_out, strict=True)]
     (without, first), (with_memory, second) = map(_rate_and_variance, (held_out, told))
     return without - with_memory, math.sqrt(first + second)
 
 
 def _rate_and_variance(sums: Sequence[int]) -> tuple[float, float]:
-    """Return a ratio of sums, and its variance based on each session's deviation from its expected number."""
+    """Return the number of events per opportunity, and the variance of this rate."""
     n, times, of, squares, products, of_squares = sums
     rate = times / of
     off = squares - 2 * rate * products + rate * rate * of_squares
@@ -141,7 +141,7 @@ class Aspect(StrEnum):
 
 
 class Finding(StrEnum):
-    """The conclusion from an interval."""
+    """The conclusion of a comparison between sessions with and without memory."""
 
     TOO_FEW = "too few"
     """Too few sessions, or too few with the event."""
@@ -153,10 +153,11 @@ class Finding(StrEnum):
 
 @frozen
 class Comparison:
-    """A comparison of one aspect over the sessions in which it occurs.
+    """A comparison between sessions with and without memory in one aspect.
 
-    ``told``, ``held_out``: rates in sessions with and without memory. ``difference``: ``held_out`` minus ``told``,
-    between ``low`` and ``high`` with 95 % confidence. If there are too few sessions, only counts are set.
+    ``told``: rate in sessions with memory. ``held_out``: rate in sessions without memory. ``difference``: ``held_out``
+    minus ``told``. ``low``, ``high``: bounds of the difference with 95 % confidence. If there are too few sessions,
+    only the numbers of sessions are set.
     """
 
     aspect: Aspect
@@ -172,11 +173,11 @@ class Comparison:
 
 @frozen
 class Usefulness:
-    """The result of the holdout.
+    """The result of comparing held-out sessions with other sessions.
 
-    ``share``: share held out now (0: none). ``compared``: share at the start of the compared sessions, first used at
-    ``since``. ``left_out``: number of later sessions that are not compared because they have not ended, have no
-    messages, or include a change of the share. ``needed``: minimum number of sessions for a result at that share.
+    ``share``: share of sessions that is held out now, or 0. ``compared``: share that was held out when the compared
+    sessions began. ``since``: first use of that share. ``left_out``: number of sessions that cannot be compared, for
+    example because they have not ended. ``needed``: minimum number of sessions for a result.
     """
 
     share: float
@@ -197,21 +198,24 @@ GOES_ON = timedelta(hours=1)
 
 _MIN_WORDS = 5
 _MIN_OVERLAP = 0.85
-"""Minimum word overlap (Jaccard) of two messages that ask the same question. See seed facts 1.8."""
+"""Minimum word overlap (Jaccard) of two messages that ask the same question."""
 
 _OBSERVED_ACTIONS = frozenset({Action.RUN, Action.READ, Action.EDIT})
 
 
 @frozen
 class Counted:
-    """A comparable session, with the number of events and opportunities for each aspect."""
+    """A session that can be compared.
+
+    ``counts``: numbers of events and of possible events for each aspect.
+    """
 
     is_held_out: bool
     counts: Mapping[Aspect, tuple[int, int]]
 
 
 def count_sessions(home: Home, draw: Draw, share: float) -> Iterator[Counted | None]:
-    """Yield the sessions that began while a share was set, or ``None`` for a session that cannot be compared."""
+    """Yield the sessions that began while this share was held out. ``None`` stands for an unusable session."""
     tools = {wish.host for wish in ways.load(home.settings.home).wishes} or set(ALL_HOSTS)
     sessions = home.sessions.newest(SessionFilter(kind=SessionKind.MAIN), limit=-1)
     sessions.sort(key=lambda item: (_began(item), item.row))
@@ -349,7 +353,7 @@ def usefulness(home: Home) -> Usefulness:
 
 
 def compare(sessions: Sequence[Counted], random: Random) -> tuple[Comparison, ...]:
-    """Compare held-out sessions with other sessions in each aspect."""
+    """Compare held-out sessions with other sessions, separately for each :class:`Aspect`."""
     return tuple(_compare_aspect(aspect, sessions, random) for aspect in Aspect)
 
 
@@ -465,7 +469,11 @@ class Answer:
 
 @frozen
 class Expectations:
-    """Quality of answers: share with an expected memory in the first k results, and mean reciprocal rank."""
+    """The quality of recall for queries with expected memories.
+
+    ``hits``: share of queries with an expected memory in the first k results, for each k. ``mrr``: mean reciprocal
+    rank.
+    """
 
     queries: int
     hits: Mapping[int, float]
@@ -540,9 +548,10 @@ def add_query(
         bounds("Memories that should be recalled, by their ids or subjects."),
     ] = (),
 ) -> SavedQuery:
-    """Save a query. The default queries stay.
+    """Save a query in addition to the existing queries.
 
-    Raises InvalidQueryError, NotFoundError for an expected memory, ConflictError for an existing id.
+    Raises InvalidQueryError. Raises NotFoundError for an unknown expected memory. Raises ConflictError for an existing
+    id.
     """
     file = _file(home, queries)
     saved = load_queries(file)
@@ -586,7 +595,7 @@ def remove_query(
 
 
 def expectations(answers: Sequence[Answer], limit: int) -> Expectations | None:
-    """Return the quality of answers to queries with expectations, or ``None`` if there are no such queries."""
+    """Return the quality of recall, or ``None`` if no query has expected memories."""
     ranks = [answer.best_expected for answer in answers if answer.expected]
     if not ranks:
         return None
@@ -617,7 +626,7 @@ def load_baseline(home: Home) -> Baseline:
 
 
 def save_baseline(home: Home, answers: Sequence[Answer], limit: int) -> Path:
-    """Store answers as the new baseline, with their memories."""
+    """Store answers and the memories in them as the new baseline."""
     file = baseline_file(home)
     queries = [
         {
@@ -724,9 +733,9 @@ def evaluate(
     compare: Annotated[bool, bounds("Show changes since the saved baseline.")] = False,
     on_progress: OnProgress | None = None,
 ) -> list[Answer]:
-    """Ask saved queries, and compare the answers with the baseline. Raises InvalidQueryError, NotFoundError.
+    """Run saved queries, and compare the answers with the baseline. Raises InvalidQueryError, NotFoundError.
 
-    Four ids are special, regardless of their text: session-start, recent-decisions, active-todos, preferences.
+    The queries session-start, recent-decisions, active-todos and preferences are special: their text is ignored.
     """
     before = load_baseline(home) if compare else None
     limit = limit or (before.limit if before else DEFAULT_LIMIT)

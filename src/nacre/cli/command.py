@@ -173,7 +173,6 @@ class Group(_Documented, click.Group):
         return super().resolve_command(ctx, [name, *args[1:]])
 
     def _named_below(self, ctx: click.Context, name: str) -> list[str]:
-        """Return the paths of all commands below this group with exactly this name."""
         paths = []
         for group_name in self.list_commands(ctx):
             with contextlib.suppress(NacreError):  # a broken plugin
@@ -184,7 +183,7 @@ class Group(_Documented, click.Group):
 
 
 class DefaultGroup(Group):
-    """A group whose own function, which takes the :class:`Run` and the options, runs when no command is given."""
+    """A command group that can run without a command. Its function then receives the :class:`Run` and the options."""
 
     has_default = True
 
@@ -237,7 +236,7 @@ def walk_commands(parent: click.Context) -> Iterator[click.Context]:
 
 
 def first_sentence(text: str | None) -> str:
-    """Return the first paragraph of a help text, which is one sentence."""
+    """Return the first paragraph of a help text on one line. The paragraph is one sentence."""
     return " ".join((text or "").split("\n\n")[0].split())
 
 
@@ -345,9 +344,10 @@ def _cell(character: str) -> int:
 
 
 class Paper:
-    """A buffer of output lines. ``width`` is in columns. With ``fits``, tables are cut to ``table_width``.
+    """A buffer of output lines. ``width`` is the line width in columns.
 
-    ``is_agents`` returns True if an agent reads the output. It is called only if needed.
+    If ``fits`` is set, tables are cut to ``table_width``. ``is_agents`` returns True if an agent reads the output, and
+    is called only if needed.
     """
 
     def __init__(
@@ -418,7 +418,10 @@ class Paper:
             self._lines.append(" " * (indent + (hang if number else 0)) + self._ink(marks))
 
     def verbatim(self, text: str, style: str = "") -> None:
-        """Add unchanged text for machines or for copying. If ``style`` is given, control characters are removed."""
+        """Add text without wrapping it, so that it can be copied.
+
+        If ``style`` is given, control characters are removed.
+        """
         lines = text.split("\n")
         self._lines += (
             [self._ink(_marks((Span(line, style),))) for line in lines] if style else lines
@@ -427,7 +430,7 @@ class Paper:
     def note(
         self, text: str, style: str = "dim", *, indent: int = 0, hang: int | None = None
     ) -> None:
-        """Add a paragraph in one style, by default dim."""
+        """Add a paragraph in one style. The default style is dim."""
         self.line(Span(text, style), indent=indent, hang=hang)
 
     def more(self, number: int, hint: str = "", *, indent: int = 2) -> None:
@@ -478,10 +481,9 @@ class Paper:
         indent: int = 0,
         least: int = _LEAST_FLEXIBLE,
     ) -> None:
-        """Add aligned columns. The last column is cut to fit the line.
+        """Add a table with aligned columns. Empty columns are omitted. The last column is cut to fit the line.
 
-        Empty columns and their names in ``header`` are omitted. Columns in ``drop`` are removed in this order while
-        the last column has fewer than ``least`` terminal columns.
+        The columns in ``drop`` are removed one by one until the last column has at least ``least`` terminal columns.
         """
         if header:
             named = [
@@ -566,7 +568,6 @@ def _marks(parts: Iterable[Part]) -> list[Mark]:
 
 
 def _runs(marks: Iterable[Mark]) -> Iterator[tuple[str, str]]:
-    """Join neighbouring marks that have the same style."""
     style, text = "", ""
     for piece, own in marks:
         if own != style and text:
@@ -662,7 +663,7 @@ class Run:
             self.home.close()
 
     def keep_history(self) -> None:
-        """Start judging and committing changes in the background if due."""
+        """Start background work that is due, such as judging memories and committing changes."""
         if "home" in self.__dict__:
             sync.keep_history(self.home, commits=self.keeps_history)
 
@@ -673,7 +674,7 @@ class Run:
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> None:
-        """Answer with a value as JSON if ``--json`` is given, else with the output of ``render(paper, …)``."""
+        """Write a value as JSON if ``--json`` is given. Otherwise, write the output of ``render(paper, …)``."""
         if self.as_json:
             self._written.append(self._as_line(value))
             return
@@ -693,7 +694,7 @@ class Run:
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> None:
-        """Answer with a value as JSON if ``--json`` is given, else with the output of ``render(paper, value, …)``."""
+        """Write a value as JSON if ``--json`` is given. Otherwise, write the output of ``render(paper, value, …)``."""
         self.answer(value, lambda paper: render(paper, value, *args, **kwargs))
 
     def paper(self, *, stderr: bool = False) -> Paper:
@@ -705,7 +706,7 @@ class Run:
     def show(
         self, render: Callable[Concatenate[Paper, P], object], *args: P.args, **kwargs: P.kwargs
     ) -> None:
-        """Show the output of ``render(paper, …)`` on standard error, such as the subject of a question."""
+        """Print the output of ``render(paper, …)`` on standard error."""
         paper = self.paper(stderr=True)
         render(paper, *args, **kwargs)
         click.echo(paper.text(), nl=False, err=True)
@@ -713,7 +714,7 @@ class Run:
     def introduce(
         self, render: Callable[Concatenate[Paper, P], object], *args: P.args, **kwargs: P.kwargs
     ) -> None:
-        """Show something on standard error, after an empty line."""
+        """Print an empty line and the output of ``render(paper, …)`` on standard error."""
         click.echo(err=True)
         self.show(render, *args, **kwargs)
 
@@ -723,7 +724,7 @@ class Run:
 
     @property
     def environ(self) -> Mapping[str, str]:
-        """The environment that the settings used, or empty if the settings cannot be read."""
+        """The environment variables with which the settings were loaded. The mapping is empty if loading fails."""
         try:
             return self.settings.environ
         except NacreError:

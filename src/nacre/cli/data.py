@@ -51,7 +51,6 @@ def archive(run: Run) -> None:
 
 
 def _render_status(paper: Paper, status: home_archive.ArchiveStatus) -> None:
-    """Print the archive's contents per tool, missing transcripts, and transcripts that tools will delete soon."""
     files, raw, stored = (
         sum(tool.files for tool in status.tools),
         sum(tool.raw for tool in status.tools),
@@ -164,9 +163,10 @@ def verify_backup(run: Run, backup: Path) -> None:
     help="Replace an existing home; it is kept under another name.",
 )
 def restore(run: Run, backup: Path, target: Path | None, replace: bool) -> None:
-    """Restore a backup as a home.
+    """Restore a home from a backup.
 
-    An existing home is never overwritten. On a terminal, the command asks first, and keeps it under another name.
+    An existing home is never overwritten. On a terminal, the command asks whether to replace the existing home. The
+    existing home is then kept under another name.
     """
     home = (target or run.settings.home).expanduser().absolute()
     manifest = backups.read_manifest(backup)
@@ -331,9 +331,9 @@ def _render_export(paper: Paper, report: exporting.ExportReport) -> None:
 def import_(run: Run, path: Path, **options: Any) -> None:
     """Import memories from another tool or an account's export.
 
-    Without --trust, imported memories are untrusted: searches find them, but agents get them only if they ask, and they
-    supersede none of your memories. Importing the same file again adds nothing. On a terminal it asks first. PATH is a
-    file or folder, or - for standard input.
+    Without --trust, imported memories are untrusted. Searches find untrusted memories, but agents get them only if they
+    ask. Untrusted memories do not supersede your memories. Importing the same file again adds nothing. On a terminal,
+    the command asks first. PATH is a file or folder, or - for standard input.
     """
     with readable(path) as file:
         _import(run, file, **options)
@@ -359,7 +359,7 @@ def _import(
 
 
 def _expected(plan: imports.ImportPlan) -> imports.ImportReport:
-    """Return the report of an import that goes as planned."""
+    """Return the report of an import in which every planned step succeeds."""
     return imports.ImportReport(
         [step.memory.id for step in plan.steps if step.action is imports.Action.ADD],
         plan.count(imports.Action.UPDATE),
@@ -391,7 +391,6 @@ def _import_record(plan: imports.ImportPlan, report: imports.ImportReport) -> Re
 
 
 def _render_plan(paper: Paper, plan: imports.ImportPlan) -> None:
-    """Print the contents of the file and the planned changes."""
     paper.line(bold(plan.source.label), f" in {plan.options.path}")
     _render_counts(paper, plan, _expected(plan))
     if plan.is_empty:
@@ -412,7 +411,6 @@ def _render_import(paper: Paper, plan: imports.ImportPlan, report: imports.Impor
 
 
 def _render_counts(paper: Paper, plan: imports.ImportPlan, report: imports.ImportReport) -> None:
-    """Print the numbers of imported memories and other items."""
     kinds = ", ".join(f"{number:,} {kind}" for kind, number in plan.kinds.items())
     new = count(len(report.added), "memory", "memories")
     how = "" if plan.options.trust else "; untrusted, add --trust if they are yours"
@@ -443,7 +441,6 @@ def _reasons(plan: ImportPlan, action: str) -> str:
 
 
 def _left_out(plan: ImportPlan) -> dict[str, int]:
-    """Return the number of omitted items for each reason, most frequent first."""
     numbers = Counter[str]()
     for item in plan.skipped:
         numbers[item.reason] += item.count

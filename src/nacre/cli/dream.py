@@ -84,14 +84,14 @@ def dream(
 ) -> None:
     """Merge duplicate memories and retire outdated ones.
 
-    It shows its plan first. Outdated memories are retired, not deleted. nacre undo reverts the whole dream. A page in
-    the vault's dreams folder lists the changes. A home's first unattended dream only plans.
+    The command shows its plan first. Outdated memories are retired, not deleted. nacre undo reverts the whole dream. A
+    page in the vault's dreams folder lists the changes. The first unattended dream in a home only makes a plan.
 
     Rules find only similar wording. With --tier 2, your writer also merges memories that say the same in other words,
     and retires memories that later ones replace. Code and a second model call check each proposal. Rejected proposals
     are pending in nacre review.
 
-    With --tier 3 memories in the inbox move to the project that their session or text names, project pages list recent
+    With --tier 3, memories in the inbox move to the project that their session or text names. Project pages list recent
     work and decisions, and duplicate projects are merged. Your writer also fills these pages and your profile, and
     links related memories.
     """
@@ -199,7 +199,7 @@ def _render_plan(paper: Paper, plan: DreamPlan) -> None:
 
 
 def _remarks(plan: DreamPlan) -> Iterator[str]:
-    """Yield remarks on skipped work, with the reasons."""
+    """Yield a sentence about each kind of work that the dream does not do."""
     if plan.unfiled:
         yield f"{count(len(plan.unfiled), 'memory', 'memories')} more in the inbox: project unknown"
     if plan.brought_back:
@@ -250,7 +250,6 @@ def _steps(paper: Paper, steps: Sequence[Step], texts: Mapping[str, str]) -> Non
 
 
 def _promotions(paper: Paper, promotions: Sequence[Promotion]) -> None:
-    """Print the reasons why a project's page is written or not."""
     if promotions:
         paper.heading("Projects with new sessions")
     for promotion in promotions:
@@ -279,7 +278,7 @@ def _render(paper: Paper, report: DreamReport, *, is_seen: bool) -> None:
 
 
 def _done(report: DreamReport) -> str:
-    """Describe the changes in numbers."""
+    """Return the numbers of changes as text."""
     left = [step for step, _ in report.left]
     done = [step for step in report.plan.steps if step not in left]
     parts = []
@@ -322,8 +321,8 @@ def _done(report: DreamReport) -> str:
 def extract(run: Run, path: Path | None, **request: Any) -> None:
     """Show what nacre would learn from a transcript, without storing it.
 
-    PATH is a transcript, or - for standard input. The language model set for extraction reads it in the foreground.
-    Rules are used if there is no model, and for parts where it fails.
+    PATH is a transcript, or - for standard input. The language model set for extraction reads the transcript in the
+    foreground. Rules are used if there is no model. Rules are also used for parts where the model fails.
     """
     if path is None and not request["session"]:
         raise click.UsageError(
@@ -337,7 +336,6 @@ def extract(run: Run, path: Path | None, **request: Any) -> None:
 
 
 def _warnings(proposals: list[Proposal]) -> list[str]:
-    """Return a warning for each distinct failure of a model."""
     failed = [
         proposal.asked for proposal in proposals if proposal.asked and proposal.asked.by_rules
     ]
@@ -354,7 +352,6 @@ def _warnings(proposals: list[Proposal]) -> list[str]:
 def _render_proposals(
     paper: Paper, proposals: Sequence[Proposal], *, is_asked_for_rules: bool
 ) -> None:
-    """Print every session with the memories that would be stored."""
     for at, proposal in enumerate(proposals):
         if at:
             paper.blank()
@@ -393,7 +390,7 @@ def _render_proposals(
 
 
 def _how(proposal: Proposal) -> str:
-    """Describe the number of memories and of the model calls that produced them."""
+    """Return a description of how many memories were found, and whether rules or a model found them."""
     if proposal.session.kind is not values_session.SessionKind.MAIN:
         return f"no memories: sessions of kind {proposal.session.kind.value} yield none"
     result = (

@@ -24,10 +24,10 @@ _SIGNALS = ("SIGTERM", "SIGINT", "SIGBREAK", "SIGHUP")
 
 
 def stopped_by_signals() -> threading.Event:
-    """Return an event that is set when a signal ends this process. Call it in the main thread.
+    """Return an event that is set when a signal ends this process. Call this function in the main thread.
 
-    A different thread sets the event. A signal handler could interrupt the main thread while it holds that lock,
-    and would then wait forever.
+    A different thread sets the event. A signal handler could not do this safely: if the main thread holds the event's
+    lock at that moment, the handler waits forever.
     """
     stop = threading.Event()
     signals: SimpleQueue[None] = SimpleQueue()
@@ -59,8 +59,8 @@ _CELLS_LIVE_EVENTS = 72
 def events(run: Run) -> None:
     """Print changes in the home as they happen.
 
-    The changes come from commands, agents, the daemon, or an editor. --json prints an object on a line for each event
-    (docs/events.md). Ctrl-C ends it.
+    The changes come from commands, agents, the daemon, or an editor. With --json, each event is a JSON object on its
+    own line (docs/events.md). Ctrl-C ends the command.
     """
     stop, woken = stopped_by_signals(), threading.Event()
     live = event_bus.Live(lambda: home.open_home(run.settings), event_bus.Bus(ids.utc_now))

@@ -171,8 +171,8 @@ def unlink(
 ) -> None:
     """Remove a link, all links between two memories, or all links of an origin.
 
-    With --at, recall and lists ignore the link from that day on, except with an earlier --as-of. A memory that was
-    superseded by the link becomes active again. nacre undo restores the link.
+    With --at, recall and lists ignore the link from that day on. The link still counts if --as-of names an earlier day.
+    A memory that was superseded by the link becomes active again. nacre undo restores the link.
     """
     if (origin is None) == (asked["relation"] is None):
         raise click.UsageError("pass A and B, or --origin")
@@ -215,7 +215,8 @@ def unlink(
 def list_links(run: Run, **asked: Any) -> None:
     """List links, sorted from newest to oldest memory.
 
-    Without --of, only links between active memories. --origin auto lists computed similarities, which are not links.
+    Without --of, the list contains only links between active memories. --origin auto lists computed similarities, which
+    are not links.
     """
     run.present(
         ask(run, memories_graph.LinkPage, "graph-list", **asked), _render_list, asked["offset"]
@@ -244,7 +245,7 @@ def show(run: Run, **asked: Any) -> None:
 
 
 def _ends(asked: dict[str, Any]) -> dict[str, Any]:
-    """Return a link's ends and relation, given as two or three arguments."""
+    """Return the fields that identify a link. If the user named only two memories, there is no relation."""
     if not asked["target"] and asked["relation"] in [item.value for item in Relation]:
         raise click.UsageError("pass A and B")
     return asked if asked["target"] else {**asked, "relation": None, "target": asked["relation"]}
@@ -280,7 +281,6 @@ def _read_link(line: str, at: int) -> dict[str, Any]:
 
 
 def _render_change(paper: Paper, done: LinkChange) -> None:
-    """Print the number of changed links, and some of the links."""
     changes = [
         f"{number:,} {word}"
         for number, word in (
@@ -307,7 +307,6 @@ _MOST_SHOWN = 10
 
 
 def _render_list(paper: Paper, found: LinkPage, offset: int) -> None:
-    """Print a line for each link, and the number of links."""
     if not found.links:
         more = f"No more: {count(found.total, 'link')} in all."
         paper.line(more if offset else "No such link; nacre graph link adds one.")
@@ -355,7 +354,6 @@ def _name(node: Node) -> str:
 
 
 def _render_tree(paper: Paper, found: Traversal) -> None:
-    """Print the tree of links that starts from a memory."""
     children: dict[int, list[Hop]] = {}
     for hop in found.hops:
         children.setdefault(hop.parent, []).append(hop)
@@ -397,7 +395,7 @@ def _branch(paper: Paper, node: Node, hop: Hop, margin: str) -> None:
 
 
 def _whole(text: str) -> str:
-    """Return text that is not wrapped."""
+    """Prevent the wrapping of a text."""
     return text.replace(" ", "\u00a0")
 
 

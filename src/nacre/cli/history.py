@@ -124,10 +124,11 @@ def log(run: Run, reference: str | None, shows_diff: bool, **asked: Any) -> None
 def undo(run: Run, operation: str | None, dry_run: bool, force: bool, yes: bool) -> None:
     """Undo an operation.
 
-    Without an id, it undoes the last operation that is not undone yet. Repeated calls go further back. Created memories
-    are retired, changes are reverted, decided review items become pending again, and later changes are kept. An undo
-    can itself be undone, but you decide pending items again. With the id of a review item, it reverts the last decision
-    about that item. On a terminal it asks first; elsewhere it needs an id or --yes.
+    Without an id, the command undoes the last operation that is not undone yet. Repeated calls go further back. Created
+    memories are retired, changes are reverted, decided review items become pending again, and later changes are kept.
+    An undo can itself be undone, but this does not restore decisions about review items. With the id of a review item,
+    the command reverts the last decision about that item. On a terminal, the command asks first. Elsewhere, the command
+    needs an id or --yes.
     """
     try:
         _undo(run, operation, dry_run=dry_run, force=force, yes=yes)
@@ -184,8 +185,8 @@ def _unnamed(last: Operation) -> click.UsageError:
 def commit(run: Run, quiet: bool) -> None:
     """Commit pending changes to the vault's git history now.
 
-    Otherwise, the next command commits them in the background, at the earliest a minute after an operation. Files that
-    you add to the vault are also committed, unless git ignores them.
+    Usually, a later command commits the changes in the background. This happens a minute after an operation or later.
+    Files that you add to the vault are also committed, unless git ignores them.
     """
     run.keeps_history = False
     if quiet:
@@ -225,7 +226,6 @@ def _render_log(paper: Paper, listed: Sequence[views.Listed], *, with_git: bool 
 def _render_diff(
     paper: Paper, operation: Operation, differences: Sequence[views.Difference]
 ) -> None:
-    """Print the changes to each memory's front matter and then to its text."""
     about = joined((minute(operation.at), _short_operation(operation), operation.by or ""))
     paper.line(
         bold(f"{operation.action}: {operation.subject or ''}".rstrip(": ")), dim(f"  {about}")
@@ -407,7 +407,7 @@ def forget(
 
 
 def _unmarked(words: Sequence[str]) -> InvalidInputError:
-    """Return the error for words without an option, because they could be an id or text to match."""
+    """Return the error for words without an option. The hint suggests the option that fits the words."""
     word = words[0]
     is_id = (
         len(words) == 1
@@ -432,7 +432,6 @@ def _allow(run: Run, reference: str) -> None:
 
 
 def _counts(plan: ForgetPlan) -> str:
-    """Describe a plan in numbers."""
     counts = [count(len(plan.memories), "memory", "memories"), count(plan.turns, "turn")]
     counts += [count(len(plan.sessions), "whole session")] if plan.sessions else []
     counts += [count(len(plan.handoffs), "handoff")] if plan.handoffs else []
@@ -466,7 +465,6 @@ def _render_plan(paper: Paper, plan: ForgetPlan, *, is_dry: bool = False) -> Non
 
 
 def _render_forgotten(paper: Paper, report: ForgetReport) -> None:
-    """Print what was deleted, and where copies might still exist."""
     plan = report.plan
     paper.line(bold("Forgotten"), f": {_counts(plan)}", dim(f"  {report.run[-SHORT_ID:]}"))
     if plan.losing:
@@ -588,7 +586,7 @@ def redact(run: Run, words: tuple[str, ...], lists_rules: bool) -> None:
 
 
 def _text_of(words: tuple[str, ...]) -> tuple[str, bool]:
-    """Return the text, and True if it was typed on the command line."""
+    """Return the text to use. The boolean is True if the text was typed on the command line."""
     if words == ("-",):
         return sys.stdin.buffer.read().decode("utf-8", errors="replace"), False
     if len(words) == 1 and os.path.exists(words[0]):
@@ -626,7 +624,6 @@ def scrub(run: Run, yes: bool, **request: Any) -> None:
 
 
 def _render_redacted(paper: Paper, found: Mapping[str, int]) -> None:
-    """Print the rules that found secrets, with their counts."""
     if not found:
         paper.note("No secrets were found.")
         return
@@ -641,7 +638,6 @@ def _render_rules(paper: Paper, names: Sequence[str]) -> None:
 
 
 def _render_scrub(paper: Paper, report: ScrubReport) -> None:
-    """Print the secrets removed from each location, and the locations that a scrub cannot reach."""
     if report.total:
         verb = "would be removed" if report.dry_run else "removed"
         paper.line(bold(count(report.total, "secret")), f" {verb} in {seconds(report.seconds)}:")

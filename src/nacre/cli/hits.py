@@ -50,7 +50,7 @@ def render_table(paper: Paper, memories: Sequence[Memory], *, indent: int = 0) -
 
 
 def subject_and_content(memory: Memory) -> tuple[Part, ...]:
-    """Return subject and content for one table row, with a warning for an expired or untrusted memory."""
+    """Return a memory's subject and content for a table row. Expired and untrusted memories have a warning."""
     if memory.expires_on and memory.expires_on <= times.day_of(ids.utc_now()):
         return Span(f"expired {memory.expires_on}: ", "yellow"), text.shorten(
             full_text(memory), LINE_CHARACTERS
@@ -196,7 +196,6 @@ def _evidence_line(paper: Paper, evidence: Sequence[Evidence], memory: Memory) -
 
 
 def _render_components(paper: Paper, score: float, parts: dict[str, float]) -> None:
-    """Print the parts of a score: added lanes and bonuses, factors marked ``×``, and absolute signals."""
     names = {name: f"× {name[2:]}" if name.startswith("x_") else name for name in parts}
     rows = [(dim("score"), dim(f"{score:.4f}{_formula(parts)}"))]
     rows += [(dim(f"  {names[name]}"), dim(f"{value:.4f}")) for name, value in parts.items()]
@@ -230,7 +229,7 @@ def render_turn_hits(
 
 
 def render_beginning(paper: Paper) -> None:
-    """Print that there are no memories, and the first commands to run."""
+    """Print the message that there are no memories. Also print the first commands to run."""
     paper.line(bold(EMPTY))
     paper.facts(
         (
@@ -242,13 +241,13 @@ def render_beginning(paper: Paper) -> None:
 
 
 def render_nothing(paper: Paper, message: str) -> None:
-    """Print that there is no match, and a hint."""
+    """Print the message that nothing was found, and a hint."""
     paper.line(bold(message))
     paper.note("Try other words, or fewer filters.", indent=2)
 
 
 def render_span(paper: Paper, result: RecallResult) -> None:
-    """Print the time filter, and how to ignore a time filter that comes from the question."""
+    """Print the time filter. If the filter comes from the question, also print the option that turns it off."""
     if not result.span:
         return
     paper.blank()
@@ -261,7 +260,7 @@ def render_span(paper: Paper, result: RecallResult) -> None:
 
 
 def render_lanes(paper: Paper, result: RecallResult, *, explain: bool) -> None:
-    """Print the states of degraded lanes, or of all lanes with ``explain``."""
+    """Print the states of degraded lanes. If ``explain`` is set, print the states of all lanes."""
     lanes: Sequence[Lane] = result.lanes if explain else result.degraded
     corrected = next(
         (lane.note for lane in result.lanes if lane.name == "spelling" and lane.note), None

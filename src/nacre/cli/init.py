@@ -54,10 +54,10 @@ _INTRODUCTION = "nacre connects to your agents: their sessions start with your m
 
 @frozen
 class Proposal:
-    """Proposed steps other than connecting hosts.
+    """The steps that nacre proposes in addition to connecting hosts.
 
-    ``reading``: the transcripts, if no transcript was read yet. ``writer``: the writer to set, if there is no writer
-    yet or the user named a writer (``is_named``). ``has_examples``: the examples of ``nacre quickstart`` are removed.
+    ``reading``: pending transcripts, if nothing was read yet. ``writer``: proposed writer. ``is_named``: True if the
+    user named the writer. ``has_examples``: True if the examples of ``nacre quickstart`` will be removed.
     """
 
     reading: FirstReading | None = None
@@ -108,7 +108,7 @@ def _writer(home: Home, scope: setup.Scope, named: WriterRequest | None) -> Writ
 def agree(
     run: Run, found: Sequence[FoundHost], plan_for: Planner, proposal: Proposal, places: Shown
 ) -> Agreement:
-    """Show the proposal, ask the user to select hosts, and return the agreement. Raises Abort."""
+    """Show the proposal, and return the plan that the user accepts. Raises Abort."""
     click.echo(err=True)
     run.tell(_INTRODUCTION)
     names = [host.host.name for host in found]
@@ -139,7 +139,7 @@ def agree(
 
 
 def _agreed(agreement: Agreement, words: Sequence[str], proposal: Proposal) -> Agreement | None:
-    """Return the agreement after the user's answer, or ``None`` if the answer is not a yes."""
+    """Return the plan with the choices that the user typed, or ``None`` if the user did not accept the plan."""
     meanings: dict[str, dict[str, Any]] = {"y": {}, "yes": {}}
     if proposal.writer and not proposal.is_named:
         meanings |= {"w": {"writes": True}, "writer": {"writes": True}}
@@ -175,7 +175,6 @@ def _render_agreement(
 
 
 def _render_proposal(paper: Paper, proposal: Proposal, *, trusts: bool) -> None:
-    """Print the steps other than file changes, and the cost of the steps."""
     rows: list[tuple[str, str, str]] = []
     if trusts:
         rows.append(("trust", "the hooks, in Codex", "which runs only trusted hooks"))
@@ -200,7 +199,6 @@ def _render_proposal(paper: Paper, proposal: Proposal, *, trusts: bool) -> None:
 
 
 def _render_writer(paper: Paper, proposal: WriterProposal, *, is_named: bool) -> None:
-    """Print the named or proposed writer, its limit, and its scope."""
     paper.blank()
     before = (
         ""
@@ -217,7 +215,6 @@ def _render_writer(paper: Paper, proposal: WriterProposal, *, is_named: bool) ->
 
 
 def _explain(paper: Paper, found: Sequence[FoundHost], proposal: Proposal) -> None:
-    """Print the possible answers."""
     choices = [("y", "yes: everything under To do"), ("n", "no: change nothing")]
     if len(found) > 1:
         choices.append(("1,2", "select tools by number, or all"))
@@ -260,7 +257,7 @@ def quickstart(run: Run) -> None:
 
 
 def is_short_of_vectors(result: QuickstartResult) -> bool:
-    """Return True if the time was too short for all vectors, and nothing else prevented them."""
+    """Return True if vectors are missing only because the time was too short."""
     return bool(result.report.vectors_left) and not result.report.vectors_note
 
 
@@ -595,7 +592,7 @@ def _wishes(
 def _carry_out(
     run: Run, plan: WiringPlan, *, trusts: bool, asks: bool, goes_on: bool = False
 ) -> None:
-    """Apply the plan, or a new plan if the user was not asked or another process has already applied the plan."""
+    """Apply a plan. If the user was not asked or nothing is left to do, a new plan takes its place."""
     if not plan.is_removal:
         files.make_folder(run.settings.home)
     with connect.alone(run.settings.home):
@@ -605,7 +602,10 @@ def _carry_out(
 
 
 def _with_own_memory(run: Run, wish: WiringWish, own_memory: str | None) -> WiringWish:
-    """Return a request with the given option for the host's built-in memory, or else with the previous choice."""
+    """Return a request that says whether the host's built-in memory is turned off.
+
+    If the user did not choose, the previous choice is kept.
+    """
     before = next(
         (former for former in ways.load(run.settings.home).wishes if former.place == wish.place),
         None,
@@ -621,7 +621,7 @@ def _with_own_memory(run: Run, wish: WiringWish, own_memory: str | None) -> Wiri
 
 
 def _confirm(run: Run, plan: WiringPlan, writer: WriterRequest | None) -> None:
-    """Show the planned changes as a list, or on request as a diff, and ask. Raises Abort."""
+    """Show the planned changes and ask the user to confirm them. Raises Abort."""
     places = _display(run)
 
     def render(paper: Paper) -> None:
@@ -657,7 +657,10 @@ def _display(run: Run) -> Shown:
 
 
 def _folder(project: Path | None, scope: str | None) -> Path | None:
-    """Return the folder to connect, or ``None`` to connect the user. Raises InvalidInputError, UsageError."""
+    """Return the project folder to connect, or ``None`` if nacre is connected for all projects of the user.
+
+    Raises InvalidInputError, UsageError.
+    """
     if scope == "user" and project:
         raise click.UsageError("--scope user cannot be combined with --project")
     if scope != "project" and not project:
@@ -687,7 +690,7 @@ def _chosen(
 
 
 def _found(run: Run, template: reports.WiringWish) -> list[FoundHost]:
-    """Return the detected hosts. Raises InvalidInputError if there is none."""
+    """Return the detected hosts. Raises InvalidInputError if no host was detected."""
     found = [
         host
         for host in ways.found_hosts(run.settings)

@@ -27,7 +27,7 @@ _MAX_PROBLEMS = 20
 
 
 def render_estimate(paper: Paper, estimate: Estimate) -> None:
-    """Print the pending sessions, their maximum cost for a model, and how many fit today's limit."""
+    """Print the number of pending sessions, the maximum cost of a model for them, and the limit left today."""
     what = f"{count(estimate.waiting, 'session')} with content to learn from"
     rest = f", {estimate.trivial:,} without (not sent to a model)" if estimate.trivial else ""
     paper.line(bold(what), rest)
@@ -155,7 +155,6 @@ def _learning_facts(report: IngestReport) -> list[tuple[str, str]]:
 
 
 def _by_model(report: ModelExtraction | None) -> str:
-    """Describe the calls to a language model, and the result."""
     if report and report.elsewhere:
         return f"{count(report.elsewhere, 'session')} being read by it now in another process"
     if report is None or not report.calls:
@@ -171,7 +170,6 @@ def _by_model(report: ModelExtraction | None) -> str:
 
 
 def _render_model_problem(paper: Paper, report: ModelExtraction) -> None:
-    """Print why a language model did not finish, and how the work was done instead."""
     if report.problem:
         parts = f" for {report.by_rules} of {count(report.parts, 'part')}" if report.parts else ""
         is_read = report.parts and not report.by_rules
@@ -301,8 +299,9 @@ def ingest(
     Agents cannot pass PATHS, because a file's user turns would count as your own statements. Unreadable files are
     listed at the end, and the exit code is then 1. Empty databases are also listed, but they are not failures.
 
-    With --older, the writer also reads sessions that ended before it was set or that it has not read yet, latest first.
-    It reads 24 sessions at a time, within its daily limit. The next --older continues from there.
+    With --older, the writer also reads sessions that it has not read yet, latest first. These can be sessions from
+    before the writer was set. The writer reads 24 sessions at a time, within its daily limit. The next --older
+    continues from there.
     """
     if background:
         _give_way()

@@ -148,8 +148,8 @@ def evaluate(
 
     Save a baseline before an update, a new embedding model or a large import, then compare to see which memories
     changed rank. Add queries with nacre admin eval add. Some default queries ignore their text: session-start shows the
-    context at a session's start, and recent-decisions, active-todos and preferences list these memories by date. Asking
-    does not count as use.
+    context at a session's start, and recent-decisions, active-todos and preferences list these memories by date.
+    Running saved queries does not count as a use of the memories.
     """
     if query_id:
         removed = perform(run, evaluating.remove_query, queries=queries, query_id=query_id)
@@ -208,7 +208,6 @@ def _render_evaluation(
     baseline: evaluating.Baseline | None,
     saved: Path | None,
 ) -> None:
-    """Print every query with its results and the earlier rank of each result."""
     if not (baseline or saved):
         paper.note(
             "Current results of the saved queries. --save-baseline saves them, --compare shows later changes."

@@ -109,7 +109,7 @@ def store(run: Run, content: str, project: str | None, dry_run: bool, **values: 
 
 
 def _place(home: Home, project: str | None) -> tuple[str | None, str | None]:
-    """Return the named project, or for ``.`` the current folder, whose project can be new."""
+    """Return the named project. For ``.``, return the current folder instead, because its project can be new."""
     if project != HERE:
         return (project_slug(home, project) if project else None), None
 
@@ -189,7 +189,6 @@ def _changes(run: Run, options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _edit_file(run: Run, reference: str) -> Memory:
-    """Open the memory's file in the user's editor, then return the edited memory."""
     view = usage.look_at(run.home, decision.GetRequest(reference=reference, update=False))
     if not run.is_interactive or view.path is None:
         raise click.UsageError(
@@ -215,7 +214,6 @@ def _edit_file(run: Run, reference: str) -> Memory:
 def _render_stored(
     paper: Paper, outcome: StoreOutcome, memory: Memory, *, dry_run: bool = False
 ) -> None:
-    """Print the outcome of storing a memory, and the other affected memories."""
     hits.render_outcome(paper, _STORED[outcome.action][dry_run], memory)
     if outcome.action == "updated":
         paper.line(text.shorten(memory.content, hits.HIT_CHARACTERS), indent=2)
@@ -238,7 +236,7 @@ def _render_stored(
 
 
 def _relation(memory: Memory, other: Memory) -> tuple[str, Memory, str]:
-    """Return the relation to a similar memory, the similar memory, and the consequence."""
+    """Return how a memory relates to a similar memory, the similar memory, and a note for the user."""
     ours = {link.rel for link in memory.links if link.to == other.id}
     theirs = {link.rel for link in other.links if link.to == memory.id}
     if judge.CONTRADICTS in ours:
@@ -275,7 +273,8 @@ def _concerned(paper: Paper, how: str, memory: Memory, reason: str) -> None:
 def list_memories(run: Run, words: tuple[str, ...], wanted: Filter, **paging: Any) -> None:
     """List memories, the newest first.
 
-    With WORDS, only memories whose subject, content or tags contain all of them. To ask a question, use nacre recall.
+    With WORDS, the list contains only memories whose subject, content or tags contain all words. To ask a question, use
+    nacre recall.
     """
     request = {"filter": wanted, "words": " ".join(words), **paging}
     last, memories = ask_pages(run, views.Listing, "list", "memories", **request)
@@ -332,7 +331,6 @@ def _show_history(run: Run, reference: str) -> None:
 
 
 def _render_history(paper: Paper, steps: Sequence[views.Step]) -> None:
-    """Print a chain of memories, oldest first, with the times and reasons of changes."""
     for step in steps:
         memory = step.memory
         until = step.until.isoformat() if step.until else ("retired" if memory.retired else "today")
@@ -382,7 +380,7 @@ def render_memory(paper: Paper, view: views.MemoryView, vault: Path) -> None:
 
 
 def _by_model(memory: Memory, how: str) -> str:
-    """Return the model that ``merged`` or ``amended`` the memory, and its reason. Empty if no model did."""
+    """Return the model that changed the memory, and its reason. The text is empty if no model did this."""
     change = memory.extra.get(how)
     return f"by {change.get('by')}: {change.get('reason')}" if isinstance(change, dict) else ""
 
@@ -454,7 +452,6 @@ def _link_row(link: views.LinkView) -> tuple[str, Span, str]:
 
 
 def _render_together(paper: Paper, together: Sequence[views.CompanionView]) -> None:
-    """Print the memories that are used together with a memory, with counts."""
     paper.heading("Used or learned together with")
     rows = [
         (
@@ -559,7 +556,7 @@ def retire(  # noqa: PLR0913 - one parameter per option
 
 
 def _restore(run: Run, references: tuple[str, ...]) -> None:
-    """Restore memories, or end retirement rules, given the ids that ``--list`` shows.
+    """Restore memories or end retirement rules. ``references`` are ids that ``--list`` shows.
 
     If a memory superseded a restored memory, both are active.
     """
@@ -595,7 +592,6 @@ def _render_retired(
     waiting: Sequence[Memory] = (),
     is_dry: bool = False,
 ) -> None:
-    """Print the memories that were or would be retired."""
     if is_dry:
         paper.line(
             f"Would retire {count(len(memories), 'memory', 'memories')}:"
@@ -612,7 +608,6 @@ def _render_retired(
 
 
 def _render_unretired(paper: Paper, back: retiring.BroughtBack) -> None:
-    """Print the restored memories and the ended rules."""
     hits.render_outcomes(paper, "Restored", back.memories)
     for rule in back.rules:
         paper.line("Rule ended: ", _standing(rule), hang=2)
@@ -621,7 +616,6 @@ def _render_unretired(paper: Paper, back: retiring.BroughtBack) -> None:
 def _render_retired_list(
     paper: Paper, memories: Sequence[Memory], rules: Sequence[StandingRetirement]
 ) -> None:
-    """Print all retired memories with their reasons, and the retirement rules."""
     if not memories and not rules:
         paper.line("Nothing is retired.")
         return

@@ -38,10 +38,10 @@ def ask(run: Run, result: type[Result], operation: str, /, **fields: Any) -> Res
 
 
 def perform(run: Run, function: Callable[..., Result], /, **fields: Any) -> Result:
-    """Run an operation, given by its function, with these request fields in this process. Return its result.
+    """Run an operation in this process, and return its result.
 
-    On a terminal, its progress is shown. Raises InvalidInputError if a field is out of bounds, and the operation's
-    errors.
+    ``function`` is the operation's function. ``fields`` are the fields of its request. On a terminal, progress is
+    shown. Raises InvalidInputError if a field is out of bounds. Also raises the operation's errors.
     """
     entry = operation_of(function)
     opened = run.home if entry.needs_home else run.settings
@@ -52,7 +52,7 @@ def perform(run: Run, function: Callable[..., Result], /, **fields: Any) -> Resu
 
 @contextmanager
 def resumable(run: Run) -> Iterator[None]:
-    """Mark the run as resumable if the context is interrupted, so that the message mentions resuming."""
+    """Mark the run as resumable if the user interrupts the block. nacre then says how to resume the command."""
     try:
         yield
     except KeyboardInterrupt:
@@ -68,7 +68,7 @@ def place_of(run: Run, name: str | None) -> views.Place:
 
 
 def is_empty(run: Run) -> bool:
-    """Return True if there is nothing to recall. If there are memories, the home is not loaded."""
+    """Return True if the home contains nothing to recall."""
     return not ask(run, views.Listing, "list", limit=0).total and location.is_empty(run.home)
 
 
@@ -88,8 +88,8 @@ class _Notes(msgspec.Struct, frozen=True):
 def ask_daemon(run: Run, operation: str, request: object, result: Any) -> Any:
     """Return the daemon's result of an operation, or ``None`` if this process must run the operation.
 
-    Return ``None`` if the daemon does not run, does not answer in time, has different settings, or fails, because this
-    process then shows the full error. A daemon that did not answer is not asked again.
+    The result is ``None`` if the daemon does not run, has different settings, does not answer in time, or fails. A
+    daemon that did not answer is not asked again.
     """
     if run.by_itself:
         return None

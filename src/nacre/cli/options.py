@@ -65,7 +65,7 @@ count = text.count
 
 
 def stamp(moment: datetime | None) -> str | None:
-    """Return a time as it is written in JSON, or ``None`` for ``None``."""
+    """Return a time as it is written in JSON, or ``None`` if there is no time."""
     return codec.stamp(moment) if moment else None
 
 
@@ -83,7 +83,7 @@ def short_id(memory: Memory) -> str:
 
 
 def short_session(native_id: str) -> str:
-    """Return the distinguishing start of a session's id. It is longer for UUIDv7, which starts with a time."""
+    """Return the start of a session's id, which is long enough to tell sessions apart."""
     match = _UUID.fullmatch(native_id)
     if match:
         return native_id[:13] if match.group(1) == "7" else native_id[:8]
@@ -96,7 +96,7 @@ def kind_span(kind: Kind) -> Span:
 
 
 def place_name(memory: Memory) -> str:
-    """Return a memory's project, ``""`` if the memory applies everywhere, or ``inbox`` if undecided."""
+    """Return a memory's project. This is ``inbox`` while the project is undecided, and empty if there is none."""
     return "inbox" if memory.inbox else memory.project or ""
 
 
@@ -389,10 +389,11 @@ def field_of(source: str | type, name: str) -> RequestField:
 
 
 def option(source: str | type, name: str, *declarations: str, **own: Any) -> Decorator:
-    """Make the option ``--name`` for a field. It is repeatable for lists and a flag for booleans.
+    """Make a command-line option for a field of a request. The option of a list field is repeatable.
 
-    A project is resolved by :func:`find_project`. A flag that is on by default becomes ``--no-name``. ``declarations``
-    replaces these names, and ``own`` overrides the settings from the field.
+    A boolean field becomes a flag, which is named ``--no-name`` if the field is on by default. A project is resolved by
+    :func:`find_project`. ``declarations`` are other names for the option. ``own`` overrides the settings from the
+    field.
     """
 
     def make() -> click.Parameter:
@@ -405,7 +406,7 @@ def option(source: str | type, name: str, *declarations: str, **own: Any) -> Dec
 
 
 def flag(name: str, description: str, *more_names: str) -> Decorator:
-    """Make an option without a value. ``more_names``: other spellings, and the parameter's name if it is different."""
+    """Make an option that takes no value. ``more_names`` can contain other spellings and the name of the parameter."""
     return click.option(name, *more_names, is_flag=True, help=description)
 
 
@@ -425,7 +426,7 @@ def argument(source: str | type, name: str, **own: Any) -> Decorator:
 
 
 def _with_parameter(make: Callable[[], click.Parameter]) -> Decorator:
-    """Add a parameter that the command makes on first use."""
+    """Add a parameter to a command. ``make`` is called when the command is first used."""
 
     def decorate(function: Function) -> Function:
         vars(function).setdefault("__click_params__", []).append(make)
@@ -539,7 +540,10 @@ _TURN = (("tools", "--tool", "Only sessions with this tool, e.g. claude-code."),
 
 
 def limit_option(operation: str, **own: Any) -> Decorator:
-    """Make ``--limit`` for an operation's list. With ``default=None``, the limit comes from the settings."""
+    """Make the option ``--limit`` for an operation that lists things.
+
+    With ``default=None``, the limit comes from the settings.
+    """
     return option(operation, "limit", "--limit", "-n", type=click.IntRange(1, 1000), **own)
 
 
@@ -558,12 +562,12 @@ OFFSET = option("list", "offset", show_default=False)
 
 
 def with_memory_filter(function: Function) -> Function:
-    """Add the options that select memories. The function receives the filter as ``wanted``."""
+    """Add options that select memories to a command. The command receives the filter as ``wanted``."""
     return _with_filter(function, (*_MEMORY, *_PLACE_AND_TIME))
 
 
 def with_turn_filter(function: Function) -> Function:
-    """Add the options that select turns. The function receives the filter as ``wanted``."""
+    """Add options that select turns to a command. The command receives the filter as ``wanted``."""
     return _with_filter(function, (*_TURN, *_PLACE_AND_TIME))
 
 
@@ -596,9 +600,9 @@ def _known_project(run: Run, name: str) -> str:
 
 
 def find_project(run: Run, name: str | None) -> str | None:
-    """Return the project for a name, an alias or ``.``, or ``None`` for ``None``. Warn if the project is unknown.
+    """Return the project with this name or alias. ``.`` stands for the project of the current folder.
 
-    Raises NotFoundError.
+    If there is no name, the result is ``None``. Unknown projects cause a warning. Raises NotFoundError.
     """
     return _known_project(run, name) if name else None
 
@@ -615,9 +619,10 @@ def ask_pages(
     offset: int = 0,
     **fields: Any,
 ) -> tuple[Page, tuple[Any, ...]]:
-    """Ask for a list page by page. Return the last page, and ``limit`` items, or all with ``everything``.
+    """Ask for a list page by page. Return the last page and the collected items.
 
-    ``items``: the page's attribute with its items, or empty if the page is a list.
+    Unless ``everything`` is set, at most ``limit`` items are collected. ``items`` is the page's attribute that contains
+    the items. It is empty if the page itself is a list.
     """
     found: list[Any] = []
     while True:
@@ -632,10 +637,9 @@ def ask_pages(
 def project_slug(
     home: Home, name: str, of_folder: Callable[[Home, Path], str | None] | None = None
 ) -> str:
-    """Return the project for a name, an alias, or ``.`` for the current folder.
+    """Return the project with this name or alias. ``.`` stands for the project of the current folder.
 
-    ``of_folder`` finds the folder's project, by default among the known projects. Raises NotFoundError if the folder
-    has no project.
+    ``of_folder`` is a function that finds the project of a folder. Raises NotFoundError if the folder has no project.
     """
     if name != HERE:
         return change.project_called(home, name, location.projects(home))
@@ -667,7 +671,7 @@ def read_content(content: str) -> str:
 
 @contextmanager
 def readable(path: pathlib.Path) -> Iterator[pathlib.Path]:
-    """Yield the path, or for ``-`` a temporary copy of standard input, because format detection reads both ends."""
+    """Yield the path of a file that can be read repeatedly. For ``-``, this is a copy of standard input."""
     if str(path) != "-":
         yield path
         return

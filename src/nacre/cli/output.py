@@ -60,9 +60,9 @@ def write_log(run: Run, error: Exception) -> Path | None:
 
 
 def damage_behind(run: Run, error: Exception) -> UnusableStoreError | None:
-    """Return an error about a damaged database if damage caused the unexpected error, else ``None``.
+    """Return the error to report if a damaged database caused ``error``, else ``None``.
 
-    Damage is the cause if the error was raised while reading or converting rows, or if SQLite finds damage.
+    The database is damaged if the error was raised while reading or converting rows, or if SQLite finds damage.
     """
     in_store = any(
         _STORAGE in frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)
@@ -77,7 +77,7 @@ def damage_behind(run: Run, error: Exception) -> UnusableStoreError | None:
 
 
 def redactor_of(run: Run) -> redactor.Redactor:
-    """Return a redactor, with the user's patterns if the settings can be read."""
+    """Return a redactor. It includes the user's patterns, unless the settings cannot be read."""
     try:
         return redactor.Redactor(*run.settings.redaction)
     except NacreError:
@@ -116,7 +116,7 @@ def wants_json(arguments: Sequence[str]) -> bool:
 
 
 def guard(run: Run, work: Callable[[], Any]) -> int:
-    """Do the work and write the answer, or report an error in one line. Return the exit code."""
+    """Call ``work``, and write the answer. An error is reported in one line. Return the exit code."""
     _prepare_streams()
     try:
         try:
@@ -240,7 +240,7 @@ def _flush_streams() -> None:
 
 
 def _silence() -> None:
-    """Redirect standard output to the null device, because the reader has left and the interpreter flushes at exit."""
+    """Discard further output, because the program that reads standard output has ended."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
@@ -364,8 +364,6 @@ class _Line:
 
 @dataclass
 class _Bars:
-    """Progress bars with the estimated time left of the current stage."""
-
     _stage: str = ""
     _started: float = 0.0
     _at_start: int = 0

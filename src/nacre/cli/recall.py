@@ -142,7 +142,6 @@ def _recall_deep(run: Run, request: dict[str, Any], *, explain: bool) -> None:
 def _render_recall(
     paper: Paper, result: RecallResult, *, message: str | None, explain: bool
 ) -> None:
-    """Print memories, then turns, then notes on the search."""
     if message == hits.EMPTY:
         hits.render_beginning(paper)
         return
@@ -164,7 +163,10 @@ def _render_notes(paper: Paper, result: RecallResult) -> None:
 
 
 def _message_of(result: DeepResult) -> str | None:
-    """Return the reason for no hits, or ``None`` if there are hits or the user must choose a project."""
+    """Return a message that explains why there are no hits.
+
+    The result is ``None`` if there are hits or the user must choose a project.
+    """
     if result.hits or result.clarify:
         return None
     if result.route is deep_recall.Route.NONE:
@@ -173,7 +175,6 @@ def _message_of(result: DeepResult) -> str | None:
 
 
 def _render_deep(paper: Paper, result: DeepResult, *, explain: bool) -> None:
-    """Print the hits or the projects to choose from, then the steps of the recall."""
     if result.clarify:
         paper.line(bold("Which project do you mean?"))
         for slug in result.clarify:
@@ -278,11 +279,11 @@ def context(  # noqa: PLR0913 - one parameter per option
 ) -> None:
     """Print the context for an agent, at session start or for a prompt.
 
-    If nothing is relevant, it prints nothing. Unexpected reasons for this go to standard error. --output writes a file
-    for agents that only read files.
+    If nothing is relevant, the command prints nothing. An unexpected reason for missing context goes to standard error.
+    --output writes a file for agents that only read files.
 
-    Sessions are handed over automatically when they end, are reset or compacted; the next session of the project
-    receives the handoff at its start. --handoff shows it, and --handoff --store writes one now.
+    Sessions are handed over automatically when they end, are reset or are compacted. The next session of the project
+    receives the handoff at its start. --handoff shows the handoff, and --handoff --store writes one now.
     """
     words, here, session = (
         " ".join(prompt),
@@ -327,7 +328,6 @@ def context(  # noqa: PLR0913 - one parameter per option
 def _render_context(
     paper: Paper, block: values_context.ContextBlock, *, output: Path | None, changed: bool | None
 ) -> None:
-    """Print the block, or the file that contains the block. Print nothing for an empty block."""
     if output:
         if changed:
             paper.line(bold("Written: "), f"{block.tokens:,} tokens to {output}")
@@ -343,7 +343,6 @@ def _explain_empty(run: Run, why: str, hint: str) -> None:
 
 
 def _reason_for_empty(run: Run, project: str | None, folder: str) -> tuple[str, str]:
-    """Return the reason for an empty context, and a hint."""
     if is_empty(run):
         return "there are no memories yet", "nacre quickstart"
     if project:
@@ -354,7 +353,6 @@ def _reason_for_empty(run: Run, project: str | None, folder: str) -> tuple[str, 
 
 
 def _render_explained(paper: Paper, block: values_context.ContextBlock) -> None:
-    """Print what is included and omitted, with the reasons."""
     head = f"{block.tokens:,} tokens" if block.text else "No context."
     paper.line(
         bold(head),
@@ -378,7 +376,6 @@ def _render_explained(paper: Paper, block: values_context.ContextBlock) -> None:
 
 
 def _render_left_out(paper: Paper, left_out: Iterable[values_context.LeftOut]) -> None:
-    """Print omitted items, grouped by reason, with the subjects of the first memories."""
     groups: defaultdict[tuple[str, str], list[values_context.LeftOut]] = defaultdict(list)
     for item in left_out:
         groups[item.part.value, item.why].append(item)
@@ -428,7 +425,6 @@ def _render_chores(
 
 
 def _render_handoff(paper: Paper, view: HandoffView) -> None:
-    """Print a handoff with its source session and receiver, or print that there is no handoff."""
     handoff = view.handoff
     if handoff is None:
         message = (

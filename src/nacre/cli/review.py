@@ -118,7 +118,7 @@ def keep(run: Run, references: tuple[str, ...], **fields: Any) -> None:
 @option("review-drop", "reason")
 @YES
 def drop(run: Run, references: tuple[str, ...], reason: str | None, yes: bool) -> None:
-    """Delete candidates, and retire memories in doubt.
+    """Delete candidates, and retire memories that might be outdated.
 
     The files of retired memories are kept. On a terminal, the command asks before it retires memories.
     """
@@ -229,7 +229,6 @@ def _side(paper: Paper, name: str, memory: Memory) -> None:
 
 
 def _render_judged(paper: Paper, report: JudgeReport) -> None:
-    """Print the model's judgements of pending items."""
     if not report.judged and not report.waiting and not report.note:
         paper.line("Nothing is pending.")
         return
@@ -294,8 +293,9 @@ def reflect(
     The questions cover contradictions first, then unlinked memories with a similar meaning or a common name. An answer
     becomes a link or a memory. On a terminal, the command asks one question after another.
 
-    ID is two memories joined by +. --link sets the relation of the first to the second. A sentence is stored as a
-    memory with a link to both. --keep resolves a contradiction. nacre undo reverts it.
+    ID consists of the ids of two memories, joined by +. --link sets the relation of the first memory to the second. A
+    sentence is stored as a memory with a link to both memories. --keep resolves a contradiction. nacre undo reverts the
+    answer.
     """
     if reference:
         done = perform(run, queue.answer, reference=reference, **answer)
@@ -311,7 +311,6 @@ def reflect(
 
 
 def _ask(run: Run) -> None:
-    """Ask one question after another, and apply the answers."""
     found = ask(run, reviews.Reflection, "reflect")
     done: list[Reflected] = []
     for number, question in enumerate(found.questions, 1):
@@ -329,7 +328,7 @@ def _ask(run: Run) -> None:
 
 
 def _given(question: Question) -> dict[str, Any] | None:
-    """Return the typed answer: empty to answer later, or ``None`` to quit."""
+    """Return the user's answer. It is empty if the user typed nothing, and ``None`` if the user quits."""
     keys = _KEEPS if question.contradicts else _LINKS
     while True:
         typed: str = click.prompt(
@@ -359,7 +358,6 @@ def _given(question: Question) -> dict[str, Any] | None:
 
 
 def _render_questions(paper: Paper, found: Reflection) -> None:
-    """Print all questions and the ways to answer."""
     if not found.questions:
         paper.line(
             "No questions: all memories with a similar meaning or a common name are linked, without contradictions."
@@ -376,7 +374,6 @@ def _render_questions(paper: Paper, found: Reflection) -> None:
 
 
 def _render_question(paper: Paper, question: Question, title: str) -> None:
-    """Print two memories and the question."""
     how = "Which of these is true?" if question.contradicts else "How are these related?"
     paper.line(bold(title), "  ", bold(how), hang=2)
     for number, memory in enumerate((question.first, question.second), 1):
@@ -396,7 +393,6 @@ def _side_reflect(paper: Paper, name: str, memory: Memory) -> None:
 
 
 def _render_answers(paper: Paper, done: Sequence[Reflected], *, asked: int | None = None) -> None:
-    """Print the effects of the answers."""
     if asked == 0:
         paper.line("No questions.")
     for reflected in done:
@@ -473,7 +469,6 @@ def _reply(run: Run, path: str | None) -> str:
 
 
 def _render_feedback(paper: Paper, report: FeedbackReport) -> None:
-    """Print a line for each memory, with its rating and change of quality."""
     if report.note:
         paper.line(f"Nothing changed: {report.note}.")
     paper.table([_judged_row(item) for item in report.judged])
@@ -537,7 +532,6 @@ def gaps(run: Run, todo: str | None, dismiss: str | None, **asked: Any) -> None:
 
 
 def _render_gaps(paper: Paper, found: Unanswered, asked: dict[str, Any], *, has_log: bool) -> None:
-    """Print each unanswered question, with its frequency and wordings."""
     if not has_log:
         paper.line("Questions are not stored: traces.keep_days is 0.", hang=2)
     if not found.gaps:
@@ -598,7 +592,7 @@ def edges(run: Run, reference: str | None, limit: int) -> None:
     """List memories that were used together.
 
     A pair gains .1 (up to 1) for each session in which both were used, and loses 5 % a day. Recall ranks memories
-    higher if they are often used together with its best hits. With ID, only pairs of that memory.
+    higher if they are often used together with its best hits. With ID, the list contains only pairs of that memory.
     """
     found = ask(run, list[views.UsedTogether], "edges", reference=reference, limit=limit)
     run.answer({"edges": found}, _render_edges, found)

@@ -16,12 +16,12 @@ from nacre.cli.command import Group, Run, load_command, show_help
 
 
 class Program(Group):
-    """A command group that runs as a program inside the error boundary."""
+    """A command group that runs as a program and reports every error in one line."""
 
     def main(
         self, args: Sequence[str] | None = None, *_: Any, umask: int | None = None, **__: Any
     ) -> NoReturn:
-        """Run and exit with the exit code. ``umask`` is the umask of the calling process."""
+        """Run the program, and exit with the exit code. ``umask`` is the umask of the calling process."""
         arguments = list(args or ())
         run = Run(as_json=output.wants_json(arguments), umask=umask)
         raise SystemExit(output.guard(run, lambda: self._run(arguments, run)))
@@ -125,7 +125,7 @@ class Root(Program):
     has_default = True
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        """Return the command names in the order of the sections, followed by plugin commands."""
+        """Return the names of all commands in the order of the help. Plugin commands come last."""
         return [*_ENTRIES, *plugin_commands()]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -156,7 +156,7 @@ class Root(Program):
             formatter.write_text(f"groups: {', '.join([*SECTIONS['Groups'], *plugin_commands()])}")
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command. Do nothing inside a model call by nacre itself."""
+        """Run a command. Do nothing if nacre itself started the agent that calls this command."""
         return None if environment.is_own_call(environment.environment()) else super().invoke(ctx)
 
 

@@ -91,7 +91,7 @@ def end_unneeded(home: Path) -> DaemonMet | None:
 
 
 def end_other_version(home: Path) -> DaemonMet | None:
-    """Stop a daemon of a different version. Return ``None`` if there is none."""
+    """Stop the daemon if it has a different version. Return ``None`` if no such daemon runs."""
     found, own = homes.greet(home), __version__
     if found is None or found.version == own:
         return None
@@ -227,7 +227,6 @@ def render_done(
 
 
 def _captured(paper: Paper, captured: Sequence[Captured], places: Shown) -> None:
-    """Print the imported memories, one line for each host."""
     for host in dict.fromkeys(item.host for item in captured):
         own = [item for item in captured if item.host == host]
         added, updated = sum(item.added for item in own), sum(item.updated for item in own)
@@ -287,9 +286,9 @@ _PAUSE_SECONDS = 0.1
 def open_dashboard(run: Run, only_prints: bool, forget: bool) -> None:
     """Open the dashboard in your browser.
 
-    The address works only once, within a minute. Then that browser has access for 90 days. The daemon serves the
-    dashboard on this machine only, and is started if necessary. In a new home, the command first asks if it can read
-    your agents' sessions. Agents cannot open the dashboard.
+    The dashboard's address works once, for one minute. The browser that opens the address has access for 90 days. The
+    daemon serves the dashboard on this machine only, and is started if necessary. In a new home, the command first asks
+    if it can read your agents' sessions. Agents cannot open the dashboard.
     """
     run.settings.actor.require_owner("nacre open")
     if forget:
@@ -375,8 +374,8 @@ def _address(run: Run) -> str:
 def mcp(run: Run, home: Path | None, tools: str | None, structured: bool) -> None:
     """Serve memory to an agent, over the Model Context Protocol.
 
-    Agents start and stop it, and talk to it over standard input and output. It uses the daemon if one runs.
-    nacre serve --http serves agents over HTTP.
+    Agents start and stop this command, and talk to it over standard input and output. The command uses the daemon if a
+    daemon runs. nacre serve --http serves agents over HTTP.
     """
     face = _face(home, everything=tools, structured=structured)
     run.keeps_history = False

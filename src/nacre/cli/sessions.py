@@ -134,9 +134,9 @@ def show(
 def ask_session(
     run: Run, reference: str | None, *, limit: int | None, first: int = 0, at_end: bool = False
 ) -> SessionView:
-    """Return the session with this id or start of an id, by default the last session of this folder.
+    """Return the session with this id or start of an id. The default is the last session of the current folder.
 
-    If there is no limit, include all turns.
+    If ``limit`` is ``None``, all turns are included.
     """
     here = str(Path.cwd())
     view = ask(
@@ -237,7 +237,6 @@ def render_outcome(paper: Paper, view: SessionView) -> None:
 
 
 def _render_children(paper: Paper, view: SessionView) -> None:
-    """Print the sub-agents' sessions, with ids for ``nacre sessions show``."""
     paper.heading("Sub-agents")
     shown = view.children[:_CHILDREN_SHOWN]
     paper.table(
@@ -414,7 +413,6 @@ def list_sessions(
 def _render_sessions(
     paper: Paper, lines: Sequence[SessionLine], *, has_more: bool, offset: int
 ) -> None:
-    """Print a table of sessions, and the option for the next page."""
     rows = [_row(line) for line in lines]
     paper.table(rows, header=_COLUMNS, drop=(5, 8, 4, 6, 7, 2, 1, 3), least=_LEAST_TITLE)
     if has_more:
@@ -634,7 +632,6 @@ def resume(run: Run, what: tuple[str, ...], only_print: bool) -> None:
 
 
 def _shell_command(resumption: Resumption) -> str:
-    """Return the shell command, with ``cd`` to the session's folder."""
     command = shlex.join(resumption.command)
     return f"cd {shlex.quote(resumption.folder)} && {command}" if resumption.folder else command
 
@@ -753,7 +750,8 @@ def _line(value: object) -> str:
 def restore(run: Run, reference: str, folder: Path | None) -> None:
     """Restore a session's transcript from the archive.
 
-    Without --to, it is restored to its original place, so that its tool finds it. It contains no secrets or images.
+    Without --to, the transcript is restored to its original place, where the agent finds it. The transcript contains no
+    secrets or images.
     """
     run.present(perform(run, archive.restore, reference=reference, folder=folder), _render_restored)
 

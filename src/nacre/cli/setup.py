@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 def complete(
     settings: Settings, wish: Wish, provider: str, dialog: Dialog | None, *, takes_proposals: bool
 ) -> Wish:
-    """Complete a change request, asking for missing values.
+    """Ask for the values that are missing in a request, and return the complete request.
 
-    If there is no terminal, raises UsageError, which names the missing options.
+    Raises UsageError with the names of the missing options if there is no terminal.
     """
     if not any((provider, wish.auth, wish.model, wish.base_url, wish.secret)):
         return wish
@@ -68,7 +68,7 @@ def complete(
 
 
 def with_key(wish: Wish, secret: str | None) -> Wish:
-    """Return a request with a key and the key's sign-in method. Raises UnusableCredentialsError."""
+    """Set the key of a request, and the sign-in method for the key. Raises UnusableCredentialsError."""
     method = models.method_for(wish.provider, wish.auth, secret)
     return replace(wish, auth=method.name if method else wish.auth, secret=secret)
 
@@ -88,7 +88,7 @@ def _provider(settings: Settings, wish: Wish) -> str:
 
 
 def provider_of_method(settings: Settings, auth: str) -> str:
-    """Return the provider for a sign-in method. An installed command of an agent tool uses the tool's login."""
+    """Return the provider for a sign-in method. If the method's agent tool is installed, the tool is the provider."""
     method = credentials.methods()[auth]
     installed = {program.provider for program in models.programs(settings) if program.path}
     return method.through if method.through in installed else method.provider
@@ -112,7 +112,7 @@ class Option:
 
 
 def walk(run: Run) -> Wish:
-    """Ask for everything, proposing current or detected values. Raises NacreError."""
+    """Ask the user for all values of a setup. Current or detected values are the defaults. Raises NacreError."""
     dialog, settings = Dialog(run), run.settings
     found, local = models.status(settings), providers.servers_here(settings)
     run.introduce(_render_found, found, local)
@@ -136,7 +136,6 @@ def walk(run: Run) -> Wish:
 
 
 def _render_found(paper: Paper, found: models.SigningIn, local: dict[str, list[str]]) -> None:
-    """Print the credentials, commands and servers found on this machine."""
     paper.line(
         "A language model is optional. With a model, nacre writes and merges memories better."
     )
@@ -245,7 +244,7 @@ class Dialog:
         return str(click.prompt("Vectors", default=current, err=True)).strip()
 
     def bounds(self, wish: Wish) -> Wish:
-        """Ask whether the model is allowed to work in the background, and for its limit."""
+        """Ask whether the model is allowed to work in the background. If so, also ask for a daily limit."""
         after = models.wished(self._settings, wish)
         proposal = writer.named(replace(self._run.home, settings=after), str(wish.model))
         self._run.introduce(_render_background, proposal)
@@ -464,9 +463,10 @@ def setup(
 ) -> None:
     """Choose a language model, sign in, and set its budget.
 
-    nacre works without a model but writes better memories with one. On a terminal it asks for missing options. Keys go
-    into the system's keyring or, without a working keyring, into credentials.toml, never into the config. Another run
-    changes only the options you pass. --yes without other options only shows the command to set a model or writer.
+    nacre works without a model but writes better memories with one. On a terminal, the command asks for missing
+    options. Keys are stored in the system's keyring, never in the config. If the keyring does not work, keys are stored
+    in credentials.toml. To change single options later, pass only these options. --yes without other options only shows
+    the command to set a model or writer.
     """
     run.settings.actor.require_owner("nacre writer setup")
     wish = models.Wish(**given)
@@ -519,7 +519,10 @@ def _read_key(run: Run, variable: str | None, *, key_stdin: bool) -> str | None:
 
 
 def _try(run: Run, wish: Wish, *, tests: bool, may_ask: bool) -> Tried:
-    """Test a request's model. Raises ModelRefusedError if the test is refused and the user does not insist."""
+    """Test the chosen model. If the provider refuses, ask whether to keep the model.
+
+    Raises ModelRefusedError if the user cannot be asked.
+    """
     if not tests or not wish.provider:
         return models.Tried(models.SKIPPED, message="--no-test" if wish.provider else "")
     with output.waiting(run, f"Asking {wish.model}"):
@@ -583,7 +586,6 @@ def _writer_status(
 def _render_setup(
     paper: Paper, done: Done, tried: Tried, status: WriterStatus, proposal: WriterProposal | None
 ) -> None:
-    """Print the settings, the changes and the next commands."""
     settings = done.settings
     has_model = settings.text("models.default") != "none"
     without = "none: nacre works without one" if status.state == "off" else "none except the writer"

@@ -53,8 +53,8 @@ _LEAST_CONTENT = 44
 def status(run: Run) -> None:
     """Show today's activity, new memories and pending reviews.
 
-    On a terminal, nacre without a command also shows this. It does not wait for running work, so the end of a session
-    can be missing.
+    On a terminal, nacre without a command also shows this. The command does not wait for work in progress, so the
+    latest turns of a session can be missing.
     """
     run.present(perform(run, checking.status), _render)
 
@@ -239,8 +239,8 @@ _MARKS = {
 def doctor(run: Run, part: str | None, deep: bool, everything: bool, repair: bool) -> None:
     """Check the installation, the agents and the stored data.
 
-    With hosts: check that your agents can run nacre, by running the commands in their configuration.
-    Exits with 1 if a check fails. Each failure has a hint.
+    With the argument hosts, the command checks that your agents can run nacre. For this, it runs the commands in their
+    configuration. The command exits with 1 if a check fails. Each failure has a hint.
     """
     if part:
         _prove_hosts(run, with_options=deep or repair)
@@ -296,9 +296,9 @@ def answer_checks(
     more: Mapping[str, object] = MappingProxyType({}),
     render_more: Callable[[Paper], None] | None = None,
 ) -> None:
-    """Answer with checks and further output. The exit code is 1 if any check failed.
+    """Write the results of checks as the answer. The exit code is 1 if any check failed.
 
-    ``more`` is added to the JSON.
+    ``more`` is added to the JSON, and ``render_more`` prints additional text.
     """
     is_ok = not any(check.state == "failure" for check in checks)
     run.exit_code = 0 if is_ok else 1
@@ -312,7 +312,6 @@ def answer_checks(
 
 
 def _render_checks(paper: Paper, checks: Sequence[Check]) -> None:
-    """Print a line for each check, and a hint for each check that is not ok."""
     width = max((len(check.name) for check in checks), default=0)
     for check in checks:
         mark = _MARKS.get(check.state, Span(check.state))
@@ -324,7 +323,6 @@ def _render_checks(paper: Paper, checks: Sequence[Check]) -> None:
 
 
 def _render_findings(paper: Paper, proofs: Sequence[prove.Proof], repaired: int) -> None:
-    """Print the findings and repairs for parts with more than one finding."""
     if repaired:
         paper.blank()
         paper.line(bold(f"Repaired {count(repaired, 'finding')}."))
@@ -481,7 +479,7 @@ def depend(run: Run, project: str, on: Sequence[str], remove: bool) -> None:
 
 
 def _named(run: Run, name: str) -> str:
-    """Return the project to request. Only ``.`` is resolved, since operations resolve names after reading new pages."""
+    """Return the name of a project. ``.`` is replaced with the project of the current folder."""
     return (find_project(run, name) or name) if name == "." else name
 
 
@@ -519,7 +517,6 @@ def _render_list(paper: Paper, lines: Sequence[projects.ProjectLine]) -> None:
 
 
 def _names(line: projects.ProjectLine) -> str:
-    """Return the aliases and dependencies of a project."""
     groups = (("also", line.aliases), ("depends on", line.dependencies))
     return "; ".join(f"{label} {', '.join(names)}" for label, names in groups if names)
 

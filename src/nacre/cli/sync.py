@@ -61,8 +61,9 @@ _COUNTED = {
 def sync(run: Run, quiet: bool, **request: Any) -> None:
     """Sync your memories with another machine.
 
-    It uses your own git repository. Name it the first time: --remote URL. Memories that changed on both sides are
-    merged field by field. If that fails, both versions are kept. Files that seem to contain a secret are not sent.
+    Both machines use your own git repository. Pass the repository's address the first time: --remote URL. Memories that
+    changed on both sides are merged field by field. If that fails, both versions are kept. Files that seem to contain a
+    secret are not sent.
     """
     run.keeps_history = False
     if quiet:
@@ -74,7 +75,6 @@ def sync(run: Run, quiet: bool, **request: Any) -> None:
 
 
 def _render_sync(paper: Paper, result: syncing.Synced) -> None:
-    """Print the number of sent and received operations, then noteworthy outcomes."""
     if result.state == "no_remote":
         paper.line("No remote is set up: your memories stay on this machine.")
         paper.note("  To sync with another machine: nacre sync --remote URL")
@@ -182,8 +182,9 @@ def vacuum(run: Run) -> None:
 def rebuild(run: Run, vectors: bool, yes: bool) -> None:
     """Rebuild the database from the vault and the transcripts.
 
-    Memories, ids and links stay the same. If the old file is readable, usage, reviews and sessions pending for a writer
-    are kept. The old file is kept next to the new file, as nacre.db.old. On a terminal it asks first.
+    Memories, ids and links stay the same. If the old file is readable, usage, reviews and the list of sessions that a
+    writer must still read are kept. The old file is kept next to the new file, as nacre.db.old. On a terminal, the
+    command asks first.
     """
     run.confirm(f"Rebuild {run.settings.database}? The old file is kept.", yes=yes)
     report = perform(run, health.rebuild, vectors=vectors)

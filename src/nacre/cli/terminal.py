@@ -168,7 +168,7 @@ class Keys:
         self._text = ""
 
     def _take(self, data: bytes) -> None:
-        """Queue the keys in the data. Keep an incomplete sequence for the next call."""
+        """Decode bytes from the terminal, and queue the keys. An incomplete key is kept for the next call."""
         if not data:
             self._waiting.append(END)
         text = self._text + self._decoder.decode(data)
@@ -360,7 +360,7 @@ class Screen:
         return True
 
     def scroll_to(self, line: int) -> None:
-        """Start the next drawing with this line of the body, if the body does not fit."""
+        """Scroll the body, so that the next drawing starts with this line."""
         self._top = line
 
     def rule(self) -> str:
@@ -384,7 +384,7 @@ class Screen:
 
     @contextmanager
     def _lent(self) -> Iterator[None]:
-        """Give the terminal to an editor inside the context."""
+        """Hand the terminal to an editor during the block."""
         _write(_LEAVE)
         try:
             with self.keys.given_back():
@@ -503,7 +503,6 @@ class Picker:
                 self._seen(key)
 
     def _typed(self, key: str) -> None:
-        """Handle a key in the list."""
         view = self._view
         if key in _MOVES:
             self._move(_MOVES[key])
@@ -529,7 +528,6 @@ class Picker:
         )
 
     def _seen(self, key: str) -> None:
-        """Handle a key while a memory is open."""
         if key in ("j", "k"):
             self._move(1 if key == "j" else -1)
             self._show()
@@ -547,7 +545,7 @@ class Picker:
         self._view.at = max(0, min(len(self._view.memories) - 1, self._view.at + step))
 
     def _find(self) -> None:
-        """Search with recall, then for the exact words. If there are no words, list the newest memories."""
+        """Find memories with recall and by exact words. If no text was typed, list the newest memories."""
         query = self._view.text.strip() or (self._like[:_MOST_TYPED] if self._chooses else "")
         matches: dict[str, Memory] = {}
         try:
@@ -578,7 +576,6 @@ class Picker:
         self._view = replace(self._view, memories=tuple(matches.values()), at=0, whole=None)
 
     def _show(self) -> None:
-        """Open the selected memory, with its evidence and links."""
         if self._view.chosen is None:
             return
         self._screen.scroll_to(0)
@@ -598,7 +595,6 @@ class Picker:
         self._view.whole = self._screen.page(render_memory, view, vault)
 
     def _act(self, key: str) -> None:
-        """Open the file of the selected memory, or copy its text."""
         if (memory := self._view.chosen) is None:
             return
         if key in ("c", "y"):
@@ -650,13 +646,11 @@ class Picker:
         screen.draw(head, [*body, *self._preview(room - len(body))], foot, typed_at)
 
     def _heading(self) -> tuple[str, int]:
-        """Return the input line, and the cursor's column."""
         title = f"{self._title}: ".replace(" ", "\u00a0")
         typed = _end(self._view.text, self._screen.columns // 2).replace(" ", "\u00a0")
         return self._screen.page(Paper.line, bold(title), typed)[0], cells(title + typed)
 
     def _listed(self, rows: int) -> list[str]:
-        """Return the part of the results around the selection."""
         view = self._view
         if not view.memories:
             message = (
@@ -678,7 +672,6 @@ class Picker:
         return self._screen.page(Paper.table, table, drop=(2,))
 
     def _preview(self, rows: int) -> list[str]:
-        """Return the text of the selected memory, cut to fit."""
         lines = self._screen.page(self._render_preview)
         return [*lines[: rows - 1], "…"] if len(lines) > rows else lines
 
@@ -716,7 +709,7 @@ def _edited(text: str, key: str) -> str:
 
 
 def _end(text: str, columns: int) -> str:
-    """Return the end of a text that fits the columns."""
+    """Cut the start of a text so that the rest is at most ``columns`` wide."""
     text = printable(text)
     while cells(text) > columns:
         text = text[1:]
@@ -841,7 +834,6 @@ class Triage:
                     self._do(chosen)
 
     def _look_aside(self, shown: str) -> None:
-        """Show the help or the evidence. The same key hides it."""
         self._aside = shown if shown != self._aside else ""
         self._screen.scroll_to(len(self._words()) if self._aside == "where" else 0)
 
@@ -967,7 +959,6 @@ class Triage:
             paper.line(self._message)
 
     def _render_evidence(self, paper: Paper) -> None:
-        """Print the source turns of the item and of the newer memory."""
         item = self._left[0]
         for title, memory in (
             ("Where it was said", item.memory),
@@ -1025,7 +1016,6 @@ def _render_trust(paper: Paper, memory: Memory) -> None:
 
 
 def _render_words(paper: Paper, item: Pending) -> None:
-    """Print an item's text, then the newer memory."""
     _render_memory(paper, item.memory)
     if item.newer:
         paper.blank()
@@ -1052,7 +1042,7 @@ def _render_help(paper: Paper) -> None:
 
 
 def summary(triage: Triage) -> str:
-    """Return a sentence about the decisions."""
+    """Return a sentence with the numbers of decisions and pending items."""
     done = triage.done
     parts = [
         f"{what.lower()} {done[key]:,}"
@@ -1065,7 +1055,7 @@ def summary(triage: Triage) -> str:
 
 
 def go_through(run: Run, waiting: Sequence[Pending]) -> None:
-    """Review pending items on the terminal, then answer with the decisions."""
+    """Let the user review pending items on the terminal, then print a summary of the decisions."""
     if not waiting:
         run.answer({}, Paper.line, "Nothing is pending.")
         return

@@ -133,7 +133,6 @@ def _render_history(
 
 
 def _render_fix(paper: Paper, result: views.FixResult, *, empty: bool) -> None:
-    """Print the attempts to fix similar errors, and where the error was discussed."""
     if empty:
         hits.render_beginning(paper)
         return
@@ -330,7 +329,6 @@ def _render_search(
     explain: bool,
     offset: int = 0,
 ) -> None:
-    """Print turns, then the time filter and lanes."""
     if message == hits.EMPTY:
         hits.render_beginning(paper)
         return

@@ -73,9 +73,9 @@ _TINTS = {"ready": "green", "failing": "red", "unavailable": "red"}
 def writer(run: Run) -> None:
     """Show or change the model that writes memories from your sessions.
 
-    Rules keep your explicit statements. A writer reads each session once, after it ends, and adds other memories
-    worth keeping. It can be your existing agent, without a key. It gets the conversation without secrets and stops at
-    your daily limit.
+    What you state explicitly is always stored, even without a model. A writer is a model that reads each session once,
+    after the session ends, and stores other things worth keeping. Your existing agent can be the writer, without a key.
+    Secrets are removed before the writer gets the conversation. The writer stops at your daily limit.
     """
     _answer(run, ask(run, setup_requests.WriterStatus, "writer"))
 
@@ -96,9 +96,9 @@ def set_writer(
 ) -> None:
     """Set the writer for sessions that end from now on.
 
-    Without NAME, on a terminal, it proposes the best writer on this machine and shows its limit. A writer can be an
+    Without NAME, on a terminal, this command proposes the best writer on this machine and its limit. A writer can be an
     agent that you are signed in to, a server such as Ollama, or a provider with a key. The name none removes the
-    writer. Then only explicit statements are stored, and other candidates wait for review.
+    writer. Then only your explicit statements are stored, and everything else waits for your review.
     """
     run.settings.actor.require_owner("nacre writer set")
     if writer == "none":
@@ -144,9 +144,10 @@ def resume(run: Run) -> None:
 
 
 def offer(run: Run, name: str | None = None) -> bool:
-    """Propose the named writer, or the best writer on this machine. Return True if the owner agrees.
+    """Ask the owner to accept a writer, and set the writer if the owner agrees.
 
-    The proposal includes the writer's limit and scope. Raises ModelRefusedError if the named writer cannot be set.
+    Without a name, the best writer on this machine is proposed. Return True if the owner agrees. Raises
+    ModelRefusedError if the named model cannot be a writer.
     """
     proposal = proposed(run, name)
     if proposal is None:
@@ -185,7 +186,7 @@ def proposed(run: Run, name: str | None) -> WriterProposal | None:
 
 
 def named(home: Home, name: str) -> WriterProposal:
-    """Return the named writer with its limit, even if the writer cannot be set. Raises ModelRefusedError."""
+    """Propose a model as the writer, even if the model cannot be used now. Raises ModelRefusedError."""
     found = setup.writer_named(home.settings, name)
     return setup.proposal_of(home.settings, found, setup.scope_of(home, name))
 
@@ -201,7 +202,7 @@ def request_of(proposal: WriterProposal) -> dict[str, Any]:
 
 
 def render_alternatives(paper: Paper, proposal: WriterProposal) -> None:
-    """Print the proposed writer's problem, if any, and other possible writers."""
+    """Print why the proposed writer cannot be used, and which other writers are available."""
     if proposal.writer.problem:
         paper.note(proposal.writer.problem)
     if proposal.others:
@@ -273,7 +274,7 @@ def _render(paper: Paper, writer_status: WriterStatus, reads: Sequence[str]) -> 
 
 
 def _kept(models: Sequence[str]) -> str:
-    """Describe sessions from the last week that are not sent to remote writers, with the sessions' models."""
+    """Describe the sessions that only a writer on this machine may read, and their models."""
     named = ", ".join(dict.fromkeys(models))
     return (
         f"{count(len(models), 'session')} of the last 7 days, with models that may run on this machine: {named}"
@@ -324,7 +325,6 @@ def models(run: Run, name: str, test: bool) -> None:
 def _render_models(
     paper: Paper, settings: Settings, uses: Mapping[Task, str], offers: Sequence[Offer]
 ) -> None:
-    """Print each model and its tasks, then the settings for background work."""
     if not offers:
         paper.line("No language model is set: everything works by rules.")
         paper.note(
@@ -392,7 +392,6 @@ def _dollars(amount: Decimal) -> str:
 
 
 def _background(settings: Settings, names: Sequence[str]) -> str:
-    """Describe the setting for background work, and its limits, which are in tokens for a subscription."""
     if not settings.flag("models.background"):
         return "in the background: off (models.background)"
     paid = {not budgets.is_by_subscription(settings, name) for name in names}
@@ -442,12 +441,12 @@ _MARKS = {
 def keys(run: Run, provider: str | None, remove: bool, yes: bool) -> None:
     """Show the credentials for models, or store or remove a provider's key.
 
-    Without PROVIDER, it shows every sign-in method with the state and origin of its credential, and only the last four
-    characters of keys. This changes nothing and does not use the network.
+    Without PROVIDER, you see every way to sign in, the origin of each credential, and only the last four characters of
+    keys. Nothing is changed, and the network is not used.
 
-    With PROVIDER, its key is typed at a hidden prompt or read from standard input. It is stored in the system's keyring
-    or, without one, in credentials.toml. --remove deletes it from there and from the config. Logins of other tools and
-    environment variables are not changed.
+    With PROVIDER, type the provider's key at a hidden prompt or send the key to standard input. The key is stored in
+    the system's keyring. If there is no keyring, the key is stored in credentials.toml. --remove deletes the key, also
+    from the config. Logins of other tools and environment variables are not changed.
     """
     if provider and remove:
         _remove_key(run, provider, yes=yes)
@@ -513,7 +512,6 @@ def check_key(secret: str, where: str) -> str:
 
 
 def _render_status(paper: Paper, signing_in: SigningIn) -> None:
-    """Print the configured model, where keys are stored, all sign-in methods, and providers with a key."""
     paper.facts(
         (
             (
@@ -597,14 +595,14 @@ _LOT_STATES = {"in_use": "in use", "making": "being created"}
 def embed(run: Run, name: str | None, resume: bool, estimate: bool, yes: bool) -> None:
     """Show the embedding model, or switch to another.
 
-    It shows the model, the numbers of vectors and pending texts, and where texts are sent.
+    Without MODEL, you see the current model, the numbers of vectors and pending texts, and where texts are sent.
 
     MODEL is minilm (bundled, offline), onnx:FOLDER, or PROVIDER:MODEL, with @N for N dimensions. PROVIDER is openai,
     gemini, voyage, ollama, lmstudio, or any model provider. Recall uses the old vectors until all new vectors are
-    complete. Then the old vectors are deleted. If you interrupt it, --resume, the next ingest or the daemon continues.
-    To cancel the switch, name the current model.
+    complete. Then the old vectors are deleted. An interrupted switch continues with --resume, at the next ingest, or in
+    the daemon. To cancel the switch, name the current model.
 
-    It asks before texts leave this machine, unless you agreed earlier. The daily budget does not apply.
+    You are asked before texts leave this machine, unless you agreed earlier. The daily budget does not apply.
     """
     if name and resume:
         raise click.UsageError("--resume takes no model")
@@ -640,7 +638,6 @@ def _make(run: Run, name: str | None, *, estimate: bool, yes: bool) -> None:
 
 
 def _ask_to_send(run: Run, planned: Plan, trial: vectors.Trial | None = None, *, yes: bool) -> None:
-    """Ask for consent before text leaves this machine."""
     if yes or planned.place.is_local:
         return
     if not run.is_interactive:
@@ -652,7 +649,6 @@ def _ask_to_send(run: Run, planned: Plan, trial: vectors.Trial | None = None, *,
 
 
 def _render_standing(paper: Paper, standing: Standing) -> None:
-    """Print the configured model, then the existing vectors."""
     paper.line(
         bold(standing.wanted),
         "  ",
@@ -724,7 +720,7 @@ def _render_plan(paper: Paper, plan: Plan, trial: vectors.Trial | None = None) -
 
 
 def _later(plan: Plan) -> str:
-    """Describe how future text is handled."""
+    """Describe where texts that are added later will be sent."""
     if plan.place.is_local:
         return ""
     if plan.cost is None:
@@ -778,7 +774,7 @@ def cost(run: Run) -> None:
     """Show the cost of models today and this month, by task.
 
     The limits apply to background work, answers in chats, and vectors from a provider. Your own requests are included
-    in the table, but never stopped. Calls by subscription count as free.
+    in the table, but never stopped. Calls that a subscription covers are shown as free.
     """
     run.present(ask(run, views.CostReport, "cost"), _render_costs)
 

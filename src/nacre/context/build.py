@@ -91,10 +91,10 @@ _SESSION_CHARACTERS = 80
 
 @frozen
 class Recipient:
-    """The session that receives additions.
+    """The session to whose context items are added.
 
-    ``reason_against`` returns why a memory is excluded, or an empty string. ``knows`` returns True
-    if the session has already received a text.
+    ``reason_against`` returns the reason for excluding a memory, or an empty string if the memory
+    is allowed. ``knows`` returns True if the session has already received a text.
     """
 
     home: Home
@@ -107,10 +107,10 @@ class Recipient:
 
 @frozen
 class Added:
-    """Items to add.
+    """The items that an addition found.
 
-    ``state`` is the session's state if all items fit. ``declined`` is called for each item that
-    does not.
+    If all items fit into the context, ``state`` becomes the session's state. ``declined`` is called
+    with each item that does not fit.
     """
 
     items: tuple[ContextItem, ...] = ()
@@ -121,7 +121,10 @@ class Added:
 
 @frozen
 class Addition:
-    """A function that finds items for one part of a context, and when to call it."""
+    """A function that finds items for one part of a context.
+
+    ``moments``: the moments at which the function is called.
+    """
 
     part: Part
     moments: frozenset[Moment]
@@ -129,7 +132,10 @@ class Addition:
 
 
 def _open_handoffs(recipient: Recipient) -> Added:
-    """Claim and return the handoffs of earlier sessions. Late handoffs come with a prompt."""
+    """Claim and return the handoffs that earlier sessions left for this session.
+
+    A handoff that comes after the start of the session is delivered with a prompt.
+    """
     home, request, state = recipient.home, recipient.request, recipient.state
     is_start = request.moment is Moment.START
     if not is_start and (state.handed or not request.session):
@@ -175,7 +181,7 @@ def _open_handoffs(recipient: Recipient) -> Added:
 
 
 def _news(handoff: Handoff, is_known: Callable[[str], bool]) -> list[str]:
-    """Return a handoff's new lines, and all headings unless rules made the handoff."""
+    """Return the lines of a handoff that the session does not know yet, and all its headings."""
     lines = [line for line in handoff.content.splitlines() if line.strip()]
     has_headings = handoff.by != BY_RULES
     news = [line for line in lines if (has_headings and line.endswith(":")) or not is_known(line)]
@@ -287,11 +293,11 @@ class PromptQuery:
 
 
 def query_of(prompt: str, before: str = "", prompts: Sequence[str] = ()) -> PromptQuery:
-    """Return the query for a prompt.
+    """Return what to search for when the user sends a prompt.
 
-    ``before`` is the session's last query, and ``prompts`` are its last prompts. Host commands have
-    no query. Pasted text, such as traces and diffs, is ignored. A short prompt that refers to the
-    previous one is combined with it.
+    ``before`` is the session's last query, and ``prompts`` are the session's last prompts. For a
+    host's own command, the query is empty. Pasted text, such as traces and diffs, is ignored. If a
+    short prompt refers to the previous prompt, the query contains both prompts.
     """
     if _COMMAND.match(prompt):
         return PromptQuery(why="a command of the host")
@@ -437,9 +443,10 @@ def add_previous(draft: Draft) -> str:
 
 
 def add_learned(draft: Draft) -> None:
-    """Add core, active, preference, lesson, recent and older memories, each part within its share.
+    """Add core, active, preference, lesson, recent and older memories.
 
-    A resumed session gets only new memories.
+    Each of these parts has its own share of the token budget. A resumed session gets only new
+    memories.
     """
     now = draft.home.clock()
     selection, criteria, today = draft.home.selection, draft.filter(), draft.home.today()
@@ -545,7 +552,10 @@ def _session_before(draft: Draft) -> tuple[StoredSession, list[Turn]] | None:
 
 
 def _conclusions(turns: Sequence[Turn]) -> list[Turn]:
-    """Return the owner's turns, each with the agent's last reply. Earlier agent turns only announce steps."""
+    """Return the turns, but skip each agent turn that is followed by another agent turn.
+
+    Skipped turns only announce steps.
+    """
     return [
         turn
         for at, turn in enumerate(turns)
@@ -621,10 +631,11 @@ _MIN_SEED_WORDS = 5
 
 @operation("context")
 def build(home: Home, request: ContextRequest) -> ContextBlock:
-    """Return the context of a session's start or a prompt, empty if nothing is relevant.
+    """Return the context for the start of a session or for a prompt.
 
-    Only trusted memories are used. They do not count as recalled. The caller saves the returned
-    state after it has delivered the text. After a compaction or reset, items can repeat.
+    The context is empty if nothing is relevant. It contains only trusted memories, which do not
+    count as recalled. The caller must deliver the text before saving the returned state. After a
+    compaction or reset, items can be delivered again.
     """
     started = time.perf_counter()
     before = read_state(home.settings.home, request.session)
@@ -708,7 +719,10 @@ def add_start(draft: Draft) -> None:
 
 
 def _relevant(draft: Draft, previous: str) -> None:
-    """Add hits for the first prompt or, without one, for the previous session's end."""
+    """Add search results for the session's first prompt.
+
+    If the prompt is short or missing, the query includes the end of the previous session.
+    """
     if not draft.wants(Part.RELEVANT):
         return
     prompt = query_of(draft.request.prompt).query
@@ -786,7 +800,10 @@ def _choose_projects(draft: Draft, query: str) -> None:
 
 
 def _add(draft: Draft, moment: Moment) -> None:
-    """Add the items of all additions. Each addition changes the session's state only if all its items fit."""
+    """Add the items that the functions in ``ADDITIONS`` find.
+
+    A function can change the session's state only if all its items fit.
+    """
     for addition in ADDITIONS:
         if moment not in addition.moments or not draft.wants(addition.part):
             continue
@@ -855,10 +872,10 @@ _MAX_PAGE_CHARACTERS = 100_000
 class OwnPage:
     """A page of the vault.
 
-    ``text`` is the whole file, including a project's front matter, and ``etag`` identifies its
-    content. Both are empty if the file is missing. ``told_tokens`` is the maximum number of the
-    page's tokens in a session start. If the written text has no front matter, the existing front
-    matter stays.
+    ``text`` is the whole file, including the front matter of a project's page. ``etag`` identifies
+    the text. ``text`` and ``etag`` are empty if the file is missing. ``told_tokens`` limits how
+    much of the page a session gets at its start. A page keeps its front matter if a new text has
+    none.
     """
 
     name: str
@@ -917,7 +934,7 @@ _PATIENCE_SECONDS = 0.2
 def context_for(home: Home, request: ContextRequest) -> ContextBlock:
     """Import manual edits of the vault, then build the context.
 
-    Hooks do not import edits, because this might have to wait for a writer.
+    Hooks skip the import, because an import can wait for other processes.
     """
     if not request.alone:
         edit.catch_up(home, _PATIENCE_SECONDS)
@@ -955,11 +972,12 @@ def write_own_page_answers(
         bounds("The etag from your last read. If the page has changed since, nothing is written."),
     ] = None,
 ) -> OwnPage:
-    """Replace a page of the owner or a project, without secrets. An empty text deletes it, except a project's.
+    """Replace the text of the owner's page or a project's page, without secrets.
 
-    ``nacre undo`` restores the previous text. ``expected`` is the etag that the page must have.
-    Raises InvalidInputError, NotFoundError, EditConflictError, UnusableVaultError, and errors of
-    the write.
+    If the text is empty, the owner's page is deleted. A project's page cannot be deleted. ``nacre
+    undo`` restores the previous text. ``expected`` is the etag of the text to replace. Raises
+    InvalidInputError, NotFoundError, StoreBusyError, UnusableVaultError, and EditConflictError if
+    the etag differs.
     """
     words, slug = home.redactor.clean(text).strip(), _slug(home, name, project)
     if len(words) > _MAX_PAGE_CHARACTERS:
@@ -1014,10 +1032,11 @@ _MOMENTS = {HookEvent.SESSION_START: Moment.START, HookEvent.PROMPT: Moment.PROM
 
 @operation("hook", http=False)
 def answer(home: Home, call: HookCall) -> HookAnswer:
-    """Return the context, tool rule or request for a hook. It is empty for other events and automated sessions.
+    """Return the context, tool rule or request that a hook gives to the agent.
 
-    A prompt also delivers a pending start context, for hosts in ``_CONTEXT_WITH_PROMPT`` or after a
-    hook timed out.
+    The answer is empty for other events and in automated sessions. If the start of the session
+    delivered no context, the first prompt does so. This is always the case for hosts in
+    ``_CONTEXT_WITH_PROMPT``.
     """
     moment = _MOMENTS.get(call.event)
     if call.event is HookEvent.SESSION_END and call.session and not call.is_apart:

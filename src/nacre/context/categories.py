@@ -89,10 +89,11 @@ class Choice:
 
 
 def part_of(memory: Memory, now: datetime) -> Part | None:
-    """Return the context part for a memory, or ``None`` if it is too old to include.
+    """Return the context part for a memory, or ``None`` if the memory is too old to include.
 
     Core memories, todos, preferences, decisions and lessons are never too old. Temporary memories
-    are dropped after seven days. Other memories are recent for 30 days, and known after that.
+    are too old after seven days. Other memories are in the recent part for 30 days, and then in the
+    part for older memories.
     """
     if memory.expiry is Expiry.CORE:
         return Part.CORE
@@ -109,11 +110,7 @@ def part_of(memory: Memory, now: datetime) -> Part | None:
 
 
 def is_for_every_session(memory: Memory) -> bool:
-    """Return True if a memory is important enough for sessions on any topic.
-
-    Models that write memories rate importance by this criterion. Importance 6 means that a memory
-    concerns only a part of the work. See docs/context.md.
-    """
+    """Return True if a memory is important enough for sessions on any topic."""
     return memory.importance >= _MIN_GENERAL_IMPORTANCE
 
 
@@ -124,9 +121,9 @@ def weight_of(memory: Memory, now: datetime) -> float:
 
 
 def shares(counts: Mapping[Part, int]) -> dict[Part, float]:
-    """Return each part's share of the budget. The shares add up to 1.
+    """Return the share of the token budget for each part of the context. The shares add up to 1.
 
-    An empty part gets nothing. The recent part gets the remaining budget, at least a fifth.
+    A part without memories gets nothing. The part for recent memories gets the rest.
     """
     total = sum(counts.get(part, 0) for part in SHARING)
     if not total:
@@ -144,11 +141,11 @@ def shares(counts: Mapping[Part, int]) -> dict[Part, float]:
 def choose(
     candidates: Sequence[Candidate], budget_tokens: int, *, older_share: float = KNOWN_SHARE
 ) -> Choice:
-    """Choose the candidates that fit.
+    """Choose the memories that fit into the token budget.
 
-    Each part first gets its share. The remaining budget goes to the memories with the best scores,
-    then to older memories. Each part ends at the first memory that does not fit, so that a short
-    memory cannot displace a more important long one.
+    The budget is divided between the parts of the context. Tokens that are left go to the memories
+    with the best scores, and then to older memories. Each part ends at the first memory that does
+    not fit, so that a short memory cannot displace a more important long one.
     """
     by_part = {
         part: [candidate for candidate in candidates if candidate.part is part]
@@ -268,9 +265,9 @@ _SAID_SHARE = 0.8
 
 
 def frame(sections: Sequence[tuple[Part, Sequence[str]]]) -> str:
-    """Return the non-empty sections as one block, or "" if all are empty.
+    """Return the non-empty sections as one block, or "" if all sections are empty.
 
-    Lines must already be escaped, as :func:`line_of` and :func:`quote` do.
+    The lines must be escaped already. :func:`line_of` and :func:`quote` return escaped lines.
     """
     filled = [f"## {_TITLES[part]}\n" + "\n".join(lines) for part, lines in sections if lines]
     return "\n\n".join([OPENING + "\n" + HEAD, *filled]) + "\n" + CLOSING if filled else ""
@@ -322,7 +319,10 @@ _CODE_AND_TABLES = re.compile(
 
 
 def quote_turn(speaker: str, text: str, characters: int, at: datetime | None = None) -> str:
-    """Return a turn as a quoted line with the day. Tables and code blocks are removed."""
+    """Return a turn as one quoted line with the speaker and the day.
+
+    Tables and code blocks are removed.
+    """
     bare = _CODE_AND_TABLES.sub("", text)
     text = bare if bare.strip() else text
     return f"> {speaker}{f', {shown_day(at)}' if at else ''}: {shorten(harmless(text), characters)}"
@@ -334,7 +334,7 @@ def quote(text: str) -> list[str]:
 
 
 def _includes(content: str, subject: str) -> bool:
-    """Return True if the content includes the subject's words, in any order and form."""
+    """Return True if the content contains the words of the subject in any order."""
     if subject.rstrip("….").lower() in content.lower():
         return True
     content_stems = set(map(stem, words(content)))
@@ -360,7 +360,11 @@ _MORE = "> …"
 
 
 class Allowance:
-    """Token limits of the sections. Sections must be requested in order."""
+    """Token limits for the sections of a context.
+
+    Call :meth:`of` for the sections in order. Tokens that a section does not use go to the next
+    section.
+    """
 
     def __init__(self, budget_tokens: int) -> None:
         self._budget = budget_tokens
@@ -408,7 +412,11 @@ class Sentences:
         self._sentences.update(_sentences(text))
 
     def has_all(self, text: str) -> bool:
-        """Return True if every sentence was received verbatim. Within a longer sentence, it could mean the opposite."""
+        """Return True if the session has already received every sentence of a text.
+
+        A part of a longer sentence does not count, because the longer sentence can mean the
+        opposite.
+        """
         parts = list(_sentences(text))
         return bool(parts) and all(sentence in self._sentences for sentence in parts)
 
@@ -416,8 +424,8 @@ class Sentences:
 def text_of(home: home_home.Home, row: int, turn: Turn) -> str:
     """Return the part of a turn's text that can be shown.
 
-    Pasted text is removed from the owner's turns. If the session has read external text, options
-    that the owner chose are also removed.
+    Text that the owner pasted is removed. If the session has read external text, answers that the
+    agent offered to the owner are also removed.
     """
     if turn.speaker is not Speaker.OWNER:
         return turn.text
@@ -594,10 +602,9 @@ class Draft:
         return history
 
     def add(self, item: ContextItem, words: str = "", subject: str | None = None) -> bool:
-        """Add an item if it fits together with its part's heading.
+        """Add an item, and return True if the token budget has room for the item.
 
-        ``words`` is the item's content if it differs from the text. ``subject`` is a memory's
-        subject.
+        ``words`` is the item's content without formatting. ``subject`` is the subject of a memory.
         """
         heading = "" if self._has(item.part) else title(item.part)
         tokens = count_tokens(item.text + "\n") + count_tokens(heading)
@@ -622,14 +629,20 @@ class Draft:
 
     @cached_property
     def stale(self) -> dict[str, tuple[float, str]]:
-        """For each memory id, the probability that changed files made the memory outdated, and the reason."""
+        """The memories that changed files might have made outdated.
+
+        Each memory id is mapped to a probability and a reason.
+        """
         return self.home.memories.stale()
 
     def _doubt(self, memory: Memory) -> tuple[float, str]:
         return self.stale.get(memory.id, (0.0, ""))
 
     def line(self, memory: Memory, newer: Sequence[str] = ()) -> str:
-        """Return a memory as one line, with any doubt that changed files or ``newer`` memories raise."""
+        """Return a memory as one line of text.
+
+        The line contains a warning if changed files or ``newer`` memories cast doubt on the memory.
+        """
         doubt = self._doubt(memory)[1] or says_otherwise(newer)
         return line_of(memory, doubt=doubt, space=self.spaces.get(memory.id))
 
@@ -688,11 +701,11 @@ class Draft:
         self.left_out.append(LeftOut(part, ref, why, subject))
 
     def filter(self) -> Filter:
-        """Return a filter for trusted memories outside the inbox.
+        """Return a filter for trusted memories that are not in the inbox.
 
-        The filter includes global memories and memories of the current project and its
-        dependencies. Outside any project, it includes memories of projects named in the prompt
-        instead.
+        In a project, the filter selects global memories and memories of the project and its
+        dependencies. In a session without a project, it selects global memories and memories of
+        projects that the prompt names.
         """
         if self.project:
             return location.with_dependencies(
@@ -716,10 +729,12 @@ class Draft:
 
 
 def write_snapshot(path: Path, block: ContextBlock, keep_out: named_files.Territory) -> bool:
-    """Write a context to a file atomically. Return False if the content is unchanged.
+    """Replace the content of a file with a context.
 
-    An empty context makes an empty file, so that hosts do not read an old one. Raises
-    UnusableStoreError, and ConflictError if the path is not allowed.
+    Return False if the file has this content already. The file is replaced atomically. If the
+    context is empty, the file becomes empty, so that hosts do not read an outdated context. Raises
+    ConflictError if nacre must not write to the path, and UnusableStoreError if the file cannot be
+    written.
     """
     named_files.refuse_named(path, keep_out)
     data = (block.text + "\n" if block.text else "").encode()

@@ -25,11 +25,11 @@ _MAX_HANDOFFS = 3
 def due(
     home: Home, project: str | None, session: str | None, *, own: bool = False
 ) -> list[Handoff]:
-    """Return up to ``_MAX_HANDOFFS`` handoffs of a project that a session can get, latest first.
+    """Return the handoffs of a project that a session can receive, latest first.
 
-    Handoffs that other sessions received or claimed are excluded. With ``own``, after a compaction
-    or reset, the session's own handoffs are included. If ``session`` is ``None``, no handoffs are
-    excluded.
+    At most ``_MAX_HANDOFFS`` are returned. Handoffs that other sessions received or claimed are
+    left out. The session's own handoffs are included only with ``own``, after a compaction or
+    reset. If ``session`` is ``None``, no handoff is left out.
     """
     if not project:
         return []
@@ -42,10 +42,10 @@ def due(
 
 
 def claim(home: Home, handoff: Handoff, session: str | None) -> bool:
-    """Claim a handoff for a session. Return True if the session gets it.
+    """Claim a handoff for a session. Return True if the session can receive the handoff.
 
-    A session's own handoff needs no claim, and the next session can still get it. If nacre's home
-    folder is not writable, every session gets the handoff.
+    A session needs no claim for a handoff about itself, which stays available for the next session.
+    If nacre's home folder is not writable, every session receives the handoff.
     """
     if not session or handoff.session == session:
         return True
@@ -119,7 +119,10 @@ def forget_claim(home: Home, handoff_id: str) -> None:
 
 
 def covered_turns(handoff: Handoff, turns: Sequence[Turn]) -> frozenset[str]:
-    """Return the ids of the turns that a handoff covers. Handoffs made by rules cover only the owner's turns."""
+    """Return the ids of the turns that a handoff covers.
+
+    A handoff that was made without a model covers only the owner's turns.
+    """
     ids = [turn.id for turn in turns]
     if handoff.until in ids:
         earlier = list(turns[: ids.index(handoff.until) + 1])
@@ -131,7 +134,10 @@ def covered_turns(handoff: Handoff, turns: Sequence[Turn]) -> frozenset[str]:
 
 
 def is_late(handoff: Handoff, started_ms: int) -> bool:
-    """Return True if a handoff was written after a session started, but its own session ended before that."""
+    """Return True if an earlier session's handoff was written after the current session started.
+
+    The earlier session itself must have ended before the current session started.
+    """
     started = datetime.fromtimestamp(started_ms / 1000, UTC)
     return handoff.said <= started <= handoff.written + timedelta(seconds=1)
 

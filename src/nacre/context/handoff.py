@@ -130,7 +130,7 @@ def handoff_prompt(
 
 
 class _Ground:
-    """The text of a session, against which the entries of a handoff are checked."""
+    """The text of a session, which must support each entry of a handoff."""
 
     def __init__(self, turns: Sequence[Turn]) -> None:
         self._text = " ".join(turn.text for turn in turns).lower()
@@ -170,9 +170,10 @@ def has_something(
     spoken: Sequence[sentences.Utterance],
     telling: Sequence[sentences.Utterance],
 ) -> bool:
-    """Return True if work was requested, done or left open, or a decision was made. Answered questions do not count.
+    """Return True if a session contains requested, completed or unfinished work, or a decision.
 
-    ``telling`` contains the owner's messages that have content.
+    A question that was answered is not enough. ``telling`` contains the owner's messages that have
+    content.
     """
     return (
         any(map(_is_work, telling))
@@ -218,7 +219,10 @@ _HEAD = "The owner said last in that session:"
 
 @frozen
 class LastWords:
-    """Content of a handoff. ``until`` and ``request`` are the ids of the last covered turn and the last request."""
+    """The content of a handoff.
+
+    ``until``: id of the last turn that the handoff covers. ``request``: id of the last request.
+    """
 
     content: str
     until: str
@@ -228,10 +232,10 @@ class LastWords:
 def by_rules(
     session: Session, turns: Sequence[Turn], is_nod: Callable[[str], bool] = is_idle
 ) -> LastWords | None:
-    """Return the owner's last five messages, each cut to 200 characters.
+    """Return the owner's last five messages as a handoff, each cut to 200 characters.
 
-    Pasted text and messages that only assent ("go on") are omitted. ``is_nod`` recognises other
-    messages without a request. Returns ``None`` if there is no work to hand over.
+    Pasted text and messages that only agree, such as "go on", are left out. ``is_nod`` returns True
+    for other messages to leave out. Returns ``None`` if there is no work to hand over.
     """
     bounded_turns = [reading.shorten_for_regex(turn) for turn in turns]
     spoken = [
@@ -303,7 +307,7 @@ def last_turn(turns: Sequence[Turn]) -> Turn | None:
 
 
 def _is_sound(turn: Turn) -> bool:
-    """Return True for a trusted turn of the owner. External text is not handed over."""
+    """Return True if the owner wrote the turn, and the turn is trusted."""
     return turn.speaker is Speaker.OWNER and turn.trust is Trust.TRUSTED
 
 
@@ -324,13 +328,14 @@ _IN_WORDS = (Speaker.AGENT, Speaker.OWNER)
 
 
 def hand_over(home: Home, session: StoredSession, words: str | None = None) -> Handoff | None:
-    """Store a session's handoff without a model, and return it.
+    """Store a handoff for a session without using a model, and return the handoff.
 
-    ``words`` replaces the owner's last messages. A better existing text is kept until the owner
-    makes a new request.
+    The handoff contains ``words`` or, by default, the owner's last messages. A handoff that a model
+    has written is kept until the owner makes a new request.
 
-    Returns ``None`` if the session is automated (sub-agent, schedule, heartbeat), has no project or
-    work, or is unchanged since the last handoff. Raises write errors.
+    Returns ``None`` if the session is automated (sub-agent, schedule, heartbeat) or has no project,
+    if there is no work to hand over, and if nothing has happened since the last handoff. Raises
+    StoreBusyError, UnusableStoreError.
     """
     if session.session.kind is not SessionKind.MAIN or not session.project:
         return None
@@ -371,12 +376,12 @@ def hand_over(home: Home, session: StoredSession, words: str | None = None) -> H
 
 
 def improve(home: Home, session: StoredSession, *, background: bool = True) -> Handoff | None:
-    """Rewrite a session's handoff with a model, and return it.
+    """Let a model rewrite a session's handoff, and return the new handoff.
 
-    Returns ``None`` and keeps the old handoff if no model is available, there is nothing to
-    improve, or the session does not support the model's text. No lock is held during the model
-    call. A handoff that was delivered or changed in the meantime is kept. Raises errors of the
-    call.
+    Returns ``None`` and keeps the old handoff if no model is available, if the handoff is up to
+    date, or if the model's text contains nothing from the session. The same happens if the handoff
+    was delivered or changed during the call. No lock is held during the call. Raises the errors of
+    the call.
     """
     turns = _turns(home, session)
     last = last_turn(turns)
@@ -404,9 +409,10 @@ def improve(home: Home, session: StoredSession, *, background: bool = True) -> H
 
 
 def hand_over_late(home: Home, project: str, *, before: datetime, but: str) -> Handoff | None:
-    """Store the handoff of the project's last session, if that session ended unnoticed before a given time.
+    """Store a handoff for a project's last session, if nobody told nacre that the session ended.
 
-    ``but`` is the session that starts, which is ignored.
+    The session must have ended before the time ``before``. ``but`` is the current session, which is
+    ignored.
     """
     criteria = SessionFilter(project=project, kind=SessionKind.MAIN)
     for session in home.sessions.newest(criteria, limit=_MAX_SESSIONS):
@@ -447,7 +453,10 @@ def _turns(home: Home, session: StoredSession) -> list[Turn]:
 
 
 def _ask(home: Home, turns: list[Turn], *, background: bool) -> tuple[str, str] | None:
-    """Return a model's text, reduced to entries that the session supports, and the model's name."""
+    """Ask a model for a handoff. Return the text and the name of the model.
+
+    Entries that the session does not support are removed from the text.
+    """
     model_turns = shown_turns(turns)
     model = spending.model_for(home, Task.HANDOFF, background=background)
     if model is None:
@@ -479,7 +488,7 @@ def _ask(home: Home, turns: list[Turn], *, background: bool) -> tuple[str, str] 
 
 
 def _to_improve(home: Home, session: StoredSession, last: str) -> Handoff | None:
-    """Return a session's undelivered handoff if rules wrote it or it does not end at turn ``last``."""
+    """Return the session's undelivered handoff if a model should write it again."""
     for item in home.handoffs.of_session(session.session.id):
         if (
             not item.given

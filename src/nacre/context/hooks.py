@@ -156,7 +156,10 @@ _MAX_FOLDERS = 12
 
 
 def answer(home: Home, call: HookCall) -> HookAnswer:
-    """Return a rule for a tool call. Most calls get none, nor do automated sessions and hooks without the daemon."""
+    """Return a stored rule that applies to a tool call.
+
+    The answer is empty if no rule applies, in automated sessions, and if the daemon is not running.
+    """
     if call.is_apart or call.alone or not call.session or call.host not in _TOOL_HOSTS:
         return HookAnswer()
     tool_call = conversation.asked(call.tool, call.arguments)
@@ -195,7 +198,10 @@ def answer(home: Home, call: HookCall) -> HookAnswer:
 
 
 def _naming_file(home: Home, path: str, where: schema.Clause) -> list[Memory]:
-    """Return rules that name a file, or a parent folder by at least two path components."""
+    """Return the rules that mention a file or one of its folders.
+
+    A folder must be mentioned with at least two path components.
+    """
     names = [name for name in path.replace("\\", "/").split("/") if name]
     pairs = [f"{above}/{name}" for above, name in pairwise(names)][-_MAX_FOLDERS:]
     matched = home.memory_search.match_parts([*names[-1:], *pairs], where, _MAX_CANDIDATES)
@@ -209,7 +215,7 @@ def _naming_file(home: Home, path: str, where: schema.Clause) -> list[Memory]:
 
 
 def _places(memory: Memory, file: str) -> Iterator[str]:
-    """Yield the paths in a memory, and names that equal ``file``."""
+    """Yield the paths that a memory mentions. A name without a folder must be equal to ``file``."""
     for name in identifiers(memory.content):
         name = name.strip("/")
         if "/" in name or name == file:
@@ -219,9 +225,10 @@ def _places(memory: Memory, file: str) -> Iterator[str]:
 def _naming_command(
     home: Home, program: conversation.Invocation, where: schema.Clause
 ) -> list[int]:
-    """Return rows of rules that contain a program's arguments.
+    """Return the database rows of the rules that contain all arguments of a program.
 
-    If there are fewer than two arguments, a rule must also contain an option or the program's name.
+    If the program has fewer than two arguments, a rule must also contain an option or the program's
+    name.
     """
     arguments = _words(program.told)
     options = [_words([option]) for option in program.options]
@@ -262,7 +269,11 @@ _HASHES = 2.0**64
 
 @frozen
 class Draw:
-    """The holdout assignment. ``shares`` are pairs of a start in epoch milliseconds and a share."""
+    """The random choice of sessions that get no memories (holdout).
+
+    ``shares`` contains pairs of a start time in epoch milliseconds and the share of sessions that
+    is held out from then on.
+    """
 
     salt: str = ""
     shares: tuple[tuple[int, float], ...] = ()
@@ -271,7 +282,7 @@ class Draw:
         return next((share for since, share in reversed(self.shares) if since <= at), 0.0)
 
     def is_steady(self, begin: int, end: int) -> bool:
-        """Return True if the share was constant and positive from ``begin`` to ``end``."""
+        """Return True if the share did not change from ``begin`` to ``end``, and was not zero."""
         return self.share_at(begin) > 0 and not any(
             begin < since <= end for since, _ in self.shares
         )
@@ -285,7 +296,7 @@ class Draw:
 
 
 def takes(home: Home, session: str) -> bool:
-    """Return True if a session is held out under the share that applied when it started."""
+    """Return True if a session is held out. The share at the start of the session decides."""
     began = read_state(home.settings.home, session).started or home.now_ms()
     return read_draw(home.settings.home).takes(session, began)
 
@@ -393,14 +404,21 @@ SAID_WITHIN = timedelta(days=1)
 
 @frozen
 class Due:
-    """Signals for a session, as (row, memory). Handling a signal also handles all earlier rows."""
+    """New memories to signal to a session, each with its database row.
+
+    Once a signal is handled, signals with lower row numbers count as handled, too.
+    """
 
     memories: tuple[tuple[int, Memory], ...] = ()
 
     def after_delivery(
         self, state: SessionState, handled: int, delivered: int, now_ms: int
     ) -> SessionState:
-        """Return the state after handling the first ``handled`` signals, of which ``delivered`` were delivered."""
+        """Return the session's state after a delivery.
+
+        ``handled``: number of signals that were handled. ``delivered``: number that the session
+        received.
+        """
         if not handled:
             return state
         at = now_ms if delivered else state.signal_at
@@ -416,15 +434,16 @@ _SIGNAL_LIMITS = SignalLimits(8, 3, 30, 10, 300)
 
 
 def limits_of(narrower: SignalLimits | None) -> SignalLimits:
-    """Return the limits for signals, narrowed by the host's limits, if any."""
+    """Return the limits for signals to a session. A host can set lower limits."""
     return _SIGNAL_LIMITS.within(narrower) if narrower else _SIGNAL_LIMITS
 
 
 def due(home: Home, state: SessionState, project: str | None, limits: SignalLimits) -> Due:
-    """Return new, important, trusted memories from other sessions, in this project or no project.
+    """Return new memories from other sessions to signal to a running session.
 
-    Returns nothing during the cooldown, after the session's limit is reached, or if the state has
-    no mark. Memories from the session's predecessors are excluded.
+    The memories are important and trusted, and belong to the given project or to no project.
+    Memories from sessions that this session continues are left out. Nothing is returned during the
+    cooldown or after the session's limit is reached.
     """
     now = home.clock()
     now_ms = int(now.timestamp() * 1000)

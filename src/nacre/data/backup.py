@@ -180,7 +180,6 @@ def _copy_database(work: _Writing, target: Path) -> dict[str, int]:
 
 
 def _copy_snapshot(work: _Writing, target: Path, name: str, snapshot: Snapshot) -> None:
-    """Add a consistent snapshot of a database to the backup."""
     copy = files.temporary_name(target, f"{DATABASE}.")
     with snapshot:
         try:
@@ -257,7 +256,6 @@ def _walk(work: _Writing, folder: Path) -> Iterator[Path]:
 
 
 def _refusal(path: Path) -> str:
-    """Return the reason why a file cannot be in a backup, or an empty string."""
     if path.is_symlink() or not path.is_file():
         return "is a link or not a regular file"
     try:
@@ -290,7 +288,7 @@ def _add(work: _Writing, name: str, path: Path) -> None:
 
 
 def _blocks(work: _Writing, name: str, source: BinaryIO) -> Iterator[bytes]:
-    """Yield a file's bytes. Credentials are removed from files that can contain them."""
+    """Yield a file's bytes. Credentials are removed from the files in ``_WITH_CREDENTIALS``."""
     if name in _WITH_CREDENTIALS:
         text = to_text(source.read())
         bare = text
@@ -436,7 +434,7 @@ def _manifest(backup: Path, archive: zipfile.ZipFile) -> Manifest:
 
 
 def _check(files: tuple[Kept, ...]) -> None:
-    """Check that all paths are inside the home and unique, even if case is ignored."""
+    """Check that all paths are inside the home and differ in more than upper and lower case."""
     checked_paths: set[str] = set()
     if len(files) > _MAX_FILES:
         raise ValueError("too many files")

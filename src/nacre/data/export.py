@@ -47,11 +47,11 @@ _HEADINGS = {Kind.PREFERENCE: "Rule", Kind.DECISION: "Decisions", Kind.TODO: "Ne
 
 
 def write_snapshot(now: datetime, memories: Sequence[Memory], file: BinaryIO) -> int:
-    """Write ClawXMemory's JSON bundle and return its size in bytes.
+    """Write memories in ClawXMemory's JSON format and return the size in bytes.
 
-    A project's preferences become feedback, and its other memories become project files. Memories in the inbox are
-    staged. Memories without a project become list items in the user profile. Retired memories are marked as deprecated.
-    See seed facts 3.1 and 3.6.
+    A project's preferences are written as feedback. The project's other memories are written as project files. Memories
+    in the inbox are staged. Memories without a project are listed in the user profile. Retired memories are marked as
+    deprecated. Seed facts 3.1 and 3.6 describe the format.
     """
     files = [{"relativePath": path, "content": content} for path, content in _files(now, memories)]
     bundle = {"formatVersion": FORMAT, "exportedAt": stamp(now), "files": files}
@@ -387,7 +387,6 @@ def _clean(home: Home, memory: Memory) -> Memory:
 
 
 def _pages(home: Home, options: ExportOptions) -> Iterator[tuple[str, str]]:
-    """Yield the path and text of each project's page and of the user's pages."""
     clean, paths = home.redactor.clean, []
     if options.project is None:
         paths = [*sorted(OWN_PAGES), "profile.md"]
@@ -474,7 +473,7 @@ def memory_record(path: str, memory: Memory, usage: Usage | None) -> dict[str, A
 
 
 def _links(parcel: Parcel) -> Iterator[dict[str, Any]]:
-    """Yield links for similarity and joint use, which are not in front matter."""
+    """Yield links between similar memories and between memories that are often recalled together."""
     ids = {memory.id for _, memory in parcel.memories}
     for link in parcel.home.links.alike():
         if link.source in ids and link.target in ids:

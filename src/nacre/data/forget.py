@@ -213,7 +213,7 @@ def is_named_after_more(path: str, subject: str) -> bool:
 def _in_parts(
     run: Run, names: Sequence[str], work: Callable[[Change, Sequence[str]], None]
 ) -> None:
-    """Process names in batches, between which other processes can write."""
+    """Process names in batches. Between two batches, other processes can write."""
     for start in range(0, len(names), FEW):
         with run.part() as change:
             apply_intents(change.home)
@@ -229,7 +229,7 @@ def _redact(change: Change, memory_ids: Sequence[str]) -> None:
 def _misnamed(
     home: Home, files: Iterable[SeenMemoryFile]
 ) -> Iterator[tuple[SeenMemoryFile, Memory]]:
-    """Yield files whose names contain words that were redacted from their memories."""
+    """Yield memory files whose names contain words that were redacted from the memory."""
     for file in files:
         memory = home.memories.find(file.memory)
         if memory and is_named_after_more(file.path, memory.subject):
@@ -286,7 +286,7 @@ def _clean(change: Change, names: Sequence[str]) -> None:
 
 
 def _cleaned(home: Home, name: str) -> Intent | None:
-    """Return a write that cleans a file. For a clean file or the ledger (cleaned directly), return ``None``."""
+    """Return an :class:`Intent` that redacts a file, if necessary. The ledger is redacted immediately."""
     try:
         data = home.vault.read(name, whole=True)
         text = data.decode("utf-8")
@@ -310,7 +310,7 @@ def _cleaned(home: Home, name: str) -> Intent | None:
 
 
 def clear_reasons(change: Change, match: Pattern) -> None:
-    """Remove link reasons that contain a text."""
+    """Remove the reason of each link whose reason contains a text."""
     home = change.home
     for memory in [*home.memories.everything()]:
         links = tuple(
@@ -325,7 +325,7 @@ def clear_reasons(change: Change, match: Pattern) -> None:
 
 
 def rename_files(change: Change, match: Pattern) -> None:
-    """Rename files whose names contain a text that their memories' subjects no longer contain."""
+    """Rename memory files that contain a text in their name, but not in the memory's subject."""
     home = change.home
     misnamed = []
     for path, file in home.files.seen().items():
@@ -340,7 +340,7 @@ def rename_files(change: Change, match: Pattern) -> None:
 
 
 class ForgetRequest(Request):
-    """Content to forget. Give one field, or ``project`` with ``before``."""
+    """The content to forget. Select the content with one field, or with ``project`` and ``before``."""
 
     sessions: Annotated[tuple[str, ...], bounds("Sessions, by their ids.")] = ()
     memories: Annotated[tuple[str, ...], bounds("Memories, by their ids or subjects.")] = ()
@@ -393,7 +393,7 @@ def pattern_of(request: ForgetRequest | ForgetPlan) -> Pattern | None:
 
 
 def unreached(home: Home, plan: ForgetPlan) -> tuple[Unreached, ...]:
-    """Return the places from which nacre cannot delete the content, including other files in the home."""
+    """Return the places that might still contain the forgotten content."""
     match = pattern_of(plan)
     transcripts = [file for file in plan.files if Path(file).exists()]
     remedy = "the host's own file: delete it there; nacre no longer reads it"
@@ -446,7 +446,7 @@ def _copies(home: Home) -> Iterator[Unreached]:
 
 
 def _pages(home: Home, plan: ForgetPlan) -> Iterator[Unreached]:
-    """Yield pages with a line by nacre that refers to a forgotten memory."""
+    """Yield the pages on which nacre has written a line about a forgotten memory."""
     forgotten = {memory.id[-REFERENCE_CHARACTERS:] for memory in plan.memories}
     for path in (*(page_path(project.slug) for project in home.files.projects()), _PROFILE):
         try:
@@ -462,7 +462,7 @@ def _pages(home: Home, plan: ForgetPlan) -> Iterator[Unreached]:
 
 
 def _quoting(home: Home, match: Pattern) -> Iterator[Unreached]:
-    """Yield other files in the home with the text, and sessions with the text in a folder or branch name."""
+    """Yield files that still contain the text, and sessions whose folder or branch name contains the text."""
     home_path, database = home.settings.home, home.settings.database
     for file in sorted(home_path.rglob("*")):
         inside = file.relative_to(home_path).parts
@@ -501,7 +501,10 @@ _MAX_EXCERPTS = 200
 
 @frozen
 class Deletion:
-    """A plan and its tombstones, which include the hash key and never leave the process."""
+    """A plan to forget, with its tombstones.
+
+    The tombstones include the hash key and never leave the process.
+    """
 
     plan: ForgetPlan
     tombstones: tuple[Tombstone, ...]
@@ -615,7 +618,7 @@ def allow_again(
     home: Home,
     reference: Annotated[str, bounds("The id of a run (or its end), a session or a memory.")],
 ) -> Forgotten:
-    """Allow nacre to read the forgotten content of a run, session or memory again, if a transcript still has it.
+    """Allow nacre to read forgotten content again, if a transcript still contains the content.
 
     Raises NotFoundError, ConflictError.
     """
@@ -657,7 +660,7 @@ def _session_id(home: Home, reference: str) -> str:
 
 
 def _memories_aim(home: Home, request: ForgetRequest, key: bytes) -> _Aim:
-    """Return tombstones for the memories, other memories with the same words, and turns that state them."""
+    """Return tombstones for the requested memories, for memories with the same words, and for their source turns."""
     ids = home.erasing.alike([get(home, reference).id for reference in request.memories])
     memories = home.memories.in_any_state(ids)
     shown: dict[str, set[str]] = {}
@@ -915,7 +918,7 @@ def _forgotten_run(run: str, items: Sequence[files.LedgerEntry], holding: set[st
 def _matching_runs(
     home: Home, reference: str, runs: dict[str, Forgotten]
 ) -> tuple[list[str], dict[str, str]]:
-    """Return the runs to revert, and the session or memory if only it is allowed again."""
+    """Return the runs of ``nacre forget`` that match a reference to a run, session or memory."""
     matching = [
         run for run in runs if run == reference or (len(reference) >= 4 and run.endswith(reference))
     ]

@@ -67,7 +67,10 @@ class RecordedOperation:
 
 
 def unnamed(path: str, clean: Clean) -> bool:
-    """Return True if a file name cannot be in a message, because of a line break or possible secret."""
+    """Return True if a file name contains a line break or a possible secret.
+
+    Such a name must not appear in a commit message.
+    """
     return "\n" in path or clean(path) != path
 
 
@@ -146,7 +149,7 @@ _BATCH = 500
 
 
 def catch_up(home: Home) -> None:
-    """Read new commits since the last call. Raises GitUnavailableError, UnusableRepositoryError."""
+    """Record the commits that were added since the last call. Raises GitUnavailableError, UnusableRepositoryError."""
     repository = home.repository
     if not repository.exists:
         return
@@ -172,9 +175,9 @@ def catch_up(home: Home) -> None:
 
 
 def _operations_of(home: Home, commit: PastCommit) -> list[RecordedOperation]:
-    """Return a commit's operations. A commit by another program counts as one operation.
+    """Return the operations in a commit. A commit by another program counts as one operation.
 
-    A merge of recorded operations contains none.
+    A merge that changes nothing itself contains no operation.
     """
     message = home.redactor.clean(commit.message)
     operations = read_message(message, commit.id)
@@ -320,9 +323,10 @@ _SYNC_EVERY = timedelta(seconds=300)
 
 
 def is_due(home: Home) -> bool:
-    """Return True if pending operations are old or numerous enough for a background commit.
+    """Return True if it is time to commit pending operations in the background.
 
-    Return False if git is off or missing, or less than ``git.commit_after_seconds`` after the last commit.
+    There must be many pending operations, or an operation that has been pending for long. The last background commit
+    must have started at least ``git.commit_after_seconds`` ago.
     """
     settings = home.settings
     if not settings.flag("git.enabled") or not settings.flag("git.background"):
@@ -337,7 +341,7 @@ def is_due(home: Home) -> bool:
 
 
 def _tried(home: Home, lock: str) -> datetime:
-    """Return when the last background process was started, from its lock file."""
+    """Return when the last background process was started, which is the lock file's date."""
     path = home.settings.home / lock
     return datetime.fromtimestamp(path.stat().st_mtime if path.exists() else 0, UTC)
 
@@ -475,10 +479,10 @@ class _Plan:
 
 
 def commit_operations(home: Home, *, patience_seconds: float = 20.0) -> Committed:
-    """Commit all complete operations, then other files in the vault.
+    """Commit all complete operations, and then other changed files in the vault.
 
-    Raises GitUnavailableError, UnusableRepositoryError if the repository is broken, detached or merging, StoreBusyError
-    if another process is committing.
+    Raises GitUnavailableError. Raises UnusableRepositoryError if the repository is damaged, has no current branch, or
+    has an unfinished merge. Raises StoreBusyError if another process is committing.
     """
     if not home.settings.flag("git.enabled"):
         write_listings(home)
@@ -526,7 +530,7 @@ def _commit_once(
     held_files: dict[str, Held],
     planned: Callable[[Home, str | None, dict[str, Held]], _Plan],
 ) -> tuple[list[tuple[str, str]], int]:
-    """Commit what is planned, and retry if the branch has moved."""
+    """Make the planned commits. If another process commits in the meantime, make a new plan and try again."""
     for _ in range(_MAX_TRIES):
         catch_up(home)
         head = home.repository.head()
@@ -571,7 +575,7 @@ def _plan(home: Home, commit: str | None, held_files: dict[str, Held]) -> _Plan:
 
 
 def _begin(home: Home, plan: _Plan, at: datetime) -> None:
-    """Start the history with the repository's configuration files, nacre's or the user's."""
+    """Plan the first commit, which contains the repository's configuration files."""
     files: dict[str, bytes | None] = {}
     for path in OWN_FILES:
         with contextlib.suppress(FileNotFoundError):
@@ -584,7 +588,7 @@ def _begin(home: Home, plan: _Plan, at: datetime) -> None:
 
 
 def _add(home: Home, plan: _Plan, operation: Operation, held_files: dict[str, Held]) -> None:
-    """Add an operation to the plan, or hold it back if it or an earlier change must wait."""
+    """Add an operation to the plan, unless the operation must wait."""
     written, lines = _written(home, operation, held_files, plan.busy)
     if written is None:
         return
@@ -619,7 +623,7 @@ def _add(home: Home, plan: _Plan, operation: Operation, held_files: dict[str, He
 def _written(
     home: Home, operation: Operation, held_files: dict[str, Held], busy: Collection[str]
 ) -> tuple[dict[str, bytes | None] | None, list[bytes]]:
-    """Return an operation's file contents (``None`` if it must wait) and ledger lines."""
+    """Return the files and ledger lines that an operation wrote, or no files if the operation must wait."""
     contents: dict[str, bytes | None] = {}
     lines: list[bytes] = []
     reason = UNWRITTEN if home.journal.is_unapplied(operation.id) else ""
@@ -645,7 +649,10 @@ def _written(
 
 
 def _mended(home: Home, path: str) -> str | None:
-    """Return the text of a file that was held back for a secret, if the rules now allow it."""
+    """Return the text of a file that was not committed because of a secret.
+
+    Return ``None`` if the text must still not be committed.
+    """
     try:
         data = home.vault.read(path)
     except FileNotFoundError:
@@ -667,7 +674,7 @@ def _settle_empty(home: Home, operation: Operation, commit: str | None) -> None:
 
 
 def _initialise_index(home: Home) -> None:
-    """Update git's index if the database is new, as after a crash. Staged changes stay staged."""
+    """Update git's index for a new database. Changes that the user has staged stay staged."""
     head = home.repository.head().commit
     with contextlib.suppress(RepositoryBusyError, UnusableRepositoryError):
         if head:
@@ -705,7 +712,10 @@ def _adopt(home: Home, _: str | None, held_files: dict[str, Held]) -> _Plan:
 
 
 def _forgotten(home: Home, changes: _Changes) -> tuple[list[_OperationPaths], _Changes] | None:
-    """Return forget operations, without file names, and file removals that are not in the journal."""
+    """Return the operations that forgot memories, and the file removals that belong to them.
+
+    The operations are returned without file names.
+    """
     runs = [operation for operation in home.journal.without_texts() if operation.action == FORGET]
     removed = [path for path, data in changes.items() if data is None and is_memory_file(path)]
     if not runs and removed:
@@ -753,7 +763,6 @@ def _unrecorded(home: Home, held_files: dict[str, Held]) -> dict[str, bytes | No
 
 
 def _unfit(home: Home, path: str, data: bytes) -> str | None:
-    """Return the reason why a file must not be committed, or ``None``."""
     if home.redactor.clean(path) != path:
         return WITHHELD
     if len(data) > _MAX_FILE_BYTES:

@@ -68,7 +68,10 @@ _DATABASE = b"SQLite format 3\x00"
 
 @frozen
 class Leaf:
-    """A file: size, modification time, a function that reads its first bytes (``None``: all), and real name."""
+    """A file to import.
+
+    ``read`` returns the given number of bytes, or all bytes for ``None``. ``name``: file name that can contain secrets.
+    """
 
     size: int
     modified: datetime
@@ -78,10 +81,10 @@ class Leaf:
 
 @dataclass(frozen=True)
 class Tree:
-    """The imported files, keyed by relative name. ``root``: the imported path. ``single``: it is a file.
+    """The files to import, keyed by relative name without secrets.
 
-    Names contain no secrets. ``clean`` removes secrets from text before it is split, because parts of a secret would no
-    longer be recognised.
+    ``root``: path of the import. ``single``: True if ``root`` is a single file. ``clean``: function that removes
+    secrets from a text. A text must be cleaned before it is split, because a part of a secret would not be recognised.
     """
 
     root: Path
@@ -95,7 +98,7 @@ class Tree:
         return tuple(sorted(self.leaves))
 
     def matching(self, suffix: str) -> Iterator[str]:
-        """Return the names with a suffix."""
+        """Return the names that end with a suffix."""
         return (name for name in self.names if name.lower().endswith(suffix))
 
     def text(self, name: str, most: int = MOST_BYTES) -> str | None:
@@ -125,11 +128,14 @@ class Tree:
         return self.head(name).startswith(_DATABASE)
 
     def path_of(self, name: str) -> Path:
-        """Return a file's path on disk, or the zip's path followed by the name."""
+        """Return the path of a file on disk.
+
+        For a file in a zip, return the zip's path followed by the file's name.
+        """
         return self.root if self.single else self.root / self.leaves[name].name
 
     def grown(self, leaves: Mapping[str, str]) -> Tree:
-        """Return a tree with the same root and the files found inside a bundle, given as text."""
+        """Return a tree with the same root that contains other files. ``leaves`` maps file names to texts."""
         modified = next(iter(self.leaves.values())).modified
         written = {
             name: _written(name, text, modified) for name, text in leaves.items() if safe_name(name)
@@ -138,7 +144,7 @@ class Tree:
 
 
 def open_tree(path: Path, clean: Callable[[str], str] = str) -> Tree:
-    """Open a file or folder as a tree. ``clean`` removes secrets from text.
+    """Return the files in a folder or zip, or a single file. ``clean`` is a function that removes secrets.
 
     Raises NotFoundError, InvalidInputError.
     """
@@ -163,7 +169,7 @@ def open_tree(path: Path, clean: Callable[[str], str] = str) -> Tree:
 
 
 def safe_name(name: str) -> bool:
-    """Return True if a relative name does not leave its root."""
+    """Return True if a relative path stays inside its folder."""
     pure = PurePosixPath(name)
     return (
         bool(name)
@@ -312,7 +318,7 @@ Item = Found | Skipped | Page | Operation | Talk | Transcript
 class ImportSource:
     """Functions that recognise and read the files of another system.
 
-    ``recognise`` examines names and content. ``read`` yields items, and does not raise for a single bad file.
+    ``recognise`` examines names and content. ``read`` yields items. A damaged file does not cause an error.
     """
 
     name: str
@@ -329,7 +335,7 @@ Tables = Mapping[str, frozenset[str]]
 
 
 def database_with(tree: Tree, tables: Tables) -> Path | None:
-    """Return the first database with all of the tables, but not in zips, because SQLite needs files."""
+    """Return the path of the first database that contains all given tables. Databases in zips are ignored."""
     if tree.root.is_file() and not tree.single:
         return None
     for name in tree.names:
@@ -347,7 +353,7 @@ def database_with(tree: Tree, tables: Tables) -> Path | None:
 
 
 def refused(tree: Tree, reason: str) -> Iterator[Skipped]:
-    """Yield a problem for each database of another program. Raises InvalidInputError."""
+    """Report each database as skipped, with a reason. Raises InvalidInputError."""
     for name in tree.names:
         with open_foreign(tree.path_of(name)):
             yield Skipped(str(tree.path_of(name)), reason)
@@ -385,7 +391,7 @@ class Note:
 
     @property
     def is_said(self) -> bool:
-        """True if the text has two words or a long word (shorter in scripts without spaces)."""
+        """True if the text has at least two words, or one long word."""
         words = normalise(self.text)
         return " " in words or len(words) >= _MIN_CHARACTERS // (1 if words.isascii() else 3)
 
@@ -454,13 +460,13 @@ class _Reader:
         ]
 
     def release(self) -> Iterator[Note]:
-        """Yield the previous statement, which was held back because a code block could follow."""
+        """Yield the statement that was kept until it was clear whether a code block follows."""
         if self.held:
             (note, _), self.held = self.held, None
             yield note
 
     def flush(self) -> Iterator[Note]:
-        """End the current statement, and yield the previous one, which is now complete."""
+        """Finish the statement that is being read, and yield the statement before it."""
         text = "\n".join(self.lines).strip()
         was_item, self.item, self.lines = self.item, False, []
         if not text:
@@ -564,9 +570,10 @@ _ISO = re.compile(r"^\d{4}-\d\d-\d\d")
 
 
 def imported_id(source: str, key: str, stated: datetime | None) -> str:
-    """Return a UUIDv7 that depends only on the source, the item's key, and its date (or time 0).
+    """Return a UUIDv7 for an imported item.
 
-    A second import, even on another machine, thus finds the same memory.
+    The id depends only on the source, the item's key and the item's date. A second import of the item gives the same
+    id.
     """
     digest = int.from_bytes(hashlib.blake2b(to_bytes(f"{source}\0{key}"), digest_size=16).digest())
     millisecond = max(0, int(stated.timestamp() * 1000)) & 0xFFFF_FFFF_FFFF if stated else 0
@@ -595,9 +602,9 @@ def shape(
 ) -> Memory:
     """Build a memory from a source's words.
 
-    ``stated``: the source's date. ``modified``: used if there is no date. ``ended``: why the source retired the memory.
-    The default speaker is the agent. Reserved keys in ``extra`` are dropped, so that no file can declare itself
-    trusted.
+    ``stated`` is the date in the source. If there is none, ``modified`` is used. ``ended`` is the source's reason for
+    retiring the memory. The default speaker is the agent. Reserved keys in ``extra`` are dropped, because a file must
+    not be able to make a memory trusted.
     """
     content = content.strip()
     created = to_millisecond(stated or modified)
@@ -683,7 +690,7 @@ def from_note(
     cwd: str | None = None,
     **more: Any,
 ) -> Found:
-    """Build a memory from a statement in a file. ``more`` overrides its values."""
+    """Build a memory from a statement in a file. ``more`` replaces values of the memory."""
     file = str(tree.path_of(name))
     values: dict[str, Any] = {
         "key": f"{file}#{words_hash(note.text)}",
@@ -732,7 +739,7 @@ def named(value: object) -> dict[str, Any]:
 
 
 def text_of(values: Mapping[str, Any], *names: str) -> str | None:
-    """Return the first non-empty text under some keys."""
+    """Return the first value of the given keys that is a non-empty text."""
     candidates = (values.get(name) for name in names)
     return next(
         (value.strip() for value in candidates if isinstance(value, str) and value.strip()), None

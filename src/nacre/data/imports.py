@@ -86,9 +86,9 @@ def is_untouched(memory: Memory) -> bool:
 
 
 def edited_statements(home: Home, source: str, offered: Sequence[Memory]) -> dict[str, Memory]:
-    """Return the previous versions of statements edited at the source, keyed by new id.
+    """Return the old memory for each statement that was edited in the source.
 
-    Memories that were also edited in nacre are omitted.
+    The result maps the id of the new memory to the old memory. Memories that were also edited in nacre are left out.
     """
     keys = {origin_of(memory).get("id", "") for memory in offered}
     statements = [memory for memory in offered if _file_of(memory)]
@@ -201,7 +201,7 @@ class ImportPlan:
 
 @dataclass(slots=True)
 class ImportReport:
-    """The result of an import. ``duplicates``: how many added memories were found to be duplicates afterwards."""
+    """The result of an import. ``duplicates``: number of added memories that proved to be duplicates."""
 
     added: list[str] = field(default_factory=list)
     updated: int = 0
@@ -217,9 +217,9 @@ class ImportReport:
 
 @operation("import-plan", takes_long=True, daemon=False, http=False)
 def plan_import(home: Home, options: ImportOptions) -> ImportPlan:
-    """Read a source and decide about each item, without changing anything.
+    """Read a source and plan what to do with each item. Nothing is changed.
 
-    Raises NotFoundError, InvalidInputError for an unknown or damaged source.
+    Raises NotFoundError. Raises InvalidInputError if the source is unknown or damaged.
     """
     if options.trust:
         home.actor.require_owner("nacre data import --trust")
@@ -242,9 +242,10 @@ def plan_import(home: Home, options: ImportOptions) -> ImportPlan:
 
 
 def carry_out(home: Home, plan: ImportPlan, on_progress: OnProgress | None = None) -> ImportReport:
-    """Carry out a plan in batches, as one operation. After a crash, the next import completes it.
+    """Carry out a plan. After a crash, the next import completes the plan.
 
-    Raises OwnerOnlyError if an agent imports conversations, because nacre learns the user's words from them.
+    Raises OwnerOnlyError if an agent imports conversations, because nacre would learn from them as the user's own
+    words.
     """
     if plan.transcripts:
         home.actor.require_owner("nacre data import of conversations")
@@ -292,7 +293,7 @@ def _note(home: Home, plan: ImportPlan, item: object) -> None:
 
 
 def _only_new(home: Home, plan: ImportPlan) -> None:
-    """Drop ledger entries that are known or occur twice from the plan."""
+    """Remove ledger entries from the plan if they already exist or occur twice."""
     present = {entry.line() for entry in files.read(home.ledger())}
     plan.entries = list(
         {line: entry for entry in plan.entries if (line := entry.line()) not in present}.values()
@@ -300,7 +301,7 @@ def _only_new(home: Home, plan: ImportPlan) -> None:
 
 
 def _withhold(plan: ImportPlan) -> None:
-    """Drop items that affect nacre's behaviour, and conversations, unless the user trusts the source."""
+    """Remove project pages, ledger entries and sessions from the plan, unless the user trusts the source."""
     if plan.options.trust:
         return
     withheld = (
@@ -315,9 +316,9 @@ def _withhold(plan: ImportPlan) -> None:
 
 
 def _candidate(home: Home, plan: ImportPlan, item: Found) -> Step | None:
-    """Return a step for a memory without secrets, in its project, and trusted only if the user decided so.
+    """Return a step that imports a memory without secrets, or ``None`` if this is impossible.
 
-    Return ``None`` for a memory that cannot be imported.
+    The memory is trusted only if the user trusts the source.
     """
     try:
         memory = redact(home.redactor, item.memory)
@@ -337,7 +338,7 @@ def _candidate(home: Home, plan: ImportPlan, item: Found) -> Step | None:
 
 
 class _Sorter:
-    """Separates new from known memories, and redirects links to existing memories."""
+    """Decides what to do with each memory of an import, and redirects links to existing memories."""
 
     def __init__(self, home: Home, plan: ImportPlan, candidates: Sequence[Step]) -> None:
         self.home = home
@@ -384,7 +385,10 @@ class _Sorter:
         return step
 
     def known(self, step: Step, present: Memory) -> Step:
-        """Decide about a memory that exists. It is updated only if just the source was edited."""
+        """Return what to do with a memory that exists already.
+
+        The existing memory is updated only if it was edited in the source and not in nacre.
+        """
         if self.plan.options.trust and present.was_taken_out and not step.memory.retired:
             back = replace(present, retired=None, trust=step.memory.trust)
             return replace(
@@ -433,7 +437,10 @@ class _Sorter:
         return (again.other.id, again.verdict.reason) if again else (None, "")
 
     def linked(self, step: Step, same: Mapping[str, str], offered: set[str]) -> Step:
-        """Redirect links to existing memories. Untrusted memories do not retire the user's memories."""
+        """Redirect a memory's links to existing memories.
+
+        An untrusted memory loses links that would retire one of the user's memories.
+        """
         if step.action is not Action.ADD:
             return step
         links = [replace(link, to=same.get(link.to, link.to)) for link in step.memory.links]
@@ -451,12 +458,11 @@ class _Sorter:
 
 
 def _may_follow(step: Step, present: Memory) -> bool:
-    """Return True if an existing memory can take the source's new words. A trusted one needs trusted words."""
+    """Return True if new words from the source may replace the words of an existing memory."""
     return step.memory.is_vouched or not present.is_vouched
 
 
 def _followed(step: Step, present: Memory) -> Step:
-    """Update an existing memory with its source's new words."""
     new = replace(
         present,
         content=step.memory.content,
@@ -489,7 +495,7 @@ def _write_memories(
 
 
 def _chains(steps: Sequence[Step]) -> Iterator[list[Step]]:
-    """Yield each memory with the memories that it supersedes, which must be written together."""
+    """Yield groups of memories that must be written together, because they supersede each other."""
     by_id = {step.memory.id: step for step in steps}
     chains: dict[str, list[tuple[int, Step]]] = {}
     for step in steps:
@@ -575,7 +581,10 @@ def _why(plan: ImportPlan) -> str:
 
 
 def _write_talks(home: Home, plan: ImportPlan, report: ImportReport, notify: OnProgress) -> None:
-    """Store new sessions. nacre learns nothing from them, because their memories are imported, too."""
+    """Store new sessions.
+
+    nacre does not extract memories from these sessions, because the import contains their memories.
+    """
     for talk in plan.source.read(open_tree(plan.options.path, home.redactor.clean)):
         if not isinstance(talk, Talk):
             continue
@@ -600,7 +609,10 @@ _MAX_NOTES = 5_000
 
 @frozen
 class Captured:
-    """What was imported from a file or folder of a host's own memory, or the problem with reading it."""
+    """The result of importing a file or folder from a host's own memory.
+
+    ``problem`` describes why the import failed.
+    """
 
     host: str
     path: Path
@@ -610,9 +622,10 @@ class Captured:
 
 
 def capture(home: Home, hosts: Sequence[str] = ()) -> list[Captured]:
-    """Import new notes from hosts' own memories. By default, use all hosts whose own memory is off.
+    """Import new notes from the memories that hosts keep themselves.
 
-    After a crash, the next call completes the import.
+    By default, notes are imported from the hosts whose own memory is switched off. After a crash, the next call
+    completes the import.
     """
     folder = home.settings.home
     state = own_memory.load(folder)
@@ -649,7 +662,7 @@ def _imported(home: Home, host: str, place: MemoryPlace) -> Captured:
 
 
 def _digest(path: Path) -> str:
-    """Return a hash of all notes in a file or folder, or "" without notes."""
+    """Return a hash of all notes in a file or folder. If there are no notes, return ""."""
     hashed = hashlib.sha256()
     is_empty = True
     for note in _notes(path):

@@ -171,7 +171,6 @@ def _new_texts(table: TextTable, row: Sequence[Any], tally: Tally) -> dict[str, 
 
 
 def _scrub_home(home: Home, tally: Tally, options: ScrubOptions) -> None:
-    """Scrub logs, spools, saved queries and other files in the home folder."""
     database = home.settings.database.name
     skipped = {
         home.settings.vault.name,
@@ -195,8 +194,6 @@ def _clean_file(path: Path, text: str, tally: Tally) -> str:
 
 
 def _scrub_archive(home: Home, tally: Tally, options: ScrubOptions) -> None:
-    """Scrub archived transcripts line by line."""
-
     def clean_all(texts: Sequence[str]) -> list[str]:
         cleaned = home.redactor.clean_all(texts)
         return [
@@ -231,7 +228,10 @@ def _scrub_history(home: Home, tally: Tally, options: ScrubOptions) -> int:
 
 
 def _renamed(home: Home, path: str, data: bytes) -> str:
-    """Return the path for a file in the history, renamed if it contains words redacted from its subject."""
+    """Return the new path of a memory file in the history.
+
+    The name changes if it contains words that were redacted from the memory's subject.
+    """
     try:
         memory = parse(data.decode("utf-8"), path, new_id=lambda: "", modified=datetime.now(UTC))
     except (InvalidMemoryError, UnicodeDecodeError):
@@ -259,7 +259,7 @@ def _remove(copies: tuple[Path, ...]) -> tuple[Path, ...]:
 
 
 def _unreached(home: Home, *, has_history: bool) -> Iterator[str]:
-    """Yield the places that a scrub cannot change."""
+    """Yield the places from which a scrub cannot remove secrets."""
     repository = home.repository
     if repository.exists:
         if not has_history:

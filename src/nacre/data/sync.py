@@ -97,10 +97,10 @@ class FileChange:
 
 @frozen
 class Plan:
-    """The resulting commit of a merge, and the files that change.
+    """The commit that results from a merge, and the files that change.
 
-    ``commit`` is ``None`` for a preview. ``given_up``: ids of memories to remove without a trace, because they were
-    merged or removed from a rewritten history.
+    ``commit`` is ``None`` for a preview. ``given_up``: ids of memories that are removed without a trace. These memories
+    were merged into others, or are missing from a rewritten history.
     """
 
     commit: str | None
@@ -114,11 +114,11 @@ class Plan:
 def plan_join(
     home: Home, head: Head, theirs: str, *, rewritten_from: str | None, dry_run: bool
 ) -> Plan:
-    """Compare HEAD with a fetched commit, and merge if both have new commits.
+    """Return a plan that combines HEAD with a fetched commit.
 
-    ``rewritten_from``: the last remote commit before the remote's history was rewritten. Later local changes are then
-    reapplied on top of the new history. This is also done if unsent commits contain content that was forgotten
-    elsewhere, which must not be sent. Raises UnusableRepositoryError for files that a vault must not contain.
+    If the remote's history was rewritten, ``rewritten_from`` is the last commit before that. Later local changes are
+    then applied to the new history. The same is done if unsent commits contain forgotten content, which must not be
+    sent. Raises UnusableRepositoryError for files that a vault must not contain.
     """
     repository = home.repository
     local, remote_tree = repository.tree(head.commit), repository.tree(theirs)
@@ -154,9 +154,9 @@ def plan_join(
 def plan_merge(
     home: Home, base: Tree, local: Tree, remote_tree: Tree, *, is_rewritten: bool = False
 ) -> tuple[Plan, Tree]:
-    """Merge two versions of a vault. Return the local changes and the resulting tree.
+    """Merge two versions of a vault. Return the local changes and the resulting files.
 
-    ``is_rewritten``: files that are missing at the remote were removed deliberately.
+    ``is_rewritten`` means that files that are missing at the remote were removed deliberately.
     """
     merged = merge_vaults(base, local, remote_tree)
     operation = Operation(home.ids(), home.now(), SYNC)
@@ -194,7 +194,7 @@ def operations_in(commits: Iterable[PastCommit]) -> list[RecordedOperation]:
 
 
 def _merge_paths(trees: Sequence[Entries]) -> list[str]:
-    """Return the paths to merge: all documents, and other files if they differ."""
+    """Return the paths of all documents, and of other files that differ between the versions."""
     paths = sorted({path for tree in trees for path in tree})
     return [
         path for path in paths if is_document(path) or len({tree.get(path) for tree in trees}) > 1
@@ -248,14 +248,17 @@ def _commit(
 def _as_operations(
     operation: Operation, changes: Mapping[str, FileChange]
 ) -> list[tuple[Operation, Sequence[str]]]:
-    """Return the operation of a merge in a list, or an empty list if only the ledger changed."""
+    """Return a list with the merge operation. The list is empty if only the ledger changed."""
     return [(operation, [*changes])] if changes.keys() - {LEDGER} else []
 
 
 def _unsent(
     home: Home, head: Head, since: str, onto: Mapping[str, FileChange]
 ) -> list[tuple[Operation, Sequence[str]]]:
-    """Return operations that only this machine has, from the database, which has no forgotten text."""
+    """Return the operations that have not been sent yet.
+
+    The operations are read from the database, because the commits can contain forgotten text.
+    """
     unsent: list[tuple[Operation, Sequence[str]]] = []
     for recorded in operations_in(home.repository.history(since, head.commit or since)):
         operation = home.journal.find(recorded.operation.id)
@@ -279,7 +282,7 @@ def _tells_forgotten(home: Home, head: Head, theirs: str) -> bool:
 
 
 def _record_united(merged: MergedVault, operation: Operation) -> None:
-    """Record in the ledger which ids were merged, for machines that receive only the result."""
+    """Record in the ledger which memories were merged, so that other machines learn this too."""
     lines = b"".join(
         LedgerEntry(operation.id, operation.at, _UNITE, {"memory": remaining, "given_up": given_up})
         .line()
@@ -306,9 +309,9 @@ def united_in(changes: Mapping[str, FileChange]) -> frozenset[str]:
 def _leave_out_forgotten(
     merged: MergedVault, local: Tree
 ) -> tuple[frozenset[str], tuple[Note, ...]]:
-    """Remove memories that either side has forgotten, even if edited, and links to them.
+    """Remove memories that were forgotten on either machine, and links to these memories.
 
-    Returns their ids, and the notes about the merge without their texts.
+    Return the ids of the removed memories, and the remaining notes on the merge.
     """
     barred = Barred(standing_tombstones([*forgetting_in(merged.files.get(LEDGER, b""))]))
     if not barred:
@@ -353,7 +356,6 @@ def _taken_out(changes: Mapping[str, FileChange], merged: MergedVault) -> frozen
 
 
 def _is_plain(tree: Entries, path: str) -> bool:
-    """Return True for a regular file, not for a symbolic link or submodule."""
     return tree[path][0].startswith("100")
 
 
@@ -370,7 +372,7 @@ def refuse_paths(tree: Iterable[str]) -> None:
 
 
 def counted(changes: Iterable[str]) -> str:
-    """Return the number of changed files in words, without the ledger."""
+    """Return the number of changed files as text, such as "3 files". The ledger does not count."""
     return count(len(set(changes) - {LEDGER}), "file")
 
 
@@ -397,10 +399,10 @@ class _Part:
 
 
 def take_in(home: Home, head: Head, plan: Plan, held_files: Mapping[str, str]) -> str | None:
-    """Write the changes and move the branch, or return the obstacle if a file was edited during the sync.
+    """Write a plan's changes to the vault, and move the branch to the plan's commit.
 
-    Some parts might then be written already. ``held_files``: reasons why files cannot be committed here, keyed by path.
-    Raises EditConflictError if the remote changed such a file.
+    If a file was edited during the sync, stop and return a message about this edit. ``held_files`` maps files that
+    cannot be committed here to the reasons. Raises EditConflictError if the remote has changed one of ``held_files``.
     """
     assert plan.commit is not None  # noqa: S101 - a preview is not written
     home.problems.clear()
@@ -446,7 +448,10 @@ def forget_first(home: Home, theirs: str) -> tuple[Note, ...]:
 
 
 def write_plan(home: Home, plan: Plan, held_files: Mapping[str, str]) -> str | None:
-    """Write the changes without a commit. Return the obstacle, if any. Raises EditConflictError, UnusableVaultError."""
+    """Write a plan's changes to the vault without a commit. If something prevents this, return a message.
+
+    Raises EditConflictError, UnusableVaultError.
+    """
     files = {
         path: _over_listing(home, path, change)
         for path, change in plan.changes.items()
@@ -456,7 +461,7 @@ def write_plan(home: Home, plan: Plan, held_files: Mapping[str, str]) -> str | N
 
 
 def _over_listing(home: Home, path: str, change: FileChange) -> FileChange:
-    """Return a change that replaces the local version of a generated listing with the remote's."""
+    """Return a file's change. In a generated listing, the remote's version replaces any local version."""
     present = _present(home, path) if PurePosixPath(path).name == LISTING else None
     return FileChange(present, change.after) if present and is_derived(present) else change
 
@@ -464,7 +469,7 @@ def _over_listing(home: Home, path: str, change: FileChange) -> FileChange:
 def _in_parts(
     home: Home, plan: Plan, files: Mapping[str, FileChange], held_files: Mapping[str, str]
 ) -> str | None:
-    """Write the changes as one operation, beginning with ledger lines about forgetting."""
+    """Write the changes as one operation. Ledger lines that forget memories are written first."""
     op, subject = (plan.operation.id, plan.operation.subject) if plan.operation else (None, None)
     with home.run(
         SYNC, subject=subject or f"{counted(plan.changes)} from the remote", op=op
@@ -499,7 +504,7 @@ def _in_parts(
 def _take_part(
     change: Change, part: _Part, held_files: Mapping[str, str], *, awaits: bool
 ) -> str | None:
-    """Write and index a part. Return the obstacle, if any."""
+    """Write and index some of the changes. If something prevents this, return a message."""
     home = change.home
     apply_intents(home)
     if home.files.has_intents():
@@ -512,7 +517,7 @@ def _take_part(
 
 
 def _written(change: Change, part: _Part) -> str | None:
-    """Write a part. Return the path of a concurrent edit, if any. Raises UnusableVaultError."""
+    """Write some of the changes. If a file was edited during the sync, return a message. Raises UnusableVaultError."""
     home = change.home
     _write(change, part)
     changes = part.changes.items()
@@ -528,7 +533,7 @@ def _written(change: Change, part: _Part) -> str | None:
 def _parts(
     home: Home, changes: Mapping[str, FileChange], given_up: Collection[str]
 ) -> Iterator[_Part]:
-    """Yield the changes in parts of about thirty files."""
+    """Yield groups of changes, each with about thirty files."""
     going = {file.path: memory for memory in given_up if (file := home.files.file_of(memory))}
     part = _Part(given_up={memory for memory in given_up if memory not in going.values()})
     for group in together(changes):
@@ -545,8 +550,8 @@ def _parts(
 def together(changes: Mapping[str, FileChange]) -> list[list[str]]:
     """Group paths that must change together.
 
-    Files belong together if they contain the same memory, if one memory supersedes the other, or if one path is a file
-    and a folder of the other.
+    Files belong together if they contain the same memory or if one memory supersedes the other. A file also belongs
+    together with files in a folder of the same name.
     """
     above: dict[str, str] = {}
 
@@ -580,7 +585,7 @@ def together(changes: Mapping[str, FileChange]) -> list[list[str]]:
 
 
 def _ids_in(data: bytes, ids: Collection[str]) -> set[str]:
-    """Return the ids in a document: its own, and the given ids that it might supersede."""
+    """Return a document's own id, and those of ``ids`` that the document might supersede."""
     own = id_in(data)
     if own is None or _SUPERSEDES not in data:
         return {own} if own else set()
@@ -637,7 +642,6 @@ def _write(change: Change, part: _Part) -> None:
 
 
 def _named(changes: Mapping[str, FileChange]) -> Iterator[Intent]:
-    """Yield a write for each memory file, to record which memories changed."""
     for path, change in changes.items():
         memory = id_in(change.after or change.before or b"") if is_memory_file(path) else None
         if memory:
@@ -647,7 +651,7 @@ def _named(changes: Mapping[str, FileChange]) -> Iterator[Intent]:
 def _edited(
     home: Home, changes: Mapping[str, FileChange], held_files: Mapping[str, str]
 ) -> str | None:
-    """Return a file that was edited after the comparison, if any. Raises EditConflictError."""
+    """Return a message if a file was edited after the plan was made. Raises EditConflictError."""
     for path, change in changes.items():
         if _present(home, path) in (change.before, change.after):
             continue
@@ -738,7 +742,7 @@ class Synced:
 
 @frozen
 class LastSync:
-    """The time of the last sync and, if syncs fail, since when and with which message."""
+    """The state of the last sync. ``failing_since`` and ``message`` are set if syncs fail."""
 
     at: str
     succeeded: str | None = None
@@ -872,7 +876,7 @@ def _exchange(home: Home, remote: remotes.Remote, synced: Synced, request: SyncR
 
 
 def _plan(home: Home, remote: remotes.Remote, synced: Synced, request: SyncRequest) -> Synced:
-    """Return the result that a sync would have."""
+    """Return what a sync would send and receive."""
     head = home.repository.head()
     theirs = remote.fetch(synced.branch or "")
     waiting = home.journal.waiting()[0]
@@ -992,9 +996,9 @@ def _keep(home: Home, last: LastSync) -> None:
 
 
 def keep_history(home: Home, *, commits: bool = True) -> None:
-    """Embed new memories, then judge, sync and commit in the background, if enabled and due.
+    """Embed new memories, and start the background work that is enabled and due.
 
-    Without ``commits``, nothing is synced or committed.
+    This work consists of judging, syncing and committing. Without ``commits``, nothing is synced or committed.
     """
     if home.database.unwritable:
         return

@@ -112,9 +112,9 @@ def find_operation(home: Home, reference: str) -> Operation:
 
 
 def operation_meant(home: Home, reference: str | None) -> Operation:
-    """Return an operation by id, the last operation on a memory, or by default the last operation.
+    """Return the operation that a reference means. If the reference is a memory, return the memory's last operation.
 
-    Raises NotFoundError, ConflictError.
+    Without a reference, return the last operation of all. Raises NotFoundError, ConflictError.
     """
     look(home)
     if reference:
@@ -140,7 +140,7 @@ def look(home: Home) -> None:
 def changes_of(home: Home, operation: Operation) -> list[Change]:
     """Return the changes made by an operation.
 
-    Raises NotFoundError if neither the journal nor the history still has the texts.
+    Raises NotFoundError if the texts before and after the operation are no longer stored.
     """
     touched = dict(home.journal.touched(operation.id))
     if operation.committed:
@@ -156,7 +156,7 @@ def changes_of(home: Home, operation: Operation) -> list[Change]:
 
 
 def differences(changes: Iterable[Change]) -> list[Difference]:
-    """Return changes as differences between fields and lines."""
+    """Return which fields and lines each change has modified."""
     return [_difference(change) for change in changes]
 
 
@@ -244,7 +244,6 @@ def _difference(change: Change) -> Difference:
 
 
 def _parts(version: Version | None) -> tuple[dict[str, Any], list[str]]:
-    """Return a version's front matter and lines of text."""
     if version is None:
         return {}, []
     front, body = documents.split(version.text)
@@ -271,8 +270,8 @@ _FILE = "file"
 class Step:
     """The effect of an undo on a memory or file.
 
-    ``action`` is ``bring back``, ``change back``, ``retire``, ``remove``, ``keep both``, ``conflict`` or ``leave``.
-    ``clashes``: names of fields changed since the operation.
+    ``action``: ``bring back``, ``change back``, ``retire``, ``remove``, ``keep both``, ``conflict`` or ``leave``.
+    ``clashes``: names of fields that were changed after the operation.
     """
 
     action: str
@@ -289,10 +288,10 @@ class Step:
 
 @frozen
 class Undoing:
-    """The steps of a planned or completed undo. ``op``: id of the completed undo.
+    """The steps of a planned or completed undo.
 
-    ``waiting``: memories and candidates that return to the review queue, because the operation was a decision about
-    them.
+    ``op``: id of the completed undo. ``waiting``: memories and candidates that return to the review queue, because the
+    undo reverts a review decision.
     """
 
     operation: Operation
@@ -302,16 +301,16 @@ class Undoing:
 
     @property
     def conflicts(self) -> list[Step]:
-        """The steps with later changes to the same fields."""
+        """The steps that are in conflict with later changes."""
         return [step for step in self.steps if step.action == "conflict"]
 
 
 @operation("undo", writes=True, owners=True)
 def undo(home: Home, operation: OperationId = None, *, force: Force = False) -> Undoing:
-    """Undo an operation, by default the last that was not undone. An undo can be undone, too.
+    """Undo an operation, by default the last operation that was not undone. An undo can be undone, too.
 
-    Raises ConflictError if the same fields were changed later. With ``force``, the current version is kept, and the old
-    version is stored as a linked memory.
+    Raises ConflictError if a later operation changed the same fields of a memory. With ``force``, the memory keeps its
+    current version, and the old version is stored as a linked memory.
     """
     target, changes = _found(home, operation)  # git runs before the lock is taken
     scan(home)
@@ -355,7 +354,7 @@ def _found(home: Home, reference: str | None) -> tuple[Operation, list[views.Cha
 
 
 def _decided(home: Home, operation: Operation) -> tuple[Memory, ...]:
-    """Return memories and candidates whose last review decision was the operation."""
+    """Return the memories and candidates whose latest review decision was made in an operation."""
     at = to_ms(operation.at) or 0
     memories = home.memories.rows_of(home.reviews.settled_at(at)).values()
     return (*memories, *(candidate.memory for candidate in home.candidates.settled_at(at)))
@@ -450,7 +449,6 @@ def _settled_at(operation: Operation, step: Step) -> set[datetime]:
 
 
 def _is_retired(home: Home, step: Step) -> bool:
-    """Return True if the memory of a step is retired or missing."""
     present = home.memories.find(step.change.memory) if step.change.memory else None
     return present is None or present.retired is not None
 
@@ -523,9 +521,9 @@ def _file_step(home: Home, operation: Operation, change: views.Change) -> Step:
 
 
 def _is_as_left(home: Home, change: views.Change) -> bool:
-    """Return True if the memory's file is unchanged since the operation, and its old path is free.
+    """Return True if a memory's file is unchanged since the operation, and the file's old path is free.
 
-    The file is compared, because the index sorts tags and links and removes duplicates.
+    The index is not compared, because it does not contain the exact text.
     """
     file, before, after = home.files.file_of(change.memory), change.before, change.after
     if file is None or before is None or after is None or file.path != after.path:
@@ -575,10 +573,7 @@ def _bring_back(
 
 
 def _merge(home: Home, change: views.Change, present: Memory) -> tuple[Memory, tuple[str, ...]]:
-    """Revert the operation's changes in the current version. Return the result and conflicting fields.
-
-    The current and old versions are merged as in a sync.
-    """
+    """Revert an operation's changes, but keep later changes. Return the memory and the fields in conflict."""
     file = home.files.file_of(present.id)
     text = _text(home, file.path) if file else None
     after, before = change.after, change.before
@@ -601,7 +596,6 @@ def _merge(home: Home, change: views.Change, present: Memory) -> tuple[Memory, t
 
 
 def _same(left: Memory, right: Memory) -> bool:
-    """Return True if two memories are equal apart from the order of tags, links and other lists."""
     for field in fields(Memory):
         here, there = getattr(left, field.name), getattr(right, field.name)
         if isinstance(here, tuple):

@@ -71,10 +71,10 @@ def _new_work(home: Home) -> _Work:
 
 
 def archive(home: Home, on_progress: reports.OnProgress | None = None) -> reports.ArchiveReport:
-    """Archive files ingested since the last run, then prune according to the settings.
+    """Archive the files that were ingested since the last run, then prune the archive.
 
-    This does nothing while another process archives. Failed files are reported and do not stop the
-    run.
+    Nothing is done while another process uses the archive. If a file cannot be archived, the report
+    names the file, and the run continues.
     """
     began = time.perf_counter()
     notify = on_progress or (lambda _: None)
@@ -132,7 +132,7 @@ def _prepared_portions(home: Home, due: Sequence[sessions.Due]) -> Iterator[pars
 
 
 def _job(home: Home, due: sessions.Due) -> parsing.Job | None:
-    """Return a job for redacting a file's new lines, or ``None`` if they are not known in advance."""
+    """Return a job that redacts a file's new lines in advance, if that is possible."""
     path = Path(due.path)
     state = home.archive.find(due.path)
     if (
@@ -165,9 +165,9 @@ def withhold(home: Home, paths: Sequence[tuple[str, str]]) -> None:
 
 
 def settle(home: Home) -> None:
-    """Rewrite packs with content that must no longer be stored.
+    """Rewrite archived packs that contain forgotten or secret content.
 
-    Raises StoreBusyError while another process archives.
+    Raises StoreBusyError while another process uses the archive.
     """
     stale = [state for state in home.archive.all() if state.changed == STALE]
     if not stale:
@@ -324,7 +324,10 @@ def _resume_at(
 def _find_moved(
     home: Home, file: BinaryIO, state: sessions.Archived
 ) -> tuple[sessions.Archived, list[int]]:
-    """Find the pack of a renamed or copied file by its first bytes, to reuse the segment bounds."""
+    """Find the archived original of a renamed or copied file by the file's first bytes.
+
+    A renamed file gets the original's pack. For a copy, return where the original's segments end.
+    """
     if state.pack is not None:
         return state, []
     for other in home.archive.alike(state.fingerprint, state.path):
@@ -372,7 +375,10 @@ def _segments(
 def _keep_whole(
     work: _Work, adapter: readers_adapter.Adapter, path: Path, state: sessions.Archived
 ) -> None:
-    """Store a transcript that is not in lines, if its redacted form yields the same sessions."""
+    """Store a transcript that does not consist of lines.
+
+    The redacted transcript must contain the same sessions as the original.
+    """
     home = work.home
     size = path.stat().st_size
     if size > MOST_WHOLE_BYTES:
@@ -524,7 +530,7 @@ class Restored:
 
 @operation("archive-status")
 def status(home: Home) -> ArchiveStatus:
-    """Return the archive's contents for each tool, and counts of waiting and withheld transcripts."""
+    """Return what the archive contains for each tool, and how many transcripts are missing."""
     states = home.archive.all()
     by_tool: dict[str, list[sessions.Archived]] = {}
     for state in states:
@@ -591,7 +597,6 @@ def _repair_hint(has_transcript: bool) -> str:
 
 
 def _unindexed_packs(home: Home, states: Iterable[sessions.Archived]) -> list[Path]:
-    """Return the paths of packs that belong to no known transcript."""
     folder = archive_packs.folder_of(home)
     known_places = {folder / state.pack for state in states if state.pack}
     # These packs are about to be rewritten.
@@ -677,7 +682,7 @@ def _write(
 
 
 def _resume_from(home: Home, state: sessions.Archived, places: list[tuple[int, int]]) -> None:
-    """Set where ingest and archiving continue if the tool appends to the restored file."""
+    """Store the positions from which ingest and archiving continue in a restored file."""
     path = Path(state.path)
     with path.open("rb") as file:
         stat = os.fstat(file.fileno())

@@ -32,7 +32,7 @@ def place_for(home: Home, tool: str, path: str) -> Path:
 
 
 def name_in(path: str, native_id: str) -> str:
-    """Return the name that serves as the transcript path of one session in a database."""
+    """Return the name of a session in a database. The name is used like a transcript's path."""
     return f"{path}{_INSIDE}{native_id}"
 
 
@@ -189,7 +189,7 @@ def _is_lines(text: bytes) -> bool:
 
 
 def set_aside(home: Home, state: Archived) -> Archived:
-    """Rename a damaged pack and return the transcript's state without a pack."""
+    """Rename a damaged pack, and return the state of a transcript that is not archived."""
     if state.pack:
         put_aside(folder_of(home) / state.pack)
     return replace(state, pack=None, until=0, size=0, raw=0)

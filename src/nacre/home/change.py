@@ -88,8 +88,8 @@ class Change:
     ) -> None:
         """Set an action, subject and reason that were not known before the lock was acquired.
 
-        Call this before the first entry or write. A change within a run keeps the run's
-        description.
+        Call this method before the first entry or write. A change that is part of a :class:`Run`
+        keeps the description of the whole run.
         """
         if not self._is_part:
             self._operation.describe(action, subject, why)
@@ -100,7 +100,7 @@ class Change:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Make all writes in the block, and the end of the operation, atomic.
+        """Write everything in the block in one transaction, which also ends the operation.
 
         A long change uses several transactions (:meth:`yield_locks`).
         """
@@ -119,10 +119,7 @@ class Change:
         return files.LedgerEntry(self.operation_id, self.home.now(), action, values)
 
     def intend(self, intents: Iterable[Intent], *, applied: bool = False) -> None:
-        """Record file writes.
-
-        With ``applied``, the files are already written and only the journal records the writes.
-        """
+        """Record file writes in the journal. With ``applied``, the files are already written."""
         self._operation.record(intents, applied=applied)
 
     def note(self, action: str, **details: object) -> None:
@@ -135,9 +132,9 @@ class Change:
     def put(self, memories: Sequence[Memory], entries: Sequence[files.LedgerEntry] = ()) -> None:
         """Write new or changed memories and ledger entries.
 
-        Up to 20 memories are written in one transaction. A larger number is split into transactions
-        of at most 500, between which other processes can write. The last transaction includes the
-        entries. Raises EditConflictError if a file changed since it was indexed.
+        A large number of memories is written in several transactions. Between two transactions,
+        other processes can write. The last transaction also writes the ledger entries. Raises
+        EditConflictError if a file changed since it was indexed.
         """
         home = self.home
         for start in range(0, max(1, len(memories)), BATCH):
@@ -199,22 +196,25 @@ class Change:
             home.memories.delete(memory.id)
 
     def apply(self) -> None:
-        """Write the recorded files now instead of when the change ends."""
+        """Write the files of this change now. Otherwise, they are written when the change ends."""
         self.keep_open()
         operations.apply_intents(self.home)
 
     def keep_open(self) -> None:
-        """Keep the operation open while another change ends, which would close it as interrupted."""
+        """Keep the operation open when another change ends.
+
+        Otherwise, the end of the other change would close the operation as interrupted.
+        """
         if self._operation.is_recorded:
             self._operation.hold()
 
     def yield_locks(self, first: Callable[[], object] | None = None) -> bool:
-        """Yield locks to other processes between two independent parts of a long transaction.
+        """Let other processes write between two independent parts of a long transaction.
 
-        If the transaction has lasted long enough, call ``first``, write all pending files, and let
-        waiting processes use the database and the vault. The operation continues afterwards. Return
-        True if another process wrote, so that data read earlier might be outdated. Do nothing
-        inside an enclosing transaction.
+        This happens only if the transaction has lasted long enough and is not inside another
+        transaction. ``first`` is called before the locks are released. The operation then
+        continues. Return True if another process has written, so that data read earlier might be
+        outdated.
         """
 
         def between() -> None:
@@ -224,10 +224,10 @@ class Change:
         return self.home.database.yield_write_lock(first, between)
 
     def _adjust(self, memory: Memory, values: dict[str, object], *, gives_way: bool = True) -> bool:
-        """Change single front matter values. Return False if the memory has no file.
+        """Change some values in the front matter of a memory.
 
-        If the user edits the file at the same moment, the user's version wins. With
-        ``gives_way=False``, nacre's version is kept, too.
+        Return False if the memory has no file. If the user edits the file at the same moment, the
+        user's version is kept. With ``gives_way=False``, both versions are kept.
         """
         home = self.home
         file = home.files.file_of(memory.id)
@@ -287,7 +287,10 @@ class Run:
 
     @contextmanager
     def part(self) -> Iterator[Change]:
-        """Yield a change that belongs to the run. Processes waiting for the vault lock go first."""
+        """Yield a change that belongs to the run.
+
+        Other processes can use the vault lock before that.
+        """
         home = self._operation.home
         home.vault_lock.give_way()
         with home.vault_lock:
@@ -316,7 +319,7 @@ def change(operation: operations.OpenOperation) -> Iterator[Change]:
 
 
 def _is_durable(operation: operations.OpenOperation) -> bool:
-    """Return True if a failed operation is in the journal, so that its files will still be written."""
+    """Return True if the journal contains a failed operation, whose files will still be written."""
     home = operation.home
     if not operation.is_recorded or home.database.is_in_transaction:
         return False
@@ -348,12 +351,15 @@ def part_of(
     subject: str | None = None,
     why: str | None = None,
 ) -> AbstractContextManager[Change]:
-    """Return a part of ``run``, or a separate change if ``run`` is ``None``."""
+    """Return a change that belongs to ``run``.
+
+    If ``run`` is ``None``, the change is a new operation.
+    """
     return run.part() if run else home.change(action, subject=subject, why=why)
 
 
 def _apply_outside_transaction(home: home.Home) -> None:
-    """Apply pending writes. If a transaction is open, they are applied after it instead."""
+    """Apply pending writes. An open transaction applies them when it ends."""
     if not home.database.is_in_transaction:
         operations.apply_intents(home)
 
@@ -474,10 +480,9 @@ def _read_changed(
 
 
 def follow_pages(home: home.Home) -> None:
-    """Move sessions and handoffs to the project whose page now has their recorded project name.
+    """Assign sessions and handoffs to their projects again after pages were renamed or merged.
 
-    A rename or merge thus changes only pages, and undoing it restores the assignment on every
-    machine.
+    Sessions and handoffs store a project's original name, and the pages list the former names.
     """
     let_sessions_follow(home)
     with home.vault_lock.if_free() as is_ours:
@@ -486,9 +491,9 @@ def follow_pages(home: home.Home) -> None:
 
 
 def let_sessions_follow(home: home.Home) -> None:
-    """Move sessions in the database to the project whose page now has their recorded project name.
+    """Assign sessions to their projects again after pages were renamed or merged.
 
-    If no page has that name, the project of the session's folder is used, if any.
+    If no page has the project name that a session stores, the session's folder decides.
     """
     pages = {project.slug for project in home.files.projects()}
     contents = home.project_contents
@@ -516,10 +521,10 @@ def resolve_project(
 ) -> str | None:
     """Return the slug of a session's project, or ``None``. A new project gets a page.
 
-    The project is found by configured label, git remote, known root, or label or alias, in this
-    order. Otherwise, a new project is named after the folder. Worktrees of a repository and clones
-    of a remote belong to one project, whose page lists their folders, so that deleted folders are
-    still known. A repository with the same name but a different remote is a separate project.
+    The project is determined by the session's label or git remote, or by a known folder. Otherwise,
+    a new project is named after the folder. Worktrees of a repository and clones of a remote belong
+    to the same project. The project's page lists all folders, so that deleted folders are still
+    known. A repository with the same name but a different remote is a separate project.
     """
     if session.label:
         configured = home.settings["projects.labels"].get(session.label)
@@ -755,7 +760,8 @@ def read_page(home: home.Home, slug: str) -> Page | None:
 def page_text(home: home.Home, slug: str, *, own: bool = False) -> str:
     """Return the text of a project's page without front matter and title, or an empty string.
 
-    With ``own``, lines written by nacre are omitted. Otherwise, only outdated ones are omitted.
+    With ``own``, all lines written by nacre are left out. Otherwise, only outdated lines are left
+    out.
     """
     try:
         page = read_page(home, slug)
@@ -812,7 +818,7 @@ def _lists(values: dict[str, Any], name: str, value: str) -> bool:
 
 
 def _is_namesake(home: home.Home, slug: str, place: location.Place) -> bool:
-    """Return True if the slug belongs to another project, with another remote or local folder."""
+    """Return True if the project with this slug has another remote or another existing folder."""
     if place.remote and _has_other_remote(home, slug, place.remote):
         return True
     if not place.root or not os.path.isdir(place.root):
@@ -825,13 +831,12 @@ def _is_namesake(home: home.Home, slug: str, place: location.Place) -> bool:
 
 
 def _has_other_remote(home: home.Home, slug: str, remote: str) -> bool:
-    """Return True if a project has only remotes other than ``remote``, like a fork or namesake."""
+    """Return True if a project has remotes, but not ``remote``."""
     remotes = [files.normalise_remote(value) for value in _page_list(home, slug, "remotes")]
     return bool(remotes) and remote not in remotes
 
 
 def _page_list(home: home.Home, slug: str, name: str) -> list[str]:
-    """Return a list from a project's page, or an empty list if the page is missing or invalid."""
     try:
         page = read_page(home, slug)
     except (InvalidMemoryError, OSError):
@@ -852,9 +857,10 @@ def _name(path: str | None) -> str | None:
 
 
 def put_in_place(fresh: Path, home: Path) -> Path | None:
-    """Replace a home with the complete home ``fresh``. No process can be writing to either.
+    """Replace a home with the complete home ``fresh``.
 
-    Return the folder with the previous home, or ``None`` if it was missing or empty.
+    While this function runs, no other process may write to these homes. Return the folder to which
+    the previous home was moved, or ``None`` if the home was missing or empty.
     """
     ready = _staging_path(home)
     if ready.exists():
@@ -892,7 +898,7 @@ def finish(home: Path) -> bool:
 
 
 def _staging_path(home: Path) -> Path:
-    """Return the path of a complete home between the two steps. Incomplete homes are elsewhere."""
+    """Return the path at which a complete new home waits while the old home is moved away."""
     return home.with_name(f".{home.name}.restored")
 
 
@@ -947,7 +953,7 @@ def place(
     name: Annotated[str | None, bounds("The name, slug or alias of a project.")] = None,
     folder: Annotated[str | None, bounds("A folder of the project.")] = None,
 ) -> views.Place:
-    """Return the project of a name or a folder. Nothing is created."""
+    """Return the project that has a name or contains a folder. No project is created."""
     slugs = tuple(location.projects(home))
     if name in (None, "", HERE):
         # A client with a key works on another machine.
@@ -1022,8 +1028,8 @@ def page(
 class Exclusions:
     """The sessions excluded by the ``ingest.exclude*`` settings.
 
-    If they were already read, they are kept but hidden. Otherwise, they are not stored, and no
-    project is created for them.
+    An excluded session is not stored, and no project is created for it. Sessions that were stored
+    earlier are kept but hidden.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -1064,21 +1070,19 @@ class Exclusions:
         return None
 
     def _is_below(self, folder: str) -> bool:
-        """Return True if a pattern matches a folder or a parent folder."""
         parts = re.split(r"[\\/]", folder.rstrip("\\/"))
         paths = ["/".join(parts[:end]) or "/" for end in range(1, len(parts) + 1)]
         return any(fnmatch.fnmatchcase(path, pattern) for path in paths for pattern in self._paths)
 
 
 def _names(session: Session, project: str | None) -> list[str]:
-    """Return the names that a session's project has or could have."""
+    """Return the names by which a setting can refer to a session's project."""
     folder = re.split(r"[\\/]", (session.cwd or "").rstrip("\\/"))[-1]
     names = [project, session.label, folder, files.slugify(folder) if folder else None]
     return [name for name in names if name]
 
 
 def _expand(path: str, home: Path) -> str:
-    """Return a pattern with ``~`` expanded and forward slashes."""
     if path == "~" or path.startswith(("~/", "~\\")):
         path = f"{home}{path[1:]}"
     return path.replace("\\", "/").rstrip("/") or "/"

@@ -44,7 +44,7 @@ _PASSAGE_TOKENS = 300
 
 
 class Use(Enum):
-    """Why text is embedded: on request, in background work, or for a recall question."""
+    """The reason for embedding text: a request, background work, or a recall question."""
 
     ASKED = "asked"
     BACKGROUND = "background"
@@ -114,7 +114,10 @@ def hold(
     tokens: int = _PASSAGE_TOKENS,
     spending: Spending | None = None,
 ) -> EmbedderHeldError | None:
-    """Return an error if text must not be sent to a model now. Raises EmbedderUnavailableError."""
+    """Return an error that says why text must not be sent to a model now, or ``None``.
+
+    Raises EmbedderUnavailableError.
+    """
     if use is Use.ASKED:
         return None
     cost = place_of(home.settings, setting).cost(tokens)
@@ -142,14 +145,17 @@ def _budget_refusal(
 
 
 def as_requested(embedder: Embedder) -> Embedder:
-    """Return the model for an explicit request, for which the user has seen host and price."""
+    """Return the model without checks of consent and budget.
+
+    The user has seen the host and the price.
+    """
     return embedder.as_requested() if isinstance(embedder, Guarded) else embedder
 
 
 class Guarded:
-    """A remote model to which only permitted text is sent. Implements RemoteEmbedder.
+    """A remote model that gets only text that may be sent. Implements RemoteEmbedder.
 
-    If text is not permitted, EmbedderHeldError is raised, and nothing is sent.
+    If a text may not be sent, EmbedderHeldError is raised.
     """
 
     def __init__(
@@ -185,7 +191,10 @@ class Guarded:
             return self._embedder.counted_by(ledger).embed(texts)
 
     def within(self, seconds: float, *, question: bool = False) -> Guarded:
-        """Return the model with a time limit in seconds. ``question``: for recall questions."""
+        """Return the model with a time limit.
+
+        ``question`` is True if the texts are recall questions.
+        """
         other = self._embedder.within(seconds, question=question)
         assert isinstance(other, CountedEmbedder)  # noqa: S101 - same class as self._embedder
         is_recalled = question and self._use is Use.BACKGROUND
@@ -211,7 +220,7 @@ class _Ledger:
         self._books = HomeBooks(home, self._connection, background=use is Use.BACKGROUND)
 
     def begin(self, tokens: int) -> Call:
-        """Begin a call of about ``tokens`` tokens. For background work, reserve its cost.
+        """Begin a call with about ``tokens`` tokens, and reserve the cost of background work.
 
         Raises EmbedderUnavailableError.
         """
@@ -235,7 +244,7 @@ class _Ledger:
         return call
 
     def end(self, call: Call, tokens: int, seconds: float, *, failed: bool = False) -> None:
-        """Record the end of a call. A failed call might be charged for ``tokens``, too."""
+        """Record the end of a call. The provider might charge for a failed call, too."""
         ended = replace(
             call,
             tokens=Tokens(tokens),
@@ -270,15 +279,18 @@ def configured_embedder(home: Home) -> Embedder:
 
 
 def embedder_in_use(home: Home) -> Embedder:
-    """Return the model of the current vectors, or else the configured model.
+    """Return the model that made the stored vectors.
 
-    Raises EmbedderUnavailableError.
+    If there are none, return the configured model. Raises EmbedderUnavailableError.
     """
     return embedder_of(home, home.vectors.setting() or home.settings.text("embedding.model"))
 
 
 def embedder_of(home: Home, name: str) -> Embedder:
-    """Return an embedding model by name, with consent and budgets. Raises EmbedderUnavailableError."""
+    """Return an embedding model. Remote models check consent and budgets before each call.
+
+    Raises EmbedderUnavailableError.
+    """
     embedder = home.load_once(name)
     if not isinstance(embedder, CountedEmbedder):
         return embedder

@@ -253,9 +253,9 @@ class Home(Stores):
         """Change the vault as one operation. The vault lock is held until the files are written.
 
         ``action`` is the operation's name in the ledger and history. ``subject`` and ``why``
-        describe it and are redacted. Nothing is recorded until something is written. A nested
-        change is a separate operation, which must begin before the outer change writes, or in the
-        outer transaction. Raises StoreBusyError.
+        describe the operation and are redacted. Nothing is recorded until something is written. A
+        nested change is a separate operation. It must begin before the outer change writes, unless
+        the outer change has an open transaction. Raises StoreBusyError.
         """
         operation = load("nacre.home.operations:OpenOperation")(self, action, subject, why)
         context: AbstractContextManager[Change] = load("nacre.home.change:change")(operation)
@@ -269,9 +269,9 @@ class Home(Stores):
         why: str | None = None,
         op: str | None = None,
     ) -> AbstractContextManager[Run]:
-        """Start a long operation in parts, between which other processes can write.
+        """Start a long operation with several parts. Between two parts, other processes can write.
 
-        ``op`` is the operation's id. The other arguments are as for :meth:`change`. After a crash,
+        ``op`` is the operation's id. :meth:`change` explains the other arguments. After a crash,
         the next writer closes the operation.
         """
         operation = load("nacre.home.operations:OpenOperation")(
@@ -287,7 +287,7 @@ class Home(Stores):
 
     @cached_property
     def other_vectors(self) -> Vectors:
-        """Vectors of a second model, which are incomplete or kept to switch back.
+        """The vectors of a second model, before or after a switch between models.
 
         Raises EmbedderUnavailableError.
         """
@@ -329,7 +329,10 @@ class Home(Stores):
         return self.settings.actor
 
     def ledger(self, *, whole: bool = False) -> bytes:
-        """Return the ledger file, or empty bytes if it is missing. ``whole``: without a size limit."""
+        """Return the content of the ledger file, which is empty if the file is missing.
+
+        With ``whole``, the file may have any size.
+        """
         try:
             return self.vault.read(LEDGER, whole=whole)
         except FileNotFoundError:
@@ -362,10 +365,11 @@ def open_home(
     load_model: ModelLoader | None = None,
     observe: Observe | None = None,
 ) -> Home:
-    """Open a home, creating missing parts. Raises UnusableStoreError, UnusableVaultError, SchemaTooNewError.
+    """Open a home, creating missing parts.
 
-    An existing home on a full or read-only disk is opened read-only, and writes raise
-    ``database.unwritable``. ``observe`` receives the times for which locks were held.
+    An existing home on a full or read-only disk is opened read-only. Writes then raise
+    ``database.unwritable``. ``observe`` is called with the time for which each lock was held.
+    Raises UnusableStoreError, UnusableVaultError, SchemaTooNewError.
     """
     try:
         if load("nacre.home.change:finish")(settings.home):  # the config file did not exist before
@@ -400,8 +404,9 @@ def open_database(
 ) -> Database:
     """Open a home's database, and create or migrate it.
 
-    ``unwritable`` makes a server's database read-only. Raises UnusableStoreError, StoreBusyError,
-    SchemaTooNewError, and UnavailableError if the server's engine is missing.
+    If ``unwritable`` is given, a server's database is read-only, and writes raise this error.
+    Raises UnusableStoreError, StoreBusyError, SchemaTooNewError, and UnavailableError if the
+    server's engine is missing.
     """
     if settings.server:
         engine: Engine = load("nacre.base.plugins:load_engine")(settings.server)
@@ -415,8 +420,8 @@ def open_database(
 def open_to_read(settings: Settings, *, patience_ms: int, clock: Clock = utc_now) -> Home:
     """Open a home read-only, without creating, migrating or indexing anything.
 
-    Wait for locks for at most ``patience_ms``. Raises UnusableStoreError if there is no database
-    with the current schema, if it cannot be read in time, or if other users could have modified it.
+    ``patience_ms`` is the longest time to wait for a lock. Raises UnusableStoreError if the
+    database is missing, outdated, locked for too long, or writable for other users.
     """
     if settings.server:
         raise UnusableStoreError("this memory is on a server, which cannot be opened read-only")

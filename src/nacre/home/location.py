@@ -54,10 +54,10 @@ def project_of_folder(home: Home, folder: Path) -> str | None:
 
 
 def known_project(home: Home, place: Place) -> str | None:
-    """Return the slug of a place's project.
+    """Return the slug of the project to which a place belongs, or ``None`` for an unknown project.
 
-    The project is found by the remote, or else by the nearest known root that contains the place. A
-    local clone also belongs to the project that lists its origin's path as a remote.
+    A project is found by the place's git remote, or by the nearest folder above that a project
+    lists. A project can also list the path of a repository of which the place is a local clone.
     """
     slug = _project_of_remote(home, place.remote) if place.remote else None
     if slug:
@@ -108,7 +108,7 @@ def locate(cwd: str | None, repository: str | None = None) -> Place:
 
 
 def _project_of_remote(home: Home, remote: str) -> str | None:
-    """Return the project with a remote, which can be spelled differently."""
+    """Return the project of a git remote. The project's page can spell the remote differently."""
     exact_match = home.files.project_by("remote", remote)
     if exact_match:
         return exact_match
@@ -117,7 +117,10 @@ def _project_of_remote(home: Home, remote: str) -> str | None:
 
 
 def _repository_place(folder: Path, remote: str | None, clones: int = 0) -> Place:
-    """Return the place of a folder with ``.git``. For a worktree or local clone, return its origin's."""
+    """Return the place of a folder that contains ``.git``.
+
+    A worktree or local clone has the same place as the original repository.
+    """
     git, root, outside = folder / ".git", folder, None
     if os.path.isfile(git):
         git = _read_pointer(git, folder, "gitdir:") or git
@@ -138,7 +141,6 @@ def _repository_place(folder: Path, remote: str | None, clones: int = 0) -> Plac
 
 
 def _read_pointer(file: Path, base: Path, label: str = "") -> Path | None:
-    """Return the folder named in one of git's pointer files, or ``None``."""
     try:
         with file.open(encoding="utf-8", errors="replace") as content:
             return (
@@ -149,7 +151,7 @@ def _read_pointer(file: Path, base: Path, label: str = "") -> Path | None:
 
 
 def _remote_of(git: Path, root: Path) -> str | None:
-    """Return a repository's remote ``origin``, or else its first remote, as written."""
+    """Return the address of a repository's remote ``origin``, or of another remote."""
     config = git / "config"
     if not config.is_file():
         return None
@@ -175,10 +177,10 @@ def _normalise(remote: str | None) -> str | None:
 
 
 def find_session(home: Home, reference: str | None, folder: Path | None = None) -> StoredSession:
-    """Return the session whose id starts with ``reference``, or else the folder's latest session.
+    """Return the session whose id starts with ``reference``.
 
-    The default folder is the current one. If it has no sessions, return the latest of all sessions.
-    Raises NotFoundError, ConflictError.
+    Without ``reference``, return the latest session in ``folder`` or the current folder. If the
+    folder has no sessions, return the latest session of all. Raises NotFoundError, ConflictError.
     """
     if reference is None:
         return _latest_in(home, folder or Path.cwd())
@@ -222,7 +224,7 @@ def is_empty(home: Home) -> bool:
 
 
 def with_former_names(home: Home, memory: Memory, path: str) -> Memory:
-    """Return a renamed memory with aliases for former names that links still use."""
+    """Return a renamed memory. Former names that links still use become aliases of the memory."""
     aliases = aliases_in(memory.extra.get(ALIASES))
     former = home.memories.names.lost(memory.id, called(memory.subject, path, aliases))
     lost = [name for name in former if home.redactor.clean(name) == name]

@@ -32,9 +32,9 @@ _PATIENCE_SECONDS = 1.0
 
 @dataclass(slots=True)
 class OpenOperation:
-    """An operation in progress. Its id and time are created on first use.
+    """An operation in progress. The operation is recorded at its first write.
 
-    It is recorded with its first write. With ``is_long``, other processes can write before it ends.
+    With ``is_long``, other processes can write while the operation is in progress.
     """
 
     home: Home
@@ -172,7 +172,6 @@ def _lock_of(home: Home, operation_id: str) -> Path:
 
 
 def _subject(home: Home, operation: Operation) -> str | None:
-    """Describe the memories or files of an operation."""
     # Memories are described before pages.
     touched = sorted(home.journal.touched(operation.id), key=lambda item: not item[1])
     if not touched:
@@ -212,8 +211,8 @@ _GROUP_INTENTS = 200
 def apply_intents(home: Home) -> None:
     """Write pending changes to the vault.
 
-    A failed write stays pending, and so do later writes to the same file or memory, so that an old
-    file is not deleted before the new file exists. Other writes continue.
+    If a write fails, the write and later writes to the same file or memory stay pending. Otherwise,
+    an old file could be deleted before the new file exists. Other writes continue.
     """
     if not home.files.has_intents() and not left_open(home):
         return
@@ -226,10 +225,7 @@ def apply_intents(home: Home) -> None:
 
 
 def _apply_group(home: Home, intents: Sequence[Intent], stuck: set[str]) -> None:
-    """Apply some writes and wait for the disk only once.
-
-    ``stuck`` collects the paths and memories of failed writes.
-    """
+    """Apply a group of writes. Add the paths and memories of failed writes to ``stuck``."""
     applied_intents: list[_Applied] = []
     home.vault.write_ahead(
         {item.path: item.document or "" for item in reversed(intents) if item.action == "write"}
@@ -311,7 +307,7 @@ def _apply_write(home: Home, intent: Intent) -> _Applied:
 
 
 def _is_overtaken(home: Home, intent: Intent) -> bool:
-    """Return True if the file already has the content of a later write, as after a crash."""
+    """Return True if the file already contains the result of a later write."""
     present = bytes_hash(home.vault.read(intent.path))
     later = (
         other
@@ -324,8 +320,7 @@ def _is_overtaken(home: Home, intent: Intent) -> bool:
 def _keep_both(home: Home, intent: Intent) -> _Applied:
     """Keep the user's version of a file, and store nacre's version as a separate memory.
 
-    The new write replaces the old one in a single transaction, so that a crash creates no second
-    copy.
+    A single transaction records both, so that a crash cannot cause a second copy.
     """
     memory = home.memories.find(intent.memory or "")
     if memory is None:

@@ -94,10 +94,10 @@ _END: Any = object()
 class Job:
     """A file to read, with the tool and cursor of the previous reading, if any.
 
-    ``size``, ``mtime_ns``: of all files of the transcript (``Adapter.beside``). ``is_named``: the
-    user named the file. ``is_expected``: a tool stores sessions at this path, so an unreadable file
-    is a problem. ``identities``: the owner's ids in chats. ``reader``: use only this tool's
-    adapters.
+    ``size`` and ``mtime_ns`` cover all files of the transcript. ``is_named`` means that the user
+    named the file. ``is_expected`` means that a tool stores sessions at this path, so that an
+    unreadable file is a problem. ``identities`` are the owner's ids in chats. ``reader`` limits the
+    adapters to one tool.
     """
 
     path: Path
@@ -119,9 +119,10 @@ class Job:
 
 @frozen
 class Batch:
-    """A session with some of its turns in order, redacted. There can be no turns, only new facts.
+    """Some turns of a session, redacted and in order.
 
-    ``project`` is the session's project slug, if already known.
+    If there are no turns, only facts about the session are new. ``project`` is the slug of the
+    session's project, if already known.
     """
 
     path: Path
@@ -132,10 +133,10 @@ class Batch:
 
 @frozen
 class FileDone:
-    """The end of a completely read file.
+    """The message that a file was read to its end.
 
-    ``present``: each session's turns, so that other turns from the file can be deleted. It is
-    ``None`` if reading continued from a cursor.
+    ``present`` maps the file's sessions to their turns, so that turns that are no longer in the
+    file can be deleted. If reading continued from a cursor, ``present`` is ``None``.
     """
 
     path: Path
@@ -168,7 +169,7 @@ Event = Batch | FileDone | FileFailed
 
 
 def roots_of(adapter: Adapter, places: Places) -> Sequence[Root] | Problem:
-    """Return where a tool stores its transcripts, or a problem if the adapter fails."""
+    """Return the places where a tool stores its transcripts, or a Problem if the adapter fails."""
     try:
         return adapter.roots(places)
     except Exception as error:  # noqa: BLE001 - a third-party adapter must affect only its files
@@ -177,9 +178,10 @@ def roots_of(adapter: Adapter, places: Places) -> Sequence[Root] | Problem:
 
 
 def count_processes(jobs: Sequence[Job], requested: int = 0) -> int:
-    """Return the number of processes for reading. 1 means only this process.
+    """Return how many processes to use for reading.
 
-    ``requested``: with 0, the number depends on unread bytes and cores.
+    The number 1 means that only this process reads. If ``requested`` is 0, the number depends on
+    unread bytes and processor cores.
     """
     if getattr(sys, "frozen", False) or not sys.executable or len(jobs) < 2:
         return 1
@@ -281,9 +283,9 @@ def open_transcript(
 ) -> Iterator[tuple[Adapter | None, AnySource]]:
     """Open a transcript and find the adapter that recognises it, if any.
 
-    Reading continues at the cursor if the file was read before with this tool's adapter and the
-    format allows it. Raises ForeignFormatError for a file that only looks like a database or has no
-    readable line, and InvalidInputError for an unreadable file.
+    Reading continues at the cursor if the format allows it. Raises ForeignFormatError if the file
+    is not a valid database or has no readable line. Raises InvalidInputError if the file cannot be
+    read.
     """
     with contextlib.ExitStack() as stack:
         if path.name.endswith(SUFFIXES):
@@ -456,7 +458,10 @@ def _clean_turns(turns: Sequence[Turn], redactor: Redactor) -> tuple[Turn, ...]:
 
 
 def _stripped_turn(turn: Turn, redactor: Redactor) -> Turn:
-    """Return a turn with its redacted id, without context added by nacre and unpaired surrogates."""
+    """Return a turn that can be stored.
+
+    Text that nacre added as context and unpaired surrogates are removed. The turn's id is redacted.
+    """
     if turn.time and turn.time.tzinfo is None:
         raise ValueError("a turn's time has no zone")
     stripped = strip(_encodable(turn.text))
@@ -527,7 +532,6 @@ def _with_texts(turn: Turn, texts: Iterator[str]) -> Turn:
 
 
 def _count_cores() -> int:
-    """Return the number of cores that this process can use."""
     if sys.platform == "linux":
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -541,8 +545,9 @@ SEGMENT_BYTES = 4_000_000
 
 @frozen
 class Portion:
-    """Redacted lines of a file from offset ``start``. ``of``: digest of the original lines.
+    """Some redacted lines of a file.
 
+    ``start``: offset of the lines in the file. ``of``: digest of the lines before redaction.
     ``payload`` is ``None`` if nothing was redacted.
     """
 
@@ -554,10 +559,9 @@ class Portion:
 
 
 class Ahead:
-    """Portions prepared by other processes. They must be requested in file order."""
+    """Portions prepared by other processes. They must be requested in the order of ``paths``."""
 
     def __init__(self, portions: Iterator[Portion], paths: Sequence[Path]) -> None:
-        """``paths``: the files of the portions, in order."""
         self._portions = portions
         self._order: Mapping[Path, int] = {path: number for number, path in enumerate(paths)}
         self._next: Portion | None = None

@@ -35,9 +35,9 @@ _SESSION_REFERENCE = re.compile(r"[\w.-]+:\S+")
 
 
 def references_of(line: str) -> tuple[str, ...]:
-    """Return the references in a page line: session ids, and ends of memory ids.
+    """Return the session ids and shortened memory ids to which a line on a page refers.
 
-    Return an empty tuple if a reference has another form.
+    If the line contains another kind of reference, return an empty tuple.
     """
     match = _REFERENCES.search(line)
     names = tuple(match[1].split(", ")) if match else ()
@@ -59,7 +59,10 @@ def as_line(words: str, references: Iterable[str], *, by_agent: bool = False) ->
 
 
 def memory_named(home: Home, reference: str) -> Memory | None:
-    """Return the memory for a reference, in any state, or ``None`` unless exactly one matches."""
+    """Return the memory whose id ends with ``reference``.
+
+    Return ``None`` if no memory or several memories match.
+    """
     matches = [
         memory for memory in home.memories.find_like(reference) if memory.id.endswith(reference)
     ]
@@ -67,7 +70,7 @@ def memory_named(home: Home, reference: str) -> Memory | None:
 
 
 def is_current(memory: Memory, today: date) -> bool:
-    """Return True if a memory is active, valid on that day, and not in the inbox."""
+    """Return True if a memory is active, not in the inbox, and still valid on the day ``today``."""
     has_ended = (memory.valid.until and memory.valid.until < today) or (
         memory.expires_on and memory.expires_on <= today
     )
@@ -125,12 +128,15 @@ class Handoffs:
         return _read_all(self._folder / project, _MAX_WAITING)
 
     def of_project(self, project: str) -> list[Handoff]:
-        """Return a project's pending handoffs, then the given ones, each latest first."""
+        """Return a project's pending handoffs, then the delivered handoffs.
+
+        The latest of each come first.
+        """
         folder = self._folder / project
         return [*_read_all(folder), *_read_all(folder / _GIVEN)]
 
     def among(self, project: str, ids: Container[str]) -> list[Handoff]:
-        """Return a project's handoffs with some ids, without reading others."""
+        """Return those handoffs of a project whose ids are in ``ids``. Other files are not read."""
         folder = self._folder / project
         return [*_read_all(folder, only=ids), *_read_all(folder / _GIVEN, only=ids)]
 
@@ -139,7 +145,10 @@ class Handoffs:
         return [handoff for project in self._projects() for handoff in self.of_project(project)]
 
     def damaged(self) -> list[Handoff]:
-        """Return unreadable handoffs, with the full text but without session and writer."""
+        """Return handoffs from unreadable files. Their content is the whole text of the file.
+
+        The session and the author of these handoffs are not known.
+        """
         folders = (self._folder / project for project in self._projects())
         return [
             handoff
@@ -153,7 +162,7 @@ class Handoffs:
         return [handoff for handoff in self.everything() if handoff.session == session]
 
     def find(self, handoff_id: str) -> Handoff | None:
-        """Return the handoff with that id, pending or given."""
+        """Return the pending or delivered handoff that has an id."""
         return next((handoff for handoff in self.everything() if handoff.id == handoff_id), None)
 
     def waits(self, handoff: Handoff) -> bool:
@@ -163,7 +172,7 @@ class Handoffs:
     def write(self, handoff: Handoff) -> None:
         """Write or replace a handoff atomically.
 
-        A given handoff is no longer pending. Raises UnusableStoreError.
+        A handoff that was delivered is moved from the pending handoffs. Raises UnusableStoreError.
         """
         path = self._path(handoff)
         values = {
@@ -215,7 +224,6 @@ class Handoffs:
 def _read_all(
     folder: Path, limit: int | None = None, only: Container[str] | None = None
 ) -> list[Handoff]:
-    """Return a folder's readable handoffs, latest first."""
     handoffs = []
     with suppress(OSError):
         paths = [path for path in _files(folder) if only is None or path.stem in only]
@@ -245,16 +253,15 @@ def _damaged_in(folder: Path) -> Iterator[Handoff]:
 
 
 def _fields_of_path(path: Path) -> tuple[str, str, str]:
-    """Return the id, project and recipient from a handoff's path."""
     is_given = path.parent.name == _GIVEN and path.parents[2].name == FOLDER
     folder = path.parents[1] if is_given else path.parent
     return path.stem, folder.name, "a session" if is_given else ""
 
 
 def _read(path: Path) -> Handoff:
-    """Read a handoff.
+    """Read a handoff from a file. Raises OSError.
 
-    Raises OSError, and InvalidMemoryError, ValueError, KeyError, TypeError for an invalid file.
+    For an invalid file, raises InvalidMemoryError, ValueError, KeyError or TypeError.
     """
     with open(path, "rb", opener=files.open_file) as file:
         front, content = documents.split(file.read(_MAX_BYTES).decode("utf-8"))

@@ -27,7 +27,7 @@ _NOWHERE = "nowhere"
 
 
 class KeptSession(msgspec.Struct):
-    """The line before a session's turns in a pack of turns: the session and its project's slug."""
+    """A line in a pack that describes the session to which the following turns belong."""
 
     session: Session
     project: str | None = None
@@ -125,7 +125,10 @@ def outline_of(
 
 
 def generations(pairs: Iterable[tuple[Segment, Payload]]) -> list[list[tuple[int, Payload]]]:
-    """Split a pack into successive files with the same name, each with offsets from 0."""
+    """Split a pack into the successive files that had the same name.
+
+    Offsets start at 0 in each file.
+    """
     files: list[list[tuple[int, Payload]]] = []
     for segment, payload in pairs:
         if segment.start == 0 or not files:
@@ -194,9 +197,9 @@ def _kept_batches(path: Path, parts: Iterable[Payload]) -> Iterator[Batch]:
 
 @contextlib.contextmanager
 def _substitute_path(home: Home, path: str) -> Iterator[Path]:
-    """Yield a nonexistent path with the same folder and file names.
+    """Yield a path that does not exist, but has the same folder and file names as a transcript.
 
-    Adapters can derive names from it, but find no neighbouring files.
+    From this path, adapters can read names, but no neighbouring files.
     """
     original = Path(path)
     names = original.parts[1:] if original.is_absolute() else original.parts

@@ -21,11 +21,11 @@ _DAY_SECONDS = 86_400
 
 @frozen
 class Leaving:
-    """A tool's transcripts that it will delete within ``SOON_DAYS``.
+    """Transcripts that their tool will soon delete.
 
-    ``archived``: how many are already archived. ``days``: time until the first deletion. If the
-    tool limits the number of files per folder, deletion within the folder's next ``SOON_FILES``
-    sessions counts, and ``days`` is ``None``.
+    ``archived``: how many of these transcripts are already archived. ``days``: time until the first
+    deletion. Some tools keep only a limited number of files in a folder. For these tools, ``days``
+    is ``None``.
     """
 
     retention: Retention
@@ -91,7 +91,6 @@ def leaving(home: Home) -> list[Leaving]:
 def _expiring_by_age(
     days: float, files: Sequence[SeenFile], now: float
 ) -> Iterator[tuple[SeenFile, float | None]]:
-    """Yield files that will be deleted because of their age, with the days left."""
     for file in files:
         days_left = days - (now - file.mtime_ns / 1e9) / _DAY_SECONDS
         if days_left <= SOON_DAYS and Path(file.path).is_file():
@@ -101,7 +100,6 @@ def _expiring_by_age(
 def _expiring_by_count(
     limit: int, files: Sequence[SeenFile]
 ) -> Iterator[tuple[SeenFile, float | None]]:
-    """Yield files that will be deleted because a folder has too many."""
     folders: dict[Path, list[SeenFile]] = defaultdict(list)
     for file in files:
         folders[Path(file.path).parent].append(file)
@@ -133,7 +131,11 @@ def prune_as_set(home: Home) -> int:
 
 
 def choose(home: Home, keep_days: int, budget_mb: int) -> list[Archived]:
-    """Return transcripts above a maximum age or total size (0: no limit), oldest first."""
+    """Return the archived transcripts to delete, oldest first.
+
+    ``keep_days`` is the maximum age of a transcript. ``budget_mb`` is the maximum size of the whole
+    archive. 0 means no limit.
+    """
     if not keep_days and not budget_mb:
         return []
     oldest = int(home.now().timestamp() * 1e9) - keep_days * _DAY_NANOSECONDS if keep_days else 0
@@ -150,9 +152,9 @@ def choose(home: Home, keep_days: int, budget_mb: int) -> list[Archived]:
 
 
 def prune(home: Home, chosen: Sequence[Archived]) -> int:
-    """Delete archived transcripts. If one grows again, it is archived again.
+    """Delete archived transcripts. If a transcript grows later, nacre archives it again.
 
-    Raises StoreBusyError while another process archives.
+    Raises StoreBusyError while another process uses the archive.
     """
     with home.archive_lock:
         for state in chosen:

@@ -130,7 +130,7 @@ def rests(settings: Settings) -> bool:
 
 
 class Permission:
-    """The permission for background work in the settings. Changes apply immediately."""
+    """The permission for background work. Changes of the settings take effect immediately."""
 
     def __init__(self, home: Home) -> None:
         self._home = home
@@ -139,7 +139,7 @@ class Permission:
 
     @property
     def settings(self) -> Settings:
-        """The current settings. If their file cannot be read, the writer is paused."""
+        """The current settings. If the config file cannot be read, the writer is paused."""
         version = _config_version(self._settings)
         if version != self._seen:
             try:
@@ -242,7 +242,7 @@ class _Answer(msgspec.Struct):
 
 
 class _Note(msgspec.Struct):
-    """A line of the spool, in which one of these fields is set."""
+    """A line of the spool. Only one of the fields is set."""
 
     trace: Trace | None = None
     question: AskedQuestion | None = None
@@ -382,7 +382,10 @@ class OwnConnection:
 
 
 class HomeBooks:
-    """Accounting of a home's model calls. Implements :class:`nacre.llm.providers.Books`."""
+    """The record of a home's model calls and their costs.
+
+    Implements :class:`nacre.llm.providers.Books`.
+    """
 
     def __init__(self, home: Home, connection: OwnConnection, *, background: bool) -> None:
         self._home = home
@@ -391,9 +394,9 @@ class HomeBooks:
         self._permission = Permission(home)
 
     def begin(self, model: str, prompt: Prompt, most: int | None) -> Call:
-        """Record the start of a call that can cost at most ``most``.
+        """Record the start of a call. ``most`` is the highest possible cost of the call.
 
-        Raises BudgetSpentError, UnavailableError if the call is not allowed.
+        Raises BudgetSpentError, or UnavailableError if the call is not allowed.
         """
         problem = self._permission.obstacle(prompt.task) if self._background else None
         if problem:
@@ -416,9 +419,9 @@ class HomeBooks:
     def end(self, call: Call, error: NacreError | None = None) -> None:
         """Record the end of a call, with its actual or estimated cost.
 
-        If recording fails, the reservation stays. An abandoned call stays ``open`` and, in the
-        background, keeps its reservation, because the provider might continue. A call by
-        subscription is free, even if the command reports a cost.
+        An abandoned call in the background stays ``open``, because the provider might continue. The
+        call's cost stays reserved. A call that a subscription covers is free, even if the command
+        reports a cost.
         """
         if is_by_subscription(self._home.settings, call.model):
             call = replace(call, cost=0)
@@ -473,7 +476,6 @@ class HomeBooks:
             raise refused
 
     def _obstacle(self, spending: Spending, call: Call) -> BudgetSpentError | None:
-        """Return an error if a background call is not allowed."""
         settings = self._permission.settings
         if is_by_subscription(self._home.settings, call.model):
             return self._token_obstacle(spending, call)
@@ -541,7 +543,7 @@ class HomeAnswers:
 
 
 def reserve_for(settings: Settings, model: str, prompt: Prompt) -> Tokens:
-    """Return the tokens to reserve for a call by subscription."""
+    """Return the number of tokens to reserve for a call that a subscription covers."""
     overhead = provider_of(settings, model.partition(":")[0]).beside
     return Tokens(
         input=tokens_of(prompt) + overhead,
@@ -563,7 +565,10 @@ def tokens_left(home: Home, model: str) -> int | None:
 
 
 def is_by_subscription(settings: Settings, model: str) -> bool:
-    """Return True if calls are paid by subscription. Their tokens, not their costs, are limited."""
+    """Return True if a subscription covers a model's calls.
+
+    Tokens are then limited instead of costs.
+    """
     with contextlib.suppress(ModelRefusedError):
         provider = provider_of(settings, model.partition(":")[0])
         return provider.subscription and not key_of_billing(settings, provider)
@@ -611,12 +616,12 @@ class Answer(Generic[A]):
 def ask_all(
     home: Home, questions: Sequence[Callable[[], A]], at_once: int, seconds: float | None = None
 ) -> list[Answer[A] | NacreError | None]:
-    """Ask up to ``at_once`` questions concurrently and return the results in order.
+    """Ask up to ``at_once`` questions at the same time, and return the results in order.
 
-    The result is an error for a failed question, and ``None`` for a question not asked, or not
-    answered within ``seconds``. If a model is unavailable, refuses or exceeds its budget, the
-    remaining questions are skipped. Other threads can use the home during the calls. An interrupt
-    closes the models, which ends running calls.
+    If a question fails, its result is the error. If a question was not asked or took longer than
+    ``seconds``, its result is ``None``. If a model is unavailable, refuses or exceeds its budget,
+    the remaining questions are not asked. Other threads can use the home during the calls. An
+    interrupt ends running calls.
     """
 
     if not questions:
@@ -654,7 +659,7 @@ def ask_all(
 
 
 def is_final(answer: object) -> bool:
-    """Return True for an error after which further questions to the model would fail, too."""
+    """Return True if an answer is an error that other questions to the model would also get."""
     return isinstance(answer, _FINAL) and not isinstance(answer, PromptTooLongError)
 
 
@@ -662,7 +667,7 @@ def is_final(answer: object) -> bool:
 
 
 def wrap(home: Home, model: LanguageModel, *, background: bool) -> LanguageModel:
-    """Wrap a model to add the ledger, answer cache, traces and limits."""
+    """Return the model with limits. Answers are cached, and calls are recorded."""
     connection = OwnConnection(home)
     model = Metered(model, HomeBooks(home, connection, background=background))
     model = Cached(model, HomeAnswers(home, connection, background=background))
@@ -670,9 +675,9 @@ def wrap(home: Home, model: LanguageModel, *, background: bool) -> LanguageModel
 
 
 class TurnTaking:
-    """A model that frees the home for other threads during calls. Implements LanguageModel.
+    """A model that lets other threads use the home during calls. Implements LanguageModel.
 
-    ``seconds``: time limit for all prompts except conversations.
+    ``seconds`` limits the time for each prompt, except in conversations.
     """
 
     def __init__(self, model: LanguageModel, turn: Turn, seconds: float) -> None:

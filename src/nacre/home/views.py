@@ -17,10 +17,11 @@ from nacre.values.session import StoredSession, StoredTurn, Summary, Trouble
 
 @frozen
 class LinkView:
-    """A memory's link, with the linked memory's id and, if known, its subject.
+    """A link between a memory and another memory.
 
-    ``origin`` is ``manual`` or another name from front matter (such as ``reflect``), ``body`` for a
-    mention in the text, or ``auto`` for computed similarity. ``valid`` excludes its last day.
+    ``other`` and ``subject`` are the id and the subject of the other memory. ``origin`` is the
+    place of the link: ``manual`` and unlisted names mean the front matter, ``body`` means the text,
+    and ``auto`` means that the contents are similar.
     """
 
     rel: str
@@ -57,10 +58,11 @@ class UsedTogether:
 
 @frozen
 class MemoryView:
-    """A memory with its evidence, links, file (relative to the vault) and usage.
+    """A memory with its evidence, links, file and usage.
 
-    ``together`` lists memories often used with it, closest first. ``etag`` changes with the file,
-    and is ``None`` without a file. ``doubt`` is the reason why the memory might be outdated.
+    ``path`` is relative to the vault. ``together`` lists memories that are often used with this
+    memory. ``etag`` identifies the version of the file. ``doubt`` is the reason why the memory
+    might be outdated.
     """
 
     memory: Memory
@@ -98,9 +100,9 @@ class SessionView:
 
 @frozen
 class Resumption:
-    """A session, and the command that resumes it with its tool in its folder.
+    """A session, with the command that resumes the session.
 
-    ``folder`` is ``None`` if the transcript names none. Then any folder works.
+    ``folder`` is where the command must run. If ``folder`` is ``None``, any folder works.
     """
 
     line: SessionLine
@@ -133,7 +135,7 @@ class Version:
 
 @frozen
 class Change:
-    """An operation's effect on a memory, or on another file if ``memory`` is empty.
+    """The change of one file in an operation. ``memory`` is empty if the file is not a memory.
 
     ``before`` is ``None`` for a new file. ``after`` is ``None`` for a deleted file.
     """
@@ -144,7 +146,7 @@ class Change:
 
     @property
     def latest(self) -> Version:
-        """The version after the change or, for a deleted file, before it."""
+        """The new version, or the last version of a deleted file."""
         version = self.after or self.before
         assert version is not None  # noqa: S101 - a change has at least one version
         return version
@@ -196,7 +198,7 @@ class Pair:
 
     @property
     def id(self) -> str:
-        """Both ids, joined by ``+``."""
+        """The ids of the two memories, joined by ``+``."""
         return f"{self.older.id}+{self.newer.id}"
 
 
@@ -248,7 +250,11 @@ class SessionReport:
 
 @frozen
 class FixResult:
-    """Similar earlier errors, lessons that might help, and turns that only mention the error."""
+    """The results of a search for an error message.
+
+    ``troubles``: earlier errors that are similar. ``lessons``: memories that might help. ``talk``:
+    messages that mention the error.
+    """
 
     error: str
     troubles: tuple[Trouble, ...] = ()
@@ -258,9 +264,10 @@ class FixResult:
 
 @frozen
 class Place:
-    """A project and all known projects. ``is_known`` is False if no project has the name.
+    """A project, with a list of all known projects.
 
-    ``namesake``: for a folder without a project, an existing project with the folder's name.
+    ``is_known`` is False if no project has the requested name. If the folder belongs to no project,
+    ``namesake`` is a project with the folder's name.
     """
 
     project: str | None

@@ -40,9 +40,10 @@ _Read = Callable[[Job], Iterable[Event | Portion]]
 
 @frozen
 class Setup:
-    """Settings for a worker process: redaction rules and excluded tools.
+    """The settings for a worker process.
 
-    With ``cleans``, the process only redacts files for the archive, without parsing them.
+    ``patterns``, ``allow`` and ``kinds`` are redaction rules. If ``cleans`` is True, the process
+    redacts files for the archive and does not parse them.
     """
 
     patterns: tuple[str, ...] = ()
@@ -55,9 +56,9 @@ class Setup:
 def read_in_processes(
     jobs: Sequence[Job], redactor: Redactor, setup: Setup, count: int
 ) -> Iterator[Event]:
-    """Read files in ``count`` processes. A file that crashes a process twice yields a failure.
+    """Read files in ``count`` processes. Yield a failure for a file that crashes two processes.
 
-    ``setup`` must correspond to ``redactor``, which is used if processes cannot be started.
+    If no process can be started, this process reads the files with ``redactor``.
     """
     for event in _work(jobs, setup, count, _read_function(redactor, setup)):
         if not isinstance(event, Portion):
@@ -174,7 +175,7 @@ class _Pool:
 
 @contextmanager
 def _without_main() -> Iterator[None]:
-    """Hide the main module, which can be any script that a spawned process would run again."""
+    """Replace the main module, because each new process would run the main module again."""
     main = sys.modules["__main__"]
     sys.modules["__main__"] = ModuleType("__main__")
     try:
@@ -187,7 +188,7 @@ _read: _Read = lambda _: ()  # noqa: E731 - set in each process
 
 
 def _initialise_process(setup: Setup) -> None:
-    """Redirect output, ignore Ctrl-C, and exit with the parent."""
+    """Prepare a worker process that prints nothing, ignores Ctrl-C, and ends when its parent ends."""
     global _read
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if sys.platform != "win32":
@@ -213,7 +214,6 @@ def _read_group(group: Sequence[Job]) -> list[Event | Portion]:
 
 
 def _groups(jobs: Sequence[Job]) -> list[list[Job]]:
-    """Group files in order. Groups are large enough for a process, and a large file is not grouped."""
     groups: list[list[Job]] = []
     size = _GROUP_BYTES
     for job in jobs:

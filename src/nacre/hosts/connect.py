@@ -81,8 +81,7 @@ def alone(home: Path) -> Iterator[None]:
 def apply(settings: Settings, wiring: WiringPlan, now: datetime) -> WiringDone:
     """Apply a plan. Back up the files, run the hosts' commands, then write the files.
 
-    The commands run first, because they can rewrite files. Writing the files afterwards keeps the
-    user's layout.
+    The commands run first, because they can change the layout of the files.
     """
     wired = load(settings.home)
     places = {wish.place for wish in wiring.wishes}
@@ -237,7 +236,6 @@ class _Books:
         self.emptied |= {Path(folder) for folder in written.made} if written else set()
 
     def _note(self, change: FileChange, after: bytes, new_folders: Sequence[Path]) -> None:
-        """Record the file's state before nacre's first change."""
         old = self.files.get(str(change.path))
         if old and self._is_as_written(change) and old.backup and old.before == digest(after):
             Path(old.backup).unlink(missing_ok=True)  # the file equals its backup again
@@ -253,7 +251,6 @@ class _Books:
         self.files[str(change.path)] = WrittenFile(digest(after), before, backup, folders, older)
 
     def _is_as_written(self, change: FileChange) -> bool:
-        """Return True if a file has not changed since nacre wrote it. Its original then already has a backup."""
         old = self.files.get(str(change.path))
         return bool(old and old.after == digest(change.before))
 
@@ -348,7 +345,7 @@ def plan_removal(settings: Settings, wishes: Sequence[WiringWish]) -> WiringPlan
 
 
 def _runs_twice(settings: Settings, wish: WiringWish, all_wishes: Iterable[WiringWish]) -> bool:
-    """Return True if a project's host runs its hooks twice, because it is also connected for the user."""
+    """Return True if a host runs each hook twice, because the project and the user are both connected."""
     other = any(item.host == wish.host and not item.project for item in all_wishes)
     pieces = (piece for target in targets_of(settings, wish) for piece in target.pieces)
     return bool(wish.project) and other and any(isinstance(piece, JsonHook) for piece in pieces)
@@ -544,7 +541,7 @@ def preview(settings: Settings, request: WireRequest) -> WiringPreview:
 
 
 def changed_files(settings: Settings, plan: WiringPlan) -> tuple[ChangedFile, ...]:
-    """Return the files that a plan changes, with displayable lines."""
+    """Return the files that a plan changes. Each file has the lines of a diff, without secrets."""
     clean, home = Redactor(*settings.redaction).clean, settings.home.resolve()
     return tuple(
         ChangedFile(
@@ -560,7 +557,7 @@ def changed_files(settings: Settings, plan: WiringPlan) -> tuple[ChangedFile, ..
 
 
 def diff_of(change: FileChange, clean: Clean) -> list[str]:
-    """Return a unified diff of a changed file, without secrets from other settings."""
+    """Return a unified diff of a changed file. The function ``clean`` removes secrets."""
     before, after = _lines(change.before, clean), _lines(change.after, clean)
     names = (
         "before" if change.before is not None else "/dev/null",

@@ -57,7 +57,7 @@ def real_place(path: Path_2, roots: Sequence[Path_2]) -> Path_2:
 
 
 def read(path: Path_2) -> Text:
-    """Read a regular file, which can be missing. Raises UneditableFileError."""
+    """Return the text of a file. A missing file has no text. Raises UneditableFileError."""
     try:
         status = path.stat()
     except FileNotFoundError:
@@ -161,7 +161,7 @@ Path: TypeAlias = Sequence[str]
 
 
 class UnparsableFileError(ValueError):
-    """The text is not even JSON with extensions. The message gives the position."""
+    """The error for a text that is not JSON. Comments and other JSON extensions are allowed."""
 
 
 @frozen
@@ -194,9 +194,9 @@ def find(text: str, path: Path) -> Any:
 
 
 def put(text: str, path: Path, value: Any) -> str:
-    """Set the value at a path. Missing parent objects are created.
+    """Set the value at a path, and create the missing objects along the path.
 
-    Raises UnparsableFileError, also if a parent is not an object.
+    Raises UnparsableFileError.
     """
     text = text if text.strip() else "{}" + newline(text)
     return _check_change(text, _put(text, path, value), lambda old: with_value(old, path, value))
@@ -237,7 +237,7 @@ def add(text: str, path: Path, value: Any) -> str:
 
 
 def filter_out(text: str, path: Path, is_own: Callable[[Any], bool]) -> str:
-    """Remove the values for which ``is_own`` returns True from a list. A list that becomes empty is removed, too.
+    """Remove all values for which ``is_own`` is True from a list. Remove the list if no value remains.
 
     Raises UnparsableFileError.
     """
@@ -254,7 +254,7 @@ def filter_out(text: str, path: Path, is_own: Callable[[Any], bool]) -> str:
 
 
 def _check_change(before: str, after: str, change: Callable[[Any], Any]) -> str:
-    """Return ``after`` if only ``change`` makes it differ from ``before``. Raises UnparsableFileError."""
+    """Return ``after`` if ``after`` equals ``change(before)``. Raises UnparsableFileError."""
     if not _equal(read_json_text(after), change(read_json_text(before))):
         raise UnparsableFileError("it cannot be changed safely")
     return after
@@ -557,10 +557,7 @@ def newline(text: str) -> str:
 
 
 def _spans(text: str, marks: tuple[str, str]) -> list[tuple[int, int]]:
-    """Return the spans of the blocks. A start mark without an end mark is ignored.
-
-    If the text had no final line ending, other programs can add text after the end mark.
-    """
+    """Return the start and the end of each block. Other programs can append text to the end mark."""
     start, end = map(re.escape, marks)
     pattern = rf"^[ \t]*{start}[ \t]*(?=\r?$)(?:(?!{start}).)*?^[ \t]*{end}"
     return [match.span() for match in re.finditer(pattern, text, re.MULTILINE | re.DOTALL)]
@@ -583,10 +580,9 @@ def _cut(text: str, start: int, end: int) -> str:
 
 @frozen
 class Places:
-    """The folders in which files are found.
+    """The folders that are needed to find the files of a host.
 
-    ``home`` is nacre's home. ``project`` is the connected project, or ``None`` for a connection of
-    the user.
+    ``home`` is nacre's home. ``project`` is ``None`` if the connection is not for a project.
     """
 
     user: Path_2
@@ -610,12 +606,12 @@ class Places:
 
     @property
     def xdg_config(self) -> Path_2:
-        """The settings folder of programs that follow XDG on all systems."""
+        """The settings folder of programs that follow the XDG standard even on macOS and Windows."""
         return self.folder("XDG_CONFIG_HOME", ".config")
 
     @property
     def editor(self) -> Path_2:
-        """The user folder of VS Code or a similar editor, if it exists, or else the default."""
+        """The settings folder of VS Code or a similar editor that is installed."""
         names = ("Code", "Code - Insiders", "VSCodium")
         folders = (self.config / name / "User" for name in names)
         return next((path for path in folders if path.is_dir()), self.config / "Code" / "User")

@@ -34,7 +34,7 @@ _YAML = re.compile(r"^    (command|args|env): (.+)$", re.MULTILINE)
 class Server:
     """An MCP server in a host's settings.
 
-    ``words`` are its command line, or empty if it has none or the command is unknown.
+    ``words`` is the command line. ``words`` is empty if the command line is unknown or missing.
     """
 
     words: tuple[str, ...]
@@ -81,10 +81,10 @@ class Piece(Protocol):
     """A part of a file that belongs to nacre. All methods raise UnparsableFileError."""
 
     def put(self, text: str) -> str:
-        """Return the text with the piece exactly once. A correct text is not changed."""
+        """Return the text with this piece added. A text that already contains the piece is not changed."""
 
     def drop(self, text: str) -> str:
-        """Return the text without the piece."""
+        """Return the text with this piece removed."""
 
 
 @dataclass(frozen=True)
@@ -111,9 +111,9 @@ class JsonServer(JsonKey):
 
 @dataclass(frozen=True)
 class JsonDefault(JsonKey):
-    """A key that is set only if it is missing.
+    """A key that is set only if the key is missing.
 
-    It is kept when nacre is removed, unless ``is_own`` is set and the value is unchanged.
+    Disconnecting removes the key only if ``is_own`` is True and the value is unchanged.
     """
 
     is_own: bool = False
@@ -317,7 +317,7 @@ class TomlServer:
         return json_text.at(rest, self.path) is None and _without(rest, self.path) == expected
 
     def _drop_table_variants(self, text: str) -> Iterator[str]:
-        """Yield texts without the table, removed in different ways. The caller checks them."""
+        """Remove the table in three ways, and yield each result. The caller chooses a correct result."""
         yield json_text.drop_blocks(text, json_text.TOML)
         yield json_text.drop_tables(text, ".".join(self.path))
         document = tomlkit.parse(text)
@@ -452,11 +452,10 @@ def _without(old: JsonObject, path: tuple[str, ...]) -> JsonObject:
 
 @frozen
 class Programs:
-    """Commands that start nacre.
+    """The commands that start nacre.
 
-    ``quick_hook`` starts the shell hook, which asks the daemon, if available. ``home`` is nacre's
-    home folder if it is not the default. ``environ`` contains required variables, such as the paths
-    of modules that are not installed.
+    ``quick_hook`` starts a fast hook that the daemon answers. ``home`` is ``None`` for nacre's
+    default folder. ``environ`` contains the environment variables that the commands need.
     """
 
     nacre: tuple[str, ...]
@@ -475,10 +474,7 @@ class Programs:
 
     @property
     def given_environ(self) -> dict[str, str]:
-        """The environment variables for a host's settings. There are none if the command itself can set them.
-
-        Some hosts refuse variables that affect which code a program loads.
-        """
+        """The environment variables that a host must set for nacre's commands. Only Windows needs them."""
         return dict(self.environ) if self.platform == "win32" else {}
 
     def _words(self, program: tuple[str, ...], *first: str) -> list[str]:
@@ -501,7 +497,7 @@ class Programs:
         return subprocess.list2cmdline(words) if self.platform == "win32" else shlex.join(words)
 
     def as_record(self) -> JsonObject:
-        """Return the contents of ``nacre.json``, which plugins with code read."""
+        """Return the contents of the file ``nacre.json``. Some plugins contain code that reads this file."""
         return {
             "version": self.version,
             "home": self.home,
@@ -532,11 +528,11 @@ The quick hook reads its input to the end, which hosts close for these events.
 
 @frozen
 class Way:
-    """How a host is connected.
+    """The options of a connection.
 
-    ``plain``: use settings instead of a plugin. ``slot``: become the host's memory provider, if it
-    supports this. ``tool_hook``: add a hook before each edit and command. ``isolates``: turn off
-    the host's own memory.
+    ``plain``: the host is connected with settings instead of a plugin. ``slot``: nacre is the
+    host's memory provider. ``tool_hook``: a hook runs before each edit and command. ``isolates``:
+    the host's own memory is turned off.
     """
 
     places: Places
@@ -554,7 +550,7 @@ class Way:
 
 @frozen
 class Target:
-    """A file, and nacre's pieces in it. ``what`` describes the pieces."""
+    """A file, with the parts of the file that belong to nacre. ``what`` describes the parts."""
 
     path: Path
     pieces: tuple[Piece, ...]
@@ -573,11 +569,11 @@ class MemoryPlace:
 class Host:
     """An agent tool.
 
-    ``programs`` are its commands. ``traces`` returns files or folders that show that it is
-    installed. ``targets`` returns the files to change, ``notes`` advice for the user. ``by_user``
-    and ``by_project`` are the supported scopes. ``own_memory`` returns where its own memory is, if
-    a setting can turn it off. ``copies`` returns folders with copies of nacre's files that the host
-    keeps even after removal.
+    ``programs``: the tool's commands. ``traces`` returns files or folders that show that the tool
+    is installed. ``targets`` returns the files to change. ``notes`` returns advice for the user.
+    ``by_user``: the user can be connected. ``by_project``: a project can be connected.
+    ``own_memory`` returns the places of the tool's memory, if a setting can turn off this memory.
+    ``copies`` returns folders in which the tool keeps copies of nacre's files.
     """
 
     name: str
@@ -595,9 +591,9 @@ class Host:
 def hook_groups(
     way: Way, host: str, seconds: Mapping[str, int], matchers: Mapping[str, str] | None = None
 ) -> tuple[JsonHook, ...]:
-    """Return hooks in Claude Code's format. Each event has a group with a command, and a timeout from ``seconds``.
+    """Return hooks in Claude Code's format. ``seconds`` contains the events with timeouts.
 
-    ``matchers`` restrict events, for example to some tools.
+    ``matchers`` limit an event, for example to some tools.
     """
     filters = matchers or {}
     return tuple(
@@ -645,7 +641,7 @@ class Proven:
 
     @property
     def versions(self) -> tuple[str, ...]:
-        """Both versions, or one if they are equal."""
+        """The versions without duplicates."""
         return tuple(dict.fromkeys((self.pinned, self.newest)))
 
 

@@ -178,9 +178,9 @@ def _plain(way: Way) -> Iterator[Target]:
 
 
 def _server(way: Way) -> dict[str, Any]:
-    """Return the MCP server. Its tools are available from the start of each session.
+    """Return the settings of the MCP server.
 
-    Since version 2.1.121, Claude Code loads tools later unless the server's settings prevent this.
+    They tell Claude Code to load nacre's tools at the start of each session.
     """
     return way.programs.mcp_server(alwaysLoad=True)
 
@@ -242,7 +242,7 @@ def folder(places: Places) -> Path:
 
 
 def users_config(places: Places) -> Path:
-    """Return the user's settings file. It also records whether Codex trusts the hooks in projects."""
+    """Return the user's settings file. In this file, Codex also records which hooks the user trusts."""
     return places.folder("CODEX_HOME", ".codex") / "config.toml"
 
 

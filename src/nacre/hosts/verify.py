@@ -92,10 +92,9 @@ def prove_hooks(settings: Settings, wish: WiringWish, written: HostParts) -> Ite
 def _run_until_in_time(
     settings: Settings, wish: WiringWish, event: str, line: str
 ) -> tuple[str | None, str, float]:
-    """Run a hook outside all projects, so that no session loses context to it.
+    """Run a hook, and run the hook again if the answer is too slow. The second run is usually faster.
 
     Return the problem, the source of the answer according to the log, and the duration in seconds.
-    A run that is too slow is repeated, because files are cached the second time.
     """
     hook_input = {**SAMPLE, "hook_event_name": event, "cwd": str(settings.home)}
     problem, how, seconds = None, "", 0.0
@@ -143,7 +142,7 @@ def _log_size(settings: Settings) -> int:
 
 
 def _last_answer_source(settings: Settings, since: int) -> str:
-    """Return the source of the last hook answer in the log, or an empty string if there is no new line."""
+    """Read the log, and return the source of the last answer. Return an empty string if the log has no new line."""
     # The daemon writes the line after it has answered the hook.
     until = time.monotonic() + _LOG_WAIT_SECONDS
     while _log_size(settings) == since and time.monotonic() < until:

@@ -72,9 +72,9 @@ _VERSION = 1
 class WrittenFile:
     """A file that nacre changed.
 
-    ``before`` and ``after`` are hashes; ``before`` is empty for a new file. ``backup`` is a copy of
-    the original, ``older`` are copies made before another program changed the file. ``made`` are
-    folders that nacre created.
+    ``before`` and ``after`` are hashes of the contents. ``before`` is empty for a new file.
+    ``backup`` is a copy of the original. ``older`` are previous backups. ``made`` are the folders
+    created for the file.
     """
 
     after: str
@@ -90,12 +90,11 @@ class WrittenFile:
 
 @dataclass(frozen=True)
 class Wired:
-    """All connections of a home.
+    """The record of all connections. All mappings have paths as keys.
 
-    ``files`` are the written files by real path. ``servers`` are the command lines of MCP servers
-    that nacre wrote, by file; other servers belong to the user. ``settings`` are the old values of
-    changed host settings by file, as JSON, or empty if not set. ``nacre`` and ``program`` are
-    nacre's version and path at the last write.
+    ``files``: the written files. ``servers``: command lines of the MCP servers that nacre wrote.
+    ``settings``: the old values of changed host settings, as JSON. An empty value means that the
+    setting did not exist. ``nacre`` and ``program``: nacre's version and path at the last write.
     """
 
     wishes: tuple[WiringWish, ...] = ()
@@ -256,7 +255,10 @@ def has_own_memory(wish: WiringWish) -> bool:
 
 
 def init_command(wish: WiringWish, *more: str) -> str:
-    """Return the command that makes this connection, or removes it if ``more`` contains ``--uninstall``."""
+    """Return the command that makes a connection.
+
+    With ``--uninstall`` in ``more``, the command removes the connection.
+    """
     project = ["--project", str(wish.project)] if wish.project else []
     named = {
         "--plain": wish.plain,
@@ -338,7 +340,7 @@ _ERROR_CHARACTERS = 300
 def commands_for(
     settings: Settings, wish: WiringWish, *, is_removal: bool = False
 ) -> Iterator[HostCommand]:
-    """Yield a host's commands to run, if its program exists. Without them, changes take effect later."""
+    """Yield the commands of Claude Code that install, update or remove the plugin."""
     if wish.host != registry.NAME or wish.project:
         return
     program = program_of(settings, "claude")
@@ -424,7 +426,7 @@ def run_command(settings: Settings, command: HostCommand) -> str | None:
 
 
 class RpcError(Exception):
-    """The program did not answer. The message gives the reason."""
+    """The error for a program that does not answer. The message of the error gives the reason."""
 
 
 class RpcProcess:
@@ -499,7 +501,6 @@ class RpcProcess:
             raise RpcError(self._last_words()) from error
 
     def _listen(self) -> None:
-        """Read the stream to its end and close it. No other thread reads it."""
         with self._process.stdout as lines:  # type: ignore[union-attr]
             for line in lines:
                 self._lines.put(line)
@@ -598,7 +599,10 @@ _TWICE_HINT = "to remove yours: claude mcp remove -s user nacre; to keep it: nac
 
 
 class Servers:
-    """The servers in a plan. ``kept`` are the user's servers, ``put`` nacre's servers after the change."""
+    """The MCP servers in a plan.
+
+    ``kept``: the user's servers, which are not changed. ``put``: the servers that nacre adds.
+    """
 
     def __init__(self, settings: Settings, wired: Wired, *, is_removal: bool) -> None:
         self._settings = settings
@@ -610,7 +614,7 @@ class Servers:
     def spare(
         self, path: Path, words: str, wish: WiringWish, target: Target, *, is_put: bool
     ) -> Target:
-        """Return a target without the pieces that would change the user's servers."""
+        """Return the target without the servers that the user added, so that these servers are not changed."""
         pieces: list[Piece] = []
         for piece in target.pieces:
             if not isinstance(piece, ServerPiece):
@@ -645,7 +649,7 @@ class Servers:
     def _is_own(
         self, path: Path, words: str, wish: WiringWish, piece: ServerPiece, server: Server
     ) -> bool:
-        """Return True if nacre wrote a server. Without a record, its content decides."""
+        """Return True if nacre wrote a server. If no record exists, compare the server with nacre's server."""
         if (
             server.words in self._wired.servers.get(str(path), ())
             or (path, server.words) in self.put
@@ -701,7 +705,7 @@ class OwnMemories:
     def spare(
         self, path: Path, words: str, wish: WiringWish, target: Target, *, is_put: bool
     ) -> Target:
-        """Return a target without the pieces that would overwrite the user's changes."""
+        """Return the target without the settings that the user changed, so that these settings are not overwritten."""
         pieces: list[Piece] = []
         self._of_target = [], []
         for piece in target.pieces:
@@ -712,7 +716,7 @@ class OwnMemories:
         return replace(target, pieces=tuple(pieces))
 
     def settle(self) -> None:
-        """Add the settings that the last call of :meth:`spare` found to the plan."""
+        """Add the changed settings of the current target to the plan."""
         self.set += self._of_target[0]
         self.given_back += self._of_target[1]
 
@@ -814,7 +818,7 @@ def put(words: str, target: Target) -> str:
 
 
 def drop_pieces(words: str, target: Target) -> str:
-    """Remove a target's pieces from a text."""
+    """Remove nacre's parts from the text of a file."""
     for piece in target.pieces:
         words = piece.drop(words)
     return words
@@ -833,7 +837,7 @@ class _Draft:
 
 
 class Drafts:
-    """The files of a plan. Several hosts can share a file."""
+    """The files of a plan. Each file occurs once, even if several hosts use the file."""
 
     def __init__(self, settings: Settings, wired: Wired, *, is_removal: bool) -> None:
         self._settings = settings
@@ -977,7 +981,7 @@ def trust_in(settings: Settings, wish: WiringWish) -> Trust | None:
 
 
 def trust_hooks(settings: Settings, wish: WiringWish) -> str | None:
-    """Make Codex trust nacre's hooks as written. Return the problem, or ``None`` if there is none."""
+    """Tell Codex to trust nacre's hooks. Return the problem, or ``None`` if there is no problem."""
     try:
         with _codex(settings, wish) as server:
             hooks = {
@@ -1033,7 +1037,6 @@ def _hooks_in_codex_trust(answer: Any) -> Iterator[JsonObject]:
 
 @contextmanager
 def _keeping_mode(path: Path) -> Iterator[None]:
-    """Keep the mode of a file that Codex creates again, readable only by the user."""
     mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
     yield
     if mode is not None:

@@ -137,7 +137,7 @@ class Dropped:
 
 @frozen
 class Place:
-    """The turn that shows a quote. ``words``: the turn's own words. ``share``: share of the quote found there."""
+    """The turn in which a quote was found. ``words``: the matching words. ``share``: share of the quote's words."""
 
     at: int
     words: str
@@ -145,7 +145,7 @@ class Place:
 
 
 class Checks:
-    """The evidence of one session. ``begin``: index of the first turn not yet extracted."""
+    """The evidence of one session. ``begin`` is the index of the first new turn."""
 
     def __init__(self, turns: Sequence[Turn], *, begin: int = 0) -> None:
         self.turns = turns
@@ -232,11 +232,10 @@ class Checks:
     def locate(
         self, quote: str, shown: Iterable[int], content: str = "", *, is_typed: bool = False
     ) -> Place | None:
-        """Return the turn among ``shown`` that contains a quote, or nearly all of the quote's words in order.
+        """Return the turn that contains a quote, or the turn most similar to the quote and the statement ``content``.
 
-        Prefer new turns, then turns that the owner typed, then the latest turn. Otherwise, return the turn with the
-        largest share of the words of the quote or of the statement ``content``, if the share is large enough.
-        ``is_typed``: ignore the owner's pastes.
+        Only the turns in ``shown`` are searched. New turns are preferred. If ``is_typed`` is True,
+        text that the owner pasted is ignored.
         """
         places = sorted(
             shown, key=lambda at: (at >= self.begin, at in self._typed, at), reverse=True
@@ -265,9 +264,10 @@ class Checks:
         return Place(best, "", shares[best])
 
     def _find_evidence(self, at: int, content: str, shown: Set[int]) -> tuple[int, ...]:
-        """Return the quoted turn, the owner's reply to it or request before it, and turns with the remaining words.
+        """Return the turns that support a statement. The turn ``at`` contains the quote.
 
-        The owner's turns are only added next to the quoted turn, because they let a statement count as the owner's.
+        The owner's message next to the quoted turn is added, with agent turns that contain missing
+        words.
         """
         evidence = {at}
         if at not in self._typed:
@@ -323,9 +323,9 @@ class Checks:
         return len(words & near) / len(words) if words else 0.0
 
     def _find_unsupported(self, content: str, evidence: Iterable[int]) -> str | None:
-        """Return a digit or negation that does not occur near the evidence, or a name or number that occurs nowhere.
+        """Return a number, name or negation that a statement contains without support in the session.
 
-        Dates close to the session are ignored, because "yesterday" becomes a date.
+        Dates close to the session are ignored, because a model writes a date for "yesterday".
         """
         near = self._near_texts(evidence)
         text = _DATE.sub(self._without_close_date, content)
@@ -355,7 +355,7 @@ class Checks:
         return "\n".join([*(turn.text for turn in self.turns), *_calls(self.turns)]).lower()
 
     def _is_other_option(self, content: str, evidence: Iterable[int]) -> bool:
-        """Return True if the owner chose an option, and a statement shares more words with another option."""
+        """Return True if a statement describes an option that the owner did not choose."""
         for at in evidence:
             agent = before(self.turns, at, Speaker.AGENT) if at in self._utterances else None
             if agent is None:
@@ -377,7 +377,10 @@ class Checks:
         return False
 
     def _is_objected(self, content: str, at: int, evidence: Iterable[int]) -> bool:
-        """Return True if the owner's reply to the quoted agent objects, and a statement is not about the reply."""
+        """Return True if a statement quotes a message of the agent to which the owner objected.
+
+        A statement about the objection is allowed.
+        """
         if at in self._typed:
             return False
         words = content_words(content, language_of(content))
@@ -401,7 +404,7 @@ class Checks:
         return self._typed.get(at, "")
 
     def has_read_outside(self, evidence: Sequence[int]) -> bool:
-        """Return True if external text was read before the last evidence. A mere "ok" then confirms nothing."""
+        """Return True if the agent read external text before the last turn of the evidence."""
         return reached_out(self.turns, evidence[-1])
 
     def times(self, evidence: Sequence[int]) -> list[datetime]:
@@ -409,7 +412,7 @@ class Checks:
         return [time for at in evidence if (time := self.turns[at].time)]
 
     def locate_change(self, quote: str, shown: Iterable[int]) -> Place | None:
-        """Return the new trusted turn among ``shown`` that contains a quote outside pastes."""
+        """Return the new turn that contains a quote. Ignore untrusted turns and text that the owner pasted."""
         trusted = [at for at in shown if at >= self.begin and self.turns[at].trust is Trust.TRUSTED]
         return self.locate(quote, trusted, is_typed=True)
 
@@ -418,10 +421,10 @@ class Checks:
         return min((index for index in shown if index > at and index in self._typed), default=None)
 
     def _is_owners(self, kind: Kind, at: int, evidence: Sequence[int], *, is_nodded: bool) -> bool:
-        """Return True if the owner vouches for a statement, because the owner typed the quote or replied to it.
+        """Return True if a statement is the owner's, because the owner typed the quote or replied to it.
 
-        For kinds that steer agents, the owner must have typed some evidence. Statements that the owner only confirmed
-        are the agent's.
+        If the owner only agreed (``is_nodded``), the statement is the agent's. Rules and other
+        statements that steer agents need evidence that the owner typed.
         """
         if kind in _STEERING:
             return any(index in self._typed for index in evidence if index >= at)
@@ -432,7 +435,10 @@ class Checks:
     def _hold_reason(
         self, kind: Kind, content: str, place: Place, evidence: Sequence[int], *, is_nodded: bool
     ) -> tuple[Why | None, str]:
-        """Return the reason to hold a proposal and a detail, or ``None`` and an empty string."""
+        """Return the reason why a proposal needs a review, and a detail.
+
+        The reason is ``None`` if no review is needed.
+        """
         language = language_of(content)
         if self._is_copied(content, self._outside) or self._is_foreign(
             content_words(content, language)
@@ -476,9 +482,9 @@ class Checks:
         return not is_ruled and len(frozenset[str]().union(*shared)) < min(FEWEST_OWNED, len(own))
 
     def _ends_unconfirmed(self, content: str, evidence: Sequence[int]) -> bool:
-        """Return True if external text was read, and a statement reports something as gone without confirmation.
+        """Return True if a statement says that something was removed, but the owner has not confirmed the removal.
 
-        The owner's reports, orders and negations count as confirmation.
+        The owner's confirmation is only needed if external text was read.
         """
         departures = find_gone(content) if self.has_read_outside(evidence) else []
         texts = self._statements(evidence)
@@ -498,7 +504,7 @@ class Checks:
         ]
 
     def _is_copied(self, content: str, other_runs: Set[tuple[str, ...]]) -> bool:
-        """Return True if at least half of the word sequences in a statement occur in ``other_runs``."""
+        """Return True if at least half of a statement's word sequences occur in another text."""
         runs = _runs_of([content])
         return bool(runs) and 2 * len(runs & other_runs) >= len(runs)
 
@@ -513,7 +519,10 @@ class Checks:
         return any(parts) and all(part in text for part in parts)
 
     def _quotable(self, at: int, *, is_typed: bool = False) -> str:
-        """Return a turn's normalised text. ``is_typed``: without the owner's pastes."""
+        """Return a turn's text for comparison with a quote.
+
+        If ``is_typed`` is True, omit text that the owner pasted.
+        """
         if (at, is_typed) not in self._normalised:
             text = self.turns[at].text
             if is_typed and self.turns[at].speaker is Speaker.OWNER:
@@ -523,7 +532,7 @@ class Checks:
 
 
 def find_near(text: str, quote: str, share: float = MIN_NEAR_SHARE) -> str | None:
-    """Return the part of a normalised text that contains ``share`` of a quote's words in order, or ``None``."""
+    """Return the part of a text that resembles a quote, or ``None``. ``share`` is the minimum share of equal words."""
     wanted, present = normalise(quote).split(), text.split()
     if len(wanted) < _MIN_NEAR_WORDS or len(set(wanted) & set(present)) < share * len(set(wanted)):
         return None
@@ -535,12 +544,12 @@ def find_near(text: str, quote: str, share: float = MIN_NEAR_SHARE) -> str | Non
 
 
 def find_gone(text: str) -> list[frozenset[str]]:
-    """Return the words for each thing that a text reports as gone."""
+    """Return the things that a text reports as removed. Each thing is a set of words."""
     return [departure.subject for departure in read(text).departures]
 
 
 def _removes(text: str, things: Iterable[Collection[str]]) -> bool:
-    """Return True if a sentence orders the removal of one of the things: "please delete the Redis cache"."""
+    """Return True if a sentence asks the agent to remove one of ``things``: "please delete the Redis cache"."""
     language = language_of(text)
     words = content_words(text, language)
     is_order = bool(language.reversal.removal.search(language.trim(text)))
@@ -548,7 +557,7 @@ def _removes(text: str, things: Iterable[Collection[str]]) -> bool:
 
 
 def _word_finder(content: str) -> Callable[[str, Language], frozenset[str]]:
-    """Return the function that finds content words, or all words if the language has no word list."""
+    """Return a function that finds the important words of a text."""
     return content_words if content_words(content, language_of(content)) else _words_of_any_script
 
 
@@ -633,11 +642,11 @@ NO_LONGER = "This no longer holds: "
 
 @frozen
 class Overtaken:
-    """A known memory that a session outdates.
+    """A memory that is outdated because of a session.
 
-    ``quote``: the words that show the change. ``statement``: the claim to verify. ``shown``: the evidence.
-    ``is_owners``: the owner typed the change. ``is_doubtful``: the change needs a review, because the owner did not
-    mention the rule, typed no word of the change after external text was read, or might have pasted the message.
+    ``quote``: the words that show the change. ``statement``: the claim to verify. ``shown``: the
+    evidence. ``is_owners``: the owner typed the quote. ``is_doubtful``: the owner must review the
+    change.
     """
 
     memory: Memory
@@ -721,7 +730,7 @@ def _is_about(memory: Memory, texts: Sequence[str]) -> bool:
 
 
 def _ends(text: str, memory: Memory) -> bool:
-    """Return True if a sentence reports a memory's subject as gone, or clearly contradicts the memory."""
+    """Return True if a sentence contradicts a memory, or says that the memory's subject no longer exists."""
     before = read(memory.content).words
     if any(departure <= before for departure in find_gone(text)):
         return True
@@ -768,7 +777,7 @@ class Caller:
         self._lock = Lock()
 
     def ask(self, prompt: Prompt, answer: type[A]) -> A | None:
-        """Return the answer to a prompt, or ``None`` with the reason in ``problem``."""
+        """Ask the model, and return the answer. On failure, return ``None`` and set ``problem``."""
         if self.stopped:
             return None
         try:

@@ -82,10 +82,10 @@ def find(home: Home, paths: Sequence[Path], *, with_discovery: bool) -> Findings
 
 
 def only_like(findings: Findings, globs: Sequence[str]) -> Findings:
-    """Keep named files and files that match a pattern. Raises InvalidQueryError.
+    """Keep the files that the user named and the files whose path matches a pattern. Raises InvalidQueryError.
 
-    A pattern can start at any folder of a path, and must match the end of the path. ``*`` matches
-    any part of a name, ``**/`` any folders, and ``{md,txt}`` either alternative.
+    A pattern must match the end of the path. ``*`` stands for any part of a name. ``**/`` stands
+    for any folders. ``{md,txt}`` stands for ``md`` or ``txt``.
     """
     if not globs:
         return findings
@@ -183,7 +183,7 @@ def find_in_projects(home: Home, projects: Iterable[Path]) -> Findings:
 
 
 def _discovered(home: Home, problems: list[Problem]) -> Iterator[tuple[Path, bool]]:
-    """Yield each file in the adapters' roots and ``ingest.roots``, and whether a tool keeps transcripts there."""
+    """Yield each file that discovery finds. The flag is True if a tool keeps its transcripts in the file's folder."""
     for _, root in tool_roots(home, projects_of(home), problems):
         yield from ((path, True) for path in _glob(root.folder, root.patterns, problems))
     for folder in home.settings.texts("ingest.roots"):
@@ -347,7 +347,7 @@ def _walk(
 
 
 def _links_outside(path: Path, folder: Path) -> bool:
-    """Return True if a path links to a file outside the folder. Such a target might have been planted."""
+    """Return True if a path is a link to a file outside the folder. An attacker might have created the link."""
     return path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(
         os.path.realpath(folder)
     )

@@ -68,10 +68,11 @@ _CALL_TOKENS = {
 class Estimate:
     """The maximum cost of learning.
 
-    ``waiting``: number of sessions with content. ``trivial``: number of sessions that need no call. ``model``: name of
-    the writer, or ``none`` without a writer. ``cost``: millionths of a US dollar, ``None`` for an unknown price, 0 with
-    a subscription. ``left``: today's remaining budget. ``tokens_left``: a subscription's remaining tokens.
-    ``is_older``: the estimate includes older sessions, which are read only on request.
+    ``waiting``: number of sessions with content. ``trivial``: number of sessions that need no call.
+    ``model``: name of the writer, or ``none``. ``cost``: price in millionths of a US dollar.
+    ``None`` means that the price is unknown. A subscription costs 0. ``left``: today's remaining
+    budget. ``tokens_left``: a subscription's remaining tokens. ``is_older``: older sessions are
+    included.
     """
 
     waiting: int
@@ -112,7 +113,7 @@ class Estimate:
 
     @property
     def limit(self) -> str:
-        """Description of what remains of today's limit."""
+        """A description of the budget or the tokens that remain today."""
         if self.tokens_left is not None:
             return f"{self.tokens_left:,} tokens of the writer's daily limit"
         return f"{dollars(self.left)} of the budget"
@@ -125,9 +126,9 @@ def estimate_learning(
     *,
     older: bool = False,
 ) -> Estimate:
-    """Estimate the cost of learning from pending sessions in the index and from ``unstored`` sessions.
+    """Estimate the cost of learning from the sessions that wait in the index and from ``unstored`` sessions.
 
-    ``older`` adds sessions that no writer has seen. ``problems`` can grow while ``unstored`` is consumed.
+    If ``older`` is True, also count old sessions that no writer has read.
     """
     fold_notes(home)
     sizes, trivial, days = list[int](), 0, set()
@@ -185,10 +186,7 @@ def foresee(home: Home, *, older: bool = False) -> str | None:
 
 
 def _pending_sessions(home: Home, *, older: bool) -> Iterator[tuple[Session, Sequence[Turn], int]]:
-    """Yield each indexed session that has turns not yet extracted or shown to the writer.
-
-    Also yield its turns, and the index of the first such turn.
-    """
+    """Yield each session with new turns, all turns of the session, and the index of the first new turn."""
     pending = [*(home.sessions.not_shown() if older else ()), *home.sessions.to_extract()]
     for session in {
         item.row: item for item in pending
@@ -199,7 +197,10 @@ def _pending_sessions(home: Home, *, older: bool) -> Iterator[tuple[Session, Seq
 
 
 def _most(home: Home, sizes: Sequence[int], days: int) -> tuple[int, int, int | None]:
-    """Return the maximum number of calls, tokens and millionths of a US dollar for sessions of ``sizes`` tokens."""
+    """Return the maximum number of calls and tokens, and the maximum cost in millionths of a US dollar.
+
+    ``sizes`` contains the tokens of each session.
+    """
     memories = _MEMORIES_PER_SESSION * len(sizes)
     calls = tokens = 0
     cost: int | None = 0

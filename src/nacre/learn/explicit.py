@@ -109,9 +109,9 @@ _OF_BEFORE = re.compile(r"\b(?:it|this|these|those|they|them|both)\b", re.IGNORE
 
 @frozen
 class ExplicitStatement:
-    """A statement to keep.
+    """A statement to keep. ``points``: the text only refers to an earlier statement, which has the content.
 
-    ``points``: the content is in an earlier statement. ``score``: below ``SURE`` for a candidate.
+    A statement with a score below ``SURE`` is only a candidate for a memory.
     """
 
     kind: Kind
@@ -124,11 +124,10 @@ class ExplicitStatement:
 def explicit(
     turns: Sequence[Turn], spoken: Sequence[Utterance], *, is_note: bool = False
 ) -> Iterator[Finding]:
-    """Yield the explicit statements of all messages, except those retracted in the same or next message.
+    """Yield the statements that the owner asked to remember. Skip statements that the owner retracted.
 
-    Candidates have a score below ``SURE``. Candidates are statements about the current task and,
-    outside notes, statements that other people might have written. If the agent has read external
-    text, its statements and rules in its words are candidates, too.
+    A statement has a lower score if another person might have written the statement, or if external
+    text might have influenced the agent's words.
     """
     for at, utterance in enumerate(spoken):
         if is_refused(spoken, at):
@@ -167,12 +166,12 @@ def explicit(
 
 
 def is_taken_back(texts: Sequence[str], place: int) -> bool:
-    """Return True if later statements of a message retract the statement at ``place``."""
+    """Return True if the owner retracts a statement later in the same message. ``place`` is the statement's index."""
     return any(map(cues().taken_back.search, texts[place + 1 :]))
 
 
 def is_refused(spoken: Sequence[Utterance], at: int) -> bool:
-    """Return True if the message after ``spoken[at]`` retracts it."""
+    """Return True if the owner retracts a message in the next message. ``at`` is the message's index."""
     following = spoken[at + 1].statements[:_FIRST] if at + 1 < len(spoken) else ()
     return bool(
         cues().taken_back.search(
@@ -189,7 +188,7 @@ def is_stated(text: str) -> bool:
 
 
 def find_remembered(text: str) -> ExplicitStatement | None:
-    """Return the statement that a sentence asks to remember, if any."""
+    """Return the statement to remember if a sentence asks the agent to remember something."""
     table = cues()
     text = text.replace("’", "'")
     bare = language_of(text).trim(text)
@@ -202,7 +201,7 @@ def find_remembered(text: str) -> ExplicitStatement | None:
 
 
 def _find_introduced(text: str) -> ExplicitStatement | None:
-    """Return the text after a short lead-in that asks to keep the text, such as "one lasting thing: …"."""
+    """Return the text after a short introduction such as "one lasting thing:"."""
     colon = _LEAD.match(text)
     if not colon or not cues().kept_words.search(colon[1]) or leads_others(text):
         return None
@@ -251,7 +250,7 @@ def find_stated(text: str) -> ExplicitStatement | None:
 
 
 def _find_mentioned(text: str) -> ExplicitStatement | None:
-    """Return the fact after "just so you know" or, if the fact names something, after "by the way"."""
+    """Return the fact that follows "just so you know" or "by the way"."""
     announced = cues().announced.match(text)
     lead = announced or cues().mentioned.match(text)
     fact = text[lead.end() :].lstrip(_BETWEEN) if lead else ""
@@ -293,7 +292,7 @@ def _find_content(statement: Statement) -> ExplicitStatement | None:
 
 
 def definite(text: str) -> ExplicitStatement | None:
-    """Return a candidate for a sentence that describes something in definite words."""
+    """Return a candidate if a sentence describes something specific."""
     bare = _bare(text)
     if not (
         cues().definite.match(bare) and _is_sized(bare) and is_stated(text) and _stands_alone(bare)
@@ -327,7 +326,6 @@ def _kind_of(text: str) -> Kind | None:
 
 
 def _kind_to_keep(text: str) -> Kind:
-    """Return the kind of a statement to remember: a fact unless the words indicate a different kind."""
     is_order = language_of(text).mark_named("imperative").search(text) or cues().lasting.search(
         text
     )
@@ -359,13 +357,13 @@ def _is_passing(text: str) -> bool:
 
 
 def _is_kept(text: str) -> bool:
-    """Return True if a statement seems worth keeping, unlike "note that you forgot the test"."""
+    """Return True if a statement is worth keeping. "You forgot the test" is not worth keeping."""
     language = language_of(text)
     return not any(language.reject[name].search(text) for name in _NOT_KEPT)
 
 
 def _order(text: str) -> re.Match[str] | None:
-    """Return the order to remember in a sentence, at the start of a clause or after "can you"."""
+    """Find the words in a sentence that ask the agent to remember something."""
     request = cues().requested.search(text)
     return cues().remember.search(text) or (
         cues().remember.match(text[request.end() :].lstrip()) if request else None
@@ -373,9 +371,10 @@ def _order(text: str) -> re.Match[str] | None:
 
 
 def _find_ordered(order: re.Match[str]) -> ExplicitStatement | None:
-    """Return the text after an order to remember.
+    """Return the text that the owner asked to remember.
 
-    If the order only points at text, return the text after a colon or before the order.
+    If the text after the request only refers to other text, use the text after a colon or before
+    the request.
     """
     content = (
         _THAT.sub("", order.string[order.end() :].lstrip(_BETWEEN), count=1)
@@ -409,12 +408,11 @@ def _find_ordered(order: re.Match[str]) -> ExplicitStatement | None:
 
 
 def _introduces(order: re.Match[str]) -> bool:
-    """Return True if a colon follows an order, which makes the content certain."""
     return order.string[order.end() :].lstrip().startswith((":", "："))
 
 
 def _text_about_pointer(order: re.Match[str], content: str, pointer: re.Match[str] | None) -> str:
-    """Return the text that describes what the pointer in an order refers to."""
+    """Return the text after a word such as "this" that refers to something."""
     if pointer:
         return content[pointer.end() :]
     is_pointing = cues().pointing.fullmatch(order.group().split()[-1])
@@ -430,9 +428,9 @@ def _is_sized(text: str, fewest: int = _FEWEST) -> bool:
 def _content_before(
     turns: Sequence[Turn], utterance: Utterance, place: int, *, own_only: bool = False
 ) -> tuple[str, tuple[int, ...]] | None:
-    """Return the content that precedes an order, and its turns.
+    """Return the content that the owner asked to remember with a word such as "this", and the content's turns.
 
-    It is in the owner's previous sentence or the agent's last turn.
+    The content is in the owner's previous sentence or in the agent's last message.
     """
     own = [
         statement.text for statement in utterance.statements[:place] if _is_sized(statement.text)
@@ -477,8 +475,8 @@ MAX_CHARACTERS = 700
 def size_refusal(content: str, most: int = MAX_CHARACTERS) -> str | None:
     """Return ``short`` or ``long`` if a text has an unsuitable length, else ``None``.
 
-    ``most`` is the maximum number of characters. A wide character counts as three towards the
-    minimum.
+    The limit ``most`` is in characters. In the check for short texts, a wide character counts as
+    three characters.
     """
     width = sum(
         3 if unicodedata.east_asian_width(character) in "WF" else 1 for character in content
@@ -502,7 +500,7 @@ POINTED = 1.1
 
 
 def iter_answers(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> Iterator[Finding]:
-    """Yield the answers in all messages, completed with the questions."""
+    """Yield the owner's answers. Each answer includes words of the question, so that the answer makes sense alone."""
     for utterance in spoken:
         language = language_of(utterance.text)
         texts: list[tuple[str, tuple[int, ...]]] = [
@@ -530,7 +528,7 @@ def iter_answers(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> Iterator
 def complete(
     statements: Sequence[Statement], question: ClosingQuestion, language: Language
 ) -> list[str]:
-    """Complete the owner's answers with the question. Omit answers to questions about passing matters."""
+    """Add words of the question to the owner's answers. Omit answers about temporary matters."""
     if not statements or len(question.question) > _MAX_QUESTION:
         return []
     if question.question or question.choosing:
@@ -655,7 +653,7 @@ def _complete_short_answer(
 def _complete_elaboration(
     statements: Sequence[Statement], question: ClosingQuestion, language: Language
 ) -> str | None:
-    """Complete an answer that picks one of two alternatives, or gives a deadline or reason."""
+    """Add words of the question to an answer that chooses an alternative, or that gives a deadline or a reason."""
     texts = [statement.text for statement in statements[:3] if not is_asking(statement.text)]
     words = " ".join(texts).split() if language.joiner else "".join(texts)
     asked_for = question.either or question.vague

@@ -57,9 +57,9 @@ _COMPARED_CHARACTERS = 2_000
 
 
 def find_covered(stated: Sequence[Memory], learned: Sequence[memories.Known]) -> set[str]:
-    """Return the ids of a session's statements that the session's memories already cover.
+    """Return the ids of statements that are already stored as memories of the session.
 
-    Each memory, even if edited, covers the most similar statement of the same kind from its turns.
+    Each memory covers one statement, even if the owner has edited the memory.
     """
     pairs = sorted(
         (-_likeness(statement.content, memory.content), at, by)
@@ -102,7 +102,10 @@ _WHY_CHARACTERS = 180
 
 @dataclass
 class Amendments:
-    """Pending changes to known memories. ``ended`` and ``doubted``: number of memories with each outcome so far."""
+    """Pending changes to known memories.
+
+    ``ended`` and ``doubted`` count the ended memories and the doubted memories.
+    """
 
     ended: int = 0
     doubted: int = 0
@@ -148,11 +151,11 @@ class Amendments:
 
 
 def _end(change: Change, memory_id: str, reason: str, overtaken: checks.Overtaken | None) -> bool:
-    """End a memory unless it has ended already, differs from the text that a model saw, or is being edited.
+    """End an outdated memory. Return False if the memory has changed or cannot be changed.
 
-    If a new memory from the session replaces it, the new memory supersedes it. Otherwise, an
-    outdated memory is retired with the memories that it superseded. If the owner revoked the
-    memory, the superseded memories become valid again.
+    If a new memory replaces the outdated memory, link both memories. Otherwise, retire the outdated
+    memory, and also the memories that it had superseded. If the owner revoked the memory, the
+    superseded memories become valid again.
     """
     home = change.home
     memory = home.memories.find(memory_id)
@@ -183,9 +186,9 @@ def _end(change: Change, memory_id: str, reason: str, overtaken: checks.Overtake
 
 
 def _replacement_of(home: home.Home, memory: Memory, overtaken: checks.Overtaken) -> Memory | None:
-    """Return a session's new memory that replaces an outdated memory.
+    """Return the new memory of a session that replaces an outdated memory, or ``None``.
 
-    It comes from the turns that contradict the memory, shares words with it, and is as trustworthy.
+    The new memory must be as trustworthy as the outdated memory.
     """
     turns = set(overtaken.shown.turns)
     known = home.memories.known_of(overtaken.shown.session or "")
@@ -218,9 +221,9 @@ def _superseded_by(home: home.Home, memory: Memory) -> list[Memory]:
 
 
 def doubt(home: home.Home, seen: Memory, why: str, sessions: Iterable[str]) -> bool:
-    """Queue a memory for review with a doubt, if the memory still has the content that a model saw.
+    """Mark a memory as doubtful, so that the owner reviews the memory. Return True if the doubt is new.
 
-    Until the review, the memory is shown with the doubt. Return True if the doubt is new. Requires a transaction.
+    A memory that has changed since a model saw it is not marked. Requires a transaction.
     """
     memory = home.memories.find(seen.id)
     if memory is None or not memory.is_active or memory.content != seen.content:
@@ -250,7 +253,7 @@ def is_covered(settings: Settings, stored: StoredSession, writer: str) -> bool:
 
 
 def _is_open(settings: Settings, stored: StoredSession) -> bool:
-    """Return True if neither a session's tool nor its project is excluded from nacre or from writers."""
+    """Return True if a writer may read a session. The owner can exclude tools and projects."""
     if Exclusions(settings).leave_out(stored):
         return False
     if stored.session.tool in settings.texts("writer.exclude_tools"):
@@ -286,17 +289,20 @@ def _is_after(settings: Settings, stored: StoredSession) -> bool:
 
 
 def is_unseen(settings: Settings) -> bool:
-    """Return True if the config file names a writer without a start time, as after a manual edit.
+    """Return True if the config file names a writer, but nacre has not recorded the writer's start time.
 
-    nacre records the start time when reading the file. A writer from the environment needs no start time and sees all
-    sessions.
+    This happens after the owner has edited the file. A writer set with environment variables needs
+    no start time.
     """
     is_of_file = settings.values["models.background"].origin == str(settings.config)
     return is_of_file and spending.has_writer(settings) and not settings.text(SINCE)
 
 
 def count_awaiting(home: home.Home) -> int:
-    """Return the number of sessions that the writer will be shown. Older sessions require the owner's request."""
+    """Return the number of sessions that the writer will read.
+
+    Old sessions that the owner must request do not count.
+    """
     writer, count = spending.name_for(home, Task.EXTRACTION), 0
     for item in home.sessions.to_extract():
         with suppress(KeyError):  # the session was forgotten after listing
@@ -326,7 +332,7 @@ def may_be_shown(home: home.Home, memory: Memory, writer: str) -> bool:
 
 
 def list_local_models(home: home.Home, writer: str) -> list[str]:
-    """Return the models of recent sessions that only a writer on the owner's machine may see."""
+    """Return the local models that recent sessions used. Only a local writer may read these sessions."""
     if _runs_here(home.settings, writer):
         return []
     recent = SessionFilter(since=home.now() - _RECENT_PERIOD, kind=SessionKind.MAIN)
@@ -378,9 +384,9 @@ def start_time(now: datetime) -> str:
 
 
 def start_setting(before: Settings, after: Settings, now: datetime) -> dict[str, str]:
-    """Return the start time to set when new settings add a writer, unless a start time is already set.
+    """Return the new value of ``writer.since`` if new settings add a writer.
 
-    The writer does not see sessions that ended before ``writer.since``.
+    The writer does not read sessions that ended before this time.
     """
     is_new = spending.has_writer(after) and not spending.has_writer(before)
     return {SINCE: start_time(now)} if is_new and not after.text(SINCE) else {}
@@ -514,7 +520,7 @@ def each_of(
 
 
 def as_positions(unlearned: Unlearned, turns: Sequence[StoredTurn]) -> Unlearned:
-    """Convert turn numbers to positions, which differ if a file has lost turns."""
+    """Convert turn numbers to positions in a list of turns."""
     numbers = [item.seq for item in turns]
     begin, end = bisect_left(numbers, unlearned.begin), bisect_left(numbers, unlearned.end)
     return unlearned._replace(
@@ -549,10 +555,10 @@ _WORDS_PER_CHARACTER = 0.625
 
 
 def is_worth_asking(session: Session, turns: Sequence[Turn], *, begin: int = 0) -> bool:
-    """Return True if the owner contributed something of substance at or after the turn ``begin``.
+    """Return True if a session is worth a model call, because the owner wrote something important.
 
-    Messages with at least six typed words, shorter messages in which rules find a memory ("never force-push"), and the
-    acceptance of a plan have substance. Generated, pasted and external text does not count.
+    An important message has at least six typed words, contains a statement that the rules find, or
+    accepts a plan. Messages before ``begin`` do not count.
     """
     if session.kind is not SessionKind.MAIN:
         return False
@@ -606,7 +612,10 @@ class WaitingCandidates:
                 self._note(candidate)
 
     def hold(self, candidate: Candidate, memory: Memory) -> list[Memory]:
-        """Add a candidate. If pending candidates say the same, return these and ``memory``, earliest first."""
+        """Add a candidate.
+
+        If other sessions found the same memory, return all versions of the memory, earliest first.
+        """
         may_repeat = candidate.held is Why.FOUND and not candidate.detail
         risen = self._take_repeated(memory) if may_repeat else []
         if risen:
@@ -650,7 +659,7 @@ class WaitingCandidates:
         self._read.append(session)
 
     def write(self) -> None:
-        """Write the additions and removals. Requires a transaction."""
+        """Write the new candidates, and delete the candidates that became memories. Requires a transaction."""
         store = self._home.candidates
         for session in self._read:
             store.settle_session(session)

@@ -168,7 +168,7 @@ class TurnStore:
         self._waiting: list[TurnBatch] = []
 
     def store_all(self, events: Iterable[Event], on_commit: Callable[[float], None]) -> None:
-        """Store all events. ``on_commit`` receives the seconds since the start."""
+        """Store all events. After each commit, call ``on_commit`` with the seconds since this function was called."""
         self._home.database.relax()
         try:
             started = time.perf_counter()
@@ -231,7 +231,10 @@ class TurnStore:
                 self._tally.count_done(event)
 
     def _add(self, batch: Batch) -> None:
-        """Store a session and queue the turns, except forgotten content."""
+        """Store a session, and prepare the turns for storage.
+
+        Leave out content that the owner asked nacre to forget.
+        """
         session = batch.session
         if session not in self._projects or not self._gate.admits(session):
             self._tally.left_out.add(batch.path)
@@ -255,7 +258,7 @@ class TurnStore:
         self._touched.add(row)
 
     def _finish_file(self, event: FileDone) -> None:
-        """Save a file's cursor. Forget sessions that left the file or came from a wrong reader."""
+        """Record how much of a file was read. Forget stored sessions that the file no longer contains."""
         name = self._name_of(event)
         stored_cursor = self._home.sessions.cursor(name)
         if stored_cursor and stored_cursor[0] != event.tool and is_guess(stored_cursor[0]):
@@ -361,11 +364,11 @@ def _events(home: Home, jobs: Sequence[Job], exclusions: Exclusions) -> Iterator
 
 
 class IngestOptions(Request):
-    """The options of an ingest: paths, discovery, learning and vectors.
+    """The options for reading transcripts.
 
-    Without paths, discovery always runs. Named paths are recorded in the ledger, so that a rebuild
-    finds them again. With ``globs``, the files found in the paths are recorded instead. A file in
-    ``paths`` is read regardless of its name.
+    If no path is given, nacre looks for transcripts in the usual places. Given paths are recorded,
+    so that a rebuild reads them again. If ``globs`` limits the files, each matching file is
+    recorded instead. A file in ``paths`` can have any name.
     """
 
     paths: Annotated[
@@ -408,11 +411,11 @@ def ingest(
     *,
     run: Run | None = None,
 ) -> IngestReport:
-    """Read transcripts, learn from new turns and embed them.
+    """Read transcripts, learn memories from new turns, and embed the new texts.
 
-    The changes form one operation, or belong to ``run``. Other processes can write in between. Text
-    is searchable as soon as reading ends. Unreadable files are reported and skipped. Raises
-    NotFoundError for a missing path, and InvalidInputError if older sessions are not available.
+    The texts are searchable before the learning starts. If ``run`` is given, the changes belong to
+    this operation. Unreadable files are reported and skipped. Raises NotFoundError for a missing
+    path, and InvalidInputError if older sessions are not available.
     """
     if run is None:
         with home.run("ingest") as own:
@@ -656,7 +659,7 @@ def _unread_bytes(home: Home, job: Job, tally: ReadTally) -> int:
 
 @operation("ingest-estimate", takes_long=True)
 def estimate(home: Home, options: IngestOptions) -> Estimate:
-    """Estimate the cost of learning with models, from pending and unread turns. Stores nothing.
+    """Estimate the cost of learning from new turns, and store nothing.
 
     Raises NotFoundError for a path that does not exist.
     """
@@ -753,9 +756,9 @@ def _own_transcript(home: Home, tool: str, transcript: str | None) -> Path | Non
 
 
 def read_files(home: Home, paths: list[Path], tool: str | None = None) -> IngestReport | None:
-    """Make the changed transcripts in ``paths`` searchable, or only the latest ones if there are many.
+    """Read the changed transcripts in ``paths``. If there are too many files, read only the most recent files.
 
-    With ``tool``, use only that tool's readers.
+    ``tool`` is the tool that wrote the transcripts.
     """
     files = discovery.look(home, paths).files[-_MAX_FILES:]
     jobs = [replace(job, reader=tool) for job in unread(home, files)]
@@ -770,7 +773,7 @@ def read_recent(home: Home) -> IngestReport | None:
 
 
 def read_beside(home: Home, session: str, transcript: str | None) -> IngestReport | None:
-    """Make recent files next to a transcript searchable, because their sessions might never call an end hook."""
+    """Read recent transcripts in the folder of a transcript, in case no hook reported that their sessions had ended."""
     tool = session.partition(":")[0]
     own = _own_transcript(home, tool, transcript)
     if own is None:
@@ -795,7 +798,6 @@ def find_session(home: Home, session: str) -> StoredSession | None:
 
 
 def _recent_files(home: Home, tool: str | None) -> list[Path]:
-    """Return the files that a tool, or any tool, wrote in the last day."""
     return [
         path
         for root in _roots(home, tool)
@@ -847,10 +849,10 @@ def rehearse(home: Home, new: StoreRequest) -> Rehearsal:
 
 
 def _with_speaker(home: Home, new: StoreRequest) -> tuple[StoreRequest, OwnerWords | None]:
-    """Return the request with its speaker, and the owner's turn that states the memory.
+    """Find the owner's turn that contains a new memory word for word. Return the request and the owner's words.
 
-    Retracted statements do not count. Drop a title that says more than the owner did. A memory without a project gets
-    the session's project. A memory of a different project is only the agent's proposal.
+    If no turn is found, return the request unchanged and ``None``. Otherwise, the request gets the
+    session's project, and loses a title that contains additional facts.
     """
     session = new.source.session or home.settings.session
     if not (new.quote and home.actor.is_agent) or len(new.quote.strip()) < _MIN_QUOTE_CHARACTERS:
@@ -885,9 +887,9 @@ def _sessions(home: Home, session: str | None) -> Iterator[StoredSession]:
 def _turns_with_quote(
     home: Home, session: StoredSession, new: StoreRequest
 ) -> Iterator[tuple[Turn, Sequence[Statement]]]:
-    """Yield the owner's turns that contain the quote, latest first, with the statements that cover the quote.
+    """Yield each of the owner's turns that contains the quote, with the quoted statements. The latest turn comes first.
 
-    Skip retracted statements, and statements or rules that might be another person's.
+    Skip statements that the owner retracted or that another person might have written.
     """
     turns = home.sessions.whole(session.row)
     spoken = utterances(turns)
@@ -916,7 +918,10 @@ def _turns_with_quote(
 
 
 def _is_verbatim(statements: Sequence[str], content: str) -> bool:
-    """Return True if statements match a memory word for word and are not questions, suppositions or reports."""
+    """Return True if the content of a memory consists of the given statements.
+
+    Questions and suppositions do not count.
+    """
     return all(map(is_stated, statements)) and _without_layout(
         " ".join(statements)
     ) == _without_layout(content)

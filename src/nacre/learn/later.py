@@ -31,7 +31,7 @@ _MIN_NAME_CHARACTERS = 5
 
 @frozen
 class GoneFile:
-    """A file that a command renamed or deleted. ``command``: the command. ``at``: its time."""
+    """A file that a command renamed or deleted."""
 
     path: str
     command: str
@@ -204,13 +204,13 @@ def note(home: Home, day: date, memories: Sequence[DatedMemory], doubts: Sequenc
 
 
 def _since(memory: Memory, checked: Mapping[str, str]) -> datetime:
-    """Return the time of a memory's last statement or check."""
+    """Return the time when a memory was last confirmed or checked."""
     at = checked.get(memory.id)
     return max(memory.last_said, datetime.fromisoformat(at)) if at else memory.last_said
 
 
 def _find_finish(home: Home, project: str) -> datetime:
-    """Return the end of a project's last finished session or the start of the first unfinished one, if earlier."""
+    """Return the time until which all sessions of a project are finished."""
     newest = home.sessions.newest(SessionFilter(project=project), limit=_MAX_LATEST_SESSIONS)
     over = [session.ended for session in newest if session.ended and is_quiet(home, session)]
     begun = [
@@ -229,9 +229,10 @@ def _read_checked(home: Home) -> Mapping[str, str]:
 def _sayings_between(
     home: Home, memory: Memory, since: datetime, until: datetime, writer: str
 ) -> tuple[Saying, ...]:
-    """Return the turns between two times that share the most words with a memory, in chronological order.
+    """Return what was said between two times about the subject of a memory, in chronological order.
 
-    Skip sessions that the writer may not see, and sessions that state the memory, which were already read completely.
+    Sessions that state the memory are skipped. Sessions that the writer may not see are also
+    skipped.
     """
     admitted = Filter(projects=(memory.project or "",), strict=True, since=since)
     text = memory.content[:_QUERY_CHARACTERS]

@@ -207,7 +207,7 @@ class ModelExtractor:
         return extraction
 
     def look_later(self, days: Collection[date]) -> int:
-        """Compare known memories with later turns, once for each given day. Return the number of new doubts."""
+        """For each day in ``days``, look for memories that later turns contradict. Return the number of new doubts."""
         model, home, count = self._model, self._home, 0
         for day in days_to_look(home, days):
             if model is None or self.is_spent or self.rests:
@@ -258,7 +258,7 @@ class ModelExtractor:
 
     @property
     def is_at_rest(self) -> bool:
-        """True if no more calls are currently possible and all answers were collected."""
+        """True if no model call is possible at present and no answer is waiting."""
         return not self._ahead and (self.rests or self.is_spent)
 
     def leave(self) -> None:
@@ -266,7 +266,7 @@ class ModelExtractor:
         self._tally.report = replace(self._tally.report, elsewhere=self._tally.report.elsewhere + 1)
 
     def report(self) -> ModelExtraction | None:
-        """Return the calls and results so far, or ``None`` if no model is available."""
+        """Return a report about the model calls so far, or ``None`` if no model is available."""
         model, report = self.__dict__.get("_model"), self._tally.report
         is_reported = model or report.problem or report.elsewhere
         return replace(report, model=model.name if model else "") if is_reported else None
@@ -352,7 +352,7 @@ class _Tally:
         self.is_over = extraction.is_over
 
     def add_calls(self, caller: Caller) -> None:
-        """Add the cost of calls that are not about a single session."""
+        """Add a caller's calls and tokens to the report."""
         before = self.report
         self.report = replace(
             before, calls=before.calls + caller.calls, tokens=before.tokens + caller.tokens
@@ -368,7 +368,7 @@ class _Tally:
 
 @frozen
 class Proposal:
-    """The candidates of one session. ``asked``: the model's extraction, or ``None`` if rules found the candidates."""
+    """The candidates of one session. ``asked`` describes the model calls, and is ``None`` if no model was called."""
 
     session: Session
     candidates: tuple[Candidate, ...]
@@ -384,9 +384,10 @@ class Proposal:
 def propose(
     home: Home, request: learn_requests.ProposalRequest, on_progress: OnProgress = lambda _: None
 ) -> list[Proposal]:
-    """Extract candidates without storing anything but the trace of the model calls.
+    """Return the memories that sessions would yield, but do not store the memories.
 
-    Raises NotFoundError, ConflictError, UnreadableTranscriptError, and ModelRefusedError if the model cannot be opened.
+    Raises NotFoundError, ConflictError and UnreadableTranscriptError. Raises ModelRefusedError if
+    the model cannot be opened.
     """
     talks = (
         _sessions_in_file(home, request.path, request.session)
@@ -526,10 +527,7 @@ NOT_YET = datetime.fromtimestamp(0, UTC)
 
 
 def is_over(home: Home, item: Unlearned, stored: StoredSession) -> bool:
-    """Return True if a session is quiet, or had ended when its last turn was read.
-
-    No reply will follow.
-    """
+    """Return True if a session is finished."""
     return is_quiet(home, stored) or (item.asked is not None and item.begin >= item.end)
 
 
@@ -574,10 +572,12 @@ WAITS = timedelta(days=30)
 
 @frozen
 class Lessons:
-    """Ids of new memories, and numbers of duplicates, candidates, and ``ended`` and ``doubted`` memories.
+    """The results of learning.
 
-    ``decided``: number of a language model's decisions per action (``ADD``, ``UPDATE``, ``SKIP``, ``SUPERSEDE``,
-    ``AMEND``). ``notes``: reasons for missing decisions. ``by_model``: report of the model's extraction.
+    ``memories``: ids of the new memories. ``duplicates``, ``candidates``, ``ended`` and
+    ``doubted``: numbers of memories. ``decided``: number of memories for each decision of a
+    language model (``ADD``, ``UPDATE``, ``SKIP``, ``SUPERSEDE``, ``AMEND``). ``notes``: reasons why
+    the model decided nothing. ``by_model``: report about the model calls.
     """
 
     memories: tuple[str, ...]
@@ -599,12 +599,12 @@ def learn(
     run: Run | None = None,
     older: bool = False,
 ) -> Lessons:
-    """Extract memories from every session with new turns, or only from the session in row ``only``.
+    """Extract memories from new turns. If ``only`` is given, read only the session in this row.
 
-    ``is_over`` marks that session as finished. A configured language model extracts if allowed in
-    the background. While another process asks the model, sessions for the model are skipped. The
-    results of each session are stored before the next call. ``older`` adds sessions that no writer
-    has read, within the budget. Changes belong to the ``run``, or to a new operation.
+    ``is_over`` means that this session is finished. A language model is used if the owner allows
+    background calls. If another process is using the model, sessions for the model must wait.
+    Results are stored session by session. If ``older`` is True, sessions that no writer has read
+    are added. If ``run`` is given, the changes belong to this operation.
     """
     if not is_set(home):
         return _learn(
@@ -658,7 +658,7 @@ def _learn(
 def _read(
     home: Home, notify: OnProgress, learner: _Learner, in_turn: Sequence[Sequence[Unlearned]]
 ) -> None:
-    """Learn from sessions in turn. Skip older sessions when the writer can no longer be asked."""
+    """Learn from one session after another. Skip the older sessions if no more model calls are possible."""
     total = sum(map(len, in_turn))
     for done, (item, following) in enumerate(each_of(in_turn)):
         if item.is_older and learner.extractor.is_at_rest:
@@ -731,7 +731,7 @@ class _Learner:
             return None
 
     def is_rest(self, unlearned: Unlearned, stored: StoredSession) -> bool:
-        """Return True if the writer may see a session's unread turns only if the owner requests older sessions."""
+        """Return True if the writer may read a session's remaining turns only after a request for old sessions."""
         has_rest = unlearned.unwritten is not None and unlearned.begin >= unlearned.end
         return (
             has_rest
@@ -819,9 +819,9 @@ class _Learner:
         begin: int,
         until: int,
     ) -> None:
-        """Process candidates from turns in ``begin:until``, and withdraw memories that these turns revoke.
+        """Add the candidates from the new turns, and end memories that the owner revokes in these turns.
 
-        Candidates that cite later turns are ignored until the session continues.
+        ``turns[begin:until]`` are the new turns. Candidates from later turns are ignored.
         """
         spoken = [item.turn for item in turns]
         unfinished = {turn.id for turn in spoken[until:]}
@@ -942,7 +942,10 @@ class _Learner:
         return redact(self.home.redactor, memory)
 
     def is_told_by_nacre(self, memory: Memory) -> bool:
-        """Return True if known text contains half of the words of an agent's memory, or 90 % of an owner's."""
+        """Return True if a memory only repeats text that nacre had given to the agent.
+
+        The check is stricter for memories of the agent.
+        """
         threshold = _AGENT_ECHO_SHARE if memory.speaker is Speaker.AGENT else _OWNER_ECHO_SHARE
         anywhere = (memory, replace(memory, project=None)) if memory.project else (memory,)
         rows = {
@@ -996,9 +999,9 @@ class _Learner:
         return f"learned from {count(self.sessions, 'session')}"
 
     def decide(self) -> requests.Decisions:
-        """Ask a language model how to place the pending memories, before taking any lock.
+        """Ask a language model what to do with the new memories. Call this function without a lock.
 
-        Large batches are placed without a model. See seed facts 1.3.
+        If there are too many new memories, the model is not asked.
         """
         if len(self.pending) >= BULK_FROM:
             if requests.may_ask(self.home, Asking()):
@@ -1019,7 +1022,7 @@ class _Learner:
         return sorted(self.pending, key=lambda memory: memory.created)
 
     def is_known(self, memory: Memory) -> bool:
-        """Return True if a memory was already learned, or repeats what nacre showed the agent."""
+        """Return True if a memory is already stored, or only repeats text that nacre had given to the agent."""
         session = memory.source.session or ""
         current = [stated for stated in self.stated[session] if not self.gate.bars(stated)]
         return (memory.id in find_covered(current, self.home.memories.known_of(session))) or (

@@ -16,7 +16,7 @@ from nacre.base.text import identifiers
 
 @cache
 def words_of(name: str) -> re.Pattern[str]:
-    """Return a pattern for the words of a list in ``pasted.toml``, anywhere in a text."""
+    """Return a pattern that matches each word in a list of ``pasted.toml``."""
     words = _data()[name]
     return re.compile(rf"\b{_any_of(words['words'])}\b|{_any_of(words['anywhere'])}", re.IGNORECASE)
 
@@ -31,7 +31,7 @@ def forwarded_words() -> re.Pattern[str]:
 
 @cache
 def labelled_words() -> re.Pattern[str]:
-    """Return a pattern for labels of other authors' text: "Issue: …", "Bug report from a user: …"."""
+    """Return a pattern for labels that show that another person wrote the text, such as "Issue:"."""
     words = _data()["labels"]
     regex = rf"\W*(?:\w+\W+){{0,2}}(?:{_any_of(words['words'])}\b[^:：.!?]{{0,40}}|{_any_of(words['anywhere'])})[:：]"
     return re.compile(regex, re.IGNORECASE)
@@ -243,11 +243,12 @@ _GAP = re.compile(r"\n[ \t]*\n")
 
 @frozen
 class _Line:
-    """A nonempty line.
+    """A nonempty line of a message.
 
-    ``is_marked``: the line has a mark that only other authors use. ``is_form``: the line has a mark of documents, which
-    can be the owner's. ``speaks``: the line is about its writer. ``is_own``: the line reads as typed, because it is
-    about its writer, asking, polite, or in lower case. ``words``: number of words in a polished line.
+    ``is_marked``: only another author would write the line in this way. ``is_form``: the line looks
+    like part of a document. ``speaks``: the writer of the line says "I" or "my". ``is_own``: the
+    line looks as if the owner typed it. ``words``: number of words in a carefully written line,
+    else 0.
     """
 
     text: str
@@ -282,17 +283,16 @@ def apart(text: str) -> list[tuple[bool, str]]:
 
 
 def _split_findings(text: str) -> list[tuple[bool, str]]:
-    """Separate paragraphs that read like another author's findings from typed text."""
+    """Split a text into paragraphs, and mark each paragraph that looks like a pasted report."""
     paragraphs = _GAP.split(text)
     parts = [(_is_finding(paragraph), paragraph) for paragraph in paragraphs]
     return parts if any(is_pasted for is_pasted, _ in parts) else [(False, text)]
 
 
 def _is_finding(paragraph: str) -> bool:
-    """Return True if a paragraph is long, starts like printed text, names a code identifier, and is impersonal.
+    """Return True if a paragraph looks like a report that was pasted. See ``docs/extraction.md``.
 
-    An impersonal paragraph has no answer, question, "please", first person or address to the agent. See
-    ``docs/extraction.md``.
+    Such a paragraph is long and impersonal, and mentions a name from code.
     """
     text = paragraph.strip()
     if len(_WORD.findall(text)) < _FINDING_WORDS:
@@ -375,7 +375,10 @@ def _line(line: str, paragraph: int, *, is_marked: bool) -> _Line:
 
 
 def _mark_runs(lines: list[_Line]) -> list[_Line]:
-    """Mark adjacent lines that start with names, times or fields, unless all lines are orders ("Remember: …")."""
+    """Mark neighbouring lines that start with names, times or fields, because such lines come from a document.
+
+    Lines such as "Remember: …" are not marked.
+    """
     marked = list(lines)
     for pattern in (_NAMED, _STAMPED, _FIELD):
         places = [
@@ -398,7 +401,7 @@ def _mark_runs(lines: list[_Line]) -> list[_Line]:
 
 
 def _paste_begin(lines: Sequence[_Line]) -> int | None:
-    """Return the index of a paste's first line: a marked line, the line below a pointer, or a change of style."""
+    """Return the index of the first pasted line, or ``None`` if no line looks pasted."""
     for at, line in enumerate(lines):
         if line.is_marked or line.is_form:
             return at
@@ -419,10 +422,9 @@ def _paste_begin(lines: Sequence[_Line]) -> int | None:
 
 
 def _leads_into(line: _Line, following: _Line) -> bool:
-    """Return True if a line points at the next line as the start of a paste.
+    """Return True if a line announces that the next line is pasted.
 
-    The next line must be in a different paragraph, follow a colon, or differ in style. A list is the owner's if the
-    line above is about the owner ("for the page I want:").
+    "For the page I want:" announces the owner's own list, because the line is about the owner.
     """
     if _ITEM.match(line.text) or (line.speaks and _ITEM.match(following.text)):
         return False

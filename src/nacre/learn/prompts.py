@@ -38,7 +38,7 @@ from nacre.values.models import Capabilities, Prompt
 from nacre.values.session import Flag, Session, Speaker, Task, ToolCall, Trust, Turn
 
 CHUNK = 12_000
-"""Number of characters in each part of a session. See seed facts 1.5."""
+"""Number of characters in each part of a session."""
 
 DIGEST_TOKENS = 12_000
 """Maximum number of tokens in a session that is shown as a whole."""
@@ -77,7 +77,7 @@ _HEAD_WORDS = 2
 
 @frozen
 class _Limits:
-    """Maximum numbers of characters in a turn of the owner, in an agent's conclusion, and in other agent turns."""
+    """Maximum characters per turn."""
 
     owner: int
     conclusion: int
@@ -105,14 +105,14 @@ class Line:
 
 @frozen
 class Chunk:
-    """Lines shown together. ``own``: position of the first new line. Earlier lines only provide context."""
+    """Lines of a session that a model sees together. ``own`` is the position of the first new line."""
 
     lines: tuple[Line, ...]
     own: int = 0
 
     @property
     def first(self) -> int:
-        """Index of the first new turn."""
+        """Index of the first turn that the model has not seen."""
         return self.lines[self.own].turn
 
     @property
@@ -141,7 +141,7 @@ class Chunk:
 
 
 def frame(name: str, text: str) -> str:
-    """Enclose text that :func:`as_data` has cleaned in a frame."""
+    """Enclose text in tags. :func:`as_data` must have cleaned the text."""
     return f"<{name}>\n{text}\n</{name}>"
 
 
@@ -156,9 +156,9 @@ def as_data(text: str) -> str:
 
 
 def lay_out(turns: Sequence[Turn], *, after: int = 0, begin: int = 0) -> list[Line]:
-    """Convert turns to lines for a model, numbered from ``after`` + 1.
+    """Convert turns to lines for a model. The first line has the number ``after`` + 1.
 
-    Turns from ``begin`` on are shortened until they fit ``SESSION_TOKENS``, the agent's remarks first.
+    Long turns are shortened until the turns from ``begin`` fit into ``SESSION_TOKENS``.
     """
     conclusions = _find_conclusions(turns)
     earlier_versions = _find_earlier_versions(turns)
@@ -201,7 +201,7 @@ def _lines(
 
 
 def _find_conclusions(turns: Sequence[Turn]) -> set[int]:
-    """Return the indexes of the agent's last messages before each message of the owner and at the end."""
+    """Return the index of the agent's last message, and of the last message before each message of the owner."""
     conclusions: set[int] = set()
     last: int | None = None
     for at, turn in enumerate(turns):
@@ -248,7 +248,10 @@ def chunks(lines: Sequence[Line], begin: int = 0, *, size: int = CHUNK) -> list[
 
 
 def _end_of_part(lines: Sequence[Line], start: int, size: int) -> int:
-    """Return the end of a part. Prefer to stop before the owner's words, if the part is then at least half full."""
+    """Return the index where a part of at most ``size`` characters ends.
+
+    Prefer to end before a message of the owner.
+    """
     end, length, owner_turn = start, 0, start
     while end < len(lines) and (end == start or length + len(lines[end].text) <= size):
         if lines[end].is_owners and length >= _MIN_PART_SHARE * size:
@@ -259,7 +262,7 @@ def _end_of_part(lines: Sequence[Line], start: int, size: int) -> int:
 
 
 def _with_context(lines: Sequence[Line], start: int, end: int, room: int) -> Chunk:
-    """Return lines preceded by as many earlier lines as fit. The first earlier line can be truncated."""
+    """Return the lines of a part, preceded by earlier lines with at most ``room`` characters."""
     before: list[Line] = []
     for line in reversed(lines[:start]):
         if len(line.text) > room:
@@ -300,7 +303,7 @@ def _turn_pieces(
 
 
 def calls_of(turns: Sequence[Turn]) -> Iterator[str]:
-    """Yield lines for each turn's relevant calls, or for all calls of a turn without words."""
+    """Yield a description of the important tool calls for each turn. If a turn has no text, all calls are important."""
     calls = _Calls()
     for turn in turns:
         call_lines = calls.worth_telling(turn.tool_calls) or (
@@ -353,7 +356,10 @@ def without_middle(text: str, most: int) -> str:
 
 
 class _Calls:
-    """Selector of relevant calls: failures, fixes, declined calls, and calls that created something with a name."""
+    """A filter for the important tool calls.
+
+    Failed calls, declined calls, and calls that fixed a failure or created something are important.
+    """
 
     def __init__(self) -> None:
         self._failing: set[tuple[str, ...]] = set()
@@ -402,10 +408,9 @@ _FULL_STOPS = ".!。！"
 
 
 def without(content: str, wrong: Sequence[str]) -> str | None:
-    """Return a statement without wrong parts, if the first part and at least half of the statement remain.
+    """Remove the parts in ``wrong`` from a statement. Return ``None`` if too little remains.
 
-    Otherwise, or if an item of ``wrong`` is not a complete part, return ``None``. Punctuation at the ends of parts does
-    not matter.
+    Each item of ``wrong`` must be a complete part of the statement, apart from punctuation.
     """
     parts = _PART.findall(content)
     bare = [_bare(part) for part in parts]
@@ -480,7 +485,7 @@ _OTHER_NAMES = {
     "subject": ("name", "topic", "title", "entity"),
     "kind": ("type",),
 }
-"""Alternative field names that models use. See seed facts 1.5."""
+"""Alternative field names that models use."""
 
 _MISSING: dict[str, Any] = {"quote": "", "always": False}
 
@@ -511,14 +516,14 @@ def tidy(text: str) -> str:
 
 
 def tidy_turns(text: str) -> str:
-    """Repair an answer that lists turns, like :func:`tidy`."""
+    """Repair an answer that contains a list of turns."""
     data = _read(text)
     listed = data.get("turns") if isinstance(data, dict) else data
     return text if listed is None else json.dumps({"turns": _numbers(listed, _TURN)})
 
 
 def tidy_verdicts(text: str) -> str:
-    """Repair an answer of a verifier, like :func:`tidy`."""
+    """Repair the answer of a verifier."""
     data = _read(text)
     verdicts = data.get("verdicts") if isinstance(data, dict) else data
     if not isinstance(verdicts, list):
@@ -602,7 +607,7 @@ _NOW_CHARACTERS = 160
 
 @frozen
 class Saying:
-    """A statement made after a memory, with time, speaker, session, and the excerpt most similar to the memory."""
+    """A statement that was made after a memory was stored. ``text`` is the most relevant part of the statement."""
 
     at: datetime
     speaker: Speaker
@@ -624,7 +629,10 @@ class DatedMemory:
 
 @frozen
 class Doubt:
-    """A memory that might be out of date, with the invalid clause, the dated reason, and the later statements."""
+    """A memory that might be outdated. ``clause`` is the outdated part, and ``shown`` are the later statements.
+
+    ``why`` tells the owner what was said, by whom and when.
+    """
 
     memory: Memory
     clause: str
@@ -635,9 +643,10 @@ class Doubt:
 def doubts(
     memories: Sequence[DatedMemory], claims: Iterable[Outdated]
 ) -> tuple[list[Doubt], Counter[str]]:
-    """Return a model's claims that pass the checks, and the number of rejected claims per reason.
+    """Check a model's claims about outdated memories. Return the valid claims, and count the reasons of other claims.
 
-    The clause must be in the memory, and a later statement from the memory's project must show the change.
+    A valid claim quotes a clause of the memory, and cites a later statement from the memory's
+    project.
     """
     accepted: dict[str, Doubt] = {}
     dropped = Counter[str]()
@@ -679,7 +688,7 @@ def doubts(
 
 
 def _contains_clause(clause: str, content: str) -> bool:
-    """Return True if a memory contains a clause literally, or nearly all of its words."""
+    """Return True if a memory contains a clause, or nearly all words of the clause."""
     text = normalise(clause)
     if not text:
         return False
@@ -690,10 +699,9 @@ def _contains_clause(clause: str, content: str) -> bool:
 
 
 def _doubt_text(memory: Memory, now: str, shown: Sequence[Saying]) -> str:
-    """Describe a doubt for display with the memory.
+    """Describe why a memory is doubtful. Use the model's words only if the model added no words of its own.
 
-    Use the model's words if all of them occur in the memory or the statements, else the latest statement. Do not quote
-    an agent against an owner's rule.
+    If the memory is the owner's rule, do not quote what an agent said.
     """
     is_rule = memory.kind is Kind.PREFERENCE and memory.speaker is Speaker.OWNER
     sayings = [saying for saying in shown if saying.speaker is Speaker.OWNER] if is_rule else shown
@@ -761,7 +769,7 @@ def for_transcript(
 def for_owner_turns(
     way: str, shown: Sequence[tuple[Session, Chunk]], able: Capabilities, seconds: float
 ) -> Prompt:
-    """Build the prompt that asks a small model which of the owner's turns settle something."""
+    """Build the prompt that asks a small model which of the owner's turns contain decisions or other lasting facts."""
     return _extraction_prompt(OWNER_TURNS, way, shown, (), able, seconds)
 
 
@@ -803,7 +811,10 @@ def for_later(memories: Sequence[DatedMemory], able: Capabilities, seconds: floa
 
 
 def _blocks(memories: Sequence[DatedMemory]) -> Iterator[list[dict[str, object]]]:
-    """Yield each memory with the later statements. ``also``: numbers of statements shown with an earlier memory."""
+    """Yield each memory, followed by statements that were made later. Each statement is shown only once.
+
+    ``also`` contains the numbers of statements that were shown with an earlier memory.
+    """
     number_of = numbers(memories)
     shown: set[int] = set()
     for number, (memory, sayings) in enumerate(
@@ -832,10 +843,7 @@ def _blocks(memories: Sequence[DatedMemory]) -> Iterator[list[dict[str, object]]
 
 
 def chunk_size(able: Capabilities) -> int:
-    """Return the number of characters per part of a session.
-
-    The number is 12,000, or a digest's size for a known model, unless the model's window is too small.
-    """
+    """Return the number of characters for each part of a session, depending on the model."""
     room = able.window - _room_for_answer(CHUNK_PROMPTS, able) - _INSTRUCTION_TOKENS
     limit = DIGEST_TOKENS * CHARACTERS_A_TOKEN if able.known else CHUNK
     return max(_MIN_CHUNK_CHARACTERS, min(limit, room * CHARACTERS_A_TOKEN))

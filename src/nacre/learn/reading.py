@@ -54,10 +54,7 @@ _MAX_CLOCK_SKEW = timedelta(minutes=1)
 
 
 def sort_by_time(turns: Sequence[Turn]) -> list[Turn]:
-    """Sort the sections of a conversation by time.
-
-    Turns are stored in the wrong order if the later of a session's files was read first.
-    """
+    """Sort the sections of a conversation by time. The files of a session might have been read in the wrong order."""
     stretches: list[tuple[datetime, list[Turn]]] = []
     latest = datetime.min.replace(tzinfo=UTC)
     for turn in turns:
@@ -86,7 +83,7 @@ def is_own(turn: Turn) -> bool:
 
 
 def calls(turns: Sequence[Turn], begin: int, end: int) -> list[ToolCall]:
-    """Return the tool calls from the turn ``begin`` up to ``end``, except calls of sub-agents."""
+    """Return the tool calls in ``turns[begin:end]``. Omit the calls of sub-agents."""
     return [
         call
         for turn in turns[begin:end]
@@ -124,7 +121,7 @@ _MEETINGS = frozenset({"plaud"})
 
 
 def raise_meeting_todos(tool: str, candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Raise all todos from a meeting to importance 8, since nothing else records such todos. See seed facts 1.5."""
+    """Set the importance of each todo from a meeting to at least 8."""
     if tool not in _MEETINGS:
         return list(candidates)
     return [
@@ -147,9 +144,10 @@ _URL_PREFIXES = ("http://", "https://")
 class Finding:
     """A possible memory.
 
-    ``spoken``: the original statement. ``evidence``: indexes of the turns that support the memory. ``shown``: the owner
-    might only have quoted the statement. ``nodded``: the owner only confirmed the agent's words, which might be
-    external. ``mixed``: the message might contain a paste.
+    ``spoken``: the original words. ``evidence``: indexes of the turns that support the memory.
+    ``shown``: the statement might be a quotation from another person. ``nodded``: the owner agreed
+    to words of the agent that might come from external text. ``mixed``: the message might contain
+    pasted text.
     """
 
     kind: Kind
@@ -184,7 +182,7 @@ def as_sentence(text: str) -> str:
 
 
 def limit_strong(findings: Sequence[Finding]) -> list[Finding]:
-    """Lower the importance of all but the two strongest findings. See seed facts 1.5."""
+    """Lower the importance of all but the two strongest findings."""
     strong = [finding for finding in findings if finding.importance >= STRONG]
     allowed = sorted(
         strong, key=lambda finding: (-finding.importance, -finding.score, finding.index)
@@ -203,9 +201,9 @@ _WORD = re.compile(r"[a-z0-9_./]{2,}|[\u4e00-\u9fff]{2}", re.IGNORECASE)
 
 
 def drop_repetitions(findings: Sequence[Finding]) -> list[Finding]:
-    """Return findings in order, without repeated statements.
+    """Return the findings without repetitions.
 
-    A statement is kept if a contrary statement about the same words came between.
+    If the owner changed a rule and later restored the rule, the repeated rule is kept.
     """
     kept: dict[int, Finding] = {}
     latest: dict[frozenset[str], int] = {}
@@ -249,10 +247,11 @@ _CLOSING_STATEMENTS = 6
 class ClosingQuestion:
     """The question at the end of an agent's message.
 
-    ``question``: a question about a lasting matter. ``options``: the offered options, keyed by letter or number.
-    ``closing``: the question ends the message. ``either``: any question with two alternatives. ``choosing``: the
-    message asks for a choice or recommends an option. ``vague``: the question names no subject ("which one?").
-    ``about``: the words at the end of the message.
+    ``question``: the question, if the answer might be worth remembering. ``options``: the options
+    by letter or number. ``closing``: the message ends with the question. ``either``: a question
+    with two alternatives. ``choosing``: the owner must choose, or the agent recommends an option.
+    ``vague``: the question names no subject ("which one?"). ``about``: the words of the question
+    and the sentences before the question.
     """
 
     question: str = ""
@@ -417,12 +416,10 @@ _MAX_ERRAND_WORDS = 3
 
 
 def may_be_others(statement: Statement) -> bool:
-    """Return True if another author might have written a statement.
+    """Return True if another person might have written a statement.
 
-    This applies to marked statements and to short orders with a colon ("fix this:"). It also
-    applies to statements below the first typed line, because people introduce pastes in
-    unpredictable words. But these are the owner's if the first line is a rule or a request to
-    remember, or if the first line or the line above the list announces a rule with a colon.
+    This is likely if the statement is marked or starts with a request such as "fix this:". Lines
+    below the first line are also suspected, unless a rule or a request to remember introduces them.
     """
     before, colon, _ = statement.text.replace("：", ":").partition(":")
     if statement.marked or (colon and _is_errand(before) and not announces(before + colon)):

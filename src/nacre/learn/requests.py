@@ -23,9 +23,9 @@ class ExtractRequest(Request):
 
 
 class ProposalRequest(Request):
-    """The sessions to extract from: those of a transcript, or only ``session``.
+    """A request to show the memories that a transcript or a session would yield.
 
-    If both are given, ``session`` is in the transcript.
+    If the request has a path and a session, only this session of the transcript is used.
     """
 
     path: Annotated[Path | None, bounds("A transcript.")] = None

@@ -58,12 +58,13 @@ class Mark:
 
 @frozen
 class SummaryCues:
-    """Cues for the course of a session.
+    """Patterns that show how far the work in a session has come.
 
-    In the owner's messages: ``idle``: no request. ``onward``: requests to continue. ``look``:
-    requests to look at something. ``stop``: endings. In the agent's messages: ``gave_up``: failure.
-    ``offer``: vague offers. ``ahead``: introductions to remaining work. ``left``: statements of
-    remaining work. ``announces``: the next step. ``awaits``: required input.
+    In the owner's messages: ``idle``: greetings and thanks. ``onward``: requests to continue.
+    ``look``: requests to look at something. ``stop``: requests to stop. In the agent's messages:
+    ``gave_up``: reports of failure. ``offer``: offers of help. ``ahead``: headings such as "next
+    steps". ``left``: remaining work. ``announces``: announcements of the next step. ``awaits``:
+    requests for an answer.
     """
 
     idle: Pattern
@@ -88,10 +89,10 @@ class Remember:
 
 @frozen
 class Lean:
-    """Pronouns that refer to a different statement.
+    """Patterns for pronouns that refer to an earlier statement.
 
-    ``start``: pronouns at the start. ``object``: pronouns as objects. ``inside``: pronouns anywhere, which count unless
-    a name (``named``) precedes the pronoun.
+    ``start``: pronouns at the start. ``object``: pronouns used as objects. ``inside``: pronouns
+    anywhere. ``named``: names that a pronoun in the same statement can refer to.
     """
 
     start: Pattern
@@ -102,12 +103,12 @@ class Lean:
 
 @frozen
 class Answers:
-    """Cues for answers to questions.
+    """Patterns for questions and their answers.
 
-    ``errand``: questions that only concern the next step. ``either``: questions with two alternatives. ``chore``: names
-    of one-off tasks. ``choosing``: requests for a choice, or recommendations. ``which``: requests for a choice only.
-    ``but``: continuations after a choice. ``asks``: starts of questions. ``counting``: words that only announce
-    options.
+    ``errand``: questions about the next step. ``either``: questions with two alternatives.
+    ``chore``: temporary tasks. ``choosing``: requests to choose, and recommendations. ``which``:
+    requests to choose. ``but``: words that add a condition to a choice. ``asks``: first words of
+    questions. ``counting``: words such as "two" and "options".
     """
 
     yes: Pattern
@@ -133,7 +134,7 @@ class Answers:
 
 @frozen
 class AcceptedCues:
-    """Words of acceptance. ``yes``: for an agent's statement. ``finished``: for completed work."""
+    """Patterns for acceptance. ``yes``: agreement with a statement. ``finished``: approval of completed work."""
 
     yes: Pattern
     finished: Pattern
@@ -141,11 +142,11 @@ class AcceptedCues:
 
 @frozen
 class ConcludedCues:
-    """Cues for an agent's report about completed work.
+    """Patterns for reports about completed work.
 
-    ``done``: the work is done. ``work``: the report is about the work. ``against``: failure or negation. ``undone``:
-    part of the work is missing. ``beside``: a reason or a name, where other cues do not count. ``mended``: a solved
-    problem, which does not count. ``objection``: the owner's objections.
+    ``done``: the work is complete. ``work``: the kind of work. ``against``: failures and negations.
+    ``undone``: incomplete work. ``mended``: problems that have been solved. ``beside``: names and
+    reasons, in which the other patterns are ignored. ``objection``: objections of the owner.
     """
 
     done: Pattern
@@ -167,7 +168,7 @@ class ReversalCues:
 
 @frozen
 class SubjectWords:
-    """Words for subject titles. ``generic``: words that alone are not a subject. ``stop``: words that are not nouns."""
+    """Words that a subject title must not contain (``stop``), or must not consist of (``generic``)."""
 
     generic: frozenset[str]
     stop: frozenset[str]
@@ -334,10 +335,10 @@ _SIGNATURE_CHARACTERS = 300
 
 @lru_cache(maxsize=_CACHED_LEADS)
 def leads_others(text: str) -> bool:
-    """Return True if a sentence starts with another person's name, a label, or an order to edit or explain text.
+    """Return True if the start of a paragraph shows that another person wrote the text.
 
-    Such a start affects the whole paragraph. A topic ("Branch names: …") or an announcement of the owner's own words
-    ("Reminder: …") does not count.
+    Examples are names, labels and requests to edit the text. Topics such as "Branch names:" are the
+    owner's words.
     """
     if labelled_words().match(text) and not _ADDRESSED.search(text):
         return True
@@ -391,7 +392,7 @@ def behind_own_lead(text: str) -> str:
 
 
 def is_signed(text: str) -> bool:
-    """Return True if a text ends with a name, like a quotation or a letter."""
+    """Return True if a text is signed with a name."""
     signature = _SIGNED.search(text[-_SIGNATURE_CHARACTERS:])
     if signature is None or len(signature["name"].split()) > _MAX_SIGNATURE_WORDS:
         return False
@@ -438,7 +439,7 @@ def _is_own(lead: str) -> bool:
 
 
 def _is_other_source(lead: str) -> bool:
-    """Return True if a short lead-in names a person, a role, a channel, or someone else's text."""
+    """Return True if the words before a colon or dash name a person, a role, a channel or a document."""
     tokens = _TOKEN.findall(lead)
     if not 0 < len(tokens) <= _MAX_LEAD_TOKENS or _VERB.search(lead):
         return False
@@ -468,9 +469,9 @@ def _is_other_source(lead: str) -> bool:
 
 
 def _is_common(word: str) -> bool:
-    """Return True if a word is a topic or a common noun rather than a name.
+    """Return True if a word is a common noun or a topic, and not a name.
 
-    The plural of a common noun is about as frequent as the singular. A name's plural is rare or unknown.
+    A common noun is about as frequent in the plural as in the singular. A name rarely has a plural.
     """
     lower, ranks, language = word.lower(), minilm.vocabulary(), language_of(word)
     if not language.subject.stop.isdisjoint((lower, f"{lower}'s")):
@@ -588,9 +589,10 @@ _ABBREVIATION = re.compile(
 class Statement:
     """A statement in a message.
 
-    ``mark``: letter or number of a list item. ``lead``: the line above the list. ``line``: zero-based line number in
-    the typed text. ``opening``: first line of the typed text. ``marked``: the paragraph starts with a name, a label or
-    an order to edit, or the message is signed. ``mixed``: the message might contain pasted text.
+    ``mark``: letter or number of a list item. ``lead``: the line above the list. ``line``: line
+    number in the typed text, starting at 0. ``opening``: first line of the typed text. ``marked``:
+    a label, name or signature shows that another person might be the author. ``mixed``: the message
+    might contain pasted text.
     """
 
     text: str
@@ -612,9 +614,9 @@ def split(text: str) -> list[Statement]:
 
 
 def split_typed(text: str) -> list[Statement]:
-    """Return the statements that the sender typed, without quoted or pasted text.
+    """Return the statements that the owner typed, without quoted or pasted text.
 
-    The statements are ``mixed`` if any statement is marked, or if some words are in no statement.
+    If some text might still be pasted, all statements are ``mixed``.
     """
     parts = apart(_without_fences(text))
     cut = (
@@ -758,9 +760,9 @@ _ACCEPTING_STATEMENTS = 3
 class Utterance:
     """A message by the owner.
 
-    ``index``: index of the turn. ``copies``: indexes of turns that repeat the message, since messages typed while the
-    agent works can be recorded twice. ``correcting``: the message declined a tool call. ``troubles``: the trimmed
-    statements that sound like trouble.
+    ``index``: index of the turn. ``copies``: indexes of turns that repeat the message, because some
+    hosts record a message twice. ``correcting``: the message declined a tool call. ``troubles``:
+    statements that seem to report a problem.
     """
 
     index: int
@@ -772,7 +774,7 @@ class Utterance:
 
 
 def is_content(turn: Turn) -> bool:
-    """Return True if a turn has the speaker's own words. An agent's remarks on context from nacre do not count."""
+    """Return True if the speaker wrote the text of a turn. An agent's comments on nacre's context are ignored."""
     unspoken = _UNSPOKEN | Flag.INJECTED if turn.speaker is Speaker.AGENT else _UNSPOKEN
     return not turn.flags & unspoken and bool(turn.text.strip())
 
@@ -816,7 +818,7 @@ def forms(text: str) -> list[FormAnswer]:
 
 
 def is_chosen(utterance: Utterance, statement: Statement) -> bool:
-    """Return True if a statement is an option of a form and thus in the agent's words."""
+    """Return True if a statement is an option that the owner selected in a form. The words are the agent's."""
     choice = statement.text.rpartition(_ARROW)[2]
     return any(choice in form.answer for form in forms(utterance.text) if not form.typed)
 
@@ -836,10 +838,9 @@ def _parse_answer(form: re.Match[str]) -> FormAnswer:
 
 
 def _answer_text(form: re.Match[str]) -> str:
-    """Return the answer in a form with the question.
+    """Return the owner's answer to a question in a form, preceded by the question.
 
-    If the owner typed the answer, or said yes or no, return only the answer. Omit the agent's
-    sentences before the question.
+    If the owner typed the answer, or answered yes or no, omit the question.
     """
     result = _parse_answer(form)
     question = [] if result.nods or result.typed else split(form["question"])
@@ -906,7 +907,10 @@ def _declining_words(turn: Turn) -> list[str]:
 
 
 def before(turns: Sequence[Turn], index: int, speaker: Speaker) -> int | None:
-    """Return the index of a speaker's last turn with words before ``index``, or ``None`` if the owner spoke since."""
+    """Return the index of the last turn of a speaker before ``index``. Ignore turns without text.
+
+    Return ``None`` if the owner has spoken after that turn.
+    """
     for at in range(index - 1, -1, -1):
         turn = turns[at]
         if turn.speaker is Speaker.OWNER and is_content(turn) and speaker is not Speaker.OWNER:
@@ -944,7 +948,10 @@ def is_taken_back(utterance: Utterance, place: int) -> bool:
 
 
 def is_accepted_plan(turns: Sequence[Turn], index: int) -> bool:
-    """Return True if a turn is an agent's plan that the owner's next message accepts by quoting its title."""
+    """Return True if a turn is a plan of the agent, and the owner accepted the plan in the next message.
+
+    The owner's message ends with the title of the plan.
+    """
     turn, following = turns[index], turns[index + 1 : index + 2]
     if not turn.flags & Flag.SUMMARY or not following or following[0].speaker is not Speaker.OWNER:
         return False
@@ -953,6 +960,6 @@ def is_accepted_plan(turns: Sequence[Turn], index: int) -> bool:
 
 
 def trusted_agent(turns: Sequence[Turn], index: int) -> int | None:
-    """Return the index of the agent's last message before a turn, or ``None`` if it uses external text."""
+    """Return the index of the agent's last message before a turn. Return ``None`` if the message is not trusted."""
     at = before(turns, index, Speaker.AGENT)
     return at if at is not None and turns[at].trust is Trust.TRUSTED else None

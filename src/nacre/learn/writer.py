@@ -112,7 +112,7 @@ def _fingerprint(candidate: Candidate) -> _Fingerprint:
 
 
 def _is_duplicate(first: _Fingerprint, second: _Fingerprint) -> bool:
-    """Return True if two candidates have equal words, or are similar, of one kind, and one adds nothing."""
+    """Return True if two candidates have the same words, or are similar and of the same kind."""
     if first.words == second.words:
         return True
     if first.candidate.kind is not second.candidate.kind or not (
@@ -202,7 +202,7 @@ _DETAILS: Mapping[Finding, str] = {
     Finding.NOT_SAID: "its evidence does not say it",
     Finding.ONCE: "it is only about the task of its session",
     Finding.OUTSIDE: "it is an instruction from outside text",
-    Finding.UNCLEAR: "it cannot be understood without its session",
+    Finding.UNCLEAR: "it is unclear without its session",
     Finding.TRIVIAL: "nobody would act on it",
 }
 
@@ -230,7 +230,11 @@ Group = tuple[Sequence[Candidate], Sequence[Turn]]
 
 
 def verify(caller: Caller, groups: Sequence[Group], seconds: float) -> list[list[Candidate]]:
-    """Return the candidates per group. Hold unproven or unverified candidates of a model for review."""
+    """Ask a model to verify the candidates, and return the candidates of each group.
+
+    Candidates without proof are held for review. Only candidates that a model proposed are
+    verified.
+    """
     pairs = [
         (candidate, turns)
         for candidates, turns in groups
@@ -255,7 +259,6 @@ def verify(caller: Caller, groups: Sequence[Group], seconds: float) -> list[list
 def _batches(
     pairs: Sequence[SessionCandidate], capabilities: Capabilities
 ) -> Iterator[Sequence[SessionCandidate]]:
-    """Split the pairs in half until each call fits the model's window."""
     half = len(pairs) // 2
     if len(pairs) > AT_ONCE or (
         half and not _has_room(prompt_for(pairs, capabilities, 0.0), capabilities)
@@ -287,10 +290,7 @@ def _apply_verdict(
 
 
 def _is_supported(candidate: Candidate, turns: Sequence[Turn], support: str) -> bool:
-    """Return True if a turn contains the verifier's words, and the words are about the statement.
-
-    They must share two words with the statement, or one word if the owner wrote them, unless the languages differ.
-    """
+    """Return True if the turns contain the passage that a verifier quoted, and the passage is about the statement."""
     position = {turn.id: at for at, turn in enumerate(turns)}
     places = sorted(position[turn] for turn in candidate.turns if turn in position)
     words = normalise(support)
@@ -312,7 +312,7 @@ def _is_supported(candidate: Candidate, turns: Sequence[Turn], support: str) -> 
 
 
 def _subject(candidate: Candidate, rest: str) -> str:
-    """Return a candidate's subject, or a new one from the remaining text if the subject has removed words."""
+    """Return a candidate's subject. If the subject contains words that were removed, return a new subject."""
     removed, subject = _content_words(candidate.content) - _content_words(rest), candidate.subject
     return title_of(rest) if removed & _content_words(subject) else subject
 
@@ -374,7 +374,11 @@ def _later_messages(turns: Sequence[Turn], shown: Collection[int], begin: int) -
 
 
 def _with_context(turns: Sequence[Turn], evidence: Sequence[Sequence[int]]) -> list[int]:
-    """Return the evidence, the owner's next turns and, for an owner's turn, the agent turn before and the outcome."""
+    """Return the indexes of the evidence and of the turns that help to understand the evidence.
+
+    These turns include the owner's replies, failed calls, and the agent's messages before and
+    after.
+    """
     cited = {at for places in evidence for at in places}
     shown: set[int | None] = {*cited}
     for at in cited:
@@ -396,9 +400,9 @@ def _with_context(turns: Sequence[Turn], evidence: Sequence[Sequence[int]]) -> l
 
 
 def _turns_with_failures(turns: Sequence[Turn], at: int) -> Sequence[int]:
-    """Return the latest turns with a failed call before ``at``, and the next turn with a call after each.
+    """Return the indexes of turns with failed calls since the owner's last message.
 
-    Only turns since the owner's last message count.
+    The next turn with a call after each failure is also included.
     """
     begin = before(turns, at, Speaker.OWNER)
     if turns[at].speaker is Speaker.OWNER or begin is None:
@@ -449,7 +453,7 @@ def most_of(turns: Sequence[Turn], begin: int) -> int:
 
 
 def worthiest(candidates: Sequence[Candidate], most: int) -> list[Candidate]:
-    """Hold all but the ``most`` most important memories for review. Among equally important memories, keep the last."""
+    """Keep the most important memories, and hold the others for review. ``most`` is the number of memories to keep."""
     memories = [at for at, candidate in enumerate(candidates) if not candidate.held]
     return _hold_all_but(
         candidates, sorted(memories, key=lambda at: (-candidates[at].importance, -at))[:most]
@@ -457,9 +461,9 @@ def worthiest(candidates: Sequence[Candidate], most: int) -> list[Candidate]:
 
 
 def first_of(candidates: Sequence[Candidate], most: int) -> list[Candidate]:
-    """Hold all but the ``most`` most important candidates for review, counting candidates already held.
+    """Keep the most important candidates, and hold the others for review. ``most`` is the number of candidates to keep.
 
-    This limits a model that proposes the same memory in many variants.
+    The limit is needed because a model can propose the same memory in many variants.
     """
     return _hold_all_but(
         candidates, sorted(range(len(candidates)), key=lambda at: -candidates[at].importance)[:most]
@@ -574,9 +578,9 @@ def extract_with(
 
 
 def verify_all(caller: Caller, borne: Sequence[Borne], seconds: float) -> list[Judged]:
-    """Verify each session's memories and changes. Hold unproven memories, and accept only proven changes.
+    """Verify the memories and changes of each session. Unproven memories are held, and unproven changes are rejected.
 
-    If several sessions change the same memory, the last change counts.
+    If several sessions change the same memory, the latest change is used.
     """
     groups = [
         ([*kept, *(change.statement for change in changes)], turns)
@@ -614,7 +618,10 @@ def ask_about(
     memories: Sequence[Memory],
     seconds: float,
 ) -> Answer | None:
-    """Ask a model for the memories of sessions. A small model first lists the owner's turns that settle something."""
+    """Ask a model for the memories of sessions.
+
+    A small model is first asked which of the owner's turns are important.
+    """
     able = caller.capabilities
     if able.window <= SMALL_WINDOW and not able.known:
         listed = caller.ask(for_owner_turns(way, shown, able, seconds), OwnerTurns)
@@ -792,7 +799,7 @@ class Asking:
         )
 
     def judged(self, chunk: Chunk, proposals: Sequence[ProposedMemory]) -> list[Candidate]:
-        """Return the proposals that are not dropped. At most eight per part are not held."""
+        """Return the valid proposals. If a part of a session has more than eight, hold the others for review."""
         self.proposed += len(proposals)
         results = [self._checks.judge(proposal, chunk.turns) for proposal in proposals]
         self.dropped.update(result.reason for result in results if isinstance(result, Dropped))
@@ -848,9 +855,9 @@ def size_of(shown: FinishedSession) -> int:
 
 
 def count_fitting(sizes: Sequence[int], able: Capabilities) -> int:
-    """Return how many of the first sessions fit one call together.
+    """Return the number of small sessions that can share one model call.
 
-    Return 0 if the first session is not small.
+    ``sizes`` contains the tokens of each session.
     """
     total, most = 0, min(DIGEST_TOKENS, chunk_size(able) // CHARACTERS_A_TOKEN)
     for count, size in enumerate(sizes[:MOST]):
@@ -927,7 +934,7 @@ def _split_by_session(answer: Answer, extractions: Sequence[tuple[Asking, Chunk]
 
 
 MOST_RELATED = 24
-"""Maximum number of memories from other sessions. See seed facts 1.5."""
+"""Maximum number of memories from other sessions."""
 
 MOST_OF_SESSION = 40
 _MAX_LEXICAL_CANDIDATES = 15
@@ -948,10 +955,9 @@ MIN_COSINE = 0.5
 def find_related(
     home: Home, sessions: Sequence[FinishedSession], project: str | None, writer: str
 ) -> tuple[Memory, ...]:
-    """Return known memories that a writer may see, from the sessions or about the same things.
+    """Return known memories from the sessions, and known memories about the same subjects as the sessions.
 
-    Memories about the same things share rare words with a statement by the owner or with a message
-    of the agent.
+    Memories that the writer may not see are omitted.
     """
     own = {
         memory.id: memory
@@ -978,7 +984,7 @@ def find_related(
 
 
 class _Concerns:
-    """The words of a session's new texts, to find the memories that the session can change."""
+    """The words of a session\'s new texts."""
 
     def __init__(self, home: Home, texts: Iterable[str]) -> None:
         self._texts = [{token.stem for token in read(text).tokens} for text in texts]
@@ -986,7 +992,7 @@ class _Concerns:
         self._is_rare = cache(lambda word: rarity.has_rare([word]))
 
     def includes(self, memory: Memory) -> bool:
-        """Return True if a text shares two topical words with a memory, one of them rare."""
+        """Return True if a memory and a text share two important words. At least one word must be rare."""
         topical = read(memory.content).words
         rare = {
             token.stem
@@ -999,10 +1005,10 @@ class _Concerns:
 def find_touched(
     home: Home, project: str | None, writer: str, clauses: Sequence[str]
 ) -> tuple[Memory, ...]:
-    """Return the trusted memories that share the most words with outdated clauses.
+    """Return the trusted memories that are most similar to the outdated clauses.
 
-    They belong to ``project`` or to no project, and the writer may see them. Take the turn lock,
-    which callers release while waiting for a model.
+    Memories of other projects and memories that the writer may not see are omitted. Takes the turn
+    lock.
     """
     admitted = Filter(projects=(project,) if project else (), trusted=True)
     with home.turn:
@@ -1039,9 +1045,9 @@ def _longest(texts: Iterable[str], most: int) -> list[str]:
 
 
 def stored_in(home: Home, session: str, turns: Sequence[Turn]) -> tuple[Memory, ...]:
-    """Return the trusted memories stored in a session, including the agent's proposals, in order of creation.
+    """Return the trusted memories that were stored during a session, oldest first.
 
-    If the host does not pass the session id to the store command, use the memory ids printed in the session's turns.
+    Some hosts do not report the session id, so the ids in the output of tool calls are also used.
     """
     memories = {
         memory.id: home.memories.find(memory.id) for memory in home.memories.known_of(session)
@@ -1060,11 +1066,10 @@ def stored_in(home: Home, session: str, turns: Sequence[Turn]) -> tuple[Memory, 
 def _nearby(
     home: Home, project: str | None, stated: Sequence[str], reported: Sequence[str]
 ) -> Sequence[tuple[Memory, float]]:
-    """Return the trusted memories most similar to a session's text, nearest first, with the cosine similarity.
+    """Return the trusted memories most similar to a session's text, with the cosine. The nearest memory comes first.
 
-    The memories belong to the project or to no project. Vectors are compared if available.
-    Otherwise, the words of the owner's statements are searched for at most five seconds, and the
-    similarity is 0.
+    Memories of other projects are omitted. If there are no vectors, words are compared, and each
+    cosine is 0.
     """
     admitted = Filter(projects=(project,) if project else (), trusted=True)
     until = time.monotonic() + _LEXICAL_SECONDS

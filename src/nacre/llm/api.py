@@ -67,13 +67,13 @@ def http_client(target: CallTarget, library: ModuleType) -> Any:
 
 
 def _refuse_late(request: Any) -> None:
-    """Stop requests after the call's deadline, which the library's own retries ignore."""
+    """Stop a request after the deadline of the call. The library's own retries ignore this deadline."""
     if time.monotonic() >= getattr(_call, "end", math.inf):
         raise httpx2.ReadTimeout("the call ran out of time", request=request)
 
 
 def _forbid_late_retry(response: Any) -> None:
-    """Prevent the library's retry if no time remains for it."""
+    """Tell the library not to retry a request if too little time remains."""
     retry_after = response.headers.get("retry-after", "")
     wait = float(retry_after) if retry_after.isdigit() else 0.0
     if response.status_code >= 400 and time.monotonic() + wait + _RETRY_SECONDS >= getattr(
@@ -186,7 +186,6 @@ def post(
 
 
 def _late(target: CallTarget, seconds: float, error: BaseException) -> ModelUnavailableError:
-    """Return the error for a timeout."""
 
     has_connected = not any(
         isinstance(cause, httpx2.ConnectTimeout) for cause in (error, error.__cause__)
@@ -220,9 +219,10 @@ def body_of(target: CallTarget, response: Any, shape: type[S]) -> S:
 
 
 def less(able: Capabilities, error: ModelRefusedError, steps: Mapping[str, str]) -> Capabilities:
-    """Return the capabilities for the next attempt after a provider refused a way to enforce a schema.
+    """Return the capabilities for the next attempt if a provider does not support a way to enforce the schema.
 
-    ``steps``: the next way for each way. Raises ``error`` if it has another cause or no way is left.
+    ``steps`` maps each way to the next, simpler way. Raises ``error`` if another attempt would not
+    help.
     """
     if (
         able.answers not in steps
@@ -392,8 +392,8 @@ def anthropic_tokens(usage: Values) -> Tokens:
 class AnthropicModel(_LibraryModel):
     """A model that is called with Anthropic's messages API.
 
-    The schema is enforced as the output format or as a required tool, depending on the model. If the provider refuses
-    this, the schema is only described in the prompt.
+    The provider enforces the schema of the answer. If the provider refuses to enforce the schema,
+    the prompt describes the schema.
     """
 
     library = "anthropic"
@@ -502,8 +502,8 @@ class _Response(_Answer, kw_only=True):
 class OpenAIModel(_LibraryModel):
     """A model that is called with OpenAI's responses API (``openai``) or chat completions (``chat``).
 
-    The schema is enforced in the way that the model supports. If a server refuses this, later calls only enforce JSON,
-    or only describe the schema in the prompt.
+    The provider enforces the schema of the answer. If the provider refuses to enforce the schema,
+    later calls ask for any JSON or for text, and the prompt describes the schema.
     """
 
     library = "openai"
@@ -544,7 +544,10 @@ class OpenAIModel(_LibraryModel):
         return _completion(self._target, text, chat, is_cut=choice.finish_reason == "length")
 
     def _streamed_chat(self, request: JsonObject, hear: Hear) -> _Chat:
-        """Stream an answer and pass each piece to ``hear``. Raises ModelUnavailableError if the end is missing."""
+        """Receive an answer piece by piece, and call ``hear`` for each piece.
+
+        Raises ModelUnavailableError if the answer is incomplete.
+        """
         last, pieces = _Choice({}), list[str]()
         whole = _Chat(choices=[last])
         for piece in self._pieces(
@@ -618,7 +621,7 @@ def _completion(target: CallTarget, text: object, answer: _Answer, *, is_cut: bo
 
 
 def _estimated(request: JsonObject, answer: str) -> dict[str, int]:
-    """Estimate the usage at four characters per token, for servers that do not report it for streams."""
+    """Estimate the tokens of a call, because some servers do not report the tokens of streamed answers."""
     characters = sum(len(str(message["content"])) for message in request["messages"])
     return {
         "prompt_tokens": characters // CHARACTERS_PER_TOKEN,
@@ -693,7 +696,7 @@ Sample = Callable[[str, str, int], tuple[str, str]]
 
 
 class SamplingModel:
-    """An MCP client's model, called with a function. Implements LanguageModel. Tokens are estimated."""
+    """The model of an MCP client. A function asks the client for each answer. The numbers of tokens are estimates."""
 
     def __init__(self, sample: Sample) -> None:
         self._target = CallTarget(
@@ -706,7 +709,7 @@ class SamplingModel:
         self._calls = Calls()
 
     def complete(self, prompt: Prompt) -> Completion:
-        """Answer a prompt. Raises ModelUnavailableError, also if the client or its user refuses."""
+        """Answer a prompt. Raises ModelUnavailableError, for example if the user refuses the request."""
         system = system_of(prompt, self.capabilities)
         text = f"{prompt.shared}\n\n{prompt.text}" if prompt.shared else prompt.text
         max_tokens = min(prompt.output_tokens, self.capabilities.output)

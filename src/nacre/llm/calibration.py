@@ -30,14 +30,16 @@ Seen = tuple[float, float]
 
 @frozen
 class Calibration:
-    """Cosine thresholds of an embedding model.
+    """The cosine thresholds of an embedding model.
 
-    ``unrelated``, ``related``: typical values for a question with an unrelated passage, and with a plain restatement.
-    The others are minimum values. ``link``: two statements are linked. ``same``: they might be equal. ``ask``: a
-    language model compares them. ``ask_more``: it does so if many comparisons are affordable. ``used``: a reply uses a
-    memory. ``corrected``: an agent's memory repeats a correction.
+    ``unrelated``: typical cosine of a question and an unrelated text. ``related``: typical cosine
+    of a question and a text that restates the question. All other cosines are minimum values.
+    ``link``: two statements are about the same subject. ``same``: two statements might mean the
+    same. ``ask``: a language model compares two statements. ``ask_more``: replaces ``ask`` if the
+    model can compare many statements. ``used``: a reply uses a memory. ``corrected``: a memory of
+    the agent repeats a correction.
 
-    ``reads_unspaced``: the model handles scripts without spaces. True for unmeasured models.
+    ``reads_unspaced``: the model understands scripts without spaces.
     """
 
     unrelated: float
@@ -77,10 +79,10 @@ def seen_by(questions: NDArray[np.float32], passages: NDArray[np.float32]) -> Se
 
 @cache
 def calibration_of(model: str | None, seen: Seen | None = None) -> Calibration:
-    """Return a model's calibration by the name of its vectors.
+    """Return the thresholds of a model.
 
-    For an unmeasured model, the bundled model's values are scaled with its probe cosines, ``seen``. Without ``seen``,
-    the table ``unknown`` is used.
+    The thresholds of an unknown model are estimated from ``seen``, which contains cosines measured
+    with this model. If ``seen`` is ``None``, default thresholds are used.
     """
     tables = _tables()
     if model in tables:
@@ -95,7 +97,7 @@ def calibration_of(model: str | None, seen: Seen | None = None) -> Calibration:
 
 
 def _scaled(cosine: float, seen: Seen) -> float:
-    """Convert a cosine of the bundled model to a model with given probe cosines. A cosine of 1 stays 1."""
+    """Convert a threshold of the bundled model to another model. ``seen`` contains cosines of the other model."""
     (chance, restated), (own_chance, own_restated) = seen, _BUNDLED_SEES
     if cosine <= own_restated:
         return chance + (cosine - own_chance) * (restated - chance) / (own_restated - own_chance)

@@ -45,12 +45,13 @@ _YES = ("yes", "true", "1", "on")
 
 @frozen
 class Provider:
-    """A provider of models and the format of its calls.
+    """A provider of models.
 
-    ``variables``: environment variables that can contain its key. ``api_key``: key from the settings. ``subscription``:
-    calls have no price, so tokens are counted instead. ``beside``: approximate number of tokens that an agent's command
-    adds to each prompt. ``keys``: environment variables with keys that would be billed instead of the subscription.
-    ``answers``: the format that all its models support (see Capabilities), or empty if unknown.
+    ``api``: format of the calls. ``variables``: environment variables that can contain the key.
+    ``api_key``: key from the settings. ``subscription``: calls have no price, so tokens are
+    counted. ``beside``: number of tokens that an agent's command adds to each prompt. ``keys``:
+    environment variables that would bypass the subscription. ``answers``: the answer format that
+    all models support, or empty if unknown.
     """
 
     name: str
@@ -395,7 +396,7 @@ class Method:
 
 @cache
 def methods() -> dict[str, Method]:
-    """Return all methods by name."""
+    """Return all methods of signing in. The keys are the names of the methods."""
     tables = tomllib.loads((files(__package__) / "methods.toml").read_text(encoding="utf-8"))
     return {
         name: Method(name=name, **{**table, "variables": tuple(table.get("variables", ()))})
@@ -485,7 +486,7 @@ def may_be_in_keychain(settings: Settings, tool: str) -> bool:
 
 
 def elsewhere(settings: Settings, tool: str) -> str:
-    """Return a note about a login that could be in a place that nacre does not read, or an empty string."""
+    """Return a note if the tool might keep its login in a place that nacre does not read, else an empty string."""
     if tool == "claude":
         return (
             "it is in the macOS keychain, which nacre does not read"
@@ -606,9 +607,10 @@ class Credential:
 
 @frozen
 class Place:
-    """A place that was searched, with the credential found there, even if it cannot be used.
+    """A place where nacre looked for a credential.
 
-    ``problem``: why the credential cannot be used. ``warning``: a risk of this place. ``hint``: a remedy.
+    ``credential``: the credential found in this place. ``problem``: why the credential cannot be
+    used. ``warning``: why this place is not safe. ``hint``: how the user can solve the problem.
     """
 
     origin: str
@@ -638,7 +640,7 @@ def credential_for(
 
 
 def place_for(settings: Settings, provider: str, *, clock: Clock = utc_now) -> Place | None:
-    """Return the place of the credential that :func:`credential_for` returns, with the same errors."""
+    """Return the place of the credential that :func:`credential_for` returns. Raises ModelRefusedError."""
     broken: Place | None = None
     for place in look(settings, provider, clock=clock):
         if place.is_usable and fits(settings, place, provider):
@@ -653,13 +655,16 @@ def place_for(settings: Settings, provider: str, *, clock: Clock = utc_now) -> P
 
 
 def fits(settings: Settings, place: Place, provider: str) -> bool:
-    """Return True if ``models.auth`` allows the place's method for this provider."""
+    """Return True if the setting ``models.auth`` allows a credential from this place."""
     chosen = methods().get(settings.text("models.auth"))
     return chosen is None or chosen.provider != provider or place.method in ("", chosen.name)
 
 
 def look(settings: Settings, provider: str, *, clock: Clock = utc_now) -> Iterator[Place]:
-    """Yield all places in order. A place is opened only when the iteration reaches it."""
+    """Yield the places that can contain a credential.
+
+    Each place is read only when the caller asks for the next place.
+    """
     yield from _in_config(settings, provider)
     yield from _in_environment(settings, provider)
     if not provider_of(settings, provider).needs_key:
@@ -760,7 +765,7 @@ def _place(
     warning: str = "",
     hint: str = "",
 ) -> Place:
-    """Return a place with a secret, whose kind is known from ``method`` or else its prefix."""
+    """Return a place with a secret. If ``method`` is ``None``, the prefix of the secret shows the method."""
     if not secret:
         return Place(origin, method.name if method else "")
     method = method or method_of(provider, secret)

@@ -86,7 +86,7 @@ class OpenAI:
     size = "dimensions"
 
     def options(self, *, is_question: bool) -> dict[str, Any]:  # noqa: ARG002 - for Voyage
-        """Return additional fields for the body."""
+        """Return the fields that a provider needs in addition to the texts."""
         return {"encoding_format": "float"}
 
     def given(self, answer: Any) -> tuple[list[list[float]], int]:
@@ -138,7 +138,7 @@ class Gemini(OpenAI):
         return f"/{name}:batchEmbedContents", {"requests": requests}, key
 
     def given(self, answer: Any) -> tuple[list[list[float]], int]:
-        """Return the vectors, in the order of the texts, without a number of tokens."""
+        """Return the vectors in the order of the texts. The number of tokens is always 0."""
         return [embedding.values for embedding in answer.embeddings], 0
 
 
@@ -153,7 +153,7 @@ _WIRES: dict[str, OpenAI] = {"voyage": Voyage(), "gemini": Gemini()}
 
 
 AT_ONCE = 3
-"""Number of concurrent calls. See seed facts 1.1."""
+"""Number of concurrent calls."""
 
 STEP_TURNS = 600
 """Number of turns to embed in one step, so that an interruption loses only a few batches."""
@@ -213,7 +213,7 @@ def open_embedder(settings: Settings, name: str) -> RemoteEmbedder:
 
 
 def place_at(settings: Settings, name: str) -> Place:
-    """Return where texts for ``provider:model`` are sent, without key or library. Raises EmbedderUnavailableError."""
+    """Return information about the host of ``provider:model``. No key is needed. Raises EmbedderUnavailableError."""
     try:
         target, dimensions = _describe(settings, name)
         own = own_price(settings, target.provider, target.model)
@@ -238,12 +238,12 @@ class Meter(Protocol):
         """Record a call to be made, with its estimated tokens. Raises EmbedderUnavailableError if it is not allowed."""
 
     def end(self, call: Call, tokens: int, seconds: float, *, failed: bool = False) -> None:
-        """Record the tokens of a call. For a failed call, these might be charged."""
+        """Record the tokens of a finished call. The provider might also charge the tokens of a failed call."""
 
 
 @dataclass
 class _Shared:
-    """State shared by a model and its copies from ``within`` and ``counted_by``."""
+    """The data that a model shares with its copies."""
 
     dimensions: int
     tokens: int = 0
@@ -275,10 +275,10 @@ def _describe(settings: Settings, name: str) -> tuple[CallTarget, int]:
 class RemoteEmbedder:
     """A provider's embedding model, which returns unit vectors. Thread-safe.
 
-    Texts are cut to the model's window and sent in batches of at most 200 (or the provider's limit), three at a time.
-    After a temporary failure, a call is repeated up to five times within ``seconds``. If the model decides its
-    ``dimensions``, they are 0 until the first answer. ``tokens`` counts the usage that the provider reports. Raises
-    ModelRefusedError if httpx2 is missing.
+    Long texts are cut to the model's window. Texts are sent in batches of at most 200, with three
+    calls at a time. After a temporary failure, a call is repeated up to five times within
+    ``seconds``. ``dimensions`` can be 0 before the first answer. ``tokens`` counts the tokens that
+    the provider reports. Raises ModelRefusedError if httpx2 is missing.
     """
 
     step = STEP_TURNS
@@ -324,7 +324,10 @@ class RemoteEmbedder:
             raise _unavailable(error) from error
 
     def within(self, seconds: float, *, question: bool = False) -> RemoteEmbedder:
-        """Return a copy that makes only one attempt, within some seconds, for questions or passages."""
+        """Return a copy that makes only one attempt. ``seconds`` is the maximum duration.
+
+        If ``question`` is True, the copy embeds questions. Otherwise, the copy embeds passages.
+        """
         copied = copy.copy(self)
         copied._seconds = seconds
         copied._tries = 1
@@ -389,7 +392,10 @@ class RemoteEmbedder:
             pool.shutdown(wait=False, cancel_futures=True)
 
     def _batch(self, texts: list[str]) -> NDArray[np.float32]:
-        """Return a batch's vectors. If the batch is too long for the model, it is split, or its only text shortened."""
+        """Return the vectors of a batch.
+
+        If the texts are too long for the model, split the batch or shorten the text.
+        """
         try:
             return self._unit(self._again(texts), len(texts))
         except PromptTooLongError:

@@ -65,7 +65,7 @@ ANOTHER = "choose another model: nacre writer setup, or nacre writer set for the
 
 @frozen
 class CallTarget:
-    """A model to call and its credential, as described in errors."""
+    """The provider, model and credential of a call."""
 
     provider: Provider
     model: str
@@ -79,7 +79,7 @@ class CallTarget:
 
     @property
     def host(self) -> str:
-        """The provider's host, without the user name and password in its address."""
+        """The host in the provider's address. A user name and password are omitted."""
         return urlsplit(self.provider.base_url).netloc.rpartition("@")[2] or self.provider.label
 
     @property
@@ -89,13 +89,17 @@ class CallTarget:
 
     @property
     def needs_certificates(self) -> bool:
-        """False for plain HTTP, because loading certificates takes 20 ms."""
+        """True unless the provider's address is plain HTTP. Loading certificates takes 20 ms."""
         return not self.provider.base_url.startswith("http:")
 
 
 @frozen
 class _Row:
-    """A kind of refusal, recognised by status (empty: any) and words, and its message."""
+    """A rule that turns a provider's refusal into an error.
+
+    The rule matches a response by its HTTP status and by a pattern in its text. If ``statuses`` is
+    empty, any status matches.
+    """
 
     statuses: tuple[int, ...]
     words: str
@@ -173,9 +177,10 @@ _ROWS = (
 def refusal(
     target: CallTarget, status: int, detail: str, headers: Mapping[str, str], codes: str = ""
 ) -> NacreError:
-    """Return the error for an unsuccessful status.
+    """Return the error for an unsuccessful HTTP status.
 
-    ``detail`` is the provider's message. ``codes`` are matched, too, but shown only without a message.
+    ``detail`` is the provider's message. ``codes`` are the provider's error codes. The error shows
+    the codes only if there is no message.
     """
     whole = f"{codes} {detail}"
     detail = detail or codes
@@ -425,7 +430,7 @@ def no_library(target: CallTarget, library: str) -> ModelRefusedError:
 
 
 def no_program(target: CallTarget, program: str) -> ModelRefusedError:
-    """Return the error for an agent's command that is not installed."""
+    """Return the error for an agent whose command is not installed."""
     hint = f"install {target.provider.label}, sign in with it, and make sure that {program!r} is on PATH"
     return ModelRefusedError(
         f"the command {program!r} is not installed, which {target.name} needs", hint=hint
@@ -433,7 +438,7 @@ def no_program(target: CallTarget, program: str) -> ModelRefusedError:
 
 
 def _quoted(target: CallTarget, detail: str) -> str:
-    """Return the provider's message in one line, without possible keys."""
+    """Return the provider's message as one line in which API keys are hidden."""
     text = " ".join(detail.split())
     if target.credential and target.credential.secret:
         text = text.replace(target.credential.secret, "…")
@@ -559,10 +564,11 @@ class TruncatedAnswerError(Exception):
 
 
 class Calls:
-    """The calls to one model.
+    """The running calls to a model.
 
-    A library that waits for bytes cannot be interrupted, so its thread is abandoned until the library's own timeout. It
-    does not delay the end of the process.
+    Each call runs in its own thread, because a library that waits for the network cannot be
+    interrupted. The thread of a cancelled call continues until the library's timeout, but does not
+    keep the process alive.
     """
 
     def __init__(self) -> None:
@@ -621,11 +627,12 @@ class Answers(Protocol):
 
 
 class Cached:
-    """A model whose answers are stored and reused for equal prompts. Implements LanguageModel.
+    """A language model that stores its answers and reuses them for equal prompts.
 
-    Prompts are equal if the model, version, schema and all text are equal. Truncated or overlong answers, and second
-    answers after an unusable one, are not stored, and the unusable answer is deleted. Model tests (Task.TEST) and
-    conversations (Task.CHAT) always call the model.
+    Prompts are equal if the model, version, schema and all text are equal. Truncated and overlong
+    answers are not stored. If a question is repeated because the answer was unusable, the first
+    answer is deleted and the second answer is not stored. Model tests (Task.TEST) and conversations
+    (Task.CHAT) always call the model.
     """
 
     def __init__(self, model: LanguageModel, answers: Answers) -> None:
@@ -678,7 +685,10 @@ def key_of(model: str, prompt: Prompt) -> str:
 
 
 def key_of_billing(settings: Settings, provider: Provider) -> str:
-    """Return where the API key comes from that is billed for an agent's command, or "" for a sign-in or no key."""
+    """Return the variable or file that contains the API key to which an agent's calls are billed.
+
+    Return an empty string if the user is signed in or has no key.
+    """
     tool = COMMANDS.get(provider.api)
     if not provider.subscription or tool is None or credentials.is_signed_in(settings, tool):
         return ""
@@ -698,7 +708,7 @@ def key_of_billing(settings: Settings, provider: Provider) -> str:
 
 
 def absence(settings: Settings, provider: Provider) -> str:
-    """Return a notice if an agent's command does not seem to be signed in, or else an empty string."""
+    """Return a notice if the user does not seem to be signed in to an agent, otherwise ""."""
     tool = COMMANDS.get(provider.api)
     if tool is None or credentials.is_signed_in(settings, tool):
         return ""

@@ -64,19 +64,20 @@ class Encoded:
 
     @property
     def attention_mask(self) -> list[int]:
-        """Ones, because nothing is padded."""
+        """The attention mask, which contains only ones because nothing is padded."""
         return [1] * len(self.ids)
 
     @property
     def type_ids(self) -> list[int]:
-        """Zeros, because there is only one text."""
+        """The token types, which are all zero because there is only one text."""
         return [0] * len(self.ids)
 
 
 class _Page(msgspec.Struct, frozen=True):
-    """The contents of ``characters.json``. Other characters stay unchanged.
+    """The character table in ``characters.json``. Characters outside the table stay unchanged.
 
-    Lists contain runs of code points, as the gap after the previous run and the run's length.
+    Each list contains ranges of code points. A range is stored as the distance from the end of the
+    previous range, and the length of the range.
     """
 
     dropped: list[int]
@@ -215,7 +216,7 @@ def is_wordpiece(config: Any) -> bool:
 
 
 def _is_plain(token: Mapping[str, Any]) -> bool:
-    """Return True if a special token matches its literal text anywhere."""
+    """Return True if the exact text of a special token is always recognised as the token."""
     return bool(token["content"]) and not any(
         token[name] for name in ("single_word", "lstrip", "rstrip", "normalized")
     )
@@ -258,13 +259,13 @@ _RESTORE_HINT = (
 
 
 class OnnxEmbedder:
-    """An ONNX model that returns unit vectors. Thread-safe.
+    """An ONNX model that computes unit vectors. Thread-safe.
 
-    The folder contains ``tokenizer.json`` and ``model.onnx``, a graph with the int64 inputs input_ids and
-    attention_mask, both (texts, tokens), whose first output is unit vectors, float32 (texts, dimensions). Up to
-    ``threads`` texts run in parallel. By default, this is the number of processors, up to four.
-
-    Raises EmbedderUnavailableError if the libraries or the files cannot be loaded.
+    The folder contains ``tokenizer.json`` and ``model.onnx``. The graph has two inputs, input_ids
+    and attention_mask, which are int64 arrays of the shape (texts, tokens). The first output
+    contains unit vectors, as a float32 array of the shape (texts, dimensions). Up to ``threads``
+    texts are processed in parallel. The default is the number of processors, up to four. Raises
+    EmbedderUnavailableError if the libraries or the files cannot be loaded.
     """
 
     name: str
@@ -332,9 +333,9 @@ def readable(text: str) -> str:
 
 
 def load_tokenizer(path: Path, tokens: int) -> WordPiece | Any:
-    """Load a tokenizer that truncates and does not pad, if possible nacre's own.
+    """Load a tokenizer that truncates texts and adds no padding.
 
-    Raises EmbedderUnavailableError.
+    nacre's own tokenizer is used if it supports the file. Raises EmbedderUnavailableError.
     """
     try:
         config = msgspec.json.decode(path.read_bytes())
@@ -362,7 +363,11 @@ def load_any_tokenizer(path: Path, tokens: int) -> Any:
 
 
 def load_session(path: Path, *, is_final: bool = True) -> Any:
-    """Load a graph to run in single threads. It is optimized unless ``is_final``. Raises EmbedderUnavailableError."""
+    """Load an ONNX graph. Each run of the graph uses one thread.
+
+    The graph is optimized unless ``is_final`` says that this was already done. Raises
+    EmbedderUnavailableError.
+    """
     turn_off_telemetry()
     try:
         import onnxruntime as runtime  # noqa: PLC0415 - an extra, and 120 ms
@@ -404,9 +409,10 @@ _RERANKER_HINT = "the folder must hold model.onnx and tokenizer.json of a cross-
 class OnnxReranker:
     """A reranker that scores pairs of a question and a text.
 
-    The folder contains ``tokenizer.json`` and ``model.onnx``, a graph with the int64 inputs input_ids, attention_mask
-    and optionally token_type_ids, all (pairs, tokens). Its first output has one logit per pair, or two, of which the
-    second is used. Pairs are truncated to 256 tokens. Raises RerankerUnavailableError.
+    The folder contains ``tokenizer.json`` and ``model.onnx``. The graph has the inputs input_ids,
+    attention_mask and optionally token_type_ids. All inputs are int64 arrays of the shape (pairs,
+    tokens). The first output contains one or two logits per pair. The last logit is the score.
+    Pairs are truncated to 256 tokens. Raises RerankerUnavailableError.
     """
 
     name: str
@@ -437,7 +443,6 @@ class OnnxReranker:
 
 
 def _inputs_of(encoded: Any, names: set[str]) -> dict[str, NDArray[np.int64]]:
-    """Return the graph's inputs for a text or a pair of texts."""
     every = {
         "input_ids": encoded.ids,
         "attention_mask": encoded.attention_mask,
@@ -466,7 +471,10 @@ Pooling = Literal["mean", "cls", "last", "none"]
 
 
 class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How to use a graph. With the pooling ``none``, it outputs one vector per text."""
+    """Options for computing vectors with an ONNX graph.
+
+    If ``pooling`` is ``none``, the graph itself outputs one vector per text.
+    """
 
     model: str = ""
     pooling: Pooling | None = None
@@ -485,11 +493,13 @@ def load_folder(folder: Path) -> FolderEmbedder:
 class FolderEmbedder:
     """An embedder that computes unit vectors with an ONNX graph in a folder. Thread-safe.
 
-    The folder contains ``tokenizer.json`` and ``model.onnx`` (or ``onnx/model.onnx``), a graph with the int64 inputs
-    input_ids and optionally attention_mask, token_type_ids and position_ids, all (texts, tokens). The output is one
-    vector per text, or one per token, in which case the vectors are pooled. Pooling and prefixes come from
-    ``nacre-embedding.toml``, or else from sentence-transformers' files. The default is mean pooling. The name includes
-    a hash of the files, because different files produce different vectors. Raises EmbedderUnavailableError.
+    The folder contains ``tokenizer.json`` and ``model.onnx`` (or ``onnx/model.onnx``). The graph
+    has the input input_ids and optionally attention_mask, token_type_ids and position_ids. All
+    inputs are int64 arrays of the shape (texts, tokens). The graph outputs one vector per text or
+    one vector per token. The vectors of tokens are pooled, by default to their mean. Pooling and
+    prefixes are set in ``nacre-embedding.toml``, or in the files of sentence-transformers. The name
+    includes a hash of the files, because different files produce different vectors. Raises
+    EmbedderUnavailableError.
     """
 
     step = _STEP_TURNS
@@ -517,7 +527,7 @@ class FolderEmbedder:
         return side_by_side(self._vector, texts, self.dimensions, self._threads)
 
     def within(self, seconds: float, *, question: bool = False) -> FolderEmbedder:  # noqa: ARG002 - it is fast
-        """Return a copy for questions or passages."""
+        """Return a copy of this embedder that adds the prefix for questions or passages."""
         copied = copy.copy(self)
         copied._prefix = self._options.question if question else self._options.passage
         return copied
@@ -542,7 +552,6 @@ class FolderEmbedder:
         return unit
 
     def _pooled(self, states: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Combine the vectors of a text's tokens into one vector."""
         if self._options.pooling == "cls":
             pooled: NDArray[np.float32] = states[0]
         elif self._options.pooling == "last":
@@ -568,7 +577,6 @@ def _found(folder: Path) -> tuple[Path, Options]:
 
 
 def _options(folder: Path) -> Options:
-    """Read the options from ``nacre-embedding.toml``, or else from sentence-transformers' files."""
     try:
         own = (folder / OPTIONS).read_text(encoding="utf-8")
     except FileNotFoundError:

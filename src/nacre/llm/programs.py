@@ -38,16 +38,18 @@ _ENTRYPOINT = "CLAUDE_CODE_ENTRYPOINT"
 
 
 class CommandModel:
-    """A model that is called with an agent's command. Implements LanguageModel.
+    """A language model that is called with an agent's command.
 
-    ``invoke`` receives a prompt and a temporary folder, and returns arguments and additional environment variables. The
-    command runs in another, empty folder. ``read`` returns the answer from the output, or raises an error. ``failed``
-    is the end of a failed command's error output. ``complaint`` returns the error from the output of a command that was
-    still retrying at the timeout. ``piece`` returns the text that an output line adds to a plain-text answer.
+    Subclasses define how to call the command. ``invoke`` receives a prompt and a temporary folder,
+    and returns arguments and additional environment variables. ``read`` returns the answer in the
+    output, or raises an error. If the command failed, ``failed`` is the end of its error output.
+    ``complaint`` returns the error for a command that was still retrying at the timeout. ``piece``
+    returns the text that an output line adds to a plain-text answer.
 
-    nacre must not learn from its own calls. Therefore, the question begins with a mark, and nacre ignores sessions with
-    the mark. An environment variable is set, with which nacre's hooks do nothing. Variables of a running agent are
-    removed, because the command would treat itself as part of that agent's session. Raises ModelRefusedError if the
+    The command runs in another, empty folder. nacre must not learn from its own calls. Therefore,
+    each question begins with a mark, and nacre ignores sessions with this mark. An environment
+    variable switches off nacre's hooks. Variables of a running agent are removed, because the
+    command would treat itself as part of that agent's session. Raises ModelRefusedError if the
     program is not on PATH.
     """
 
@@ -185,7 +187,7 @@ class CommandModel:
 
 
 def instructions(prompt: Prompt) -> str:
-    """Return the system prompt for a command. For plain text, this is the prompt's own system prompt."""
+    """Return the system prompt for a command."""
     return INSTRUCTIONS if prompt.answer else prompt.system or "You answer in plain text."
 
 
@@ -221,10 +223,7 @@ def _written(file: IO[bytes]) -> str:
 
 
 class _Process:
-    """A process that answers one question.
-
-    It is started in the waiting thread, so that a signal that ends the caller can also kill it.
-    """
+    """A process that answers one question and can be killed from another thread."""
 
     def __init__(self, command: Sequence[str], **options: Any) -> None:
         self._command = command
@@ -236,7 +235,8 @@ class _Process:
     def answer(self, question: bytes) -> int:
         """Send the question and return the exit status.
 
-        Raises OSError, TruncatedAnswerError if the process is ended before it starts.
+        Raises OSError if the process cannot be started. Raises TruncatedAnswerError if ``end`` was
+        called before.
         """
         with self._lock:
             if self._is_over:
@@ -290,7 +290,7 @@ _STEP_CHARACTERS = 160
 
 
 class ClaudeModel(CommandModel):
-    """A model that is called with ``claude``. JSON answers are in ``structured_output``, or as text in ``result``."""
+    """A model that is called with ``claude``."""
 
     program = "claude"
     has_tools = has_pieces = True
@@ -349,7 +349,10 @@ def _structured(prompt: Prompt) -> list[str]:
 
 
 def _plain(prompt: Prompt, folder: Path) -> list[str]:
-    """Return the arguments for a plain-text answer. With tools, it is not streamed: other text can precede it."""
+    """Return the arguments for a plain-text answer.
+
+    An answer with tools is not streamed, because other text can precede the answer.
+    """
     pieces = ["--include-partial-messages"] if prompt.hear and not prompt.tools else []
     return [
         "--output-format",
@@ -364,8 +367,8 @@ def _plain(prompt: Prompt, folder: Path) -> list[str]:
 def _tools(prompt: Prompt, target: CallTarget) -> list[str]:
     """Return the arguments that allow tools without asking for permission.
 
-    File tools can access only the folder, unless a rule such as ``Read(//srv/docs/**)`` is given. Raises
-    ModelRefusedError for unknown tools.
+    File tools can access only the command's folder. A rule such as ``Read(//srv/docs/**)`` allows
+    another folder. Raises ModelRefusedError for unknown tools.
     """
     if not prompt.tools:
         return ["--tools", "", "--settings", json.dumps({**_SETTINGS, **_READS_NOTHING})]
@@ -516,11 +519,11 @@ def _tools_codex_cli(prompt: Prompt, target: CallTarget) -> Sequence[str]:
 
 
 def _home_of_its_own(folder: Path, environ: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the variables for a temporary home that contains only the sign-in.
+    """Return the variables for a temporary Codex home that contains only the sign-in.
 
-    In the user's home, Codex would read AGENTS.md and write files with each call. The sign-in is a link, so that Codex
-    renews the original file. If links are impossible, or the sign-in is not a file and might be in a keyring under the
-    home's name, the user's home is used.
+    Return no variables if Codex cannot sign in from a temporary home. In the user's home, Codex
+    would read AGENTS.md and write files with each call. The sign-in is a link, so that Codex renews
+    the original file.
     """
     theirs = Path(environ.get("CODEX_HOME") or Path(user_home(environ)) / ".codex")
     if not ((theirs / _SIGN_IN).is_file() or any(environ.get(key) for key in _KEYS)):
@@ -632,7 +635,6 @@ def _way_to_sign_in(theirs: Path) -> Mapping[str, object]:
 
 
 def _decoded(data: bytes) -> Values:
-    """Decode a JSON object. For other data, return an empty object."""
     with suppress(msgspec.DecodeError, RecursionError):
         return mapping(msgspec.json.decode(data))
     return {}
@@ -729,7 +731,11 @@ class OpenCodeModel(CommandModel):
 
 
 def _config(prompt: Prompt) -> str:
-    """Return the configuration, in which ``{file:…}`` and ``{env:…}`` are broken up, so that they are not expanded."""
+    """Return the configuration for the command.
+
+    References in the prompt, such as ``{file:…}``, are altered, because the command would expand
+    them.
+    """
     text = _REFERENCE.sub("{ ", instructions(prompt))
     agents = {"nacre": {**_AGENT, "prompt": text}, "title": {"disable": True}}
     return json.dumps({"autoupdate": False, "share": "disabled", "agent": agents})

@@ -194,9 +194,10 @@ def open_model(settings: Settings, name: str) -> LanguageModel:
 
 
 def _environment(settings: Settings, provider: Provider) -> Mapping[str, str]:
-    """Return the environment for an agent's command, which its tools can read.
+    """Return the environment variables for an agent's command.
 
-    Credentials for channels, and API keys that would be billed instead of a subscription, are omitted.
+    Credentials for channels are omitted, because the agent's tools can read the variables. API keys
+    are omitted if calls would be billed to the key instead of a subscription.
     """
     channels: Mapping[str, Mapping[str, Any]] = settings["gateway.channels"]
     named = {str(value) for options in channels.values() for value in options.values()}
@@ -267,9 +268,10 @@ class Books(Protocol):
         """
 
     def end(self, call: Call, error: NacreError | None = None) -> None:
-        """Record the end of a call with its tokens and cost, which are estimates for a ``failed`` call.
+        """Record the end of a call with its tokens and cost.
 
-        A call that the caller has abandoned is still ``open``.
+        The tokens and cost of a failed call are estimates. If the caller has abandoned the call,
+        the outcome stays ``open``.
         """
 
     def trace(self, call: Call, prompt: Prompt, answer: str, error: str) -> None:
@@ -280,9 +282,9 @@ class Books(Protocol):
 
 
 class Metered:
-    """A model whose calls are recorded in books. Implements LanguageModel.
+    """A language model that records its calls and their cost.
 
-    A call includes the library's own retries.
+    If a library retries a call, this counts as one call.
     """
 
     def __init__(self, model: LanguageModel, books: Books) -> None:
@@ -327,7 +329,10 @@ class Metered:
 
 
 def cost_of(completion: Completion, able: Capabilities) -> Decimal | None:
-    """Return an answer's cost in US dollars, from its tokens or else as reported, or ``None`` if unknown."""
+    """Return the cost of an answer in US dollars, or ``None`` if the cost is unknown.
+
+    The cost is computed from the tokens. If the model has no price, the reported cost is returned.
+    """
     if completion.is_repeated:
         return Decimal(0)
     if able.price:
@@ -353,9 +358,9 @@ def of_failed(
 
 
 def most_of(prompt: Prompt, able: Capabilities) -> int | None:
-    """Return the maximum cost of a prompt, or ``None`` without a price.
+    """Return the maximum cost of a prompt, or ``None`` if the model has no price.
 
-    This assumes the longest answer, an empty cache, and only two bytes per token.
+    The estimate assumes the longest answer, an empty cache, and two bytes per token.
     """
     if able.price is None:
         return None
@@ -437,7 +442,6 @@ def listed_here(provider: Provider) -> list[str] | None:
 
 
 def _makes_vectors(model: str) -> bool:
-    """Return True if a model's name suggests an embedding model."""
     bare = model.lower().rpartition("/")[2].partition(":")[0]
     return "embed" in bare or _matches(_for_vectors(), bare)
 
@@ -525,7 +529,10 @@ class ReplayingModel:
         self._folder = folder
 
     def complete(self, prompt: Prompt) -> Completion:
-        """Return the recorded answer with its original tokens. Raises ModelUnavailableError."""
+        """Return the answer and the token counts that were recorded for a prompt.
+
+        Raises ModelUnavailableError if there is no recording.
+        """
         path = self._folder / file_name(prompt)
         try:
             answer = json.loads(path.read_text(encoding="utf-8"))["completion"]

@@ -29,7 +29,7 @@ OWNER = "owner"
 """Entity name for speakers who refer to themselves."""
 
 MOST_HINTS = 50
-"""Maximum number of known entities in a prompt. See seed facts 1.3."""
+"""Maximum number of known entities in a prompt."""
 
 LONGEST_TEXT = 1_500
 """Maximum number of characters of a memory in a prompt. The claim and its expiry are near the start."""
@@ -149,7 +149,7 @@ AUTO_SUPERSEDE = 0.85
 """Confidence above which a fact or preference is superseded without asking the owner."""
 
 UNSURE = 0.75
-"""Maximum confidence at which the owner decides. See seed facts 1.3."""
+"""Maximum confidence at which the owner decides."""
 
 MOST_REASON = 200
 _OWNER_DECIDES = (Kind.DECISION, Kind.LESSON)
@@ -223,8 +223,8 @@ class Judgement:
 def judge_prompt(memory: Memory, others: Sequence[Memory]) -> Prompt:
     """Return the prompt that asks how other memories relate to ``memory``.
 
-    The prompt shows the order of statements, because the later one supersedes, and days do not tell
-    which of two statements on the same day is later.
+    The prompt marks each other memory as earlier or later. Dates alone would not order statements
+    of the same day.
     """
     lines = [
         _as_dated_data(
@@ -312,12 +312,9 @@ def _is_said(quote: str, memory: Memory) -> bool:
 def resolve(
     earlier: Memory, later: Memory, judgement: Judgement, sure: float = AUTO_SUPERSEDE
 ) -> Resolution:
-    """Decide what happens to two judged memories.
+    """Decide whether a later memory supersedes an earlier one. If unsure, let the owner decide.
 
-    Events stay valid. A judgement with a confidence above ``sure`` supersedes a fact or preference
-    that is not more important. The owner decides if the earlier memory is a decision or lesson, if
-    the confidence is at most .75, if only an agent contradicts the owner, or if the later memory is
-    about an earlier time. See seed facts 1.3.
+    The confidence of the judgement must be above ``sure``.
     """
     if earlier.kind is Kind.EVENT or judgement.bearing in (Bearing.COEXISTS, Bearing.UNRELATED):
         return Resolution.COEXIST
@@ -342,7 +339,7 @@ def _needs_owner(earlier: Memory, later: Memory) -> bool:
 
 
 AUTO_LINKS = 3
-"""Number of nearest memories to link. See seed facts 2.1."""
+"""Number of nearest memories to link."""
 
 _MAX_NEIGHBOURS = 24
 
@@ -380,7 +377,6 @@ def settle(home: Home, rows: Sequence[int]) -> dict[str, StoreOutcome]:
 
 
 def _neighbours(home: Home, row: int, memory: Memory) -> list[tuple[Memory, float]]:
-    """Return active memories of the same project, nearest first."""
     cosines = {hit.row: hit.cosine for hit in home.vectors.near_memory(row, limit=_MAX_NEIGHBOURS)}
     others = home.memories.by_rows(list(cosines))
     return [
@@ -395,7 +391,6 @@ def _neighbours(home: Home, row: int, memory: Memory) -> list[tuple[Memory, floa
 def _settle(
     change: Change, memory_id: str, near: Sequence[tuple[Memory, float]]
 ) -> StoreOutcome | None:
-    """Compare a memory again with its nearest neighbours."""
     home = change.home
     memory = home.memories.find(memory_id)
     cosines = {other.id: cosine for other, cosine in near}

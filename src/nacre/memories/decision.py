@@ -59,11 +59,11 @@ Why = Annotated[str | None, bounds("Why.")]
 class Asking:
     """Options for asking a model about new memories.
 
-    ``online``: whether the user requested or forbade asking. If ``None``, asking counts as
-    background work. ``aggressive``: whether to ask about less similar memories, and show the model
-    ten memories instead of five. If ``None``, the settings decide. ``threshold``: minimum cosine
-    similarity of the nearest memory, instead of the calibrated value. ``seconds``: time limit for
-    all answers. If ``None``, only the limit per model call applies.
+    ``online``: True if the user requested the questions, False if the user forbade them, ``None``
+    for background work. ``aggressive``: True to ask about less similar memories, and to show ten
+    memories instead of five. If ``aggressive`` is ``None``, the settings decide. ``threshold``:
+    minimum cosine similarity of the nearest memory, if not the calibrated value. ``seconds``: time
+    limit for all answers, if any.
     """
 
     online: bool | None = None
@@ -75,11 +75,11 @@ class Asking:
 class StoreRequest(Request):
     """A memory to store.
 
-    Without a ``project``, the memory belongs to the project of ``folder``, which is created if it
-    is new. Without a ``speaker``, the speaker is the caller: the agent in an agent's shell, else
-    the owner. Without a session in ``source``, the agent's session is used if the host names it. A
-    memory from an agent is a proposal, unless it equals its ``quote`` and the owner typed this
-    sentence in that session.
+    If no ``project`` is given, the memory belongs to the project of ``folder``, which is created if
+    it is new. If no ``speaker`` is given, the speaker is the agent or the owner who stores the
+    memory. If ``source`` contains no session, the session of the calling agent is used, if known. A
+    memory from an agent is a proposal. There is one exception: the memory equals ``quote``, and the
+    owner typed this sentence in that session.
     """
 
     content: Content
@@ -236,7 +236,7 @@ def evidence_of(
 
 
 def unsaid(home: Home) -> Iterator[str]:
-    """Yield the ids of active memories whose source document no longer contains their passage or words."""
+    """Yield the ids of active memories whose text no longer occurs in their source document."""
     tools = [adapter.tool for adapter in registry.adapters().values() if adapter.guesses]
     rows = home.reviews.unfounded(tools)
     for memory in home.memories.rows_of(rows).values():
@@ -280,9 +280,10 @@ def as_proposed(memory: Memory) -> Memory:
 
 
 def as_quoted(memory: Memory, source: Source, at: datetime) -> Memory:
-    """Return a memory as the owner's words, quoted by an agent from a session.
+    """Return a memory that counts as the owner's, because an agent quoted the owner from a session.
 
-    Importance is limited, and key and triggers are dropped, because the owner did not state them.
+    The importance is limited. The key and the triggers are removed, because the owner did not state
+    them.
     """
     return replace(
         _without_weight(memory, MOST_IMPORTANT_QUOTED),
@@ -327,9 +328,9 @@ def as_agent_may(memory: Memory, changes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def distrust(home: Home, run: home_change.Run | None, stored: Sequence[tuple[str, str]]) -> None:
-    """Demote memories that agents stored from external text.
+    """Mark memories that agents stored from external text as untrusted proposals.
 
-    ``stored`` contains pairs of a session and the end of a memory id.
+    Each item of ``stored`` contains a session id and the last characters of a memory id.
     """
     demoted = [
         replace(memory, trust=Trust.UNTRUSTED, proposed=True, speaker=Speaker.AGENT)
@@ -358,7 +359,7 @@ def wish(home: Home, memories: Sequence[Memory], action: str) -> None:
 
 
 def keep(change: home_change.Change, memories: Sequence[Memory]) -> None:
-    """Mark memories that an agent proposed, or the owner only approved, as the owner's words."""
+    """Accept memories that an agent proposed or worded, so that they count as the owner's words."""
     home = change.home
     for memory in (
         memory for memory in memories if memory.proposed or memory.as_worded() != memory

@@ -38,10 +38,10 @@ _MANY_FILES = 20
 
 @frozen
 class _FileWithoutId:
-    """A file into which an id and a creation date will be written. The date survives copying.
+    """A memory file into which an id and a creation date will be written.
 
-    ``text``: content of the file. ``base``: hash of the bytes. ``rest``: work to do after writing
-    the id.
+    ``text``: content of the file. ``base``: hash of the file's bytes. ``rest``: follow-up work for
+    the memory.
     """
 
     path: str
@@ -54,7 +54,10 @@ class _FileWithoutId:
 
 @frozen
 class _ReadFile:
-    """A file's text, hash and memory, and the kind and project in its front matter."""
+    """The content of a memory file.
+
+    ``stated``: kind and project in the front matter.
+    """
 
     stat: FileStat
     text: str
@@ -66,14 +69,13 @@ class _ReadFile:
 
 @frozen
 class _FollowUp:
-    """Manual edits to record in the journal, and work to do after indexing.
+    """Work that remains after reading edited files.
 
-    ``nameless``: files without an id. ``misplaced``: memories whose folder and front matter
-    disagree. If the front matter was edited, the file moves. If the file moved, the front matter
-    changes. ``changed``: memories whose succession might have changed. ``retired``, ``returned``:
-    memories moved to or from ``retired/``. ``deferred``: files that count as unread and are handled
-    in one transaction after all other files. ``awaits``: whether new memories are queued for a
-    model. In a new vault, only files without an id are queued, because a person just wrote them.
+    ``awaits``: True if new memories are queued for a model. ``nameless``: files without an id.
+    ``deferred``: files to index after all other files. ``misplaced``: memories whose folder and
+    front matter disagree. ``changed``: memories before and after an edit. ``retired``,
+    ``returned``: memories moved to or from ``retired/``. ``written``: edits to record in the
+    journal.
     """
 
     awaits: bool = True
@@ -89,11 +91,9 @@ class _FollowUp:
 
     @property
     def follows(self) -> bool:
-        """True if there is work to do."""
         return bool(self.misplaced or self.changed or self.retired or self.returned)
 
     def add(self, other: _FollowUp) -> None:
-        """Add the work for one memory."""
         self.misplaced.extend(other.misplaced)
         self.changed.extend(other.changed)
         self.retired.extend(other.retired)
@@ -163,10 +163,10 @@ def _read_all(
     follow_up: _FollowUp,
     journal_edits: Callable[[], None] | None = None,
 ) -> int:
-    """Read changed files and return how many had new content.
+    """Read changed files and return the number of files with new content.
 
-    With ``journal_edits``, other processes can write between files, and follow-up work waits until
-    all files are read.
+    If ``journal_edits`` is given, other processes can write between two files. Files that need
+    follow-up work are then deferred.
     """
     count = 0
     for path, stat in changed.items():
@@ -180,10 +180,10 @@ def _read_all(
 
 
 def read_written(change: Change, paths: Iterable[str], *, awaits: bool) -> None:
-    """Index files that a sync or a scrub just wrote, and do the follow-up work, in one transaction.
+    """Index files that a sync or a scrub has just written.
 
-    The files have no pending writes, and the journal or the history already has their text. With
-    ``awaits``, new memories are queued for models.
+    The files have no pending writes. Their text is already in the journal or the history. If
+    ``awaits`` is True, new memories are queued for models.
     """
     home = change.home
     seen = {path: file for path in paths if (file := home.files.at(path))}
@@ -206,7 +206,6 @@ def read_written(change: Change, paths: Iterable[str], *, awaits: bool) -> None:
 
 
 def _stat(home: Home, path: str) -> FileStat | None:
-    """Return a file's stat as a scan would, or ``None`` if the file does not exist."""
     if not path.isprintable():
         return None  # a scan reports the remedy
     try:
@@ -218,7 +217,10 @@ def _stat(home: Home, path: str) -> FileStat | None:
 def _missing_files(
     home: Home, seen: Mapping[str, SeenMemoryFile], stats: Mapping[str, FileStat]
 ) -> list[SeenMemoryFile]:
-    """Return the missing files, or none if so many are missing that the folder might be unavailable."""
+    """Return the known files that are missing.
+
+    If very many are missing, return nothing, because the folder might be unavailable.
+    """
     pending = home.files.pending_paths()
     missing = [file for path, file in seen.items() if path not in stats and path not in pending]
     if len(missing) - len(stats.keys() - seen.keys()) <= max(_MANY_FILES, len(seen) // 2):
@@ -241,8 +243,7 @@ def _removal_of(home: Home, file: SeenMemoryFile) -> Intent:
 def _journal(change: Change, intents: list[Intent]) -> None:
     """Record manual edits in the journal.
 
-    A file with a secret is recorded in a separate operation, without text, until the secret is
-    removed.
+    If a file contains a secret, the edit is recorded without text, in a separate operation.
     """
     change.intend(
         [intent for intent in intents if intent.action == "remove" or intent.document], applied=True
@@ -254,9 +255,9 @@ def _journal(change: Change, intents: list[Intent]) -> None:
 
 
 def _read(home: Home, stat: FileStat, seen: SeenMemoryFile | None) -> _ReadFile | None:
-    """Read a changed file. Return ``None`` if the bytes are unchanged or the memory is invalid.
+    """Read a changed file. Return ``None`` if the content is unchanged or invalid.
 
-    Invalid files are reported and, unless they contain a secret, remembered until they change.
+    Invalid files are reported in ``home.problems``.
     """
     try:
         if refusal := stat.refusal or home.files.why_unreadable(
@@ -303,7 +304,6 @@ def _memory_in(home: Home, text: str, stat: FileStat, seen: SeenMemoryFile | Non
 
 
 def _modification_time(home: Home, stat: FileStat) -> datetime:
-    """Return a file's modification time, or the current time if it is invalid."""
     try:
         return datetime.fromtimestamp(stat.modified_ns // 1_000_000 / 1000, UTC)
     except (OverflowError, OSError, ValueError):
@@ -362,10 +362,6 @@ def _accept(
     *,
     defers: bool = False,
 ) -> None:
-    """Index a file.
-
-    With ``defers``, a file that needs follow-up work is left for the last transaction.
-    """
     home, last_seen = change.home, seen_before.get(file.stat.path)
     file = _with_own_id(change, file, changed, total, last_seen)
     memory, stated_values = file.memory, file.stated
@@ -428,9 +424,9 @@ def _seen_intent(
 
 
 def _follow(change: Change, follow_up: _FollowUp) -> None:
-    """Do the follow-up work for manual edits. Each step builds on the previous step.
+    """Do the follow-up work for manual edits.
 
-    This happens in the transaction that reads the edits, so that a crash loses no work.
+    Call this in the transaction that reads the edits, so that a crash loses no work.
     """
     home = change.home
     change.put(follow_up.misplaced, follow_up.entries)
@@ -450,8 +446,8 @@ def _follow(change: Change, follow_up: _FollowUp) -> None:
 def _give_ids(change: Change, nameless: list[_FileWithoutId]) -> None:
     """Write ids into files without an id.
 
-    No pending write is recorded, because unredacted hand-written text must not enter the database.
-    After a crash, the next scan finds the file, because no hash is recorded.
+    There is no pending write, because secrets in the text must not enter the database. After a
+    crash, the next scan continues.
     """
     home = change.home
     for file in nameless:
@@ -472,11 +468,9 @@ def _give_ids(change: Change, nameless: list[_FileWithoutId]) -> None:
 
 
 def _retire_unfiled(change: Change, unfiled: Sequence[str]) -> None:
-    """Retire memories whose file a person deleted.
+    """Retire memories whose file a person deleted. The text stays in ``retired/``.
 
-    Their text stays in ``retired/``. If the file is deleted there too, the memory is deleted.
-
-    After a crash, the next scan finds the remaining memories without a file.
+    If a memory is already retired, the memory is deleted.
     """
     if not unfiled:
         return
@@ -507,14 +501,13 @@ _MIN_PATIENCE_SECONDS = 0.3
 
 
 def scan(home: Home, *, patience_seconds: float = _PATIENCE_SECONDS) -> int:
-    """Complete interrupted writes, then index changed files and return their number.
+    """Index changed files and return their number.
 
-    If most files are missing, nothing is retired. Content that the ledger marks as forgotten is
-    deleted, even if another machine forgot it.
-
-    A malformed file is reported in ``home.problems`` and its last valid version stays indexed. If
-    nothing changed, no lock is taken and nothing is written. Pending writes of other processes are
-    ignored without waiting. Nothing happens if the database is not writable.
+    Interrupted writes are completed first. A memory whose file is missing is retired, unless most
+    files are missing. Forgotten content is deleted, even if the user forgot it on another machine.
+    Invalid files are reported in ``home.problems``, and the last valid version stays indexed. If
+    nothing changed, no lock is taken and nothing is written. Nothing happens if the database is not
+    writable.
     """
     home.problems.clear()
     if home.database.unwritable:
@@ -561,7 +554,6 @@ def _was_edited(home: Home) -> bool:
 
 
 def _differences(home: Home) -> set[tuple[str, int, int]]:
-    """Return the path, time and size of each changed file without a pending write."""
     stats = home.vault.times()
     seen, pending, _ = home.files.seen_now()
     if stats == seen:

@@ -82,7 +82,7 @@ def withdraw(home: Home, affected: Affected) -> None:
 
 
 def withdraw_matching(home: Home, match: Pattern) -> None:
-    """Keep only the indexed turns of transcripts that match anywhere."""
+    """Reduce the archived copies of matching transcripts to the indexed turns."""
     states = [
         state
         for state in home.archive.all()
@@ -107,7 +107,6 @@ def _withhold(home: Home, states: list[sessions.Archived]) -> None:
 
 
 def _holds(home: Home, state: sessions.Archived, test: Callable[[packs.Payload], bool]) -> bool:
-    """Return True if any part of a pack passes a test, or if the pack cannot be read."""
     if state.pack is None:
         return False
     try:
@@ -132,7 +131,10 @@ def _gateway(home: Home) -> AbstractContextManager[maintenance.GatewayErasure | 
 
 
 def count_forgotten(home: Home, barred: Barred, match: Pattern | None = None) -> int:
-    """Count messages, answer parts and names to erase that exist only in the gateway's database."""
+    """Return the number of items to erase that exist only in the gateway's database.
+
+    Items are messages, parts of answers, and names.
+    """
     with _gateway(home) as store:
         if store is None:
             return 0
@@ -140,7 +142,7 @@ def count_forgotten(home: Home, barred: Barred, match: Pattern | None = None) ->
 
 
 def erase_matching(home: Home, match: Pattern) -> None:
-    """Erase matching text that exists only in the gateway's database."""
+    """Erase text that matches a pattern and exists only in the gateway's database."""
     with _gateway(home) as store:
         if store:
             items = _forgotten_items(store, Barred(), match)
@@ -185,8 +187,6 @@ def erase_bytes(home: Home) -> bool:
 
 @frozen
 class _Chat:
-    """A conversation, with its transcript, files and database rows."""
-
     folder: Path
     session: str
     store: maintenance.GatewayErasure
@@ -200,9 +200,10 @@ class _Chat:
         return self.folder / "files" / self.session
 
     def erase(self, barred: Barred | None) -> None:
-        """Erase forgotten messages, or everything if ``barred`` is ``None``.
+        """Erase the messages that ``barred`` marks as forgotten.
 
-        Erasing a message also erases summaries, because they might quote it.
+        If ``barred`` is ``None``, erase all messages. If a message is erased, the summaries are
+        erased too, because a summary might quote the message.
         """
         lines = [(line, _record(line)) for line in self._lines()]
         pending = [
@@ -236,7 +237,6 @@ class _Chat:
             return ()
 
     def _is_gone(self, record: dict[str, Any], barred: Barred | None) -> bool:
-        """Return True if a record, or the message edited by the record, is forgotten."""
         if barred is None or record.get("type") != "message":
             return barred is None
         session, ids = (f"{_TOOL}{self.session}", (record.get("id"), _message(record).get("edits")))
@@ -252,7 +252,6 @@ class _Chat:
 def _forgotten_items(
     store: maintenance.GatewayErasure, barred: Barred, match: Pattern | None
 ) -> list[maintenance.Held]:
-    """Return the items whose text, time or conversation is forgotten."""
     return [
         item
         for item in store.held()
@@ -277,7 +276,6 @@ def _message(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _places(record: dict[str, Any]) -> Sequence[str]:
-    """Return the names of a message's files in the conversation's folder."""
     files = [file for file in _message(record).get("attachments") or () if isinstance(file, dict)]
     return [Path(str(file["path"])).name for file in files if file.get("path")]
 
@@ -303,14 +301,17 @@ def _record(line: bytes) -> dict[str, Any]:
 
 
 def erase_quoting(home: Home, match: Pattern) -> None:
-    """Erase former document versions that match."""
+    """Erase former versions of documents whose text or path matches a pattern."""
     home.vault.forget_former(
         lambda path, data: bool(match.search(_text(data))) or is_in_path(match, path)
     )
 
 
 def still_saying(home: Home, match: Pattern) -> list[str]:
-    """Return the paths of documents on a server whose current version matches."""
+    """Return the paths of documents whose current text matches a pattern.
+
+    Only documents on a server are searched.
+    """
     paths = home.vault.paths() if home.database.server else []
     return [path for path in paths if match.search(_text(home.vault.read(path, whole=True)))]
 
@@ -361,13 +362,12 @@ _KEPT_ACTIONS = (FORGET, ALLOW_AGAIN, RETIRE_ALWAYS, RETIRE_NO_LONGER)
 
 
 def apply_tombstones(home: Home, *, patient: bool = True) -> int:
-    """Delete stored items that match tombstones, and return their number.
+    """Delete stored items that match tombstones, and return the number of items.
 
-    Call this whenever the ledger might have changed. There is work only after an interrupted run,
-    for tombstones from another machine's ledger, or if a memory's file returned. Otherwise, the
-    call costs only a few lookups. Memories whose files a person is editing are reported in
-    ``home.problems`` and deleted next time. Without ``patient``, a ledger that another process is
-    writing is skipped.
+    Call this whenever the ledger might have changed. If there is nothing to delete, the call costs
+    only a few lookups. A memory whose file a person is editing is reported in ``home.problems`` and
+    deleted next time. If ``patient`` is False, the call does not wait for a process that is writing
+    the ledger.
     """
     if (home.files.has_intents() or is_ledger_new(home)) and not _update_tombstones(
         home, patient=patient
@@ -439,7 +439,6 @@ def _update_tombstones(home: Home, *, patient: bool) -> bool:
 
 
 def _erase_candidates(home: Home, barred: Barred) -> None:
-    """Delete candidates that quote or are based on forgotten content."""
     memories = [candidate.memory for candidate in home.candidates.with_words()]
     forgotten_ids = [
         memory.id
@@ -451,9 +450,10 @@ def _erase_candidates(home: Home, barred: Barred) -> None:
 
 
 def erase_written_bytes(home: Home) -> bool:
-    """Remove deleted bytes from the database. Return True if none remain.
+    """Remove the bytes of deleted content from the database. Return True if no such bytes remain.
 
-    Return False while another process reads the old state. The next writing command tries again.
+    If another process is reading the database, bytes can remain. The next writing command tries
+    again.
     """
     if home.tombstones.value("erase") != "1":
         return True
@@ -483,10 +483,10 @@ def _without_sync(home: Home, work: Callable[[], object]) -> None:
 
 
 def clear_words(home: Home, memory_ids: Iterable[str], quotes: Pattern | None = None) -> None:
-    """Remove texts about forgotten memories from the ledger, keeping ids and numbers.
+    """Remove the texts of entries about forgotten memories from the ledger.
 
-    This is the only exception to the append-only rule. With ``quotes``, matching entries are also
-    cleared. Tombstones and standing retirements stay.
+    Ids and numbers stay. This is the only exception to the append-only rule. Entries that match
+    ``quotes`` are cleared too. Tombstones and standing retirements stay.
     """
     data = home.ledger()
     text = data.decode("utf-8", errors="replace")
@@ -510,7 +510,6 @@ def _without_words(line: str, ids: set[str], quotes: Pattern | None) -> str:
 
 
 def _erase_memories(change: Change, affected: Affected) -> None:
-    """Write the changed memories without references to deleted memories, then delete files and rows."""
     home = change.home
     entries = [
         change.entry("retire", memory=memory.id, reason=OUTLIVED) for memory in affected.retired
@@ -529,7 +528,10 @@ def _erase_memories(change: Change, affected: Affected) -> None:
 
 
 def _erase_memory(home: Home, memory_id: str) -> None:
-    """Delete a memory without a pending write, which would store the text again."""
+    """Delete a memory.
+
+    The file is deleted without a pending write, because a pending write would store the text again.
+    """
     if file := home.files.file_of(memory_id):
         home.vault.forget(file.path)
         home.files.forget(file.path)
@@ -556,7 +558,10 @@ def _erase_sessions(home: Home, affected: Affected) -> None:
 
 
 def clear_traces(home: Home, is_revealing: Callable[[str], bool]) -> None:
-    """Delete matching questions and doubts, and all traces and cached answers."""
+    """Delete all traces and cached answers.
+
+    Questions and doubts are deleted if ``is_revealing`` returns True for their text.
+    """
     fold_notes(home)
     with home.transaction():
         home.traces.delete_answered()
@@ -583,9 +588,9 @@ def remove_empty_projects(home: Home, slugs: Iterable[str]) -> None:
 
 
 def _name_sessions(home: Home, affected: Affected, runs: Sequence[Tombstone]) -> None:
-    """Add a tombstone for each session forgotten only by date or project.
+    """Add a tombstone for each session that was forgotten by date or project.
 
-    New turns then do not restore the session.
+    The tombstone ensures that new turns do not restore the session.
     """
     named_ids = {tombstone.value for tombstone in runs if tombstone.kind is TombstoneKind.SESSION}
     scopes = sorted({tombstone.run for tombstone in runs if tombstone.kind is TombstoneKind.BEFORE})

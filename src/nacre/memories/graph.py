@@ -125,9 +125,10 @@ MOST_LINKS = 1000
 
 
 class Relation(StrEnum):
-    """The relation of a link's source to its target.
+    """How the source of a link relates to the target.
 
-    ``calls``, ``imports`` and ``inherits`` connect symbols of code. Files may contain other names.
+    ``calls``, ``imports`` and ``inherits`` connect symbols of code. Memory files may contain other
+    relations.
     """
 
     RELATED_TO = "related_to"
@@ -161,7 +162,7 @@ Limit = Annotated[int, bounds("Maximum number of items.", ge=1, le=1000)]
 
 
 class NewLink(Request):
-    """A link to create. If the two nodes already have a link with this relation, it is updated."""
+    """A link to create. An existing link with the same ends and relation is updated."""
 
     source: Reference
     relation: Annotated[Relation, bounds("How the source relates to the target.")]
@@ -277,9 +278,10 @@ class LinkChange:
 
 @frozen
 class Hop:
-    """A link followed by a traversal, from the node at index ``parent`` to the node at index ``child``.
+    """A link that a traversal follows.
 
-    ``is_again`` is true if the child was already reached by an equally short path.
+    ``parent``: index of the node from which the link is followed. ``child``: index of the node that
+    the link reaches. ``is_again``: True if a path of the same length already reached the child.
     """
 
     parent: int
@@ -307,9 +309,10 @@ class Companion:
 
 @frozen
 class Traversal:
-    """The nodes and links reached from a memory, which is the first of ``nodes``.
+    """The nodes and links that can be reached from a memory.
 
-    ``more`` is true if the limit excluded nodes. ``together`` lists companions, closest first.
+    ``nodes``: the memory itself, followed by the other nodes. ``more``: True if the limit excluded
+    nodes. ``together``: memories that are used together with the memory.
     """
 
     nodes: tuple[Node, ...]
@@ -339,7 +342,8 @@ class Central:
 class Gap:
     """A memory with at most one link.
 
-    ``idle_days``: days since the last recall or, if never recalled, since the statement.
+    ``degree``: number of links. ``idle_days``: number of days since the last recall, or since the
+    memory was stated.
     """
 
     memory: Memory
@@ -417,10 +421,10 @@ class GraphMap:
 
 @frozen
 class Brief:
-    """A summary of all memories, as numbers and as ``text``.
+    """A summary of all memories in numbers and in words.
 
     ``gaps``: number of memories with at most one link. ``unlinked``: number of memories without
-    links. ``stale``: number of memories that might be outdated according to the latest check.
+    links. ``stale``: number of memories that the latest check marked as possibly outdated.
     """
 
     text: str
@@ -443,11 +447,11 @@ class Brief:
 # No model is used, and results are deterministic. Only links that
 # :meth:`nacre.store.memories.Links.count` counts are considered. Similarity is not a link, so a
 # memory that is only similar to other memories is a gap.
-# See seed facts 2.2.
+#
 
 
 GAP_LINKS = 1
-"""Maximum number of links of a gap. See seed facts 2.2."""
+"""Maximum number of links of a gap."""
 
 _SHORTLIST = 3
 _RANKS = (Maturity.PROVEN, Maturity.ESTABLISHED, Maturity.CANDIDATE)
@@ -471,7 +475,10 @@ def central_of(home: Home, net: Net, among: Iterable[int], limit: int) -> tuple[
 
 @operation("graph-gaps", by_key=True)
 def gaps(home: Home, limit: Limit = 10, project: OnlyProject = None) -> Gaps:
-    """Return memories with at most one link: proven first, then unlinked, then the most used."""
+    """Return memories with at most one link.
+
+    The memories are sorted by maturity, by number of links, and by use.
+    """
     edit.catch_up(home)
     store.fold_usage(home)
     net = net_of(home, project)
@@ -853,9 +860,10 @@ _REMEDY = {
 
 
 def _find(home: Home, start: str, target: str, relation: str | None) -> tuple[Memory, list[Link]]:
-    """Return the memory that stores the requested links, and the links.
+    """Return the links between two memories, and the memory that stores these links.
 
-    Without a relation, search both directions. Raises NotFoundError, ConflictError.
+    If ``relation`` is ``None``, any relation and either direction match. Raises NotFoundError,
+    ConflictError.
     """
     source = store.get(home, start)
     with suppress(NotFoundError):
@@ -879,7 +887,6 @@ def _find(home: Home, start: str, target: str, relation: str | None) -> tuple[Me
 
 
 def _unchangeable(origin: str, source: Memory) -> NacreError:
-    """Return the error for a link that cannot be changed from ``source``."""
     if origin == IN_BODY:
         return ConflictError(
             "the memory's text contains that link: [[…]]",
@@ -893,9 +900,9 @@ def _unchangeable(origin: str, source: Memory) -> NacreError:
 
 
 def _is_allowed(home: Home, source: Memory, link: Link) -> bool:
-    """Return True if the actor may change a link.
+    """Return True if the caller may change a link.
 
-    An agent can change its own links of memories that it stored.
+    Agents may change only links that an agent added to an agent's memory.
     """
     if not home.actor.is_agent:
         return True
@@ -903,7 +910,6 @@ def _is_allowed(home: Home, source: Memory, link: Link) -> bool:
 
 
 def _request_review(home: Home, items: Sequence[_Stored], action: str) -> tuple[str, ...]:
-    """Queue an agent's link changes for review and return the ids of their memories."""
     nodes = nodes_of(home, {link.to for _, link in items})
     for source, link in items:
         wish(home, [source], f"{action}: {link.rel} {nodes[link.to].subject or link.to}")
@@ -911,7 +917,6 @@ def _request_review(home: Home, items: Sequence[_Stored], action: str) -> tuple[
 
 
 def _write_links(change: Change, items: Sequence[_Stored]) -> tuple[int, int]:
-    """Write links and return the numbers of new and of changed links."""
     added = changed = 0
     for source in {source.id: source for source, _ in items}.values():
         store.refuse_broken(change.home, source)
@@ -991,9 +996,7 @@ def list_links(  # noqa: PLR0913 - one parameter per field
 
 @operation("graph-show", by_key=True)
 def traverse(home: Home, request: TraverseRequest) -> Traversal:
-    """Follow links from a memory.
-
-    Each link is reported once, and each memory where it is first reached.
+    """Follow links from a memory. Each link and each memory is reported once.
 
     Raises NotFoundError, ConflictError.
     """
@@ -1025,8 +1028,6 @@ def _node_id(home: Home, reference: str) -> str:
 
 
 class _Walk:
-    """A breadth-first traversal, with nodes ordered by distance and the links between them."""
-
     def __init__(self, start: str, request: TraverseRequest) -> None:
         self._request = request
         self._places = {start: 0}

@@ -105,14 +105,17 @@ Counts = Callable[[Sequence[str]], tuple[int, Sequence[int]]]
 
 
 class Rarity:
-    """Detects rare words from a home's word counts, smoothed with the bundled tokenizer's vocabulary."""
+    """A test for rare words.
+
+    The test combines the home's word counts with the word frequencies of the bundled tokenizer.
+    """
 
     def __init__(self, count: Counts = lambda words: (0, [0] * len(words))) -> None:
         self._count = count
 
     @cached_property
     def is_known(self) -> bool:
-        """True if the home has enough turns."""
+        """True if the home has enough turns for useful word counts."""
         return self._count([])[0] >= ENOUGH_TURNS
 
     def has_rare(self, words: Sequence[str]) -> bool:
@@ -218,7 +221,7 @@ def _is_same(old: Statement, new: Statement, cosine: float | None, limits: Calib
 
 
 def _departure(old: Statement, new: Statement, rarity: Rarity) -> Verdict | None:
-    """Return the verdict if the later statement says that something in the earlier statement is gone."""
+    """Return a verdict if ``new`` says that a thing in ``old`` is gone."""
     for departure in new.departures:
         if (
             not departure.subject <= old.words
@@ -257,9 +260,10 @@ def _denies(old: Statement, departure: Departure) -> bool:
 
 
 def _asserts(old: Statement, departure: Departure) -> bool:
-    """Return True if the earlier statement is about the thing that is gone.
+    """Return True if the earlier statement is mainly about the thing that is gone.
 
-    The thing must not be in an aside or modify another word ("the Redis outage").
+    The thing does not count if it occurs in an aside or only describes another word ("the Redis
+    outage").
     """
     if not departure.subject <= read(_ASIDE.split(old.text)[0]).words:
         return False
@@ -280,7 +284,6 @@ def _common(old: Statement, new: Statement) -> float:
 
 
 def _other_value(old: Statement, new: Statement, rarity: Rarity) -> Verdict | None:
-    """Return the verdict if the statements differ only in a day, time, version or measure in one slot."""
     old_slots, new_slots = _slots_not_in(old.slots, new.slots), _slots_not_in(new.slots, old.slots)
     if not (len(old_slots) == len(new_slots) == 1) or old_slots[0].sort != new_slots[0].sort:
         return None
@@ -301,7 +304,6 @@ def _slots_not_in(slots: Sequence[Slot], others: Sequence[Slot]) -> list[Slot]:
 
 
 def _topic(statement: Statement) -> frozenset[str]:
-    """Return the words of a statement without its values."""
     return statement.words - {
         token.stem for slot in statement.slots for token in read(f"{slot.sort} {slot.text}").tokens
     }
@@ -360,7 +362,7 @@ def _other_object(old: Statement, new: Statement) -> Verdict | None:
 
 
 def closes(todo: Memory, later: Memory) -> bool:
-    """Return True if a later event, fact or decision says that an open todo is done. See seed facts 1.3, step 4."""
+    """Return True if a later event, fact or decision says that an open todo is done."""
     if later.kind not in (Kind.EVENT, Kind.FACT, Kind.DECISION) or not says_done(
         later.content[:LONGEST]
     ):
@@ -378,10 +380,10 @@ def closes(todo: Memory, later: Memory) -> bool:
 
 
 def says_done(text: str, start: int = 0, end: int | None = None) -> bool | None:
-    """Return True if ``text[start:end]`` says that something is done.
+    """Return True if ``text[start:end]`` says that a task is done.
 
-    Return False if a negation occurs in the preceding 40 characters, or ``None`` if the text says
-    neither.
+    Return False if the text says that the task is not done. Return ``None`` if the text does not
+    say.
     """
     match = cues().pattern["done"].search(text, start, len(text) if end is None else end)
     if match is None:
@@ -459,8 +461,9 @@ def compare(
 ) -> list[Comparison]:
     """Compare a memory with all ``others`` that apply to the same project.
 
-    ``cosines`` maps memory ids to cosine similarities, measured with ``model``. ``seen`` contains
-    measurements for a model without a built-in calibration. ``rarity`` detects rare words.
+    ``cosines``: mapping from memory ids to cosine similarities. ``model``: name of the model that
+    computed the similarities. ``seen``: measurements that calibrate a model for which nacre has no
+    calibration. ``rarity``: test for rare words.
     """
     limits = calibration_of(model, seen)
     cosines = cosines or {}
@@ -517,9 +520,9 @@ def _compare_pair(
 
 
 def vouches(memory: Memory, other: Memory) -> bool:
-    """Return True if ``memory`` is vouched for and ``other`` is not.
+    """Return True if ``memory`` is trustworthy and ``other`` is not.
 
-    ``memory`` then counts as later, regardless of dates.
+    In this case, ``memory`` counts as the later memory, regardless of the dates.
     """
     return memory.is_vouched and not other.is_vouched
 
@@ -533,7 +536,10 @@ def outranks(memory: Memory, other: Memory) -> bool:
 
 
 def _weaken(verdict: Verdict) -> Verdict:
-    """Weaken a supersession to a doubt, because only words from the owner can supersede the owner's statement."""
+    """Return a verdict that doubts the owner's statement instead of superseding it.
+
+    Only words from the owner can supersede the owner's statement.
+    """
     if verdict.relation is Relation.SUPERSEDES:
         return replace(verdict, relation=Relation.DOUBTS)
     return verdict
@@ -543,9 +549,9 @@ _SAYING_THE_SAME = frozenset({Relation.SAME, Relation.SUPERSEDES})
 
 
 def _share_a_key(memory: Memory, other: Memory) -> bool:
-    """Return True if both memories have the same explicit key, which must be unique.
+    """Return True if both memories were given the same canonical key, which must be unique.
 
-    A learned key is only a reason to compare, because a rule and its special case can share a key.
+    Learned keys do not count, because a rule and its special case can share a learned key.
     """
     is_given = not memory.is_learned and not other.is_learned and memory.kind is other.kind
     return is_given and bool(memory.canonical_key) and memory.canonical_key == other.canonical_key
@@ -604,10 +610,10 @@ def superseded_ids(memory: Memory) -> dict[str, str | None]:
 
 
 def release(home: Home, removed: Sequence[Memory]) -> list[Memory]:
-    """Return the memories to write when ``removed`` memories are retired.
+    """Return the memories that change when ``removed`` memories are retired.
 
-    Their predecessors become active again, or are superseded by the next remaining successor.
-    Nothing is written.
+    A memory that was superseded by a removed memory becomes active again. If a later successor
+    remains, that successor supersedes the memory instead. Nothing is written.
     """
     gone_ids = {memory.id for memory in removed}
     changed: dict[str, Memory] = {}
@@ -639,12 +645,11 @@ def release(home: Home, removed: Sequence[Memory]) -> list[Memory]:
 def detach(
     home: Home, removed: Sequence[Memory], left: Mapping[str, Memory], now: datetime
 ) -> list[Memory]:
-    """Return the memories to write when ``removed`` memories are forgotten.
+    """Return the memories that change when ``removed`` memories are forgotten.
 
-    Links to removed memories are deleted, and nothing becomes active again.
-
-    Predecessors are superseded by the next remaining successor. If there is none, they are retired.
-    ``left`` contains memories that change for other reasons. Nothing is written.
+    Links to removed memories are deleted. A memory that was superseded by a removed memory is
+    superseded by the next remaining successor. If there is no such successor, the memory is
+    retired. ``left`` contains memories that change for other reasons. Nothing is written.
     """
     gone_ids = {memory.id for memory in removed}
     changed = dict(left)
@@ -685,9 +690,9 @@ def _still_holding(home: Home, memory: Memory, gone_ids: Collection[str]) -> Mem
 
 
 def reconcile(home: Home, changed: Iterable[tuple[Memory | None, Memory]]) -> list[Memory]:
-    """Return the memories to update after manual edits so that both sides of each succession agree.
+    """Return the memories to update so that each memory and its successor name each other.
 
-    ``changed`` contains each memory before and after its edit. A person can edit either side.
+    ``changed`` contains each manually edited memory before and after the edit.
     """
     updates: dict[str, Memory] = {}
     for before, after in changed:
@@ -729,7 +734,7 @@ VERSION = "decide-2"
 NAME = "decide"
 
 SHORTEST = 20
-"""Minimum number of characters of a merged memory, unless an original is shorter. See seed facts 1.5."""
+"""Minimum number of characters of a merged memory, unless an original is shorter."""
 
 _SETTLED = frozenset({Kind.DECISION, Kind.PREFERENCE})
 """Kinds that can describe the same choice, as a rule for the future or as a decision on one day."""
@@ -772,7 +777,11 @@ class Choice(Schema):
 
 @frozen
 class Decision:
-    """A model's decision, with action, model (``by``), reason, the target's id and :func:`mark`, and text."""
+    """A model's decision about a new memory.
+
+    ``by``: name of the model. ``target``: id of the stored memory that the decision changes.
+    ``mark``: hash of the target, see :func:`mark`. ``merged``: new text of the target.
+    """
 
     action: Action
     by: str
@@ -782,14 +791,14 @@ class Decision:
     merged: str = ""
 
     def in_words(self) -> str:
-        """Return the reason and the model."""
+        """Return the reason for the decision and the model's name."""
         return f"{self.reason or self.action.value.lower()} ({self.by})"
 
 
 def mark(memory: Memory) -> str:
-    """Return a hash of everything on which a decision about a memory depends.
+    """Return a hash of a memory's text and state.
 
-    If the hash changes, the decision no longer applies.
+    A decision about the memory applies only while the hash stays the same.
     """
     parts = (
         memory.subject,
@@ -823,7 +832,10 @@ def prompt_for(memory: Memory, near: Sequence[Memory], *, seconds: float) -> Pro
 
 
 def decide(choice: Choice, memory: Memory, near: Sequence[Memory], by: str) -> Decision:
-    """Return the decision in a model's answer, or ADD with the reason why the decision is refused."""
+    """Return the decision in a model's answer.
+
+    If the decision must be refused, return the action ADD with the reason for the refusal.
+    """
     reason = shorten(visible(choice.reason), _MAX_REASON_CHARACTERS)
     if choice.action == Action.ADD:
         return Decision(Action.ADD, by, reason)
@@ -854,7 +866,6 @@ def refusal(decision: Decision, memory: Memory, target: Memory) -> str | None:
 
 
 def _refuse_skip(_: Decision, memory: Memory, target: Memory) -> str | None:
-    """Refuse to skip a memory unless the target contains all of it and has the same kind and trust."""
     if why := _refuse_mixed_sources(memory, target):
         return why
     if missing := lost(memory.content, [target.content]):
@@ -864,7 +875,6 @@ def _refuse_skip(_: Decision, memory: Memory, target: Memory) -> str | None:
 
 
 def _refuse_update(decision: Decision, memory: Memory, target: Memory) -> str | None:
-    """Refuse a merged text that loses or adds anything."""
     if why := _refuse_mixed_sources(memory, target) or _refuse_earlier(memory, target):
         return why
     if (memory.speaker, memory.is_worded) != (target.speaker, target.is_worded):
@@ -895,7 +905,6 @@ def _refuse_mixed_sources(memory: Memory, target: Memory) -> str | None:
 
 
 def _refuse_supersede(_: Decision, memory: Memory, target: Memory) -> str | None:
-    """Refuse to supersede a memory unless the new one is later, of a similar kind, and not from a weaker source."""
     if outranks(target, memory):
         return "an agent's statement cannot supersede the owner's"
     are_like = memory.kind is target.kind or {memory.kind, target.kind} <= _SUCCESSIVE_KINDS
@@ -905,7 +914,6 @@ def _refuse_supersede(_: Decision, memory: Memory, target: Memory) -> str | None
 
 
 def _refuse_amend(decision: Decision, memory: Memory, target: Memory) -> str | None:
-    """Refuse to remove part of a memory if the remaining text adds anything or omits most of the memory."""
     if why := _refuse_supersede(decision, memory, target):
         return why
     remaining = decision.merged
@@ -947,7 +955,6 @@ _NAMES = {
 
 
 def _as_json_line(memory: Memory, number: int | None = None) -> str:
-    """Return a memory as one line of JSON, with ``<`` and ``>`` escaped."""
     fields = {
         "number": number,
         "kind": memory.kind.value,
@@ -975,7 +982,7 @@ def system(name: str) -> str:
 
 
 SUPPRESSED = ("session-start",)
-"""Contexts that omit memories under a standing retirement. See seed facts 1.9."""
+"""Contexts that omit memories under a standing retirement."""
 
 
 def fits(subject: str, pattern: str, match: Match) -> bool:
@@ -1007,12 +1014,11 @@ def is_under(memory: Memory, rule: StandingRetirement) -> bool:
 
 
 def retire_due(home: Home) -> int:
-    """Retire memories stored before a standing retirement arrived, and return their number.
+    """Apply new standing retirements to stored memories. Return the number of retired memories.
 
-    Call this after reading all files.
-
-    Unretired memories stay active. So do memories that are being edited, which are reported in
-    ``home.problems``. While another process is writing, the work is left to the next command.
+    Call this after reading all files. Memories that the owner restored stay active. Memories that
+    are being edited stay active and are reported in ``home.problems``. If another process is
+    writing, the next command does the work.
     """
     if not home.tombstones.arrived():
         return 0
@@ -1051,7 +1057,6 @@ def _retire(change: Change, memory: Memory, rule: StandingRetirement) -> bool:
 
 
 def _unretired_ids(home: Home) -> set[str]:
-    """Return the ids of memories that were unretired after a standing retirement, on any machine."""
     since = min((rule.at for rule in home.tombstones.standing()), default=home.now())
     return {
         str(entry.details.get("memory"))

@@ -67,14 +67,13 @@ def place(
     is_echo: bool = False,
     decision: Decision | None = None,
 ) -> StoreOutcome:
-    """Place a memory among the stored memories.
+    """Store a new memory, or confirm the stored memory that the new memory repeats.
 
-    ``more`` contains candidates in addition to memories with similar words.
-
-    A retired memory is restored only if stored manually (``by_hand``), not if a session repeats it.
-    With ``touched``, :func:`write_touched` writes the files of confirmed memories. With
-    ``is_echo``, nothing is confirmed, because the agent might have read the memory in nacre. A
-    model's ``decision`` applies only if the rules are unsure and the target is unchanged.
+    ``more``: memories to compare, in addition to memories with similar words. ``by_hand``: True if
+    the memory can restore a retired memory. ``touched``: set of confirmed memories whose files
+    :func:`write_touched` writes later. ``is_echo``: True if the agent might have read the memory in
+    nacre, so that nothing is confirmed. ``decision``: decision of a model for cases in which the
+    rules are unsure.
     """
     home = change.home
     repeat = None if is_echo else partial(confirm, change, memory=memory, touched=touched)
@@ -155,7 +154,6 @@ def await_models(home: Home, memory: Memory, before: Memory | None = None) -> No
 
 
 def _judged_fields(memory: Memory) -> tuple[object, ...]:
-    """Return the fields on which a model's judgement depends."""
     return (
         memory.content,
         memory.kind,
@@ -218,12 +216,9 @@ def _follow(
 
 
 def unite(home: Home, target: Memory, memory: Memory, decision: Decision) -> Memory:
-    """Return ``target`` with text merged from ``target`` and a new memory.
+    """Return ``target`` with the text that a model merged from ``target`` and a new memory.
 
-    Speaker, trust and subject do not change.
-
-    The later date is kept, so that a statement read afterwards supersedes the memory only if the
-    statement was made later.
+    Speaker, trust and subject do not change. The result has the later of the two dates.
     """
     is_inferred = Confidence.INFERRED in (target.confidence, memory.confidence)
     merged = replace(
@@ -253,9 +248,10 @@ def amend(change: Change, memory: Memory, now: Memory) -> bool:
 def reword(
     home: Home, memory: Memory, words: str, shown: Confirmation, *, by: str, reason: str
 ) -> Memory:
-    """Return a memory with a text chosen by the model ``by``, supported by the confirmation ``shown``.
+    """Return a memory with a new text (``words``) from the model ``by``.
 
-    Speaker and trust do not change. The subject changes only if it was derived from the text.
+    ``shown`` is a confirmation of the new text. Speaker and trust do not change. The subject
+    changes only if it was derived from the old text.
     """
     subject = title_of(words) if memory.subject == title_of(memory.content) else memory.subject
     shortened_reason = shorten(home.redactor.clean(visible(reason)), _MAX_REASON_CHARACTERS)
@@ -274,9 +270,9 @@ def reword(
 
 
 def keep_rest(home: Home, target: Memory, memory: Memory, decision: Decision) -> Memory:
-    """Return a memory that a model reworded, without the part that a new memory supersedes.
+    """Return ``target`` with the part of the text that a new memory does not supersede.
 
-    The source turn is evidence for the new memory, so only the turn's time is recorded.
+    Only the time of the new memory is recorded.
     """
     return reword(
         home,
@@ -289,12 +285,11 @@ def keep_rest(home: Home, target: Memory, memory: Memory, decision: Decision) ->
 
 
 def as_confirmation(memory: Memory) -> Confirmation:
-    """Return a memory's source as a confirmation."""
+    """Return a confirmation with the date, session and turns of a memory."""
     return Confirmation(memory.created, memory.source.session, memory.source.turns)
 
 
 def _confirmed(memory: Memory, added: Confirmation) -> tuple[Confirmation, ...]:
-    """Return a memory's latest confirmations, including a new one."""
     confirmed = sorted((*memory.confirmed, added), key=lambda confirmation: confirmation.at)
     return tuple(confirmed[-MOST_CONFIRMATIONS:])
 
@@ -354,7 +349,6 @@ def _with_doubts(
     *,
     is_ended: bool,
 ) -> Memory:
-    """Return a memory with links to doubted memories, except memories that it replaced or that doubt it."""
     for comparison in comparisons:
         if comparison.is_doubted or comparison.other.id in replaced_ids:
             memory = without_doubt(memory, comparison.other.id)
@@ -366,7 +360,10 @@ def _with_doubts(
 def confirm(
     change: Change, existing: Memory, memory: Memory, touched: set[str] | None = None
 ) -> None:
-    """Count a repetition and record its source. The file is written now, or later with all ``touched`` files."""
+    """Record that ``memory`` repeats ``existing``.
+
+    If ``touched`` is given, the file is written later.
+    """
     home = change.home
     # Stating an expired memory again renews it.
     if existing.expires_on and existing.expires_on <= day_of(memory.created):
@@ -398,10 +395,10 @@ def confirm(
 
 
 def _in_same_words(home: Home, memory: Memory) -> Memory | None:
-    """Return the memory of the same project, in any state, with the same text.
+    """Return the stored memory of the same project with the same text.
 
-    If there is none, return a global memory with this text that the owner retired, because it must
-    not return in a project. Symbols are compared, so C++ differs from C.
+    If there is none, return a global memory with this text that the owner retired. Such a memory
+    must not return as a project's memory. Symbols count as text, so C++ differs from C.
     """
     for project in dict.fromkeys((memory.project, None)):
         existing = home.memories.find(home.memories.same_content(memory.content, project) or "")
@@ -414,7 +411,6 @@ def _in_same_words(home: Home, memory: Memory) -> Memory | None:
 
 
 def _was_undone(memory: Memory, existing: Memory) -> bool:
-    """Return True if the owner repeats a memory that only an undo removed."""
     if existing.retired is None or not (existing.was_taken_out and memory.is_owners):
         return False
     return memory.last_said > existing.retired.at
@@ -428,10 +424,9 @@ def _known_outcome(
     *,
     by_hand: bool,
 ) -> StoreOutcome | None:
-    """Return the outcome for text that is already stored.
+    """Return the outcome for a memory whose text is already stored.
 
-    Return ``None`` if the new memory must be placed: it is later than the stored memory's
-    successor, restores a retired memory by hand, or is trusted while the stored memory is not.
+    Return ``None`` if the new memory must nevertheless be compared and stored.
     """
     if existing.superseded_by:
         newer = change.home.memories.find(existing.superseded_by)
@@ -449,9 +444,10 @@ def _known_outcome(
 
 
 def _reverse_doubts(change: Change, known_id: str, memory: Memory) -> None:
-    """Reverse the doubts of other memories about a memory that was stated again later.
+    """Reverse the doubts about a memory that was stated again.
 
-    Doubts from a trusted source or the owner stay if the repetition is from neither.
+    The memory now doubts the memories that doubted it. A doubt stays if its source is more
+    trustworthy than the repetition.
     """
     home = change.home
     existing = home.memories.find(known_id)
@@ -492,7 +488,7 @@ def _replace(change: Change, comparison: Comparison, memory: Memory) -> Replaced
 
 
 def _insert_into_history(change: Change, memory: Memory, successor: Replaced) -> None:
-    """Link a memory to its later successor. It also supersedes the successor's predecessors."""
+    """Insert a memory between its successor and the memories that the successor superseded."""
     newer = successor.memory
     before = [
         other for other in change.home.memories.replaced_by(newer.id) if other.id != memory.id

@@ -55,7 +55,10 @@ class NewPage:
 
 
 def facts(page: Page | None) -> dict[str, tuple[str, ...]]:
-    """Return the values of each list on a page, with normalised remotes. Empty if ``page`` is ``None``."""
+    """Return the lists on a project's page, such as aliases and remotes. Remotes are normalised.
+
+    Return an empty mapping if ``page`` is ``None``.
+    """
     if page is None:
         return {}
     lists = {name: tuple(list_of(page.values, name)) for name in (*LISTS, "dependencies")}
@@ -63,10 +66,9 @@ def facts(page: Page | None) -> dict[str, tuple[str, ...]]:
 
 
 def page_of(home: Home, slug: str) -> Page | None:
-    """Return the page of a project, or ``None``.
+    """Return the page of a project, or ``None`` if there is no page.
 
-    Raises InvalidMemoryError, and ConflictError if the page contains a secret, because an undo
-    could not restore the text.
+    Raises InvalidMemoryError. Raises ConflictError if the page contains a secret.
     """
     page = read_page(home, slug)
     if page and without_secrets(home.redactor, page.text) is None:
@@ -77,9 +79,9 @@ def page_of(home: Home, slug: str) -> Page | None:
 
 
 def own_words(home: Home, page: Page | None, into: Page | None) -> str:
-    """Return a page's hand-written text to add to another project's page.
+    """Return a page's hand-written text, which will be added to the page ``into``.
 
-    Return "" if the text would become more trusted.
+    Return an empty string if ``page`` is less trusted than ``into``.
     """
     if page is None or (
         _trust(page) == _UNTRUSTED and (into is None or _trust(into) != _UNTRUSTED)
@@ -116,7 +118,7 @@ def rename_page(home: Home, page: Page | None, old: str, slug: str, name: str) -
 
 
 def merge_pages(home: Home, old: str, page: Page | None, into: str, other: Page | None) -> NewPage:
-    """Return the remaining project's page with the merged project's lists and hand-written text."""
+    """Return the page of ``into`` with the lists and hand-written text of both projects."""
     names = [old, *([str(page.values["name"])] if page and page.values.get("name") else [])]
     values, other_values = (other.values if other else {}), (page.values if page else {})
     changed: dict[str, Any] = {}
@@ -139,9 +141,10 @@ def merge_pages(home: Home, old: str, page: Page | None, into: str, other: Page 
 
 
 def edit_page(home: Home, slug: str, page: Page | None, text: str) -> NewPage:
-    """Return a hand-edited page.
+    """Return a page with a hand-edited text. The page keeps its id.
 
-    The page keeps its id, and its front matter if ``text`` has none. Raises InvalidMemoryError.
+    If the text has no front matter, the page also keeps its front matter. Raises
+    InvalidMemoryError.
     """
     front, body = split(text)
     if front is None:
@@ -209,7 +212,10 @@ def _as_written_page(
 
 
 def _redundant_values(key: str, old: str, values: dict[str, Any]) -> tuple[str, ...]:
-    """Return values that a merged list omits: the project's name, or a dependency on ``old``."""
+    """Return the values that must not be added to a list of the remaining project.
+
+    These are the project's own name and a dependency on the merged project.
+    """
     if key == "dependencies":
         return (old,)
     return (str(values.get("name") or ""),) if key == "aliases" else ()
@@ -231,10 +237,11 @@ def _trust(page: Page) -> str:
 def evidence(
     home: Home, first: tuple[str, Page | None], second: tuple[str, Page | None]
 ) -> tuple[str, ...]:
-    """Return evidence that two projects are the same, or nothing if both have remotes but share none.
+    """Return reasons to believe that two projects are the same.
 
-    Evidence is a common remote or folder, a worktree of the other project's repository, or an alias
-    that names the other project's folder.
+    Reasons are a common remote or folder, a worktree of the other project's repository, or an alias
+    that names the other project's folder. Return nothing if both projects have remotes but no
+    common remote.
     """
     (slug, page), (its_slug, its_page) = first, second
     lists, its_lists = facts(page), facts(its_page)
@@ -309,11 +316,12 @@ class ProjectDetail:
 
 @frozen
 class ProjectMergePlan:
-    """The effects of a merge: the numbers of memories (in any state) and sessions moved to ``into``.
+    """The effects of merging a project into the project ``into``.
 
-    ``takes`` lists the keys that will resolve to ``into``, as pairs of a sort (``remote``,
-    ``root``, ``label`` or ``alias``) and a value. ``words`` is the text that will be appended to
-    the page of ``into``. ``evidence`` lists the reasons for merging found by code.
+    ``memories``: number of memories to move, in any state. ``sessions``: number of sessions to
+    move. ``takes``: keys that will belong to ``into``. Each key is a kind (``remote``, ``root``,
+    ``label`` or ``alias``) and a value. ``words``: text to append to the page of ``into``.
+    ``evidence``: reasons to believe that the projects are the same.
     """
 
     project: str
@@ -463,10 +471,10 @@ def merge(
 ) -> ProjectMoved:
     """Merge a project into another.
 
-    Its page is retired, and its hand-written text is appended to the other page.
-
-    Raises NotFoundError, ConflictError if both projects are the same or forgotten content could
-    return, InvalidMemoryError for an unreadable page, EditConflictError.
+    The page of the merged project is retired. The page's hand-written text is appended to the page
+    of the other project. Raises NotFoundError, EditConflictError. Raises InvalidMemoryError for an
+    unreadable page. Raises ConflictError if both projects are the same, or if forgotten content
+    could return.
     """
     edit.scan(home)
     source, into = _source_and_target(home, project, into)
@@ -513,9 +521,10 @@ def _source_and_target(home: Home, project: str, other: str) -> tuple[str, str]:
 
 
 def _refuse_privacy(home: Home, source: str, into: str) -> None:
-    """Raise ConflictError if content forgotten by project name could return, or other content would be forgotten.
+    """Raise ConflictError if merging two projects would violate the user's privacy choices.
 
-    The error is also raised if an excluded project would become readable, or usable by the writer.
+    A merge must not restore forgotten content, and must not forget other content. A merge must not
+    make an excluded project readable.
     """
     barred = Barred(home.tombstones.all())
     for until, scope in barred.before:
@@ -539,7 +548,10 @@ def _matches_any(slug: str, patterns: Sequence[str]) -> bool:
 
 
 def _move_memories(change: Change, source: str, into: str) -> int:
-    """Move a project's memories in any state, in steps of 20. Other processes can write between steps."""
+    """Move all memories of a project to another project, and return the number of memories.
+
+    Memories are moved in groups of 20, so that other processes can write between groups.
+    """
     home, count = change.home, 0
     while ids := home.project_contents.memory_ids(source, FEW):
         if count and change.yield_locks():
@@ -556,7 +568,6 @@ def _sessions(home: Home, slug: str) -> int:
 
 
 def _unreadable_files(home: Home, slug: str) -> tuple[str, ...]:
-    """Return the files in a former project's folder that are not readable as memories."""
     folder = page_path(slug).removesuffix("project.md")
     return tuple(sorted(file.path for file in home.vault.scan() if file.path.startswith(folder)))
 

@@ -55,7 +55,11 @@ _MAX_TITLE_CHARACTERS = 80
 
 @dataclass
 class Decisions:
-    """A model's decision for each new memory id, the number of questions, and a note on missing answers."""
+    """A model's decisions about new memories.
+
+    ``by_memory``: mapping from memory ids to decisions. ``count``: number of questions. ``note``:
+    reason why answers are missing.
+    """
 
     by_memory: dict[str, Decision] = field(default_factory=dict)
     count: int = 0
@@ -75,9 +79,10 @@ class Doubtful:
 
 
 def decisions(home: Home, memories: Iterable[Memory], asking: Asking) -> Decisions:
-    """Return a model's decisions about new memories, which will be placed in the given order.
+    """Ask a model about new memories and return the model's decisions.
 
-    Call this without holding a lock or a transaction. ``note`` reports failures of the model.
+    ``memories`` are in the order in which they will be stored. Call this without holding a lock or
+    a transaction. The ``note`` of the result reports failures of the model.
     """
     if not may_ask(home, asking):
         return Decisions(
@@ -105,9 +110,11 @@ def decisions(home: Home, memories: Iterable[Memory], asking: Asking) -> Decisio
 def weigh(
     home: Home, memories: Sequence[Memory]
 ) -> Iterable[tuple[Memory, list[Comparison], dict[str, float]]]:
-    """Yield each new memory, its rule-based comparisons, and the cosine similarity of each compared memory.
+    """Yield each new memory with its comparisons and its cosine similarities.
 
-    Earlier items of ``memories`` count as stored. Raises EmbedderUnavailableError.
+    Each item contains a memory, the comparisons, and a mapping from memory ids to cosine
+    similarities. Each memory is compared with similar stored memories and with earlier items of
+    ``memories``. Raises EmbedderUnavailableError.
     """
     vectors = _Vectors(home)
     vectors.make(memories)
@@ -171,7 +178,10 @@ def may_ask(home: Home, asking: Asking) -> bool:
 
 
 def _is_settled(home: Home, memory: Memory) -> bool:
-    """Return True if the rules decide without comparing, or the memory is too long to judge."""
+    """Return True if a memory need not be compared.
+
+    The text is already stored, a standing retirement applies, or the text is too long to judge.
+    """
     same = home.memories.find(home.memories.same_content(memory.content, memory.project) or "")
     return (
         (same is not None and not same.retired)
@@ -181,8 +191,6 @@ def _is_settled(home: Home, memory: Memory) -> bool:
 
 
 class _Vectors:
-    """Vectors of memories, from the index or computed on demand."""
-
     def __init__(self, home: Home) -> None:
         self._embedder = consent.embedder_in_use(home)
         self._index = home.vectors.of(self._embedder.name)
@@ -200,7 +208,7 @@ class _Vectors:
             self._own |= memories_vectors.embed_parts(self._embedder, texts)
 
     def of_index(self, memory: Memory) -> dict[int, float]:
-        """Return the cosine similarity to ``memory`` for each row of an indexed memory."""
+        """Return a mapping from the rows of indexed memories to similarities with ``memory``."""
         best: dict[int, float] = {}
         for piece in self._own[memory.id] if self._has_index else ():
             for row, cosine in self._index.memory_cosines(piece).items():
@@ -227,10 +235,10 @@ def _decide(
 
 
 class _Deciding:
-    """Answers about new memories, in the order in which the memories will be placed.
+    """A series of questions to a model about new memories.
 
-    All questions describe the current state. If an earlier decision changes the target of a later
-    decision, the later question is repeated with the new state.
+    All questions describe the current state. If a decision changes a stored memory, later questions
+    about that memory are asked again.
     """
 
     def __init__(
@@ -246,9 +254,9 @@ class _Deciding:
         self._is_over = False
 
     def ask(self, doubtful: Sequence[Doubtful]) -> list[_Answer]:
-        """Return the answers.
+        """Ask the model about memories and return one answer per memory.
 
-        ``None`` means that time ran out or the model is no longer available.
+        An answer is ``None`` if time ran out or the model is no longer available.
         """
         if self._is_over:
             return [None] * len(doubtful)
@@ -262,7 +270,7 @@ class _Deciding:
         return answers
 
     def take(self, item: Doubtful, answer: _Answer) -> None:
-        """Record the decision, or why there is none."""
+        """Record the decision in an answer. If there is no decision, record the reason."""
         decision, target = self._decision_of(item, answer)
         if target and self._outcomes.of(target) != target:
             item = replace(item, near=self._outcomes.all(item.near))
@@ -315,7 +323,7 @@ class _Outcomes:
             self._lead(memory, target)
 
     def judged(self, memory: Memory, comparisons: Sequence[Comparison]) -> None:
-        """Apply the rule-based comparisons of a memory."""
+        """Record which memories are replaced according to the rules."""
         covering = [comparison for comparison in comparisons if comparison.repeats] or [
             comparison for comparison in comparisons if comparison.is_replaced
         ]

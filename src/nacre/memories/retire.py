@@ -36,9 +36,11 @@ NEARLY = 0.8
 
 @frozen
 class RetirePlan:
-    """Memories to retire, and the names used for them: (pattern, match, canonical key).
+    """Memories to retire.
 
-    ``is_wider``: whether a subject or pattern matches more memories than were named.
+    ``named``: names that select the memories. Each item contains the name, how the name is matched,
+    and a canonical key. ``is_wider``: True if similar subjects were requested, or if one name
+    matches several memories.
     """
 
     memories: tuple[Memory, ...]
@@ -48,7 +50,10 @@ class RetirePlan:
 
 @frozen
 class BroughtBack:
-    """Restored memories and ended standing retirements."""
+    """The result of restoring memories.
+
+    ``memories``: restored memories. ``rules``: standing retirements that no longer apply.
+    """
 
     memories: tuple[Memory, ...] = ()
     rules: tuple[StandingRetirement, ...] = ()
@@ -58,10 +63,10 @@ class BroughtBack:
 def choose(home: Home, request: RetireRequest) -> RetirePlan:
     """Return the active memories that a request would retire, without changing them.
 
-    Criteria are references (ids or parts of them, subjects, patterns with ``*``), ``subjects``,
-    parts of subjects (``contains``) and similar subjects (``like``). Case and spaces are ignored.
-    ``like`` also ignores word order. Raises NotFoundError if a reference matches nothing (allowed
-    for a subject or pattern with ``persist``), ConflictError for an ambiguous id and for retired
+    A reference is an id, a part of an id, a subject, or a pattern with ``*``. ``contains`` lists
+    parts of subjects, and ``like`` lists similar subjects. Case and spaces are ignored. Word order
+    is ignored in ``like``. Raises NotFoundError if a reference matches nothing. With ``persist``, a
+    subject or pattern can match nothing. Raises ConflictError for ambiguous ids and retired
     memories.
     """
     catch_up(home)
@@ -121,7 +126,6 @@ def _about(text: str, matches: Sequence[Memory], *, may_be_none: bool = False) -
 
 
 def _similar_to(active: Sequence[Memory], text: str) -> list[Memory]:
-    """Return memories whose subject has nearly the same letters as a text, in any word order."""
     if not text.strip():
         raise InvalidQueryError("an empty subject would retire everything", hint="give the subject")
     matcher = SequenceMatcher(None, "", " ".join(sorted(plain(text).split())), autojunk=False)
@@ -136,11 +140,11 @@ def _similar_to(active: Sequence[Memory], text: str) -> list[Memory]:
 def retire_chosen(
     home: Home, chosen: RetirePlan, reason: str | None = None, *, persist: bool = False
 ) -> tuple[list[Memory], list[StandingRetirement]]:
-    """Retire the chosen memories and, with ``persist``, memories stored later under the same name.
+    """Retire the chosen memories. Return the retired memories and new standing retirements.
 
-    Return the memories and standing retirements in their new state. An agent can retire only its
-    own memories. Requests to retire the owner's memories are queued for review. Raises
-    ConflictError, EditConflictError, OwnerOnlyError.
+    If ``persist`` is True, a memory stored later under a chosen name is retired too. An agent can
+    retire only its own memories. An agent's request to retire the owner's memories is queued for
+    review. Raises ConflictError, EditConflictError, OwnerOnlyError.
     """
     if home.actor.is_agent:
         return _retire_for_agent(home, chosen.memories, reason, persist=persist), []
@@ -167,9 +171,10 @@ def _retire_for_agent(
 
 @operation("unretire", writes=True, owners=True, command="retire --restore")
 def unretire(home: Home, references: References) -> BroughtBack:
-    """Restore retired or superseded memories, and end standing retirements, by id or its last characters.
+    """Restore retired or superseded memories, and end standing retirements.
 
-    The successor of a memory stays active too. Raises NotFoundError, ConflictError.
+    Each reference is an id or the last characters of an id. The successor of a restored memory
+    stays active. Raises NotFoundError, ConflictError.
     """
     with home.vault_lock:
         catch_up(home)
@@ -255,10 +260,10 @@ def list_memories(home: Home, request: ListRequest) -> Listing:
 
 @operation("edit", writes=True, by_key=True)
 def edit(home: Home, request: EditRequest) -> Memory:
-    """Change fields of a memory and return it. Raises NotFoundError, EditConflictError, InvalidMemoryError.
+    """Change fields of a memory and return the memory.
 
-    An agent's changes to the owner's memories are queued for review. Its own memories stay
-    proposals.
+    If an agent changes the owner's memory, the change is queued for review. A memory from an agent
+    stays a proposal. Raises NotFoundError, EditConflictError, InvalidMemoryError.
     """
     changes = changes_of(request)
     if home.actor.is_agent:
@@ -304,9 +309,10 @@ def finish_todos(home: Home, references: References) -> list[Memory]:
 
 @operation("retire", writes=True, by_key=True)
 def retire_memories(home: Home, request: RetireRequest) -> list[Memory]:
-    """Retire memories. Their files are kept. Raises NotFoundError, ConflictError, OwnerOnlyError.
+    """Retire memories. The files of the memories are kept.
 
-    An agent can only retire its own memories. Its requests about the owner's are queued for review.
+    An agent can retire only its own memories. An agent's request to retire the owner's memories is
+    queued for review. Raises NotFoundError, ConflictError, OwnerOnlyError.
     """
     chosen = choose(home, request)
     return retire_chosen(home, chosen, request.reason, persist=request.persist)[0]

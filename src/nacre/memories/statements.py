@@ -48,7 +48,11 @@ class Slot:
 
 @frozen
 class Departure:
-    """Something that a statement says is gone, with its stems, text and case, and the clause's other stems."""
+    """A thing that is gone according to a statement.
+
+    ``subject``: stems of the words for the thing. ``text``: words for the thing. ``context``: stems
+    of the other words in the clause.
+    """
 
     subject: frozenset[str]
     text: str
@@ -103,12 +107,14 @@ class Cues:
 
 
 def _word_pattern(words: str) -> str:
-    """Return a pattern that matches whole words in scripts with spaces."""
     return rf"(?<![A-Za-z])(?:{words})(?![A-Za-z])"
 
 
 def _phrases(pattern: str) -> tuple[re.Pattern[str], bool]:
-    """Return the pattern of a departure, and True if the thing that is gone comes first."""
+    """Return a compiled pattern for a statement that a thing is gone.
+
+    The second value is True if the pattern begins with the thing.
+    """
     text = pattern
     for name in ("GONE", "COME"):
         end = "" if text.endswith(name) else "?"
@@ -118,7 +124,7 @@ def _phrases(pattern: str) -> tuple[re.Pattern[str], bool]:
 
 @cache
 def cues() -> Cues:
-    """Return the cues of ``departures.toml``."""
+    """Return the patterns in ``departures.toml``."""
     return Cues(tomllib.loads((files(__package__) / "departures.toml").read_text(encoding="utf-8")))
 
 
@@ -161,7 +167,10 @@ class Statement:
 
     @cached_property
     def frame(self) -> list[Token]:
-        """All words except optional words. Each slot is one token whose stem is the sort of slot."""
+        """The words of the statement, without optional words.
+
+        Each day, time, version or measure is replaced by a token for this sort of value.
+        """
         text = cues().pattern["lead"].sub(" ", self.text)
         tokens: list[Token] = []
         at = 0
@@ -309,9 +318,9 @@ def firm_words(text: str) -> frozenset[str]:
 
 
 def binds(text: str, firm: Set[str], about: str) -> bool:
-    """Return True if a firm word in ``text`` directly precedes a word of ``about``.
+    """Return True if a word in ``firm``, such as a negation, directly precedes a word of ``about``.
 
-    "no worries, commit it" does not negate a commit.
+    For example, "no" does not directly precede "commit" in "no worries, commit it".
     """
     stems = {token.stem for token in read(about).tokens}
     for sort in ("denial", "firm"):
@@ -323,7 +332,7 @@ def binds(text: str, firm: Set[str], about: str) -> bool:
 
 
 def whole_numbers(text: str) -> str:
-    """Return a text without separators in long numbers."""
+    """Return a text in which the separators between digits of long numbers are removed."""
     return _BETWEEN_DIGITS.sub("", text)
 
 
@@ -339,9 +348,9 @@ _KIN = 5
 
 
 def lost(text: str, kept: Sequence[str]) -> str | None:
-    """Return the first name, identifier, number or negation in a text that no text in ``kept`` contains.
+    """Return the first name, identifier, number or negation of a text that is missing in ``kept``.
 
-    Only spellings are compared, so a paraphrase can count as lost.
+    Words are compared by spelling, so a paraphrase can count as missing.
     """
     statement = read(whole_numbers(text))
     kept_statements = [read(whole_numbers(kept_text)) for kept_text in kept]
@@ -379,18 +388,18 @@ def lost(text: str, kept: Sequence[str]) -> str | None:
 
 
 def leaves_out(text: str, kept: str) -> float:
-    """Return the share (0 to 1) of a text's topical words that ``kept`` lacks."""
+    """Return the share (0 to 1) of a text's topical words that do not occur in ``kept``."""
     words, kept_stems = read(text).words, {token.stem for token in read(kept).tokens}
     return sum(not has_word(kept_stems, word) for word in words) / len(words) if words else 0.0
 
 
 def lost_denial(text: str, left: str) -> str | None:
-    """Return a reason if a text contains a negation and ``left`` contains none, else ``None``."""
+    """Return a message if ``text`` contains a negation and ``left`` contains none, or ``None``."""
     return "a negation is lost" if read(text).negations and not read(left).negations else None
 
 
 def adds(text: str, both: Sequence[str]) -> str | None:
-    """Return the first thing that a text adds to the texts in ``both``, or ``None`` if nothing."""
+    """Return the first thing in ``text`` that the texts in ``both`` do not say, or ``None``."""
     if new := new_word(text, both) or swaps(text, both) or lost(text, both):
         return new
     statement, others = read(text), [read(other) for other in both]
@@ -430,9 +439,9 @@ def _is_kin(word: str, other: str) -> bool:
 
 
 def swaps(text: str, others: Sequence[str]) -> str | None:
-    """Return two things that are swapped in a text compared with ``others``, or ``None``.
+    """Return a message if a text exchanges two things in a sentence of ``others``, or ``None``.
 
-    For example, "the hub asks the door" if ``others`` contains only "the door asks the hub".
+    For example, "the hub asks the door" exchanges the things in "the door asks the hub".
     """
     other_triples = {triple for other in others for triple in _triples(read(other))}
     for first, verb, last in _triples(read(text)):
@@ -442,7 +451,6 @@ def swaps(text: str, others: Sequence[str]) -> str | None:
 
 
 def _triples(statement: Statement) -> list[tuple[str, str, str]]:
-    """Return triples (subject, verb, object) of consecutive topical words in a phrase."""
     triples: list[tuple[str, str, str]] = []
     run: list[str] = []
     for token in statement.tokens:
@@ -456,9 +464,10 @@ def _triples(statement: Statement) -> list[tuple[str, str, str]]:
 
 
 def exchanges(text: str, other: str) -> str | None:
-    """Return the first number or name that two texts have in a different order, or ``None``.
+    """Return a message if two texts contain the same numbers or names in different orders.
 
-    For example, "7 days in staging, 30 in production" differs from the reverse.
+    Otherwise, return ``None``. For example, one text says "7 days in staging, 30 in production",
+    and the other says the reverse.
     """
     values, other_values = _values(text), _values(other)
     for now, before in zip(
@@ -472,7 +481,6 @@ def exchanges(text: str, other: str) -> str | None:
 
 
 def _values(text: str) -> dict[str, str]:
-    """Map lower-case forms to numbers and capitalized words, in order of first occurrence."""
     values: dict[str, str] = {}
     for match in _VALUE.finditer(text):
         values.setdefault(match.group().lower(), match.group())

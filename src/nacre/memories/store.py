@@ -94,9 +94,9 @@ class Use:
 def spool_use(
     home: Home, memory_ids: Sequence[str], *, session: str | None = None, is_look: bool = False
 ) -> None:
-    """Append a use of memories to the spool, without a database write.
+    """Record a use of memories in a spool file, without writing to the database.
 
-    Errors do not make an answer fail.
+    Errors are ignored.
     """
     record: dict[str, object] = {"at": to_ms(home.clock()), "ids": list(memory_ids)}
     if session:
@@ -113,10 +113,10 @@ def session_name(session: str) -> str:
 
 
 def fold_usage(home: Home, seconds: float = math.inf) -> int:
-    """Count spooled uses and return the number of recalls. Raises StoreBusyError.
+    """Count the uses of memories in the spool and return the number of recalls.
 
-    Counting stops after ``seconds``, and the next call continues. Frequently recalled memories gain
-    importance in their files. See docs/context.md.
+    If time (``seconds``) runs out, the next call counts the rest. Frequently recalled memories gain
+    importance in their files. See docs/context.md. Raises StoreBusyError.
     """
     if seconds == math.inf:
         fold_notes(home)
@@ -137,7 +137,11 @@ def fold_usage(home: Home, seconds: float = math.inf) -> int:
 
 
 def use_together(home: Home, session: str, memory_ids: Sequence[str], day: int) -> None:
-    """Pair memories with each other and with memories used earlier in a session, up to 20 memories per session."""
+    """Record that memories were used together in a session.
+
+    Each memory is paired with the other memories and with memories used earlier in the session. Up
+    to 20 memories per session are paired.
+    """
     with home.transaction():
         before = home.session_uses.paired(session)
         new = [memory for memory in dict.fromkeys(memory_ids) if memory not in before]
@@ -165,9 +169,10 @@ def today(home: Home) -> int:
 
 
 def queue_reviews(home: Home) -> None:
-    """Queue for review frequently used memories of low quality, and memories contradicted more than once.
+    """Queue memories that need a review.
 
-    Also queue agents' proposals, and memories whose source document no longer contains them.
+    These are contradicted memories, agents' proposals, and often used memories of low quality.
+    Memories that no longer occur in their source document are also queued.
     """
     at = home.now_ms()
     for memory, quality, recalls in home.reviews.low_quality():
@@ -187,10 +192,10 @@ def queue_reviews(home: Home) -> None:
 
 
 def _raise_importance(change: Change) -> None:
-    """Raise importance by 1 after 3, 10 and 25 sittings with a recall, up to 9.
+    """Raise a memory's importance by 1 after recalls in 3, 10 and 25 sessions, up to 9.
 
-    Each step is written to the memory's file and the ledger. Files being edited are handled next
-    time.
+    Each step is written to the memory's file and the ledger. Files that are being edited are
+    handled next time.
     """
     home = change.home
     due = {steps.memory: steps for steps in home.usage.steps_due()}
@@ -236,7 +241,6 @@ def _steps_taken(home: Home) -> dict[str, int]:
 
 
 def _fold(change: Change, spool: Path, deadline: float) -> int:
-    """Count a renamed spool until the deadline, or until another process continues."""
     home = change.home
     now = home.now_ms()
     count = 0
@@ -266,7 +270,6 @@ def _fold(change: Change, spool: Path, deadline: float) -> int:
 
 
 def _counted_lines(home: Home, spool: Path) -> int:
-    """Return the number of counted lines of a spool, or -1 if all are counted."""
     if home.usage.value("folded") == spool.name:
         return -1
     done = home.usage.value(_progress_key(spool)) or ""
@@ -282,10 +285,9 @@ def _progress_key(spool: Path) -> str:
 
 
 def _count(home: Home, session: str, use: Use) -> None:
-    """Count one use.
+    """Count one use of memories. Opening a memory counts as an access.
 
-    Opening a memory counts as an access. A recall counts once per session, and again if the session
-    continues a day later.
+    If a session recalls a memory several times within a day, this counts as one recall.
     """
     first: set[str] = set()
     if use.is_look:
@@ -297,7 +299,10 @@ def _count(home: Home, session: str, use: Use) -> None:
 
 
 def _sitting_at(home: Home, at: int) -> str:
-    """Return a name for uses without a session. Uses less than half an hour apart share a name."""
+    """Return a session name for a use that belongs to no session.
+
+    Uses that are less than half an hour apart get the same name.
+    """
     start, last = noted_pair(home.usage.value("sitting"), (0, 0))
     if abs(at - last) > _SITTING_GAP_MS:
         start = at
@@ -306,7 +311,6 @@ def _sitting_at(home: Home, at: int) -> str:
 
 
 def _read(spool: Path) -> Iterator[Use]:
-    """Yield the uses in a spool, skipping invalid lines."""
     for values in lines(spool):
         with contextlib.suppress(ValueError, KeyError, TypeError, OverflowError):
             at, ids, session = (
@@ -335,21 +339,21 @@ _FOLDING_SECONDS = 0.05
 
 @frozen
 class Rehearsal:
-    """The outcome that storing a memory would have, and the resulting memory."""
+    """The outcome of storing a memory as a trial, and the resulting memory."""
 
     outcome: StoreOutcome
     memory: Memory
 
 
 class _RollbackError(Exception):
-    """Rolls back the writes of a rehearsal."""
+    """An error that undoes the writes of a trial."""
 
 
 @frozen
 class OwnerWords:
-    """The source and time of the owner's words that an agent stores.
+    """The source and time of a statement by the owner that an agent stores.
 
-    ``mixed``: whether the message seems to contain pasted text.
+    ``mixed``: True if the message seems to contain pasted text.
     """
 
     source: Source
@@ -358,16 +362,17 @@ class OwnerWords:
 
 
 def store(home: Home, new: StoreRequest, statement: OwnerWords | None = None) -> StoreOutcome:
-    """Store a memory durably.
+    """Store a memory durably and return the outcome.
 
-    If another process is writing, wait and leave the vector to the next ingest.
+    A memory that repeats a memory of the same project is not stored twice. A memory that
+    contradicts an earlier memory replaces the earlier memory. With ``force``, the memory is stored
+    without these comparisons. If the rules are unsure, a language model can be asked first, for at
+    most ``dedup.model_seconds``. A memory from an agent is a proposal, unless the owner made the
+    ``statement`` in a session.
 
-    Without ``force``, a memory that repeats a memory of the same project is not stored twice, and a
-    memory replaces an earlier memory that it contradicts. The stored memory gets a vector if the
-    model is available, and is then compared by meaning. A memory from an agent is a proposal,
-    unless the owner made the ``statement`` in a session. If the rules are unsure, a language model
-    can be asked first (``asking``), for at most ``dedup.model_seconds``. Raises InvalidMemoryError,
-    and StoreBusyError after 30 seconds.
+    The stored memory is then compared by meaning if an embedding model is available. If another
+    process is writing, the call waits, and the next ingest computes the vector. Raises
+    InvalidMemoryError. Raises StoreBusyError after 30 seconds.
     """
     memory = new_memory(home, new, project_of_work, statement)
     model_decisions = _model_decisions(home, memory, new)
@@ -422,7 +427,10 @@ def rehearse(home: Home, new: StoreRequest, statement: OwnerWords | None = None)
 
 
 def _by_meaning(home: Home, memory: Memory, rehearsal: Rehearsal) -> Rehearsal:
-    """Extend a rehearsal with a comparison by vectors if the comparison by words decided nothing."""
+    """Return the outcome of a trial after a comparison by vectors.
+
+    Vectors are compared only if the comparison by words decided nothing.
+    """
     outcome = rehearsal.outcome
     is_open = outcome.action == "stored" and not (outcome.supersedes or outcome.superseded_by)
     try:
@@ -498,10 +506,9 @@ def new_memory(
 def _place(
     change: Change, memory: Memory, *, alone: bool, decision: Decision | None
 ) -> StoreOutcome:
-    """Place a memory, without comparing it if ``alone`` is set.
+    """Store a memory. If ``alone`` is True, the memory is not compared with other memories.
 
-    A quote from a session does not count as stored manually, so it does not restore a memory that
-    was retired later.
+    A memory that quotes a session does not restore a retired memory.
     """
     if alone:
         return put(change, memory, ())
@@ -523,10 +530,11 @@ def get(home: Home, reference: str) -> Memory:
 
 
 def edit(home: Home, reference: str, *, expected: str | None = None, **changes: Any) -> Memory:
-    """Change fields of a memory or add tags (``add_tags``), and return the memory.
+    """Change fields of a memory and return the memory. ``add_tags`` adds tags.
 
-    Trust does not change. A subject derived from the content is derived again. With ``expected``,
-    the file must still have that etag. Raises NotFoundError, EditConflictError, InvalidMemoryError.
+    The trust does not change. If the subject was derived from the content, a new subject is
+    derived. If ``expected`` is given, the file must still have this etag. Raises NotFoundError,
+    EditConflictError, InvalidMemoryError.
     """
     with home.change("update") as change:
         scan(home)
@@ -609,7 +617,6 @@ def refuse_retired(memory: Memory) -> None:
 
 
 def _retire(change: Change, memory: Memory, reason: str | None, ids: Collection[str]) -> Memory:
-    """Retire one memory of ``ids``, in its current state, because other processes can write in between."""
     home = change.home
     if len(ids) > FEW:
         change.yield_locks()
@@ -675,12 +682,14 @@ def refuse_broken(home: Home, memory: Memory) -> None:
 def project_asked_for(
     home: Home, new: StoreRequest, project_of: Callable[[Home, Path], str | None] = known_or_named
 ) -> str | None:
-    """Return the project that a request names, else the project of the request's folder, if any."""
+    """Return the project that a request names.
+
+    If the request names no project, return the project of the request's folder, if any.
+    """
     return _project_slug(home, new.project) or (
         project_of(home, Path(new.folder)) if new.folder else None
     )
 
 
 def _project_slug(home: Home, name: str | None) -> str | None:
-    """Return the slug of a project name. Former names still resolve."""
     return home.files.name_now(slugify(home.redactor.clean(name))) or None if name else None

@@ -52,9 +52,10 @@ _ABOUT_FORGETTING = re.compile(
 
 
 def heed_ledger(home: Home) -> None:
-    """Update tombstones and standing retirements from the ledger. New entries are marked as due.
+    """Update the tombstones and standing retirements from the ledger.
 
-    Do nothing while a write is pending.
+    New entries are marked, because they still have to be applied. While a write is pending, nothing
+    is updated.
     """
     with home.vault_lock:
         stamp = _stamp(home)
@@ -106,7 +107,7 @@ def forgetting_in(data: bytes) -> Iterator[files.LedgerEntry]:
 
 
 def standing_tombstones(entries: Sequence[files.LedgerEntry]) -> list[Tombstone]:
-    """Return the tombstones in ``entries`` that no entry removes."""
+    """Return the tombstones in ``entries`` that are still in force."""
     lifted: set[tuple[str, str]] = set()
     allowed = []
     for item in entries:
@@ -192,11 +193,14 @@ class Barred:
         )
 
     def has_words(self, text: str) -> bool:
-        """Return True if a text equals the text of a forgotten memory or a forgotten title."""
+        """Return True if a text equals a forgotten title or the text of a forgotten memory."""
         return bool(self.words) and any(words_value(key, text) in self.words for key in self.keys)
 
     def is_before(self, moment: datetime | None, project: str | None, session_id: str = "") -> bool:
-        """Return True if ``moment`` is forgotten in a project, unless the session was allowed again."""
+        """Return True if a project's content from ``moment`` is forgotten.
+
+        Return False if the user allowed the session again.
+        """
         if moment is None or session_id in self.allowed:
             return False
         return any(moment < until and self._is_of(scope, project) for until, scope in self.before)
@@ -206,10 +210,9 @@ class Barred:
         return [slug for slug in slugs if self._is_of(scope, slug)] if scope else None
 
     def strip(self, memory: Memory) -> Memory | None:
-        """Return a memory without forgotten evidence, or ``None`` if the memory is forgotten.
+        """Return a memory without its forgotten sources and confirmations.
 
-        A memory is forgotten if no evidence remains. If its session is not forgotten, only
-        forgotten turns are removed.
+        Return ``None`` if the memory is forgotten or no source remains.
         """
         if memory.id in self.memories:
             return None
@@ -304,7 +307,10 @@ class Gate:
     def filter_turns(
         self, session: Session, project: str | None, turns: Sequence[Turn]
     ) -> list[Turn]:
-        """Return the turns that are not forgotten. A turn without a time is as old as its session."""
+        """Return the turns that are not forgotten.
+
+        For a turn without a time, the start of the session counts.
+        """
         barred = self._barred
         return [
             turn
@@ -409,9 +415,9 @@ def _text(value: Any) -> str | None:
 class Affected:
     """The stored items that tombstones affect.
 
-    ``sessions``, ``memories``, ``handoffs``: items to delete. ``turns``: the turns to delete in
-    each remaining session. ``changed``: memories to rewrite, including memories retired because
-    their successor is deleted. ``untitled``: sessions that lose their title.
+    ``sessions``, ``memories``, ``handoffs``: items to delete. ``turns``: turns to delete in
+    sessions that remain. ``changed``: memories to rewrite. ``untitled``: sessions whose title is
+    deleted.
     """
 
     sessions: tuple[SessionPlace, ...]
@@ -423,7 +429,7 @@ class Affected:
 
     @property
     def retired(self) -> list[Memory]:
-        """Memories that would otherwise become active again without a successor."""
+        """Memories that are retired because their successor is deleted."""
         return [
             memory
             for memory in self.changed
@@ -470,9 +476,10 @@ def survey(home: Home, barred: Barred) -> Affected:
 def handed_over(
     home: Home, sessions: Sequence[SessionPlace], barred: Barred
 ) -> tuple[Handoff, ...]:
-    """Return the handoffs of ``sessions`` and all forgotten handoffs.
+    """Return the handoffs to delete.
 
-    A damaged file without a session could belong to any session of its project.
+    These are the handoffs of ``sessions``, all other forgotten handoffs, and damaged handoffs in
+    the projects of the sessions.
     """
     ids, projects = {session.id for session in sessions}, {session.project for session in sessions}
     return (
@@ -674,7 +681,10 @@ def _sentences(text: str, min_characters: int) -> Iterator[str]:
 
 
 def _run(text: str, at: int, plain: str, start: int, most: int) -> int:
-    """Return the length of the common text around two positions, at most ``most`` on each side."""
+    """Return the number of equal characters around two positions.
+
+    On each side, at most ``most`` characters are compared.
+    """
     ahead = zip(text[at : at + most], plain[start : start + most], strict=False)
     before = text[max(0, at - most) : at], plain[max(0, start - most) : start]
     behind = zip(*(part[::-1] for part in before), strict=False)

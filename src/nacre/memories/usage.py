@@ -34,10 +34,11 @@ def edges(
     reference: fields.Reference | None = None,
     limit: Annotated[int, bounds("Maximum number of pairs.", ge=1, le=1000)] = 20,
 ) -> list[home_views.UsedTogether]:
-    """List pairs of active memories that were used together, strongest first, optionally of one memory.
+    """List pairs of active memories that were used together, strongest first.
 
-    The weight of a pair grows by .1 per session that used both and decays by a twentieth per day
-    (seed facts 1.2.4). Raises NotFoundError, ConflictError.
+    ``reference`` selects the pairs of one memory. Each session that used both memories adds .1 to
+    the weight of the pair. The weight loses a twentieth per day. Raises
+    NotFoundError, ConflictError.
     """
     edit.catch_up(home)
     day = store.today(home)
@@ -60,7 +61,7 @@ def edges(
 #
 # Each reply changes a memory's quality slightly. Thresholds depend on the similarity measure.
 # Thresholds for cosines are in the model's calibration, and thresholds for words are here. See
-# docs/context.md and seed facts 1.2.4.
+# docs/context.md.
 
 
 LEAST_REPLY = 50
@@ -93,8 +94,8 @@ BY_WORDS = Borders("words", 0.4, 0.6)
 def verdict(reply: float, stored: float, borders: Borders) -> Verdict:
     """Return whether an agent used, ignored or corrected a memory.
 
-    ``reply``: similarity between the reply and the memory. ``stored``: highest similarity between
-    the memory and a memory stored by the agent.
+    ``reply``: similarity between the agent's reply and the memory. ``stored``: highest similarity
+    between the memory and the memories that the agent stored.
     """
     if stored >= borders.corrected:
         return Verdict.CORRECTED
@@ -102,16 +103,20 @@ def verdict(reply: float, stored: float, borders: Borders) -> Verdict:
 
 
 def quality_after(before: float, verdict: Verdict, kind: Kind, share: float = REPLY_SHARE) -> float:
-    """Return (1 - share) · before + share · (signal of the verdict), but at least the kind's minimum."""
+    """Return the quality of a memory after a verdict.
+
+    The result is a weighted mean of the previous quality and the value of the verdict. ``share`` is
+    the weight of the verdict. The quality does not fall below a minimum for the kind of memory.
+    """
     floor = min(before, _MIN_QUALITY_BY_KIND.get(kind, _MIN_QUALITY))
     return min(1.0, max(floor, (1 - share) * before + share * SIGNALS[verdict]))
 
 
 def is_protected(memory: Memory, patterns: Sequence[str]) -> bool:
-    """Return True if a memory is never forgotten.
+    """Return True if a memory must never be forgotten.
 
-    It has importance 10, is evergreen, or its subject matches a pattern. Patterns ignore case and
-    can contain ``*``. See seed facts 1.4.
+    This applies to evergreen memories, to memories of importance 10, and to memories whose subject
+    matches a pattern. Patterns ignore case and can contain ``*``.
     """
     subject = memory.subject.lower()
     return (
@@ -125,7 +130,7 @@ _MATURITY = ((20, Maturity.PROVEN), (5, Maturity.ESTABLISHED), (0, Maturity.CAND
 
 
 def maturity(usage: Usage) -> Maturity:
-    """Return the maturity: candidate below 5 accesses, established from 5, proven from 20. See seed facts 2.3."""
+    """Return the maturity: candidate below 5 accesses, established from 5, proven from 20."""
     return next(name for minimum, name in _MATURITY if usage.access_count >= minimum)
 
 
@@ -167,11 +172,11 @@ def history_of(home: Home, reference: fields.Reference) -> list[home_views.Step]
 
 
 def bring_back(home: Home, reference: str) -> Memory:
-    """Restore a superseded or retired memory and return it.
+    """Restore a superseded or retired memory and return the memory.
 
-    The successor stays active too, and no comparison will supersede either memory again. Memories
-    that the retirement reactivated are superseded again, and the memory's pending reviews reopen.
-    Raises NotFoundError, ConflictError.
+    The successor stays active too. Later comparisons do not supersede the memory or the successor.
+    If the retirement reactivated other memories, these memories are superseded again. Pending
+    reviews of the memory reopen. Raises NotFoundError, ConflictError.
     """
     edit.catch_up(home)
     memory = store.get(home, reference)
@@ -218,7 +223,6 @@ def _add_predecessors(home: Home, memory: Memory, chain: dict[str, Memory]) -> N
 
 
 def _followers(home: Home, memory: Memory) -> list[Memory]:
-    """Return the memories that supersede a memory, as recorded in either memory."""
     sources = [
         link.source
         for link in home.links.of(memory.id)
@@ -269,7 +273,6 @@ def write_listings(home: Home) -> list[str]:
 
 
 def _write(home: Home, path: str, present: bytes | None, text: str | None) -> bool:
-    """Write a page, or remove it if ``text`` is ``None``. Return True if the page changed."""
     if text is None:
         if present is not None:
             home.vault.remove(path)
@@ -302,7 +305,7 @@ def _pages(home: Home) -> Mapping[str, str]:
 
 
 def note_stale(home: Home) -> None:
-    """Make plugins mark memories that might be outdated, for contexts and the review queue."""
+    """Let plugins mark memories that might be outdated."""
     for note in load_usable_plugins(STALE).values():
         note(home)
 
@@ -340,7 +343,10 @@ def look_at(home: Home, request: decision.GetRequest) -> home_views.MemoryView:
 
 @operation("get", by_key=True)
 def read_memory(home: Home, request: decision.GetRequest) -> Memory:
-    """Return a memory in any state and, with ``update``, count a use. Raises NotFoundError, ConflictError."""
+    """Return a memory in any state.
+
+    If ``update`` is set, this counts as a use of the memory. Raises NotFoundError, ConflictError.
+    """
     edit.catch_up(home)
     memory = store.get(home, request.reference)
     if request.update and memory.is_active:

@@ -74,9 +74,10 @@ _PROBE_SECONDS = 30.0
 
 @frozen
 class Embedded:
-    """The numbers of embedded and waiting texts.
+    """The result of embedding texts.
 
-    ``note``: why embedding stopped early, with the remedy.
+    ``made``: number of embedded texts. ``left``: number of waiting texts. ``note``: reason why
+    embedding stopped early, and what to do.
     """
 
     made: int
@@ -94,11 +95,11 @@ def embed_pending(
     seconds: float = math.inf,
     is_asked: bool = False,
 ) -> Embedded:
-    """Compute missing vectors of memories, then of turns. An interruption loses at most one step.
+    """Compute missing vectors of memories, then of turns.
 
-    Work stops after ``limit`` texts or ``seconds``, or if the model does not answer or must not
-    receive texts. ``is_asked`` means that the user requested the work and agreed to where the texts
-    go.
+    Work stops after ``limit`` texts or after ``seconds``. Work also stops if the model does not
+    answer, or if texts must not be sent to the model. Finished steps are kept. ``is_asked`` means
+    that the user requested the work and agreed to send texts to the model.
     """
     setting = home.settings.text("embedding.model")
     if setting == "none":
@@ -133,10 +134,11 @@ def _tokens(home: Home) -> int:
 
 
 def _choose_first_model(home: Home, setting: str, *, is_asked: bool) -> None:
-    """Choose the model of the first vectors.
+    """Choose the model that computes the first vectors.
 
-    In a rebuilt database, this is the model of the old vectors, which are reused. Otherwise it is
-    the configured model, or the bundled model until the user agrees to where the texts go.
+    A rebuilt database uses the model of the old vectors, which are reused. Otherwise, the
+    configured model is chosen. The bundled model is chosen until the user agrees to send texts to
+    the configured model.
     """
     refusal = None if is_asked else wants_yes(home.settings, setting)
     first = BUNDLED if refusal else setting
@@ -185,8 +187,6 @@ def _switch(home: Home, work: _Work) -> None:
 
 
 class _Work:
-    """Computes vectors and counts them."""
-
     def __init__(
         self, home: Home, notify: OnProgress, limit: int | None, deadline: float, *, is_asked: bool
     ) -> None:
@@ -202,7 +202,6 @@ class _Work:
         self.filled: Vectors | None = None
 
     def is_over(self) -> bool:
-        """Return True if no further step should begin."""
         return (
             self._limit is not None and self.done >= self._limit
         ) or time.monotonic() >= self._deadline
@@ -212,12 +211,14 @@ class _Work:
         return 0 if self.filled is None or self.exchanged else sum(self.filled.missing())
 
     def model(self) -> Embedder:
-        """Return the configured model, marked as requested by the user if applicable."""
+        """Return the configured model.
+
+        If the user requested the work, the model is marked as requested.
+        """
         embedder = configured_embedder(self._home)
         return as_requested(embedder) if self.is_asked else embedder
 
     def stop(self, error: EmbedderUnavailableError) -> None:
-        """Record why no more vectors are computed."""
         self.note = (
             f"no vectors: {error.message}" if not self.done else f"no more vectors: {error.message}"
         )
@@ -252,7 +253,10 @@ class _Work:
 
 
 def _with_smaller_steps(step: Callable[[int], T], size: int) -> T:
-    """Run a step, halving its size while it exceeds the budget. Raises EmbedderHeldError."""
+    """Run a step with ``size`` texts, and halve the size while the step exceeds the budget.
+
+    Raises EmbedderHeldError.
+    """
     while True:
         try:
             return step(size)
@@ -263,7 +267,7 @@ def _with_smaller_steps(step: Callable[[int], T], size: int) -> T:
 
 
 def _look_at_probes(vectors: Vectors, embedder: Embedder) -> None:
-    """Embed the probes once, for a remote model whose cosines were not measured."""
+    """Embed test texts once to calibrate a remote model without built-in measurements."""
     if not isinstance(embedder, RemoteEmbedder) or is_measured(embedder.name) or vectors.seen():
         return
     questions = embedder.within(_PROBE_SECONDS, question=True).embed(
@@ -273,10 +277,11 @@ def _look_at_probes(vectors: Vectors, embedder: Embedder) -> None:
 
 
 def embed_memories(home: Home, *, begins: bool = False) -> dict[str, StoreOutcome]:
-    """Embed new memories, newest first, for at most two seconds. The next ingest embeds what remains.
+    """Embed new memories, newest first, for at most two seconds.
 
-    If there are no vectors, start only if ``begins`` is true. Return the outcomes for memories that
-    repeat or replace other memories by meaning.
+    Return a mapping from memory ids to outcomes. The mapping contains memories whose meaning shows
+    that they repeat or replace another memory. The next ingest embeds the remaining memories. The
+    first vectors are computed only if ``begins`` is True.
     """
     outcomes: dict[str, StoreOutcome] = {}
     home.memories.has_new_rows = False
@@ -382,8 +387,8 @@ class Lot:
 class Standing:
     """The state of the vectors.
 
-    ``problem`` is the reason why the configured model cannot be used. ``held`` is the reason why
-    texts are not automatically sent to the configured or current model.
+    ``problem``: reason why the configured model cannot be used. ``held``: reason why nacre does not
+    send texts to a model automatically.
     """
 
     wanted: str
@@ -397,12 +402,11 @@ class Standing:
 
 @frozen
 class Plan:
-    """The effort of switching to a model.
+    """The work and the cost of switching to a model.
 
-    ``cost`` is in US dollars, or ``None`` if the price is unknown.
-
-    ``wants_yes``: whether the user has not agreed to where the texts go. ``left``: today's
-    remaining background budget in millionths of a US dollar.
+    ``cost``: cost in US dollars, or ``None`` if the price is unknown. ``wants_yes``: True if the
+    user has not yet agreed to send texts to the model. ``left``: today's remaining background
+    budget in millionths of a US dollar.
     """
 
     setting: str
@@ -506,11 +510,12 @@ def switch(
     *,
     name: Name,
 ) -> Embedded:
-    """Switch to a model: compute its vectors, and replace the current vectors with them.
+    """Switch to another embedding model. The user thereby agrees to send texts to the model.
 
-    The user thereby agrees to where present and future texts go. After an interruption,
-    :func:`resume`, the next ingest or the daemon continues. Naming the current model abandons a
-    switch. Raises InvalidSettingsError if a variable overrides the model.
+    The vectors of the new model are computed, and then replace the current vectors. After an
+    interruption, :func:`resume`, the next ingest or the daemon continues. To abandon an unfinished
+    switch, switch to the current model. Raises InvalidSettingsError if an environment variable sets
+    another model.
     """
     setting, origin = _full_name(name), home.settings.values[_KEY].origin
     if home.settings[_KEY] != setting and origin.startswith("$"):
@@ -527,12 +532,11 @@ def switch(
 
 @operation("embed-resume", writes=True, takes_long=True)
 def resume(home: Home, on_progress: OnProgress = lambda _: None) -> Embedded:
-    """Compute the missing vectors. The user thereby agrees to where texts go."""
+    """Compute the missing vectors. The user thereby agrees to send texts to the model."""
     return embed_pending(say_yes(home, home.settings[_KEY]), on_progress, is_asked=True)
 
 
 def _full_name(name: str) -> str:
-    """Return a model's name as in the settings, with an absolute path for a folder."""
     if name == "none":
         raise InvalidInputError(
             "none is not a model", hint="to turn vectors off: nacre config set embedding.model none"
@@ -560,7 +564,6 @@ def _lot_of(vectors: Vectors, state: str) -> Lot | None:
 
 
 def _texts_to_embed(home: Home, model: str) -> Iterator[str]:
-    """Yield each distinct passage that has no vector from ``model``."""
     is_in_use = home.vectors.model() == model
     vectors = home.vectors if is_in_use else home.other_vectors
     is_begun = vectors.model() == model

@@ -39,9 +39,10 @@ _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+("?)|[{}]', re.DOTALL)
 
 
 def conversations(source: Source) -> Iterator[dict[str, Any]]:
-    """Yield each conversation in an export. Raises UnreadableTranscriptError.
+    """Yield each conversation in an export.
 
-    Truncated conversations and values of other types are counted as corrupt.
+    Truncated conversations and values that are not objects are counted as corrupt. Raises
+    UnreadableTranscriptError.
     """
     try:
         with source.path.open("rb") as file:
@@ -136,7 +137,6 @@ class _AccountReader:
         self.exchange = Exchange()
 
     def complete(self, turn: Turn, stamp: object, *claims: Values, cites_web: bool) -> Turn:
-        """Return the turn with its time, speaker, trust and flags, and with an id if it had none."""
         is_agent = turn.speaker is Speaker.AGENT
         judged = self.exchange.judge(turn.text) if is_agent else Judgement()
         turn = replace(
@@ -251,9 +251,9 @@ class _Reader(_AccountReader):
         yield from self.say(message, Speaker.AGENT)
 
     def hear(self, message: Values) -> None:
-        """Record a tool's output and complete its call.
+        """Record the output of a tool and complete the call.
 
-        If the output is external text, it affects the trust of the agent's next words.
+        If the output is external text, the agent's next words are trusted less.
         """
         name = str(mapping(message, "author").get("name") or "")
         if self.calls and self.calls[-1].outcome is None:
@@ -284,7 +284,6 @@ class _Reader(_AccountReader):
         yield self.complete(turn, stamp, *claims, cites_web=cites_web)
 
     def flush(self) -> Iterator[Turn]:
-        """Yield a turn for calls that are not followed by text from the agent."""
         if self.calls and self.pending_call:
             (identity, stamp), calls = self.pending_call, tuple(self.calls)
             self.calls, self.pending_call = [], None
@@ -320,7 +319,6 @@ def _path(nodes: Mapping[str, Values], leaf: object, parent: str) -> list[Values
 
 
 def _plain(message: Values) -> str:
-    """Return a message's text and the names of its attachments."""
     content = mapping(message, "content")
     parts = content.get("parts")
     texts = [_part(part) for part in parts] if isinstance(parts, list) else []
@@ -444,7 +442,6 @@ class _ClaudeAiReader(_AccountReader):
         self.exchange.heard_from(name, call.input if call else "", output)
 
     def attached(self, message: Values) -> list[str]:
-        """Return the names of attached files. Their content does not count as the user's words."""
         names = []
         for item in (*objects(message, "attachments"), *objects(message, "files")):
             if isinstance(item.get("extracted_content"), str):

@@ -90,9 +90,10 @@ def plain(raw: bytes | str | msgspec.Raw) -> Any:
 
 
 def parse_time(value: object) -> datetime | None:
-    """Return a time in UTC, or None if it is invalid.
+    """Return a time in UTC, or None if the value is not a valid time.
 
-    ISO 8601 is accepted, and epoch seconds or milliseconds as a number or as digits.
+    The value can be ISO 8601 text. It can also be the number of seconds or milliseconds since 1970,
+    as a number or as digits.
     """
     if isinstance(value, bool) or value is None:
         return None
@@ -118,10 +119,11 @@ HEAD_BYTES = 65_536
 
 @frozen
 class Places:
-    """Facts that locate transcripts: home folder, environment variables and ``sys.platform``.
+    """The folders and variables that tell where transcripts are.
 
-    ``projects`` are the folders of known sessions, in which some tools keep transcripts. ``own`` is
-    nacre's home folder, if known.
+    ``home``: home folder of the user. ``platform``: value of ``sys.platform``. ``projects``:
+    folders of known sessions, because some tools keep transcripts there. ``own``: nacre's home
+    folder, if known.
     """
 
     home: Path
@@ -195,11 +197,10 @@ class Head:
 
 
 class Source:
-    """The transcript that an adapter parses, such as :class:`FileSource`.
+    """A transcript that an adapter parses, such as :class:`FileSource`.
 
-    ``carry`` contains JSON values that an adapter keeps between readings of a file, such as the
-    session id, working directory and model. ``identities`` are the user's names in chats
-    (``owner.identities``).
+    ``carry``: JSON values that the adapter keeps for the next time, such as the session id and the
+    model. ``identities``: the user's names in chats, from the setting ``owner.identities``.
     """
 
     path: Path
@@ -222,9 +223,9 @@ class Source:
         raise UnreadableTranscriptError(f"{self.path} is a database")
 
     def hold(self, offset: int) -> None:
-        """Start the next reading at ``offset``, because the message there can still grow.
+        """Start the next reading at ``offset``. Use this for a message that can still grow.
 
-        Do nothing for databases, which have no offsets.
+        Nothing happens for a database, which has no offsets.
         """
 
     def unknown(self, record: str) -> None:
@@ -256,30 +257,30 @@ def records(source: Source, line: bytes, decoder: msgspec.json.Decoder[T]) -> It
 
 @frozen
 class Adapter:
-    """How to find, recognise and read a tool's transcripts in one format.
+    """An adapter that finds, recognises and reads a tool's transcripts.
 
-    ``parse`` yields a :class:`Session` before its turns. It yields a session again when it learns a
-    fact, such as the title, and when the file switches to another session. Every :class:`Turn`
-    belongs to the last session yielded.
+    ``parse`` yields a :class:`Session` before the turns of the session. ``parse`` yields a session
+    again if it learns a fact, such as the title, or if the file switches to another session. Each
+    :class:`Turn` belongs to the last session yielded.
 
-    ``whole``: the file is read from the start whenever it changes, and content that disappeared is
-    forgotten. If such a file is incomplete, ``parse`` raises UnreadableTranscriptError, so that
-    earlier content is kept. Other formats continue where the last reading ended.
+    ``whole``: True if a changed file is read from the start. Content that disappeared from the file
+    is then forgotten. If the file is incomplete, ``parse`` raises UnreadableTranscriptError, so
+    that earlier content is kept.
 
-    ``guesses``: the adapter accepts nearly any file, so the format of a changed file is checked
-    again.
+    ``guesses``: True if the adapter accepts nearly any file, so that the format of a changed file
+    is checked again.
 
-    ``beside``: a function that yields a transcript's other files. A change to one of them counts as
-    a change to the transcript.
+    ``beside``: function that yields a transcript's other files. A change to such a file counts as a
+    change to the transcript.
 
     ``environment``: names of the variables that ``roots`` reads. A daemon started by the system
     receives only these variables.
 
-    ``resume``: the command that reopens a session, with ``{id}`` for its id. Empty if the tool has
-    none.
+    ``resume``: command that reopens a session, with ``{id}`` for the session's id, or empty.
 
-    ``versions``, ``reads`` and ``leaves_out``: text for docs/agents.md about the tool versions
-    examined, and the content that is read and skipped, separated by semicolons.
+    ``versions``: tool versions that were examined, for docs/agents.md. ``reads``: content that the
+    adapter reads, separated by semicolons. ``leaves_out``: content that the adapter skips,
+    separated by semicolons.
     """
 
     tool: str
@@ -326,7 +327,7 @@ def read_head(path: Path) -> Head:
 
 
 def read_later(path: Path) -> Head | None:
-    """Return the first readable line of a file and the next short lines, or None if there are none.
+    """Return the beginning of a file with a long first line, or None if no line is readable.
 
     Use this if the first 64 KiB do not show the format. Raises UnreadableTranscriptError if the
     file cannot be read.
@@ -354,7 +355,6 @@ def is_too_long(path: Path) -> bool:
 
 
 def _lines(file: BinaryIO, max_bytes: int) -> Iterator[bytes]:
-    """Yield lines of at most ``max_bytes`` bytes, without loading longer lines into memory."""
     while line := file.readline(max_bytes):
         if line.endswith(b"\n"):
             yield line
@@ -434,7 +434,6 @@ class FileSource(Source):
             self.tally.corrupt += 1
 
     def _was_counted(self) -> bool:
-        """Return True if an earlier reading counted the current line, which happens after ``hold``."""
         return bool(self._counted) and self._offset <= self._counted
 
     def cursor(self) -> Cursor:
@@ -497,7 +496,10 @@ _MAX_SIDE_FILE_BYTES = 16 * 1024 * 1024
 
 @lru_cache(maxsize=1)
 def shape_of(head: Head) -> tuple[bool, frozenset[str]]:
-    """Return whether a JSON document is an array, and which keys its first object has in the head."""
+    """Return True if a JSON document is an array, and the keys of the document's first object.
+
+    Only the beginning of the document is examined.
+    """
     text = head.text.lstrip("\ufeff \t\r\n")
     if text[:1] not in ("{", "["):
         return False, frozenset()
@@ -646,9 +648,10 @@ def tables_of(source: Source) -> Tables:
 
 
 class DatabaseSource(Source):
-    """A :class:`Source` for a database. ``look`` opens related databases.
+    """A :class:`Source` for a database.
 
-    ``carry`` is passed on unchanged, because marks, not offsets, identify new content.
+    ``look``: function that opens related databases. :class:`Marks` identify new content, because a
+    database has no offsets.
     """
 
     def __init__(
@@ -664,7 +667,7 @@ class DatabaseSource(Source):
 
     @property
     def start(self) -> int:
-        """Start offset, such that the file size minus the offset is the number of bytes read."""
+        """The file size minus the number of bytes read."""
         return self._seen.st_size - self.bytes_read
 
     def unknown(self, record: str) -> None:
@@ -689,8 +692,6 @@ class DatabaseSource(Source):
 
 
 class _Counted:
-    """Counts the bytes read from tables."""
-
     def __init__(self, tables: Tables, source: DatabaseSource) -> None:
         self._tables = tables
         self._source = source
@@ -730,9 +731,10 @@ class Part(Source):
 
 
 class Marks:
-    """Marks that show whether a session in a database has changed. They are kept in ``carry``.
+    """Marks that show whether a session in a database has changed.
 
-    Call ``save`` at the end of a reading, so that a failed reading is repeated.
+    The marks are kept in ``carry``. Call ``save`` after reading all sessions. If reading fails
+    before, the sessions are read again next time.
     """
 
     def __init__(self, source: Source) -> None:

@@ -235,10 +235,9 @@ class Reader:
             )
 
     def declined(self, record: Record, call: Call | None, words: str) -> Items:
-        """Yield the words with which the user declined a call.
+        """Yield the user's reason for declining a tool call.
 
-        The record contains either these words or the call's result. Words that could come from a
-        failed tool do not count as the user's.
+        Words that a failed tool could have written do not count as the user's words.
         """
         words = self.exchange.clean(words).text
         if is_tools(TOOL, words):
@@ -279,7 +278,7 @@ class Reader:
         yield from self.delivered(record, *self.typed(text, ahead=True))
 
     def delivered(self, record: Record, words: str, flags: Flag) -> Items:
-        """Yield a prompt, unless it was already yielded when it left the queue."""
+        """Yield a prompt that the agent received. A prompt that was already yielded is skipped."""
         self.carry["queue"] = [
             pending for pending in self.carry["queue"] if pending[1].strip() != words
         ]
@@ -290,10 +289,11 @@ class Reader:
             yield from self.owner(record, words, flags)
 
     def queued(self, record: Record) -> Items:
-        """Handle prompts typed while the agent works. Yield them when they leave the queue.
+        """Record prompts that the user types while the agent works.
 
-        The user can withdraw a queued prompt. A removal record with text or a reason is only a
-        note, because the delivered prompt has its own record.
+        A prompt is yielded when the prompt leaves the queue. The user can withdraw a queued prompt.
+        If a removal record contains text or a reason, the prompt was delivered and has its own
+        record.
         """
         queue = self.carry["queue"]
         match record.operation:
@@ -368,10 +368,7 @@ class Reader:
                     group.texts.append(arguments["plan"])
 
     def pull_request(self, record: Record) -> Items:
-        """Yield each pull request of the session once, after the open message.
-
-        The host repeats these records.
-        """
+        """Yield each pull request of the session once, after closing the open message."""
         if record.prUrl and record.prUrl not in self.carry.setdefault("linked", []):
             self.carry["linked"].append(record.prUrl)
             self.links.append(msgspec.structs.replace(record, uuid=f"pull request {record.prUrl}"))
@@ -384,9 +381,9 @@ class Reader:
             yield from self.say(link, Speaker.SYSTEM, f"Pull request: {link.prUrl}", Flag.META)
 
     def progress(self, offset: int, record: Record) -> Items:
-        """Yield a sub-agent's messages from progress records.
+        """Yield the messages of a sub-agent in a progress record.
 
-        Newer versions write a separate file.
+        Newer versions of the host write these messages to a separate file.
         """
         progress = mapping(plain(record.data)) if self.inline_agents else {}
         agent = string(progress, "agentId")
@@ -489,9 +486,9 @@ class Reader:
         )
 
     def say_first(self, session_id: str | None) -> Items:
-        """Yield the first prompt with the id of the session that answers.
+        """Yield the first prompts with the id of the current session.
 
-        If the host cleared a session, the prompt still has the old id.
+        If the user cleared the previous session, the records of these prompts contain the old id.
         """
         prompts, self.first = self.first, []
         self.carry["begun"] = bool(prompts) or self.carry.get("begun", False)
@@ -500,7 +497,7 @@ class Reader:
             yield from self.say(record, speaker, text, flags, trust=trust)
 
     def finish(self) -> Items:
-        """Yield open messages and queued prompts, because the session might end here.
+        """Yield the messages and queued prompts that remain at the end of the file.
 
         Open messages are read again next time.
         """
@@ -530,7 +527,6 @@ class Reader:
 
 
 def _with_suffix(record: Record, suffix: str) -> Record:
-    """Return a copy of a record with a suffixed id, for a second turn from the same record."""
     return msgspec.structs.replace(record, uuid=f"{record.uuid} {suffix}")
 
 

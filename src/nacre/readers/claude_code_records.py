@@ -65,7 +65,10 @@ def questions_of(arguments: Values) -> dict[str, list[str]]:
 
 
 def answered(question: str, answer: str, options: Sequence[str]) -> Answer:
-    """Return the user's answer. If the options are unknown, it does not count as typed."""
+    """Return the user's answer to a question.
+
+    If the options are unknown, the answer counts as chosen.
+    """
     asking = one_line(question)
     asking = asking if asking.endswith(_QUESTION_ENDS) else f"{asking}:"
     is_typed = bool(options) and not _uses_options(answer, options)
@@ -75,11 +78,10 @@ def answered(question: str, answer: str, options: Sequence[str]) -> Answer:
 def messages_of(
     answers: Iterable[Answer], trust_of: Callable[[str], Trust]
 ) -> tuple[list[str], str]:
-    """Split form answers into the user's messages and external text.
+    """Split the answers to a form into the user's messages and external text.
 
-    Questions and options are the agent's words. If a question is based on external text, only its
-    answer is kept. An answer based on external text is not the user's statement. Each typed answer
-    is a separate message.
+    Each typed answer is a separate message. If a question is based on external text, only the
+    answer is kept. An answer based on external text is not the user's statement.
     """
     chosen, typed, foreign = list[str](), list[str](), list[str]()
     for item in answers:
@@ -97,7 +99,6 @@ def messages_of(
 
 
 def _uses_options(answer: str, options: Sequence[str]) -> bool:
-    """Return True if an answer consists of options, or shares consecutive words with an option."""
     labels = {_plain(option) for option in options}
     return (
         _plain(answer) in labels
@@ -252,9 +253,10 @@ _MAX_COUNTED_MESSAGES = 8
 
 
 class Sessions:
-    """Facts about each session. ``carry`` contains the state for the next reading.
+    """The sessions in a file.
 
-    ``stem`` is the file name without suffix. It is the id of records that name no session.
+    ``carry``: state for the next reading. ``stem``: file name without suffix, which is the session
+    id if a record contains none.
     """
 
     def __init__(self, carry: JsonObject, stem: str) -> None:
@@ -264,9 +266,9 @@ class Sessions:
         self.by_id: dict[str, Session] = {}
 
     def ids_of(self, record: Record) -> tuple[str, str]:
-        """Return the ids of the user's session and of the record's session.
+        """Return the id of the main session and the id of the session to which a record belongs.
 
-        They differ if a sub-agent wrote the record.
+        The ids differ if a sub-agent wrote the record.
         """
         own = record.sessionId or self.carry.get("session") or self.stem
         agent = record.agentId if record.isSidechain else None
@@ -324,7 +326,10 @@ class Sessions:
         return replace(session, model=self.carry.get("model") if is_alone else None, tokens=tokens)
 
     def count(self, group: OpenMessage) -> None:
-        """Add a message's tokens once, even if the message continues after a prompt."""
+        """Add a message's tokens to the total of the session.
+
+        If the message continues later, only the additional tokens are added.
+        """
         usage = group.usage
         if not usage:
             return
@@ -395,10 +400,9 @@ def interruption(text: str) -> tuple[str, str]:
 
 
 def plan_of(text: str, accepted: str | None = None) -> tuple[str, str, str]:
-    """Split a prompt that contains a plan into the user's choice, the plan, and the user's comment.
+    """Split a prompt with a plan into the user's choice, the agent's plan, and the user's comment.
 
-    The agent wrote the plan. If ``accepted`` contains the plan, the host wrote the text after it,
-    which ends with the user's comment.
+    The comment is found only if ``accepted`` contains the text of the plan.
     """
     head, _, rest = text.partition("\n\n")
     plan, words = rest.strip(), ""
@@ -412,10 +416,9 @@ def plan_of(text: str, accepted: str | None = None) -> tuple[str, str, str]:
 
 
 def is_feedback_on_call(record: Record, message: Message, calls: Mapping[str, Call]) -> bool:
-    """Return True if a message's text is the user's remark on an allowed tool call.
+    """Return True if the text in a message is the user's remark on an allowed tool call.
 
-    The host writes the remark as the only text after the only result, and adds the id of the call's
-    record. Other text next to a result is not the user's.
+    Such a message contains a tool result and one text, and names the record of the call.
     """
     first, *rest = blocks_of(message.content) or [Block()]
     call = calls.get(first.tool_use_id or "")
@@ -430,10 +433,9 @@ def is_feedback_on_call(record: Record, message: Message, calls: Mapping[str, Ca
 
 
 def rejection(content: msgspec.Raw, beside: msgspec.Raw) -> str | None:
-    """Return the words with which the user declined a call, or None if it was not declined.
+    """Return the user's reason for declining a tool call, or None if the call was not declined.
 
-    The words replace the call's result. In this case the host writes strings in the content and in
-    ``beside``; a list or an object is a tool's output.
+    If ``beside`` is a list or an object, the content is the output of a tool.
     """
     output = string_of(content)
     if not output.startswith(_REJECTION_HEAD) or not (
@@ -447,8 +449,8 @@ def rejection(content: msgspec.Raw, beside: msgspec.Raw) -> str | None:
 def answers_in(output: str, form: Form, beside: msgspec.Raw) -> list[Answer]:
     """Return the user's answers to the questions in ``form``.
 
-    Read them from ``beside`` if present, otherwise from the output. A question can contain text
-    that looks like another question with an answer.
+    The answers are read from ``beside`` if possible, because a question in ``output`` can contain
+    text that looks like another question with an answer.
     """
     answers = mapping(plain(beside)).get("answers")
     pairs = list(answers.items()) if isinstance(answers, dict) else _ANSWER_PAIR.findall(output)
@@ -456,10 +458,7 @@ def answers_in(output: str, form: Form, beside: msgspec.Raw) -> list[Answer]:
 
 
 def listed_answers(text: str, form: Form) -> list[Answer]:
-    """Return the answers that the host lists when the user stops answering a form.
-
-    The remaining text is the host's.
-    """
+    """Return the answers that the host lists when the user stops answering a form."""
     return _to_questions(_LISTED_ANSWER.findall(text), form)
 
 
@@ -478,16 +477,16 @@ def _to_questions(pairs: Iterable[tuple[str, object]], form: Form) -> list[Answe
 
 
 def is_typed_ahead(attachment: Values) -> bool:
-    """Return True if a queued command comes only from a person or from an input mode for people."""
+    """Return True if a person typed a queued command."""
     sources = [{"origin": attachment[name]} for name in _SOURCE_FIELDS if attachment.get(name)]
     names_owner = bool(attachment.get("commandMode") or attachment.get("origin"))
     return names_owner and not attachment.get("isMeta") and not names_another(attachment, *sources)
 
 
 def typed_ahead(text: str) -> tuple[str, Flag, str]:
-    """Split a prompt typed while the agent worked, like :func:`typed`.
+    """Split a prompt that the user typed while the agent worked, as :func:`typed` does.
 
-    A command without arguments has a separate record.
+    A command without arguments is left out, because another record contains the command.
     """
     words, flags, others = typed(text)
     command = _QUEUED_COMMAND.match(words)
@@ -511,7 +510,10 @@ def typed(text: str) -> tuple[str, Flag, str]:
 
 
 def _command_parts(text: str) -> tuple[dict[str, str], str]:
-    """Return the contents of the command tags, and the other text, which the user did not type."""
+    """Return the contents of the command tags, and the text after the tags.
+
+    The user did not type the text after the tags.
+    """
     parts: dict[str, str] = {}
     while tag := next(
         (tag for tag in _COMMAND_TAGS if tag not in parts and text.startswith(f"<{tag}>")), None

@@ -103,10 +103,9 @@ def folder_in(text: str) -> str | None:
 
 
 def model_of(message: Values) -> str | None:
-    """Return a message's model, with its provider if the provider might be the user's own.
+    """Return the model of a message, with the provider if the model might run on the user's server.
 
-    Both tools use ``openai`` for any server with OpenAI's API, and ``openai-native`` for OpenAI
-    itself.
+    Both tools use the provider ``openai`` for any server with OpenAI's API.
     """
     info = mapping(message, "modelInfo")
     provider = string(info, "providerId")
@@ -309,7 +308,10 @@ class _Reader:
     def add_call_once(
         self, call_id: str, name: str, arguments: dict[str, Any] | str
     ) -> Call | None:
-        """Add a call, or return it if the tool already asked for its approval."""
+        """Add a tool call and return the call.
+
+        If the tool already asked the user to approve the call, return the existing call.
+        """
         calls = self.talk.calls
         previous = calls.get(self.last_call)
         call = calls[self.talk.add_call(call_id, name, arguments)] if self.talk.opened else None
@@ -327,13 +329,13 @@ class _Reader:
             self.miss()  # the words on a page are only in its picture
 
     def miss(self) -> None:
-        """Distrust the agent's next words, because external text is missing from the transcript."""
+        """Record that external text is missing. The agent's next words are then not trusted."""
         self.is_unseen = True
         self.talk.exchange.unseen()
 
 
 def as_answers(question: str, facts: Values) -> dict[str, str]:
-    """Map each option of a question to an answer that includes the question."""
+    """Map each option of a question to a text that contains the question and the option."""
     asking = one_line(question.strip().rpartition("\n")[2])
     asking = asking if asking.endswith(("?", "？", ":", "：")) else f"{asking}:"
     listed = facts.get("options") or facts.get("suggest") or facts.get("follow_up")
@@ -476,8 +478,8 @@ class _ModelHistoryReader:
     ) -> Generator[Session | Turn, None, bool]:
         """Read one part of a user message. Return True if later parts might be tool output.
 
-        Tags in tool output prove nothing, because pages and files can contain tags. Words in such
-        tags are kept as untrusted.
+        If tool output contains tags for the user's words, the words are kept as untrusted, because
+        a page or file can contain these tags.
         """
         header = _HEADER.match(text)
         owner_words = _OWNER_WORDS.match(text)
@@ -500,16 +502,16 @@ class _ModelHistoryReader:
         return is_output or bool(header)
 
     def denied(self, place: str, message: Values, text: str) -> Items:
-        """Yield the words with which the user declined a call. They replace the call's result.
+        """Yield the user's reason for declining a tool call.
 
-        Any tool output can imitate them.
+        The reason is untrusted, because tool output can look the same.
         """
         match = _DENIAL.match(text)
         if match:
             yield from self.say(place, message, match[1], Trust.UNTRUSTED)
 
     def pending_call(self, name: str) -> str:
-        """Return the id of the pending call for a result that has no id."""
+        """Return the id of the first call of a tool that has no result yet."""
         return next(
             (
                 key
@@ -565,7 +567,7 @@ class _ModelHistoryReader:
                 self.source.unknown(f"block {block.get('type')}")
 
     def words(self, text: str) -> None:
-        """Read text. Old versions wrote calls in tags within it."""
+        """Read a text of the agent. Old versions of the tool wrote calls as tags in the text."""
         text = _THINKING.sub("", text)
         self.talk.add_text(_CALL.sub("", text))
         for call in _CALL.finditer(text):

@@ -137,7 +137,10 @@ _REJECTED = re.compile(r"[\w ]{0,40}rejected by (the )?user")
 
 
 class Record(Claims, gc=False):
-    """One line. In old rollouts, items have no ``payload`` and the first line has no ``type``."""
+    """One line of a rollout file.
+
+    In old files, items have no ``payload`` and the first line has no ``type``.
+    """
 
     type: str | None = None
     timestamp: str | None = None
@@ -248,7 +251,7 @@ def is_anothers(meta: Meta) -> bool:
 
 
 def typed(text: str) -> str:
-    """Return the user's request without an IDE's context.
+    """Return the request that the user typed. Context from an IDE is removed.
 
     Return an empty string if Codex wrote the text.
     """
@@ -259,7 +262,10 @@ def typed(text: str) -> str:
 
 
 def replies_in(text: str) -> list[Values]:
-    """Return the user's answers to questions that did not block. Codex sends them as a message."""
+    """Return the user's answers to questions for which the agent did not wait.
+
+    Codex sends the answers as a message.
+    """
     if not (text.startswith(_REPLY) and text.endswith(_REPLY_ENDS)):
         return []
     body = text.removeprefix(_REPLY).removesuffix(_REPLY_ENDS)
@@ -269,7 +275,7 @@ def replies_in(text: str) -> list[Values]:
 def read_output(raw: msgspec.Raw) -> tuple[str, str]:
     """Return the output and outcome of a call.
 
-    They are stored as text, JSON in text, an object, or a list of content.
+    The raw value can be text, JSON in text, an object, or a list of content.
     """
     value: Any = plain(raw)
     if isinstance(value, str) and value.startswith("{"):
@@ -361,9 +367,10 @@ class _Reader:
     # The session
 
     def begin(self, record: Record, raw: bytes) -> None:
-        """Set the session from the first ``session_meta``.
+        """Read the session from the first ``session_meta`` record.
 
-        If another session's ``session_meta`` comes before all turns, a copy of its history follows.
+        If a ``session_meta`` record of another session follows, the next records are a copy of that
+        session's history.
         """
         if record.record_type or (record.type is None and record.session_id):
             return
@@ -384,10 +391,9 @@ class _Reader:
             carry["replay"] = record.timestamp
 
     def replays(self, record: Record) -> bool:
-        """Return True if a record in a fork only repeats the parent's history.
+        """Return True if a record in a forked session repeats the history of the parent session.
 
-        Codex copies the history in one step, usually with the time of the fork. The copy ends when
-        the fork's ``session_meta`` is repeated, or when a record is too late to be a copy.
+        Codex copies the history in one step. A record that is much later is not part of the copy.
         """
         last = parse_time(self.source.carry.get("replay"))
         now, start = parse_time(record.timestamp), self.talk.session.started
@@ -412,9 +418,9 @@ class _Reader:
         yield from self.say(Speaker.SYSTEM, summary, record.timestamp, Flag.SUMMARY)
 
     def kept(self, offset: int, record: Record) -> Items:
-        """Read a record outside the model's history. Form answers and speech are the user's words.
+        """Read a record that is not part of the model's history.
 
-        Another agent's message is external text.
+        Form answers and speech are the user's words. Another agent's message is external text.
         """
         content = plain(record.payload)
         kind, spoken = string(content, "type"), mapping(content, "data")
@@ -435,9 +441,10 @@ class _Reader:
                 yield from self.agent([words], "spoken", offset, record)
 
     def answered(self, item: Values, stamp: str | None) -> Items:
-        """Yield an answer with the agent's question, unless the question is based on external text.
+        """Yield the user's answer and the agent's question.
 
-        If both are, neither counts as the user's.
+        A question based on external text is omitted. An answer based on external text does not
+        count as the user's.
         """
         trusts = self.talk.exchange.trust_of
         question, answer = string(item, "question"), string(item, "answer") or ""
@@ -499,7 +506,10 @@ class _Reader:
             )
 
     def count(self, item: Item) -> None:
-        """Add the tokens since the last total. If the total decreased, Codex started counting again."""
+        """Add the tokens that were used since the previous count.
+
+        If the total is lower than before, Codex started counting again.
+        """
         usage = mapping(item.info, "total_token_usage")
         if not usage:  # before the first answer
             return
@@ -546,7 +556,6 @@ class _Reader:
             yield from self.prompt(words, stamp, is_others=is_others or was_others)
 
     def settle(self) -> Items:
-        """Yield waiting user messages that have no event."""
         pending, self.pending, self.pending_at = self.pending, [], None
         for words, stamp, is_others in pending:
             yield from self.prompt(words, stamp, is_others=is_others)

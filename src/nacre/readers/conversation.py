@@ -60,7 +60,10 @@ _OPTION = re.compile(r"--([a-z][\w-]*)")
 
 
 def only_looks(call: ToolCall) -> bool:
-    """Return True if a call runs only read-only programs. Such calls do not prove a repair."""
+    """Return True if a call runs only read-only programs.
+
+    Such a call does not show that a problem was repaired.
+    """
     program_names = list(programs(call.input)) if call.action is Action.RUN else []
     return bool(program_names) and all(map(looks, program_names))
 
@@ -89,10 +92,9 @@ def names(command: str) -> tuple[str, ...]:
 
 
 class Invocation(NamedTuple):
-    """A program as people name it, such as ``git commit``.
+    """A program with its subcommands, such as ``git commit``.
 
-    ``told`` are its subcommands, without words such as ``run``. ``options`` are long options,
-    without dashes and values.
+    ``told``: subcommands, without words such as ``run``. ``options``: names of the long options.
     """
 
     name: str
@@ -101,7 +103,7 @@ class Invocation(NamedTuple):
 
 
 def invocations(command: str) -> Iterator[Invocation]:
-    """Yield the programs that a command line runs, without files, code and standard input."""
+    """Yield the programs that a command line runs. Files, code and standard input are ignored."""
     for part in parts(command.partition("<<")[0]):
         words = _plain_words(part)
         if not words or not _NAME.fullmatch(words[0]):
@@ -122,7 +124,10 @@ def invocations(command: str) -> Iterator[Invocation]:
 
 
 def _plain_words(part: Sequence[str]) -> list[str]:
-    """Return a simple command without setup, options, redirections, and its program's folder."""
+    """Return the program and the arguments of a simple command.
+
+    Setup commands, options and redirections are removed. The path of the program is removed too.
+    """
     words = [
         word for word in part if "=" not in word.partition("/")[0] and not _REDIRECTION.match(word)
     ]
@@ -218,10 +223,10 @@ _SPACES = re.compile(r"\n{3,}")
 
 @frozen
 class Cleaned:
-    """A message without injected text, and the text that was removed.
+    """A cleaned message and the texts that were removed.
 
-    ``own`` is nacre's context. ``outside`` is external text, and ``local`` text from this machine,
-    both without their frames.
+    ``own``: removed context from nacre. ``outside``: removed external text. ``local``: removed text
+    from this machine.
     """
 
     text: str
@@ -231,17 +236,17 @@ class Cleaned:
 
     @property
     def flags(self) -> Flag:
-        """Flag for a turn from which nacre's context was removed."""
+        """``Flag.INJECTED`` if nacre's context was removed from the message."""
         return Flag.INJECTED if self.own else Flag.NONE
 
 
 def clean(text: str) -> Cleaned:
     """Remove injected blocks and large base64 data. Replace lone surrogates with ``?``.
 
-    A block ends at the last end mark, because its content can contain end marks, or at the end of
-    the text. A block of nacre without a start mark begins at the start of the text. Losing words is
-    safer than attributing other people's text to the speaker. nacre's marks also count when
-    escaped, because summaries and JSON quote them.
+    A block ends at the last end mark, because the content can contain end marks. If there is no end
+    mark, the block ends with the message. If a block from nacre has no start mark, the block begins
+    with the message. Losing words is safer than attributing other people's text to the speaker.
+    Escaped marks from nacre are recognised too, because summaries and JSON contain them.
     """
     if not text.isascii():
         text = text.encode("utf-8", errors="replace").decode("utf-8")
@@ -281,7 +286,6 @@ def _without_own(text: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _without_frames(text: str, frames: Mapping[str, _Marks], removed: list[str]) -> str:
-    """Return text without the given frames. Append the frames to ``removed``."""
     for mark, marks in frames.items():
         if mark in text:
             text = _without_frame(text, marks, removed)
@@ -289,7 +293,6 @@ def _without_frames(text: str, frames: Mapping[str, _Marks], removed: list[str])
 
 
 def _without_frame(text: str, marks: _Marks, removed: list[str]) -> str:
-    """Return text without the part from the first start mark to the last end mark."""
     begin = marks[0].search(text)
     if begin is None:
         return text
@@ -304,10 +307,7 @@ def _may_hold_own(text: str) -> bool:
 
 
 def _may_hold_bulk(text: str) -> bool:
-    """Return True if the text might contain large base64 data.
-
-    Such data fills an aligned block of half the minimum length without a space.
-    """
+    """Return True if a text might contain large base64 data, which contains no spaces."""
     half = _MIN_BASE64_CHARACTERS // 2
     for at in range(0, len(text) - half + 1, half):
         if text.find(" ", at, at + half) < 0 and text.find("\n", at, at + half) < 0:
@@ -335,7 +335,7 @@ def is_tools(tool: str, text: str) -> bool:
 
 
 def without_tools_lines(tool: str, text: str) -> tuple[str, tuple[str, ...]]:
-    """Return a message without the lines that the tool wrote, and these lines."""
+    """Remove the lines that the tool wrote. Return the remaining message and the removed lines."""
     cut: list[str] = []
     for phrases in _phrases_of(tool):
         end = next(_at_lines(text, phrases["ends"]), len(text))
@@ -354,14 +354,16 @@ def channels() -> list[str]:
 
 
 def _end_of_line(text: str, at: int) -> int:
-    """Return the end of a tool's line. A line in brackets can have line breaks."""
+    """Return the position at which a line from a tool ends.
+
+    A line that starts with a bracket ends at the closing bracket, even after line breaks.
+    """
     closed = _CLOSED.search(text, at) if text[at] == "[" else None
     end = text.find("\n", at)
     return closed.end() if closed else (end if end >= 0 else len(text))
 
 
 def _at_lines(text: str, phrases: tuple[str, ...]) -> Iterator[int]:
-    """Yield the offsets of lines that start with one of the phrases."""
     at = 0 if any(phrase in text for phrase in phrases) else len(text)
     while at < len(text):
         if text.startswith(phrases, at):
@@ -371,7 +373,6 @@ def _at_lines(text: str, phrases: tuple[str, ...]) -> Iterator[int]:
 
 @cache
 def _phrases_of(tool: str) -> list[Mapping[str, tuple[str, ...]]]:
-    """Return the phrases for the given tool and for all tools, grouped by kind."""
     tables = [_phrase_tables().get(name, {}) for name in (_EVERY_TOOL, tool)]
     kinds = ("begins", "whole", "holds", "lines", "ends")
     return [{kind: tuple(table.get(kind, ())) for kind in kinds} for table in tables]
@@ -409,7 +410,7 @@ class Sender:
     names: frozenset[str]
 
     def is_one_of(self, identities: Iterable[str]) -> bool:
-        """Return True if one of the names is a configured identity."""
+        """Return True if the sender has one of the configured identities."""
         return any(identity.strip().casefold() in self.names for identity in identities)
 
 
@@ -434,7 +435,7 @@ def read_sender(text: str) -> tuple[str, Sender | None]:
 
 
 def sender_in(head: str) -> Sender:
-    """Return the sender named in an envelope before the time. Any channel is accepted."""
+    """Return the sender that is named in the header of a chat message. Any channel is accepted."""
     match = _channel_prefix().match(f"[{head}]")
     channel, _, rest = (match["channel"], "", match["rest"]) if match else head.partition(" ")
     return _person(channel, rest.strip()) or Sender(head, frozenset())
@@ -448,10 +449,10 @@ def sender_of(facts: Values) -> Sender | None:
 
 
 def _person(channel: str, rest: str) -> Sender | None:
-    """Return the person named in brackets, or None for a room or only a time.
+    """Return the sender of a chat message, or None if the header names only a room or a time.
 
-    If there are ids, only the last one counts, because the channel wrote it. Names can be chosen
-    freely.
+    If the header contains several ids, the last one counts, because the channel wrote it. Users can
+    choose their names freely.
     """
     rest = _ELAPSED_AND_DATE.sub("", f" {rest}").strip()
     ids, handles = _ID.findall(rest), _HANDLE.findall(rest)
@@ -660,7 +661,6 @@ def telling(output: str) -> str:
 
 @cache
 def _actions() -> dict[str, Action]:
-    """Return the action of each tool name in ``actions/*.toml``, without loading an adapter."""
     folder = Path(__file__).parent
     actions: dict[str, Action] = {}
     for file in sorted((folder / "actions").glob("*.toml")):
@@ -672,7 +672,7 @@ def _actions() -> dict[str, Action]:
 
 
 def memories_made(turns: Iterable[Turn]) -> Iterator[str]:
-    """Yield the ends of the ids of memories that an agent stored in the turns."""
+    """Yield the last characters of the ids of memories that an agent stored in the turns."""
     for call in (call for turn in turns for call in turn.tool_calls):
         yield from (
             made.removeprefix(MEMORY_MADE) for made in call.made if made.startswith(MEMORY_MADE)
@@ -680,7 +680,6 @@ def memories_made(turns: Iterable[Turn]) -> Iterator[str]:
 
 
 def _made_objects(output: str) -> tuple[str, ...]:
-    """Return the commits, pull requests, memories and tasks that an output mentions."""
     text = output[:INPUT_CHARACTERS]
     made = [f"commit {match[1]}" for match in _COMMITTED.finditer(text)]
     made += [match[0] for match in _PULL_REQUEST.finditer(text)]
@@ -771,7 +770,7 @@ def command_line(command: object) -> str:
 
 
 def _brief_patch(command: str) -> str:
-    """Return a command. If it contains a whole patch, return only the changed files."""
+    """Return a command in which a patch is replaced by the names of the changed files."""
     files = _patched_files(command)
     return f"apply_patch {files}" if files else command
 

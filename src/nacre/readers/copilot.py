@@ -90,11 +90,11 @@ _WORDS = frozenset({"", "markdownContent", "markdownVuln"})
 def parse_session_object(
     source: Source, values: Values, *, cwd: str | None = None, label: str | None = None
 ) -> Items:
-    """Yield the session in an object with ``requests``, followed by its turns.
+    """Yield the session in an object with ``requests``, followed by the session's turns.
 
-    Yield nothing if there are no messages. ``source`` counts unknown items, and its ``carry`` is
-    cleared. An export has no id, so its session is named after the first request, which has the
-    same id in the original.
+    Yield nothing if there are no messages. ``source`` counts unknown items, and the ``carry`` of
+    ``source`` is cleared. An exported session has no id, so the session is named after the first
+    request. The original session contains the same request id.
     """
     return _Reader(source, values, cwd, label).read()
 
@@ -164,7 +164,7 @@ class _Reader:
         yield from self.answer(request, own, time)
 
     def answer(self, request: Values, own: str | None, time: Any) -> Items:
-        """Yield the agent's answer. Words after a call belong to a new turn."""
+        """Yield the turns of the agent's answer. Text after a tool call starts a new turn."""
         done = parse_time(mapping(request, "modelState").get("completedAt")) or time
         response_id = string(request, "responseId") or (f"{own}-answer" if own else None)
         metadata = mapping(request, "result", "metadata")
@@ -249,7 +249,6 @@ def _typed_text(request: Values) -> str:
 
 
 def _value(value: Any) -> str:
-    """Return the Markdown in a value, which is a string or an object."""
     return value if isinstance(value, str) else string(value, "value") or ""
 
 
@@ -263,7 +262,6 @@ def _reference(part: Values) -> str:
 
 
 def _output(content: Any, depth: int = 0) -> str:
-    """Return the words in a tool's result, including nested content."""
     if isinstance(content, str) or depth > 12:
         return content if isinstance(content, str) else ""
     if isinstance(content, Mapping):
@@ -309,7 +307,10 @@ def parse(source: Source) -> Items:
 
 
 def _replay(source: Source, values: Any, entry: Values) -> Any:
-    """Return the object after one change. Changes that cannot be applied count as corrupt."""
+    """Apply one change to an object and return the object.
+
+    Changes that cannot be applied count as corrupt.
+    """
     kind, path, value = entry.get("kind"), entry.get("k"), entry.get("v")
     if kind == _INITIAL:
         return value
@@ -349,7 +350,6 @@ def _change(values: Any, path: Sequence[Any], kind: int, value: Any, length: Any
 
 
 def _step(place: Any, step: Any) -> Any:
-    """Return an object's key or an array's non-negative index."""
     if isinstance(place, list):
         if not isinstance(step, int) or step < 0:
             raise TypeError("no place in an array")
@@ -473,7 +473,10 @@ class _CliReader:
         )
 
     def count(self, data: Values) -> None:
-        """Add a run's tokens when it ends, without the output tokens that earlier messages reported."""
+        """Add the tokens of a run when the run ends.
+
+        Output tokens that earlier messages already reported are subtracted.
+        """
         spent = _tokens_spent(data)
         written = self.source.carry.pop("written", 0)
         if spent.total:
@@ -579,9 +582,10 @@ class _CliReader:
 
 
 def _tokens_spent(data: Values) -> Tokens:
-    """Return a run's tokens, summed over models or, without such counts, over kinds of tokens.
+    """Return the number of tokens that a run used.
 
-    The input counts of models include cached tokens.
+    The counts of all models are added. If there are no such counts, the counts of all kinds of
+    tokens are added. The input counts of models include cached tokens.
     """
     models = [mapping(value, "usage") for value in mapping(data, "modelMetrics").values()]
     tokens = Tokens()
@@ -709,7 +713,10 @@ def item_mark(tables: Tables, key: str) -> tuple[object, ...]:
 
 
 def state_roots(places: Places, *, of_cursor: bool) -> Sequence[Root]:
-    """Return the state folders of Cursor, or of all other editors."""
+    """Return the state folders of Cursor.
+
+    If ``of_cursor`` is False, return the state folders of all other editors instead.
+    """
     names = ("workspaceStorage/*/state.vscdb", "globalStorage/state.vscdb")
     folders = [
         folder

@@ -48,10 +48,11 @@ _MAX_FOLDERS_SEARCHED = 20_000
 
 @frozen
 class Prompt:
-    """A user message split into the typed words, Cursor's context, and the time if present.
+    """A user message, split into typed words, context and time.
 
-    The typed words are at the end, between tags. ``is_sure`` is False if there are several such
-    tags, because attached files can contain them.
+    ``words``: text that the user typed, from the tags at the end of the message. ``context``:
+    context from Cursor. ``is_sure``: False if the message contains several pairs of such tags,
+    because attached files can contain these tags.
     """
 
     words: str
@@ -235,7 +236,7 @@ class MessageReader:
         yield from self.talk.open(OpenTurn(identity, self.time, unique=False), before)
 
     def miss(self) -> None:
-        """Distrust the agent's next words if the result of an external call is missing."""
+        """Mark the agent's next words as untrusted if the result of an external call is missing."""
         if self.talk.waits_for_others:
             self.source.carry["unseen"] = True
         if self.source.carry.get("unseen"):

@@ -87,7 +87,10 @@ def _time(bubble: Bubble) -> datetime | None:
 
 
 class Talk:
-    """Converts bubbles into a session's turns. A missing time is taken from the previous bubble."""
+    """A converter of chat messages (bubbles) into turns.
+
+    A bubble without a time gets the time of the previous bubble.
+    """
 
     def __init__(self, source: Source, session: Session) -> None:
         self.source = source
@@ -299,7 +302,10 @@ class _Reader:
     def tabs(
         self, prompts: Prompts, opened: Mapping[Exchange, datetime], seen: set[Exchange]
     ) -> Items:
-        """Yield the chat pane's tabs, oldest first, because later tabs can begin with copies of earlier ones."""
+        """Yield the tabs of the chat pane, oldest first.
+
+        A later tab can begin with a copy of an earlier tab. The copied exchanges are left out.
+        """
         tabs = objects(self.value_at(CHAT), "tabs")
         for tab in sorted(tabs, key=lambda tab: str(tab.get("lastSendTime"))):
             name = string(tab, "tabId")
@@ -473,10 +479,10 @@ def _times(
     opened: Mapping[Exchange, datetime],
     sent: datetime | None = None,
 ) -> list[datetime | None]:
-    """Return the known times of prompts.
+    """Return the time of each prompt, or ``None`` if the time is unknown.
 
-    They come from the list of prompts, from a composer that starts with the same exchange and, for
-    the last prompt, from the tab.
+    ``prompts`` contains the times of all prompts that were typed. ``opened`` contains the times of
+    chats, keyed by first exchange. ``sent`` is the time of the last prompt.
     """
     known_times: list[datetime | None] = []
     times_by_prompt = {words: iter(times) for words, times in prompts.items()}
@@ -490,7 +496,7 @@ def _times(
 
 
 def _without_copies(bubbles: Sequence[Bubble], seen: set[Exchange]) -> Sequence[Bubble]:
-    """Return a conversation without the first exchanges that it shares with an earlier one."""
+    """Return a conversation without the leading exchanges copied from earlier conversations."""
     while (first := next(_exchanges(bubbles[:2]), None)) and first in seen:
         bubbles = bubbles[2:]
     seen |= set(_exchanges(bubbles))

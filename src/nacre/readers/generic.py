@@ -135,7 +135,7 @@ def said(content: Any, depth: int = 0) -> str:
 
 
 def unwrapped(record: Values) -> Values:
-    """Merge a record with its ``message``, or with its ``payload`` if that is a message."""
+    """Merge a record with the message in its ``message`` or ``payload`` field."""
     inner = record.get("message")
     payload = record.get("payload")
     if isinstance(payload, Mapping) and payload.get("type") == "message":
@@ -527,10 +527,10 @@ def _title(facts: Values, body: str) -> str | None:
 
 
 def _sections(body: str) -> Iterator[str]:
-    """Yield each heading without its marks, followed by its text.
+    """Yield the sections of a Markdown text, each with its heading.
 
-    A heading without text is joined with the next one. With marks, the user's words would look like
-    a pasted document, from which nothing is learned.
+    A heading without text is joined with the next section. Heading marks are removed, because nacre
+    learns nothing from text that looks like a pasted document.
     """
     lines: list[str] = []
     fence = ""

@@ -150,9 +150,8 @@ class _Reader:
     def speaker(self, message: _Message) -> tuple[Speaker, Trust]:
         """Return a message's speaker and trust.
 
-        If no identities are configured, a person in a direct chat might be the owner. The message
-        then counts as the owner's, but is not trusted. OpenClaw's sessions are read in the same
-        way.
+        If no identities are configured, every person in a direct chat counts as the owner. The
+        message is then untrusted.
         """
         identities = self.source.identities
         if message.owner or message.is_one_of(identities):

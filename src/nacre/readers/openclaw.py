@@ -110,12 +110,12 @@ _SILENT_REPLIES = frozenset({"HEARTBEAT_OK", "NO_REPLY"})
 
 @frozen
 class Prompt:
-    """A user message split into its parts.
+    """The parts of a user message.
 
-    ``senders`` are named in the message, as in chats. ``is_direct`` is True if they wrote only to
-    the agent. ``others`` is other people's text: replies, quotes, and OpenClaw's additions.
-    ``is_anothers`` is True if someone other than the owner wrote the whole message. ``harness`` is
-    True if OpenClaw wrote it, and ``kind`` is then the kind of session.
+    ``senders``: the people named as senders. ``is_direct``: whether the chat is only with the
+    agent. ``others``: text that the senders did not write, such as quotes. ``is_anothers``: whether
+    someone other than the owner wrote the whole message. ``harness``: whether OpenClaw wrote the
+    message. ``kind``: the session's kind, if OpenClaw wrote the message.
     """
 
     words: str
@@ -176,11 +176,7 @@ def _cut(pattern: re.Pattern[str], text: str, removed: list[str]) -> str:
 
 
 def _without_envelope(words: str) -> tuple[str, list[Sender], Sender | None]:
-    """Return a message without its envelopes, their senders, and the sender named by a bridge.
-
-    There are several envelopes if messages waited for the agent. One with only a time is from
-    OpenClaw's interface.
-    """
+    """Return a message's text, the senders in its headers, and the sender named by a bridge."""
     heads = [_WEEKDAY.sub("", match["head"]).strip() for match in _ENVELOPE.finditer(words)]
     senders = [sender_in(head) for head in heads if head]
     first = _ENVELOPE.match(words)
@@ -289,7 +285,7 @@ class Message(Claims, gc=False):
 
     @property
     def facts(self) -> JsonObject:
-        """OpenClaw's own facts about the message."""
+        """The metadata that OpenClaw added to this message."""
         return self.own if isinstance(self.own, dict) else {}
 
 
@@ -363,7 +359,7 @@ class Reader:
         )
 
     def settle_kind(self, kind: SessionKind | None, *, human: bool) -> None:
-        """Set the session's kind: scheduled, heartbeat or sub-agent, until a person writes in it."""
+        """Set the session's kind. A session in which a person has written is a main session."""
         if human and not self.source.carry.get("human"):
             self.source.carry["human"] = True
             kind = SessionKind.MAIN
@@ -410,8 +406,8 @@ class Reader:
     def speaker(self, message: Message, prompt: Prompt) -> tuple[Speaker, Trust]:
         """Return a message's speaker and trust.
 
-        If no identities are configured, a person who writes directly to the agent might be the
-        owner. The message then counts as the owner's, but is not trusted.
+        If no identities are configured, every person in a direct chat counts as the owner. The
+        message is then untrusted.
         """
         identities = self.source.identities
         is_known = message.facts.get("senderIsOwner") is True or (
@@ -431,7 +427,7 @@ class Reader:
         return Speaker.OWNER if may_be_owner else Speaker.SYSTEM, Trust.UNTRUSTED
 
     def task(self, entry: Entry, kind: SessionKind | None, prompt: Prompt) -> Items:
-        """Yield a prompt from another agent or OpenClaw, which can quote other people."""
+        """Yield a prompt that was written by another agent or by OpenClaw."""
         is_task = kind is SessionKind.SUBAGENT
         speaker = Speaker.AGENT if is_task else Speaker.SYSTEM
         if prompt.is_anothers:
@@ -522,7 +518,6 @@ class Reader:
 
 
 def _result(words: str, *, is_error: bool) -> str:
-    """Return a call's outcome. ``words`` is its output if it failed."""
     head = words[:300].lower()
     if "denied by user" in head or "rejected by user" in head or _ABORTED.search(words):
         return "rejected"

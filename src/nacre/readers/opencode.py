@@ -73,9 +73,9 @@ def session_of(info: Values, *, project: str | None = None) -> Session:
 
 
 class Talk:
-    """Converts messages and their parts into turns.
+    """A converter of messages and their parts into turns.
 
-    A missing time is taken from the previous message.
+    A message without a time gets the time of the previous message.
     """
 
     def __init__(self, source: Source, session: Session) -> None:
@@ -274,7 +274,7 @@ class _Reader:
         self.source.carry |= {"part": last, "open": self.open}
 
     def written(self) -> set[str]:
-        """Return the sessions with new parts, and those whose last answer was not complete yet."""
+        """Return the sessions with new parts and the sessions whose last answer was incomplete."""
         last = self.source.carry.get("part")
         rows = self.tables.all(statement("opencode_written"), part=last) if last else []
         return {session for (session,) in rows} | set(self.source.carry.get("open", ()))

@@ -53,9 +53,8 @@ Strict formats come before permissive ones.
 def adapters() -> Mapping[str, Adapter]:
     """Return all adapters by name, in the order in which they are tried.
 
-    Adapters from plugins come first and replace built-in ones with the same name. If they guess,
-    they come after the built-in adapters that do not. Raises UnavailableError if a plugin's adapter
-    cannot be loaded.
+    A plugin's adapter replaces a built-in adapter with the same name. Adapters that only guess a
+    file's format are tried last. Raises UnavailableError if a plugin's adapter cannot be loaded.
     """
     return dict(_iter_adapters())
 
@@ -90,10 +89,9 @@ def get_adapter(tool: str) -> Adapter:
 
 
 def adapter_of(tool: str, path: Path) -> Adapter | None:
-    """Return the adapter for a file that was read before as this tool's.
+    """Return the adapter for a file that was already read as a transcript of ``tool``.
 
-    If there are several, return the first that recognises the file. A guess is repeated, because a
-    nearly empty file might have looked like a note.
+    An adapter that guesses is chosen anew.
     """
     candidates = adapters_of(tool)
     if len(candidates) == 1 and not candidates[0].guesses:
@@ -119,7 +117,7 @@ def environment() -> frozenset[str]:
 
 
 def parts_of(path: Path) -> Iterator[Path]:
-    """Yield a transcript's other files, such as the log of a database or the messages of a session."""
+    """Yield the other files that belong to a transcript, such as a database log."""
     for side_files in _side_file_functions():
         yield from side_files(path)
 

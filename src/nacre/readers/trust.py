@@ -171,10 +171,9 @@ def brings_outside(call: ToolCall) -> bool:
 
 
 def reached_out(turns: Sequence[Turn], at: int) -> bool:
-    """Return True if a session had read external text by turn ``at``.
+    """Return True if the agent received external text in ``turns[: at + 1]``.
 
-    The agent might have paraphrased that text. If the owner only refers to it, the owner has not
-    stated its content.
+    The agent might have paraphrased that text.
     """
     return any(
         turn.trust is Trust.UNTRUSTED or any(map(brings_outside, turn.tool_calls))
@@ -220,10 +219,10 @@ class Judgement:
 
 
 class Exchange:
-    """Text that a session received: external, from nacre, and local. Agent statements are compared with it.
+    """The text that a session received, with which the agent's statements are compared.
 
-    Received text is remembered until the session ends. If the owner
-    writes the same words, they count as the owner's.
+    The text is external, comes from nacre, or is local. Words that the owner also wrote count as
+    the owner's.
     """
 
     def __init__(self, carried: Values | None = None) -> None:
@@ -245,7 +244,7 @@ class Exchange:
             self._owner_messages.append(message)
 
     def unseen(self) -> None:
-        """Distrust this exchange, because external text was not recorded."""
+        """Distrust this exchange. The agent received external text that was not recorded."""
         self._unseen = True
 
     def heard_from(self, tool: str, short_input: str, output: str) -> None:
@@ -256,7 +255,7 @@ class Exchange:
     def heard(self, output: str, *, outside: bool = False, own: bool = False) -> None:
         """Record a tool's output as external text, nacre's text, or local text.
 
-        From local text, only instructions are recorded, because anyone could have written them.
+        Only the instructions in local text are recorded.
         """
         if outside or own:
             output = output[:_MAX_CHARACTERS]
@@ -285,8 +284,8 @@ class Exchange:
     def judge(self, statement: str) -> Judgement:
         """Return the trust and flags of an agent's statement.
 
-        It is ``untrusted`` if it quotes external text or shares a run of words with it. It is
-        ``injected`` if it shares a run of words with nacre's text.
+        A statement that repeats external text is ``untrusted``. A statement that repeats nacre's
+        output is ``injected``.
         """
         outside, local, own = self._received.values()
         if self._unseen or not (outside or local or own):
@@ -312,13 +311,20 @@ class Exchange:
         return self.judge(statement).trust
 
     def trust_of_call(self, call: ToolCall, arguments: object) -> Trust:
-        """Return the trust of the text that a call stores in nacre. Without text, it is trusted."""
+        """Return the trust of the text that a tool call stores in nacre.
+
+        A call that stores no text is trusted.
+        """
         if not is_storing(call.name, call.input):
             return Trust.TRUSTED
         return self.trust_of("\n".join(_texts_of(arguments)))
 
     def _owner_runs(self, messages: int) -> set[int]:
-        """Return hashes of the owner's runs in earlier readings and in this reading's first messages."""
+        """Return hashes of the word sequences that the owner wrote.
+
+        The sequences come from earlier readings and from the first ``messages`` messages of this
+        reading.
+        """
         return {
             run
             for message in self._owner_messages[:messages]
@@ -331,7 +337,7 @@ class Exchange:
         )
 
     def mark(self) -> tuple[int, ...]:
-        """Return how much text was received so far, for :meth:`carried`."""
+        """Return a mark that tells :meth:`carried` how much text has been received."""
         return (
             *map(len, self._received.values()),
             len(self._owner_messages),
@@ -366,7 +372,10 @@ def _texts_of(value: object) -> Iterator[str]:
 def _draws_on(
     runs: Iterable[int], short: Iterable[list[int]], received: Mapping[int, None]
 ) -> bool:
-    """Return True if the received text contains any run, or all runs of a short statement."""
+    """Return True if a statement repeats received text.
+
+    The received text must contain one of ``runs``, or all runs of one statement in ``short``.
+    """
     if any(run in received for run in runs):
         return True
     return any(all(run in received for run in statement) for statement in short)
@@ -417,7 +426,10 @@ def _marks_for(data: bytes, lower: str) -> Iterator[str]:
 
 
 def _around(data: bytes, at: int) -> tuple[int, int]:
-    """Return the start and end of the line around an offset, cut to ``_CONTEXT_CHARACTERS`` on each side."""
+    """Return the start and end of the context of an offset.
+
+    The context is in the same line and has at most ``_CONTEXT_CHARACTERS`` on each side.
+    """
     begin = max(data.rfind(b"\n", 0, at) + 1, at - 4 * _CONTEXT_CHARACTERS)
     end = data.find(b"\n", at, at + 4 * _CONTEXT_CHARACTERS)
     end = end if end >= 0 else min(len(data), at + 4 * _CONTEXT_CHARACTERS)
@@ -428,9 +440,9 @@ def _around(data: bytes, at: int) -> tuple[int, int]:
 
 @lru_cache(maxsize=_CACHE_SIZE)
 def _owner_statement_runs(message: str) -> list[int]:
-    """Return hashes of the runs in the owner's statements.
+    """Return hashes of the word sequences in the owner's statements.
 
-    Questions, quotations, and long messages, which might be pasted, are left out.
+    Questions, quotations, and messages that are long enough to be pasted are left out.
     """
     units = _units(_QUOTE_OR_QUESTION.sub("\n", message))
     if len(units) > _MAX_TYPED_WORDS:
@@ -561,7 +573,7 @@ _EXTERNAL_USER = "external_user"
 
 
 def names_another(*claims: Claims | Values) -> bool:
-    """Return True if a record, or a message or block in it, names another origin than the owner."""
+    """Return True if a record, message or block names an origin other than the owner."""
     return any(
         _names_another(claim if isinstance(claim, Mapping) else msgspec.structs.asdict(claim))
         for claim in claims
@@ -594,10 +606,7 @@ def _kind(value: Any) -> str:
 
 
 def is_external_user(claim: Claims) -> bool:
-    """Return True if the only origin that a record names is a person in a channel.
-
-    This can be anyone.
-    """
+    """Return True if a record names a channel user, who can be anyone, as its origin."""
     return _kind(claim.provenance) == _EXTERNAL_USER
 
 
@@ -725,9 +734,10 @@ class Call:
 
 @frozen
 class Before:
-    """A position at which a reading can continue.
+    """A position at which a later reading can continue.
 
-    It has a record's offset, and the carry and the amounts of received text before that record.
+    ``offset``: the offset of a record. ``carry``: the reader's state before that record. ``mark``:
+    the amounts of text received before that record.
     """
 
     offset: int
@@ -780,7 +790,7 @@ class Conversation:
         decoder: msgspec.json.Decoder[T],
         take: Callable[[int, T], Iterable[Session | Turn]],
     ) -> adapter.Items:
-        """Yield the items of all records in a file. ``take`` returns the items of one record."""
+        """Yield the items in a file. ``take`` converts one record into items."""
         for offset, line in self.source.lines():
             records = list(adapter.records(self.source, line, decoder))
             for record in records:
@@ -810,7 +820,7 @@ class Conversation:
 
     @property
     def waits_for_others(self) -> bool:
-        """True if the result of a call to nacre or an external source is pending."""
+        """True if a call to nacre or to an external source has no result yet."""
         return any(
             pending.call.outcome is None and (pending.outside or pending.own)
             for pending in self.calls.values()
@@ -831,10 +841,10 @@ class Conversation:
         flags: Flag = Flag.NONE,
         **facts: Any,
     ) -> adapter.Items:
-        """Yield a complete turn without injected text. Yield nothing if no text remains.
+        """Yield a complete turn. Injected text is removed, and an empty turn is not yielded.
 
-        ``stamp`` determines the id if ``identity`` is missing. ``facts`` are more fields of the
-        turn.
+        A turn without ``identity`` gets an id derived from ``stamp`` and the text. ``facts`` are
+        the turn's other fields.
         """
         cleaned = self.clean(text)
         if cleaned.text:
@@ -844,10 +854,10 @@ class Conversation:
             yield from self.say(turn, *claims)
 
     def say(self, turn: Turn, *claims: Claims | Values) -> adapter.Items:
-        """Yield a complete turn. A turn of the owner starts a new exchange, unless it is noise.
+        """Yield a complete turn. A prompt from the owner starts a new exchange.
 
-        ``claims`` are records that can name the turn's origin. If someone else wrote a turn in the
-        owner's place, it counts as external text.
+        ``claims`` are the records that can name the turn's author. A turn that someone else wrote
+        counts as external text.
         """
         yield from self.close()
         turn = attribute(turn, self.session.tool, self.source.identities, self.exchange, *claims)
@@ -955,7 +965,10 @@ class Conversation:
             )
 
     def finish(self, before: Before | None = None) -> adapter.Items:
-        """End this reading. The next one starts at the open turn, or else at ``before``."""
+        """End this reading. The next reading starts at the open turn.
+
+        If no turn is open, the next reading starts at ``before``.
+        """
         before = self.before or before
         yield from self.conclude()
         self._save()
@@ -970,7 +983,7 @@ class Conversation:
         self.source.carry.clear()
 
     def conclude(self) -> adapter.Items:
-        """End the session for now. It is yielded again if facts were added."""
+        """Yield the open turn, and the session if its facts have changed."""
         yield from self.close()
         session = replace(self.session, tokens=self.spent)
         if self.source.carry.get("begun") and session != self._yielded:
@@ -990,11 +1003,10 @@ class Conversation:
 
 
 def hashed_id(carry: JsonObject, speaker: Speaker, stamp: str | None, text: str) -> str:
-    """Return a turn's id, derived from its speaker, time, text and occurrence number.
+    """Return a turn's id, derived from its speaker, time and text.
 
-    If there is a time, only repetitions at that time are counted, so that a copied record keeps its
-    id. Otherwise, all repetitions in the session are counted. Texts are compared by half of their
-    hash.
+    Identical turns are numbered. If the time is known, only turns with that time are counted, so
+    that a copied record keeps its id.
     """
     seen = carry.setdefault("seen", {"stamp": stamp, "counts": {}})
     if stamp and seen["stamp"] != stamp:

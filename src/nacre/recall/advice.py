@@ -233,9 +233,9 @@ _NO_MODEL = "no language model is set: nacre writer setup"
 def open_adviser(
     home: Home, seconds: float, clock: Callable[[], float] = time.monotonic
 ) -> Iterator[Adviser]:
-    """Yield an adviser with the model that is set for recall.
+    """Yield an adviser that uses the configured recall model.
 
-    It has no model if none is set or the model is refused.
+    The adviser has no model if none is configured or the settings do not permit the model.
     """
     until = clock() + seconds
     try:
@@ -281,9 +281,9 @@ def _specifics(text: str) -> frozenset[str]:
 def rerank(
     home: Home, question: str, ranked: Sequence[ScoredMemory]
 ) -> tuple[list[ScoredMemory], Lane]:
-    """Reorder hits by a model's grades. Return them and a report for this lane.
+    """Sort hits by a model's grades. Return the sorted hits and a report.
 
-    The scores stay in place, so the new first hit gets the highest score.
+    The scores are reassigned, so that the first hit has the highest score.
     """
     clean = home.redactor.clean(question)
     with open_adviser(home, SECONDS) as adviser:

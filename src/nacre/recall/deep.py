@@ -73,10 +73,10 @@ def block(
     hits: Sequence[MemoryHit] = (),
     note: str = "",
 ) -> str:
-    """Render the block, or return an empty string if it would be empty.
+    """Return the context block for an agent, or an empty string if there is nothing to show.
 
-    The owner's profile and the project's ``page`` precede the memories. The text is limited to
-    30,000 characters, not counting the frame.
+    The owner's profile and the project's ``page`` precede the memories. The quoted text has at most
+    30,000 characters.
     """
     remaining = ALL_CHARACTERS
     parts = [note] if note else []
@@ -273,7 +273,7 @@ class _Mention:
     literal: bool
 
     def is_part_of(self, other: _Mention) -> bool:
-        """Return True if this mention is only part of another project's exact name."""
+        """Return True if ``other`` is another project's exact name that contains this mention."""
         inside = other.start <= self.start and self.end <= other.end
         return (
             inside
@@ -308,11 +308,11 @@ def shortlist(
     projects: Sequence[KnownProject],
     current_project: str | None = None,
 ) -> list[Candidate]:
-    """Return at most five projects mentioned in the question or the owner's recent messages, likeliest first.
+    """Return at most five projects that the owner mentioned, likeliest first.
 
-    The agent's messages do not count. ``projects`` are sorted, latest first, and ties keep this
-    order. A project counts as named only if the question names it exactly or, if the question names
-    no project, the latest message that does.
+    The question and the owner's recent messages are searched. Projects with equal scores keep the
+    order of ``projects``. The latest text with an exact project name decides which projects are
+    ``named``.
     """
     texts = [
         query,
@@ -335,7 +335,10 @@ def shortlist(
 
 
 def leading(candidates: Sequence[Candidate]) -> str | None:
-    """Return the project with the highest score, or ``None`` on a tie or if the scores come only from memories."""
+    """Return the project with the highest score, or ``None`` if two projects tie.
+
+    A score that is based only on memories does not count.
+    """
     if not candidates or candidates[0].score < DESCRIPTION_WORD:
         return None
     leads = len(candidates) == 1 or candidates[0].score > candidates[1].score
@@ -343,8 +346,9 @@ def leading(candidates: Sequence[Candidate]) -> str | None:
 
 
 def surest(sure: Mapping[str, float]) -> str | None:
-    """Return the project with the best answer, if it is likely and its odds are at least twice
-    those of the next project.
+    """Return the project with the most confident answer, or ``None`` if none stands out.
+
+    The answer must be likely. Its odds must be at least twice those of the next project's answer.
     """
     ranked = sorted(sure, key=lambda slug: (-sure[slug], slug))
     if not ranked or sure[ranked[0]] < BORDER:
@@ -692,10 +696,10 @@ def _project(run: _Run) -> tuple[tuple[Candidate, ...], str | None, tuple[str, .
 
 
 def _choose(run: _Run, candidates: Sequence[Candidate]) -> tuple[DecidedBy, str | None]:
-    """Choose the project if only one is named. Otherwise ask a model, which can choose none.
+    """Choose the project that a question is about.
 
-    If the model does not answer and no project is named, choose the leading project or the one with
-    the surest answer.
+    If exactly one project is named, choose that project. Otherwise, ask a model, which can reject
+    all projects. If the model does not answer, apply rules.
     """
     if sum(candidate.named for candidate in candidates) == 1:
         return DecidedBy.RULES, candidates[0].slug
@@ -731,7 +735,7 @@ def _memories(
 ) -> tuple[str | None, tuple[MemoryHit, ...]]:
     """Return the project and at most five of its memories.
 
-    If rules chose a project that is not named and has no answer, use a project that has one.
+    If rules guessed the project and no memory fits, another project can be returned.
     """
     in_project = replace(run.query.filter, projects=(project,))
     ranked = run.recall(in_project)

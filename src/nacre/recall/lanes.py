@@ -103,7 +103,7 @@ class Weights:
 
     @property
     def ideal(self) -> float:
-        """The score if every term were repeated without limit, which no row can exceed."""
+        """The upper limit of a row's score, however often the row repeats the terms."""
         return self.total * (self.bm25.k1 + 1)
 
 
@@ -153,8 +153,11 @@ def in_context(
     share: float,
     reach: int,
 ) -> dict[tuple[int, int], Held]:
-    """Return the term counts at each place (session, seq), plus ``share`` times the counts of turns
-    within ``reach``."""
+    """Return the term counts at each place, including the counts of neighbouring turns.
+
+    A place is a session and a turn number. Turns within ``reach`` are neighbours. Their counts are
+    multiplied by ``share``.
+    """
     shared = {
         place: {at: share * count for at, count in counts.items()} for place, counts in own.items()
     }
@@ -174,11 +177,10 @@ def in_context(
 class QueryCoverage:
     """The words that an answer to a question should contain.
 
-    ``weights`` are the weights of the terms, 0 for terms that are not distinctive. ``unknown`` is
-    the weighted share of terms that are not indexed, and ``unknown_name`` is True if one of them is
-    a name. ``identifiers`` is the share of unknown identifiers, which can occur within longer
-    identifiers. If ``by_share`` is True, synonyms count partly. ``all_words`` are the positions of
-    the question's words, or empty if any word is not indexed.
+    ``weights``: the weight of each term, 0 for terms that are not distinctive. ``unknown``: the
+    weighted share of terms that are not indexed. ``unknown_name``: whether one of those terms is a
+    name. ``identifiers``: the share of unknown identifiers. ``by_share``: whether synonyms count
+    partly. ``all_words``: the positions of the question's words, empty if a word is not indexed.
     """
 
     weights: tuple[float, ...] = ()
@@ -194,10 +196,10 @@ class QueryCoverage:
         return bool(self.all_words) and self.all_words <= row.keys()
 
     def signals(self, *rows: Held, cosine: float | None, in_part: bool = False) -> Signals:
-        """Return the combined signals of rows.
+        """Return the signals of a hit that consists of one or more rows.
 
-        Set ``in_part`` if the rows contain a longer identifier that includes one from the question.
-        If the question has no distinctive words, the coverage is 0.5.
+        ``in_part`` states whether the rows contain a longer identifier that includes one from the
+        question.
         """
         whole = any(map(self.is_whole, rows))
         if not self.total:
@@ -234,10 +236,11 @@ def choose(
     bm25: Bm25 = Bm25(),
     postings: int | None = None,
 ) -> tuple[tuple[Term, ...], Weights, QueryCoverage]:
-    """Choose the rarest indexed terms to search for. Return these terms in order, their weights, and the coverage.
+    """Choose the rarest indexed terms for a search.
 
-    ``postings`` limits the total number of rows that contain the terms. The rarest term is always
-    kept.
+    Return the chosen terms in their original order, the term weights, and the words that an answer
+    should contain. ``postings`` limits the number of rows with these terms. The rarest term is
+    always chosen.
     """
     kept: list[int] = []
     budget = math.inf if postings is None else postings
@@ -270,12 +273,6 @@ def choose(
 def _coverage(
     question: Question, terms: Sequence[Term], corpus: Corpus, kept: Sequence[int]
 ) -> QueryCoverage:
-    """Find the words of the question that an answer must contain.
-
-    In a pasted excerpt, indexed words count most. Text without spaces is split into character
-    pairs, half of which span two words. An unknown pair therefore has half the weight and does not
-    count as missing.
-    """
     frequencies = {term.word: count for term, count in zip(terms, corpus.frequencies, strict=True)}
     ignored = _unused_spellings(question, frequencies)
     distinctive = {
@@ -348,10 +345,10 @@ def _coverage(
 
 
 def _unused_spellings(question: Question, frequencies: Mapping[str, int]) -> set[str]:
-    """Return spellings of identifiers to skip, because only the other spelling is indexed.
+    """Return the spellings that a search should skip.
 
-    For a prompt, also return unindexed words that only exist because identifiers were split or
-    joined.
+    An identifier is searched for in only one spelling, joined or split, depending on what is
+    indexed.
     """
     unused: set[str] = set()
     for joined, parts in question.spellings:
@@ -394,9 +391,10 @@ FORMER_SHARE = 0.8
 
 @frozen
 class ScoredMemory:
-    """A memory with its score from 0 to 1, the components of the score, and its signals and confidence.
+    """A memory with its score between 0 and 1.
 
-    ``linked_from`` are the ids of the hits that link to the memory.
+    ``components``: the parts of the score. ``linked_from``: ids of the hits that link to the
+    memory.
     """
 
     memory: Memory
@@ -422,11 +420,10 @@ def rescore(item: ScoredMemory, score: float) -> ScoredMemory:
 class Ranking:
     """Ranking options.
 
-    ``boost`` applies factors for age and use. If ``clamped`` is False, agenr's original formula is
-    used. It has no clamp, omits ADDED_FACTORS, gives every full-text match the whole bonus, and
-    uses the plain cosine if ``boost`` is False. ``as_seen`` is the reference time for ages, by
-    default ``now``. ``word_share`` is the weight of words relative to meaning. ``prefer_kinds`` are
-    kinds that count a quarter more. ``window`` is a time named in the question.
+    ``boost``: whether age and use affect the score. ``clamped``: False for agenr's original
+    formula. ``as_seen``: the reference time for ages, ``now`` by default. ``word_share``: the
+    weight of words relative to meaning. ``prefer_kinds``: kinds with a bonus of a quarter.
+    ``window``: the time named in the question.
     """
 
     now: datetime
@@ -469,8 +466,9 @@ class _LaneResults:
         )
 
     def worth_reading(self, parts: Mapping[int, Mapping[str, float]]) -> list[int]:
-        """Return the most relevant rows, the row with the highest possible confidence, and rows
-        that could be sure enough.
+        """Return the rows whose memories should be loaded.
+
+        These are the most relevant rows, and the rows that can reach a high confidence.
         """
         best_possible = {
             row: self._best_confidence(row, in_part="name" in part) for row, part in parts.items()
@@ -672,9 +670,10 @@ class MemoryRecall:
         admitted: set[int],
         day: date,
     ) -> dict[int, tuple[str, ...]]:
-        """Make memories more relevant if they are linked to one of the best five. Stronger links add more.
+        """Raise the relevance of memories that are linked to one of the five best memories.
 
-        Return the ids of the linking memories for each linked row.
+        A stronger link raises the relevance more. Return the ids of the linking memories for each
+        row with a raised relevance.
         """
         best = sorted(memories, key=lambda row: -sum(parts[row].values()))[:LINK_SEEDS]
         relevance = {memories[row].id: sum(parts[row].values()) for row in best}
@@ -749,7 +748,7 @@ def within(criteria: Filter, window: Window | None) -> Filter:
 
 
 def shares(word_share: float | None) -> Mapping[str, float]:
-    """Return the weights of words and meaning. If ``word_share`` is ``None``, return the tuned defaults."""
+    """Return the weights of the lexical and vector lanes. ``None`` selects the default weights."""
     return WEIGHTS if word_share is None else {"lexical": word_share, "vector": 1 - word_share}
 
 
@@ -770,12 +769,11 @@ def score_of(
     found_in_text: bool,
     cosine: float | None = None,
 ) -> tuple[float, dict[str, float]]:
-    """Return the score and its components.
+    """Return a memory's score and the components of the score.
 
-    The score is (sim^0.7 · clamp(factors) + 0.15 · sim) / 1.15. The second term requires a
-    full-text match. Without ``boost``, the score is the relevance. The product of ``relevance`` and
-    every ``x_…`` component equals the score. agenr cuts scores at 1 instead, so new and important
-    memories tie.
+    The score is (sim^0.7 · clamp(factors) + 0.15 · sim) / 1.15. Only full-text matches get the
+    second term. If ``boost`` is False, the score is the relevance. The score is also the product of
+    ``relevance`` and all ``x_…`` components.
     """
     similarity = min(1.0, sum(parts.values()))
     components = {name: round(value, 4) for name, value in parts.items() if value}
@@ -853,7 +851,7 @@ class Lanes:
     second: SecondLook | None = None
 
     def finish(self) -> tuple[Lane, ...]:
-        """Return the reports of all lanes after they have run."""
+        """Return the reports of all lanes after the search."""
         return (*self.reports, self.second.report()) if self.second else self.reports
 
 

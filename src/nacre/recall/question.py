@@ -49,7 +49,7 @@ _PARTICLES = re.compile(
 
 
 def asks(word: str) -> bool:
-    """Return True if a word only phrases a question, or is a single letter."""
+    """Return True for a single letter, and for a word that often occurs in questions."""
     return word in _QUESTION_WORDS or (len(word) == 1 and word.isascii() and not word.isdecimal())
 
 
@@ -150,8 +150,9 @@ class Synonyms(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """The filler words of a foreign prompt, its word-by-word translation into English, and the
-    translation of each word.
+    """A word-by-word translation of a foreign prompt.
+
+    ``fillers``: the filler words of the prompt. ``english_of``: the translation of each word.
     """
 
     fillers: frozenset[str]
@@ -160,7 +161,11 @@ class Reading(NamedTuple):
 
 
 class _Line(NamedTuple):
-    """The words for one meaning in English (with stems), in other alphabetic languages, and in Chinese."""
+    """The words for one meaning.
+
+    ``english``: English words. ``stems``: the stems of the English words. ``latin``: words in other
+    alphabetic languages. ``chinese``: Chinese words.
+    """
 
     english: tuple[str, ...]
     stems: tuple[tuple[str, ...], ...]
@@ -236,7 +241,10 @@ def _add(
 
 
 def _matching_rows(stems: tuple[str, ...]) -> Iterator[tuple[int, int]]:
-    """Yield each row with an English form that matches the first stems, and the number of words in that form."""
+    """Yield the rows with an English form that the given stems begin with.
+
+    The number of words in that form is yielded with each row.
+    """
     for place in _table().places.get(stems[0][:_KEY_LETTERS], ()):
         for form in _line(place).stems:
             if stems[: len(form)] == form:
@@ -344,17 +352,16 @@ _HYPHENATED = re.compile(r"[A-Za-z]?[a-z]*(?:-[A-Za-z]?[a-z]*)+")
 class Question:
     """A parsed question.
 
-    ``words`` are searched in the lexical lane. ``names`` are paths and identifiers. ``authors`` and
-    ``projects`` are known people and projects in the question. ``semantic`` is the text for the
-    vector lane. It omits people's names, which would match greetings. ``telling`` contains the
-    distinctive words that identify an answer. It omits question words ("what kind of") and the
-    names of people and projects, which occur everywhere. ``proper`` are the words in ``telling``
-    that are written as names. ``spellings`` are identifiers, joined and split (``readLine``,
-    ``read_line``). ``lists`` are kinds to list ("open todos").
+    ``words``: words to search for in the lexical lane. ``names``: paths and identifiers.
+    ``authors``: known people in the question. ``projects``: known projects in the question.
+    ``semantic``: the text for the vector lane, without people's names. ``telling``: the distinctive
+    words, without question words and known names. ``proper``: distinctive words that are written as
+    names. ``spellings``: the joined and split spellings of identifiers (``readLine``,
+    ``read_line``). ``lists``: kinds of memories to list ("open todos").
 
-    :func:`as_prompt` sets the other fields. ``common_terms`` are everyday words in ``telling``.
-    ``leans`` are kinds that the prompt suggests. ``is_about_us`` is True if the prompt asks about
-    the user's past. ``is_foreign`` is True if the prompt was translated.
+    :func:`as_prompt` sets the other fields. ``common_terms``: everyday words in ``telling``.
+    ``leans``: kinds that the prompt suggests. ``is_about_us``: whether the prompt asks about the
+    user's past. ``is_foreign``: whether the prompt was translated.
     """
 
     text: str
@@ -406,8 +413,7 @@ def read_question(
 ) -> Question:
     """Parse a question. ``authors`` are the people in transcripts.
 
-    Names are case-sensitive unless the whole question is in lower case, so that "will" is not the
-    name Will.
+    The word "will" does not match the person Will, unless the whole question is in lower case.
     """
     window = find_window(text, now)
     about = text.lower().replace(window.words, " ") if window else text
@@ -495,7 +501,6 @@ def _spellings(text: str) -> Iterable[tuple[str, tuple[str, ...]]]:
 
 
 def _proper(text: str) -> set[str]:
-    """Return the words of identifiers and capitalised words within a sentence."""
     if text == text.upper():
         return set()
     capitals = (match.group(1) for match in _NAME.finditer(text))
@@ -531,7 +536,11 @@ _BEFORE_WORDS = ("before", "until", "之前", "以前")
 
 @frozen
 class Anchor:
-    """An event in a question, the word that says before or after it, and the whole phrase."""
+    """A reference to an event, as in "before the release".
+
+    ``event``: the event. ``side``: the word "before" or a similar word. ``words``: the whole
+    phrase.
+    """
 
     event: str
     side: str
@@ -539,7 +548,10 @@ class Anchor:
 
 
 def find_anchor(question: Question) -> Anchor | None:
-    """Return the event that dates a question, or ``None`` if there is no event or the question names a time."""
+    """Return the event in a question such as "what changed after the release?", or ``None``.
+
+    A question that names a time has no such event.
+    """
     if question.window:
         return None
     match = _ENGLISH.search(question.text) or _CHINESE.search(question.text)
@@ -579,12 +591,11 @@ _MIN_SENTENCE_WORDS = 3
 
 
 def as_prompt(question: Question) -> Question:
-    """Interpret a question as a prompt to an agent.
+    """Adapt a question that is a prompt to an agent.
 
-    Everyday words ("add a field to the table") have less weight than specific words, unless users
-    ask about their past work ("which database are we on?"). Unknown names do not reduce the
-    confidence, because instructions often name new things. Only an explicit question asks for a
-    list ("open todos").
+    Everyday words ("add a field to the table") get less weight, unless the prompt asks about past
+    work ("which database are we on?"). Unknown names do not reduce the confidence, because prompts
+    often name new things.
     """
     text = question.text
     if question.is_open and not _LIST_QUESTION.search(text):
@@ -655,10 +666,10 @@ def as_prompt(question: Question) -> Question:
 
 
 def parts_of(prompt: str) -> list[str]:
-    """Return a prompt's sentences, which can be about different memories, or nothing for a single sentence.
+    """Return the sentences of a prompt, which can be about different memories.
 
-    For a long prompt, return the first three and last two sentences, because subjects come first
-    and requests last.
+    Only the first three and last two sentences of a long prompt are returned. A prompt with a
+    single sentence has no parts.
     """
     parts = [
         part.strip()
@@ -739,7 +750,7 @@ _MAX_ENDING_CHARACTERS = max(map(len, _ENDINGS))
 
 
 def correct_spelling(home: Home, text: str) -> tuple[str, Lane]:
-    """Correct the words of a question. Return it and a report that lists the corrections."""
+    """Return the question with corrected spelling, and a report that lists the corrections."""
     question_words = [match.group().lower() for match in _WORD.finditer(text)]
     question_words = [
         word
@@ -788,7 +799,10 @@ def _nearest(home: Home, word: str) -> str | None:
 
 
 def _within(word: str, stems: Iterable[str], slips: int) -> Mapping[str, int]:
-    """Return each stem within ``slips`` mistakes of a word, given a suitable ending, with the number of mistakes."""
+    """Return the stems that a misspelt word might have, with the number of mistakes.
+
+    At most ``slips`` mistakes are accepted. Common endings of the stems are also tried.
+    """
     pairs = _pairs(word)
     distances = {}
     for stem in stems:
@@ -827,7 +841,10 @@ def slip_count(word: str, other: str) -> int:
 
 
 def _as_written(home: Home, stem: str, misspelt: str) -> str:
-    """Return a word with this stem as a text spells it, or the stem if no text contains one."""
+    """Return the stored word with this stem that is nearest to the misspelt word.
+
+    Return the stem if no text contains such a word.
+    """
     memories = home.memories.by_rows(home.memory_search.rows_of_stem(stem, _MAX_TEXTS))
     stored_turns = home.sessions.by_rows(home.turn_search.rows_of_stem(stem, _MAX_TEXTS))
     texts = [

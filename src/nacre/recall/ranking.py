@@ -155,12 +155,12 @@ COMPANIONS = 3
 
 
 def seeds(hits: Sequence[ScoredMemory]) -> list[str]:
-    """Return the ids of the best hits that probably answer the question, judged by absolute signals."""
+    """Return the ids of the best hits that probably answer the question."""
     return [item.memory.id for item in hits if item.confidence >= BORDER][:SEEDS]
 
 
 def pulls(edges: Sequence[memories.Edge]) -> dict[str, float]:
-    """Return the weight of the strongest edge to a seed for each neighbour.
+    """Return the weight of the strongest edge between each neighbour and the seeds.
 
     ``edges`` start at the seeds and are sorted, strongest first. Only ten edges per seed count.
     """
@@ -174,7 +174,7 @@ def pulls(edges: Sequence[memories.Edge]) -> dict[str, float]:
 
 
 def may_come_along(weight: float) -> bool:
-    """Return True if joint use is a sufficient reason to show a memory."""
+    """Return True if memories were used together often enough to be shown together."""
     return weight >= COMPANION_WEIGHT
 
 
@@ -195,7 +195,11 @@ def companions(
     unranked_memories: Sequence[Memory],
     weights: Mapping[str, float],
 ) -> list[ScoredMemory]:
-    """Choose memories to show below the hits. Choose from the unsure hits (``others``) and ``unranked_memories``."""
+    """Choose memories to show below the hits.
+
+    ``others`` are less confident hits. ``unranked_memories`` are memories that the search did not
+    find.
+    """
     unranked = [ScoredMemory(memory, 0.0, {}, Signals(0.0, None)) for memory in unranked_memories]
     ceiling = min((item.score for item in hits), default=0.0)
     lifted = [
@@ -264,7 +268,10 @@ def diversify(
 
 
 def share_left(score: float, likeness: float, relevance_share: float = LAMBDA) -> float:
-    """Return the share of an item's score, 0 to 1, that is left after subtracting likeness · (1-λ)/λ."""
+    """Return the share of a score, 0 to 1, that is left after a deduction for likeness.
+
+    The deduction is likeness · (1-λ)/λ, and ``relevance_share`` is λ.
+    """
     if score <= 0 or relevance_share <= 0:
         return 0.0
     return max(0.0, 1 - (1 - relevance_share) / relevance_share * likeness / score)
@@ -315,12 +322,11 @@ def _in_order(group: Sequence[ScoredMemory]) -> list[ScoredMemory]:
 class Recipe:
     """Constants of turn recall.
 
-    ``lexical``, ``vector`` and ``session`` are weights in the fused score, which is at most 1.
-    ``session`` applies to words and meaning. The following bonuses are added: ``author`` if the
-    question names only the turn's author, ``presence`` if it names a participant or project of the
-    session, ``name`` if a turn contains part of an identifier, and ``time`` for turns in the named
-    period. ``asks`` is subtracted from turns that only ask a question, because a nearby turn
-    answers it.
+    ``lexical``: the weight of words. ``vector``: the weight of meaning. ``session``: the weight of
+    the whole session's words, and of its meaning. ``author``: the bonus for turns by the only
+    author in the question. ``presence``: the bonus for sessions with a participant or project in
+    the question. ``name``: the bonus for turns with part of an identifier. ``time``: the bonus for
+    turns in the named period. ``asks``: the deduction for turns that only ask a question.
     """
 
     lexical: float = 0.5
@@ -386,10 +392,10 @@ DIVERSIFY_FROM = 3
 
 
 def ranked_by_words(home: Home, query: RecallQuery) -> list[ScoredMemory]:
-    """Return the memories whose words match, best first.
+    """Return the memories whose words match a question, best first.
 
-    This corresponds to :func:`nacre.recall.recall.recall` in ``lexical`` mode, but does not import
-    manual edits or date events in the question.
+    Unlike :func:`nacre.recall.recall.recall`, this function does not import manual edits or look up
+    the dates of events.
     """
     question = _read_question(home, query, query.text)
     ranking = ranking_of(home, query, question)
@@ -490,7 +496,6 @@ def rank_memories(
 
 
 def _move(moment: datetime, by: timedelta) -> datetime | None:
-    """Return ``moment`` moved by a duration, or ``None`` outside the supported years."""
     try:
         return moment + by
     except OverflowError:
@@ -540,10 +545,9 @@ def doubts(home: Home, hits: Sequence[ScoredMemory]) -> list[tuple[str, str]]:
 def newest_first(
     home: Home, query: RecallQuery, hits: Sequence[ScoredMemory]
 ) -> list[ScoredMemory]:
-    """Move each memory that has a newer replacement or alternative to just after it.
+    """Place each memory directly after its newer replacement or alternative.
 
-    For a prompt, drop a probably outdated memory until a person decides, even if it was edited
-    later. If two memories make each other doubtful, keep the memory that was stated last.
+    For a prompt, a probably outdated memory is dropped until a person decides.
     """
     doubted_pairs = doubts(home, hits)
     memories = {item.memory.id: item.memory for item in hits}
@@ -599,7 +603,7 @@ def diverse(ranked: Sequence[ScoredMemory], query: RecallQuery) -> list[ScoredMe
 
 
 def _with_mmr(item: ScoredMemory, likeness: float, relevance_share: float) -> ScoredMemory:
-    """Add the likeness and the remaining share of the score to a hit's components."""
+    """Record the likeness of a hit to better hits, and the share of the score that is left."""
     if not likeness:
         return item
     share = round(share_left(item.score, likeness, relevance_share), 4)

@@ -142,9 +142,9 @@ def rank_candidates(
 
 
 def less_likely(hits: Sequence[ScoredMemory], likely: Sequence[ScoredMemory]) -> list[ScoredMemory]:
-    """Return the candidates and weak hits to show after the likely memories, surest first.
+    """Return the hits to show after the likely memories, most confident first.
 
-    If any hit is sure, omit weak hits that lack a word of the question.
+    If one memory is almost certain, weak hits that lack a word of the question are left out.
     """
     shows_weak = not any(map(is_sure, (*hits, *likely)))
     shown = [
@@ -206,8 +206,8 @@ _MAX_POOL = 6_400
 def recall(home: Home, query: RecallQuery) -> RecallResult:
     """Return the memories that answer a question, best first. Raises InvalidQueryError.
 
-    Manual edits of the vault are imported first. The only write is a line in the usage spool, which
-    the next writing command adds to the usage.
+    Manual edits of the vault are imported first. The use of memories is noted for the next command
+    that writes.
     """
     started = time.perf_counter()
     check(query)
@@ -287,9 +287,8 @@ def search_sessions(
 ) -> RecallResult:
     """Return the turns that match a question, best first. Raises InvalidQueryError.
 
-    With ``exact``, return only turns that contain every word of the question, unless all of these
-    only ask questions. ``admits`` filters the turns. More turns are ranked until enough pass.
-    ``truncated`` is set if more turns match.
+    If ``exact`` is True and some turns contain every word of the question, only these turns are
+    returned. ``admits`` filters the turns. ``truncated`` is set if more turns match.
     """
     started = time.perf_counter()
     check(query)
@@ -439,7 +438,10 @@ def _with_companions(
     ranked: Sequence[ScoredMemory],
     hits: list[ScoredMemory],
 ) -> tuple[list[ScoredMemory], list[ScoredMemory]]:
-    """Raise hits that were used together. Return the hits and the companions to show below them."""
+    """Raise the scores of hits that were used together.
+
+    Return the hits, and other memories to show below the hits.
+    """
     seeds = ranking.seeds(hits)
     if not seeds or not query.co_recall or not query.boost or query.mode is Mode.BROWSE:
         return hits, []
@@ -491,10 +493,11 @@ def _fit_budget(ranked: list[ScoredMemory], query: RecallQuery) -> tuple[list[Sc
 def _turns_beside(
     home: Home, query: RecallQuery, question: Question, lanes: Lanes, *, is_sure: bool
 ) -> list[TurnHit]:
-    """Return turns to show next to the memories, or nothing if the filter uses fields that turns lack.
+    """Return the turns to show next to the memories.
 
-    Include weak turns only if no turn probably answers the question and no memory is sure
-    (``is_sure``). Omit turns that match a superseded memory, unless the question is about the past.
+    Return no turns if the filter uses fields that only memories have. If ``is_sure`` is True, a
+    memory certainly answers the question, and weak turns are left out. Turns that match a
+    superseded memory are left out, unless the question is about the past.
     """
     criteria = query.filter
     if (
@@ -519,7 +522,7 @@ def _turns_beside(
 
 
 def _is_outdated(home: Home, hit: TurnHit, question: Question) -> bool:
-    """Return True if the turn states memories and the one closest to the question was superseded."""
+    """Return True if the memory from this turn that best matches the question is superseded."""
     stated = home.comparisons.stated_in(hit.session.id, hit.turn.id)
     question_words = set(question.words)
     nearness = [(len(question_words.intersection(words(text))), not old) for text, old in stated]
@@ -569,7 +572,6 @@ def _rank_turns(
 
 
 def _complete(ranked: Sequence[ScoredTurn]) -> list[ScoredTurn]:
-    """Return the turns that contain every word of the question, or nothing if all of these only ask questions."""
     complete = [item for item in ranked if item.signals.whole]
     return complete if any("asks" not in item.components for item in complete) else []
 
@@ -612,7 +614,10 @@ def _confidence_components(item: ScoredMemory | ScoredTurn) -> dict[str, float]:
 
 @frozen
 class _Measure:
-    """Functions for text similarity. ``holds`` compares a memory with the reply. ``repeats`` compares two memories."""
+    """Functions for text similarity.
+
+    ``holds``: the similarity of a memory to the reply. ``repeats``: the similarity of two memories.
+    """
 
     borders: Borders
     holds: Callable[[Memory], float]
@@ -632,9 +637,10 @@ def feedback(
 ) -> FeedbackReport:
     """Judge from an agent's reply whether memories were used, not used or corrected.
 
-    Without references, judge the memories used in the host's session since the last feedback.
-    ``stored`` are the memories that the agent has stored since then. The reply is not kept. Raises
-    NotFoundError, ConflictError, and InvalidQueryError if neither memories nor a session are given.
+    If ``references`` is empty, judge the memories that were used in the session since the last
+    feedback. ``stored`` are the memories that the agent has stored since then. The reply is not
+    kept. Raises NotFoundError, ConflictError, and InvalidQueryError if neither memories nor a
+    session are given.
     """
     if not references and not session:
         raise InvalidQueryError(
@@ -728,7 +734,6 @@ def _used_in(home: Home, session: str) -> list[Memory]:
 
 
 def _measure(home: Home, reply: str, memories: Sequence[Memory]) -> _Measure:
-    """Compare vectors if an embedding model is available, and words otherwise."""
     if home.settings.text("embedding.model") != "none":
         try:
             embedder = embedder_of(home, BUNDLED)

@@ -23,9 +23,9 @@ class TurnQuery(RecallQuery):
 
 
 class DeepQuery(Request):
-    """Context for a question: whole memories of one project.
+    """A request for the context of a question: whole memories of one project.
 
-    ``recent`` are the messages before it, the latest last.
+    ``recent``: the messages before the question, in order of time.
     """
 
     text: Annotated[str, bounds("The question.")]

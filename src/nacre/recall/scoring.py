@@ -52,7 +52,10 @@ def recency(days: float, expiry: Expiry) -> float:
 
 
 def gaussian(days: float, radius_days: float) -> float:
-    """Return how near a date is, from 0 to 1. Sigma is half the radius."""
+    """Return the closeness of a date that is ``days`` away, from 0 to 1.
+
+    The closeness falls like a normal distribution whose sigma is half of ``radius_days``.
+    """
     sigma = radius_days / 2
     return math.exp(-0.5 * (days / sigma) ** 2)
 
@@ -119,7 +122,10 @@ def age_factor(
 
 
 def window_closeness(time: datetime, window: Window, radius_days: float) -> float:
-    """Return 1 within the question's time window and less outside it."""
+    """Return 1 for a time within the question's time window.
+
+    For other times, the value falls towards 0 with the distance from the window.
+    """
     if window.since and time < window.since:
         return gaussian((window.since - time).total_seconds() / _DAY_SECONDS, radius_days)
     if window.until and time >= window.until:
@@ -215,9 +221,10 @@ def min_max(scores: Mapping[K, float], floor: float | None = None) -> dict[K, fl
 
 
 def blend(lanes: Mapping[str, tuple[float, Mapping[K, float]]]) -> dict[K, dict[str, float]]:
-    """Return each key's weighted score in each lane, 0 if the lane lacks the key.
+    """Return the weighted score of each key in each lane.
 
-    Weights are normalised over the lanes that have results.
+    A key that a lane does not contain has the score 0 there. The weights of the lanes with results
+    add up to 1.
     """
     total = sum(weight for weight, scores in lanes.values() if scores) or 1.0
     keys: dict[K, None] = {}
@@ -332,11 +339,11 @@ HitT = TypeVar("HitT", bound=Sure)
 class Signals:
     """The absolute signals of one hit.
 
-    ``coverage`` is the weighted share of the question's distinctive words in the hit, or in a turn
-    and its neighbours. ``cosine`` is the cosine similarity, or ``None`` if no vector was compared.
-    ``unknown`` is the weighted share of words that occur nowhere in nacre's home, and
-    ``unknown_name`` is True if one of them is a name. ``empty`` is True if the question has no
-    distinctive words ("ok, go on"). ``whole`` is True if the hit by itself contains every word.
+    ``coverage``: the weighted share of the question's distinctive words that the hit contains.
+    ``cosine``: the cosine similarity, or ``None`` if no vector was compared. ``unknown``: the
+    weighted share of words that occur nowhere in nacre's home. ``unknown_name``: whether one of
+    those words is a name. ``empty``: whether the question has no distinctive words ("ok, go on").
+    ``whole``: whether the hit contains every word of the question.
     """
 
     coverage: float
@@ -360,9 +367,10 @@ class Weights:
 
 @frozen
 class Sureness:
-    """The confidence model. ``scale`` calibrates cosines.
+    """The confidence model.
 
-    ``further`` is the minimum confidence of the other hits if the best hit is likely.
+    ``scale``: the calibration of cosines. ``further``: the minimum confidence of hits after a
+    likely first hit.
     """
 
     with_meaning: Weights

@@ -49,10 +49,10 @@ class ScoredTurn:
 
 @frozen
 class _LexicalHits:
-    """Results of the lexical lane.
+    """The results of the lexical lane.
 
-    ``matches`` are the best turns that contain terms. ``named`` are the places of turns that
-    contain part of an identifier. ``around`` are the matches of surrounding turns.
+    ``matches``: the best turns that contain terms. ``named``: turns that contain part of an
+    identifier. ``around``: matches in neighbouring turns.
     """
 
     matches: dict[Place, Match] = field(default_factory=dict)
@@ -118,7 +118,10 @@ class TurnRecall:
         return hits
 
     def time_of(self, event: Question, criteria: Filter) -> datetime | None:
-        """Return the time of the turn that most likely mentions an event, if any. Only words are compared."""
+        """Return the time of the turn that most likely mentions an event, or ``None``.
+
+        No vectors are compared.
+        """
         ranked = self.rank(event, criteria, vector=None, limit=10)
         if not ranked or ranked[0].confidence < BORDER:
             return None
@@ -131,7 +134,6 @@ class TurnRecall:
         parts: dict[Place, dict[str, float]],
         scores: dict[Place, float],
     ) -> list[Place]:
-        """Reorder the best places so that turns that only ask questions rank lower."""
         if not self.recipe.asks:
             return best
         rows = {pool[place]: place for place in best[:_CHECKED_TURNS]}
@@ -169,7 +171,10 @@ class TurnRecall:
         terms: Sequence[Term],
         matches: Mapping[Place, Match],
     ) -> Iterable[Place]:
-        """Yield turns with a longer identifier that contains one from the question. Word search misses these."""
+        """Yield turns that contain an identifier of the question only within a longer identifier.
+
+        The word search does not find these turns.
+        """
         places = [
             (session, seq)
             for _, session, seq in self.search.match_parts(
@@ -376,7 +381,6 @@ def _signals(
 def _closeness(
     time: datetime | None, question: Question, around: datetime | None, radius_days: float
 ) -> float:
-    """Return how near a turn is to ``around`` or, without it, to the question's time window."""
     window = question.window
     if time is None:
         return 0.0

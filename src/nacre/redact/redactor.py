@@ -74,7 +74,6 @@ def _find_cards(text: str) -> list[tuple[int, int]]:
 
 
 def _is_card(digits: str) -> bool:
-    """Return True if digits look like a card number: an issuer's first digits, and a valid check digit."""
     doubled = (sum(divmod(int(digit) * 2, 10)) for digit in digits[-2::-2])
     luhn = sum(doubled) + sum(int(digit) for digit in digits[::-2])
     return luhn % 10 == 0 and len(set(digits)) > 1 and _ISSUERS.fullmatch(digits) is not None
@@ -106,10 +105,10 @@ KINDS: Mapping[str, tuple[str, Find]] = MappingProxyType(
 
 
 def find_own(pattern: str, seconds: float = SECONDS_A_TEXT) -> Find:
-    """Return a function that finds the matches of one of the user's regular expressions.
+    """Return a function that finds all matches of the user's regular expression.
 
-    If the search takes longer than ``seconds``, the whole text matches. Raises InvalidSettingsError
-    if ``pattern`` is not a regular expression or matches the empty text.
+    If a search takes longer than ``seconds``, the function treats the whole text as a match. Raises
+    InvalidSettingsError if ``pattern`` is not a regular expression or matches the empty text.
     """
     hint = "redact patterns are Python regular expressions; correct or remove this one"
     try:
@@ -211,9 +210,9 @@ class Places:
         )
 
     def split(self, ends: Sequence[int]) -> dict[int, Places]:
-        """Return the places in each piece by piece number. Pieces without places are omitted.
+        """Return the places in each piece, keyed by the number of the piece.
 
-        One character separates the pieces.
+        ``ends`` are the end offsets of the pieces. Pieces without places are omitted.
         """
         pieces: dict[int, Places] = {}
         for literal, places in self._at.items():
@@ -248,9 +247,9 @@ class Scan:
         return _INVISIBLE_CLASS not in self._classes and (not self._rest or is_visible(self._rest))
 
     def look(self, *, closely: bool = True) -> Places:
-        """Return the places of literals whose rules might match.
+        """Return the offsets of literals at which a rule might match.
 
-        With ``closely=False``, return the places of all literals.
+        If ``closely`` is False, return the offsets of all literals.
         """
         data = self._data
         # Escaped colours, as in raw JSON, hide the start of a token. They are replaced by blanks,
@@ -334,7 +333,7 @@ class Scan:
 def _iter_keyed(data: bytes, joined: bytes) -> Iterator[int]:
     """Yield the offsets of runs that might be keys.
 
-    If an escaped line break precedes a run, its letter is skipped.
+    The letter of an escaped line break at the start of a run is skipped.
     """
     for sign, run in _KEYED_RUN.findall(joined):
         start = data.find(sign + run)
@@ -426,9 +425,9 @@ class Redactor:
     ) -> None:
         """Prepare the rules.
 
-        ``extra_patterns`` are the user's regular expressions, ``allow`` contains strings that are
-        never secrets, and ``kinds`` are :data:`KINDS` to redact, too. Raises InvalidSettingsError
-        if a pattern is not a regular expression, or matches the empty text.
+        ``extra_patterns`` are the user's regular expressions. ``allow`` contains strings that are
+        never secrets. ``kinds`` names the optional :data:`KINDS` to redact. Raises
+        InvalidSettingsError if a pattern is not a regular expression, or matches the empty text.
         """
         self._owner = (
             *((OWNER, find_own(pattern)) for pattern in extra_patterns),
@@ -491,10 +490,10 @@ class Redactor:
         return [cleaned.get(text, text) for text in texts]
 
     def find_suspects(self, pieces: Sequence[bytes]) -> set[int]:
-        """Return the numbers of the pieces in which a rule might match. Pieces must not contain line breaks.
+        """Return the numbers of the pieces that might contain a secret.
 
-        The other pieces contain no secret, even if the punctuation or blanks between their words
-        change.
+        Pieces must not contain line breaks. All other pieces are free of secrets, with any
+        punctuation or blanks between their words.
         """
         if self._owner:
             return set(range(len(pieces)))
@@ -585,14 +584,17 @@ class Redactor:
         return is_any
 
     def _must_redact(self, data: bytes, start: int, end: int) -> bool:
-        """Return True unless a possible secret is allowed, consists of markers, or cuts a marker."""
+        """Return True if a possible secret must be redacted.
+
+        Allowed strings, redaction markers, and text that starts or ends within a marker are kept.
+        """
         if data[start:end] in self._allow or not _MARKER.sub(b"", data[start:end]):
             return False
         return not (_cuts_marker(data, start) or _cuts_marker(data, end))
 
 
 def rule_names() -> list[str]:
-    """Return the names of all rules in the order of application. Optional kinds come last."""
+    """Return the names of all rules in the order in which the rules are applied."""
     rules, kinds = load_table().rules, KINDS.values()
     return list(
         dict.fromkeys([PRIVATE, *(rule.name for rule in rules), *(name for name, _ in kinds)])
@@ -600,7 +602,6 @@ def rule_names() -> list[str]:
 
 
 def _iter_batches(pieces: Iterable[bytes]) -> Iterator[tuple[int, list[bytes], list[int]]]:
-    """Yield batches: the number of the first piece, the pieces, and where each ends in the joined text."""
     first, at = 0, -1
     batch: list[bytes] = []
     ends: list[int] = []
@@ -616,7 +617,6 @@ def _iter_batches(pieces: Iterable[bytes]) -> Iterator[tuple[int, list[bytes], l
 
 
 def _may_call_finder(recent_calls: deque[int], place: int) -> bool:
-    """Return True and record the offset, unless the finder was called too often just before."""
     if len(recent_calls) == _MAX_FINDER_CALLS and place - recent_calls[0] < _FINDER_WINDOW_BYTES:
         return False
     recent_calls.append(place)

@@ -77,9 +77,9 @@ class Hints:
     __slots__ = ("_search", "_searches", "_words", "blind")
 
     def __init__(self, words: Collection[bytes]) -> None:
-        """Prepare the search. ``words`` are in lower case.
+        """Prepare a search for words in lower case.
 
-        ``blind`` contains words that cannot be searched for in this way.
+        The attribute ``blind`` contains the words that this search cannot find.
         """
         tails = {word: tail for word in words if (tail := _cut_tail(word.translate(_FOLD)))}
         self.blind = frozenset(words) - tails.keys()
@@ -101,7 +101,10 @@ class Hints:
         }
 
     def find(self, data: bytes) -> Iterator[tuple[bytes, int]]:
-        """Yield each word in a text with its offset. The offsets of a word are in order."""
+        """Yield each occurrence of a word in a text, with its offset.
+
+        Occurrences of the same word are in order.
+        """
         folded = data.translate(_FOLD)
         searches = (regex.finditer(folded) for anchor, regex in self._searches if anchor in folded)
         matches = (
@@ -117,7 +120,10 @@ class Hints:
 
 
 def _cut_tail(folded: bytes) -> bytes:
-    """Return a word from its anchor byte on. An anchor that is the last byte is avoided if possible."""
+    """Return the tail of a word, which begins with an anchor byte.
+
+    The tail is empty if the word contains no anchor byte.
+    """
     return next(
         (
             folded[folded.index(anchor) :]
@@ -130,10 +136,9 @@ def _cut_tail(folded: bytes) -> bytes:
 
 
 def _join(anchor: bytes, words: Sequence[tuple[bytes, bytes]]) -> bytes:
-    """Return a regex for words with the same anchor. It consumes only the anchor, so that matches can overlap.
+    """Return a regex that finds words with the same anchor byte.
 
-    Longer words come first. Words with the same second byte are grouped, because that byte excludes
-    most matches.
+    The regex consumes only the anchor, so that matches can overlap.
     """
     regexes: dict[bytes, list[bytes]] = defaultdict(list)
     for tail, word in sorted(words, key=lambda pair: -len(pair[0])):
@@ -281,7 +286,10 @@ _TAB = re.compile(rb"\t|\\{1,4}t")
 
 
 def inserted_cells(data: bytes, place: int) -> Iterator[tuple[int, int]]:
-    """Yield the cells of an INSERT or COPY column. Its name is at ``place``."""
+    """Yield the spans of a column's values in an INSERT or COPY statement.
+
+    ``place`` is the offset of the column's name.
+    """
     opened = data.rfind(b"(", max(0, place - _MAX_COLUMNS_BYTES), place)
     closed = data.find(b")", place, place + _MAX_COLUMNS_BYTES)
     if (
@@ -364,9 +372,10 @@ _HEADING = re.compile(rb"""[ "']{0,2}[A-Za-z\x80-\xff][\w .()\x80-\xff-]{0,40}["
 
 
 def key_lines(data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, int]]:
-    """Yield the span of a private key's lines, before its end marker or after its start marker.
+    """Yield the span of a private key's marker and lines.
 
-    The lines can have prefixes, as from ``grep -n`` or a log.
+    The lines follow a start marker or precede an end marker. Each line can have a prefix, as in a
+    log.
     """
     if b"END" in match[0][:10].upper():
         first = min(
@@ -594,9 +603,10 @@ class Rule:
                 yield start, end
 
     def _precedes(self, match: re.Match[bytes]) -> tuple[int, int] | None:
-        """Return the span of the required text before a match, or of the regex group in it.
+        """Return the span of the context that must precede a match.
 
-        Return None if the text is missing.
+        If the context's regex has a group, return the span of that group. Return ``None`` if the
+        context is missing.
         """
         if not self.before:
             return match.span()
@@ -640,12 +650,12 @@ Step = tuple[int, int, bytes]
 
 @frozen
 class RuleTable:
-    """All rules in order, and indexes that select the rules to try on a text.
+    """All rules in order, and indexes that select the rules for a text.
 
-    ``by_literal``: steps for each literal. ``anywhere``: literals of case-insensitive rules.
-    ``hints``: the search for these literals, except for the keys of ``foreign``. ``foreign``: maps
-    literals to their non-ASCII parts. ``by_head``: maps starts of runs to the literals of
-    case-sensitive rules.
+    ``by_literal``: the steps for each literal. ``anywhere``: the literals of case-insensitive
+    rules. ``hints``: the search for the ASCII literals in ``anywhere``. ``foreign``: the non-ASCII
+    part of each literal that has one. ``by_head``: the literals of case-sensitive rules, keyed by
+    the start of a run.
     """
 
     rules: tuple[Rule, ...]

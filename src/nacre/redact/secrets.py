@@ -20,9 +20,9 @@ def measure_entropy(secret: bytes) -> float:
 
 
 def is_bytes(data: bytes, start: int, end: int) -> bool:
-    """Return True if a list of numbers or characters might be a key's bytes.
+    """Return True if a list of numbers or characters might be the bytes of a key.
 
-    Numbers above 255 do not count, nor do numbers in order, as in a code table.
+    Lists with numbers above 255 and sorted lists, such as code tables, are not keys.
     """
     if b"," not in data[start:end]:
         return True
@@ -288,7 +288,6 @@ def _is_strong(data: bytes, start: int, end: int) -> bool:
 
 
 def _is_password(data: bytes, start: int, end: int) -> bool:
-    """Return True for a literal, or for a chosen password whose digits look unlike code."""
     if _is_literal(data, start, end):
         return True
     secret = data[start:end]
@@ -348,10 +347,6 @@ def _is_direct(data: bytes, start: int, end: int) -> bool:
 
 
 def _is_argument(data: bytes, start: int, end: int) -> bool:
-    """Return True for a chosen password.
-
-    In quotes, text with a digit or symbol also counts if it is not a variable or placeholder.
-    """
     if data[start - 1 : start] not in _QUOTES:
         return _is_chosen(data, start, end)
     secret = data[start:end]
@@ -441,7 +436,6 @@ def _is_ciphered(data: bytes, start: int, end: int) -> bool:
 
 
 def _is_piped(data: bytes, start: int, end: int) -> bool:
-    """Return True for the input of a command that reads a secret."""
     if b"$" in data[start:end] and _EXPANDED.search(data, start, end):
         return False
     return _is_argument(data, start, end) or _is_opaque(data, start, end)
@@ -457,9 +451,10 @@ def _is_basic(data: bytes, start: int, end: int) -> bool:
 
 
 def _is_mnemonic(data: bytes, start: int, end: int) -> bool:
-    """Return True for the right number of seed-phrase words.
+    """Return True if the words might be a seed phrase.
 
-    At most one word is repeated, and none is a common word that all word lists lack.
+    A seed phrase has a fixed number of words, at most one repeated word, and no words such as
+    "the".
     """
     words = _LETTERS.findall(data[start:end].lower())
     if len(words) not in _MNEMONIC_SIZES or len(set(words)) < len(words) - 1:
@@ -468,7 +463,7 @@ def _is_mnemonic(data: bytes, start: int, end: int) -> bool:
 
 
 def _is_code(data: bytes, start: int, end: int) -> bool:
-    """Return True for groups of letters and digits with equal lengths, most of which have a digit."""
+    """Return True if the groups in a text have equal lengths and most of them contain a digit."""
     groups = re.split(rb"[ -]", data[start:end])
     with_digits = sum(_DIGIT.search(group) is not None for group in groups)
     return len({len(group) for group in groups}) == 1 and with_digits * 2 > len(groups)
@@ -519,7 +514,7 @@ def _is_random(data: bytes, start: int, end: int) -> bool:
 
 
 def _changes_often(secret: bytes) -> bool:
-    """Return True if letters, capitals and digits alternate more often than in names."""
+    """Return True if lower-case letters, capitals and digits alternate more often than in names."""
     pieces = [piece for piece in _PIECES.findall(secret) if not _is_camel(piece)]
     return any(len(_CHANGES.findall(piece)) >= max(3, len(piece) * 0.25) for piece in pieces)
 
@@ -826,7 +821,7 @@ def _is_other(text: str) -> bool:
 
 
 def _is_noun(text: str) -> bool:
-    """Return True if a word forms a compound with "password" or "key", and so is not a secret."""
+    """Return True if a word can follow "password" in a compound noun such as "password policy"."""
     is_word = (
         len(text) > 2 and text.isalpha() and text.islower() and not text.endswith(("ed", "ly"))
     )
@@ -834,10 +829,6 @@ def _is_noun(text: str) -> bool:
 
 
 def _is_slug_said(word: Word) -> bool:
-    """Return True if the word is a slug.
-
-    Directly after the name, a slug needs three words, and underscores show that it is code.
-    """
     if not word.is_assigned or not word.is_last:
         return False
     if word.number:
@@ -885,9 +876,9 @@ class _Walk:
         announced: int = _NOT_ANNOUNCED,
         is_foreign: bool = False,
     ) -> None:
-        """Prepare the check.
+        """Prepare a search for the secret after a name.
 
-        ``judge`` recognises the secret. ``ends`` recognises words after which no secret follows.
+        ``judge`` recognises the secret. ``ends`` recognises words that no secret follows.
         """
         self._judge, self._announced, self._ends = judge, announced, ends
         self._number, self._is_assigned, self._is_foreign = 0, False, is_foreign
@@ -918,7 +909,6 @@ class _Walk:
         return None
 
     def _word_or_secret(self, text: str, token: re.Match[str], *, is_last: bool) -> Word | None:
-        """Return the word, or None if the word is the secret."""
         word = Word(
             text,
             self._number,
@@ -933,7 +923,7 @@ class _Walk:
         return None if not (is_code or is_brand) and self._judge(word) else word
 
     def _passes_foreign(self, text: str) -> bool:
-        """Skip words in a script without spaces. Return True if the search continues."""
+        """Skip words in a script without spaces. Return True if a secret can still follow."""
         if _FOREIGN_LINK.search(text):
             self._announced, self._is_assigned = 0, False
         else:
@@ -942,7 +932,7 @@ class _Walk:
         return not _FOREIGN_OTHER.search(text)
 
     def _passes(self, word: Word, behind: str, following: str) -> bool:
-        """Skip a word and the punctuation after it. Return True if the search continues."""
+        """Skip a word and the following punctuation. Return True if a secret can still follow."""
         text = word.text.lower()
         if self._is_compound and text in _COPULAS:
             return False
@@ -1027,7 +1017,10 @@ _TALK = frozenset(
 
 
 def near_password(data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, int]]:
-    """Yield the spans of words near a name that look like passwords, and of an answer on a later line."""
+    """Yield the spans of words near a name that look like passwords.
+
+    An answer on a later line is also yielded.
+    """
     start, end = max(0, match.start() - _BYTES_BEFORE), match.end() + _BYTES_AFTER
     for nearby in _CANDIDATE.finditer(data, start, end):
         if is_unmistakable(nearby[0]):
@@ -1048,7 +1041,7 @@ def said_phrase(data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, int]
 
 
 def is_unmistakable(word: bytes) -> bool:
-    """Return True if only chosen passwords have this shape, unlike names, code and versions."""
+    """Return True if a word looks like a chosen password and not like a name, code or version."""
     if _ADDRESS.match(word) or _CHORD.match(word):
         return False
     if _TITLED_NEAR.fullmatch(word) or _LEET.fullmatch(word):
@@ -1057,9 +1050,9 @@ def is_unmistakable(word: bytes) -> bool:
 
 
 def _iter_answers(data: bytes, place: int) -> Iterator[tuple[int, int]]:
-    """Yield the span of the only word on a line that answers a question.
+    """Yield the span of a secret on a line of its own, after a question or a name.
 
-    The previous non-blank line is a question or ends with the name.
+    The secret is the only word on the next line that is not blank.
     """
     lines = data[place : place + _LINE * _MAX_ANSWER_LINES].split(b"\n", _MAX_ANSWER_LINES + 1)
     if len(lines) == 1 or not _ASKED.search(lines[0].decode("utf-8", _DECODE_ERRORS)):

@@ -31,13 +31,13 @@ Section = tuple[str, tuple[str, ...]]
 
 
 class DreamAction(StrEnum):
-    """An effect of a dream.
+    """An effect of a dream. Nothing is deleted.
 
-    ``expire`` (past its time), ``forget`` (never used), ``merge`` (same statement as the kept
-    memory) and ``shelve`` (not fileable from the inbox) retire memories. Nothing is deleted. The
-    other actions retire nothing: ``unlink`` drops a dead link, ``file`` moves a memory from the
-    inbox into its project, ``page`` writes a project's page or the owner's profile, ``link``
-    connects two memories, and ``join`` merges a project into another.
+    ``expire``: retires a memory whose time has passed. ``forget``: retires a memory that is never
+    used. ``merge``: retires memories that state the same as a kept memory. ``shelve``: retires a
+    memory in the inbox that could not be filed. ``unlink``: drops a dead link. ``file``: moves a
+    memory from the inbox into its project. ``page``: writes a project's page or the owner's
+    profile. ``link``: connects two memories. ``join``: merges a project into another project.
     """
 
     EXPIRE = "expire"
@@ -56,11 +56,11 @@ class DreamAction(StrEnum):
 class Step:
     """A step of a dream.
 
-    ``ends``: memories to retire. ``into``: the memory to keep or file. ``subject``: in a join, the
-    project that joins ``project``. ``why``: the reason. ``links``: targets to link or unlink. ``words``:
-    a link's relation, a page's text, or the kept memory's new text, empty if unchanged. ``by``: the
-    writer's name. ``mark``: a fingerprint of the sources. ``project``: the project to file into, or the
-    page's project, empty for the profile.
+    ``ends``: memories to retire. ``into``: the memory to keep or file. ``subject``: the subject of
+    the step, or the project that is merged into ``project``. ``links``: targets to link or unlink.
+    ``words``: a link's relation, a page's text, or the kept memory's new text. ``by``: the writer's
+    name. ``mark``: a fingerprint of the sources. ``project``: the target project, or an empty
+    string for the profile.
     """
 
     action: DreamAction
@@ -133,13 +133,13 @@ class DreamPlan:
     """The steps of a dream.
 
     ``put_off``: steps that exceed the limit ``most``. ``seen``: number of examined active memories.
-    ``refused``: the writer's rejected steps with reasons, for review. ``settled``: marks of
-    answered clusters and pairs. ``unasked``: number of postponed questions. ``note``: why the
+    ``refused``: the writer's rejected steps with reasons. ``settled``: fingerprints of answered
+    clusters and pairs. ``unasked``: number of postponed questions. ``note``: the reason why the
     writer was not asked or stopped. ``promotions``: evaluations of projects with new sessions.
-    ``unfiled``: ids of inbox memories without a known project, ``None`` if not examined. ``texts``:
-    ids and first words of affected memories. ``brought_back``: number of memories skipped because a
-    person restored them. ``looked``: projects (empty for the profile) and marks of pages asked
-    about. ``keys``: keys of the steps.
+    ``unfiled``: ids of inbox memories without a known project, or ``None`` if the inbox was not
+    examined. ``texts``: ids and first words of affected memories. ``brought_back``: number of
+    memories skipped because a person restored them. ``looked``: projects whose pages the writer was
+    asked about, with the fingerprints of the sources.
     """
 
     steps: tuple[Step, ...]
@@ -207,7 +207,7 @@ class DreamReport:
 
 
 TEMPORARY_FOR = timedelta(days=130)
-"""Lifetime of a temporary memory after the last use. See seed facts 1.0."""
+"""Lifetime of a temporary memory after the last use."""
 
 _HALF_LIFE_DAYS = 90.0
 _MIN_SCORE = 0.05
@@ -239,7 +239,10 @@ def plan_ending(
 
 
 def bounds(settings: Settings) -> EndingBounds:
-    """Return bounds for database queries to skip memories that :func:`plan_ending` certainly keeps."""
+    """Return limits for a database query.
+
+    :func:`plan_ending` certainly keeps all memories beyond these limits.
+    """
     if not settings.flag("forgetting.enabled"):
         return EndingBounds(TEMPORARY_FOR, timedelta(0), 0, 0)
     faded = int(
@@ -273,7 +276,7 @@ def _disuse(memory: Memory, used: Usage, now: datetime, settings: Settings) -> s
 
 
 def score(memory: Memory, used: Usage, now: datetime) -> float:
-    """Return a memory's score from 0 to 1.3, which decays without use. See seed facts 1.4."""
+    """Return a memory's score from 0 to 1.3, which decays without use."""
     days = max(0.0, (now - last_used(memory, used)) / timedelta(days=1))
     own: float = 0.5 ** (days / _HALF_LIFE_DAYS) + min(
         used.recall_count * _SCORE_PER_RECALL, _MAX_RECALL_SCORE

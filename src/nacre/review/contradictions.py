@@ -128,12 +128,12 @@ class PairFinding:
 
 @dataclass(slots=True)
 class JudgedMemory:
-    """A memory at the time of the model calls, and the answers.
+    """A memory to judge, with the models' answers.
 
-    ``is_reworded``: the text changed after the claim was extracted. ``claim``: the new claim.
-    ``is_claimless``: the memory has no claim. ``error``: why an answer is missing. ``is_partial``:
-    a question about an earlier memory in the group failed. ``is_left``: no model was available to
-    ask.
+    ``memory``: the memory before the model calls. ``is_reworded``: whether the text has changed
+    since the claim was extracted. ``claim``: the new claim. ``is_claimless``: whether the memory
+    has no claim. ``error``: the reason for a missing answer. ``is_partial``: whether a question
+    about an earlier memory in the group failed. ``is_left``: whether no model was available.
     """
 
     memory: Memory
@@ -171,7 +171,6 @@ def look_at(home: Home, looked: Sequence[JudgedMemory], models: Models) -> None:
 
 
 def _extract_claims(home: Home, looked: Sequence[JudgedMemory], models: Models) -> None:
-    """Extract claims in sequence. Pass the earlier entities to each call so that names stay consistent."""
     unclaimed = [item for item in looked if item.memory.claim is None or item.is_reworded]
     model = models(Task.CLAIMS) if unclaimed else None
     if model is None:
@@ -208,7 +207,10 @@ class _Asking:
         self._repeated: list[tuple[JudgedMemory, JudgedMemory]] = []
 
     def about_rivals(self, item: JudgedMemory) -> None:
-        """Queue questions about possible conflicts, except for pairs already queued with an earlier memory."""
+        """Queue questions about memories that might contradict a memory.
+
+        No pair is queued twice.
+        """
         memory = item.claiming
         others = review_judgements.rivals(self._home, memory, beside=self._earlier)
         judge = self._models(Task.CONTRADICTION) if others else None
@@ -237,7 +239,10 @@ class _Asking:
             self._questions.append((item, partial(_find_finished, model, item.memory, candidates)))
 
     def ask(self) -> None:
-        """Ask all questions. Mark a memory as partial if the question about a pair failed for the earlier memory."""
+        """Ask all questions and store the answers.
+
+        If a question about a pair fails, the later memory of the pair is marked as partial.
+        """
         answers = ask_all(self._home, [question for _, question in self._questions], AT_ONCE)
         for (item, _), answer in zip(self._questions, answers, strict=True):
             if isinstance(answer, Answer):
@@ -299,7 +304,7 @@ def _judge_rivals(
 def _find_finished(
     model: LanguageModel, memory: Memory, candidates: Sequence[Memory]
 ) -> list[PairFinding]:
-    """Return findings for the open todos that a memory shows to be done."""
+    """Return a finding for each open todo that is done according to a memory."""
     answer = ask(model, todos_prompt(memory, candidates), TodosAnswer)
     findings = []
     for todo, quote in find_finished(answer, memory, candidates):
@@ -345,10 +350,10 @@ def words_of_both(target: Memory, memory: Memory) -> str:
 
 
 def merge_into(change: Change, target: Memory, memory: Memory, content: str | None) -> Memory:
-    """Write the target with the given content or the joined text, and mark the target as trusted.
+    """Write the target with the given content, and mark the target as trusted.
 
-    Subject, kind and speaker stay. Tags and evidence are combined. Raises InvalidInputError,
-    EditConflictError.
+    If ``content`` is None, join both texts. The target keeps its subject, kind and speaker. Tags
+    and evidence are combined. Raises InvalidInputError, EditConflictError.
     """
     home = change.home
     words = (words_of_both(target, memory) if content is None else content).strip()
@@ -381,7 +386,7 @@ _MIN_REFERENCE_CHARACTERS = 4
 
 
 def list_pending(home: Home) -> list[Pair]:
-    """Return the pairs in conflict, oldest first, after reading manual edits."""
+    """Import manual edits, and return the pairs in conflict, oldest first."""
     catch_up(home)
     return list_waiting(home)
 
@@ -434,9 +439,9 @@ def _is_in(pair: Pair, reference: str) -> bool:
 def resolve(home: Home, pair: Pair, choice: Choice, reason: str | None = None) -> Pair:
     """Settle a pair as a person decided, and return both memories.
 
-    With ``keep-new``, the newer memory supersedes the older memory. With ``keep-old``, the newer memory
-    is retired. With ``keep-both``, both stay and the pair is never doubted again. Raises ConflictError if
-    the pair is already settled.
+    With ``keep-new``, the newer memory supersedes the older memory. With ``keep-old``, the newer
+    memory is retired. With ``keep-both``, both memories stay and no longer count as a conflict.
+    Raises ConflictError if the pair is already settled.
     """
     home.actor.require_owner("nacre review resolve")
     clean = home.redactor.clean(reason) if reason else None
@@ -447,7 +452,10 @@ def resolve(home: Home, pair: Pair, choice: Choice, reason: str | None = None) -
 
 
 def settle(change: Change, pair: Pair, choice: Choice, reason: str | None = None) -> Pair:
-    """Settle a pair within a change that has already read manual edits. ``reason`` must be redacted."""
+    """Settle a pair within ``change``, after manual edits were imported.
+
+    ``reason`` must be redacted.
+    """
     home = change.home
     older, newer = (home.memories.find(memory.id) for memory in (pair.older, pair.newer))
     if (
@@ -477,7 +485,10 @@ def settle(change: Change, pair: Pair, choice: Choice, reason: str | None = None
 
 
 def _close(change: Change, pair: Pair, choice: Choice) -> None:
-    """Close the conflict. Also close the older memory's doubt, unless the memory is in a different pair."""
+    """Close a settled conflict.
+
+    If the older memory is in no other conflict, its review ends, too.
+    """
     home = change.home
     judged = home.claims.judged().get((pair.older.id, pair.newer.id))
     with home.transaction():
@@ -509,10 +520,10 @@ _BUDGET_MS = 3_600_000
 
 @frozen
 class JudgeReport:
-    """Counts of one pass through the queue.
+    """The counts of one run through the queue.
 
-    ``todos``: number of completed todos. ``given_up``: number of abandoned memories. ``note``: why the
-    pass stopped early.
+    ``todos``: number of completed todos. ``given_up``: number of memories that are not tried again.
+    ``note``: the reason for an early stop.
     """
 
     judged: int = 0
@@ -540,9 +551,9 @@ def judge_waiting(
 ) -> JudgeReport:
     """Judge the queued memories with a model, the longest waiting first, for at most ``seconds``.
 
-    With ``background``, models must be permitted to run in the background. Otherwise, failed
-    memories are retried immediately. Only one process can judge at a time. Stop if a model is
-    unavailable or the budget is spent.
+    If ``background`` is True, models must be permitted to run in the background. If ``background``
+    is False, failed memories are retried immediately. Only one process can judge at a time. The run
+    stops if a model is unavailable or the budget is spent.
     """
     waiting = home.claims.waiting().count
     if not (waits_for_models(home) if background else may_judge(home)):
@@ -621,7 +632,6 @@ class _Run:
             self.finish(item, waiting[item.memory.id].tries)
 
     def finish(self, item: JudgedMemory, tries: int) -> None:
-        """Write the result, or postpone or abandon the memory."""
         memory_id = item.memory.id
         try:
             if item.error:
@@ -655,7 +665,6 @@ class _Run:
         self.home.claims.postpone_all(self.now() + wait_ms, why)
 
     def model(self, task: Task) -> LanguageModel | None:
-        """Return the model of a task. Open it only once."""
         if task not in self.models:
             self.models[task] = model_for(self.home, task, background=self.background)
         return self.models[task]
@@ -701,7 +710,7 @@ class _Run:
         return is_whole
 
     def is_changed(self, before: Memory) -> bool:
-        """Return True if a compared memory is still active but has changed, and must be judged again."""
+        """Return True if a memory has changed since the comparison and must be judged again."""
         other = self.home.memories.find(before.id)
         return other is not None and other.is_active and not _is_unchanged(before, other)
 
@@ -753,7 +762,6 @@ class _Judgement:
             self._withdraw_doubt(earlier, later, finding)
 
     def _withdraw_doubt(self, earlier: Memory, later: Memory, finding: PairFinding) -> None:
-        """Withdraw a doubt that rules raised and the model does not share."""
         self._set(earlier, later)
         self.entries.append(
             self.change.entry(
@@ -843,7 +851,7 @@ _LATER_CHARACTERS = 300
 
 
 def keep_reason(candidate: HeldCandidate) -> str:
-    """Return the reason recorded for keeping a candidate."""
+    """Return the reason that is recorded when a candidate is kept."""
     return f"candidate {candidate.memory.id[-8:]} kept in review"
 
 

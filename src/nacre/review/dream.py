@@ -181,10 +181,10 @@ def _changed(home: Home, step: Step, memories: MemoriesById) -> list[Memory]:
 
 
 def _enrich_keeper(home: Home, step: Step, memories: MemoriesById) -> Memory:
-    """Return the kept memory with the writer's words and data from the merged memories.
+    """Return the kept memory with the writer's text and with data of the merged memories.
 
-    The data are the earliest date, the highest importance, and all tags, links and confirmations. Nothing
-    is added from an agent's memory to an owner's memory. See seed facts 1.4.
+    The kept memory gets the earliest date, the highest importance, and all tags, links and
+    confirmations. An owner's memory gets nothing from an agent's memory.
     """
     keeper = memories[step.into or ""]
     others = [memories[end] for end in step.ends if memories[end].is_owners or not keeper.is_owners]
@@ -230,7 +230,7 @@ def _sayings(memory: Memory) -> list[Confirmation]:
 
 
 def _redirect_superseded(home: Home, step: Step, memories: MemoriesById) -> list[Memory]:
-    """Make the kept memory the successor of memories that a merged memory superseded."""
+    """Let the kept memory supersede the memories that a merged memory had superseded."""
     keeper = memories[step.into or ""]
     old = [
         memory
@@ -246,7 +246,10 @@ def _redirect_superseded(home: Home, step: Step, memories: MemoriesById) -> list
 
 
 def retire(change: Change, steps: Sequence[Step], memories: MemoriesById) -> None:
-    """Retire the memories that the steps end, and the memories that an expired memory had superseded."""
+    """Retire memories as the steps demand.
+
+    Memories that an expired memory had superseded are retired, too.
+    """
     home = change.home
     now = home.now()
     retired, entries = [], []
@@ -425,7 +428,7 @@ def gone_for_good(home: Home, memory_ids: Collection[str]) -> frozenset[str]:
 
 
 TRIES, PATIENCE = 3, timedelta(days=7)
-"""Number of failed dreams, and time since the first, before an unfiled memory is retired. See seed facts 3.1."""
+"""Number of failed dreams, and time since the first, before an unfiled memory is retired."""
 
 NOBODY_KNOWS = "no project found for it"
 
@@ -435,7 +438,10 @@ _NOWHERE = ""
 
 @dataclass(frozen=True)
 class Filing:
-    """Finder of a memory's project. All evidence about the memory must support the same project."""
+    """A search for the project of a memory.
+
+    All evidence about the memory must support the same project.
+    """
 
     home: Home
 
@@ -448,9 +454,10 @@ class Filing:
         return frozenset(projects(self.home))
 
     def evidence(self, memory: Memory) -> tuple[str, str] | None:
-        """Return the project that all evidence supports, with the evidence, or ``None``.
+        """Return the only project that the evidence supports, and the evidence.
 
-        The text of an unvouched memory does not count as evidence.
+        Return ``None`` if there is no such project. The texts of untrusted memories and of
+        proposals are no evidence.
         """
         reasons = self._by_sessions(memory)
         if memory.project:
@@ -473,9 +480,9 @@ class Filing:
         return None if is_same else "there is no longer any evidence that it belongs there"
 
     def _by_sessions(self, memory: Memory) -> dict[str, str]:
-        """Return the projects of the memory's sessions.
+        """Return the evidence for each project of the memory's sessions.
 
-        A session without a project counts only if a different session has a project.
+        A session without a project counts as a separate project, unless no session has a project.
         """
         names = dict.fromkeys(
             (memory.source.session, *(confirmation.session for confirmation in memory.confirmed))
@@ -512,7 +519,10 @@ def plan_shelving(
     now: datetime,
     protected: Sequence[str],
 ) -> list[Step]:
-    """Return steps that retire memories that dreams failed to file and nobody recalled."""
+    """Return steps that retire unused memories in the inbox.
+
+    Several dreams have failed to find a project for these memories.
+    """
     attempts = _read_attempts(home)
     steps = []
     for memory in inbox:
@@ -526,9 +536,10 @@ def plan_shelving(
 
 
 def may_be_shelved(memory: Memory, protected: Sequence[str]) -> bool:
-    """Return True if an unfiled memory can be retired because it was extracted from a session.
+    """Return True if an unfiled memory can be retired.
 
-    Proposals, open todos and memories written by a person are left to the person.
+    The memory must have been extracted from a session. Proposals, open todos and memories written
+    by a person are not retired.
     """
     is_extracted = bool(memory.source.session) and memory.is_learned and not memory.proposed
     is_kept = (

@@ -22,7 +22,7 @@ from nacre.values.recall import Filter, Mode, RecallQuery
 from nacre.values.session import Trust, Turn
 
 MOST = 5
-"""Maximum number of memories to compare with a new memory. See seed facts 1.3."""
+"""Maximum number of memories to compare with a new memory."""
 
 _MAX_CANDIDATES = 60
 _MAX_TODOS = 200
@@ -31,10 +31,10 @@ _MAX_TODOS = 200
 def rivals(home: Home, memory: Memory, beside: Sequence[Memory] = ()) -> list[Memory]:
     """Return at most ``MOST`` memories of the project that might contradict a memory.
 
-    Memories that rules doubt come first. Then come claims with the same key, with the same entity and a
-    similar attribute, or with the same attribute of a different entity, and finally the nearest vectors.
-    Events are never contradicted, todos only by todos, and trusted memories only by trusted memories.
-    ``beside`` lists memories whose claims are not in the index yet.
+    Memories that rules have doubted come first, then memories with similar claims, then memories
+    with similar vectors. Events are left out. Todos are compared only with todos. An untrusted
+    memory cannot contradict a trusted memory. ``beside`` contains memories whose claims are not
+    indexed yet.
     """
     beside_by_id = by_id(beside)
     found: dict[str, Memory] = {}
@@ -51,7 +51,7 @@ def rivals(home: Home, memory: Memory, beside: Sequence[Memory] = ()) -> list[Me
 
 
 def may_be_at_odds(memory: Memory, other: Memory, judged: Container[tuple[str, str]]) -> bool:
-    """Return True if two memories are active and unsettled, so that a model should judge them."""
+    """Return True if a model should judge whether two memories contradict each other."""
     if other.id == memory.id or not other.shares_place(memory) or not other.is_active:
         return False
     if other.kind is Kind.EVENT or (other.kind is Kind.TODO) != (memory.kind is Kind.TODO):
@@ -62,7 +62,10 @@ def may_be_at_odds(memory: Memory, other: Memory, judged: Container[tuple[str, s
 
 
 def is_settled(first: Memory, second: Memory, judged: Container[tuple[str, str]]) -> bool:
-    """Return True if a link relates two memories. A doubt counts only if the pair is in ``judged``."""
+    """Return True if a link already relates two memories.
+
+    A link that expresses a doubt counts only if the pair is in ``judged``.
+    """
     return _links(first, second.id, judged) or _links(second, first.id, judged)
 
 
@@ -187,7 +190,10 @@ class Departure(NamedTuple):
 
 
 def find_departure(home: Home, memory: Memory) -> Departure | None:
-    """Return the latest statement in memories or project sessions that departs from a memory."""
+    """Return the latest statement that replaces or contradicts a memory.
+
+    Memories and the project's sessions are searched.
+    """
     others = home.memories.by_rows(home.comparisons.alike(memory, limit=_MAX_SIMILAR)).values()
     departures = [
         Departure(comparison.other.content, comparison.other.last_said)

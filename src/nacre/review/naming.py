@@ -46,7 +46,10 @@ class ProjectNames:
     home: Home
 
     def find_in(self, text: str) -> dict[str, str]:
-        """Return the evidence for each project that a text mentions, an empty string if ambiguous."""
+        """Return the projects that a text mentions, with the evidence for each project.
+
+        The evidence is an empty string if the mention is ambiguous.
+        """
         reasons: dict[str, str] = {}
         for slug, reason in (*self._by_remote(text), *self._by_path(text), *self._by_name(text)):
             reasons[slug] = reasons.get(slug) or reason
@@ -59,7 +62,6 @@ class ProjectNames:
                 yield name.slug, f"names {name.name}" if is_sure else ""
 
     def _is_spoken_of_elsewhere(self, name: _Name) -> bool:
-        """Return True if memories of other projects contain the name, as for a library or service."""
         if name not in self._spoken_of:
             texts = (text for project, text in self._filed if project != name.slug)
             self._spoken_of[name] = any(map(name.anywhere.search, texts))

@@ -52,10 +52,9 @@ from nacre.vault.documents import load, split
 def plan_merging(
     memories: Iterable[Memory], usage: UsageById, protected: Sequence[str]
 ) -> list[Step]:
-    """Return steps that merge memories with the same kind, place and normalised text.
+    """Return steps that merge memories with almost identical texts.
 
-    Text with a different word order, case or punctuation is a different statement. A protected memory is
-    never merged, but can be kept.
+    The memories must have the same kind and place. A protected memory is never retired.
     """
     groups: dict[tuple[object, ...], list[Memory]] = defaultdict(list)
     for memory in memories:
@@ -104,9 +103,10 @@ def have_same_terms(left: Memory, right: Memory) -> bool:
 
 
 def weight(memory: Memory, usage: UsageById) -> tuple[Any, ...]:
-    """Return the sort key that selects the kept memory. See seed facts 1.4.
+    """Return the sort key of a memory. The memory with the highest key is kept.
 
-    Vouched memories come first, then the owner's, the most used, and the latest.
+    Trusted memories come first. Among these, the owner's memories, frequently used memories and
+    recent memories come first, in this order.
     """
     used = usage[memory.id]
     mentions = len(memory.confirmed) + used.recall_count
@@ -120,11 +120,11 @@ MERGED = "merged"
 """Front-matter key for the author, time, sources and reason of a writer's merge."""
 
 MOST_TOGETHER = 8
-"""Maximum number of memories in a cluster. See seed facts 1.4."""
+"""Maximum number of memories in a cluster."""
 
 _MAX_COMPARED = 20_000
 _MERGE_REST = timedelta(days=7)
-"""Time after a merge until the memory is examined again. See seed facts 1.4."""
+"""Time after a merge until the memory is examined again."""
 
 _MAX_CHARACTERS = 1_500
 _CLAIMS = frozenset({Kind.FACT, Kind.DECISION, Kind.PREFERENCE, Kind.LESSON, Kind.RELATIONSHIP})
@@ -133,11 +133,10 @@ Cluster = tuple[Memory, ...]
 
 
 def clusters(home: Home, memories: Sequence[Memory]) -> list[Cluster]:
-    """Return groups of similar vouched memories, most similar first. Return no groups if there are no vectors.
+    """Return groups of similar memories that might say the same, most similar first.
 
-    The memories of a group have the same place, trust and validity, and kinds that can express the
-    same statement. The similarity of every pair reaches ``Calibration.ask_more``, because the two
-    ends of a chain of similar memories can differ in meaning.
+    Every memory of a group is similar to all other memories of the group. There are no groups if
+    there are no vectors.
     """
     protected = home.settings.texts("forgetting.protect")
     eligible = [
@@ -157,7 +156,7 @@ def clusters(home: Home, memories: Sequence[Memory]) -> list[Cluster]:
 
 
 def may_be_one(left: Memory, right: Memory) -> bool:
-    """Return True if two memories could be merged apart from differences in their text."""
+    """Return True if two memories can be merged, provided that their texts say the same."""
     of_one_kind = left.kind is right.kind or {left.kind, right.kind} <= _CLAIMS
     return of_one_kind and left.shares_place(right) and have_same_terms(left, right)
 
@@ -266,8 +265,8 @@ def _unlike_a_merge(step: Step, named: Sequence[Memory]) -> str | None:
 def unlike_sources(words: str, sources: Sequence[str]) -> str | None:
     """Return the reason to reject a line that summarises sources, or ``None``.
 
-    A line must not add a number, option, path, name or negation, nor drop a negation that all sources
-    contain.
+    A line must not add a number, option, path, name or negation. A line must not drop a negation
+    that all sources contain.
     """
     source_text = "\n".join(sources)
     if added := _added(words, sources) or _new_name(words, source_text):
@@ -279,7 +278,7 @@ def unlike_sources(words: str, sources: Sequence[str]) -> str | None:
 
 
 def _new_name(words: str, source_text: str) -> str | None:
-    """Return a name from a text that the sources contain in no form, or ``None``."""
+    """Return a name in a text that does not occur in the sources, or ``None``."""
     stems = {word.stem for word in read(source_text).tokens}
     names = (token for token in read(words).tokens if token.is_name)
     return next(
@@ -293,7 +292,6 @@ def _new_name(words: str, source_text: str) -> str | None:
 
 
 def _added(words: str, sources: Sequence[str]) -> str | None:
-    """Return a number, option, path or code name that a text adds to its sources, or a swap."""
     source_text = "\n".join(sources)
     known = _WHOLE_NUMBER.findall(whole_numbers(source_text))
     numbers = _WHOLE_NUMBER.findall(whole_numbers(words))
@@ -304,7 +302,8 @@ def _added(words: str, sources: Sequence[str]) -> str | None:
 def _unlike_in_new_words(words: str, sources: Sequence[str]) -> str | None:
     """Return the reason to reject a writer's new text, or ``None``.
 
-    New text must not add topic words or numbers, swap things, or add or drop negations.
+    New text must not contain new words or numbers, and must not add or drop negations. Two things
+    must not change places.
     """
     if added := _added(words, sources) or new_word(words, sources):
         return f"the text adds {added}"
@@ -480,7 +479,10 @@ def _readable(home: Home, slugs: Iterable[str]) -> Iterator[tuple[str, ProjectFi
 
 
 def _pairs(pages: Pages) -> set[tuple[str, str]]:
-    """Return pairs of projects whose pages list the same remote, folder or alias, or name each other."""
+    """Return pairs of projects that might be the same project.
+
+    The pages of a pair share a remote, folder or alias, or one page lists the other project's name.
+    """
     holders: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
     for slug, page in pages.items():
         facts = projects.facts(page)
@@ -497,9 +499,10 @@ def _pairs(pages: Pages) -> set[tuple[str, str]]:
 def _direction(
     pages: Pages, weights: Mapping[str, tuple[int, str]], left: str, right: str
 ) -> tuple[str, str]:
-    """Return the source and target of a join.
+    """Return the project to merge and the project to keep.
 
-    An alias joins the project that lists the alias. Otherwise, the smaller or younger project is the source.
+    A project that is an alias of the other project is merged. Otherwise, the smaller or younger
+    project is merged.
     """
     is_named = left in projects.facts(pages[right]).get("aliases", ())
     names_it = right in projects.facts(pages[left]).get("aliases", ())
@@ -511,7 +514,10 @@ def _direction(
 
 
 def _weights(home: Home, pages: Pages) -> dict[str, tuple[int, str]]:
-    """Return the number of memories and sessions, and the id, of each project. Ids sort by creation time."""
+    """Return the size and the id of each project.
+
+    The size counts memories and sessions. Ids sort by creation time.
+    """
     memories, sessions = home.project_contents.memories(), home.project_contents.sessions()
     return {
         slug: (
@@ -569,9 +575,9 @@ class ProfilePage(Schema):
 class Form:
     """The form of a page.
 
-    ``sections``: answer field, heading and maximum number of lines of each section. ``ranks``: fields in
-    order of precedence among lines with the same sources. ``summary``: field of the section that can
-    repeat sources. ``summary_characters``: maximum number of characters in the summary.
+    ``sections``: the answer field, the heading and the maximum number of lines of each section.
+    ``ranks``: the fields, most important first. ``summary``: the field of the section that can
+    repeat sources. ``summary_characters``: the maximum number of characters in the summary.
     """
 
     prompt: str
@@ -595,10 +601,7 @@ class Form:
         return any(section[0] == title for _, title, _ in self.sections)
 
     def takes(self, memory: Memory, project: str, today: date) -> bool:
-        """Return True if a line can cite a memory.
-
-        The memory must be current and vouched, and match the page.
-        """
+        """Return True if a line of this page can cite a memory."""
         return (
             memory.project == (project or None)
             and is_current(memory, today)
@@ -640,7 +643,7 @@ OF_OWNER = Form(
     (Speaker.OWNER,),
     (Kind.PREFERENCE, Kind.FACT, Kind.LESSON, Kind.RELATIONSHIP, Kind.DECISION),
 )
-"""Form of the profile, which contains only the owner's own words. See seed facts 3.1."""
+"""Form of the profile, which contains only the owner's own words."""
 
 
 def form_of(project: str) -> Form:
@@ -667,10 +670,10 @@ def mark_of(home: Home, page: Page, project: str, words: str) -> str:
 
 
 def page_objection(home: Home, step: Step) -> str | None:
-    """Return the reason not to write a step's page in its current state, or ``None``.
+    """Return the reason why a step must not write its page now, or ``None``.
 
-    Reasons are an edit, ``dreams: false``, a secret, a line without a valid source, and the removal
-    of more of nacre's lines than ``MOST_LOST``.
+    The page must be unedited, without secrets and without ``dreams: false``. All lines must have
+    valid sources. Most of nacre's lines must stay.
     """
     try:
         page = read_page(home, step.project)
@@ -769,7 +772,7 @@ def is_decision(home: Home, memory: Memory, project: str) -> bool:
 
 
 def _count_lost_lines(home: Home, step: Step, page: Page) -> tuple[int, int]:
-    """Return the number of nacre's lines and the number that would be lost without replacement."""
+    """Return the number of lines that nacre wrote, and how many of these would be lost."""
     form = form_of(step.project)
     before, after = form.ruled(page.part), form.ruled(step.words)
     written, becomes = _lines_of(form.written(page.part)), _lines_of(sections_of(step.words))
@@ -793,7 +796,7 @@ def _count_lost_lines(home: Home, step: Step, page: Page) -> tuple[int, int]:
 
 
 # -- Sessions worth a page ----------------------------------------------------
-# Six signals and three conditions. See seed facts 2.4.
+# Six signals and three conditions.
 
 
 MOST_READ = 30
@@ -920,10 +923,11 @@ def plan_pages(
     *,
     backfill: bool,
 ) -> tuple[list[Step], list[Promotion]]:
-    """Return steps that write pages, and the evaluation of each project with new sessions.
+    """Return steps that write pages, and an evaluation of each project with new sessions.
 
-    New sessions, a writer's draft, or lines that are no longer valid are reasons to write a page.
-    ``memories`` must be active. ``drafts`` are keyed by project, with an empty key for the profile.
+    A page is written if there are new sessions, a writer's draft, or lines that are no longer
+    valid. ``memories`` must be active. ``drafts`` are keyed by project, with an empty key for the
+    profile.
     """
     planned = []
     for slug in (*sorted({file.slug for file in home.files.projects()}), ""):
@@ -969,9 +973,9 @@ def _checked_step(
     reason: str,
     promotion: Promotion | None,
 ) -> tuple[Promotion | None, Step | None]:
-    """Return the promotion and the step that writes a page.
+    """Return the evaluation of a project, and the step that writes the project's page.
 
-    If there is an objection to the step, return it in the promotion.
+    If the page must not be written, return no step, and add the reason to the evaluation.
     """
     step = Step(
         DreamAction.PAGE,

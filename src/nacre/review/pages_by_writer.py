@@ -103,7 +103,7 @@ class SecondLook(Schema):
 
 @frozen
 class Source:
-    """A memory or a session's work, as shown to the writer."""
+    """A memory or a description of a session, as shown to the writer."""
 
     reference: str
     kind: str
@@ -134,9 +134,11 @@ class Proposed:
 
 @frozen
 class Drafted:
-    """The sections from an answer, and the numbers of proposed and refused lines.
+    """The result of one answer from the writer.
 
-    ``is_misled``: the writer accepted the probe, so the answer is discarded.
+    ``sections``: the accepted sections. ``proposed``: number of proposed lines. ``refused``: number
+    of refused lines. ``is_misled``: whether the writer accepted a false test line, so that the
+    answer is discarded.
     """
 
     sections: tuple[Section, ...] = ()
@@ -196,7 +198,11 @@ class PageQuestion:
                 yield Proposed(field, words, sources)
 
     def _confirmed_lines(self, proposed: Sequence[Proposed]) -> list[Proposed] | None:
-        """Return the lines confirmed by a second call, or ``None`` if that call also confirms the false probe."""
+        """Return the lines that a second call confirms.
+
+        The call also contains a false line. If the writer confirms that line, return ``None``,
+        because the answer is unreliable.
+        """
         at, probe = probe_beside([line.line for line in proposed])
         cases: list[dict[str, object]] = [
             {"line": line.words, "sources": [source.shown for source in line.sources]}
@@ -376,7 +382,10 @@ def _read_looked(home: Home) -> dict[str, list[str]]:
 
 
 def _changes(page: PageToAsk, seen: Sequence[str]) -> int:
-    """Return the number of changes since the last question about a page, or 0 for too few changes."""
+    """Return the number of changes since the writer was last asked about a page.
+
+    Return 0 if there are too few changes to ask again.
+    """
     count = len(set(page.marks) ^ set(seen))
     return count if count >= (LEAST_NEW if seen else LEAST_KNOWN) else 0
 
@@ -453,7 +462,10 @@ def _lines_before(page: Page, form: Form) -> list[tuple[str, str]]:
 
 
 def _of_sessions(home: Home, project: str, page: Page, writer: str) -> Iterator[Source]:
-    """Yield sources for the page's lines about the latest sessions that the writer may read."""
+    """Yield the latest sessions of a project as sources.
+
+    Only sessions that the writer may read are included.
+    """
     for line in activity(home, project, page, latest(home, project, None, SESSIONS_SHOWN)):
         (reference,) = references_of(line)
         sessions = sessions_named(home, reference)
@@ -467,7 +479,10 @@ def _of_sessions(home: Home, project: str, page: Page, writer: str) -> Iterator[
 def _valid_written_lines(
     home: Home, page: Page, form: Form, sources: Sequence[Source]
 ) -> Iterator[tuple[str, str, tuple[int, ...]]]:
-    """Yield the page's lines by a writer that are still valid, with section and source numbers."""
+    """Yield the lines of a page that a writer wrote and that are still valid.
+
+    Each line comes with its section and the numbers of its sources.
+    """
     numbers = {source.reference: number for number, source in enumerate(sources, 1)}
     for field, line in _lines_before(page, form):
         named = references_of(line)
@@ -531,11 +546,11 @@ def ask_about_clusters(
     background: bool,
     on_progress: OnProgress | None = None,
 ) -> tuple[Outcome, int, str | None]:
-    """Ask the writer about clusters.
+    """Ask the writer about clusters of similar memories. Nothing is changed.
 
-    Return the outcome, the number of postponed clusters, and a problem. Nothing is changed.
-    Clusters answered before are skipped, so that an interrupted dream can resume. Raises
-    ModelRefusedError if the configured model cannot be opened.
+    Return the outcome, the number of postponed clusters, and a description of any problem. Clusters
+    that were already answered are skipped. Raises ModelRefusedError if the configured model cannot
+    be opened.
     """
     with writer_of(home, background=background) as (model, why_not):
         if model is None:

@@ -76,7 +76,7 @@ def resolve(
     choice: Annotated[Choice, bounds("The memory that holds.")],
     reason: Annotated[str | None, bounds("The reason, kept in the ledger.")] = None,
 ) -> Pair:
-    """Settle two memories in conflict, as a person decides. Raises NotFoundError, ConflictError."""
+    """Settle a conflict between two memories. Raises NotFoundError, ConflictError."""
     return contradictions.resolve(home, contradictions.find(home, reference), choice, reason)
 
 
@@ -92,9 +92,10 @@ def list_items(
     limit: Annotated[int, bounds("Maximum number of items; 0 for all.", ge=0)] = 50,
     offset: Offset = 0,
 ) -> PendingPage:
-    """List conflicts and memories in doubt, the oldest first, then the likeliest candidates.
+    """List conflicts, doubtful memories and candidates.
 
-    A memory in doubt because of a conflict is listed in that conflict only.
+    Conflicts and doubtful memories come first, the oldest first. Candidates follow, the likeliest
+    first. A memory that is doubtful because of a conflict is listed only in the conflict.
     """
     catch_up(home)
     note_stale(home)
@@ -215,10 +216,10 @@ def _keep_doubted(
     into: str | None,
     expected: str | None,
 ) -> list[Memory]:
-    """Keep memories in doubt and the memories that conflict with them.
+    """Keep doubtful memories and the memories that conflict with them.
 
-    Raise the quality to ``KEPT_QUALITY`` and trust proposals. A single memory can be reworded, or merged
-    into a target memory, which is then returned.
+    Proposals become trusted. A single memory can be reworded, or merged into a target memory. After
+    a merge, the target is returned.
     """
     kept = [memory for memory, _ in _waiting(home, references)]
     if content is not None and not content.strip():
@@ -312,7 +313,7 @@ def drop(
 
 
 def _waiting(home: Home, references: Sequence[str]) -> list[tuple[Memory, QueuedReview]]:
-    """Return each referenced memory with the first pending review entry."""
+    """Return the memories named by ``references``, each with its first pending review entry."""
     catch_up(home)
     waiting = {memory.id: (memory, entry) for memory, entry in reversed(_doubts(home))}
     referenced = by_id(store.get(home, reference) for reference in references)
@@ -332,7 +333,7 @@ def _waiting(home: Home, references: Sequence[str]) -> list[tuple[Memory, Queued
 
 COSINE = 0.65
 JACCARD = 0.35
-"""Similarity thresholds for vectors and stems. See seed facts 2.1."""
+"""Similarity thresholds for vectors and stems."""
 
 Likeness = Callable[[int, int], float]
 """Similarity of the questions at two positions, divided by the threshold. At 1 or more, the questions are the same."""
@@ -417,10 +418,10 @@ def reflect(
     limit: Annotated[int, bounds("Maximum number of questions.", ge=1, le=100)] = 5,
     project: OnlyProject = None,
 ) -> Reflection:
-    """Return the most useful questions, with each memory in one question only.
+    """Return the most useful questions about pairs of memories.
 
-    Conflicts come first, oldest first. Then come unlinked pairs that are similar or share a name,
-    the most stated and used first.
+    Each memory is in one question only. Conflicts come first, oldest first. Then come pairs that
+    are similar or share a name but are not linked.
     """
     catch_up(home)
     fold_usage(home)
@@ -460,7 +461,10 @@ def _not_skipped(home: Home, questions: Sequence[Question]) -> list[Question]:
 
 
 def _unconnected(home: Home) -> list[Question]:
-    """Return unlinked vouched pairs in the same place that are similar or share a name."""
+    """Return questions about pairs of trusted memories that are not linked yet.
+
+    The memories of a pair are in the same place, and are similar or share a name.
+    """
     active = [
         memory for memory in home.memories.everything() if memory.is_active and memory.is_vouched
     ]
@@ -584,7 +588,10 @@ def _find_pair(home: Home, reference: str) -> tuple[Memory, Memory]:
 def _add_link(
     change: Change, first: Memory, second: Memory, link: Relates, pair: Pair | None
 ) -> Reflected:
-    """Add a link. If the two memories conflict, keep both. A new conflict belongs to the later memory."""
+    """Add a link between two memories. If the memories conflict, keep both.
+
+    A new contradiction is a link from the later memory.
+    """
     if link == CONTRADICTS:
         if pair:
             raise ConflictError(
@@ -643,10 +650,11 @@ _DECISIONS = frozenset({REVIEW, "retire", RESOLVE})
 
 @operation("review-undo", writes=True, owners=True, command="undo")
 def reopen(home: Home, reference: Item) -> Memory:
-    """Undo the last decision about a candidate or memory and return the item, pending again.
+    """Undo the last decision about a candidate or memory.
 
-    Candidates can be restored for a day. A raised quality stays. Raises NotFoundError, and
-    ConflictError if the result has changed since.
+    The item is pending again and is returned. Candidates can be restored for a day. A quality that
+    the decision raised is not lowered. Raises NotFoundError, and ConflictError if the result has
+    changed since.
     """
     reference = reference.strip()
     candidate = contradictions.single(home.candidates.settled(reference), reference)
@@ -731,7 +739,10 @@ _KEY_BYTES = 12
 
 @frozen
 class _Wording:
-    """A wording of a question, with the cases, latest first."""
+    """One wording of an unanswered question.
+
+    ``cases``: the times when the question was asked in this wording, latest first.
+    """
 
     text: str
     cases: tuple[AskedQuestion, ...]
@@ -757,10 +768,10 @@ def list_unanswered(
     min_times: Annotated[int, bounds("Asked at least this many times.", ge=1)] = 1,
     limit: Annotated[int, bounds("Maximum number of gaps.", ge=1, le=100)] = 10,
 ) -> Unanswered:
-    """Return groups of unanswered questions, the most frequent first, then the latest.
+    """Return groups of unanswered questions, the most frequent first.
 
-    Questions that have an answer today are left out. Checking this does not count as recall. Raises
-    StoreBusyError.
+    Questions that nacre can now answer are left out. Checking the answers does not count as recall.
+    Raises StoreBusyError.
     """
     groups, by = _groups(home, timedelta(days=days), project)
     frequent = [group for group in groups if _describe_gap(group).times >= min_times]
@@ -794,10 +805,10 @@ def dismiss(home: Home, reference: GapReference) -> UnansweredQuestion:
 
 @operation("unanswered-todo", writes=True, owners=True, command="review gaps --todo")
 def add_todo(home: Home, reference: GapReference) -> StoreOutcome:
-    """Store a todo to write down the answer, in the project that the question concerned most often.
+    """Store a todo that reminds the owner to write down the answer to a question.
 
-    From then on, the todo is the answer. Raises NotFoundError, ConflictError, and errors of
-    storing.
+    The todo is stored in the project that the question concerned most often. The question then
+    counts as answered. Raises NotFoundError, ConflictError, and errors of storing.
     """
     wordings = _find_group(home, reference)
     gap = _describe_gap(wordings)

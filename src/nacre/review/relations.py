@@ -34,7 +34,7 @@ from nacre.values.session import Task
 
 SORT, COMPARE = "sort-1", "compare-1"
 TOKENS_TOGETHER = 3_072
-"""Maximum number of memory tokens in one call. See seed facts 1.4."""
+"""Maximum number of memory tokens in one call."""
 
 _PROBES = 3
 """Number of probe pairs added to each call."""
@@ -135,12 +135,15 @@ def is_right(step: Step, result: Compared | None) -> bool:
 
 
 def probe_at(steps: Sequence[Step]) -> int:
-    """Return the probe's position among the steps."""
+    """Return the position at which the test case is inserted among the steps."""
     return int(steps[0].mark, 16) % (len(steps) + 1)
 
 
 def verify_steps(steps: Sequence[Step], answer: Comparisons) -> list[Compared | None] | None:
-    """Return the verification of each step, or ``None`` if the writer accepted the probe."""
+    """Return the finding for each step.
+
+    If the writer accepted a false test case, return ``None``, because the answer is unreliable.
+    """
     by_number = {case.number: case for case in answer.cases}
     cases = [by_number.get(number) for number in range(1, len(steps) + 3)]
     at = probe_at(steps)
@@ -178,7 +181,7 @@ def insert_probes(clusters: Sequence[Cluster], probes: Sequence[Cluster]) -> lis
 
 @cache
 def known_pairs() -> tuple[tuple[str, str], ...]:
-    """Return pairs of statements that are known to differ and to be both valid."""
+    """Return pairs of different statements that are both valid."""
     table = tomllib.loads((files(__package__) / "probes.toml").read_text(encoding="utf-8"))
     return tuple((left, right) for left, right in table["pairs"])
 
@@ -257,10 +260,11 @@ Failed = tuple[Step, str]
 
 @frozen
 class Outcome:
-    """The result of questions about clusters.
+    """The writer's verified answers about clusters of similar memories.
 
-    ``steps``: accepted steps. ``refused``: rejected steps with reasons. ``settled``: fingerprints of
-    answered clusters. ``misled``: number of answers discarded because of a probe.
+    ``steps``: accepted steps. ``refused``: rejected steps with reasons. ``settled``: fingerprints
+    of answered clusters. ``misled``: number of answers discarded because the writer accepted a
+    false test case.
     """
 
     steps: tuple[Step, ...] = ()
@@ -271,9 +275,9 @@ class Outcome:
 
 @frozen
 class Consultation:
-    """Questions to a writer about clusters.
+    """A consultation of a writer about clusters of similar memories.
 
-    ``usage``: usage of memories, to select the kept memory if the writer does not.
+    ``usage``: usage data, which decide about the kept memory if the writer does not.
     """
 
     model: LanguageModel
@@ -496,7 +500,7 @@ def wanted_pairs(
 
 
 def settled_mark(pair: str) -> str:
-    """Return the key under which an answered pair is recorded."""
+    """Return the key that marks a pair as already judged."""
     return f"{_MARKED}{pair}"
 
 
@@ -544,7 +548,10 @@ class PairsQuestion:
     seconds: float
 
     def answer(self) -> Outcome:
-        """Ask twice, without changing anything. Raises the model's errors."""
+        """Ask the writer twice about the pairs, in both directions. Nothing is changed.
+
+        Raises the model's errors.
+        """
         first = self._ask_pairs(self.pairs)
         if first is None:
             return Outcome(misled=1)
@@ -565,7 +572,11 @@ class PairsQuestion:
         return Outcome(tuple(step for step in steps if step))
 
     def _ask_pairs(self, pairs: Sequence[Pair]) -> list[Related | None] | None:
-        """Return the answer for each pair, or ``None`` if the writer connected the probe."""
+        """Return the answer for each pair.
+
+        If the writer related the unrelated test pair, return ``None``, because the answers are
+        unreliable.
+        """
         at, _ = probe_beside(pairs)
         answer = ask(self.model, self.prompt(pairs), Relations)
         by_number: dict[int, Related] = {case.number: case for case in answer.cases}
@@ -628,7 +639,7 @@ def link_objection(step: Step, present: MemoriesById) -> str | None:
 
 
 def probe_beside(pairs: Sequence[Pair]) -> tuple[int, tuple[str, str]]:
-    """Choose a position among the pairs, and two unrelated statements as a probe."""
+    """Return a position among the pairs, and two unrelated statements to insert there."""
     drawn = int(content_hash("\0".join(mark(pair) for pair in pairs)).hex()[:12], 16)
     texts = known_pairs()
     at = drawn // 7 % len(texts)

@@ -88,10 +88,11 @@ def make_plan(
     background: bool = False,
     on_progress: OnProgress | None = None,
 ) -> DreamPlan:
-    """Plan a dream for one or all projects, without changes. Retire the longest outdated memories first.
+    """Plan a dream for one or all projects. Nothing is changed.
 
-    Tier 2 adds the writer, tier 3 the inbox, pages and links. Raises ModelRefusedError if the writer
-    cannot be opened.
+    Memories that have been outdated for the longest time are retired first. From tier 2 on, the
+    writer is asked. Tier 3 also plans changes of the inbox, pages and links. Raises
+    ModelRefusedError if the writer cannot be opened.
     """
     joins = plan_joining(home, request.project) if request.tier > 2 else []
     apart = frozenset(step.subject for step in joins)
@@ -178,7 +179,6 @@ def _plan_tidying(
     usage: UsageById,
     drafts: Mapping[str, PageDraft],
 ) -> tuple[list[Step], list[Promotion], tuple[str, ...] | None]:
-    """Return steps for the inbox and pages, the evaluation of projects, and the ids of unfiled memories."""
     waiting = memories if request.project is None else home.memories.everything()
     inbox = [memory for memory in waiting if memory.inbox and memory.is_active]
     steps = plan_filing(home, inbox, request.project)
@@ -215,9 +215,10 @@ def _staying(memories: Sequence[Memory], steps: Sequence[Step]) -> list[Memory]:
 def _by_rules(
     home: Home, project: str | None, apart: Collection[str] = ()
 ) -> tuple[list[Memory], list[Memory], UsageById, list[Step]]:
-    """Return the active memories, the memories that may be retired, the usage, and the steps by rules.
+    """Plan the steps that follow from rules alone.
 
-    Skip memories of the projects in ``apart``, which the dream joins with other projects.
+    Return the active memories, the memories that may be retired, the usage data, and the steps.
+    Projects in ``apart`` are skipped, because the dream merges them into other projects.
     """
     catch_up(home)
     fold_usage(home)
@@ -253,11 +254,11 @@ def _split_at_bound(steps: Sequence[Step], most: int) -> tuple[list[Step], list[
 
 
 def objection(step: Step, present: MemoriesById, protected: Sequence[str]) -> str | None:
-    """Return the objection to a step in the current state of the memories, or ``None``.
+    """Return the reason why a step is no longer possible, or ``None``.
 
-    All memories must be active. Memories to retire must be unprotected. A kept memory must contain the
-    statements of the retired memories, have the same kind and place, and not be retired. Other modules
-    check filing, pages and joins.
+    All memories must be active. Memories to retire must be unprotected. A kept memory must contain
+    the statements of the retired memories, and have the same kind and place. Other modules check
+    filing, pages and joins.
     """
     ending = [present[end] for end in {*step.ends} if end in present and present[end].is_active]
     if len(ending) < len(step.ends):
@@ -321,10 +322,11 @@ _PAGE = "# Dreams of {day}\n\nAutomatic changes to memories. `nacre undo` revert
 
 @operation("dream-plan", takes_long=True)
 def plan(home: Home, request: DreamPlanRequest, on_progress: OnProgress | None = None) -> DreamPlan:
-    """Plan a dream without changes. From tier 2 on, the writer is asked, which can cost money.
+    """Plan a dream. Nothing is changed.
 
-    After the owner has seen a plan, the next dream executes one. Raises NotFoundError for a project
-    without memories, ModelRefusedError.
+    From tier 2 on, the writer is asked, which can cost money. By default, dreams change memories
+    only after the owner has seen a plan. Raises NotFoundError for a project without memories,
+    ModelRefusedError.
     """
     plan_ = _plan(home, request, on_progress)
     if not home.actor.is_agent:
@@ -379,9 +381,10 @@ def _restrict(plan_: DreamPlan, keys: Sequence[str]) -> DreamPlan:
 
 
 def dream_if_due(home: Home) -> DreamReport | None:
-    """Run the daily dream if ``dream.at_night`` is set and the last dream was at least ``A_DAY`` ago.
+    """Run the daily dream if the dream is enabled and due. Raises StoreBusyError.
 
-    Ask the writer if models may run in the background. Call while nacre is idle. Raises StoreBusyError.
+    Call this function while nacre is idle. The setting ``dream.at_night`` enables the dream. The
+    writer is asked only if models may run in the background.
     """
     last = home.usage.value(_LAST)
     if not home.settings.flag("dream.at_night") or (

@@ -41,11 +41,11 @@ _MAX_BROWSERS = 200
 
 @frozen
 class Entry:
-    """A browser's credentials.
+    """The cookie and the key of a logged-in browser.
 
-    Browsers send cookies to every port on this machine, so other local servers can see the cookie.
-    The key stays within the dashboard's origin and is required for every change, so those servers
-    can only read.
+    Browsers send cookies to all ports of this machine, so other local servers can see the cookie.
+    The key is known only to the dashboard. Every change requires the key, so those servers can only
+    read.
     """
 
     cookie: str
@@ -67,7 +67,10 @@ class _StoredBrowsers(msgspec.Struct, frozen=True):
 
 
 class Browsers:
-    """Login codes, kept in memory, and cookies, whose hashes are kept in the home."""
+    """The logins of browsers.
+
+    Login codes are kept in memory. Hashes of the cookies are stored in the home.
+    """
 
     def __init__(self, home: Path, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -104,13 +107,16 @@ class Browsers:
             return entry
 
     def knows(self, cookie: str, key: str | None = None) -> bool:
-        """Return True if a cookie and, if given, its key are valid."""
+        """Return True if a cookie is valid. If ``key`` is given, the key must be valid, too."""
         browser = self._load().living().get(_hash(cookie))
         return browser is not None and (key is None or hmac.compare_digest(browser.key, _hash(key)))
 
     @property
     def port(self) -> int | None:
-        """The port at which logged-in browsers opened the home, or ``None`` without valid cookies."""
+        """The port at which logged-in browsers reach the home.
+
+        The port is ``None`` if there are no valid cookies.
+        """
         stored = self._load()
         return stored.port if stored.living() else None
 

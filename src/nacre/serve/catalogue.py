@@ -60,7 +60,10 @@ CATALOGUE: Mapping[str, Operation] = _Catalogue()
 
 
 def request_of(name: str) -> Any:
-    """Return an operation's request type, if possible without importing the operation."""
+    """Return the type of an operation's request.
+
+    If possible, the operation is not imported.
+    """
     _, _, place = PLACES.get(name, "").partition(" ")
     return load(f"nacre.{place}") if place else CATALOGUE[name].request
 

@@ -493,7 +493,10 @@ LEAST_SECONDS = 0.2
 
 @contextmanager
 def published(bus: Bus, task: str) -> Iterator[Callable[[Progress], None]]:
-    """Yield a callback that publishes a task's progress. If it was called, publish the end, too."""
+    """Yield a callback that publishes a task's progress.
+
+    If the callback was called, the end of the task is also published.
+    """
     last: Progress | None = None
     due = 0.0
 

@@ -280,7 +280,7 @@ class Run(Protocol):
     """A function that runs an operation in this process, with request and result as JSON."""
 
     def __call__(self, operation: str, request: bytes, actor: Actor, caller: Waiting) -> bytes:
-        """Wait for a turn, then run an operation.
+        """Wait until the operation can start, then run the operation.
 
         Return nothing if ``caller`` has disconnected. Raises NacreError.
         """
@@ -338,7 +338,7 @@ class KeySpaces(Protocol):
 
 
 class _ToolCaller:
-    """The caller of a tool call. It has no connection, so only the time limit ends the call early."""
+    """A caller without a connection, whose calls only the time limit can end early."""
 
     def has_left(self) -> bool:
         """Return False."""
@@ -350,7 +350,10 @@ class _ToolCaller:
 
 
 class KeyCalls(HomeCalls):
-    """Runs operations in the space of the request's key or, without a key, in the home."""
+    """A runner of operations for callers with and without a key.
+
+    A call with a key runs in the key's space. Other calls run in the home.
+    """
 
     def __init__(self, home: Path, run: Run) -> None:
         super().__init__(home)
@@ -394,7 +397,7 @@ class _Call(msgspec.Struct, frozen=True):
 
 @dataclass(slots=True, eq=False)
 class _AtWork:
-    """A call in progress. ``left``: when the caller disconnected."""
+    """A call in progress. ``left``: the time at which the caller disconnected."""
 
     home: Home
     caller: Waiting
@@ -407,11 +410,11 @@ class _CallerLeftError(Exception):
 
 
 class Answering:
-    """Runs the operations that callers request. Thread-safe.
+    """A thread-safe runner of the operations that callers request.
 
-    ``own``: the daemon's own operations, which take the caller instead of a home. ``find``: returns
-    any other operation. ``bus``: receives progress. ``homes_of``: returns the pool for a key's
-    owner.
+    ``own``: the daemon's own operations, which receive the caller. ``find``: the function that
+    returns any other operation. ``bus``: the receiver of progress. ``homes_of``: the function that
+    returns the homes of a key's owner.
     """
 
     def __init__(
@@ -468,7 +471,10 @@ class Answering:
             ) from error
 
     def mind(self, stop: threading.Event) -> None:
-        """Until ``stop`` is set, interrupt reading calls whose caller has disconnected."""
+        """Interrupt calls whose callers have disconnected, until ``stop`` is set.
+
+        Calls that write are not interrupted.
+        """
         while not stop.wait(_POLL_SECONDS):
             with self._guard:
                 for running in self._at_work:
@@ -557,10 +563,6 @@ class Answering:
 
 
 def _actor(entry: Operation, call: _Call, caller: Waiting) -> Actor:
-    """Return the actor of a call.
-
-    MCP calls state the agent. For other writes, it is detected. Reads, such as hooks, need none.
-    """
     if call.agent is not None:
         return Actor(Face.MCP, shorten(one_line(call.agent), _MAX_AGENT_CHARACTERS) or AN_AGENT)
     return Actor(Face.DAEMON, caller.agent() if entry.writes or entry.owners else None)
@@ -578,10 +580,10 @@ def _refusal(code: str, message: str, hint: str | None) -> bytes:
 class Greeting:
     """The status of a daemon.
 
-    ``seconds``: the daemon's age. ``answered``: number of requests answered. ``at_work``: number of
-    other requests in progress. ``following``: how the daemon follows sessions, if enabled.
-    ``is_warm``: the model is loaded. ``http``: address for agents. ``on_demand``: the daemon ends
-    after ``idle_minutes`` without a request.
+    ``seconds``: seconds since the start. ``answered``: number of answered requests. ``at_work``:
+    number of other requests in progress. ``following``: the state of session following, if enabled.
+    ``is_warm``: whether the model is loaded. ``http``: the address for agents. ``on_demand``:
+    whether the daemon ends after ``idle_minutes`` without a request.
     """
 
     pid: int

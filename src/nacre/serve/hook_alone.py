@@ -16,10 +16,10 @@ PATIENCE_MS = 40
 
 
 def answer_alone(home: str, call: dict[str, Any]) -> dict[str, Any]:
-    """Answer a call as the daemon would. Raises NacreError.
+    """Answer a hook call as the daemon would. Raises NacreError.
 
-    Return the fields of a :class:`nacre.values.context.HookAnswer`, or an empty dict without a
-    home.
+    Return the fields of a :class:`nacre.values.context.HookAnswer`. The result is empty if the home
+    does not exist.
     """
     if not os.path.isdir(home):
         return {}

@@ -172,7 +172,6 @@ class _Run:
             self._noting.acquire(blocking=False)  # the daemon has already logged the run
 
     def _answer_alone(self) -> None:
-        """Answer without a daemon, record a chore, and start the daemon or a process for chores."""
         if self.name in EVENTS:
             hook_shapes.leave_chore(self.home, self.name, self.call)
         if not self.is_there or self.name == TOOL:
@@ -205,10 +204,10 @@ class _Run:
         return self.shape.output(self.event, self.name, context)
 
     def _send(self, data: bytes, how: str = "late", characters: int = 0) -> bool:
-        """Write the answer to the host, unless one was already written. Return True if written.
+        """Write the answer to the host and return True.
 
-        ``how``: the outcome for the log. An answer without context is not written if this would
-        block, because a host that does not read does not need it.
+        Return False if an answer was already written. ``how`` is the outcome for the log. An answer
+        without context is dropped if the host does not read.
         """
         if not self._sending.acquire(blocking=False):
             return False

@@ -78,7 +78,7 @@ class Shape(NamedTuple):
 
 
 def context_of(host: str, name: str, answer: Given) -> str:
-    """Return the context for a host, or "" if the event takes no context or it is too long."""
+    """Return the context from an answer. The context is empty if the host cannot take it."""
     may_tell = name in TELLING or name == TOOL or (host, name) == ASKS
     context = answer.get("context", "") if may_tell else ""
     return context if len(context) <= _MAX_CONTEXT_CHARACTERS else ""
@@ -162,7 +162,6 @@ def _signals(data: object) -> dict[str, int] | None:
 
 
 def _arguments(data: object) -> str:
-    """Return a tool's string arguments as JSON, shortened."""
     if not isinstance(data, dict):
         return ""
     return json.dumps(
@@ -191,7 +190,7 @@ def _tell_additional(event: str, _: str, context: str) -> str:
 
 
 def _tell_cursor(_: str, name: str, context: str) -> str:
-    """Format context at a session's start. Cursor accepts none at other events."""
+    """Format context for Cursor, which accepts context only when a session starts."""
     return (
         json.dumps({"additional_context": context}, ensure_ascii=False)
         if name == "session-start"
@@ -277,7 +276,7 @@ _SAFE_FLAGS = (
 
 
 def keep(home: str, call: Given, answer: Given) -> None:
-    """Record the context given to a session, and record the chores that the answer requests."""
+    """Store the session state and the chores that an answer to a hook contains."""
     session, state = call.get("session", ""), answer.get("state")
     if session and isinstance(state, dict):
         _replace(home, session_file(home, session), state)
@@ -287,10 +286,9 @@ def keep(home: str, call: Given, answer: Given) -> None:
 
 
 def owe_start(home: str, session: str, occasion: str) -> None:
-    """Record that a session's start got no answer, so that the next prompt gets its context.
+    """Record that nacre did not answer when a session started, so the next prompt gets the context.
 
-    Nothing is recorded for a resumed session that got context earlier, because the agent still
-    sees that.
+    A resumed session that already received context is skipped.
     """
     if session and (occasion != "resume" or not os.path.exists(session_file(home, session))):
         _replace(home, session_file(home, session), {"owed": occasion})
@@ -311,10 +309,9 @@ def leave_chore(home: str, kind: str, call: Given) -> None:
 
 
 def log(home: str, host: str, event: str, how: str, ms: float, characters: int) -> None:
-    """Log a run of a hook, without content of the session.
+    """Append a line about a hook's run to the log. The line contains no text of the session.
 
-    ``ms``: milliseconds since the process started or, in the daemon, since the call arrived.
-    ``characters``: length of the context.
+    ``ms``: run time in milliseconds. ``characters``: length of the context.
     """
     line = {"host": host, "event": event, "how": how, "ms": ms, "characters": characters}
     data = json.dumps({"at": round(time.time(), 3), **line}).encode() + b"\n"

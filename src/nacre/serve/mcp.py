@@ -62,12 +62,12 @@ def framed(*parts: str) -> str:
 
 
 def noted(*lines: str) -> str:
-    """Frame a report about changes, without the remark about reliability."""
+    """Return a report about changes in nacre's frame, without the head that :func:`framed` adds."""
     return "\n".join([OPENING, *(line for line in lines if line), CLOSING])
 
 
 def fitting(blocks: Sequence[str], budget: int) -> int:
-    """Return how many leading blocks fit the token budget, but at least one if there are any."""
+    """Return how many of the first blocks fit the token budget. The first block always counts."""
     remaining = budget - _FRAME_TOKENS
     for number, block in enumerate(blocks):
         remaining -= count_tokens(block) + 1
@@ -468,7 +468,7 @@ def load_operations(*, everything: bool) -> None:
 
 
 def _run(home: Home, entry: Operation, fields: dict[str, Any]) -> Any:
-    """Run an operation and, after a write, commit to the history if due."""
+    """Run an operation. After an operation that writes, keep the git history up to date."""
     result = entry.run(home, entry.make(fields))
     if entry.writes:
         with contextlib.suppress(NacreError, OSError):
@@ -513,7 +513,7 @@ class Desk:
             raise InvalidInputError(f"{name}: {text!r} is not a date", hint=hint) from None
 
     def place(self, name: str | None) -> views.Place:
-        """Return the named project or, without a name, the folder's project. Raises NacreError."""
+        """Return the project with a name, or by default the folder's project. Raises NacreError."""
         if name is not None and name.strip() == ALL:
             return views.Place(None)
         located: views.Place = self.call(
@@ -523,7 +523,7 @@ class Desk:
 
     @contextmanager
     def naming(self, hint: str) -> Iterator[None]:
-        """Set a hint on NotFoundErrors in the context, for agents that might have no command line."""
+        """Replace the hint of a NotFoundError that is raised in the ``with`` block."""
         try:
             yield
         except NacreError as error:
@@ -546,7 +546,7 @@ class Desk:
 
 
 def page_of(cursor: str | None) -> int:
-    """Return the position in a cursor, at which a page starts. Raises InvalidInputError."""
+    """Return the offset of the page that a cursor denotes. Raises InvalidInputError."""
     if not cursor:
         return 0
     if not cursor.isascii() or not cursor.isdigit() or len(cursor) > 6:
@@ -575,11 +575,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Face:
-    """The tools that a server offers, and their context.
+    """The tools that a server offers, and the folder and session that the tools work for.
 
-    ``everything``: offer all tools, not only the core tools. ``structured``: add the operations'
-    results to the text, for programs. Most hosts show a model both, or only the results. ``note``:
-    receives a line about each call, without its content.
+    ``everything``: True to offer all tools, not only the core tools. ``structured``: True to add
+    the operations' JSON results to the text. ``note``: a function that receives a line about each
+    call, without the call's content.
     """
 
     call: Call

@@ -261,7 +261,7 @@ def _match_words(
 def _match_regex(
     desk: Desk, arguments: mcp_arguments.Sessions, turn_filter: Filter, at: int
 ) -> tuple[Sequence[TurnHit], bool, str]:
-    """Return the turns that match a regular expression, newest first, whether more match, and a remark."""
+    """Return (newest turns that match a regular expression, True if more turns match, remark)."""
     desk.tell("searching all turns")
     matches: Matches = desk.call(
         "match-sessions",

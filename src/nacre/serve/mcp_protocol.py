@@ -142,7 +142,7 @@ def parsed(line: bytes) -> JsonObject:
 
 
 class WrongMessageError(ProtocolError):
-    """A JSON value is not a valid message. ``number``: its id, if any."""
+    """Raised if a JSON value is not a valid message. ``number``: the message's id, or ``None``."""
 
     def __init__(self, number: int | str | None, message: str) -> None:
         super().__init__(INVALID_REQUEST, message)
@@ -150,7 +150,7 @@ class WrongMessageError(ProtocolError):
 
 
 def number_of(message: Any) -> int | str | None:
-    """Return a message's id, or ``None`` without a valid id."""
+    """Return a message's id, or ``None`` if the message has no valid id."""
     number = message.get("id") if isinstance(message, dict) else None
     return number if isinstance(number, int | str) and not isinstance(number, bool) else None
 
@@ -170,10 +170,7 @@ def has_request_envelope(params: Values) -> bool:
 
 
 def check_envelope(params: Values, *, is_known: bool = True) -> None:
-    """Raise ProtocolError if the envelope is incomplete.
-
-    With ``is_known``, also raise if the revision is not supported.
-    """
+    """Check a request's envelope, and its revision if ``is_known`` is set. Raises ProtocolError."""
     meta = params.get("_meta")
     if not isinstance(meta, dict):
         keys = f"{VERSION!r} and {_CLIENT_CAPABILITIES!r}"
@@ -212,7 +209,7 @@ def _version_data(revision: Any) -> JsonObject:
 
 
 def asked_of(method: str, params: Values, *, with_envelope: bool) -> Asked:
-    """Decode a request's parameters. Raises ProtocolError, also for unknown methods."""
+    """Decode a request's parameters. Raises ProtocolError if the method or a parameter is invalid."""
     parameters = WITH_ENVELOPE if with_envelope else WITH_HANDSHAKE
     if method not in parameters:
         raise ProtocolError(METHOD_NOT_FOUND, "Method not found", method)
@@ -277,9 +274,10 @@ It returns the answer and the model's name. Do not call it in the event loop's t
 
 
 def sampled(call: Call, asker: Asker | None) -> Call:
-    """Wrap ``call`` to use the client's model if it is offered and configured.
+    """Return a call whose operations use the client's model if the settings select that model.
 
-    Such calls run in this process, because the daemon has no connection to the client.
+    Operations with the client's model run in this process, because the daemon has no connection to
+    the client.
     """
     if asker is None or not isinstance(call, HomeCalls):
         return call
@@ -332,9 +330,9 @@ class _Work:
 class Session:
     """The connection to one client.
 
-    ``send``: writes a message, and raises OSError if the client has disconnected.
-    ``with_envelope``: requests are independent, and no handshake is expected. ``slots``: limits
-    parallel work.
+    ``send``: function that writes a message, or raises OSError if the client has disconnected.
+    ``with_envelope``: True if requests carry envelopes, or ``None`` if the first request decides
+    this. ``slots``: semaphore that limits parallel work.
     """
 
     def __init__(
@@ -398,7 +396,6 @@ class Session:
             self._send(error.answer(number))
 
     def _parse(self, method: str, params: JsonObject) -> Asked:
-        """Decode the parameters. Raises ProtocolError, also if a client mixes handshakes and envelopes."""
         is_greeting, has_envelope = method == "initialize", has_request_envelope(params)
         if self._with_envelope is None:
             self._with_envelope = has_envelope and not is_greeting

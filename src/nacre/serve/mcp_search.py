@@ -361,7 +361,7 @@ def _format_hits(arguments: mcp_arguments.Search, result: RecallResult, at: int)
 
 
 def _unshown_turns(turns: Sequence[TurnHit], hits: Sequence[MemoryHit]) -> list[TurnHit]:
-    """Return the turns whose text is not mostly contained in a memory of the answer."""
+    """Return the turns that say more than the memories in the same answer."""
     shown = {turn.turn_id: len(hit.memory.content) for hit in hits for turn in hit.evidence}
     return [hit for hit in turns if shown.get(hit.turn.id, 0) < _MAX_OVERLAP * len(hit.excerpt)]
 
@@ -414,7 +414,7 @@ def _degraded(result: RecallResult | DeepResult) -> str:
 
 
 def _deep(desk: Desk, arguments: mcp_arguments.Search, memory_filter: Filter) -> str | None:
-    """Return the result of deep recall, or ``None`` if empty. Plain recall might find more."""
+    """Return the answer from deep recall, or ``None`` if deep recall finds nothing."""
     desk.tell("selecting the project and its memories")
     here = desk.place(None).project
     projects = memory_filter.projects if arguments.project else ()

@@ -194,9 +194,10 @@ class _RateLimit(_Middleware):
         await refusal(scope, receive, send)
 
     def _client(self, scope: Scope) -> str:
-        """Return the client to count a request for. All programs with the token on a machine are one.
+        """Return the client name under which requests are counted.
 
-        Requests without credentials count separately, because any web page can cause them.
+        All programs on a machine that use the token share a name. Requests without credentials are counted separately,
+        because any web page can cause them.
         """
         place = scope["client"][0] if scope.get("client") else ""
         actor = self._served.actor(scope)

@@ -50,9 +50,10 @@ class Resource:
     """A route (method and path below ``PREFIX``) and the operation that it runs.
 
     Parameters in the path and query set fields of the operation's request or its filter. ``names``:
-    field names, keyed by parameter, if different. ``given``: preset fields, such as one that keeps
-    a GET from counting as use. ``rows``: the result's field with the list, or empty if the result
-    is the list. ``offset``: the request's field for the number of skipped items.
+    mapping from parameters to fields with a different name. ``given``: preset fields, such as one
+    that keeps a GET from counting as use. ``rows``: name of the result field with the list, or
+    empty if the result itself is the list. ``offset``: name of the request field for the number of
+    skipped items.
     """
 
     method: str
@@ -162,8 +163,8 @@ _MAPPINGS = (inspect.DictType, *_OBJECTS)
 class Parameter:
     """A request field that can be set in a URL's query.
 
-    ``place``: the field's path in the request. ``many``: the parameter can be repeated.
-    ``is_moment``: it is a time as on the command line, such as 2026-11-20, 3d or yesterday.
+    ``place``: path of the field in the request. ``many``: True if the parameter can be repeated.
+    ``is_moment``: True if the value is a time, such as 2026-11-20, 3d or yesterday.
     """
 
     place: tuple[str, ...]
@@ -174,7 +175,10 @@ class Parameter:
 
 @cache
 def parameters_of(request: Any) -> Mapping[str, Parameter]:
-    """Return the parameters for a request and its filter by name, without fields for objects."""
+    """Return a mapping from names to the parameters for a request and its filter.
+
+    Fields that contain objects have no parameter.
+    """
     fields = _fields(inspect.type_info(request))
     parameters: dict[str, Parameter] = {}
     for outer in fields:
@@ -205,14 +209,14 @@ def named(request: Any, name: str) -> Parameter | None:
 
 
 def has_pages(resource: Resource) -> bool:
-    """Return True if a resource is a list with pages."""
+    """Return True if a resource is a list that is returned in pages."""
     return resource.rows is not None and resource.offset in parameters_of(
         CATALOGUE[resource.operation].request
     )
 
 
 def expects(operation: Operation) -> bool:
-    """Return True if an operation can depend on an entity tag."""
+    """Return True if an operation supports the header ``If-Match``."""
     return EXPECTED in parameters_of(operation.request)
 
 
@@ -224,7 +228,8 @@ def request_of(
 ) -> _Schema:
     """Add parameters from a path and query to a request's fields.
 
-    Raises InvalidInputError if a parameter is unknown, or is repeated although it is not a list.
+    Raises InvalidInputError if a parameter is unknown, or if a parameter for a single value is
+    repeated.
     """
     for name, text in texts:
         parameter = named(operation.request, names.get(name, name))
@@ -261,7 +266,6 @@ def _fields(kind: inspect.Type) -> tuple[inspect.Field, ...]:
 
 
 def _bare(kind: inspect.Type) -> inspect.Type:
-    """Return a type without its annotations and ``None``."""
     if isinstance(kind, inspect.Metadata):
         return _bare(kind.type)
     if isinstance(kind, inspect.UnionType):
@@ -367,7 +371,7 @@ def summary_of(operation: Operation) -> str:
 
 
 def _correct(schema: Any) -> None:
-    """Remove the format from durations, which does not allow fractional seconds."""
+    """Remove the format ``duration`` from a schema, because the format excludes fractional seconds."""
     if isinstance(schema, dict) and schema.get("format") == "duration":
         del schema["format"]
         schema["description"] = "A duration in seconds, by ISO 8601: PT12.5S"
@@ -378,7 +382,7 @@ def _correct(schema: Any) -> None:
 
 
 def help_of(schema: _Schema) -> str:
-    """Return a schema's description, or else the first description of its alternatives."""
+    """Return the first description found in a schema or in its alternatives."""
     return str(
         next(
             (
@@ -573,7 +577,6 @@ def _followed(schema: _Schema, components: _Schema) -> _Schema:
 
 
 def _body(resource: Resource, request: _Schema, components: _Schema) -> _Schema:
-    """Return the schema of a request body, without the fields that are set in the path."""
     whole = _followed(request, components)
     path_fields = {resource.names.get(name, name) for name in _IN_PATH.findall(resource.path)}
     if not path_fields:
@@ -712,7 +715,6 @@ def _type_name(schema: _Schema, components: _Schema) -> str:
 
 
 def _text(text: str) -> str:
-    """Convert text to HTML, with backquoted text as code."""
     return _CODE.sub(r"<code>\1</code>", html.escape(text))
 
 
@@ -750,7 +752,7 @@ class _Call:
 
     @property
     def goes_on(self) -> bool:
-        """True if there can be a next page, but not for a session's end or the turns around a turn."""
+        """True if a next page can follow the response."""
         return has_pages(self.resource) and not {"at_end", "around"} & self.fields.keys()
 
     def encoded(self, **further: Any) -> bytes:
@@ -768,7 +770,7 @@ class _Call:
 
 
 class _Endpoint:
-    """The ASGI app for a path. For ``GET``, Starlette also passes ``HEAD`` requests."""
+    """The ASGI app for a path. Starlette also sends ``HEAD`` requests to ``GET`` routes."""
 
     def __init__(self, methods: Mapping[str, Resource]) -> None:
         self._methods = methods
@@ -799,7 +801,6 @@ async def _read(resource: Resource, request: Request) -> Response:
 
 
 def _next_page(call: _Call, request: Request, result: bytes) -> dict[str, str]:
-    """Return a ``Link`` header for the next page, if any."""
     offset = call.resource.offset
     if not call.goes_on:
         return {}
@@ -815,8 +816,6 @@ def _next_page(call: _Call, request: Request, result: bytes) -> dict[str, str]:
 
 
 class _Result(msgspec.Struct):
-    """The fields of results that responses use."""
-
     more: bool | None = None
     total: int | None = None
     etag: str | None = None

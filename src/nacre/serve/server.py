@@ -313,9 +313,10 @@ class Tending:
         reads: Callable[[Path], bool],
         rested: Callable[[], float],
     ) -> None:
-        """``reads``: returns True if a transcript is followed, so that it will be read soon.
+        """Prepare the background work.
 
-        ``rested``: returns the number of seconds since the last request.
+        ``reads``: function that returns True if a transcript will be read soon. ``rested``:
+        function that returns the number of seconds since the last request.
         """
         self._settings = settings
         self._homes = homes
@@ -420,14 +421,14 @@ class Tending:
         )
 
     def _end_chores(self) -> None:
-        """Stop the process that does chores. The next daemon continues."""
+        """Stop the process that does chores. The next daemon does the remaining chores."""
         if self._process and self._process.poll() is None:
             self._process.terminate()
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(_TERMINATE_SECONDS)
 
     def _note_end(self, code: int) -> None:
-        """Set the pause before the next start. It grows after a failure or without progress."""
+        """Set the pause before chores start again. The pause grows while chores fail or remain."""
         self._process = None
         is_stuck = bool(code) or chores.is_due(self._settings.home, time.time())
         self._pause = min(2 * self._pause, _MAX_PAUSE_SECONDS) if is_stuck else _MIN_PAUSE_SECONDS
@@ -480,7 +481,10 @@ class Hooks:
     def _call(
         self, name: str, call: Mapping[str, Any], caller: Caller
     ) -> tuple[str, dict[str, Any] | None]:
-        """Return the outcome for the log and the answer, which is ``None`` if the call failed."""
+        """Return the outcome for the log, and the answer for the host.
+
+        The answer is ``None`` if the call failed.
+        """
         if call["is_apart"] or not (name in TELLING or name in EVENTS or name == TOOL):
             return "apart", {}
         message = {"protocol": PROTOCOL, "request": call, "seconds": _HOOK_SECONDS}
@@ -587,7 +591,7 @@ class Daemon:
         return self._server.at_work > 0
 
     def run(self, stop: threading.Event) -> End:
-        """Serve until ``stop`` is set or another reason in :class:`End` applies, and return it.
+        """Serve until ``stop`` is set or another reason to end occurs, and return the reason.
 
         Raises ConflictError if another daemon serves the home, and any error from opening the home.
         """
@@ -607,7 +611,7 @@ class Daemon:
             lock.release()
 
     def _take_place(self, lock: FileLock) -> None:
-        """Acquire the daemon's lock. A permanent daemon waits for an on-demand daemon and stops it."""
+        """Acquire the daemon's lock. A permanent daemon stops an on-demand daemon first."""
         home, daemon = self._settings.home, None
         until = time.monotonic() + (0.0 if self._options.on_demand else _PATIENCE_SECONDS)
         while not lock.acquire():
@@ -657,7 +661,7 @@ class Daemon:
                 self._serves_plugins = True
 
     def _begin_http(self) -> None:
-        """Serve HTTP at the configured port, or else at the port known to logged-in browsers."""
+        """Serve HTTP at the configured port, or at the port where browsers opened the home."""
         port = None if self._web else self._site.browsers.port
         if port is not None:
             self._web = Web(self._site, Door.of(self._settings, str(port)))
@@ -762,7 +766,7 @@ class Daemon:
         return follower is not None and follower.reads(path)
 
     def _hook(self, home: Home, call: HookCall) -> HookAnswer:
-        """Answer a hook. Hooks cannot wait for the model, so until it is loaded, only words are searched."""
+        """Answer a hook. The search compares only words until the embedding model is loaded."""
         answer: HookAnswer = CATALOGUE["hook"].run(
             home, call if self._is_warm else replace(call, alone=True)
         )
@@ -824,7 +828,11 @@ class Daemon:
             return self._web.invite()
 
     def _start_web(self) -> Web:
-        """Serve HTTP at the port known to logged-in browsers, the configured port, or any port."""
+        """Serve HTTP.
+
+        The port where browsers opened the home is tried first, then the configured port, and then
+        any port.
+        """
         with self._homes.lent() as home:
             door = Door.of(home.settings, "")
         ports = (self._site.browsers.port or 0, home.settings.whole("web.port"))

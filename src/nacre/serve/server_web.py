@@ -47,9 +47,10 @@ _MAX_TOKEN_BYTES = 4_000
 class Door:
     """The address of the HTTP server, and its access rules.
 
-    ``place``: ``[HOST:]PORT`` (without a host: only for this machine), or empty for no HTTP.
-    ``cert``, ``key``: TLS files. ``unencrypted``: other machines can connect without TLS.
-    ``asks_token``: clients need the token. ``origins``: origins of allowed pages.
+    ``place``: ``[HOST:]PORT``, or empty if HTTP is not served. By default, only this machine can
+    connect. ``cert``, ``key``: TLS files. ``unencrypted``: True if other machines can connect
+    without TLS. ``asks_token``: True if clients need the token. ``origins``: origins of allowed
+    pages.
     """
 
     place: str = ""
@@ -66,7 +67,7 @@ class Door:
 
     @classmethod
     def of(cls, settings: Settings, place: str, *, asks_token: bool = True) -> Door:
-        """Build a door for ``place`` from the settings."""
+        """Return the address ``place`` with the access rules from the settings."""
         return cls(
             place,
             asks_token,

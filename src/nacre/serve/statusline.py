@@ -84,9 +84,9 @@ def line(counts: Mapping[str, int]) -> str:
 
 
 def _count_given(home: str) -> int:
-    """Count the memories and handoffs given to a session.
+    """Return the number of memories and handoffs given to the session, or ``_HELD_OUT``.
 
-    :class:`nacre.values.context.SessionState` lists both. Raises OSError, ValueError, KeyError.
+    Raises OSError, ValueError, KeyError.
     """
     session = json.loads(read_input())["session_id"]
     with open(session_file(home, f"{_TOOL}:{session}"), "rb") as file:
@@ -97,9 +97,10 @@ def _count_given(home: str) -> int:
 
 
 def _count_pending(environ: Mapping[str, str], home: str) -> int:
-    """Count pending candidates and memories. Returns 0 for a server, which is too slow.
+    """Count pending candidates and memories.
 
-    Raises UnusableStoreError.
+    Returns 0 for a database on a server, because the query takes too long. Raises
+    UnusableStoreError.
     """
     if server_address(environ):
         return 0

@@ -230,7 +230,7 @@ class Turns:
 
     @asynccontextmanager
     async def turn(self, space: str) -> AsyncIterator[None]:
-        """Wait for a turn, which lasts until the end of the context."""
+        """Wait for a free slot in the space. The slot is taken until the ``with`` block ends."""
         room = self._rooms.setdefault(space, anyio.CapacityLimiter(self._at_once))
         try:
             async with room:
@@ -316,18 +316,18 @@ class Served(Site):
         return None
 
     def live_for(self, scope: Scope) -> Live:
-        """Return the events of the home or, for a request with a key, of the key's space."""
+        """Return the events that the caller may see: those of a key's space or those of the home."""
         bearer = scope.get("state", {}).get(BEARER)
         return self.live_of(bearer) if bearer and self.live_of else self.live
 
     def given_key(self, scope: Scope) -> str:
-        """Return the request's key for a space, or an empty string."""
+        """Return the key in the request's ``Authorization`` header, or an empty string."""
         headers = values_of(scope, b"authorization")
         has_key = self.bearer is not None and len(headers) == 1 and headers[0].startswith(KEYS)
         return headers[0].partition(" ")[2].strip() if has_key else ""
 
     def lacks(self, scope: Scope) -> Refusal:
-        """Return the refusal for an unknown caller."""
+        """Return the error for a caller that is not authenticated."""
         return (
             NO_KEY
             if any(self.browsers.knows(cookie) for cookie in self._cookies(scope))
@@ -356,7 +356,6 @@ class Served(Site):
         )
 
     def _cookies(self, scope: Scope) -> list[str]:
-        """Return the cookies for this home. Browsers send the cookies of all ports."""
         pairs = (
             pair.strip().partition("=")
             for text in values_of(scope, b"cookie")
@@ -416,9 +415,9 @@ def actor_of(request: Request) -> Actor:
 
 
 async def answer_of(request: Request, operation: str, body: bytes) -> bytes:
-    """Run an operation and return its result as JSON. Reads stop if the caller disconnects.
+    """Run an operation and return its result as JSON.
 
-    Raises NacreError.
+    An operation that only reads stops if the caller disconnects. Raises NacreError.
     """
     client = _Client(actor_of(request))
     served = served_by(request)
@@ -493,9 +492,9 @@ async def get_events(request: Request) -> Response:
 
 
 async def socket(websocket: WebSocket) -> None:
-    """``/api/v1/events/ws``: sends new events, or all after ``?after=``, one per message.
+    """Send new events to the WebSocket ``/api/v1/events/ws``, one event per message.
 
-    Input is ignored.
+    A request with ``?after=<id>`` also gets the events since that id. Input is ignored.
     """
     try:
         live = await _ready(websocket)
@@ -565,7 +564,7 @@ def _permit(connection: HTTPConnection) -> Permit:
 
 
 async def _events(bus: Bus, after: str, permit: Permit) -> AsyncGenerator[Event | None]:
-    """Yield events while the listener is permitted, and ``None`` after idle periods."""
+    """Yield new events, and yield ``None`` after idle periods. Stop when ``permit`` returns False."""
     loop, woken = asyncio.get_running_loop(), asyncio.Event()
 
     def wake() -> None:
@@ -649,7 +648,7 @@ class Assets(StaticFiles):
 
 
 async def get_page(request: Request) -> Response:
-    """Return the dashboard, which selects the page in the browser."""
+    """Return the HTML of the dashboard, which is the same for all pages."""
     if API.match(request.url.path):
         raise HTTPException(404)
     index = STATIC / "index.html"

@@ -49,7 +49,7 @@ class SessionsRequest(Request):
 
 
 class SessionRequest(Request):
-    """A session and its turns from ``first`` on, ``around`` a turn, or its last turns with ``at_end``."""
+    """A request for a session and some of its turns."""
 
     reference: Annotated[SessionId | None, bounds("Default: the folder's last session.")] = None
     first: Annotated[int, bounds("The first turn.", ge=0)] = 0
@@ -81,7 +81,7 @@ class ResumeRequest(Request):
 
 
 class ChatSearchRequest(Request):
-    """A search in conversations in channels."""
+    """A search in chat conversations."""
 
     query: Annotated[str, bounds("A question or keywords.", max_length=4_000)]
     limit: Annotated[int, bounds("Passages at most.", ge=1, le=50)] = 10
@@ -264,7 +264,7 @@ def _match(home: home.Home, pattern: Expression, row: int, turn: Turn) -> TurnHi
 
 
 def around(text: str, start: int, end: int) -> str:
-    """Return a match on one line with about 100 characters on each side, cut between words."""
+    """Return a match on one line, with about 100 characters of text before and after the match."""
     first, last = max(0, start - _CONTEXT_CHARACTERS), min(len(text), end + _CONTEXT_CHARACTERS)
     if first:
         space = text.find(" ", first, min(start, first + _MAX_WORD_CHARACTERS))

@@ -148,9 +148,10 @@ def clean_turn(turn: Turn, clean: Callable[[str], str]) -> Turn:
 
 @operation("session-summary")
 def summarize(home: Home, request: SessionRequest) -> SessionReport:
-    """Summarise a session by its id or id prefix, or else the folder's last session.
+    """Summarise a session, by default the folder's last session.
 
-    The summary covers the turns read so far. Raises NotFoundError, ConflictError.
+    The session is found by its id or id prefix. The summary covers the turns read so far. Raises
+    NotFoundError, ConflictError.
     """
     folder = Path(request.folder) if request.folder else None
     view = look_at_session(home, request.reference, limit=0, folder=folder)
@@ -201,11 +202,12 @@ _EXCLUDED = Flag.SUMMARY | Flag.META
 
 @frozen
 class Passage:
-    """Part of a conversation: the matching exchange, and neighbouring exchanges if they fit.
+    """Part of a conversation: the exchange that matches, and neighbouring exchanges if they fit.
 
-    ``score`` is 0 to 1, and never higher than the previous passage's score. ``time`` is the time of
-    the matching turn. ``text`` has one line per turn with local time and speaker, and indented
-    continuation lines. ``trust`` is untrusted if any turn is.
+    ``text``: one line per turn with local time and speaker, and indented continuation lines.
+    ``score``: a number from 0 to 1. No passage has a higher score than the passage before it.
+    ``time``: time of the matching turn. ``trust``: untrusted if the passage contains an untrusted
+    turn.
     """
 
     text: str
@@ -264,7 +266,8 @@ class _Span:
 def search(home: Home, request: ChatSearchRequest) -> Passages:
     """Return passages that answer a question or contain its words.
 
-    Raises InvalidQueryError, and NotFoundError or ConflictError for the session.
+    Raises InvalidQueryError. Raises NotFoundError or ConflictError if the requested session cannot
+    be determined.
     """
     keys = home.sessions.labels(nacre_chat.TOOL)
     sessions = [key for key in keys if request.channel in (None, nacre_chat.channel_of(key))]
@@ -346,9 +349,9 @@ def _spans(home: Home, hits: Sequence[TurnHit], request: ChatSearchRequest) -> l
 def _fill(
     home: Home, span: _Span, turns: Sequence[StoredTurn], place: int, terms: Sequence[str]
 ) -> None:
-    """Fill a span with the exchange at a position, shortened if long.
+    """Add the exchange at a position to a span. A long exchange is shortened.
 
-    Add the next and previous exchanges if they fit.
+    The next and previous exchanges are added if they fit.
     """
     at = next(number for number, stored in enumerate(turns) if stored.seq == place)
     begin, end = _exchange(turns, at)
@@ -385,7 +388,7 @@ def _is_agents(stored: StoredTurn) -> bool:
 
 
 def _line(home: Home, stored: StoredTurn, room: int, terms: Sequence[str]) -> str:
-    """Return a turn as text of limited length that cannot imitate another turn."""
+    """Return a turn as text of about ``room`` characters that does not look like several turns."""
     turn = clean_turn(stored.turn, home.redactor.clean)
     # Authors choose their own names.
     author = one_line(turn.author or turn.speaker.value).replace(":", " ")
@@ -438,9 +441,9 @@ def resume(home: Home, request: ResumeRequest) -> Resumption:
 
 
 def _find_resumable(home: Home, reference: str, folder: Path) -> StoredSession:
-    """Find a session by id or id prefix, or else the latest session that contains the words.
+    """Return the latest session that ``reference`` identifies by its id, id prefix or words.
 
-    Prefer sessions of this project.
+    Sessions of this project are preferred.
     """
     if reference and home.sessions.find(reference):
         return find_session(home, reference)

@@ -127,7 +127,10 @@ def _placed(path: str, cwd: str | None) -> str:
 
 
 def commands(calls: Iterable[ToolCall]) -> tuple[CommandUse, ...]:
-    """Return the commands, most often run first. A failure is attributed to the last command on the line."""
+    """Return the programs that were run, most frequent first.
+
+    A failed command counts as a failure of its last program.
+    """
     runs: Counter[str] = Counter()
     failed: Counter[str] = Counter()
     for call in calls:
@@ -150,7 +153,7 @@ def commands(calls: Iterable[ToolCall]) -> tuple[CommandUse, ...]:
 
 
 def errors(calls: Sequence[ToolCall]) -> tuple[ErrorMet, ...]:
-    """Return errors, unresolved errors first, then latest first."""
+    """Return unresolved errors, and then resolved errors. Each group starts with the newest error."""
     is_mended = find_mended(calls)
     latest: dict[str, tuple[int, ToolCall, str]] = {}
     times: Counter[str] = Counter()
@@ -198,7 +201,7 @@ def find_mended(calls: Sequence[ToolCall]) -> Callable[[int], bool]:
 
 
 def attempt(call: ToolCall) -> frozenset[str]:
-    """Return keys that identify a call's purpose: a command's programs, or the files of an edit."""
+    """Return keys that identify what a call attempts, such as the names of its programs."""
     if call.action is Action.RUN:
         return frozenset(name for name in names(call.input) if not looks(name)) or frozenset(
             names(call.input)
@@ -209,7 +212,7 @@ def attempt(call: ToolCall) -> frozenset[str]:
 
 
 def describe_call(call: ToolCall) -> str:
-    """Describe a call on one line by its command or, without one, by its tool and input."""
+    """Return a line that describes a call by its command or by its tool and input."""
     text = call.input if call.action is Action.RUN and call.input else f"{call.name} {call.input}"
     return shorten(text, _CALL_CHARACTERS)
 
@@ -350,7 +353,8 @@ _PLACE = re.compile(r"(?:\./)?[\w.-]+[/\\][\w./\\-]*\w(?:::.*)?|\./\w[\w.-]*")
 def failing(turns: Sequence[Turn]) -> list[tuple[Turn, ToolCall]]:
     """Return failed checks with their turns, unless a check of the same kind passed later.
 
-    Any check that passes also proves that the build works, unless it covers only a part.
+    Any passing check also proves that the build works, unless the check covers only part of the
+    project.
     """
     failed_by_kind: dict[str, tuple[Turn, ToolCall]] = {}
     for turn in turns:
@@ -437,7 +441,7 @@ _EDGE_STATEMENTS = 3
 
 
 def is_report(turn: Turn) -> bool:
-    """Return True if a turn ends with a report because it has no calls or its words sound final."""
+    """Return True if the text of a turn reports the result of the work."""
     if announces(turn.text):
         return False
     if not turn.tool_calls:
@@ -487,10 +491,7 @@ def speaks_against(text: str) -> str:
 
 
 def says_undone(text: str) -> str:
-    """Return a sentence that explicitly reports failure or unfinished work.
-
-    In a long text, only headings and both ends are searched for unfinished work.
-    """
+    """Return a sentence that explicitly reports failure or unfinished work, or an empty string."""
     return giving_up(text) or next(
         (
             sentence
@@ -525,7 +526,7 @@ def questions(text: str) -> list[str]:
 
 
 def asks_last(text: str) -> str:
-    """Return the sentence that asks for the owner's input or, without one, the final question. Offers do not count."""
+    """Return the sentence that asks for the owner's input, or an empty string. Offers are ignored."""
     needed = next(
         (
             sentence

@@ -88,7 +88,10 @@ _NOT_CONVERSATION = Flag.META | Flag.SUMMARY
 
 @dataclass(slots=True)
 class _Request:
-    """A request with its turn and the amount of work after it. ``is_new`` is False for a continuation."""
+    """A request and the turn that contains it.
+
+    ``is_new``: False if the request continues an earlier one. ``work``: number of calls and answers for the request.
+    """
 
     text: str
     turn: Turn
@@ -97,7 +100,7 @@ class _Request:
 
 
 def topics(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> list[Topic]:
-    """Return the first request, then the other requests, most work first."""
+    """Return the first request, and then the requests that caused the most work."""
     requests = [item for item in _merge(_requests(turns, spoken)) if not is_idle(item.text)]
     requests = [*requests[:1], *sorted(requests[1:], key=lambda item: -item.work)]
     return [
@@ -106,7 +109,7 @@ def topics(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> list[Topic]:
 
 
 def first_request(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> str | None:
-    """Return the first request or, without one, the first words of any speaker."""
+    """Return the first request. If there is no request, return the first words of any speaker."""
     requests = _requests(turns, spoken)
     first = next((request for request in requests if request.is_new), next(iter(requests), None))
     if first:
@@ -123,7 +126,7 @@ def is_idle(text: str) -> bool:
 
 
 def asks_for_work(sentence: str) -> bool:
-    """Return True if a sentence asks for work. Questions, assent and requests to read do not count."""
+    """Return True if a sentence asks for work other than answering or reading."""
     language = language_of(sentence)
     bare = language.trim(sentence)
     if (
@@ -153,7 +156,7 @@ def _requests(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> list[_Reque
 
 
 def _without_owner(turns: Sequence[Turn]) -> tuple[list[_Request], list[int]]:
-    """Return text that the owner pasted, or else a sub-agent's task, with its position."""
+    """Return the request in pasted text or in a sub-agent's task, and the request's position."""
     for speaker in (Speaker.OWNER, Speaker.AGENT):
         at = next(
             (
@@ -246,7 +249,7 @@ def _goes_on(utterance: Utterance, language: Language) -> bool:
 
 
 def _was_asked(turns: Sequence[Turn], utterance: Utterance) -> bool:
-    """Return True if a message answers the agent's question, in a form or in a few words."""
+    """Return True if a message fills in a form or briefly answers a question from the agent."""
     places = range(utterance.index - 1, -1, -1)
     before = next((turns[at] for at in places if turns[at].speaker is Speaker.AGENT), None)
     if before is None:
@@ -339,9 +342,9 @@ class End:
 
     @cached_property
     def is_interrupted(self) -> bool:
-        """True if the owner interrupted the agent and it did nothing afterwards.
+        """True if the owner interrupted the agent and the agent did nothing afterwards.
 
-        False if the owner declined the last call.
+        A call that the owner declined is not an interruption.
         """
         last = next(
             (
@@ -363,7 +366,7 @@ class End:
 
     @cached_property
     def report(self) -> Turn | None:
-        """The agent's final words, or ``None`` if they quote external text or other actions follow them."""
+        """The agent's last turn if this turn is a report in the agent's own words, otherwise ``None``."""
         last = self.agent[-1] if self.agent else None
         return last if last and is_own(last) and is_report(last) else None
 
@@ -374,14 +377,14 @@ class End:
 
     @cached_property
     def request(self) -> Utterance | None:
-        """The owner's last new request or, without one, the last message."""
+        """The owner's last new request, or the last message if there is no new request."""
         return next(
             (utterance for utterance in reversed(self.spoken) if asks(self.turns, utterance)),
             self.owner,
         )
 
     def is_empty(self, utterance: Utterance) -> bool:
-        """Return True if the owner's message requests nothing."""
+        """Return True if the owner's message contains no request."""
         return is_idle(utterance.text.strip()) or is_bare_command(
             self.turns[utterance.index], utterance
         )
@@ -457,7 +460,7 @@ def _by_owner(end: End) -> SessionOutcome | None:
 
 
 def _is_content(owner: Utterance, language: Language) -> bool:
-    """Return True if the owner only accepts, gives thanks or asks for a commit."""
+    """Return True if the owner only approves the work, gives thanks or asks for a commit."""
     text = owner.text.strip()
     if text.endswith(("?", "？")) or is_objection(owner, language):
         return False
@@ -502,7 +505,10 @@ def _in_the_middle(end: End) -> SessionOutcome | None:
 
 
 def _outcome_by_report(end: End) -> SessionOutcome | None:
-    """Return the outcome that the agent's last words imply. External text can only be evidence against "done"."""
+    """Return the outcome that the agent's last words imply.
+
+    External text in the last words cannot prove that the work is done.
+    """
     if end.report:
         return _outcome_by_text(end, end.report)
     if not end.agent:
@@ -613,7 +619,7 @@ _EXIT = re.compile(r"exit -?\d+")
 def open_ends(
     turns: Sequence[Turn], spoken: Sequence[Utterance], ended: SessionOutcome
 ) -> list[OpenEnd]:
-    """Return the distinct open ends, grouped by kind."""
+    """Return the tasks and questions that a session left open, grouped by kind."""
     end = End(turns, spoken)
     items = [
         *_request(end, ended),
@@ -631,7 +637,6 @@ def open_ends(
 
 
 def _request(end: End, ended: SessionOutcome) -> Iterator[OpenEnd]:
-    """Yield the owner's last request if it has no complete answer."""
     is_open = not end.agent and ended.ending is not Ending.DONE and ended.reason != ENDED
     if not (end.owner and (is_open or ended.reason in CUT_OFF)):
         return
@@ -649,7 +654,6 @@ def _request(end: End, ended: SessionOutcome) -> Iterator[OpenEnd]:
 
 
 def _questions(end: End, ended: SessionOutcome) -> Iterator[OpenEnd]:
-    """Yield the questions in the agent's last report that the owner did not answer."""
     if end.report and ended.speaker is not Speaker.OWNER:
         for text in questions(end.report.text):
             yield OpenEnd(
@@ -658,7 +662,6 @@ def _questions(end: End, ended: SessionOutcome) -> Iterator[OpenEnd]:
 
 
 def _failing(end: End) -> Iterator[OpenEnd]:
-    """Yield checks whose last run failed, and failed commands without a later success."""
     for turn, call in [*failing(end.turns), *find_unmended(end.turns[end.begin :])]:
         yield OpenEnd(
             Loose.FAILING, f"{describe_call(call)} → {_result(call)}", Speaker.AGENT, turn.id
@@ -676,7 +679,7 @@ def _todos(turns: Sequence[Turn]) -> Iterator[OpenEnd]:
 
 
 def _next_steps(end: End) -> Iterator[OpenEnd]:
-    """Yield next steps from the last report that have not been done since then."""
+    """Yield the next steps named in the last report, except steps done after the report."""
     report = end.last_report
     if report is None:
         return

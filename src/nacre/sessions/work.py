@@ -82,7 +82,7 @@ def gist(line: str) -> str:
 
 
 def terms_of(line: str) -> frozenset[str]:
-    """Return the words of a line's gist."""
+    """Return the words of an error line, without parts that vary, such as numbers."""
     return frozenset(_WORD.findall(gist(line)))
 
 
@@ -206,9 +206,9 @@ def did(home: Home, query: DidQuery) -> FileHistory:
 
 
 def find_files(home: Home, name_or_path: str) -> dict[int, str]:
-    """Return the rows and paths of files that match.
+    """Return a mapping from rows to paths for the files that a name or path denotes.
 
-    Look for the exact file first, then for paths that end alike, then for files in a matching
+    Exact paths are tried first, then paths with the same last components, then files in a matching
     folder.
     """
     plain = plain_path(
@@ -236,7 +236,10 @@ def find_files(home: Home, name_or_path: str) -> dict[int, str]:
 
 
 def request_before(home: Home, session: Session, row: int, seq: int) -> StoredTurn | None:
-    """Return the latest meaningful request before a position in a session or, without one, the latest request."""
+    """Return the latest request before a position in a session.
+
+    Requests of very few words are skipped if possible.
+    """
     by = Speaker.OWNER if session.kind is SessionKind.MAIN else Speaker.AGENT
     rows = home.deeds.requests(row, seq, by=by, limit=_MAX_REQUESTS)
     turns = home.sessions.by_rows(rows)
@@ -249,7 +252,7 @@ def request_before(home: Home, session: Session, row: int, seq: int) -> StoredTu
 
 
 def _ends_alike(path: str, form: str) -> bool:
-    """Return True if one of the paths is relative and might denote the same file."""
+    """Return True if two paths end with the same components and at least one path is relative."""
     if _is_whole(path) and _is_whole(form):
         return False
     left, right = _components(path.lower()), _components(form.lower())
@@ -369,7 +372,10 @@ class _Failure:
 
 @operation("fix", by_key=True)
 def fix(home: Home, query: FixQuery) -> FixResult:
-    """Return what followed similar errors. Raises InvalidQueryError for an error that is empty or too long."""
+    """Return what followed earlier errors that resemble the given error.
+
+    Raises InvalidQueryError if the error is empty or too long.
+    """
     if not query.error.strip():
         raise InvalidQueryError(
             "there is no error to look for",
@@ -445,7 +451,6 @@ def _troubles(home: Home, failures: Sequence[_Failure], query: FixQuery) -> Iter
 
 
 def _distinct_repairs(repairs: Iterator[Repair]) -> Iterator[Repair]:
-    """Return distinct repairs. If one action fixed several failures, keep the first."""
     first_repairs: dict[tuple[str, object], Repair] = {}
     for repair in sorted(repairs, key=lambda repair: (repair.session.id, repair.seq)):
         key = (repair.session.id, (repair.steps[-1:], repair.words) if repair.worked else "open")
@@ -507,7 +512,7 @@ def _merge_edits(steps: Sequence[ToolCall]) -> Sequence[ToolCall]:
 
 
 def _kinds(call: ToolCall) -> frozenset[str]:
-    """Return keys that identify a call's purpose: a command's programs with subcommands, or the edited files."""
+    """Return keys that identify what a call attempts, such as its programs and their subcommands."""
     if call.action is Action.RUN:
         return frozenset(conversation.programs(call.input))
     if call.action is Action.EDIT:
@@ -518,7 +523,7 @@ def _kinds(call: ToolCall) -> frozenset[str]:
 def _agent_statements(
     home: Home, question: str, criteria: Filter, lines: Sequence[str]
 ) -> tuple[TurnHit, ...]:
-    """Return what agents said about an error or, if the owner pasted the error, what they answered."""
+    """Return what agents said about an error or answered when the owner pasted the error."""
     if not question:
         return ()
     terms = [terms_of(line) for line in lines]

@@ -64,10 +64,10 @@ def is_to_be_heard(home: Home, session: StoredSession) -> bool:
 
 
 def hear_reply(home: Home, session: StoredSession) -> None:
-    """Judge the memories looked up in a session, based on what the agent said afterwards. See docs/context.md.
+    """Judge the memories looked up in a session, based on what the agent said afterwards.
 
-    If the agent afterwards stored a memory that restates a looked-up memory, it corrects that memory. Each use is
-    judged once.
+    If the agent then stored a memory that restates a looked-up memory, the new memory counts as a correction. Each use
+    is judged once. See docs/context.md.
     """
     name = session.session.id
     since = home.session_uses.first_unjudged(session_name(name))
@@ -107,9 +107,9 @@ def learn_now(
     *,
     is_over: bool = False,
 ) -> Lessons | None:
-    """Learn from a session as far as it was read, or from all pending sessions. Return ``None`` if learning is off.
+    """Learn from one session or from all pending sessions. Return ``None`` if learning is off.
 
-    ``is_over`` means that the last message will get no reply.
+    Only turns that were already read are used. ``is_over``: True if the last message will get no reply.
     """
     if not home.settings.flag("extraction.enabled"):
         return None
@@ -151,9 +151,10 @@ _Moment = Annotated[float, Meta(ge=0, le=1e11)]
 class Chore(msgspec.Struct, frozen=True):
     """A pending task.
 
-    ``kind`` is a :class:`~nacre.values.context.HookEvent` or a task that follows from an event. ``session`` is
-    ``<tool>:<the host's own id>``, and ``occasion`` the reason for its start. The chore was left ``at`` and is due
-    ``after`` a time (epoch seconds). ``tries`` counts attempts, and ``note`` is the reason for the last failure.
+    ``kind``: a :class:`~nacre.values.context.HookEvent`, or a task that follows from an event. ``session``:
+    ``<tool>:<the host's own id>``. ``occasion``: reason for the session's start. ``at``: time when the chore was left.
+    ``after``: time from which the chore is due. Both times are in epoch seconds. ``tries``: number of attempts.
+    ``note``: reason for the last failure.
     """
 
     kind: str
@@ -197,7 +198,7 @@ class Kind:
 
 @frozen
 class _Pending:
-    """Combined chores: the latest chore, and the files of all."""
+    """Chores that are done as one. ``chore``: the latest chore. ``paths``: the chores' files."""
 
     chore: Chore
     paths: tuple[Path, ...]
@@ -267,9 +268,10 @@ class Worklist:
         return kind is not None and kind.is_slow
 
     def do(self, waits: _Pending) -> None:
-        """Do a chore. The attempt is recorded first, so that a chore that kills its process is eventually abandoned.
+        """Do a chore.
 
-        Raises OSError if the attempt cannot be recorded, because the chore would be tried forever.
+        The attempt is recorded first, so that a chore that kills its process is eventually abandoned. Raises OSError if
+        the attempt cannot be recorded, because the chore could otherwise be tried forever.
         """
         chore, kind = waits.chore, self.kinds.get(waits.chore.kind)
         now = self.home.clock().timestamp()
@@ -412,7 +414,10 @@ _COMPACTS_EACH_TURN = frozenset({"gemini-cli"})
 
 
 def _session_start(home: Home, chore: Chore) -> Sequence[Chore]:
-    """Record delivered context and the holdout share. Write the last session's handoff if its end was missed."""
+    """Record delivered context and the configured share of sessions without context.
+
+    Also write the previous session's handoff if the handoff is missing.
+    """
     catch_up(home)
     prune_states(home.settings.home, home.clock().timestamp())
     put_away(home)
@@ -439,12 +444,15 @@ def _late(home: Home, chore: Chore) -> list[Chore]:
 
 
 def _session_end(home: Home, chore: Chore) -> Sequence[Chore]:
-    """Read the session to its end and write its handoff. Later chores learn and use a model."""
+    """Read the session to its end and write its handoff.
+
+    The returned chores learn from the session and use a model.
+    """
     return [*_ended(home, chore, learns_all=True), *_capture_chores(home, chore)]
 
 
 def _pre_compact(home: Home, chore: Chore) -> Sequence[Chore]:
-    """Read the new part of a session, write a handoff, and learn, because the agent will forget that part."""
+    """Read a session and write its handoff before the agent's context is compacted."""
     if (chore.session or "").partition(":")[0] in _COMPACTS_EACH_TURN:
         return _turn_end(home, chore)
     return _ended(home, chore, learns_all=False)
@@ -535,9 +543,10 @@ def do_waiting(
     seconds: Annotated[float, bounds("Time limit in seconds.", ge=0)] = MOST_SECONDS,
     kinds: Mapping[str, Kind] = KINDS,
 ) -> ChoresReport:
-    """Do due chores within a time limit, quick ones first. Chores that another process does are skipped.
+    """Do due chores within a time limit, starting with the quick chores.
 
-    Raises UnusableStoreError, StoreBusyError if the home is not writable.
+    Chores that another process is doing are skipped. Raises UnusableStoreError, StoreBusyError if the home is not
+    writable.
     """
     if home.database.unwritable:
         raise home.database.unwritable
@@ -568,9 +577,10 @@ def flush(
     transcript: Annotated[str | None, bounds("The session's transcript file.")] = None,
     seconds: Annotated[float, bounds("Time limit for chores in seconds.", ge=0)] = 60.0,
 ) -> FlushReport:
-    """Read and learn from sessions so far, then do pending chores and place pending memories in the vault.
+    """Read sessions and learn from them, and then do pending chores.
 
-    A language model is used only if it is allowed in the background. Raises the errors of writing.
+    Pending memories are also placed in the vault. A language model is used only if models are allowed in the
+    background. Errors that occur during writing are raised.
     """
     notify = on_progress or (lambda _: None)
     catch_up(home)

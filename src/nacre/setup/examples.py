@@ -30,7 +30,7 @@ class ExampleFile:
 
     @property
     def session(self) -> str:
-        """Return the session's name, ``<tool>:<id>``. In all three tools, the file name ends with the id."""
+        """Return the session's name, ``<tool>:<id>``. The id is the end of the file's name."""
         tool, _, file = self.name.partition("/")
         return f"{tool}:{file.removesuffix('.jsonl')[-_ID_CHARACTERS:]}"
 
@@ -52,9 +52,9 @@ _LOOKED_AT = 50
 
 
 def lay_out(home: Home) -> list[Path]:
-    """Write the example transcripts into the home. They stay there because memories refer to them.
+    """Write the example transcripts into the home, where memories refer to them.
 
-    Forgotten examples can be read again.
+    If the user told nacre to forget examples, reading them is allowed again.
     """
     ours = {example.session for example in example_files()}
     for run in forgetting.forgotten(home):

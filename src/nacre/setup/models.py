@@ -107,9 +107,9 @@ class WriterRequest(Request):
 
 @frozen
 class Way:
-    """A way to sign in to a provider, with the credential in use or else an unusable credential.
+    """A way to sign in to a provider, and the state of the credential.
 
-    ``method`` is a value of ``models.auth``, or empty if the provider only has API keys. ``state`` is ``found``,
+    ``method``: a value of ``models.auth``, or empty if the provider only has API keys. ``state``: ``found``,
     ``expired``, ``unreadable`` or ``missing``. The secret is left out because interfaces show this object.
     """
 
@@ -141,7 +141,7 @@ class Program:
 
 @frozen
 class SigningIn:
-    """The configured model, all ways to sign in, agents' commands, and the key storage."""
+    """The configured model, the ways to sign in, and the places where keys can be stored."""
 
     model: str
     ways: tuple[Way, ...]
@@ -185,9 +185,9 @@ def in_use(settings: Settings) -> set[str]:
 
 
 def keep(settings: Settings, provider: str, secret: str) -> str:
-    """Store a provider's key in the keyring, or else in ``credentials.toml``. Return the place.
+    """Store a provider's key in the keyring or in ``credentials.toml``, and return the place.
 
-    Raises UnavailableError, UnusableCredentialsError if neither is writable.
+    Raises UnavailableError, UnusableCredentialsError if the key cannot be stored.
     """
     try:
         credentials.store_in_keyring(provider, secret)
@@ -204,10 +204,11 @@ def replace_key(
     provider: Provider,
     secret: Annotated[str, bounds("The key.", min_length=1)],
 ) -> str:
-    """Replace a provider's key, and remove a key in the config. Return where the new key is stored.
+    """Store a new key for a provider, and return where the key is stored.
 
-    Raises ModelRefusedError if the provider is unknown or needs no key, UnusableCredentialsError if
-    the key does not fit the configured sign-in method, and the errors of :func:`keep`.
+    The provider's key in the config file is removed. Raises ModelRefusedError if the provider is
+    unknown or needs no key, UnusableCredentialsError if the key does not fit the configured sign-in
+    method, UnavailableError.
     """
     if not provider_of(settings, provider).needs_key:
         raise ModelRefusedError(
@@ -244,7 +245,7 @@ def _drop_from_config(settings: Settings, provider: str) -> bool:
     command="writer keys --remove",
 )
 def remove(settings: Settings, provider: Provider) -> list[str]:
-    """Delete a provider's key wherever nacre stores it, and return these places.
+    """Delete all stored keys of a provider, and return where the keys were stored.
 
     Raises NotFoundError if no key is stored, ModelRefusedError for an unknown provider,
     UnavailableError, UnusableCredentialsError.
@@ -335,7 +336,7 @@ def expects_key(settings: Settings, provider: str) -> bool:
 
 
 def elsewhere(settings: Settings, method: str) -> str:
-    """Return a note on places that might have a login but that nacre does not read, or an empty string."""
+    """Return a note about places where a tool might keep a login that nacre does not read."""
     tool = methods()[method].login if method in methods() else ""
     return credentials.elsewhere(settings, tool) if tool else ""
 
@@ -365,12 +366,12 @@ STATES: Mapping[str, str] = {
 class WriterStatus:
     """The writer (or ``none``), its state and its use today.
 
-    ``state`` is ``ready``, ``paused``, ``resting`` (on battery), ``spent`` (today's limit is reached), ``short`` (the
+    ``state``: ``ready``, ``paused``, ``resting`` (on battery), ``spent`` (today's limit is reached), ``short`` (the
     daily limit is too small for a session), ``off``, ``failing`` (the last call failed) or ``unavailable``.
     ``problem``, ``hint``: reason and remedy. If the writer was not called today, they can report a missing sign-in.
-    ``limit``: tokens per day under a subscription, or ``None`` if dollars are limited. ``waiting``: number of sessions
-    that the writer has not read yet. ``kept_here``: possibly local models whose sessions of the last week are not sent
-    to the writer. Only :func:`status_writer` sets ``kept_here``.
+    ``limit``: tokens per day under a subscription, or ``None`` if the limit is in dollars. ``waiting``: number of
+    sessions that the writer has not read yet. ``kept_here``: models that might run on this machine. Their sessions of
+    the last week are not sent to the writer. Only :func:`status_writer` sets ``kept_here``.
     """
 
     writer: str = NONE
@@ -442,14 +443,13 @@ def _faring(
 
 
 def _is_spent(home: Home, name: str, tokens: int, limit: int | None) -> bool:
-    """Return True if the rest of today's limit is too small for a call about a small session."""
     if limit is None:
         return tighter_budget(home).left < DOLLAR // 100
     return limit - tokens < estimate.least_call(home.settings, name)
 
 
 def obstacle_to(settings: Settings, name: str) -> NacreError | None:
-    """Return the error that keeps a model from writing, if it can be detected without a call."""
+    """Return an error if it is clear without a call that a model cannot be the writer."""
     try:
         target, able = llm_providers.describe(settings, name)
     except ModelRefusedError as error:
@@ -478,9 +478,10 @@ def is_without_bound(settings: Settings, request: WriterRequest) -> bool:
 def set_writer(home: Home, request: WriterRequest) -> WriterStatus:
     """Set the model that writes memories from sessions that end from now on.
 
-    It also takes over the previous writer's pending sessions.
+    The model also takes over the previous writer's pending sessions.
 
-    Raises ModelRefusedError if the model cannot be opened, InvalidInputError without a limit, UnavailableError.
+    Raises ModelRefusedError if the model cannot be opened, InvalidInputError if no usable limit is set,
+    UnavailableError.
     """
     settings, name = home.settings, request.writer
     refuse(settings, request)
@@ -525,7 +526,7 @@ def refuse(settings: Settings, request: WriterRequest) -> None:
 
 
 def too_few(settings: Settings, name: str, tokens: int | None) -> str | None:
-    """Return a problem if the daily limit is too small for a small session, otherwise ``None``."""
+    """Return a message if the daily limit does not suffice for one small session, or ``None``."""
     if tokens is None or name == NONE or not is_by_subscription(settings, name):
         return None
     least = estimate.least_day(settings, name)
@@ -534,7 +535,7 @@ def too_few(settings: Settings, name: str, tokens: int | None) -> str | None:
 
 
 def check_obstacle(settings: Settings, name: str) -> None:
-    """Raise the error that keeps a model from writing, if any."""
+    """Raise an error if a model cannot be the writer."""
     problem = obstacle_to(settings, name)
     if problem:
         raise problem
@@ -690,7 +691,6 @@ def try_model(
 
 
 def _naming(home: Home, name: str) -> Home:
-    """Return the home with a different default model."""
     if not name:
         return home
     values = {**home.settings.values, "models.default": Value(name, "command line")}
@@ -732,9 +732,9 @@ _TEST_SECONDS = 30.0
 class Wish:
     """The settings to change. ``None`` leaves a setting unchanged.
 
-    ``model`` is ``provider:model`` or ``none``, ``auth`` a sign-in method, ``secret`` a key to store for the model's
-    provider, and ``base_url`` the address of a provider unknown to nacre. ``tokens_per_day`` limits background work
-    under a subscription, and ``daily_budget`` other background work.
+    ``model``: ``provider:model`` or ``none``. ``auth``: a sign-in method. ``secret``: a key to store for the model's
+    provider. ``base_url``: the address of a provider unknown to nacre. ``tokens_per_day``: limit for background work
+    under a subscription. ``daily_budget``: limit for other background work.
     """
 
     model: str | None = None
@@ -767,7 +767,10 @@ class Tried:
 
 @frozen
 class Done:
-    """The changes made by a setup, and the resulting settings. ``kept``: place of the stored key, or empty."""
+    """The changes made by a setup, and the resulting settings.
+
+    ``kept``: where a key was stored, or an empty string.
+    """
 
     settings: Settings
     changed: Mapping[str, Any]
@@ -800,10 +803,7 @@ def method_for(provider: str, auth: str | None, secret: str | None) -> Method | 
 
 
 def changes(settings: Settings, wish: Wish) -> dict[str, Any]:
-    """Return the changed settings with their new values. A new writer sees sessions that end from now on.
-
-    Raises InvalidSettingsError.
-    """
+    """Return a mapping from the changed settings to their new values. Raises InvalidSettingsError."""
     new_values: dict[str, Any] = {
         "models.default": wish.model,
         "models.auth": wish.auth,
@@ -863,9 +863,9 @@ def wished(settings: Settings, wish: Wish) -> Settings:
 
 
 def try_model_models(home: Home, wish: Wish) -> Tried:
-    """Ask the requested model one short question.
+    """Ask the model in ``wish`` one short question.
 
-    A response that does not come from the model's provider counts as refused. Raises InvalidSettingsError.
+    The outcome is ``REFUSED`` if the response is not from the model's provider. Raises InvalidSettingsError.
     """
     began = time.perf_counter()
     try:
@@ -893,10 +893,7 @@ def _soon(settings: Settings) -> Settings:
 
 
 def _as_given(wish: Wish, text: str) -> str:
-    """Adapt a message to an address and key that are not stored yet.
-
-    The key is tested through one of nacre's own environment variables.
-    """
+    """Replace the settings and variables in a message with the options that the user gave."""
     if wish.base_url:
         text = text.replace(f"models.providers.{wish.provider}.base_url", "--base-url")
     if not wish.secret:
@@ -959,7 +956,6 @@ def _idle(after: Settings) -> list[str]:
 
 
 def _sent(after: Settings, changed: Mapping[str, Any]) -> list[str]:
-    """Return a note on where the embedding model sends text."""
     if "embedding.model" not in changed:
         return []
     try:
@@ -970,7 +966,10 @@ def _sent(after: Settings, changed: Mapping[str, Any]) -> list[str]:
 
 
 def _providers(settings: Settings, wish: Wish) -> dict[str, dict[str, str]] | None:
-    """Return ``models.providers`` with the requested address, and without a key that is now stored elsewhere."""
+    """Return ``models.providers`` with the given address, or ``None`` if nothing changes.
+
+    If a new key is given, the old key is left out.
+    """
     name = wish.provider
     before = settings["models.providers"].get(name, {})
     own = dict(before)
@@ -990,9 +989,9 @@ def _providers(settings: Settings, wish: Wish) -> dict[str, dict[str, str]] | No
 
 
 def needs_key(settings: Settings, wish: Wish) -> bool:
-    """Return True if the requested model's provider needs a key that is neither given nor stored.
+    """Return True if the provider needs a key that was neither given nor stored.
 
-    Raises ModelRefusedError for an unknown provider, or a missing or expired login.
+    Raises ModelRefusedError if the provider is unknown, or if a login is missing or expired.
     """
     after = wished(settings, wish)
     if (
@@ -1047,11 +1046,11 @@ def _hidden(redactor: Redactor, name: str, value: Any) -> Any:
 
 @frozen
 class SettingView:
-    """A setting's value with keys masked as ``sk-…abcd``, its origin, and its possible values.
+    """A setting with its value, its origin and its possible values.
 
-    ``origin`` is ``default``, the config file, or the environment variable that overrides it. ``form`` is ``text``,
-    ``number``, ``whole`` (a whole number), ``switch``, ``list`` or ``table``. ``choices`` lists all possible values of
-    a restricted text.
+    Keys in the value are masked as ``sk-…abcd``. ``origin``: ``default``, the config file, or the environment variable
+    that overrides the file. ``form``: ``text``, ``number``, ``whole`` (a whole number), ``switch``, ``list`` or
+    ``table``. ``choices``: the possible values, if only certain texts are allowed.
     """
 
     key: str
@@ -1112,7 +1111,7 @@ def write(settings: Settings, key: str, value: Any) -> Any:
 
 
 def _before(settings: Settings, key: str) -> Settings:
-    """Return the settings in the file, without an invalid value for the key."""
+    """Return the settings from the config file. An invalid value for ``key`` is ignored."""
     try:
         return load_settings(settings.home, settings.environ)
     except InvalidSettingsError:
@@ -1126,7 +1125,6 @@ def unmatched(home: Home, patterns: Sequence[str]) -> list[str]:
 
 
 def _refuse_unknown(names: Sequence[str]) -> None:
-    """Raise InvalidSettingsError for an unknown tool, because the setting would not exclude the intended tool."""
     tools = list(registry.tools())
     for name in names:
         if name not in tools:

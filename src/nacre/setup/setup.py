@@ -88,7 +88,7 @@ def found_writers(settings: Settings) -> list[FoundWriter]:
 
 
 def best_writer(writers: list[FoundWriter]) -> FoundWriter | None:
-    """Return the writer to propose: the first that can be set."""
+    """Return the first writer that can be set, or ``None``."""
     return next((writer for writer in writers if not writer.is_refused), None)
 
 
@@ -126,7 +126,6 @@ def _names(settings: Settings) -> Iterator[str]:
 
 
 def _has_key(settings: Settings, provider: Provider) -> bool:
-    """Return True if a provider has an API key and a model to propose."""
     if not provider.needs_key or not list_proposed(provider):
         return False
     with suppress(ModelRefusedError):
@@ -146,7 +145,7 @@ class WriterProposal:
 
     @property
     def bound(self) -> str:
-        """Return the limit for the end of a question, or an empty string if the writer is free."""
+        """Return the daily limit as words for the end of a question, or an empty string."""
         if self.request.tokens_per_day is not None:
             return f", up to {self.request.tokens_per_day:,} tokens a day"
         if self.writer.is_free:
@@ -165,7 +164,7 @@ class WriterProposal:
 
     @property
     def terms(self) -> str:
-        """Return the limit and the payer as a clause."""
+        """Return a clause that states the writer's daily limit and which key is billed."""
         if self.request.tokens_per_day is not None:
             most = f"{self.request.tokens_per_day:,} tokens a day"
             return f"stops at {most} (the last answer may exceed this slightly)"
@@ -187,7 +186,7 @@ def proposal_of(
 
 
 def propose(home: Home, scope: Scope | None = None, preferred: str = "") -> WriterProposal | None:
-    """Return the preferred model if it can write, else the best writer on this machine, else ``None``."""
+    """Return the proposal for a writer, which is the preferred model if it can be used."""
     found = found_writers(home.settings)
     if preferred not in ("", NONE):
         with suppress(ModelRefusedError):  # its provider is unknown
@@ -227,7 +226,7 @@ class Scope:
 
 
 def scope_of(home: Home, writer: str = "") -> Scope:
-    """Return a writer's scope from the indexed sessions. The default is the proposed writer."""
+    """Return which indexed sessions a writer would read, by default the proposed writer."""
     stored = home.sessions.newest(SessionFilter(kind=SessionKind.MAIN), limit=_SAMPLE_SESSIONS)
     return _scope(home, writer, (session for session in stored if not is_one(home, session)))
 
@@ -266,10 +265,11 @@ RECENT = timedelta(days=7)
 
 @frozen
 class FirstReading:
-    """Pending transcripts. ``files``: their number. ``bytes``: their total size.
+    """Transcripts that nacre has not read yet.
 
-    ``recent``: transcripts changed in the last seven days. ``estimate``: cost of a language model, or ``None`` if
-    there is none. ``scope``: sessions that a writer reads.
+    ``files``: number of transcripts. ``bytes``: their total size. ``recent``: transcripts changed in the last seven
+    days. ``estimate``: cost of reading all transcripts with a language model, or ``None`` if no model is used.
+    ``scope``: sessions that a writer would read.
     """
 
     files: int
@@ -285,9 +285,9 @@ class FirstReading:
 
 
 def look(home: Home, writer: str = "") -> FirstReading:
-    """Return the available transcripts and a writer's scope. The default is the proposed writer.
+    """Return unread transcripts, and which sessions a writer would read. Nothing is stored.
 
-    Nothing is stored.
+    ``writer``: by default, the proposed writer.
     """
     options = IngestOptions()
     plan = planning.plan(home, options)
@@ -307,7 +307,7 @@ def look(home: Home, writer: str = "") -> FirstReading:
 
 @contextmanager
 def home_to_look(settings: Settings) -> Iterator[Home]:
-    """Open the home, or a temporary home if none exists, so that no home is created."""
+    """Open the home, or open a temporary home if the home does not exist yet."""
     with ExitStack() as stack:
         if not (settings.server or settings.database.is_file()):
             folder = Path(stack.enter_context(TemporaryDirectory(prefix="nacre-")))
@@ -353,7 +353,7 @@ _MIN_SESSIONS = 2
 
 
 def about(memory: Memory) -> str | None:
-    """Return a question that a memory answers, or ``None`` if its words give no natural question."""
+    """Return a question that a memory answers, or ``None`` if no natural question can be built."""
     spaced, unspaced = _QUESTIONS.get(memory.kind, _ANY_KIND)
     subject = memory.subject
     if _HAN.search(subject):
@@ -379,10 +379,7 @@ def about(memory: Memory) -> str | None:
 
 
 def about_sessions(home: Home) -> list[tuple[str, str]]:
-    """Return questions about things that the user mentioned in several sessions, most frequent first.
-
-    Each question is paired with the thing.
-    """
+    """Return (question, thing) pairs about the things that the user mentioned in the most sessions."""
     spoken: defaultdict[str, set[int]] = defaultdict(set)
     for stored in home.sessions.newest(limit=_SESSIONS):
         if is_one(home, stored):
@@ -403,7 +400,7 @@ def about_sessions(home: Home) -> list[tuple[str, str]]:
 
 
 def says(texts: Iterable[str], thing: str) -> bool:
-    """Return True if any text mentions a thing."""
+    """Return True if any of the texts contains ``thing``."""
     return any(thing in text.lower() for text in texts)
 
 
@@ -415,7 +412,6 @@ def _things(text: str) -> Iterator[str]:
 
 
 def _is_date(name: str, now: datetime) -> bool:
-    """Return True if a name is a month or day, which make poor questions."""
     return any(find_window(f"{at} {name}", now) for at in ("in", "on"))
 
 
@@ -438,9 +434,10 @@ _SHOWN_CHARACTERS = 90
 
 @frozen
 class Reach:
-    """Counts of current memories, ``replaced`` memories, candidates and sessions, and the ``likeliest`` candidates.
+    """Counts of what a home contains.
 
-    ``found``: best available writer, if no writer is set.
+    ``replaced``: number of replaced memories. ``likeliest``: the best candidates. ``found``: best available writer, if
+    no writer is set.
     """
 
     memories: int
@@ -512,8 +509,8 @@ class QuickstartResult:
 
     ``source``: whether transcripts were found on this machine or examples were used. ``tools``: number of transcripts
     for each tool label. ``best``: memories to show, best first. ``answers``: answers with evidence. ``changed``: the
-    file changed by the most sessions, with the number of sessions, if more than one. ``has_examples``: True if example
-    sessions are in the home, perhaps from an earlier run.
+    file that the most sessions changed, and the number of these sessions. ``has_examples``: True if example sessions
+    are in the home, perhaps from an earlier run.
     """
 
     source: Origin
@@ -533,7 +530,10 @@ def run_quickstart(
     *,
     seconds_for_vectors: float = SECONDS_FOR_VECTORS,
 ) -> QuickstartResult:
-    """Read the transcripts on this machine, or else the example sessions. A second run adds no duplicates."""
+    """Read the transcripts on this machine. If there are none, read the example sessions.
+
+    A second run adds no duplicates.
+    """
     source: Origin = "discovered"
     files = [file.path for file in discovery.find(home, (), with_discovery=True).files]
     report = ingest(home, IngestOptions(discover=True, vectors=False), on_progress)
@@ -573,9 +573,9 @@ def _changed(home: Home) -> tuple[str, int] | None:
 
 
 def _best_memories(home: Home, *, own: bool) -> tuple[Memory, ...]:
-    """Return up to twelve important memories of different kinds. For equal importance, newer memories come first.
+    """Return up to twelve important memories of different kinds.
 
-    ``own`` excludes memories from examples.
+    Of equally important memories, newer ones come first. ``own``: True to leave out memories from examples.
     """
     rows = [
         row
@@ -602,7 +602,6 @@ def _best_memories(home: Home, *, own: bool) -> tuple[Memory, ...]:
 
 
 def _have_sessions(home: Home, files: Iterable[Path]) -> bool:
-    """Return True if any transcript has a session. A tool that was started but not used also leaves files."""
     paths = {str(path) for path in files}
     return any(session.file in paths for session in home.sessions.newest(limit=_SAMPLE_SESSIONS))
 

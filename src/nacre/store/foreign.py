@@ -98,9 +98,9 @@ class ForeignDatabase:
         raise InvalidInputError(f"{self._path} changes while it is read", hint="try again")
 
     def rows(self, table: str, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
-        """Yield the rows of a table with those of ``columns`` that exist.
+        """Yield the rows of a table with the given columns.
 
-        Yields nothing if the table is missing.
+        Missing columns are left out. A missing table has no rows.
         """
         existing = self.columns(table)
         names = [name for name in columns if name in existing]
@@ -201,7 +201,10 @@ def _signature(path: Path) -> Signature:
 
 
 def _options(path: Path, signature: Signature) -> str:
-    """Return the URI options for opening a file, or "" to read a copy. Raises InvalidInputError."""
+    """Return the URI options for opening a file, or an empty string if a copy is needed.
+
+    Raises InvalidInputError.
+    """
     main, log, index, _ = signature
     if main is None:
         raise InvalidInputError(f"there is nothing at {path}", hint="check the path")
@@ -222,7 +225,7 @@ def _options(path: Path, signature: Signature) -> str:
 
 
 def _must_roll_back(error: apsw.Error, signature: Signature) -> bool:
-    """Return True if a file is unreadable because its program crashed while writing."""
+    """Return True if a file cannot be read because a program crashed while writing to the file."""
     journal = signature[-1]
     return bool(journal and journal[0]) and isinstance(
         error, apsw.ReadOnlyError | apsw.CantOpenError
@@ -230,7 +233,7 @@ def _must_roll_back(error: apsw.Error, signature: Signature) -> bool:
 
 
 def _only_tables(connection: apsw.Connection) -> Callable[..., int]:
-    """Return an authorizer that rejects views and virtual tables, which can be endless."""
+    """Return an authorizer that rejects virtual tables and views, whose queries might never end."""
     unsafe = {
         str(name).lower()
         for (name,) in connection.execute(

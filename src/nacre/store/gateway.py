@@ -93,7 +93,7 @@ class SessionState:
 
 @frozen
 class OpenState:
-    """A conversation's numbers of waiting messages and of messages being answered."""
+    """The numbers of messages that are waiting or being answered in a conversation."""
 
     key: str
     channel: str
@@ -158,16 +158,16 @@ class GatewayStore:
         return self._db.value("channel_value", channel=channel, field=name) or ""
 
     def note_problem(self, channel: str, problem: str) -> None:
-        """Store why a channel does not work, or "" if it works."""
+        """Store the problem that keeps a channel from working, or "" if the channel works."""
         self._db.run("keep_channel_value", channel=channel, field=PROBLEM, value=problem)
 
     @in_transaction
     def receive(
         self, channel: str, messages: Iterable[tuple[Received, str]], state: Mapping[str, str]
     ) -> list[tuple[Received, str]]:
-        """Store received messages with their states, and the channel's values.
+        """Store received messages with their states, and store the channel's new state.
 
-        Returns only messages that were not stored before.
+        Only messages that were not stored before are returned.
         """
         new = []
         for received, new_state in messages:
@@ -189,7 +189,10 @@ class GatewayStore:
 
     @in_transaction
     def trim_heard(self, key: str, entries: int, keys: int) -> None:
-        """Keep the last ``entries`` heard messages of a conversation, in at most ``keys`` conversations."""
+        """Keep only the last ``entries`` heard messages of a conversation.
+
+        Heard messages are kept for at most ``keys`` conversations.
+        """
         self._db.run("trim_heard", key=key, keep=entries)
         self._db.run("trim_heard_keys", keep=keys)
 
@@ -245,7 +248,7 @@ class GatewayStore:
 
     @runs("release_inbound")
     def release(self) -> None:
-        """At a clean shutdown, do not count the interrupted attempt to answer messages."""
+        """Reduce the attempt count of messages whose answer a clean shutdown interrupted."""
 
     @in_transaction
     def finish(
@@ -368,7 +371,7 @@ class GatewayStore:
         return records(SessionState, self._db.all("list_recent_chat_states", most=most))
 
     def open_states(self) -> list[OpenState]:
-        """Return conversations with messages waiting or being answered."""
+        """Return the conversations in which messages are waiting or being answered."""
         return records(OpenState, self._db.all("list_open_chat_states"))
 
     def add_part(self, key: str, part: Outgoing, at: datetime) -> None:
@@ -410,9 +413,9 @@ class GatewayStore:
 
     @in_transaction
     def prune(self, before: datetime) -> None:
-        """Delete unused codes, and entries completed before a given time.
+        """Delete finished messages and unused codes from before a given time.
 
-        Platforms do not resend such old messages.
+        Platforms do not send messages of that age again.
         """
         self._db.run("prune_inbound", before=before)
         self._db.run("prune_outbound", before=before)

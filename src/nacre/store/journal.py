@@ -47,10 +47,10 @@ class VaultIndex(Store):
         return {row[0]: SeenMemoryFile(*row) for row in self._db.all("list_vault_files")}
 
     def seen_now(self) -> Seen:
-        """Return files' times and sizes, paths of pending writes, and why some files are not memories.
+        """Return what the index knows about the vault's files.
 
-        The three parts are consistent. They are cached until the next write, because reading the
-        rows of 10,000 files takes 4 ms.
+        The result contains the files' times and sizes, the paths of pending writes, and the reasons why files are not
+        memories. The result is cached until the next write, because reading the rows of 10,000 files takes 4 ms.
         """
         # The state is read before the rows, so that a concurrent write invalidates the cache.
         state = self._db.state()
@@ -94,7 +94,7 @@ class VaultIndex(Store):
         )
 
     def set_unreadable(self, path: str, mtime_ns: int, size: int, reason: str) -> None:
-        """Record why a file is not a memory. It is read again when it changes."""
+        """Record why a file is not a memory. The file is read again when it changes."""
         self._db.run(
             "upsert_unreadable",
             path=path,
@@ -197,11 +197,11 @@ class VaultIndex(Store):
         return self._db.value("find_other_name", other=name) or name
 
     def dependencies(self, project: str | None = None) -> list[tuple[str, str]]:
-        """Return (project, dependency) as stated on one project's page or all project pages."""
+        """Return (project, dependency) pairs from all project pages or from one project's page."""
         return self._db.all("list_dependencies", project=project)
 
     def forget_project(self, slug: str, *, unless: str = "") -> None:
-        """Delete the project in a folder, unless it has the id ``unless``."""
+        """Delete the project in a folder. A project with the id ``unless`` is kept."""
         if self._db.run("delete_project_at", slug=slug, id=unless):
             self._db.run("delete_orphaned_project_keys")
 
@@ -275,7 +275,10 @@ class Journal(Store):
         """Close an operation, so that it can be committed to git."""
 
     def withdraw(self, path: str) -> None:
-        """Delete a file's uncommitted versions that contained a secret, after the file was changed."""
+        """Delete a file's uncommitted versions that contained a secret.
+
+        Call this after the file has changed.
+        """
         if self._db.run("delete_withheld", path=path):
             self._db.run("delete_empty_operations")
 
@@ -318,7 +321,7 @@ class Journal(Store):
         self._db.run("delete_journal", operation=operation_id)
 
     def drop(self, operation_id: str) -> None:
-        """Delete an operation without changes, or that the git history describes differently."""
+        """Delete an operation and its writes from the journal."""
         self._db.run("delete_journal", operation=operation_id)
         self._db.run("delete_operation", id=operation_id)
 
@@ -333,7 +336,7 @@ class Journal(Store):
 
     @runs("delete_past_operations")
     def forget_past(self) -> None:
-        """Delete the operations read from the git history after the history was rewritten."""
+        """Delete all operations read from the git history. Call this if the history was rewritten."""
 
     def operations(
         self,
@@ -377,9 +380,9 @@ class Journal(Store):
         return self._db.column("list_withheld")
 
     def keep_last(self, operations: int) -> int:
-        """Delete the text of all but the newest ``operations``, and return the number of deleted rows.
+        """Delete the text of all but the newest operations, and return the number of deleted rows.
 
-        Call this only without a git history.
+        ``operations``: number of operations to keep. Call this only if there is no git history.
         """
         row = self._db.one("find_oldest_kept", operations=operations)
         return self._db.run("delete_journal_before", seq=row[0]) if row and row[0] else 0
@@ -422,7 +425,10 @@ class Spending(Store):
         self._db.run("finish_model_call", **_row(call))
 
     def background_cost(self, since: date) -> int:
-        """Return the cost of background calls since a given day, with running calls at maximum cost."""
+        """Return the cost of background calls since a given day.
+
+        A call that is still running counts with its maximum cost.
+        """
         return self._db.value("sum_background_cost", since=since) or 0
 
     def tokens_in_background(
@@ -451,10 +457,10 @@ class Spending(Store):
 
     @runs("clear_model_health")
     def recover(self, model: str) -> None:
-        """Delete a model's failure after a successful call."""
+        """Record that a model works again."""
 
     def answer(self, key: str, since: datetime) -> str | None:
-        """Return a cached answer to a prompt, or ``None`` if there is none since ``since``."""
+        """Return a cached answer to a prompt. Answers from before ``since`` are ignored."""
         return self._db.value("find_model_answer", key=key, since=since)
 
     def keep_answer(self, key: str, at: datetime, model: str, answer: str) -> None:
@@ -522,7 +528,7 @@ class Traces(Store):
         ]
 
     def find(self, reference: str) -> list[models.Trace]:
-        """Return traces whose id starts or ends with a reference."""
+        """Return the traces whose id starts or ends with ``reference``."""
         return [
             json_values.parse_json_tree(body, models.Trace)
             for (body,) in self._db.all("find_traces", reference=reference)
@@ -547,7 +553,6 @@ class Traces(Store):
         """Delete entries older than a given time, and the oldest entries that exceed the limits."""
 
     def _texts(self) -> Iterator[tuple[str, str]]:
-        """Yield the decoded text of each trace and question."""
         after = ""
         while rows := self._db.all("list_trace_texts", after=after, limit=500):
             for trace_id, body in rows:
@@ -596,23 +601,26 @@ class Tombstones(Store):
         self.add_standing(rules)
 
     def edition(self) -> str:
-        """Return a value that changes with every tombstone, or "" if there never was one."""
+        """Return a value that changes with every new tombstone.
+
+        The value is empty before the first tombstone.
+        """
         return self.value("edition") or ""
 
     def due(self) -> set[str]:
-        """Return the ids of forget runs that are not finished."""
+        """Return the ids of runs of ``forget`` that are not finished."""
         return set(json.loads(self.value("due") or "[]"))
 
     def set_due(self, runs: Iterable[str]) -> None:
-        """Set the ids of forget runs that are not finished."""
+        """Store the ids of runs of ``forget`` that are not finished."""
         self.set("due", json.dumps(sorted(runs)))
 
     def arrived(self) -> list[str]:
-        """Return memories that already existed when sync brought a standing retirement for them."""
+        """Return the existing memories to which a newly synced standing retirement applies."""
         return list(json.loads(self.value("arrived") or "[]"))
 
     def set_arrived(self, memories: Iterable[str]) -> None:
-        """Set the memories that :meth:`arrived` returns."""
+        """Store the existing memories to which a newly synced standing retirement applies."""
         self.set("arrived", json.dumps(sorted(memories)))
 
     def value(self, key: str) -> str | None:

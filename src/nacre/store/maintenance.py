@@ -209,10 +209,10 @@ class Erasing(Store):
         return self._db.column("list_memories_alike", ids=memory_ids)
 
     def delete_turns(self, session: int, rows: Sequence[int]) -> None:
-        """Delete turns and their full text in short transactions, so that other processes can write.
+        """Delete turns and their full text.
 
-        Each transaction also updates the session, which would stay outdated after a crash
-        otherwise.
+        Short transactions let other processes write. Each transaction also updates the session, so that the session is
+        correct after a crash.
         """
         for start in range(0, len(rows), _TURNS_PER_TRANSACTION):
             portion = rows[start : start + _TURNS_PER_TRANSACTION]
@@ -223,7 +223,7 @@ class Erasing(Store):
                 self._db.run("refresh_session", rows=[session])
 
     def delete_sessions(self, rows: Sequence[int]) -> None:
-        """Delete sessions after their turns were deleted."""
+        """Delete sessions. The turns of the sessions must already be deleted."""
         with self._db.transaction():
             self._db.run_many("delete_session", [{"row": row} for row in rows])
 
@@ -237,7 +237,7 @@ class Erasing(Store):
         """Make the next ingest read a file from the start."""
 
     def returned(self) -> set[str]:
-        """Return forget runs after which forgotten memories, or memories of forgotten sessions, exist again."""
+        """Return the runs of ``forget`` whose deleted memories exist again."""
         return set(self._db.column("list_runs_returned"))
 
     @runs("delete_cursors_at_beginning")
@@ -267,7 +267,7 @@ class Erasing(Store):
         self._db.run_many("delete_touched_path", [{"path": path} for path in paths])
 
     def blank_passages(self) -> int:
-        """Delete the hash, vector and bits of passages without turns, and return their number.
+        """Clear passages that belong to no turn, and return their number.
 
         This includes passages that are being prepared for a different model.
         """
@@ -369,7 +369,7 @@ class GatewayErasure(GatewayStore):
 
     @in_transaction
     def erase(self, lines: Iterable[str], pending: Iterable[int]) -> None:
-        """Delete the messages and parts whose lines have given ids, and given pending lines."""
+        """Delete messages and answers by the ids of lines, and pending lines by their numbers."""
         for line in lines:
             self._db.run("erase_inbound", line=line)
             self._db.run("erase_outbound", line=line)
@@ -486,7 +486,10 @@ class StoredTexts:
         self._db.rows(statement, (*texts.values(), *key))
 
     def turns(self) -> Iterator[list[tuple[int, str, str | None, str | None]]]:
-        """Yield batches of turns as (row, text, tool calls as JSON, author), except turns added later."""
+        """Yield batches of turns as (row, text, tool calls as JSON, author).
+
+        Turns that are added during the iteration are left out.
+        """
         last = self._db.value("last_turn_row") or 0
         after = 0
         while rows := self._db.all("list_turns_to_scrub", after=after, last=last, limit=BATCH):

@@ -55,10 +55,11 @@ class Known:
 class News:
     """Criteria for memories that are new to a session.
 
-    A memory matches if it is trusted, was stored after row ``mark``, has an id of at least
-    ``first_id`` (ids are ordered by time), was stated after ``said``, has at least importance
-    ``least``, comes from a session not in ``sessions``, and belongs to ``project`` or to no
-    project. If the database was rebuilt after the mark was set, the mark is ignored.
+    A memory must be trusted and belong to ``project`` or to no project. ``mark``: row after which
+    the memory was stored. The mark is ignored if the database was rebuilt later. ``first_id``:
+    smallest possible id of the memory. Ids are ordered by time. ``said``: earliest time of the
+    memory. ``sessions``: sessions whose memories are left out. ``least``: least importance of the
+    memory.
     """
 
     mark: int
@@ -123,7 +124,6 @@ class Memories(Store):
         self._db.run_many("insert_link", [_link_row(memory_id, link) for link in links])
 
     def _index(self, number: int, memory: Memory) -> None:
-        """Add a memory to the full-text index."""
         texts = (segment(memory.subject), segment(memory.content), " ".join(memory.tags))
         names = " ".join(identifiers(f"{memory.subject}\n{memory.content}"))
         self._db.words.add(Indexed.MEMORIES, [Words(number, texts, names)])
@@ -155,7 +155,6 @@ class Memories(Store):
         self.names.resolve(former)
 
     def _drop(self, memory_id: str) -> str | None:
-        """Delete a memory's row and return its content, or ``None`` if there was no row."""
         row = self._db.one("delete_memory", id=memory_id)
         if row is None:
             return None
@@ -190,7 +189,7 @@ class Memories(Store):
         return self._build(rows)
 
     def by_rows(self, rows: Sequence[int]) -> dict[int, Memory]:
-        """Return the memories in some rows, keyed by row, without retired memories."""
+        """Return a mapping from the given rows to their memories. Retired memories are left out."""
         return self._by_row(self._db.all("find_memories_by_row", rows=rows))
 
     def _by_row(self, rows: list[Row]) -> dict[int, Memory]:
@@ -205,9 +204,9 @@ class Memories(Store):
         return self._by_row(self._db.all("find_active_memories", ids=memory_ids))
 
     def neighbours(self, memory_ids: Sequence[str], day: date) -> list[tuple[str, str, float]]:
-        """Return links to or from some memories as (given memory, linked memory, strength).
+        """Return the links of the given memories as (given memory, linked memory, strength).
 
-        Only links that are valid on ``day`` and memories that are not retired are returned.
+        Links that are not valid on ``day`` and links to retired memories are left out.
         """
         rows = self._db.all("list_neighbours", ids=memory_ids, day=day)
         return [(source, target, strength) for source, _, target, strength in rows]
@@ -234,7 +233,10 @@ class Memories(Store):
         }
 
     def set_stale(self, stale: Iterable[tuple[str, float, str]]) -> None:
-        """Replace the list of possibly outdated memories, and delete other memories' stale reviews."""
+        """Replace the list of possibly outdated memories.
+
+        Pending reviews of memories that are no longer listed are deleted.
+        """
         rows = [
             {"memory": memory, "confidence": confidence, "detail": detail}
             for memory, confidence, detail in stale
@@ -259,7 +261,7 @@ class Memories(Store):
         return self._db.value("find_last_row") or 0
 
     def has_stored(self, mark: int, sessions: Sequence[str], project: str | None) -> bool:
-        """Return True if a memory after row ``mark`` is from one of the sessions or an agent in the project."""
+        """Return True if a session or an agent in the project stored a memory after row ``mark``."""
         return (
             self._db.one("find_stored", mark=mark, sessions=sessions, project=project) is not None
         )
@@ -342,12 +344,12 @@ def _link_row(source: str, link: Link) -> dict[str, object]:
 
 
 def _origin_of(link: Link) -> str:
-    """Return a link's origin for the index. ``auto`` and ``body`` in a file count as manual."""
+    """Return a link's origin for the index. Origins not used in front matter become ``manual``."""
     return _MANUAL if link.origin is None or link.origin in _DERIVED else link.origin
 
 
 # -- Memories that are used together ------------------------------------------
-# An edge's weight grows with use and fades daily. See seed facts 1.2.4.
+# An edge's weight grows with use and fades daily.
 
 
 STEP = 0.1
@@ -373,9 +375,9 @@ class CoRecall(Store):
 
     @in_transaction
     def join(self, newcomers: Sequence[str], others: Sequence[str], day: int) -> list[str]:
-        """Increase the weights between newcomers, and between newcomers and ``others``.
+        """Add ``STEP`` to the weights between memories that were used together. The maximum is 1.
 
-        Weights increase by STEP, up to 1. Returns the newcomers that are active.
+        ``newcomers`` are paired with each other and with ``others``. Active newcomers are returned.
         """
         active = self._active([*newcomers, *others])
         fresh = [memory for memory in newcomers if memory in active]
@@ -434,7 +436,6 @@ def faded(weight: float, days: int) -> float:
 
 
 def _days_left(weight: float) -> int:
-    """Return the number of days until a weight falls below LEAST."""
     return math.floor(math.log(weight / LEAST) / -math.log(FADE)) + 1
 
 
@@ -474,10 +475,12 @@ class StoredLink:
 
 @frozen
 class EdgeFilter:
-    """Filter for links between active memories, or between ``memory`` and memories in any state.
+    """Filter for links between memories.
 
-    ``origins``: if empty, all except similarity. ``day``: day on which links must be valid, or
-    ``None`` to include ended links. ``project``: at least one end belongs to it.
+    ``memory``: one end of the links. If ``None``, both ends must be active memories. ``origins``:
+    allowed origins. If empty, all origins except similarity are allowed. ``day``: day on which
+    links must be valid, or ``None`` to include ended links. ``project``: project of at least one
+    end.
     """
 
     memory: str | None = None
@@ -501,10 +504,10 @@ class Links(Store):
         without: Collection[str] = (),
         among: Collection[str] | None = None,
     ) -> list[StoredLink]:
-        """Return links from or to some memories, in no order.
+        """Return the links that start or end at the given memories, except similarity links.
 
-        With ``day``, links must be valid on that day. Similarity links and links to memories in
-        ``without`` are omitted. With ``among``, the other end must be in ``among``.
+        ``day``: day on which the links must be valid. ``without``: memories that must not be an end
+        of a link. ``among``: memories that the other end must belong to.
         """
         ends = None if among is None else [*among]
         rows = self._db.all("list_links_at", ids=[*memory_ids], day=day, among=ends)
@@ -563,9 +566,9 @@ class Links(Store):
     def map_links(
         self, day: date, relations: Collection[str] = (), *, alike: bool = False
     ) -> list[Row]:
-        """Return the rows of all links valid on a day, in a stable order, for :func:`as_edge`.
+        """Return the rows of all links valid on a day, in a stable order.
 
-        Similarity links are included only if ``alike``.
+        :func:`as_edge` converts these rows. ``alike``: True to include similarity links.
         """
         return self._db.all("list_map_links", day=day, rels=[*relations], alike=alike)
 
@@ -603,10 +606,10 @@ _STEPS = (3, 10, 25)
 
 @frozen
 class Buckets:
-    """Counts of active memories by recalls and by quality.
+    """Counts of active memories by recalls and quality.
 
-    ``never``, ``some``, ``often``: recalled 0, 1 to 5, or more times. ``good``, ``fair``, ``poor``:
-    quality of at least 0.7, at least 0.3, or lower.
+    ``never``: no recall. ``some``: 1 to 5 recalls. ``often``: more than 5 recalls. ``good``:
+    quality of at least 0.7. ``fair``: quality from 0.3 to 0.7. ``poor``: quality below 0.3.
     """
 
     never: int
@@ -619,10 +622,10 @@ class Buckets:
 
 @frozen
 class Idle:
-    """Number of active memories of a kind that have been idle for a number of days.
+    """Number of active memories of a kind that have been idle for some days.
 
-    Idle means not stated, written or recalled. ``days`` counts full days, ``begun`` also the
-    current partial day.
+    Idle memories are not stated, written or recalled. ``days``: number of full days. ``begun``:
+    number of days including the current day.
     """
 
     kind: Kind
@@ -635,9 +638,9 @@ class Idle:
 class EndingBounds:
     """Limits that decide which memories consolidation can retire.
 
-    It keeps temporary memories used within ``temporary_for``, and other memories that were used
-    within ``idle_for``, have at least importance ``importance_below``, or were recalled more than
-    ``most_recalls`` times.
+    ``temporary_for``: time for which unused temporary memories are kept. ``idle_for``: time for
+    which other unused memories are kept. ``importance_below``: importance from which other memories
+    stay. ``most_recalls``: number of recalls above which other memories stay.
     """
 
     temporary_for: timedelta
@@ -647,7 +650,7 @@ class EndingBounds:
 
 
 class UsageById(dict[str, Usage]):
-    """Usage by memory id. Looking up an unused memory returns empty usage."""
+    """A mapping from memory ids to usage. An unused memory has default values."""
 
     def __missing__(self, _: str) -> Usage:
         return Usage()
@@ -662,7 +665,7 @@ class UsageLog(Store):
         return UsageById({row[0]: records(Usage, [row[1:]])[0] for row in rows})
 
     def adopt(self, memory_id: str, usage: Usage) -> None:
-        """Store an imported memory's usage. Its importance already includes the steps earned by use."""
+        """Store an imported memory's usage without raising the memory's importance again."""
         count = usage.recall_count
         self._db.run(
             "insert_usage",
@@ -672,10 +675,10 @@ class UsageLog(Store):
         )
 
     def record(self, memory_ids: Sequence[str], at: int, *, first: Collection[str]) -> None:
-        """Record a recall at a given time (epoch milliseconds).
+        """Record that memories were recalled at a given time (epoch milliseconds).
 
-        It is counted only for memories in ``first``, those recalled for the first time in a
-        session.
+        The number of recalls increases only for the memories in ``first``, which were recalled for
+        the first time in a session.
         """
         rows = [{"memory": memory, "at": at, "first": memory in first} for memory in memory_ids]
         self._db.run_many("record_recall", rows)
@@ -693,7 +696,7 @@ class UsageLog(Store):
         """Set a memory's observed quality, 0 to 1."""
 
     def steps_due(self) -> list[StepsDue]:
-        """Return active memories whose recalls have earned importance steps not yet applied."""
+        """Return active memories whose importance must be raised because they were recalled often."""
         return records(StepsDue, self._db.all("list_steps_due"))
 
     @runs("set_steps")
@@ -717,7 +720,7 @@ class UsageLog(Store):
         ]
 
     def may_end(self, now: datetime, bounds: EndingBounds) -> list[str]:
-        """Return the ids of active memories outside the bounds, which consolidation might retire."""
+        """Return the ids of active memories that consolidation can retire."""
         return self._db.column("list_ending", now=now, today=day_of(now), **asdict(bounds))
 
     def value(self, key: str) -> str | None:
@@ -734,14 +737,14 @@ class UsageLog(Store):
 
 
 class SessionUses(Store):
-    """Store of the memories used in each session, or in each sitting without a session id."""
+    """Store of the memories used in each session. Uses without a session id are grouped by time."""
 
     def record(
         self, session: str, memory_ids: Sequence[str], at: int, *, recalled: Collection[str]
     ) -> None:
-        """Record the use of memories at a given time (epoch milliseconds).
+        """Record that a session used memories at a given time (epoch milliseconds).
 
-        ``recalled``: the memories whose recall is counted.
+        ``recalled``: memories for which the use counts as a recall.
         """
         rows = [
             {
@@ -755,15 +758,15 @@ class SessionUses(Store):
         self._db.run_many("record_use", rows)
 
     def recalled(self, session: str, since: int) -> set[str]:
-        """Return a session's memories whose recall was counted since a time (epoch milliseconds)."""
+        """Return the memories that a session has recalled since a given time (epoch milliseconds)."""
         return set(self._db.column("list_recalled", session=session, since=since))
 
     def paired(self, session: str) -> list[str]:
-        """Return a session's memories already counted as used together."""
+        """Return the memories of a session that were paired with each other."""
         return self._db.column("list_paired", session=session)
 
     def pair(self, session: str, memory_ids: Sequence[str]) -> None:
-        """Mark memories as counted as used together with the session's other memories."""
+        """Record that memories were paired with the other memories of a session."""
         self._db.run_many(
             "pair_use", [{"session": session, "memory": memory} for memory in memory_ids]
         )
@@ -777,11 +780,11 @@ class SessionUses(Store):
         return self._db.value("first_unjudged", session=session)
 
     def judge(self, session: str, memory_ids: Sequence[str]) -> None:
-        """Mark memories whose last use was judged by a reply."""
+        """Record that the last use of each memory in a session was judged."""
         self._db.run_many(
             "judge_use", [{"session": session, "memory": memory} for memory in memory_ids]
         )
 
     @runs("delete_old_uses")
     def forget(self, before: int) -> None:
-        """Delete uses before a given time (epoch milliseconds)."""
+        """Delete the records of uses before a given time (epoch milliseconds)."""

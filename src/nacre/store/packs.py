@@ -99,7 +99,10 @@ def decoded(line: bytes) -> Any:
 
 
 def texts_in(value: Any) -> list[str]:
-    """Return all texts and names, and short texts with their names. Encoded bytes are excluded."""
+    """Return all texts and names in a JSON value, except encoded bytes.
+
+    Short texts are also returned joined with their names.
+    """
     texts: list[str] = []
     _collect(value, "", texts)
     return texts
@@ -120,7 +123,7 @@ def is_telling(value: Any, name: str) -> bool:
 
 
 def is_telling_name(name: str) -> bool:
-    """Return True if a name suggests that a number is a secret."""
+    """Return True if a number with this name is probably a secret."""
     return _SECRET_NAME.search(name) is not None
 
 
@@ -189,10 +192,10 @@ _MAX_KNOWN_TOKENS = 100_000
 
 @frozen
 class Sifted:
-    """Result of sifting lines.
+    """Result of :meth:`Sieve.sift`.
 
     ``suspects``: numbers of lines to parse. ``sure``: numbers of lines that certainly change.
-    ``asked``: examined texts. ``changed``: replacements, keyed by original text.
+    ``asked``: texts that were examined. ``changed``: mapping from texts to replacements.
     """
 
     suspects: list[int]
@@ -202,7 +205,7 @@ class Sifted:
 
 
 class Sieve:
-    """Finds lines that might contain secrets, with a cache of short strings without secrets."""
+    """Fast search for lines that might contain secrets. Short strings without secrets are cached."""
 
     def __init__(self, clean_all: CleanAll, find_suspects: FindSuspects | None = None) -> None:
         self._clean_all = clean_all
@@ -251,7 +254,7 @@ class Sieve:
 
 
 def _is_json(line: bytes) -> bool:
-    """Return True if a line is a JSON object or list. The strings in it are assumed to be valid."""
+    """Return True if a line is a JSON object or list. Strings in the line are not checked."""
     if line[:1] not in (b"{", b"["):
         return False
     try:
@@ -262,7 +265,7 @@ def _is_json(line: bytes) -> bool:
 
 
 def _is_plain(token: bytes) -> bool:
-    """Return True if a token contains its text without JSON escapes."""
+    """Return True if the text of a token is written without JSON escapes."""
     if len(token) > _PLAIN_BYTES or b"\\" in token:
         return False
     last = token[-1:]
@@ -280,7 +283,7 @@ def _is_text(tokens: Sequence[bytes]) -> bool:
 
 
 def _texts_of(token: bytes) -> list[str] | None:
-    """Return the texts in a token to examine, or ``None`` if the line must be parsed."""
+    """Return the texts to examine in a token, or ``None`` if the whole line must be parsed."""
     last = token.rstrip()[-1:]
     if last in b":[":
         name = decoded(b"[" + token[: token.rindex(b":")] + b"]")
@@ -401,7 +404,7 @@ class _Cleaned:
 
 
 def _value_of(paired: str, name: str) -> str:
-    """Extract the value from a cleaned pair, or return a placeholder if the pair's form changed."""
+    """Return the value from a cleaned :func:`pair`, or a placeholder if the pair's form changed."""
     before = f'"{name}": "'
     return (
         paired[len(before) : -1]
@@ -440,12 +443,12 @@ def is_installed() -> bool:
 
 
 def compress(data: bytes, base: bytes) -> bytes:
-    """Compress data. ``base`` is similar data (or empty) that decompression needs, too."""
+    """Compress data. ``base`` is similar data, which is also needed for decompression."""
     return bytes(_zstd().compress(data, level=LEVEL, zstd_dict=_prefix(base)))
 
 
 def decompress(frame: bytes, base: bytes, most: int) -> bytes:
-    """Decompress a frame into ``most`` bytes. Raises DamagedArchiveError."""
+    """Decompress a frame that contains ``most`` bytes of data. Raises DamagedArchiveError."""
     zstd = _zstd()
     reader = zstd.ZstdDecompressor(zstd_dict=_prefix(base))
     try:

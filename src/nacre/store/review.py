@@ -22,7 +22,7 @@ SECONDS_TO_UNDO = 24 * 3600
 
 
 class Candidates(Store):
-    """Store of candidates, which are not in the vault."""
+    """Store of candidates, which are proposed memories outside the vault."""
 
     def add(self, candidates: Iterable[HeldCandidate]) -> int:
         """Add candidates whose text is neither pending nor rejected, and return the number added."""
@@ -59,9 +59,9 @@ class Candidates(Store):
 
     @runs("settle_candidate")
     def settle(self, candidate: str, at: int) -> None:
-        """Mark a candidate as settled (accepted or rejected) at a given time (epoch milliseconds).
+        """Mark a candidate as accepted or rejected, so that it is not offered again.
 
-        It is not offered again. Its text is kept until :meth:`blank`.
+        ``at`` is in epoch milliseconds. The text is kept until :meth:`blank` deletes it.
         """
 
     def blank(self, now: int) -> None:
@@ -69,7 +69,10 @@ class Candidates(Store):
         self._db.run("blank_settled_candidates", before=now - SECONDS_TO_UNDO * 1000)
 
     def settled(self, reference: str) -> list[HeldCandidate]:
-        """Find settled candidates that still have their text, by the start or end of the id."""
+        """Find up to three settled candidates whose id starts or ends with a reference.
+
+        Candidates without text are omitted.
+        """
         return records(HeldCandidate, self._db.all("find_settled_candidates", reference=reference))
 
     def settled_at(self, at: int) -> list[HeldCandidate]:
@@ -117,7 +120,7 @@ class Due:
 
 
 class Claims(Store):
-    """Store of claims, of the queue of memories to be judged, and of judged pairs."""
+    """Store of claims, judged pairs, and memories that a model has to judge."""
 
     def entities(self, limit: int) -> list[str]:
         """Return the entities with the most active memories."""
@@ -131,7 +134,7 @@ class Claims(Store):
     def of_attribute(
         self, attribute: str, entity: str, project: str | None, *, limit: int
     ) -> list[int]:
-        """Return rows of active memories about this attribute of other entities, latest first."""
+        """Return rows of active memories about an attribute of any other entity, latest first."""
         rows = self._db.all(
             "list_claims_of_attribute",
             attribute=attribute,
@@ -143,9 +146,9 @@ class Claims(Store):
 
     @runs("insert_claims_waiting")
     def wait(self, memory: str, at: int, *, reworded: bool = False) -> None:
-        """Queue a memory for a model from a given time (epoch milliseconds).
+        """Queue a memory for a model. ``at`` is the current time in epoch milliseconds.
 
-        ``reworded``: its text changed after the claim was extracted.
+        ``reworded`` is set if the memory's text changed after the claim was extracted.
         """
 
     def due(self, at: int, limit: int) -> list[Due]:
@@ -224,10 +227,10 @@ class Reviews(Store):
                 self._db.run("insert_review", **about, at=at, shown_by="[]")
 
     def doubt(self, memory_id: str, detail: str, at: int, shown_by: Iterable[str]) -> bool:
-        """Queue a memory for review as outdated, or replace the detail of its pending entry.
+        """Queue a memory for review as outdated, or update the detail of its pending review.
 
-        ``shown_by``: sessions that indicate this. Returns False and changes nothing if the same
-        detail was already queued or settled.
+        ``shown_by``: sessions that suggest that the memory is outdated. Returns False if the memory
+        already has a review with this detail.
         """
         about = {"memory": memory_id, "reason": Reason.STALE.value, "detail": detail}
         more = {"at": at, "shown_by": sorted(set(shown_by))}
@@ -239,7 +242,7 @@ class Reviews(Store):
         return True
 
     def delete_where(self, matches: Callable[[str], bool]) -> None:
-        """Delete entries with a matching text or session. Call this in a transaction."""
+        """Delete reviews whose detail or sessions match. Call this in a transaction."""
         texts = self._db.all("list_review_texts")
         matching = [
             {"id": row} for row, detail, shown_by in texts if matches(f"{detail}\n{shown_by}")
@@ -256,11 +259,14 @@ class Reviews(Store):
         return candidates, doubts, conflicts
 
     def dismiss(self, memory_id: str, at: int) -> int:
-        """Settle a memory's reviews because it is kept, and return the number of entries."""
+        """Mark a memory's pending reviews as dismissed, and return their number."""
         return self._db.run("dismiss_reviews", memory=memory_id, at=at)
 
     def settled(self, memory_id: str) -> tuple[int, int] | None:
-        """Return when a memory was queued and settled (epoch milliseconds), or ``None`` if pending."""
+        """Return when a memory was queued and when the user decided, in epoch milliseconds.
+
+        Returns ``None`` if a review is pending.
+        """
         row = self._db.one("find_settled_review", memory=memory_id)
         return (row[0], row[1]) if row else None
 
@@ -274,7 +280,7 @@ class Reviews(Store):
 
     @runs("settle_review")
     def settle(self, memory: str, reason: Reason, at: int) -> None:
-        """Settle a memory's review for one reason. Other reasons stay pending."""
+        """Settle the review that is pending for this memory and reason."""
 
     def stale_kept(self) -> dict[str, datetime | None]:
         """Return, for each outdated memory that the user kept, the time of the last decision."""
@@ -287,10 +293,10 @@ class Reviews(Store):
     def doubts(
         self, memory_ids: Sequence[str] | None = None, *, both_ways: bool = False
     ) -> list[Doubt]:
-        """Return doubts about some or all memories, oldest first.
+        """Return doubts about the given memories, or about all memories, oldest first.
 
-        If two memories contradict each other, the later one counts as newer. With ``both_ways``,
-        such a pair is returned in both directions.
+        If two memories contradict each other, only the doubt about the older memory is returned.
+        With ``both_ways``, both doubts are returned.
         """
         return records(Doubt, self._db.all("list_doubts", ids=memory_ids, both_ways=both_ways))
 
@@ -323,7 +329,10 @@ class Comparisons(Store):
     """Store of memories to be compared with others, and of similarity links."""
 
     def alike(self, memory: Memory, *, limit: int) -> list[int]:
-        """Return rows of active memories in the same project that share rare words, title or key."""
+        """Return rows of similar active memories in the same project.
+
+        Similar memories have the same title or key, or share rare words.
+        """
         titled = self._db.all(
             "list_memories_titled",
             project=memory.project,
@@ -360,7 +369,7 @@ class Comparisons(Store):
 
     @runs("insert_unsettled")
     def wait(self, memory: str) -> None:
-        """Queue a new memory to be compared by meaning as soon as it has a vector."""
+        """Queue a new memory. It is compared with other memories as soon as it has a vector."""
 
     @runs("delete_unsettled")
     def settled(self, memory: str) -> None:
@@ -384,7 +393,7 @@ class Comparisons(Store):
         self._db.run_many("insert_auto_link", links)
 
     def stated_in(self, session: str, turn: str) -> list[tuple[str, bool]]:
-        """Return (content, is superseded) of memories based on a turn."""
+        """Return the content of memories based on a turn, and whether each memory is superseded."""
         rows = self._db.all("list_stated", session=session)
         return [
             (text, bool(is_superseded))

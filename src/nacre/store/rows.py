@@ -25,7 +25,10 @@ _Read = Callable[[Any], Any]
 
 
 def records(kind: type[T], rows: Iterable[Row]) -> list[T]:
-    """Build values from rows, whose columns are the first fields of ``kind`` in order."""
+    """Build a value of type ``kind`` from each row.
+
+    The columns must be in the order of the fields. Trailing fields can be omitted.
+    """
     build: Any = kind
     reads = _readers(build)
     if not any(reads):
@@ -59,9 +62,9 @@ _RENAMED = {"source_session": "session", "source_turns": "turns"}
 
 @cache
 def _memory_fields() -> dict[str, tuple[Any, bool, dict[str, tuple[str, _Read | None]]]]:
-    """Return (type, is optional, columns with converters by subfield) for each field of a memory.
+    """Describe a memory's fields: the type, whether the field is optional, and the columns.
 
-    A field that is not nested has one subfield.
+    Columns are keyed by subfield and have converters. A plain field has one subfield.
     """
     layout = {}
     for name, kind in get_type_hints(Memory).items():
@@ -96,9 +99,10 @@ def memory_row(memory: Memory) -> dict[str, object]:
 
 
 def memory_of(row: Row, **others: Any) -> Memory:
-    """Build a memory from the :func:`memory_columns` of a row, and ``others`` from other tables.
+    """Build a memory from a row with the columns :func:`memory_columns`.
 
-    An optional nested value is present if its first column is not null.
+    ``others`` contains fields from other tables. An optional nested value is ``None`` if its first
+    column is null.
     """
     stored = iter(row[1:])
     for name, (kind, is_optional, parts) in _memory_fields().items():
@@ -114,7 +118,10 @@ def memory_of(row: Row, **others: Any) -> Memory:
 
 
 def noted_pair(text: str | None, default: tuple[Any, Any]) -> tuple[Any, Any]:
-    """Parse a stored JSON pair, or return ``default`` if it is missing or has other types."""
+    """Parse a stored JSON pair.
+
+    Return ``default`` if the types differ from those of ``default``.
+    """
     try:
         first, second = json.loads(text or "null")
     except (TypeError, ValueError, RecursionError):

@@ -85,10 +85,10 @@ _NOT_ENDED = (
 
 
 def memory_clause(criteria: Filter, today: date | None = None, *, for_list: bool = False) -> Clause:
-    """Return the condition for memories ``m`` that match a filter.
+    """Return the SQL condition that selects the memories ``m`` matching a filter.
 
-    Memories must be active, or must have been active on the filter's ``as_of`` day. With ``today``,
-    outdated memories are excluded, and so are expired memories unless ``for_list``.
+    The memories are active, or were active on the filter's ``as_of`` day. ``today`` excludes
+    memories that are outdated on that day and, unless ``for_list`` is set, expired memories.
     """
     day = criteria.as_of
     tags = tuple(tag.lower() for tag in criteria.tags)
@@ -122,7 +122,7 @@ OR EXISTS (SELECT 1 FROM tags g WHERE g.memory = m.id AND instr(lower(g.tag), lo
 
 
 def with_words(clause: Clause, words: Sequence[str]) -> Clause:
-    """Also require that each word occurs in a memory's subject, content or tags."""
+    """Extend a condition on memories: the subject, content or tags must contain each word."""
     if not words:
         return clause
     sql = " AND ".join((clause.sql, *(_HOLDS_WORD for _ in words)))
@@ -132,9 +132,9 @@ def with_words(clause: Clause, words: Sequence[str]) -> Clause:
 
 
 def turn_clause(criteria: Filter) -> Clause:
-    """Return the condition for ``turns t JOIN sessions s``. Turns are always private.
+    """Return the SQL condition that selects turns ``t`` and sessions ``s`` matching a filter.
 
-    Time limits are also applied to sessions, because there are fewer sessions than turns.
+    Turns are always private. Times are also checked for sessions, which are fewer than turns.
     """
     day = criteria.as_of
     return _where(
@@ -164,7 +164,6 @@ _Part = tuple[Any, ...]
 
 
 def _parts_of_both(project: str, time: str, criteria: Filter) -> list[_Part]:
-    """Return the conditions on the project and time columns, for memories or turns."""
     projects, excluded = criteria.projects, criteria.exclude_projects
     among = _among(project, projects)[1]
     open_end = "" if criteria.strict else f" OR {project} IS NULL"
@@ -256,13 +255,19 @@ class Database(Queries, Protocol):
         """The server's implementations of vault, locks and search, or ``None`` for a local file."""
 
     def rows(self, sql: str, parameters: dict[str, Any] | Sequence[Any] = ()) -> list[Row]:
-        """Run a statement composed in this package with bound values, and return all rows."""
+        """Run SQL with bound values and return all rows.
+
+        The SQL must be composed in this package.
+        """
 
     def many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
-        """Run a statement composed in this package once per row, in one transaction."""
+        """Run SQL once for each row, in one transaction.
+
+        The SQL must be composed in this package.
+        """
 
     def insert(self, table: str, row: Mapping[str, Any], returning: str) -> Any:
-        """Insert a row and return its value of the column ``returning``. Call this in a transaction."""
+        """Insert a row and return the stored value of one column. Call this in a transaction."""
 
     def columns(self, table: str) -> list[str]:
         """Return a table's column names, in order."""
@@ -280,11 +285,11 @@ class Database(Queries, Protocol):
     def yield_write_lock(
         self, first: Callable[[], object] | None = None, between: Callable[[], object] | None = None
     ) -> bool:
-        """Commit between two independent parts of a long transaction, so that other processes can write.
+        """Commit a long transaction and begin a new one, so that other processes can write.
 
-        ``first`` completes the data written so far. ``between`` runs while no transaction is open.
-        Does nothing in a nested block, or if the lock was held for less than 30 ms. Returns True if
-        another connection wrote in between, so that data read earlier might be outdated.
+        ``first`` is called before the commit. ``between`` is called while no transaction is open.
+        Nothing happens in a nested block, or if the lock was held for less than 30 ms. Returns True
+        if another connection has written in between, so that data read earlier might be outdated.
         """
 
     def edition(self) -> object:
@@ -301,7 +306,10 @@ class Database(Queries, Protocol):
         """Return the Porter stems of a text without diacritics, as in the full-text index."""
 
     def relax(self) -> None:
-        """Let commits return before the disk confirms them, for data that can be read again."""
+        """Make commits return before the data is on disk.
+
+        Use this only for data that can be read again.
+        """
 
     def tighten(self) -> None:
         """Make commits wait for the disk again."""
@@ -317,14 +325,20 @@ class Database(Queries, Protocol):
         """Return the number of the last migration, whichever program applied it."""
 
     def interrupt(self) -> None:
-        """Interrupt the statement that runs in another thread. It raises Unavailable."""
+        """Interrupt the statement in another thread.
+
+        The interrupted statement raises Unavailable.
+        """
 
     def close(self) -> None:
         """Close the connection. Repeated calls have no effect."""
 
 
 class Server(Protocol):
-    """Parts of nacre that a server implements. Without a server, they use files or SQLite."""
+    """The parts of nacre that a server implements.
+
+    Without a server, nacre uses files and SQLite.
+    """
 
     def vault(self, clock: Clock) -> Vault:
         """Return the vault."""
@@ -350,7 +364,7 @@ class Server(Protocol):
         own: RecallResult,
         ask: Callable[[Home, RecallQuery], RecallResult],
     ) -> RecallResult:
-        """Merge the answer ``own`` with answers from the other spaces that recall reads."""
+        """Add answers from the other spaces that recall reads to the answer from the own space."""
 
 
 class Engine(Protocol):
@@ -362,11 +376,11 @@ class Engine(Protocol):
         """Connect to a tenant's memory and migrate its schema."""
 
     def key_spaces(self, settings: Settings) -> KeySpaces:
-        """Return the spaces that clients access with keys, for the daemon on a server."""
+        """Return the spaces that clients can access with API keys."""
 
 
 def fits_index(text: str) -> bool:
-    """Return True if a text is short enough to be a name, and for an index in PostgreSQL."""
+    """Return True if a text is short enough for an indexed column in PostgreSQL."""
     return len(to_bytes(text)) <= _MAX_KEY_BYTES
 
 
@@ -382,7 +396,10 @@ def in_transaction(method: Method) -> Method:
 
 
 def runs(statement: str) -> Callable[[Method], Method]:
-    """Make a store's method run a named statement, whose parameters have the same names."""
+    """Return a decorator for a method that runs a named statement.
+
+    The method and the statement have the same parameters.
+    """
 
     def decorate(method: Method) -> Method:
         code = method.__code__
@@ -399,7 +416,7 @@ def runs(statement: str) -> Callable[[Method], Method]:
 
 
 class Store:
-    """Base class of classes that read and write some tables."""
+    """Base class for stores. A store reads and writes some tables."""
 
     def __init__(self, database: Database) -> None:
         self.database = self._db = database
@@ -447,7 +464,10 @@ class Names(Store):
         self.resolve({*former, *names}, *([memory.id] if links else []))
 
     def resolve(self, names: Collection[str], *sources: str) -> None:
-        """Update the body links of ``sources`` and of memories that mention any of ``names``."""
+        """Update links in the bodies of some memories.
+
+        These are the memories ``sources`` and all memories that mention one of the names.
+        """
         using = self._db.column("list_mentioning", names=[*names])
         if memories := [*dict.fromkeys((*sources, *using))]:
             self._db.run("delete_body_links", sources=memories)
@@ -480,7 +500,7 @@ def shared_identity(scope: str, turn_id: str) -> bytes:
 
 
 def tools_column(turn: Turn) -> str | None:
-    """Encode a turn's tool calls for its row, or return ``None`` without calls."""
+    """Encode a turn's tool calls for its row. Return ``None`` if the turn has no tool calls."""
     if not turn.tool_calls:
         return None
     return encode(kept_calls(turn.tool_calls)).decode()

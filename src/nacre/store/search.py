@@ -75,9 +75,9 @@ Held = dict[int, float]
 
 
 class Match(NamedTuple):
-    """A row with its word count and term counts, which are weighted by column.
+    """A row that contains query terms, with its word count and weighted term counts.
 
-    This is a tuple, because each search creates hundreds of matches.
+    A tuple is used because each search creates hundreds of matches.
     """
 
     row: int
@@ -96,7 +96,7 @@ class Corpus:
     frequencies: tuple[int, ...]
 
     def idf(self, count: int) -> float:
-        """Return the inverse document frequency, in a form that is never negative. See seed facts 2.3."""
+        """Return the inverse document frequency, which is never negative here."""
         return math.log(1 + (self.rows - count + 0.5) / (count + 0.5))
 
 
@@ -104,7 +104,10 @@ class WordSearch(Store, ABC):
     """Full-text search over memories or turns."""
 
     def terms(self, words: Sequence[str]) -> tuple[Term, ...]:
-        """Return the words with their stems. Of words with the same stem, the first is returned."""
+        """Return the words with their stems.
+
+        If several words share a stem, only the first is returned.
+        """
         terms: dict[str, Term] = {}
         for word in words:
             for stem in self._db.stems(word):
@@ -112,9 +115,9 @@ class WordSearch(Store, ABC):
         return tuple(terms.values())
 
     def rows_with(self, phrases: Sequence[str]) -> dict[str, int]:
-        """Return at most how many rows contain each word or phrase.
+        """Return the maximum number of rows that can contain each word or phrase.
 
-        For a phrase, this is the count of its rarest word. Phrases in no row are omitted.
+        For a phrase, this is the row count of its rarest word. Phrases in no row are omitted.
         """
         stems = {phrase: self._db.stems(segment(phrase)) for phrase in phrases}
         all_stems = list(
@@ -139,7 +142,10 @@ class WordSearch(Store, ABC):
 
     @abstractmethod
     def vocabulary(self, initial: str, least: int, most: int) -> list[tuple[str, int]]:
-        """Return (stem, row count) for stems of ``least`` to ``most`` characters with a given initial."""
+        """Return (stem, row count) for stems that start with a given character.
+
+        The stems have ``least`` to ``most`` characters.
+        """
 
     @abstractmethod
     def rows_of_stem(self, stem: str, limit: int) -> list[int]:
@@ -157,7 +163,10 @@ class WordSearch(Store, ABC):
 
     @abstractmethod
     def at(self, places: Sequence[tuple[int, int]], terms: Sequence[Term]) -> list[Match]:
-        """Return the turns at (session row, seq). Missing turns are omitted. Only a server counts terms."""
+        """Return the turns at some places, each of which is a session row and a position.
+
+        Missing turns are omitted. Terms are counted only on a server.
+        """
 
 
 class Search(WordSearch):
@@ -220,10 +229,10 @@ def word_search(database: FileDatabase, table: str) -> Search:
 
 
 def term_counts(api: apsw.FTS5ExtensionApi, *weights: float) -> str:
-    """SQL function that returns a row's word count, and the index and count of each matching phrase.
+    """SQL function that returns a row's word count, and the index and count of each phrase found.
 
-    Counts are weighted by column. For a row of 57 words that contains the first phrase once and the
-    third twice, the result is ``57 0 1.0 2 2.0``.
+    Counts are weighted by column. If a row of 57 words contains phrase 0 once and phrase 2 twice,
+    the result is ``57 0 1.0 2 2.0``.
     """
     parts = [str(api.column_size())]
     for phrase in range(api.phrase_count):
@@ -290,7 +299,7 @@ class FileWords(Store):
             self._db.run_many(statement, [{"row": row} for row in rows])
 
     def frequencies(self, kind: Indexed, stems: Sequence[str]) -> dict[str, int]:
-        """Return the number of rows for each stem. ``failures`` is not supported."""
+        """Return the number of rows for each stem, except in the table ``failures``."""
         marks = ", ".join("?" * len(stems))
         sql = f"SELECT term, doc FROM {kind}_terms WHERE term IN ({marks})"  # noqa: S608 - an internal name
         return {str(term): int(rows) for term, rows in self._db.rows(sql, stems)}
@@ -314,10 +323,10 @@ _ROWS_AT_ONCE = 256
 
 @frozen
 class Kept:
-    """Cached passages.
+    """The cached sign bits of passages.
 
-    ``held``: version of the vectors. ``bits``: sign bits, never changed in place. ``next``: first
-    row that is not cached.
+    ``held``: model and first edition of the vectors. ``bits``: array that is never changed in
+    place. ``next``: first row that is not cached.
     """
 
     held: tuple[str | None, str | None]
@@ -326,7 +335,10 @@ class Kept:
 
 
 def distances(bits: NDArray[np.uint64], query_bits: NDArray[np.uint64]) -> NDArray[np.uint16]:
-    """Return the number of differing bits for each passage (a column of ``bits``)."""
+    """Return the number of bits in which each passage differs from a query.
+
+    Each column of ``bits`` is a passage.
+    """
     count = bits.shape[1]
     result = np.zeros(count, np.uint16)
     differs, counts = np.empty(_PASSAGES_AT_ONCE, np.uint64), np.empty(_PASSAGES_AT_ONCE, np.uint8)
@@ -374,11 +386,11 @@ class Walk(Protocol):
     """An iterator over passages, nearest first."""
 
     def next(self, count: int) -> list[int]:
-        """Return about ``count`` further rows, or fewer at the end."""
+        """Return about ``count`` rows after those already returned. At the end, return fewer."""
 
 
 class Outward:
-    """A :class:`Walk` in steps of equal distance."""
+    """Implements :class:`Walk` with the passages' distances from a query."""
 
     def __init__(self, distances: NDArray[np.uint16]) -> None:
         self.distances = distances
@@ -386,7 +398,10 @@ class Outward:
         self._next = 0
 
     def next(self, count: int) -> list[int]:
-        """Return at least ``count`` further passages, including all with the same distance."""
+        """Return at least ``count`` passages after those already returned.
+
+        Passages at the same distance are returned together.
+        """
         if self._next >= len(self._within):
             return []
         before = int(self._within[self._next - 1]) if self._next else 0
@@ -435,7 +450,7 @@ WHERE t.row IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) AND {where}
 
 
 class Admission:
-    """The turns that match a filter, without a list, because there can be a million."""
+    """The set of turns that match a filter. The set is not loaded, because it can be very large."""
 
     def __init__(self, database: Database, where: Clause) -> None:
         self._db = database
@@ -479,7 +494,7 @@ class Selection(Store):
         return [row for (row,) in self._db.rows(where.into(statement), (*where.values, *limit))]
 
     def admitted_memories(self, criteria: Filter, *, today: date | None = None) -> set[int]:
-        """Return active memories that match a filter, without outdated ones if ``today`` is given."""
+        """Return active memories that match a filter. ``today`` excludes outdated memories."""
         return set(self._memories(_ADMITTED_MEMORIES, criteria, today))
 
     def browse_memories(
@@ -510,7 +525,7 @@ class Selection(Store):
         return [row for row, _ in rows], int(rows[0][1]) if rows else 0
 
     def latest_memories(self, criteria: Filter, *, limit: int, today: date) -> list[int]:
-        """Return currently valid memories, last changed first."""
+        """Return currently valid memories. The most recently changed memory comes first."""
         return self._memories(_LATEST_MEMORIES, criteria, today, limit)
 
     def with_triggers(self, criteria: Filter, *, today: date) -> list[int]:
@@ -526,7 +541,7 @@ class Selection(Store):
 
 
 class VectorTables(Queries):
-    """Queries on the tables of the vectors in use or, with ``other``, of another model's vectors."""
+    """Queries on the vectors in use, or on another model's vectors if ``other`` is set."""
 
     def __init__(self, database: Database, *, other: bool) -> None:
         self._database = database
@@ -591,12 +606,11 @@ class Near:
 class Vectors:
     """Store of vectors.
 
-    With ``other``, the store has another model's vectors, which are prepared to replace the vectors
-    in use and are not searched.
+    With ``other``, the store contains another model's vectors. These vectors are not searched until
+    they replace the vectors in use.
 
-    Two things are cached between searches: the bits of passages, which are only appended, and the
-    vectors of memories, which are read again after additions. The cache can include deleted
-    memories, which is harmless because row numbers are never reused.
+    Searches cache the bits of passages and the vectors of memories. Cached vectors of deleted
+    memories are harmless, because row numbers are never reused.
     """
 
     def __init__(self, database: Database, *, other: bool = False) -> None:
@@ -625,7 +639,7 @@ class Vectors:
         return self._value("model")
 
     def setting(self) -> str | None:
-        """Return the value of ``embedding.model`` for which the vectors were computed."""
+        """Return the setting ``embedding.model`` with which the vectors were computed."""
         return None if self.model() is None else self._value("setting") or _DEFAULT_MODEL
 
     def seen(self) -> tuple[float, float] | None:
@@ -650,11 +664,10 @@ class Vectors:
         return int(self._db.value("size_of_vectors") or 0)
 
     def begin(self, model: str, setting: str | None = None) -> None:
-        """Prepare for vectors of a model, and delete another model's vectors.
+        """Prepare the tables for a model's vectors. Vectors of another model are deleted.
 
-        ``setting``: value of ``embedding.model``. The stored model's name is deleted first, then
-        one table after the other, so that other processes can write in between and the deletion is
-        repeated after a crash.
+        ``setting`` is the value of ``embedding.model``. Other processes can write during the
+        deletion. A deletion that was interrupted is repeated.
         """
         if self.model() == model:
             return
@@ -666,16 +679,17 @@ class Vectors:
             self._set_value("begun", str(edition + 1))
 
     def drop(self) -> int:
-        """Delete all vectors and return their last edition."""
+        """Delete all vectors. Return the edition number that they had."""
         edition = self._count_of("edition")
         for name in _DROP_STATEMENTS:
             self._db.run(name)
         return edition
 
     def exchange(self) -> bool:
-        """Replace the vectors in use with these (atomically), then delete the old vectors.
+        """Replace the vectors in use with this store's vectors, and delete the old vectors.
 
-        Call this only with ``other``. Returns False if some texts still lack vectors.
+        The store must have been created with ``other``. The replacement is atomic. Returns False if
+        some texts still lack vectors.
         """
         with self._in_use.transaction():
             if self.model() is None or any(self.missing()):
@@ -723,14 +737,14 @@ class Vectors:
         return int(turns), self._db.value("count_memories_to_embed") or 0
 
     def known(self, hashes: Sequence[bytes]) -> dict[bytes, int]:
-        """Return the rows of passages that exist, keyed by hash."""
+        """Return the rows of existing passages, keyed by hash. Unknown hashes are omitted."""
         rows = self._db.all("find_passages", hashes=[digest.hex() for digest in hashes])
         return {digest: passage for passage, digest in rows}
 
     def take_over(self, earlier: Vectors, hashes: Sequence[bytes]) -> None:
-        """Copy passages from the database that is being replaced, if it used the same model.
+        """Copy passages from an earlier database, which this database replaces.
 
-        Copies nothing if that database is damaged.
+        The earlier database must be intact and have vectors of the same model.
         """
         try:
             if earlier.model() != self.model():
@@ -754,11 +768,11 @@ class Vectors:
         *,
         through: int,
     ) -> None:
-        """Add the passages of turns.
+        """Store the passages of turns. Turns deleted in the meantime are skipped.
 
-        ``digests_by_turn``: passage hashes, keyed by turn row. ``fresh``: new hashes. ``vectors``:
-        one unit vector per new hash. ``through``: the last turn row processed. Turns deleted in the
-        meantime are skipped. Raises EmbedderUnavailableError if the vectors differ in size from the
+        ``digests_by_turn``: hashes of passages, keyed by turn row. ``fresh``: hashes of new
+        passages. ``vectors``: unit vectors of the new passages. ``through``: row of the last
+        processed turn. Raises EmbedderUnavailableError if the vectors differ in size from the
         stored vectors.
         """
         with self._in_use.transaction():
@@ -778,10 +792,10 @@ class Vectors:
             self._set_value("through", str(max(through, self._count_of("through"))))
 
     def add_memory_vectors(self, made: Mapping[int, NDArray[np.float32]]) -> None:
-        """Add vectors of memories. ``made``: one unit vector per piece of text, keyed by row.
+        """Store the vectors of memories. Memories edited or deleted in the meantime are skipped.
 
-        Memories that were edited (and so have a new row) or deleted in the meantime are skipped.
-        Raises EmbedderUnavailableError if the vectors differ in size from the stored vectors.
+        ``made``: unit vectors for the pieces of each memory's text, keyed by row. Raises
+        EmbedderUnavailableError if the vectors differ in size from the stored vectors.
         """
         rows: list[dict[str, object]] = [
             {"memory": memory, "ordinal": ordinal, "vector": vector.tobytes()}
@@ -797,7 +811,7 @@ class Vectors:
     def nearest_turns(
         self, query: NDArray[np.float32], *, limit: int, admitted: Admission | None = None
     ) -> list[Near]:
-        """Return the turns with the passages most similar to a unit vector, nearest first."""
+        """Return the turns whose passages are most similar to a query vector, nearest first."""
         few = admitted.few(_FEW_TURNS_VECTORS) if admitted else None
         if few is not None:
             return _sorted(self.cosines_of_turns(query, few))[:limit]
@@ -874,7 +888,10 @@ class Vectors:
         return self._db.value("count_memory_vectors") or 0
 
     def of(self, model: str) -> VectorsOf:
-        """Return a search that gives results only while a given model is in use."""
+        """Return a vector search for a model.
+
+        The search finds nothing after the model is replaced.
+        """
         return VectorsOf(self, model, self._in_use.reading)
 
     def _check_size(self, vectors: NDArray[np.float32]) -> None:
@@ -961,9 +978,9 @@ class Vectors:
 
 @frozen
 class VectorsOf:
-    """A vector search for questions embedded with a given model.
+    """A vector search for questions that were embedded with a given model.
 
-    If another model has replaced it in the meantime, searches return nothing.
+    Searches return nothing if the vectors in use come from another model.
     """
 
     _vectors: Vectors

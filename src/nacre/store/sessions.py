@@ -182,11 +182,10 @@ class Sessions(Store):
         return self.add_batches([(session.tool, row, turns)])[0]
 
     def add_batches(self, batches: Sequence[TurnBatch]) -> list[int]:
-        """Append turns to their sessions and the full-text index, and count new turns per batch.
+        """Append turns to their sessions and the full-text index. Return the new turns per batch.
 
-        Known turns keep their position. Turns that have grown are replaced, but none are shortened,
-        because a session's second file can be an old copy. Adding the batches one by one would need
-        ten times as many statements.
+        Known turns keep their position. A changed turn is replaced. If the session has several
+        files, only a longer version replaces the turn, because a file can be an old copy.
         """
         return [count for portion in _portions(batches) for count in self._add_portion(portion)]
 
@@ -229,7 +228,7 @@ class Sessions(Store):
     def _drop_grown(
         self, session: int, turns: Mapping[bytes, Turn], stored: Mapping[bytes, Row]
     ) -> Iterator[tuple[int, bytes]]:
-        """Delete stored turns that have grown, and yield (seq, identity)."""
+        """Delete changed turns from the store, and yield their positions and identities."""
         changed = {
             identity: stored[identity]
             for identity, turn in turns.items()
@@ -258,10 +257,10 @@ class Sessions(Store):
         self._db.words.drop(Indexed.TURNS, rows)
 
     def retain(self, tool: str, file: str, present: Mapping[str, Sequence[str]]) -> set[int]:
-        """Delete turns that a fully read file no longer contains, unless another file contains them.
+        """Delete the turns that no file contains any more, after reading a file completely.
 
-        ``present``: turn ids in the file, keyed by native session id. Returns the rows of sessions
-        that lost turns.
+        ``present``: ids of the turns in the file, keyed by native session id. Returns the rows of
+        sessions whose turns were deleted.
         """
         touched = set()
         for row, native_id, stored_ids in self._db.all(
@@ -290,9 +289,9 @@ class Sessions(Store):
     def _removed_turns(
         self, row: int, ids: Sequence[str], stored_ids: str | None, others: Sequence[str | None]
     ) -> list[int]:
-        """Return the rows of turns removed from a file.
+        """Return the rows of a session's turns that none of its files contains any more.
 
-        Returns nothing unless all the session's files have been read completely.
+        If a file was not read completely, the list is empty.
         """
         if not others:
             rows = self._db.all("list_turns_gone", session=row, ids=encode(ids).decode())
@@ -321,7 +320,10 @@ class Sessions(Store):
         return records(Unlearned, self._db.all("list_sessions_to_extract"))
 
     def not_shown(self) -> list[Unlearned]:
-        """Return sessions that extraction has fully processed but a writer has not, oldest first."""
+        """Return sessions that only a writer has to process, oldest first.
+
+        Extraction has processed all turns of these sessions.
+        """
         return records(Unlearned, self._db.all("list_sessions_not_shown"))
 
     @runs("mark_extracted")
@@ -331,11 +333,10 @@ class Sessions(Store):
     def mark_learned(
         self, unlearned: Unlearned, seq: int, unwritten: int | None, requested_at: datetime | None
     ) -> None:
-        """Record how far extraction and the writer have processed a session.
+        """Record the progress of extraction and of the writer in a session.
 
-        Extraction has processed the turns before ``seq``. The writer was last called at
-        ``requested_at`` and still has to process the turns from ``unwritten``, if any. Concurrent
-        changes by other processes are kept.
+        ``seq``, ``unwritten``: first turns that extraction and the writer have to process.
+        ``requested_at``: time of the writer's last call. Concurrent changes are kept.
         """
         self._db.run(
             "mark_learned",
@@ -350,7 +351,7 @@ class Sessions(Store):
 
     @runs("ask_again")
     def ask_again(self) -> None:
-        """Make pending writer calls due now, despite recent failures."""
+        """Let the writer process the pending sessions now, even if a call failed recently."""
 
     @runs("mark_all_extracted")
     def mark_all_extracted(self) -> None:
@@ -467,7 +468,7 @@ class Sessions(Store):
         return set(self._db.column("list_projects_named"))
 
     def cursor(self, path: str) -> tuple[str, Cursor] | None:
-        """Return the tool whose format a file has, and the position up to which it was read."""
+        """Return a transcript's tool and read position."""
         row = self._db.one("find_cursor", path=path)
         if row is None:
             return None
@@ -476,10 +477,9 @@ class Sessions(Store):
     def save_cursor(
         self, path: str, tool: str, cursor: Cursor, tally: Tally, *, goes_on: bool = False
     ) -> None:
-        """Store a file's read position and its counts of unparsed entries.
+        """Store a transcript's read position and its counts of unknown and corrupt entries.
 
-        ``goes_on``: reading continued from the stored position, so the tally is added to the
-        counts.
+        With ``goes_on``, reading was continued, and ``tally`` is added to the stored counts.
         """
         self._db.run(
             "save_cursor",
@@ -513,9 +513,10 @@ class Sessions(Store):
         return dict(self._db.all("list_versions_of_files"))
 
     def find_said(self, session: str, turn_id: str) -> StoredTurn | None:
-        """Find a turn of a session (``<tool>:<id>``), or its copy in another session.
+        """Find a turn by session (``<tool>:<id>``) and turn id.
 
-        Tools that resume a session under a new id keep unique turn ids.
+        If the session does not contain the turn, a copy in another session is returned. Some tools
+        create copies when they resume a session.
         """
         tool, _, _ = session.partition(":")
         sessions = self.find(session)
@@ -615,22 +616,28 @@ class Activity(Store):
         return self._db.all("count_sessions_by_day", **period._moments, **days)
 
     def memories(self, last: date, project: str | None) -> list[Row]:
-        """Return (day, kind, 1 if recorded or -1 if ended, number of memories) up to ``last``."""
+        """Return (day, kind, change, number of memories) until ``last``.
+
+        The change is 1 for memories recorded on that day, and -1 for memories that ended.
+        """
         return self._db.all("count_memories_by_day", last=last, project=project)
 
     def sources(self, period: Period) -> list[Row]:
-        """Return (speaker, tool or ``None``, count) of valid memories recorded in a period.
+        """Return (speaker, tool, count) for the valid memories recorded in a period.
 
-        The largest count comes first.
+        The tool is ``None`` if unknown. The largest count comes first.
         """
         return self._db.all("count_memories_by_source", **period._moments)
 
     def ages(self, now: datetime, project: str | None) -> list[Row]:
-        """Return (days since last stated, memories, possibly outdated memories) of valid memories."""
+        """Return (age, memories, possibly outdated memories) for the valid memories.
+
+        The age is the number of days since the memories were last stated.
+        """
         return self._db.all("count_memories_by_age", now=now, project=project)
 
     def use(self, project: str | None) -> tuple[int, int, int]:
-        """Count valid memories that were recalled never, one to five times, and more often."""
+        """Count the valid memories with no recalls, one to five recalls, and more recalls."""
         row = self._db.one("count_memories_by_use", project=project) or (0, 0, 0)
         return row[0], row[1], row[2]
 
@@ -639,14 +646,17 @@ class Activity(Store):
         return self._db.all("count_recalls_by_day", **period._moments)
 
     def questions(self, period: Period, unanswered: Sequence[str]) -> list[Row]:
-        """Return (day, was answered, number of questions).
+        """Return (day, whether answered, number of questions).
 
-        ``unanswered``: the outcomes that count as unanswered.
+        ``unanswered`` contains the outcomes of unanswered questions.
         """
         return self._db.all("count_questions_by_day", unanswered=unanswered, **period._moments)
 
     def calls(self, first: date, last: date) -> list[Row]:
-        """Return (day, task, tokens, cost in millionths of a US dollar)."""
+        """Return (day, task, tokens, cost) for model calls.
+
+        The cost is in millionths of a US dollar.
+        """
         return self._db.all("count_calls_by_day", first=first, last=last)
 
 
@@ -676,7 +686,7 @@ class GrownSession:
 
 
 class Changes:
-    """Detects changes since the last check, whose state is in a temporary table."""
+    """Detects changes since the last check. A temporary table stores the last known state."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
@@ -699,7 +709,7 @@ class Changes:
         return self._db.value("last_read_turn") or 0
 
     def grown_sessions(self, after_turn: int, most: int) -> list[GrownSession]:
-        """Return sessions with turns after row ``after_turn``, most recently grown first."""
+        """Return sessions with turns after row ``after_turn``, sorted by latest turn."""
         rows = self._db.all("list_grown_sessions", turn=after_turn, limit=most)
         return records(GrownSession, rows)
 
@@ -763,10 +773,10 @@ class Due:
 
 
 class ArchiveIndex(Store):
-    """Store of the tables ``archived`` and ``archive_segments``."""
+    """Store of transcripts' archive states and pack segments."""
 
     def all(self) -> list[Archived]:
-        """Return all transcripts' archive states, last changed first."""
+        """Return the archive states of all transcripts, most recently changed first."""
         return records(Archived, self._db.all("list_archived"))
 
     def find(self, path: str) -> Archived | None:
@@ -783,7 +793,7 @@ class ArchiveIndex(Store):
         return self._db.one("find_archived_below", start=f"{folder}/", end=f"{folder}0") is not None
 
     def due(self) -> list[Due]:
-        """Return transcripts that were read further than archived, oldest first."""
+        """Return transcripts that have changed since they were archived, oldest first."""
         return records(Due, self._db.all("list_archive_due"))
 
     @in_transaction
@@ -818,11 +828,11 @@ class ArchiveIndex(Store):
         return self._db.all("list_archive_segments", path=path)
 
     def holder(self, digest: bytes, *, beside: str) -> str | None:
-        """Return the path of a pack that contains a segment, other than transcript ``beside``'s pack."""
+        """Return the path of a pack that contains a segment. The pack of ``beside`` is skipped."""
         return self._db.value("find_archive_segment", digest=digest, path=beside)
 
     def copies(self, path: str) -> list[str]:
-        """Return the transcripts whose packs refer to a given transcript's pack."""
+        """Return transcripts whose packs refer to the pack of a given transcript."""
         return self._db.column("list_archive_copies", path=path)
 
     def sessions_of(self, tool: str, path: str) -> list[int]:
@@ -838,7 +848,7 @@ Counted = dict[str, tuple[int, datetime | None]]
 
 
 class ProjectContents(Store):
-    """Store of the projects' contents, which can move sessions to other projects."""
+    """Store that counts the contents of projects and moves sessions between projects."""
 
     def sessions(self) -> Counted:
         """Count each project's sessions, without sub-agent and scheduled sessions."""
@@ -861,12 +871,12 @@ class ProjectContents(Store):
 
     @runs("move_sessions")
     def move_sessions(self, former: str, project: str, into: str) -> None:
-        """Move sessions recorded under a project's ``former`` name to project ``into``."""
+        """Move the sessions recorded under the name ``former`` from one project to another."""
 
     def folders(self, project: str) -> list[str | None]:
-        """Return the folders of a project's sessions, without sessions under a former name."""
+        """Return the folders of a project's sessions. Sessions under a former name are omitted."""
         return self._db.column("list_folders_of_sessions", project=project)
 
     @runs("move_sessions_of_folder")
     def move_sessions_of_folder(self, folder: str | None, project: str, into: str) -> None:
-        """Move a folder's sessions from ``project`` to project ``into``."""
+        """Move the sessions in a folder from one project to another."""

@@ -64,9 +64,10 @@ def newest(folder: str = MAIN) -> int:
 
 
 def migrate(connection: apsw.Connection, path: Path, folder: str = MAIN) -> None:
-    """Migrate a database to the current schema in one transaction, after copying existing data.
+    """Migrate a database to the current schema in one transaction.
 
-    Raises SchemaTooNewError if a newer nacre has written the database.
+    A copy of the old database is kept in the same folder. Raises SchemaTooNewError if a newer nacre
+    has written the database.
     """
     version = _version(connection)
     if version == newest(folder):
@@ -128,7 +129,10 @@ def query(name: str) -> str:
 
 
 def with_columns(statement: str) -> str:
-    """Replace ``*`` for memories with the columns in :func:`nacre.store.rows.memory_columns`."""
+    """Replace ``SELECT *`` from memories with a list of the columns.
+
+    The columns come from :func:`nacre.store.rows.memory_columns`.
+    """
     if not _ALL_MEMORY_COLUMNS.search(statement):
         return statement
     return _ALL_MEMORY_COLUMNS.sub(f"SELECT {', '.join(rows.memory_columns())} ", statement)
@@ -136,7 +140,10 @@ def with_columns(statement: str) -> str:
 
 @cache
 def about_other(name: str) -> str:
-    """Return the name of the statement for the other model's vectors, or ``name`` if there is none."""
+    """Return the name of a statement's variant for another model's vectors.
+
+    Returns ``name`` if the statement has no variant.
+    """
     return OTHER + name if OTHER + name in _all() else name
 
 
@@ -146,7 +153,7 @@ def _all() -> dict[str, str]:
 
 
 def with_other(statements: Mapping[str, str]) -> dict[str, str]:
-    """Add the derived statements for the other model's vectors to some statements."""
+    """Return the statements and their variants for another model's vectors."""
     derived = dict(statements)
     for name, statement in statements.items():
         if _VECTOR_TABLES.search(statement) and OTHER not in statement:
@@ -169,11 +176,11 @@ _BUSY_MS = 1_000
 def connect_to_read(
     path: Path, patience_ms: int | None = None, migrations: str = MAIN
 ) -> apsw.Connection | None:
-    """Connect to a database of the current schema, or return ``None`` if it cannot be read.
+    """Connect to a database for reading. Return ``None`` if the database cannot be read.
 
-    Tries three modes: shared; exclusive, which needs no log index but briefly blocks other
-    processes; and immutable, if the folder is read-only and the log is empty. ``patience_ms``:
-    maximum wait for a lock. If given, exclusive mode is not tried.
+    The database must have the current schema. ``patience_ms`` is the maximum wait for a lock. By
+    default, an exclusive connection is tried, too, which briefly blocks other processes. On a
+    read-only disk, an immutable connection is tried if the log is empty.
     """
     for connection in _connections(path, patience_ms):
         try:
@@ -234,11 +241,11 @@ _MIN_FREE_BYTES = 65_536
 
 
 class FileDatabase(Queries):
-    """A connection to a database, which is migrated to the current schema of ``migrations``.
+    """A connection to a database file, which is migrated to the current schema.
 
-    ``observe`` is called with ``write`` and the time for which each transaction held the write
-    lock. ``unwritable``: open the database read-only, and raise this error on writes.
-    ``patience_ms``: maximum wait for a lock if ``unwritable`` is given.
+    ``observe``: function called with ``write`` and the time for which a transaction held the write
+    lock. ``unwritable``: error to raise on writes; the database is then opened read-only.
+    ``patience_ms``: maximum wait for a lock on a read-only database.
 
     Implements :class:`~nacre.store.schema.Database`.
     """
@@ -335,7 +342,6 @@ class FileDatabase(Queries):
         self.many(query(name), rows)
 
     def many(self, sql: str, rows: Sequence[Mapping[str, Any] | Sequence[Any]]) -> None:
-        """Run a statement composed in this package once per row."""
         self._begin_alone()
         with _translate_errors(self.path):
             self._connection.executemany(sql, map(bind, rows))
@@ -390,12 +396,6 @@ class FileDatabase(Queries):
     def yield_write_lock(
         self, first: Callable[[], object] | None = None, between: Callable[[], object] | None = None
     ) -> bool:
-        """Commit between two independent parts of a long transaction, so that other processes can write.
-
-        ``first`` completes the data written so far. ``between`` runs while no transaction is open.
-        Does nothing in a nested block, or if the lock was held for less than 30 ms. Returns True if
-        another connection wrote in between, so that data read earlier might be outdated.
-        """
         if (
             not self._connection.in_transaction
             or self._depth
@@ -435,7 +435,7 @@ class FileDatabase(Queries):
             self._connection.interrupt()
 
     def _begin_alone(self) -> None:
-        """Raise ``unwritable`` if set, and otherwise start to measure, except within a transaction."""
+        """Raise ``unwritable`` if it is set. Outside a transaction, start to time the write."""
         self._refuse_unwritable()
         if not self._connection.in_transaction:
             self._since = time.monotonic()
@@ -445,7 +445,10 @@ class FileDatabase(Queries):
             raise self.unwritable
 
     def _measure(self, observe: Observe) -> None:
-        """Report commits to ``observe`` after the lock is released, and checkpoint like SQLite's default."""
+        """Report each commit to ``observe`` after the lock is released.
+
+        This replaces SQLite's default hook, so the log is checkpointed here.
+        """
 
         def committed(connection: apsw.Connection, _: str, pages: int) -> int:
             if self._since:
@@ -458,7 +461,7 @@ class FileDatabase(Queries):
         self._connection.set_wal_hook(committed)
 
     def register_term_counts(self, function: Callable[..., str]) -> None:
-        """Register the SQL function ``term_counts(<table>)`` for full-text statements."""
+        """Register the SQL function ``term_counts(<table>)``, which full-text queries use."""
         self._connection.register_fts5_function("term_counts", function)
 
     def stems(self, text: str) -> list[str]:
@@ -475,7 +478,7 @@ class FileDatabase(Queries):
         return stemmer(self._connection)
 
     def fts_size(self, table: str) -> tuple[int, int]:
-        """Return the numbers of rows and words in a full-text table."""
+        """Return the number of rows and the number of words in a full-text table."""
         row = self.one(f"{table}_size")
         if row is None or row[0] is None:
             return 0, 0
@@ -507,8 +510,8 @@ class FileDatabase(Queries):
     def compact(self) -> bool:
         """Erase deleted data from the file and the log.
 
-        Returns False if another process is still reading. Waits for a writer, then locks the
-        database, for several seconds if it is large.
+        The database is locked meanwhile, which can take several seconds. Returns False if another
+        process is still reading.
         """
         with _translate_errors(self.path):
             self._connection.execute("PRAGMA secure_delete = ON").fetchall()
@@ -534,7 +537,10 @@ class FileDatabase(Queries):
         return True
 
     def check(self) -> list[str]:
-        """Return the problems found by SQLite's integrity check, or an empty list if it is closed."""
+        """Return the problems found by SQLite's integrity check.
+
+        Returns an empty list if the connection is closed.
+        """
         with _translate_errors(self.path):
             try:
                 rows = self._connection.execute("PRAGMA integrity_check").fetchall()
@@ -545,7 +551,6 @@ class FileDatabase(Queries):
 
 @contextlib.contextmanager
 def _translate_errors(path: Path) -> Iterator[None]:
-    """Convert apsw errors to nacre errors with hints."""
     try:
         yield
     except apsw.BusyError as error:
@@ -621,7 +626,10 @@ def _disk_full(path: Path) -> UnavailableError:
 
 
 def _averages(record: bytes) -> tuple[int, int]:
-    """Parse FTS5's averages record: varints with the row count and each column's word count."""
+    """Parse FTS5's averages record. Return the number of rows and the number of words.
+
+    The record consists of varints: the row count, then the word count of each column.
+    """
     values: list[int] = []
     value = 0
     for at, byte in enumerate(record):
@@ -633,7 +641,7 @@ def _averages(record: bytes) -> tuple[int, int]:
 
 
 def stemmer(connection: apsw.Connection) -> Callable[[str], list[str]]:
-    """Return a function that stems texts with a connection's tokenizer."""
+    """Return a function that splits a text into stems with SQLite's tokenizer."""
     tokenize: Any = connection.fts5_tokenizer("porter", _TOKENIZER)
 
     def stems(text: str) -> list[str]:

@@ -62,7 +62,7 @@ class Form(Protocol):
     is_database: bool
 
     def head(self, path: Path) -> contextlib.AbstractContextManager[Head]:
-        """Return the head by which an adapter recognises a file. Raises NacreError."""
+        """Return the part of a file that an adapter needs to recognise the format. Raises NacreError."""
 
     def source(
         self, path: Path, cursor: Cursor | None
@@ -77,7 +77,7 @@ class Form(Protocol):
 
 
 def form_of(path: Path) -> Form:
-    """Return the form for a file name."""
+    """Return the form that matches a file name."""
     return DatabaseForm() if path.name.endswith(SUFFIXES) else TextForm()
 
 
@@ -100,7 +100,6 @@ class TextForm:
         return data.replace(old, new) if old in data else None
 
     def spoiled(self, path: Path, data: bytes) -> Iterator[tuple[str, bytes]]:  # noqa: ARG002
-        """Yield an empty, a binary and a truncated file, and different encodings of the text."""
         half = len(data) // 2
         yield "an empty file", b""
         yield "zero bytes", bytes(4096)
@@ -147,7 +146,6 @@ class DatabaseForm:
         return changed if changed != data else None
 
     def spoiled(self, path: Path, data: bytes) -> Iterator[tuple[str, bytes]]:
-        """Yield half of the file, and databases with unexpected column values or without rows."""
         yield "a truncated file", data[: len(data) // 2]
         yield "pages of noise", data[: len(data) // 2] + random.Random(1).randbytes(len(data) // 2)  # noqa: S311
         for table, column in _columns(path, data):
@@ -281,7 +279,10 @@ _NOISE_CONFORMANCE = (
 
 @dataclass(frozen=True)
 class _Reading:
-    """The result of one reading: the last state of each session, and of each turn by session and id."""
+    """The sessions and turns that an adapter read from a file.
+
+    ``sessions``: latest version of each session. ``turns``: latest version of each turn, keyed by session and turn id.
+    """
 
     sessions: dict[str, Session]
     turns: dict[tuple[str, str], Turn]
@@ -302,11 +303,11 @@ def check_adapter(
 ) -> None:
     """Test an adapter. Raises AssertionError with all failures.
 
-    ``sample`` is a transcript that contains text typed by the owner. It is a text file, or a database that its tool has
-    closed. ``beside`` are files next to it that the adapter reads. Unless ``takes_anything`` is True, the adapter
-    must recognise neither the samples of nacre's own adapters nor ``others``.
+    ``sample`` is a transcript that contains text typed by the owner. The transcript is a text file, or a database that
+    its tool has closed. ``beside`` contains other files that the adapter reads from the same folder. The adapter must
+    not recognise ``others`` or the samples of nacre's own adapters. ``takes_anything=True`` skips this test.
 
-    If ``write``, which renders a conversation in the tool's format, is given, speakers and trust are also tested. Pass
+    ``write`` renders a conversation in the tool's format, which is needed to test speakers and trust. Pass
     ``keeps_output=False`` if the tool does not record the output of tool calls.
     """
     with tempfile.TemporaryDirectory(prefix="nacre-conformance-") as folder:
@@ -387,7 +388,10 @@ class _Kit:
         yield from ((file.name, file.read_bytes()) for file in others)
 
     def places(self) -> Complaints:
-        """Check that the adapter declares its variables and returns roots on every system, even if no folder exists."""
+        """Check that the adapter returns its root folders on every system, even if no folder exists.
+
+        The adapter must declare all environment variables that it reads.
+        """
         environ = _Environment()
         for platform in ("linux", "darwin", "win32"):
             roots = self.adapter.roots(Places(self.folder / "nobody", environ, platform))
@@ -397,7 +401,7 @@ class _Kit:
             yield f"its roots read the variable {name}, which its environment does not declare"
 
     def reads(self) -> Complaints:
-        """Check ids and times, the order of sessions and turns, and that two readings are equal."""
+        """Check the ids and times of sessions and turns. Two readings of the same file must be equal."""
         first, again = self.read(self.data), self.read(self.data)
         if not any(turn.speaker is Speaker.OWNER and turn.text for turn in first.turns.values()):
             yield "its sample has no turn typed by the owner"
@@ -424,7 +428,7 @@ class _Kit:
         return session.tool != self.adapter.tool or not session.native_id
 
     def goes_on(self) -> Complaints:
-        """Check that reading a growing file in parts gives the same result as reading once."""
+        """Check that reading a growing file in parts gives the same result as reading it completely."""
         if self.adapter.whole or self.form.is_database:
             return
         whole = self.read(self.data)
@@ -445,7 +449,10 @@ class _Kit:
         return every[:: max(1, len(every) // _MOST_CUTS)]
 
     def survives(self) -> Complaints:
-        """Check that no content makes the adapter fail. Files read as a whole can be reported unreadable."""
+        """Check that damaged files do not make the adapter fail.
+
+        Adapters that need the complete file can report that the file is unreadable.
+        """
         for name, data in self.form.spoiled(self.path, self.data):
             try:
                 self.recognised(self.put(data))
@@ -491,7 +498,7 @@ class _Kit:
                 yield f"nacre's own context in {place} is not stripped: use injected.clean"
 
     def planted(self, words: str) -> Iterator[tuple[str, bytes]]:
-        """Yield the sample with ``words`` added to a turn of the owner, and to a turn of the agent."""
+        """Yield samples with ``words`` in a message by the owner, and in a message by the agent."""
         known = list(self.read(self.data).turns.values())
         for speaker in (Speaker.OWNER, Speaker.AGENT):
             for line in (
@@ -547,7 +554,7 @@ class _Kit:
             yield f"{again} turns of an unchanged database are read again: use databases.Marks"
 
     def grows(self, write: Write) -> Complaints:
-        """Check that reading a growing database in parts gives the same result as reading once."""
+        """Check that reading a growing database in parts gives the same result as reading it completely."""
         if not self.form.is_database:
             return
         steps: list[Step] = [
@@ -645,7 +652,6 @@ class _Kit:
 
 
 def _is_builtin(name: str, adapter: Adapter) -> bool:
-    """Return True if the sample belongs to the tested adapter."""
     return adapters().get(name) == adapter
 
 

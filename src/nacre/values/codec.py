@@ -16,8 +16,8 @@ from typing import Any
 def plain(value: Any) -> Any:
     """Return a value as JSON data.
 
-    Dataclasses become mappings, enums their values, times UTC text, and days text. ``digits`` in a
-    field's metadata rounds a number to that number of digits.
+    Dataclasses become mappings, and enums become their values. Times and days become text. Times
+    are in UTC. If a field's metadata contains ``digits``, numbers are rounded.
     """
     if value is None or isinstance(value, (str, int, float)):
         return value.value if isinstance(value, Enum) else value
@@ -45,7 +45,7 @@ def plain_fields(value: Any, names: Iterable[str] | None = None) -> dict[str, An
 def texts_of(value: Any, but: Container[str]) -> Iterator[str]:
     """Yield all strings in a value at any depth, including mapping keys.
 
-    Enums are excluded, and fields whose names are in ``but``.
+    Enums are skipped. The fields named in ``but`` are skipped, too.
     """
     if isinstance(value, str):
         if not isinstance(value, Enum):

@@ -19,7 +19,7 @@ HELD_OUT = "held out: this session gets no context, to measure its effect (usefu
 
 
 class Moment(StrEnum):
-    """The time of a context request: at the start of a session, or with each prompt."""
+    """The event for which context is requested: the start of a session, or a prompt."""
 
     START = "start"
     PROMPT = "prompt"
@@ -38,7 +38,7 @@ class Occasion(StrEnum):
 
 
 class Part(StrEnum):
-    """A part of a context, in the order in which the parts appear."""
+    """A part of a context. The parts appear in the order of this list."""
 
     IDENTITY = "identity"
     """The user's page about the agent's identity."""
@@ -157,20 +157,23 @@ _MAX_GIVEN_IDS = 500
 
 @frozen
 class SessionState:
-    """The state of a host's session, which nacre keeps between hook calls.
+    """The state of a host's session. nacre stores the state between hook calls.
 
-    ``given`` are the ids of received memories, latest last. ``asked`` is the last search. ``heard``
-    are the last prompts. ``signals`` counts the signals given. ``signal_mark`` and ``signal_at``
-    (epoch milliseconds) are the position and time of the last signal. ``turns`` counts the prompts
-    since a memory was stored, and ``stored_mark`` is the last row checked for this. ``nudges``
-    counts reminders. ``started`` and ``seen`` are the times of the start and the last activity,
-    ``ended`` the time of the end (0: still running), in epoch milliseconds. ``handed`` is set if a
-    handoff was received. ``name`` is the session's id, ``folder`` its working folder. ``after`` are
-    the tool's sessions that ended in the folder just before this session began. Some of their
-    processes, such as tool servers, survive a reset and still use the old ids. ``owed`` is the
-    :class:`Occasion` of a start without context, which the next prompt gets instead. ``prompts``
-    counts prompts until the agent is asked for proposals (-1: done). ``held_out`` is set for a
-    holdout session.
+    ``name``: id of the session. ``folder``: working folder. ``given``: ids of the memories
+    received, latest last. ``asked``: last search. ``heard``: last prompts. ``prompts``: number of
+    prompts so far, or -1 after the agent was asked for proposals. ``handed``: True if the session
+    received a handoff. ``held_out``: True for a holdout session.
+
+    ``signals``: number of signals sent. ``signal_mark``: position of the last signal.
+    ``signal_at``: time of the last signal. ``nudges``: number of reminders. ``turns``: number of
+    prompts since a memory was stored. ``stored_mark``: last row checked for stored memories.
+
+    ``started``: time of the start. ``seen``: time of the last activity. ``ended``: time of the end,
+    or 0 while the session is running. All times are in epoch milliseconds.
+
+    ``after``: the tool's sessions that ended in the folder just before this session began. Their
+    processes, such as tool servers, can survive a reset and still use the old ids. ``owed``:
+    :class:`Occasion` of a start without context. The next prompt gets this context.
     """
 
     given: tuple[str, ...] = ()
@@ -202,9 +205,9 @@ class SessionState:
 class ContextBlock:
     """A text block for an agent's prompt. ``text`` is empty if nothing is worth showing.
 
-    ``tokens`` counts the whole text. ``gate`` is the decision, made before the search, whether the
-    prompt needs one. ``state`` is the session's state after delivery, or None without a session.
-    The caller stores it only after delivering the text (:func:`nacre.context.hooks.write_state`).
+    ``tokens``: number of tokens in the text. ``gate``: decision whether the prompt needs a search.
+    ``state``: state of the session after delivery, or None if there is no session. The caller
+    stores the state with :func:`nacre.context.hooks.write_state` only after delivering the text.
     """
 
     text: str = ""

@@ -18,10 +18,10 @@ class ChatType(StrEnum):
 
 @frozen
 class Chat:
-    """The chat that a message comes from and its answer goes to.
+    """A chat in which messages are received and answered.
 
-    ``channel`` is the user's name for the channel (``telegram``). ``id`` is the platform's chat id.
-    ``account`` is the workspace or bot, if a channel has several. ``thread`` is the topic or thread
+    ``channel``: the user's name for the channel, such as ``telegram``. ``id``: the platform's chat
+    id. ``account``: the workspace or bot, if a channel has several. ``thread``: the topic or thread
     in the chat.
     """
 
@@ -55,11 +55,11 @@ class Attachment:
 
 @frozen
 class Incoming:
-    """One message, as received through a channel.
+    """A message received through a channel.
 
-    ``id`` is the platform's id; two messages in one channel with the same id are the same message.
-    An edit has a separate id, and ``edits`` is the id of the message that it changes. ``to_agent``
-    is set if the agent was mentioned or replied to, and always in direct chats.
+    ``id``: the platform's id, which is unique in the channel. ``edits``: id of the message that
+    this message changes. ``to_agent``: True if the agent was mentioned or replied to, or if the
+    chat is direct.
     """
 
     id: str
@@ -91,11 +91,10 @@ class Outgoing:
 class Limits:
     """The limits and features of a channel.
 
-    ``characters`` is the maximum length of a message (in UTF-16 units if ``utf16``).
-    ``seconds_between`` is the minimum pause between messages to a chat. ``typing_seconds`` is how
-    long a typing indicator stays visible, or 0 if there is none. ``is_idempotent`` is set if a
-    message sent twice with the same key appears only once. ``always_replies`` is set if answers
-    quote their message in direct chats, too.
+    ``characters``: maximum length of a message (in UTF-16 units if ``utf16``). ``seconds_between``:
+    minimum pause between messages to a chat. ``typing_seconds``: time for which a typing indicator
+    stays visible, or 0. ``is_idempotent``: True if a message sent twice with the same key appears
+    only once. ``always_replies``: True if answers quote the user's message even in direct chats.
     """
 
     characters: int = 4_000
@@ -152,11 +151,12 @@ class Answer:
 class ChatSession:
     """One conversation with the agent, until a reset or a long silence.
 
-    ``key`` identifies the other person or group: ``telegram:4711``, or
-    ``agent:main:discord:<account>:group:<chat>``. ``messages`` counts messages of both sides,
-    ``indexed`` those that can be searched. ``compactions`` also counts across resets. ``flushed``
-    is the number of the compaction before which memories were last stored, or -1. ``tokens`` counts
-    tokens since the last compaction. ``cost`` is in US dollars.
+    ``key``: identifies the other person or group, for example ``telegram:4711`` or
+    ``agent:main:discord:<account>:group:<chat>``. ``messages``: number of messages on both sides.
+    ``indexed``: number of messages that can be searched. ``compactions``: number of compactions,
+    which continues after a reset. ``flushed``: number of compactions when memories were last
+    stored, or -1. ``tokens``: number of tokens since the last compaction. ``cost``: cost in US
+    dollars.
     """
 
     id: str
@@ -190,9 +190,10 @@ class Pairing:
 
 @frozen
 class ChannelTraffic:
-    """The numbers of messages to answer and of answer parts to send, sent and failed in a channel.
+    """Counts of messages in a channel.
 
-    ``doubled`` counts parts that were sent again because the gateway ended while sending them. The
+    ``waiting``: messages that need an answer. ``sending``, ``sent``, ``failed``: answer parts in
+    this state. ``doubled``: parts that were sent again because the gateway ended while sending. The
     platform might show such parts twice.
     """
 

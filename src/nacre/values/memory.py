@@ -56,7 +56,8 @@ class Scope(StrEnum):
 class Confidence(StrEnum):
     """How a memory was obtained.
 
-    ``extracted``: written on purpose, or by a model with evidence. ``inferred``: found by rules.
+    ``extracted``: written on purpose, or found by a model and supported by evidence. ``inferred``:
+    found by rules.
     """
 
     EXTRACTED = "extracted"
@@ -65,9 +66,9 @@ class Confidence(StrEnum):
 
 @frozen
 class Validity:
-    """The period in which a memory is true, independent of when it was recorded.
+    """The period in which a memory is true. The time of recording does not matter.
 
-    Both ends are optional. Files and JSON call them ``from`` and ``to``.
+    Both ends are optional. In files and JSON, the keys are ``from`` and ``to``.
     """
 
     since: date | None = field(default=None, metadata={"key": "from"})
@@ -75,7 +76,7 @@ class Validity:
 
 
 USUAL_STRENGTH = 0.5
-"""Default strength of a link. See seed facts 2.2."""
+"""Default strength of a link."""
 
 
 @frozen
@@ -95,10 +96,10 @@ class Source:
 class Link:
     """A link from a memory to another memory, stored in front matter.
 
-    ``rel`` names the relation: ``related_to``, ``supersedes``, ``alternative_to`` and so on.
-    ``reason`` explains the link briefly. ``origin`` is ``reflect`` if the link answers a question
-    from :mod:`nacre.review.queue`. ``strength`` is 0 to 1; None means :data:`USUAL_STRENGTH`.
-    ``valid`` is the link's period; its last day is excluded.
+    ``rel``: relation, such as ``related_to``, ``supersedes`` or ``alternative_to``. ``reason``:
+    short explanation. ``origin``: ``reflect`` if the user created the link by answering a question
+    from :mod:`nacre.review.queue`. ``strength``: 0 to 1. None means :data:`USUAL_STRENGTH`.
+    ``valid``: period of the link, without the last day.
     """
 
     rel: str
@@ -171,13 +172,14 @@ class Retirement:
 class Memory:
     """One piece of knowledge.
 
-    ``id`` is a UUIDv7. ``importance`` is 1 to 10: 7 matters in any session in the project, 10 is
-    never forgotten. ``project`` is a project's slug, or None for a memory that applies everywhere.
-    ``inbox`` is set while the project is undecided. Such a memory is found by a search but applies
-    nowhere. Times are in UTC. From the day ``expires_on``, recall and context omit the memory,
-    independent of ``valid``. ``proposed`` is set if an agent stored the memory and the owner
-    neither stated nor kept it. Searches find it, but it is never part of a context. ``confirmed``
-    lists later statements of the memory. ``extra`` contains unknown front-matter keys, unchanged.
+    ``id``: UUIDv7. ``importance``: 1 to 10. A memory of importance 7 matters in any session in the
+    project. A memory of importance 10 is never forgotten. ``project``: slug of the project, or None
+    if the memory applies everywhere. ``inbox``: True until the project is known. Until then, the
+    memory can be found but applies nowhere. ``expires_on``: day from which recall and context omit
+    the memory, even if it is still valid. ``proposed``: True if an agent stored the memory and the
+    owner has not confirmed it. Searches find proposed memories, but contexts omit them.
+    ``confirmed``: later statements of the memory. ``extra``: unknown front-matter keys. Times are
+    in UTC.
     """
 
     id: str
@@ -219,9 +221,9 @@ class Memory:
 
     @property
     def was_taken_out(self) -> bool:
-        """True if the memory was retired by an undo, not by the owner.
+        """True if an undo, not the owner, retired the memory.
 
-        It is restored if it is stated again.
+        Such a memory is restored when someone states it again.
         """
         return self.retired is not None and self.retired.reason == UNDONE and not self.superseded_by
 
@@ -232,7 +234,7 @@ class Memory:
 
     @property
     def is_vouched(self) -> bool:
-        """True if the memory is not based on external text, and not just an agent's proposal."""
+        """True if the memory is neither based on external text nor an agent's proposal."""
         return self.trust is Trust.TRUSTED and not self.proposed
 
     @property
@@ -242,10 +244,9 @@ class Memory:
 
     @property
     def is_worded(self) -> bool:
-        """True if the memory is in the owner's own words.
+        """True if the memory is in the owner's own words, not accepted or pasted text.
 
-        Otherwise, the owner only accepted it or might have pasted it, and it cannot retire or
-        supersede a memory that the owner stated.
+        Only such a memory can retire or supersede a memory that the owner stated.
         """
         return self.is_owners and self.extra.keys().isdisjoint(_NOT_OWN_WORDS_KEYS)
 
@@ -304,15 +305,14 @@ class Why(StrEnum):
 
 @frozen
 class Candidate:
-    """A proposed memory from a session, with the ids of the turns that support it.
+    """A proposed memory from a session. ``turns`` contains the ids of the turns that support it.
 
-    ``importance`` follows agenr's scale: 7 is the default for lasting knowledge, 8 would change the
-    work of another running session, and rules never assign 9 or 10. If a model chose the words,
-    ``confidence_score`` is the share of words found in the evidence. ``held`` is the reason why the
-    candidate is pending (None: store it immediately), and ``detail`` explains the reason. ``score``
-    is its estimated relevance, 0 to 1. For ``nodded`` and ``mixed``, see
-    :data:`nacre.values.memory.NODDED` and :data:`nacre.values.memory.BESIDE_PASTE`. See seed facts
-    1.5.
+    ``importance``: 7 for lasting knowledge, or 8 for knowledge that would change the work of
+    another running session. Rules never assign 9 or 10. ``confidence_score``: share of the words
+    that the evidence contains, if a model chose the words. ``held``: reason why the candidate is
+    pending, or None to store the candidate immediately. ``detail``: explanation of the reason.
+    ``score``: estimated relevance, 0 to 1. ``nodded``: see :data:`NODDED`. ``mixed``: see
+    :data:`BESIDE_PASTE`.
     """
 
     kind: Kind
@@ -406,7 +406,7 @@ NO_QUOTA = Quota()
 class Bearer:
     """The account and space that an API key belongs to.
 
-    ``most`` limits the account's role. The space's quota applies.
+    ``most``: highest role that the key grants. ``quota``: quota of the space.
     """
 
     account: str
@@ -577,13 +577,12 @@ class SeenMemoryFile:
 
 @frozen
 class Intent:
-    """A pending write to a vault file. The database keeps it until the file is written.
+    """A pending write to a vault file. The database keeps the intent until the file is written.
 
-    ``action`` is ``write``, ``adjust``, ``remove`` or ``append``. An ``adjust`` is a write that is
-    skipped if the file has changed since ``base``. ``base`` is the hash of the previous file, or
-    None for a new file. ``former`` is the previous text, if it contains no secrets. The journal
-    also uses the action ``seen`` for text that a person wrote; ``document`` is then None if the
-    text contains a secret.
+    ``action``: ``write``, ``adjust``, ``remove`` or ``append``. With ``adjust``, the file is not
+    written if it has changed since ``base``. ``base``: hash of the previous file, or None for a new
+    file. ``former``: previous text, if it contains no secrets. The journal uses the action ``seen``
+    for text that a person wrote. ``document`` is None if that text contains a secret.
     """
 
     action: str
@@ -609,10 +608,11 @@ class Project:
 
 
 class TombstoneKind(StrEnum):
-    """The kind of content that a tombstone prevents from returning.
+    """The kind of a tombstone, which prevents forgotten content from returning.
 
-    ``before``: everything before a time, in one project or in all. ``allowed``: a session exempt
-    from a ``before``. ``key`` is not a tombstone, but the key for hashes.
+    ``before``: tombstone for everything before a time, in one project or in all projects.
+    ``allowed``: session that ``before`` does not affect. ``key``: the key for hashes, which is
+    stored like a tombstone.
     """
 
     SESSION = "session"
@@ -628,8 +628,8 @@ class TombstoneKind(StrEnum):
 class Tombstone:
     """Forgotten content that must not be stored again.
 
-    ``run`` is the operation that forgot it. ``owner`` is the session of a forgotten turn, or the
-    memory of forgotten words.
+    ``run``: operation that removed the content. ``owner``: session of the forgotten turn, or memory
+    that contained the forgotten words.
     """
 
     kind: TombstoneKind
@@ -639,7 +639,11 @@ class Tombstone:
 
 
 class Match(StrEnum):
-    """How a subject is compared with a pattern: whole, as a part, or with ``*`` for any text."""
+    """How a pattern must match a subject.
+
+    ``exact``: the whole subject is equal. ``contains``: the subject contains the pattern.
+    ``pattern``: ``*`` in the pattern matches any text.
+    """
 
     EXACT = "exact"
     CONTAINS = "contains"
@@ -650,8 +654,8 @@ class Match(StrEnum):
 class StandingRetirement:
     """A rule that retires memories with a matching subject as soon as they are stored.
 
-    ``contexts`` are contexts, such as ``session-start``, that omit such a memory even after the
-    user restores it.
+    ``contexts``: contexts, such as ``session-start``, that never contain a matching memory, even if
+    the user restores it.
     """
 
     id: str
@@ -675,14 +679,14 @@ class Excerpt:
 class ForgetPlan:
     """The content that a forget operation will remove.
 
-    ``how`` is ``session``, ``project``, ``match``, ``before`` or ``memory``. ``sessions`` maps
-    sessions that are removed completely to their numbers of turns. ``parts`` maps other sessions to
-    the numbers of turns to remove. ``memories`` are removed. ``losing`` are memories that keep
-    other evidence. ``released`` are memories superseded by removed memories; they are retired.
-    ``untitled`` are sessions whose title matches. ``handoffs`` are ids of handoffs to remove.
-    ``files`` are the transcripts with the content. ``traces`` counts the questions and model runs
-    that quote ``match``, which is a text or a regular expression. ``held`` counts messages, answer
-    parts and names that exist only in the gateway's database. ``project`` is a project to remove
+    ``how``: ``session``, ``project``, ``match``, ``before`` or ``memory``. ``sessions``: turn
+    counts of sessions to remove completely, keyed by session. ``parts``: number of turns to remove
+    from each other session. ``memories``: memories to remove. ``losing``: memories that lose only a
+    part of their evidence. ``released``: memories to retire, because their successors are removed.
+    ``untitled``: sessions whose title matches. ``handoffs``: ids of handoffs to remove. ``files``:
+    transcripts that contain the content. ``match``: a text or a regular expression. ``traces``:
+    number of questions and model runs that quote ``match``. ``held``: number of messages, answer
+    parts and names that only the gateway's database contains. ``project``: project to remove
     completely, with its indexed code.
     """
 
@@ -804,11 +808,12 @@ class TurnText:
 
 @frozen
 class ScrubReport:
-    """The secrets found by a scrub, and the number of changes.
+    """The result of a scrub, which finds and removes secrets.
 
-    ``found`` maps a place (``turns``, ``memories``, ``vault``, ``history``, ``files``, or a table)
-    to the number of matches for each rule. ``copies`` are older copies of the database, which are
-    not searched. ``elsewhere`` describes other places that might still contain the removed secrets.
+    ``found``: number of matches for each place and rule. A place is ``turns``, ``memories``,
+    ``vault``, ``history``, ``files`` or a table. ``copies``: older copies of the database, which
+    are not searched. ``elsewhere``: descriptions of other places that might still contain the
+    secrets.
     """
 
     dry_run: bool

@@ -41,11 +41,11 @@ class Price:
 class Capabilities:
     """The capabilities of a model.
 
-    ``window`` and ``output`` are numbers of tokens; the window includes input and output.
-    ``answers`` is how the model can be made to follow a JSON schema: ``schema`` (the provider
-    enforces it), ``tool`` (a required tool call), ``json`` (any JSON), or ``text`` (only
-    instructions). ``price`` is None if unknown. ``thinking`` tokens are requested in addition to
-    the answer's tokens.
+    ``window``: maximum number of input and output tokens together. ``output``: maximum number of
+    output tokens. ``answers``: method that makes the model follow a JSON schema. The methods are
+    ``schema`` (the provider enforces the schema), ``tool`` (a required tool call), ``json`` (any
+    JSON) and ``text`` (only instructions). ``thinking``: number of tokens to request in addition to
+    the answer's tokens. ``price``: None if unknown.
     """
 
     window: int = 32_000
@@ -91,12 +91,12 @@ class Tokens:
 class Prompt:
     """A complete prompt for a model.
 
-    ``system`` and ``shared`` are the same in many prompts and come first, so that a provider can
-    cache them. ``text`` is specific to this prompt. ``answer`` is the JSON schema for the answer,
-    or empty for plain text. ``name`` is the answer's name, for models that answer with a tool call.
-    ``version`` names the prompt's file, such as ``extraction/1``. A plain-text answer can be
-    streamed: ``hear`` is called with each piece in order, from another thread, and must not raise.
-    ``tools`` are the tools that an agent can use in ``folder``, by their names in its command.
+    ``system``, ``shared``: text that many prompts share. This text comes first, so that a provider
+    can cache it. ``text``: text of this prompt. ``answer``: JSON schema for the answer, or empty
+    for plain text. ``name``: name of the answer, for models that answer with a tool call.
+    ``version``: name of the prompt's file, such as ``extraction/1``. ``hear``: function that
+    receives each piece of a plain-text answer, in order and from another thread. This function must
+    not raise. ``tools``: names of the tools that an agent can use in ``folder``.
     """
 
     task: Task
@@ -143,10 +143,11 @@ DOLLAR = 1_000_000
 
 @frozen
 class Place:
-    """The place where text is embedded, and the price per million tokens (``None`` if unknown).
+    """The host that embeds text.
 
-    ``host`` is empty if the text stays within nacre. ``model`` is the name stored with the vectors.
-    ``is_local`` is set if the text does not seem to leave this machine.
+    ``host``: empty if nacre embeds the text itself. ``is_local``: True if the text does not seem to
+    leave this machine. ``price``: price per million tokens, or None if unknown. ``model``: name
+    stored with the vectors.
     """
 
     host: str = ""
@@ -183,10 +184,10 @@ class Call:
 
 @frozen
 class TaskCost:
-    """The cost of one task's model calls today and this month, in millionths of a US dollar.
+    """The cost of a task's model calls, today and this month, in millionths of a US dollar.
 
-    The cost excludes ``unpriced`` calls, whose price is unknown. Calls through a subscription cost
-    nothing.
+    Calls through a subscription cost nothing. ``unpriced``: number of calls whose price is unknown.
+    Their cost is not included.
     """
 
     task: str
@@ -230,9 +231,9 @@ UNANSWERED = (NOTHING_FOUND, NOT_SURE)
 
 @frozen
 class Trace:
-    """A complete record of one model call, without secrets and the prompt file's instructions.
+    """A record of one model call. Secrets and the prompt file's instructions are removed.
 
-    ``error`` is empty if the call succeeded. ``cost`` is in millionths of a US dollar, or None if
+    ``error``: empty if the call succeeded. ``cost``: cost in millionths of a US dollar, or None if
     unknown.
     """
 
@@ -252,7 +253,7 @@ class Trace:
 class AskedQuestion:
     """A recall question and its outcome.
 
-    ``is_narrowed`` is set if it used filters other than ``projects``.
+    ``is_narrowed``: True if the recall was restricted by filters other than ``projects``.
     """
 
     id: str

@@ -21,9 +21,10 @@ MOST_RADIUS_DAYS = 36_500
 
 
 class Mode(StrEnum):
-    """The lanes that a recall uses: all, those without a model, only vectors, or none.
+    """The lanes that a recall uses.
 
-    Without lanes, results are sorted by date and importance.
+    ``hybrid``: all lanes. ``lexical``: lanes that need no model. ``vector``: only vectors.
+    ``browse``: no lanes; results are sorted by importance and date.
     """
 
     HYBRID = "hybrid"
@@ -36,13 +37,14 @@ class Mode(StrEnum):
 class Filter:
     """Restrictions on results. Empty fields do not restrict.
 
-    Unless ``strict``, ``projects`` also admits memories without a project, and those of the
-    dependencies stated on project pages. ``since`` and ``until`` are half open: ``since <= t <
-    until``. ``scope`` is the caller's scope: a private request sees everything, other requests see
-    no turns. The fields from ``kinds`` to ``expiry`` apply only to memories. ``tools`` and
-    ``sessions`` select statements made in these tools or sessions. ``as_of`` selects memories that
-    were true on that day, even if superseded since. ``trusted`` excludes everything based on
-    external text, and ``settled`` the inbox. Unsolicited context uses both.
+    ``projects``: allowed projects. Unless ``strict`` is set, their dependencies and memories
+    without a project are allowed, too. Dependencies are stated on project pages. ``since``: first
+    allowed time. ``until``: first time that is not allowed. ``scope``: the caller's scope. A
+    private request sees everything, and other requests see no turns. ``tools``, ``sessions``:
+    origin of the results. ``as_of``: day on which memories must have been true, even if they are
+    superseded now. ``trusted``: exclude results based on external text. ``settled``: exclude the
+    inbox. Unsolicited context uses ``trusted`` and ``settled``. The fields from ``kinds`` to
+    ``expiry`` apply only to memories.
     """
 
     projects: Annotated[
@@ -86,21 +88,22 @@ class Filter:
 class RecallQuery:
     """One recall query.
 
-    ``around`` replaces recency with a Gaussian of sigma ``radius_days / 2``. It admits only
-    memories recorded within the radius unless the filter sets times. Recency counts back from the
-    filter's ``until``, if set. ``topic`` is added to the text before embedding. ``boost=False``
-    ranks only by relevance, which is the unscaled cosine similarity with ``scoring.profile =
-    "agenr"``. ``word_share`` is the weight of words relative to meaning. ``mmr_lambda`` is the
-    weight of relevance relative to difference from earlier hits (Carbonell & Goldstein 1998). For
-    both, None uses the value that performed best in measurements. ``threshold`` is the minimum
-    score. ``confident`` omits weak hits and pending candidates. ``fuzzy`` replaces unknown words
-    with the nearest known words. ``update=False`` records no usage. ``budget_tokens`` is the
-    maximum length of the answer. ``turns`` is the number of session turns to add. ``session`` is
-    the host's session; memories used in one session count as used together. ``co_recall=False``
-    ignores which memories were used together. With ``expand``, a language model adds other
-    phrasings; with ``rerank``, it grades the best hits. Both take seconds and cost money.
-    ``is_prompt`` is set if a person typed the text to an agent, without asking for memories. See
-    seed facts 1.2.1.
+    ``around``: time near which memories must have been recorded. The maximum distance is
+    ``radius_days``, unless the filter sets times. A Gaussian of sigma ``radius_days / 2`` replaces
+    recency. Without ``around``, recency counts back from the filter's ``until``, if set. ``topic``:
+    text added before embedding. ``boost``: False to rank only by relevance. With ``scoring.profile
+    = "agenr"``, this is the unscaled cosine similarity. ``word_share``: weight of words relative to
+    meaning. ``mmr_lambda``: weight of relevance relative to novelty (Carbonell & Goldstein 1998).
+    The default weights performed best in measurements.
+
+    ``threshold``: minimum score. ``confident``: omit weak hits and pending candidates. ``fuzzy``:
+    replace unknown words with the nearest known words. ``update``: False to record no usage.
+    ``budget_tokens``: maximum length of the answer. ``turns``: number of session turns to add.
+    ``session``: the host's session. Memories used in the same session count as used together.
+    ``co_recall``: False to ignore which memories were used together. ``expand``: let a language
+    model add other phrasings. ``rerank``: let a language model grade the best hits. A language
+    model takes seconds and costs money. ``is_prompt``: True if a person typed the text to an agent,
+    without asking for memories.
     """
 
     text: Annotated[str, bounds("A question or keywords.")]
@@ -194,7 +197,7 @@ def degraded(lanes: Sequence[Lane]) -> tuple[Lane, ...]:
 
 @frozen
 class Evidence:
-    """A statement of a memory: the session, the turn and the words."""
+    """A message in which a memory was stated, with the session and the words."""
 
     session_id: str
     turn_id: str
@@ -207,10 +210,11 @@ class Evidence:
 class MemoryHit:
     """A memory found by recall, with its score (0 to 1), score components and evidence.
 
-    ``candidate`` is set for a pending candidate, which the user can keep or drop. ``outdated_by``
-    are newer memories that probably contradict the hit. If they are hits too, they come first.
-    ``doubt`` is another reason why the memory might be outdated: files that it names were changed,
-    or a later session contradicts it. ``space`` is its space, if several were searched.
+    ``candidate``: True for a pending candidate, which the user can keep or drop. ``outdated_by``:
+    newer memories that probably contradict the hit. If recall finds these memories, they come
+    before the hit. ``doubt``: another reason why the memory might be outdated, such as a
+    contradiction in a later session or a change to files that the memory names. ``space``: space of
+    the memory, if several were searched.
     """
 
     memory: Memory
@@ -274,7 +278,7 @@ class RecallResult:
 
     @property
     def is_answered(self) -> bool:
-        """True if any hit is more than weak."""
+        """True if any hit has a higher confidence than ``weak``."""
         confidences = (
             *(hit.confidence for hit in self.hits),
             *(hit.confidence for hit in self.turns),
@@ -286,7 +290,10 @@ class RecallResult:
 
 
 class Route(StrEnum):
-    """The memories that a question needs: none, facts about the user, or those of a project."""
+    """The memories that a question needs.
+
+    ``none``: no memories. ``owner``: facts about the user. ``project``: memories of a project.
+    """
 
     NONE = "none"
     OWNER = "owner"
@@ -294,7 +301,7 @@ class Route(StrEnum):
 
 
 class DecidedBy(StrEnum):
-    """Who decided a step: a language model, rules, or the caller."""
+    """The source of a decision: a language model, rules, or the caller."""
 
     MODEL = "model"
     RULES = "rules"
@@ -323,9 +330,9 @@ class Candidate:
 
 @frozen
 class DeepStep:
-    """One step (``gate``, ``owner``, ``project`` or ``select``), its outcome and who decided it.
+    """One step of a deep recall: ``gate``, ``owner``, ``project`` or ``select``.
 
-    ``problem`` explains why the model did not decide.
+    ``by``: source of the decision. ``problem``: reason why the model did not decide.
     """
 
     name: str
@@ -338,10 +345,10 @@ class DeepStep:
 class DeepResult:
     """The answer of a deep recall.
 
-    ``context`` is a block for an agent's prompt, framed as reference data, or empty if nothing was
-    found. ``clarify`` are projects from which the caller has to choose before one is searched.
-    ``model`` is the language model used, or None if not set. ``repeated`` is set if an answer from
-    the last half minute was used again.
+    ``context``: block for an agent's prompt, framed as reference data. The block is empty if
+    nothing was found. ``clarify``: projects that the question might mean. The caller has to choose
+    a project before memories are searched. ``model``: language model used, or None. ``repeated``:
+    True if an answer from the last half minute was reused.
     """
 
     query: str
@@ -363,5 +370,5 @@ class DeepResult:
 
     @property
     def problem(self) -> str | None:
-        """The first reason why a model could not do its part."""
+        """The first reason why the model did not decide a step."""
         return next((step.problem for step in self.steps if step.problem), None)

@@ -57,11 +57,11 @@ class ArchiveReport:
 class ModelExtraction:
     """Counts from extraction with a language model.
 
-    ``parts``: parts into which sessions were split. ``trivial``: sessions that needed no call.
-    ``found``: supported memories. ``held``: doubtful memories, which are pending. ``repeated``:
-    duplicates within the answers. ``dropped``: the number of useless memories for each reason.
-    ``by_rules``: parts that only rules processed; ``problem`` explains why. ``elsewhere``: sessions
-    that another process is processing.
+    ``parts``: parts into which sessions were split. ``trivial``: sessions that did not need a model
+    call. ``found``: memories supported by evidence. ``held``: doubtful memories, which are pending.
+    ``repeated``: duplicates within the answers. ``dropped``: number of useless memories for each
+    reason. ``by_rules``: parts processed without a model. ``problem``: reason why the model was not
+    used. ``elsewhere``: sessions that another process is processing.
     """
 
     model: str = ""
@@ -84,15 +84,15 @@ class ModelExtraction:
 class IngestReport:
     """The result of an ingest.
 
-    ``files`` counts files read, ``skipped`` files that are unchanged or not transcripts, and
-    ``left_out`` files with forgotten content, which was omitted. ``memories`` are the ids of new
-    memories. ``duplicates`` counts candidates that are already known, ``vectors_left`` texts
-    without a vector. ``excluded`` counts files (per tool) or sessions (per project or path) that
-    the settings exclude. ``empty`` are the paths of empty databases in a tool's session folder:
-    either there are no sessions yet, or they are lost. ``decided`` counts a language model's
-    decisions about new memories (``ADD``, ``UPDATE``, ``SKIP``, ``SUPERSEDE``, ``AMEND``).
-    ``read_seconds`` is the time until everything could be searched, ``seconds`` the total.
-    ``extraction`` is None if no language model is used.
+    ``files``: number of files read. ``skipped``: number of files that are unchanged or not
+    transcripts. ``left_out``: number of files with forgotten content, which was omitted.
+    ``excluded``: number of files or sessions that the settings exclude, for each tool, project or
+    path. ``memories``: ids of new memories. ``duplicates``: number of candidates that are already
+    known. ``decided``: number of a language model's decisions (``ADD``, ``UPDATE``, ``SKIP``,
+    ``SUPERSEDE``, ``AMEND``) about new memories. ``vectors_left``: number of texts without a
+    vector. ``empty``: paths of empty databases in a tool's session folder. Their sessions are lost,
+    or there were none. ``read_seconds``: time until everything could be searched. ``seconds``:
+    total time. ``extraction``: None if no language model is used.
     """
 
     files: int = 0
@@ -162,13 +162,13 @@ class Replaced:
 class StoreOutcome:
     """The result of storing a memory.
 
-    ``action`` is ``stored``, ``known`` (repeats the memory with the id), ``updated`` (merged with
-    that memory), or ``retired`` (immediately, by a standing retirement). ``supersedes`` are the
-    replaced memories. ``superseded_by`` is a newer memory that contradicts the stored one.
-    ``similar`` are memories that might mean the same, likeliest first. ``decided_by`` is the
-    language model that decided, or None for rules. ``amended`` is a memory that was partly
-    superseded, with its new text. ``note`` explains why the model did not decide. ``proposed`` is
-    set if an agent stored the memory, and the owner neither stated nor kept it.
+    ``action``: ``stored``, ``known`` (the text repeats a known memory), ``updated`` (the text was
+    merged into a known memory), or ``retired`` (a standing retirement applies). ``supersedes``:
+    replaced memories. ``superseded_by``: newer memory that contradicts the stored memory.
+    ``amended``: memory that was partly superseded, with its new text. ``similar``: memories that
+    might mean the same, most likely first. ``decided_by``: language model that decided, or None if
+    rules decided. ``note``: reason why the model did not decide. ``proposed``: True if an agent
+    stored the memory and the owner has not confirmed it.
     """
 
     action: str
@@ -183,7 +183,10 @@ class StoreOutcome:
     amended: Memory | None = None
 
     def in_words(self) -> str | None:
-        """Return a description of the effect on other memories, if any."""
+        """Describe how storing the memory affected other memories.
+
+        Return ``None`` if it did not.
+        """
         replaced = "; ".join(item.memory.subject for item in self.supersedes)
         effect = {"known": "said again", "updated": "made one with it"}.get(self.action)
         effect = effect or (f"replaces {replaced}" if replaced else None)
@@ -231,16 +234,17 @@ class WiringWish:
 
     @property
     def place(self) -> tuple[str, str]:
-        """The unique key of a connection: the host, and the project if any."""
+        """The unique key of the connection: the host, and the project or an empty string."""
         return self.host, str(self.project or "")
 
 
 @frozen
 class FileChange:
-    """The current and new content of a file, or None if the file does not exist.
+    """A planned change to a file.
 
-    Symbolic links in ``path`` are resolved. ``hosts`` are the hosts that need the file.
-    ``is_pristine`` is set if the file had no nacre content.
+    ``path``: path without symbolic links. ``before``: current content, or None if the file does not
+    exist. ``after``: new content, or None to remove the file. ``hosts``: hosts that need the file.
+    ``is_pristine``: True if the file had no nacre content.
     """
 
     path: Path
@@ -275,8 +279,8 @@ class LeftAlone:
 class HostSetting:
     """A host setting that nacre changes.
 
-    ``path`` is the file, ``name`` the keys, and ``before`` the previous value as JSON, empty if it
-    was not set.
+    ``path``: settings file. ``name``: name of the setting. ``before``: previous value as JSON, or
+    empty if the setting had no value.
     """
 
     host: str
@@ -287,10 +291,10 @@ class HostSetting:
 
 @frozen
 class OwnMemory:
-    """The state of a host's own memory.
+    """The state of a host's built-in memory.
 
-    ``isolated``: the host neither loads nor writes it. ``restored``: as before nacre. ``conflict``:
-    it was turned on again, and nacre does not change it.
+    ``isolated``: the host does not use the memory. ``restored``: nacre has restored the previous
+    settings. ``conflict``: someone turned the memory on again, and nacre does not change it.
     """
 
     host: str
@@ -301,9 +305,9 @@ class OwnMemory:
 
 @frozen
 class HostCommand:
-    """A host's command that nacre runs, and its purpose.
+    """A command of a host that nacre has to run, and the purpose of the command.
 
-    ``touches`` are files that the command might rewrite.
+    ``touches``: files that the command might rewrite.
     """
 
     words: tuple[str, ...]
@@ -315,9 +319,9 @@ class HostCommand:
 class WiringPlan:
     """All planned changes, and the steps that the user must do afterwards.
 
-    ``kept`` are the user's servers with names like nacre's. ``servers`` are nacre's servers after
-    the change, each with its file and start command. ``set`` and ``given_back`` are changed
-    settings of hosts' memories.
+    ``kept``: the user's servers whose names resemble nacre's. ``servers``: nacre's servers after
+    the change, each with its file and start command. ``set``: settings to change, so that hosts do
+    not use their own memory. ``given_back``: settings to restore.
     """
 
     wishes: tuple[WiringWish, ...]

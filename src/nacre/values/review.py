@@ -38,10 +38,10 @@ class Maturity(StrEnum):
 class Reason(StrEnum):
     """The reason why a memory is queued for review.
 
-    ``proposed``: an agent stored it. ``wish``: an agent asks to end or change it. ``merge``: a
-    writer considers it a duplicate, but nacre's comparison does not. ``stale``: its document no
-    longer states it, sessions changed files that it names, or a writer doubts it because of a later
-    message.
+    ``proposed``: an agent stored the memory. ``wish``: an agent wants to retire or change the
+    memory. ``merge``: a writer considers the memory a duplicate, but rules do not. ``stale``: the
+    memory's document no longer contains it, a session changed files that the memory names, or a
+    later message makes the memory doubtful.
     """
 
     LOW_QUALITY = "low_quality"
@@ -54,9 +54,9 @@ class Reason(StrEnum):
 
 
 def said_by_agent(words: str, session: str, at: datetime) -> str:
-    """Return the review reason for an owner's rule that an agent contradicts.
+    """Return the review reason for a rule of the owner that an agent has contradicted.
 
-    It contains the agent's words.
+    The reason contains the agent's words.
     """
     return f"{_CONTRADICTED_LATER} (an agent, {shown_day(at)}, {session}{_HEAD_END}{words}"
 
@@ -71,7 +71,11 @@ def as_told(detail: str) -> str:
 
 
 class Verdict(StrEnum):
-    """Whether a memory was used in a reply, not used, or wrong."""
+    """The role of a memory in a reply.
+
+    ``used``: the reply used the memory. ``unused``: the reply did not use the memory.
+    ``corrected``: the memory was wrong.
+    """
 
     USED = "used"
     UNUSED = "unused"
@@ -80,10 +84,10 @@ class Verdict(StrEnum):
 
 @frozen
 class Judged:
-    """A memory with a verdict, and its quality (0 to 1) before and after.
+    """A memory that was judged, with its quality (0 to 1) before and after.
 
-    ``likeness`` is the similarity that led to the verdict: cosine similarity or, without vectors,
-    the share of the memory's words. It is None if a person decided.
+    ``likeness``: similarity between the memory and the reply, or None if a person decided. Without
+    vectors, this is the share of the memory's words in the reply.
     """
 
     memory_id: str
@@ -96,9 +100,10 @@ class Judged:
 
 @frozen
 class FeedbackReport:
-    """The verdicts derived from a reply, or the reason why there are none.
+    """The verdicts derived from a reply.
 
-    ``by`` is the method: ``cosine``, ``words``, ``person`` or None.
+    ``note``: reason why there are no verdicts. ``by``: origin of the verdicts. ``cosine`` and
+    ``words`` are comparisons, and ``person`` is a decision.
     """
 
     judged: tuple[Judged, ...] = ()
@@ -144,7 +149,11 @@ class Usage:
 
 @frozen
 class StepsDue:
-    """A memory, the importance steps that it earned through recalls, and those already applied."""
+    """A memory whose importance increases through recalls.
+
+    ``earned``: number of increases that are due in total. ``taken``: number of increases made so
+    far.
+    """
 
     memory: str
     earned: int
@@ -168,8 +177,8 @@ class Relates(StrEnum):
 class Question:
     """A question to the user about how two memories are related.
 
-    ``first`` is the later memory, ``why`` the reason for asking. ``contradicts`` is set if rules or
-    a model say that they cannot both be true.
+    ``first``: later memory. ``why``: reason for the question. ``contradicts``: True if rules or a
+    model found a contradiction between the memories.
     """
 
     first: Memory
@@ -193,10 +202,10 @@ class Reflection:
 
 @frozen
 class Reflected:
-    """The result of an answer: ``linked``, ``stored``, ``settled`` or ``skipped``.
+    """The effect of the user's answer: ``linked``, ``stored``, ``settled`` or ``skipped``.
 
-    ``first`` and ``second`` are the memories afterwards. ``stored`` is the memory with the text of
-    a written answer, new or known.
+    ``first``, ``second``: both memories after the answer. ``stored``: new or known memory that
+    contains the user's written answer.
     """
 
     action: str
@@ -209,8 +218,9 @@ class Reflected:
 class UnansweredQuestion:
     """A question without an answer, in one or several wordings.
 
-    ``id`` is the end of the last recorded id, for ``nacre review gaps --todo``. ``times`` counts
-    how often the question was asked, ``unsure`` how often the results were too uncertain to show.
+    ``id``: final characters of the latest recorded question's id, for ``nacre review gaps --todo``.
+    ``times``: how often the question was asked. ``unsure``: how often the results were too
+    uncertain to show.
     """
 
     id: str
@@ -227,8 +237,8 @@ class UnansweredQuestion:
 class Unanswered:
     """Questions without an answer, most frequent first, and their total number.
 
-    ``closed`` counts checked questions that have an answer now. ``by`` is how questions are
-    grouped: ``cosine`` or ``words``.
+    ``closed``: number of earlier questions that can be answered now. ``by``: measure for grouping
+    similar questions, ``cosine`` or ``words``.
     """
 
     gaps: tuple[UnansweredQuestion, ...] = ()

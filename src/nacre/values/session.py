@@ -23,10 +23,10 @@ class Speaker(StrEnum):
 
 
 class Trust(StrEnum):
-    """Whether words can be trusted.
+    """The trust in some words.
 
-    ``trusted``: they come from the owner's own conversation. ``untrusted``: they are based on
-    external text.
+    ``trusted``: words from the owner's own conversation. ``untrusted``: words based on external
+    text.
     """
 
     TRUSTED = "trusted"
@@ -77,12 +77,13 @@ class Action(StrEnum):
 class ToolCall:
     """One tool call by an agent.
 
-    ``input`` is a short, readable form (a command, a path, a query), at most 300 characters.
-    ``outcome`` is None while unknown, else ``"ok"``, ``"exit 2"``, ``"error: …"`` or ``"rejected"``
-    (the user declined the call; a reply is a separate turn). ``paths`` are the files read or
-    edited, as the tool names them. ``error`` contains the informative lines of a failed call's
-    output, at most 600 characters; they are the tool's words, not the agent's. ``made`` names
-    created objects: ``"commit 1a2b3c4"``, ``"task 3"``, the URL of a pull request.
+    ``input``: short, readable form of the input, such as a command, path or query, with at most 300
+    characters. ``outcome``: ``"ok"``, ``"exit 2"``, ``"error: …"``, ``"rejected"``, or None while
+    unknown. A call is rejected if the user declined it. The user's reply is a separate turn.
+    ``paths``: files read or edited, with the paths that the tool uses. ``error``: informative lines
+    of a failed call's output, with at most 600 characters. These are the tool's words, not the
+    agent's. ``made``: names of created objects, such as ``"commit 1a2b3c4"``, ``"task 3"`` or the
+    URL of a pull request.
     """
 
     name: str
@@ -106,9 +107,9 @@ class ToolCall:
 class Turn:
     """One message in a session.
 
-    ``id`` is the tool's message id, or a hash of role, text and occurrence. ``unique`` is set if
-    the tool never uses an id twice, so that a copy in another file is the same turn. ``author`` is
-    a person's name in transcripts with several people, such as meetings and chats.
+    ``id``: the tool's message id, or a hash. ``unique``: True if the tool never uses an id twice. A
+    copy in another file is then the same turn. ``author``: name of a person, in transcripts of
+    meetings and chats.
     """
 
     id: str
@@ -136,10 +137,10 @@ class Tokens:
 
     @classmethod
     def with_cached(cls, read: int, cached: int, output: int) -> Tokens:
-        """Return counts from totals that include cached tokens, which are subtracted.
+        """Build the counts from a provider's numbers.
 
-        If more tokens were cached than read, the provider counts them separately, and nothing is
-        subtracted.
+        Cached tokens are subtracted from ``read``, unless ``cached`` is greater. In that case, the
+        provider counts them separately.
         """
         return cls(read - cached if cached <= read else read, cached, output)
 
@@ -149,7 +150,10 @@ class Tokens:
 
     @property
     def bounded(self) -> Tokens:
-        """The counts, with impossible values replaced by 0, because transcripts are not reliable."""
+        """The counts.
+
+        Negative and very large counts, which come from bad transcripts, are set to 0.
+        """
         counts = (self.input, self.cached, self.output)
         return Tokens(*(count if 0 <= count <= _MAX_TOKENS else 0 for count in counts))
 
@@ -241,10 +245,10 @@ class Heard:
 class Unlearned(NamedTuple):
     """A session with turns that are not processed yet.
 
-    Extraction has not processed the turns from ``begin`` to ``end``, and a writer those from
-    ``unwritten`` on. ``asked`` is the time of the writer's last call for the session. ``is_older``
-    is set if the session was processed before there was a writer. The writer then starts at the
-    first turn, or at ``unwritten`` after an earlier call.
+    ``begin``, ``end``: range of turns that extraction has to process. ``unwritten``: first turn
+    that the writer has to process. ``asked``: time of the writer's last call for the session.
+    ``is_older``: True if extraction has finished. The writer then starts at ``unwritten``, or at
+    the first turn.
     """
 
     row: int
@@ -256,7 +260,7 @@ class Unlearned(NamedTuple):
 
     @property
     def first(self) -> int:
-        """The first turn not yet processed by extraction or the writer."""
+        """The position of the first turn that extraction or the writer has to process."""
         if self.is_older:
             return self.unwritten or 0
         return self.begin if self.unwritten is None else min(self.begin, self.unwritten)
@@ -286,9 +290,9 @@ class Loose(StrEnum):
 
 @frozen
 class Topic:
-    """A request in a session, in the requester's words; at most 300 characters.
+    """A request in a session, in the requester's words, with at most 300 characters.
 
-    ``turn`` is the id of its turn. ``work`` counts the calls and answers until the next request.
+    ``turn``: id of the turn. ``work``: number of tool calls and answers after the request.
     """
 
     text: str
@@ -299,7 +303,7 @@ class Topic:
 
 @frozen
 class ToolUse:
-    """A tool that the agent called, and how often it was called and failed."""
+    """A tool that the agent called, with the number of calls and of failed calls."""
 
     name: str
     action: Action
@@ -341,9 +345,9 @@ class ErrorMet:
 
 @frozen
 class SessionOutcome:
-    """How a session ended, and the reason for this judgement.
+    """The way in which a session ended, and the reason for this judgement.
 
-    If it is based on words, these are the ``words`` of ``speaker`` in ``turn``.
+    ``words``, ``speaker``, ``turn``: statement on which the judgement is based, if any.
     """
 
     ending: Ending
@@ -368,10 +372,10 @@ class OpenEnd:
 
 @frozen
 class Summary:
-    """The summary of a session. Main topics come first; other lists are in order or by frequency.
+    """The summary of a session. Main topics come first.
 
-    All words are the owner's, or an agent's if it used no external text. Errors are in a tool's
-    words.
+    Other lists are in order of occurrence or frequency. The words come from the owner, or from an
+    agent that used no external text. Only the errors are a tool's words.
     """
 
     topics: tuple[Topic, ...] = ()
@@ -398,8 +402,8 @@ class Summary:
 class FileChange:
     """The changes to a file for one request in a session.
 
-    ``request`` comes from the owner, or from the agent that started the session. ``words`` is the
-    agent's comment, ``seq`` the position of the last change in the session. ``failed`` counts
+    ``request``: request from the owner, or from the agent that started the session. ``words``: the
+    agent's comment. ``seq``: position of the last change in the session. ``failed``: number of
     failed calls.
     """
 
@@ -433,9 +437,9 @@ class FileHistory:
 class Repair:
     """The calls after a failure, in the same session.
 
-    ``worked`` is set if the same command or edit succeeded later. ``steps`` are the calls up to and
-    including the success. ``attempts`` counts further failures. ``words`` is the agent's comment on
-    the success, or its last comment.
+    ``worked``: True if the same command or edit succeeded later. ``steps``: calls up to and
+    including the success. ``attempts``: number of further failures. ``words``: the agent's comment
+    on the success, or its last comment if there was no success.
     """
 
     session: Session
@@ -453,7 +457,7 @@ class Repair:
 class Trouble:
     """An earlier error and its repairs, best first.
 
-    ``likeness`` is its similarity to the given error (0 to 1), ``times`` how often it occurred.
+    ``likeness``: similarity to the given error (0 to 1). ``times``: how often the error occurred.
     """
 
     error: str
@@ -478,7 +482,7 @@ class Deeds:
 
 @frozen
 class FileUse:
-    """A turn in which a file was used, with its position."""
+    """A read or edit of a file, with the turn and its position in the session."""
 
     file: int
     turn: int
@@ -524,9 +528,10 @@ BY_RULES = "rules"
 class Handoff:
     """Notes from a session for the project's next session.
 
-    ``by`` is the author: rules, a model (its name), the agent or the owner. ``said`` is the time of
-    the last message covered, ``until`` its turn. ``asked`` is the turn of the owner's last request.
-    ``given`` is the session that received the handoff, or empty while pending.
+    ``by``: author of the notes, which is ``rules``, a model's name, the agent or the owner.
+    ``said``: time of the last message that the notes cover. ``until``: turn of that message.
+    ``asked``: turn of the owner's last request. ``given``: session that received the handoff, or
+    empty while pending.
     """
 
     id: str
@@ -545,8 +550,9 @@ class Handoff:
 class HandoffView:
     """The latest handoff in a project.
 
-    ``waits`` is set while it is pending, ``is_new`` if it was stored just now. ``note`` explains
-    why no model wrote it although one was called, or why a requested handoff was not stored.
+    ``waits``: True while the handoff is pending. ``is_new``: True if the handoff was stored just
+    now. ``note``: reason why a model failed to write the handoff, or why a requested handoff was
+    not stored.
     """
 
     project: str | None
@@ -558,7 +564,11 @@ class HandoffView:
 
 @frozen
 class ChoresReport:
-    """Numbers of chores that were completed, failed (and will be retried), abandoned, or remain."""
+    """Counts of chores.
+
+    ``done``: completed chores. ``failed``: failed chores, which will be retried. ``given_up``:
+    abandoned chores. ``left``: remaining chores.
+    """
 
     done: int = 0
     failed: int = 0
@@ -588,8 +598,9 @@ class FlushReport:
 class Cursor:
     """The position up to which a transcript was read.
 
-    ``fingerprint`` covers the first bytes (at most 256). If it differs but the inode is the same,
-    the file was replaced. ``carry`` is the adapter's state.
+    ``fingerprint``: hash of the first bytes (at most 256). A different fingerprint with the same
+    inode means that the file was replaced. ``carry``: data with which the adapter continues
+    reading.
     """
 
     inode: int = 0

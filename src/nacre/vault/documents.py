@@ -56,9 +56,10 @@ _UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
 
 def split(text: str) -> tuple[str | None, str]:
-    """Return the front matter, without fences, and the body. Front matter can be missing (``None``).
+    """Return a document's front matter, without fences, and its body.
 
-    Raises InvalidMemoryError if it has no end, because the file might be truncated.
+    The front matter is ``None`` if it is missing. Raises InvalidMemoryError if its end is missing,
+    because the file might be truncated.
     """
     match = _FENCE.match(text)
     if match:
@@ -158,7 +159,7 @@ def _item(value: Any) -> str:
 
 
 def _quote(text: str) -> str:
-    """Quote text such that JSON and YAML parsers read it in the same way."""
+    """Quote text so that JSON and YAML parsers return the same text."""
     escaped = json.dumps(to_bytes(text).decode("utf-8"), ensure_ascii=False)
     return _UNPRINTABLE.sub(lambda match: f"\\u{ord(match.group()):04x}", escaped)
 
@@ -255,10 +256,10 @@ def without_id(text: str) -> str:
 
 
 def parse(text: str, path: str, *, new_id: Callable[[], str], modified: datetime) -> Memory:
-    """Parse the memory in the document at ``path`` (relative to the vault).
+    """Parse the memory in a document. ``path`` is relative to the vault.
 
-    The folder determines the project and kind, so moving a file changes both. ``new_id`` creates a
-    missing id, and ``modified`` replaces missing dates. Raises InvalidMemoryError.
+    The folder determines the project and kind. ``new_id`` creates a missing id. ``modified`` is
+    used for missing dates. Raises InvalidMemoryError.
     """
     if "\0" in text:
         raise InvalidMemoryError(
@@ -327,7 +328,7 @@ def has_marks(text: str) -> bool:
 
 @frozen
 class Stated:
-    """The kind and project given in front matter, or ``None``."""
+    """The kind and project in a document's front matter. Missing values are ``None``."""
 
     kind: Kind | None = None
     project: str | None = None
@@ -346,14 +347,14 @@ def read_stated(text: str) -> Stated:
 
 
 def to_front(memory: Memory) -> dict[str, Any]:
-    """Return a memory's front matter values in file order, without empty and false values."""
+    """Return a memory's front matter values in file order. Empty and false values are omitted."""
     front: dict[str, Any] = _drop_empty(plain_fields(memory, MANAGED))
     return front | {"claim": plain(memory.claim)} if memory.claim else front
 
 
 @cache
 def _readers() -> dict[str, Reader]:
-    """Return a reader for each field that does not depend on the file's path or on other values."""
+    """Return readers for the fields that depend only on their own front matter value."""
     own: dict[str, Reader] = {
         "importance": lambda values, _: _importance(values),
         "links": lambda values, _: _links(values),
@@ -373,7 +374,7 @@ def _readers_of(kind: Any) -> dict[str, Reader]:
 
 
 def _reader(kind: Any, default: Any) -> Reader:
-    """Return a reader for values of a type. It raises InvalidMemoryError."""
+    """Return a function that reads values of a type and raises InvalidMemoryError."""
     if type(None) in get_args(kind):
         kind = next(argument for argument in get_args(kind) if argument is not type(None))
     if kind in _READERS:
@@ -394,7 +395,7 @@ def _read_nested(
 
 
 def _claim(values: dict[str, Any]) -> Claim | None:
-    """Return the claim, or ``None`` if it is incomplete. In that case, the file still keeps it."""
+    """Return a memory's claim, or ``None`` if the claim in the file is incomplete."""
     values_given = values.get("claim")
     if not isinstance(values_given, dict) or not all(
         isinstance(value, str) for value in values_given.values()
@@ -425,10 +426,10 @@ def _new_body(body: str, memory: Memory) -> str:
 
 
 def _body(memory: Memory) -> str:
-    """Return the body text.
+    """Return the text to write below the front matter.
 
-    If the content begins with the subject as a heading, the heading is repeated, because parsing
-    removes the first one.
+    Parsing removes one heading that repeats the subject. If the content begins with such a heading,
+    another is added, so that the content survives.
     """
     content = memory.content.strip()
     if _split_title(content)[0] == memory.subject:

@@ -58,9 +58,9 @@ _MAX_FOLDING_ROUNDS = 4
 
 @frozen
 class Place:
-    """The project, kind and state that a file's folder determines.
+    """The project, kind and state of a memory, which depend on its folder.
 
-    ``kind`` is ``None`` in the inbox and directly in a scope's folder.
+    ``kind``: None if the folder does not determine a kind.
     """
 
     project: str | None = None
@@ -87,7 +87,10 @@ def is_memory_name(name: str) -> bool:
 
 
 def place_of(path: str) -> Place:
-    """Return the place that a path determines. Raises InvalidMemoryError if its folder is not a kind."""
+    """Return the project, kind and state for a path.
+
+    Raises InvalidMemoryError if the name of the folder is not a kind.
+    """
     parts = PurePosixPath(path).parts
     retired = parts[0] == "retired" and len(parts) > 1
     parts = parts[1:] if retired else parts
@@ -103,9 +106,9 @@ def place_of(path: str) -> Place:
 
 
 def path_for(memory: Memory, is_taken: Callable[[str], bool]) -> str:
-    """Return the path for a memory's file. The folder comes from its fields, the name from its subject.
+    """Return a free path for a memory's file. The file name depends on the subject.
 
-    If the path is taken, the name gets a number.
+    If the path is taken, the file name ends with a number.
     """
     folder = folder_of(memory)
     slug = slugify(memory.subject) or memory.kind.value
@@ -124,10 +127,10 @@ def folder_of(memory: Memory) -> str:
 
 
 def normalise_remote(url: str) -> str:
-    """Convert ``git@host:owner/name.git`` and ``https://user@host:8443/owner/name/`` to ``host/owner/name``.
+    """Return a git remote URL in the form ``host/owner/name``.
 
-    Ports are removed, because they depend on the protocol. The prefix ``ssh.`` is removed, because
-    some hosts use it for SSH over HTTPS.
+    An example is ``git@host:owner/name.git``. Ports are removed, because they depend on the
+    protocol. The prefix ``ssh.`` is removed, because some hosts use it for SSH over HTTPS.
     """
     text = url.strip().replace("\\", "/")
     rest = re.sub(r"^[A-Za-z+]+://", "", text)
@@ -141,11 +144,11 @@ def normalise_remote(url: str) -> str:
 
 
 def slugify(text: str) -> str:
-    """Convert text to a file or folder name, or to "" if it has no words. All external names are converted here.
+    """Convert any external name to a file or folder name. Return "" if the name has no words.
 
-    The result consists of hyphens, and of lower-case letters and digits of any script in composed
-    form. It has at most 60 characters and 120 bytes, without separators, dots, direction marks or
-    device names. Two results never differ only in case or composition.
+    The result consists of hyphens, digits and lower-case letters of any script in composed form. It
+    has at most 60 characters and 120 bytes, and is never a device name. Different results also
+    differ on file systems that ignore case or composition.
     """
     words = _WORDS.findall(_fold(text))
     slug = "-".join(words)
@@ -156,7 +159,6 @@ def slugify(text: str) -> str:
 
 
 def _fold(text: str) -> str:
-    """Compose and lowercase text until the result no longer changes."""
     text = text[:_MAX_NAME_CHARACTERS]
     for _ in range(_MAX_FOLDING_ROUNDS):
         text, before = (
@@ -236,9 +238,9 @@ class Vault:
             files.refuse_unsafe(self.root)
 
     def pages(self) -> dict[str, int]:
-        """Return the project folders, each with the ``mtime_ns`` of its page.
+        """Return the project folders and the ``mtime_ns`` of each project's page.
 
-        The time is 0 if the page is a symbolic link, which :meth:`stat` refuses.
+        The time is 0 if the page is a symbolic link, because nacre does not read such a page.
         """
         top = os.path.join(self.root, "projects")
         if not os.path.isdir(top):
@@ -265,7 +267,7 @@ class Vault:
         return sorted(file_stats, key=lambda file: (file.path.split("/")[:-1], file.path))
 
     def paths(self) -> list[str]:
-        """Return all Markdown documents, even without memories, except hidden files and symbolic links."""
+        """Return all Markdown files except hidden files and symbolic links."""
         relative_paths = (
             file.relative_to(self.root) for file in self.root.rglob("*.md") if not file.is_symlink()
         )
@@ -284,8 +286,8 @@ class Vault:
     ) -> Iterator[tuple[str, os.stat_result]]:
         """Yield the path and status of every memory file, in any order.
 
-        If possible, ``enter`` is called before a folder is listed, with the folder's path (empty,
-        or with a trailing slash) and descriptor.
+        Before a folder is listed, ``enter`` is called with its path and descriptor, if the system
+        has folder descriptors. The path is empty or ends with a slash.
         """
         folders = [""]
         while folders:
@@ -306,7 +308,7 @@ class Vault:
                         yield prefix + name, status
 
     def read(self, path: str, *, whole: bool = False) -> bytes:
-        """Return a file's content. ``whole`` removes the size limit.
+        """Return a file's content. If ``whole`` is set, the content can have any size.
 
         Raises UnusableVaultError, InvalidMemoryError, and FileNotFoundError if the file is missing.
         """
@@ -348,7 +350,7 @@ class Vault:
         """Write a file through a temporary file.
 
         ``base`` is the hash of the version that was edited, or ``None`` for a new file. Raises
-        EditConflictError if the file on disk has neither that version nor the new content.
+        EditConflictError if the file has changed since that version.
         """
         self.write_bytes(path, to_bytes(text), base=base)
 
@@ -387,19 +389,20 @@ class Vault:
         self.remove(path)
 
     def former(self) -> Iterable[tuple[int, str, bytes]]:
-        """Return nothing, because git stores the earlier versions."""
+        """Return no former versions of files. Only git stores former versions."""
         return ()
 
     def forget_former(self, matches: Callable[[str, bytes], bool]) -> None:
-        """Do nothing, because git stores the earlier versions."""
+        """Do nothing, because only git stores former versions of files."""
 
     def append(
         self, path: str, lines: Sequence[str], known: tuple[int, bytes] = (0, b"")
     ) -> tuple[int, bytes]:
-        """Append all missing lines in one write, and wait until they are on disk.
+        """Append the lines that a file does not contain yet, and wait until they are on disk.
 
-        Return the new size and a hash of the last bytes. ``known`` is the result of the previous
-        append. Bytes up to that size are not read, unless the last of them have changed.
+        All lines are appended in one write. Returns the new size and a hash of the last bytes.
+        ``known`` is the result of the previous call. If its hash still matches, earlier bytes are
+        not read again.
         """
         with (
             _translate_errors(self.root / path),
@@ -456,7 +459,7 @@ class Vault:
 
 
 class _Folder:
-    """An open folder on the way to a file. Systems without folder descriptors use its path."""
+    """An open folder. On systems without folder descriptors, its path is used."""
 
     def __init__(self, path: Path, descriptor: int | None, name: str) -> None:
         self.path = path
@@ -465,7 +468,7 @@ class _Folder:
         self.entering = ""
 
     def enter(self, part: str | None) -> None:
-        """Enter a subfolder, or open the first folder."""
+        """Enter a subfolder. ``None`` opens the vault's top folder."""
         self.entering = part or ""
         path = self.path / part if part else self.path
         if _HAS_FOLDERS:
@@ -543,7 +546,6 @@ class _Folder:
         os.unlink(self._at(self.name), dir_fd=self.descriptor)
 
     def sync(self) -> None:
-        """Wait until the folder is on disk."""
         if self.descriptor is not None:
             os.fsync(self.descriptor)
 
@@ -599,7 +601,7 @@ def _list_folder(
 
 
 def times_of(files: Iterable[tuple[str, os.stat_result]]) -> dict[str, tuple[int, int]]:
-    """Return ``mtime_ns`` and size of files by path, as in :class:`FileStat`."""
+    """Return the ``mtime_ns`` and size of each file, keyed by path, as in :class:`FileStat`."""
     return {
         path if path.isprintable() else shown(path): (_times(status), status.st_size)
         for path, status in files
@@ -639,7 +641,10 @@ def _temporary(name: str) -> str:
 
 
 def _tail(file: BinaryIO, known: tuple[int, bytes]) -> bytes:
-    """Return the bytes after the known bytes, or the whole file if these have changed."""
+    """Return the bytes after the known part of a file.
+
+    If the end of the known part has changed, the whole file is returned.
+    """
     size, digest = known
     start = max(0, size - _CHECKED_BYTES)
     file.seek(start)
@@ -658,7 +663,6 @@ def _drop_torn(file: BinaryIO, present: bytes, lines: Sequence[bytes]) -> None:
 
 
 def _last(file: BinaryIO, count: int) -> bytes:
-    """Return up to ``count`` bytes from the end of a file."""
     size = file.seek(0, os.SEEK_END)
     file.seek(max(0, size - count))
     return file.read()
@@ -666,7 +670,6 @@ def _last(file: BinaryIO, count: int) -> bytes:
 
 @contextlib.contextmanager
 def _translate_errors(path: Path) -> Iterator[None]:
-    """Convert OSError to nacre errors, except FileNotFoundError."""
     try:
         yield
     except FileNotFoundError:
@@ -715,7 +718,7 @@ def is_derived(data: bytes) -> bool:
 
 
 def global_page(entries: Entries, projects: Mapping[str, int]) -> str:
-    """Return the page that lists memories without a project, and projects with their numbers of memories."""
+    """Return a page that lists the memories without a project, and each project's memory count."""
     sorted_projects = sorted(projects.items())
     lines = [
         f"- [{_plain(name)}](projects/{_link(name)}/{LISTING}): {number:,}"

@@ -86,7 +86,10 @@ def read_entries(listed: str) -> list[Entry]:
 
 
 def unusable(entries: Iterable[Entry]) -> str | None:
-    """Return the name of a repository setting that runs a program and cannot be reset."""
+    """Return the name of an unsafe repository setting that cannot be overridden.
+
+    Such a setting makes git run a program.
+    """
     names = (entry.name for entry in entries if entry.is_of_repository)
     return next(
         (
@@ -99,10 +102,10 @@ def unusable(entries: Iterable[Entry]) -> str | None:
 
 
 def iter_overrides(entries: Iterable[Entry]) -> Iterator[tuple[str, str]]:
-    """Yield names and values that override unsafe repository settings. They must come after all other settings.
+    """Yield names and values of settings that override unsafe repository settings.
 
-    Each setting first gets an empty value, which clears lists such as credential helpers, and then
-    the user's values.
+    They must come after all other settings. An empty value comes first and clears lists such as
+    credential helpers. The user's own values follow.
     """
     all_entries = list(entries)
     for name in dict.fromkeys(entry.name for entry in all_entries if not _is_safe(entry)):
@@ -188,10 +191,10 @@ class GitFailedError(UnusableRepositoryError):
 
 
 class GitProgram:
-    """Runs ``git`` on one repository, never on a repository around it.
+    """Runs ``git`` in one repository and never in an enclosing repository.
 
-    Of the ``GIT_…`` variables in ``environ``, only those for ssh and configuration files are passed
-    on. Therefore, nacre can run in another repository's hook.
+    Of the ``GIT_…`` variables, only those for ssh and configuration files are passed on. Other
+    variables might come from a hook of another repository.
     """
 
     def __init__(self, work_tree: Path, environ: Mapping[str, str]) -> None:
@@ -203,7 +206,7 @@ class GitProgram:
 
     @property
     def git_dir(self) -> Path:
-        """The repository's folder, or the file that contains its path."""
+        """The repository's folder ``.git``, or a file that refers to the folder."""
         return self.work_tree / ".git"
 
     def version(self) -> tuple[int, ...]:
@@ -224,7 +227,7 @@ class GitProgram:
         return version
 
     def setting(self, name: str) -> str:
-        """Return the value of a setting, or "". ``name`` is in lower case except for its middle part.
+        """Return the value of a git setting, or "". Section and key in ``name`` are in lower case.
 
         Raises UnusableRepositoryError, GitUnavailableError.
         """
@@ -464,8 +467,8 @@ class Head:
 class NewCommit:
     """A commit to create.
 
-    ``changes`` are the new contents by path, relative to the first parent; ``None`` deletes a file.
-    ``merged`` contains additional parents.
+    ``changes``: changes to the first parent's files, keyed by path. A file is deleted if its new
+    content is ``None``. ``merged``: additional parents.
     """
 
     message: str
@@ -497,7 +500,7 @@ class Repository:
 
     @property
     def exists(self) -> bool:
-        """True if this folder, not a parent, has a repository."""
+        """True if the folder is a repository's top folder."""
         return os.path.lexists(self.git.git_dir)
 
     @property
@@ -550,7 +553,10 @@ class Repository:
         return Head(branch.removeprefix("refs/heads/") or None, self.commit_at(branch or "HEAD"))
 
     def commit_at(self, reference: str) -> str | None:
-        """Return the commit of a full reference name. If possible, it is read from git's files."""
+        """Return the id of the commit to which a full reference name points, or ``None``.
+
+        Git's files are read first. This is faster than calling git.
+        """
         folder = self.git.git_dir
         own, packed = folder / reference, folder / "packed-refs"
         match = None
@@ -583,12 +589,15 @@ class Repository:
         return os.fsdecode(self.git.attempt("symbolic-ref", "--quiet", "HEAD").stdout).strip()
 
     def author(self) -> str:
-        """Return the author for commits as ``name <address>``, from git's configuration or else nacre."""
+        """Return the author for commits as ``name <address>``.
+
+        If git's configuration has no author, nacre is the author.
+        """
         values = [_plain(self.git.setting(name)) for name in ("user.name", "user.email")]
         return "{} <{}>".format(*values) if all(values) else "nacre <nacre@localhost>"
 
     def tree(self, commit: str | None) -> Entries:
-        """Return the files in a commit. ``None`` has no files."""
+        """Return the files in a commit. If ``commit`` is ``None``, the result is empty."""
         return self._tree(commit) if commit else {}
 
     def _read_tree(self, commit: str) -> Entries:
@@ -596,7 +605,10 @@ class Repository:
         return {path: (mode, blob) for path, (mode, _, blob) in entries}
 
     def blob_id(self, data: bytes, like: str | None = None) -> str:
-        """Return git's id for a blob. ``like`` is an id in the same repository and shows the hash function."""
+        """Return the id that git gives to a blob.
+
+        The hash function depends on the length of ``like``, an id from the same repository.
+        """
         algorithm = hashlib.sha256 if like and len(like) == 64 else hashlib.sha1
         return algorithm(b"blob %d\0%b" % (len(data), data)).hexdigest()
 
@@ -671,7 +683,10 @@ class Repository:
         )
 
     def pass_over(self, name: str, paths: Sequence[str]) -> None:
-        """Make git ignore untracked files called ``name`` at these paths. Earlier paths are no longer ignored."""
+        """Make git ignore the untracked files ``paths``, which are all called ``name``.
+
+        Previously ignored files with this name are no longer ignored.
+        """
         file = self.git.own_file("info/exclude")
         present = (
             file.read_text(encoding="utf-8", errors="surrogateescape") if file.is_file() else ""
@@ -688,7 +703,10 @@ class Repository:
             files.write_file(file, excludes.encode("utf-8", "surrogateescape"))
 
     def is_ancestor(self, commit: str | None, of: str | None) -> bool:
-        """Return True if ``commit`` is ``of`` or its ancestor. ``None`` is an ancestor of every commit."""
+        """Return True if ``commit`` equals ``of`` or is an ancestor of it.
+
+        ``None`` is always an ancestor.
+        """
         if commit is None or commit == of or (commit, of) in self._descents:
             return True
         if of is None or (of, commit) in self._descents:
@@ -751,9 +769,10 @@ class Repository:
         return {path: (mode, blob) for path, (mode, blob, stage) in entries if stage == "0"}
 
     def update_index(self, old: str | None, new: str) -> None:
-        """Update those entries of the index to ``new`` that match ``old`` or a recent HEAD.
+        """Update the index to the commit ``new``, but keep staged changes.
 
-        Staged changes are kept. Raises RepositoryBusyError.
+        An index entry is a staged change if it differs from ``old`` and from recent HEADs. Raises
+        RepositoryBusyError.
         """
         after, staged = self.tree(new), self.list_staged()
         differing = {
@@ -775,7 +794,10 @@ class Repository:
         self.git.attempt("update-index", "-q", "--refresh")
 
     def _recent_heads(self, old: str | None) -> Iterator[str | None]:
-        """Yield ``old``, then recent commits of HEAD, because other git clients can leave an old index."""
+        """Yield ``old`` and recent commits of HEAD.
+
+        Other git clients might not have updated the index.
+        """
         yield old
         yield from (
             self.git.attempt("rev-list", "--walk-reflogs", "-n", "20", "HEAD")
@@ -807,9 +829,9 @@ class Repository:
         )
 
     def recent_damage(self) -> str:
-        """Return git's message if files of the latest commits cannot be read, or else "".
+        """Return git's error message if files of the latest commits cannot be read.
 
-        Raises GitUnavailableError.
+        Returns "" if there is no error. Raises GitUnavailableError.
         """
         objects_call = self.git.attempt(
             "rev-list", "--objects", f"--max-count={_RECENT_COMMITS}", "HEAD"
@@ -831,7 +853,7 @@ class Repository:
         return messages[0] if messages else "git cannot read it"
 
     def tidy(self) -> None:
-        """Pack loose objects if there are many. Run this in the background, because it can take long."""
+        """Pack loose objects if there are many. Run this in the background, because it is slow."""
         self.git.attempt(
             "-c",
             "gc.auto=6700",

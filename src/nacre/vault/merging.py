@@ -46,7 +46,7 @@ def merge_value(
 
 
 def greatest(left: Any, right: Any) -> Any:
-    """Return the greater of two values. Their order does not matter."""
+    """Return the greater of two values. The order of the arguments does not matter."""
     return max(left, right, key=lambda value: (str(value), repr(value)))
 
 
@@ -57,11 +57,12 @@ def merge_list(
     key: Callable[[Any], Hashable] = repr,
     merge: Callable[[Any, Any, Any], Any] = lambda _, left, right: greatest(left, right),
 ) -> list[Any]:
-    """Return the union of two lists, without the items that either side removed.
+    """Merge two lists that were changed from ``base``.
 
-    If one side contains exactly the resulting items, its order is kept. Otherwise, items of the
-    base come first. If both sides changed an item with the same ``key`` differently, the result is
-    ``merge(base, ours, theirs)``, by default the greater item.
+    The result contains all items except those that either side removed. If a side has the same
+    items as the result, its order is kept. Otherwise, items of the base come first. ``key``
+    identifies an item. If both sides changed an item, ``merge(base, ours, theirs)`` is called. By
+    default, the greater item is chosen.
     """
     sides = [{key(item): item for item in side} for side in (base, ours, theirs)]
     had, left, right = sides
@@ -83,12 +84,12 @@ def _merge_items(base: Any, ours: Any, theirs: Any, merge: Callable[[Any, Any, A
 
 
 def merge_text(base: str, ours: str, theirs: str) -> str | None:
-    """Merge texts line by line, and lines changed by both sides sentence by sentence. Return ``None`` on failure.
+    """Merge two texts that were changed from ``base``. Return ``None`` if they cannot be merged.
 
-    The merge fails if both sides changed the same sentence differently, because nobody wrote the
-    combined sentence. It also fails if another merge of the result with either side would change
-    it, for example if a sentence occurs twice. If both sides added text at the same position, both
-    additions are kept in alphabetical order.
+    Lines that both sides changed are merged sentence by sentence. The merge fails if both sides
+    changed the same sentence differently. If both sides added text at the same position, both
+    additions are kept in alphabetical order. The merge also fails if the result would change when
+    merged with a side again, for example because a sentence occurs twice.
     """
     merged = _merge_lines(base, ours, theirs)
     if merged is None or any(_merge_lines(base, merged, side) != merged for side in (ours, theirs)):
@@ -119,10 +120,7 @@ def _merge_sentences(base: Pieces, ours: Pieces, theirs: Pieces) -> Pieces | Non
 
 
 def _merge_pieces(base: Pieces, ours: Pieces, theirs: Pieces, *, finer: Finer) -> Pieces | None:
-    """Merge pieces with the diff3 algorithm.
-
-    Between parts that all three texts share, usually only one side differs from the base.
-    """
+    """Merge lists of lines or sentences with the diff3 algorithm. Return ``None`` on failure."""
     if _comparisons(base, ours) + _comparisons(base, theirs) > _MAX_MATCHING_PAIRS:
         return None
     merged: Pieces = []
@@ -161,7 +159,10 @@ def _merge_gap(base: Pieces, ours: Pieces, theirs: Pieces, *, finer: Finer) -> P
 def _shared_stretches(
     base: Pieces, ours: Pieces, theirs: Pieces
 ) -> Iterator[tuple[tuple[int, int, int], int]]:
-    """Yield the parts shared by all three texts as (starts, length). The last is the end of the texts."""
+    """Yield the start positions and length of each part that all three texts share.
+
+    The last part is empty and marks the end of the texts.
+    """
     left, right = (
         list(SequenceMatcher(None, base, side, autojunk=False).get_matching_blocks())
         for side in (ours, theirs)
@@ -206,9 +207,9 @@ class Block:
 
 
 def split_blocks(front: str) -> dict[str, Block]:
-    """Split front matter by key. The lines after the last key have a special name.
+    """Split front matter into blocks of lines, one for each key.
 
-    Lines that belong to no key are omitted. Callers check the combined result.
+    Another block contains the comments and empty lines after the last key. Other lines are omitted.
     """
     blocks: dict[str, Block] = {}
     key = ""
@@ -228,7 +229,10 @@ def split_blocks(front: str) -> dict[str, Block]:
 
 
 def merge_blocks(fronts: Sequence[str], values: Mapping[str, Any]) -> str:
-    """Format ``values`` as front matter. Lines are taken from ``fronts`` (base, ours and theirs) where possible."""
+    """Format ``values`` as front matter, keeping lines of the existing ``fronts`` where possible.
+
+    ``fronts`` contains the front matter of the base and of both sides.
+    """
     sides = [split_blocks(front) for front in fronts]
     text = "".join(_block(key, value, sides) for key, value in values.items())
     text += "".join(_lead(_TAIL, sides))
@@ -361,7 +365,10 @@ def read_document(text: str) -> Document:
 def merge_document(
     base: Document | None, ours: Document, theirs: Document, place: Mapping[str, str | None]
 ) -> MergedDocument:
-    """Merge two versions of a document. ``place`` contains the values that its path determines."""
+    """Merge two versions of a document.
+
+    ``place`` contains the front matter values that depend on the document's path.
+    """
     before = _in_full(base) if base else Document("", {}, "")
     sides = _Sides(before, ours, theirs)
     values = sides.merged()
@@ -398,7 +405,7 @@ def with_values(text: str, changes: Mapping[str, Any]) -> str:
 
 
 class _Sides:
-    """Both sides' front matter, and that of their common base."""
+    """The front matter of two versions of a document and of their common base."""
 
     def __init__(self, base: Document, ours: Document, theirs: Document) -> None:
         self._base, self._ours, self._theirs = base.values, ours.values, theirs.values
@@ -430,7 +437,7 @@ class _Sides:
         return {key: remaining[key] for key in order}
 
     def later(self, ours: Any, theirs: Any) -> Any:
-        """Return the later version's value, or the greater value if both have the same time."""
+        """Return the value from the later version. At equal times, return the greater value."""
         if self._times[0] == self._times[1]:
             return greatest(ours, theirs)
         return ours if self._times[0] > self._times[1] else theirs
@@ -495,7 +502,7 @@ class _Sides:
 
 
 def _in_full(base: Document) -> Document:
-    """Return a document with default values, because adding a default does not count as a change."""
+    """Return a document with default values. A side that adds a default then changes nothing."""
     heading = _HEADING.match(base.body)
     subject = {"subject": heading.group(1)} if heading else {}
     return Document(base.front, {**_DEFAULTS, **subject, **base.values}, base.body)
@@ -559,7 +566,7 @@ _PAGE = re.compile(r"projects/([^/]+)/project\.md")
 
 @frozen
 class Version:
-    """The path and content of a file on one side."""
+    """The path and content of a file in one of the vaults to merge."""
 
     path: str
     data: bytes
@@ -592,10 +599,10 @@ def _ids(tree: Tree) -> dict[str, str | None]:
 
 
 def united_ids(base: Tree, ours: Tree, theirs: Tree, notes: list[Note]) -> dict[str, str]:
-    """Return ids to replace, if both sides assigned different ids to the same item.
+    """Find items to which both sides assigned different ids. Map the greater id to the smaller.
 
-    The greater id maps to the smaller. Items are files without an id in the base, a project's page,
-    or equal text at the same path.
+    An item is a project's page, a file that had no id in the base, or a file with the same text on
+    both sides.
     """
     had, our_ids, their_ids = _ids(base), _ids(ours), _ids(theirs)
     old = set(had.values())
@@ -626,7 +633,7 @@ def _has_same_text(left: bytes, right: bytes) -> bool:
 
 
 def with_ids(tree: Tree, united: Mapping[str, str]) -> Tree:
-    """Replace ids in one side's documents wherever they occur, according to ``united``."""
+    """Replace ids in one side's documents. ``united`` maps old ids to new ids."""
     if not united:
         return tree
     pattern = re.compile("|".join(map(re.escape, sorted(united))).encode())
@@ -639,9 +646,9 @@ def with_ids(tree: Tree, united: Mapping[str, str]) -> Tree:
 
 
 def names_of(trees: Iterable[Tree]) -> list[dict[str, str]]:
-    """For each side, return a name with an id for each path.
+    """Return, for each side, the name of each path. The name contains the file's id.
 
-    A file without an id gets the id that another side has at its path.
+    A file without an id gets the id of the file at the same path on another side.
     """
     ids = [_ids(tree) for tree in trees]
     everywhere = [set(side.values()) for side in ids]
@@ -668,9 +675,9 @@ def names_of(trees: Iterable[Tree]) -> list[dict[str, str]]:
 def sides_of(
     trees: Sequence[Tree], named: Sequence[Mapping[str, str]], notes: list[Note]
 ) -> list[dict[str, Version]]:
-    """For each side, return its versions by name. The second of two copies gets a new name.
+    """Return, for each side, the files keyed by name. ``named`` comes from :func:`names_of`.
 
-    Names come from :func:`names_of`.
+    If a file has two copies on a side, the second copy gets a new name.
     """
     paths_of_sides: list[dict[str, list[str]]] = [{} for _ in named]
     for paths_by_name, names in zip(paths_of_sides, named, strict=True):
@@ -750,7 +757,6 @@ def _remotes(data: bytes) -> set[str]:
 
 
 def _folder_of_page(page_id: str, side: Tree) -> str | None:
-    """Return a project's folder on ``side``, if any."""
     pages = (
         (match.group(1), data) for path, data in side.items() if (match := _PAGE.fullmatch(path))
     )
@@ -823,7 +829,10 @@ _WAS_THERE, _NEW, _SECOND = range(3)
 
 
 def merge_vaults(base: Tree, ours: Tree, theirs: Tree) -> MergedVault:
-    """Merge two vaults that have changed since ``base``, which is empty without a common ancestor."""
+    """Merge two vaults that were changed from ``base``.
+
+    An empty ``base`` means no common ancestor.
+    """
     notes: list[Note] = []
     ours, theirs = apart(base, ours, theirs)
     united = united_ids(base, ours, theirs, notes)
@@ -849,9 +858,9 @@ def merge_vaults(base: Tree, ours: Tree, theirs: Tree) -> MergedVault:
 
 
 def merge_ledgers(*ledgers: bytes) -> bytes:
-    """Return the union of ledgers, ordered by operation. Lines of one operation keep their order.
+    """Merge ledgers and sort the lines by operation. Lines of the same operation keep their order.
 
-    If forgetting removed a line's text, the line replaces the complete one.
+    A complete line is omitted if another ledger has the line without its forgotten text.
     """
     lines: dict[str, dict[bytes, None]] = {}
     sides = [
@@ -872,7 +881,7 @@ def merge_ledgers(*ledgers: bytes) -> bytes:
 
 
 def _shortest(lines: Iterable[bytes]) -> list[bytes]:
-    """Remove lines of which a version without text exists, because their text was forgotten."""
+    """Remove lines whose text was forgotten. The same lines without text are kept."""
     all_lines = [*lines]
     entries = [next(read_ledger(line), None) for line in all_lines] if len(all_lines) > 1 else []
     outdated = [
@@ -954,9 +963,10 @@ def _merge_both(
 def _apart(
     name: str, merged: Version, sides: Iterable[tuple[Version, Document]]
 ) -> tuple[Version, _Placed]:
-    """Keep two versions that cannot be merged. The later one keeps the id and contradicts the other.
+    """Return two separate versions of a document that cannot be merged.
 
-    A project's page keeps the merged front matter.
+    The later version keeps the id and gets a ``contradicts`` link to the other version. A project's
+    page keeps the merged front matter.
     """
     ordered = sorted(
         sides, key=lambda side: (side[1].updated, _words(side[1]), side[0].data), reverse=True
@@ -976,7 +986,10 @@ def _apart(
 
 
 def _with_values_at(merged: Version, version: Version, values: Mapping[str, Any]) -> Version:
-    """Return a version with changed values. It is in ``retired/`` if the merged version is."""
+    """Return a version with changed values.
+
+    Its path is in ``retired/`` if the path of ``merged`` is.
+    """
     _, folder, name = _parts(version.path)
     return Version(
         f"{_parts(merged.path)[0]}{folder}{name}",
@@ -1052,7 +1065,10 @@ def _is_retired_edit(
 def _merge_path(
     base: str | None, ours: Version, theirs: Version, sides: tuple[Document, Document]
 ) -> str:
-    """Merge retirement, folder and name separately. If both sides changed one of them, the later version decides."""
+    """Merge the retirement, folder and name of two paths separately.
+
+    A folder or name that both sides changed is taken from the later version.
+    """
 
     def later(left: str, right: str) -> str:
         times = sides[0].updated, sides[1].updated
@@ -1079,7 +1095,6 @@ def _parts(path: str) -> tuple[str, str, str]:
 
 
 def _place(path: str) -> dict[str, str | None]:
-    """Return the front matter values that a path determines."""
     if not is_memory_file(path):
         return {}
     try:
@@ -1131,7 +1146,6 @@ def _note_path(item: _Placed, requested: str, path: str, notes: list[Note]) -> N
 
 
 def _fold_path(path: str) -> str:
-    """Normalise a path like a case-insensitive file system."""
     return unicodedata.normalize("NFC", path).casefold()
 
 
@@ -1180,7 +1194,7 @@ def _merge_other(
 
 
 def _other_name(path: str, data: bytes) -> str:
-    """Return a name for another version of a file. Programs must not confuse it with the file."""
+    """Return a name for another version of a file. Programs do not treat it as a memory file."""
     return f"{path}.other-{hashlib.blake2b(data, digest_size=4).hexdigest()}"
 
 

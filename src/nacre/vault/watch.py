@@ -55,7 +55,7 @@ On shared disks, changes by other systems are not reported.
 
 
 class VaultWatch:
-    """Keeps the current times of a vault's files. Thread-safe.
+    """Provides the current times of change of a vault's files. Thread-safe.
 
     If the system does not report changes, every file is checked.
     """
@@ -72,7 +72,10 @@ class VaultWatch:
         return self._current is not None
 
     def times(self) -> Mapping[str, tuple[int, int]]:
-        """Return the result of :meth:`Vault.times`. The mapping does not change later."""
+        """Return the result of :meth:`Vault.times`.
+
+        Later updates do not change the returned mapping.
+        """
         with self._guard:
             is_due = time.monotonic() >= self._until
             if self._current or is_due:
@@ -94,9 +97,9 @@ class VaultWatch:
         self._current = None
 
     def _follow(self, changed: set[str]) -> bool:
-        """Update the times of changed files.
+        """Update the times of changed files. Return False if a file has a new hard link.
 
-        Return False if a file has a new hard link, because changes through it are not reported.
+        Changes through other hard links are not reported.
         """
         if not changed:
             return True
@@ -114,7 +117,6 @@ class VaultWatch:
         return True
 
     def _look(self) -> None:
-        """Start watching and read the times of all files."""
         self._end()
         events = _Events(self._vault.root)
         try:
@@ -129,7 +131,7 @@ class VaultWatch:
 
 
 class _Events:
-    """Events in each folder since watching it began. ``shared`` are files with several hard links."""
+    """The file system events in watched folders. ``shared``: files with several hard links."""
 
     def __init__(self, root: os.PathLike[str]) -> None:
         self._root = root
