@@ -517,7 +517,7 @@ def talk(
         else:
             message = Incoming(line, chat, Sender(speaker, speaker), text)
             received = Received(0, key, message, clock.now, speaker == "owner")
-            store.add_lines(session.id, [message_line(line, received, text)])
+            store.add_lines(session.id, [message_line(line, received)])
             store.finish(session, [], Answer(""), [], [], clock.now, messages=1)
         sessions.transcripts.write_pending(store, session.id)
     return session.id

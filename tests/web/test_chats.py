@@ -109,7 +109,7 @@ def test_open_conversation_grows_live(board: Dashboard, home: Path, store: Gatew
         store.take(
             session.id,
             [(kept.received.seq, "a")],
-            [message_line("a", kept.received, "Is the extractor clean?")],
+            [message_line("a", kept.received)],
         )
         transcripts.write_pending(store, session.id)
         expect(page.get_by_text("The agent answers…")).to_be_visible()
