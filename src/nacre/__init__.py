@@ -98,7 +98,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Load a public name on first use, so that ``import nacre`` costs nothing."""
+    """Load a public name on first use, so that ``import nacre`` is fast."""
     if name not in _EXPORTS:
         raise AttributeError(f"module 'nacre' has no attribute {name!r}")
     from nacre.base.lazy import load  # noqa: PLC0415 - every hook imports this package

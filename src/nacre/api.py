@@ -67,8 +67,8 @@ from nacre.values.session import FlushReport, HandoffView, Speaker
 class MemoryHome:
     """An open home: reads transcripts, and stores, recalls and searches memories.
 
-    Use it as a context manager. Threads can share an instance. Their calls run one at a time, but
-    other calls continue while one waits for a language model. Separate instances work in parallel.
+    Use it as a context manager. Threads can share an instance. Calls run one at a time, but do not
+    block others while they wait for a language model. Separate instances work in parallel.
     """
 
     def __init__(self, home: Home) -> None:

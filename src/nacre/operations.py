@@ -259,10 +259,7 @@ def _types(function: Callable[..., Any]) -> tuple[Any, Any, tuple[str, ...]]:
 
 
 class _Names(dict[str, Any]):
-    """The names that annotations in a module can use.
-
-    A name that only type checkers import is ``Any``.
-    """
+    """The names in a module's annotations. A name that is unknown at run time becomes ``Any``."""
 
     def __missing__(self, name: str) -> Any:
         return vars(builtins).get(name, Any)

@@ -131,7 +131,7 @@ class Settings:
 
     @property
     def actor(self) -> Actor:
-        """The actor that uses nacre: the actor set for this thread, a detected agent, or the owner.
+        """Who uses nacre: the actor set for this thread, a detected agent, or the owner.
 
         The daemon acts for the owner.
         """
@@ -153,7 +153,7 @@ class Settings:
 
     @property
     def mark(self) -> str:
-        """Hash of the settings and the database's location, on which nacre's answers depend."""
+        """Hash that changes with the settings and the database's location."""
         values = sorted((key, repr(value.value)) for key, value in self.values.items())
         text = repr((values, self.server or os.path.realpath(self.database)))
         return sha256(text.encode("utf-8", "replace")).hexdigest()
@@ -189,8 +189,8 @@ def load_settings(
 ) -> Settings:
     """Read the settings of a home.
 
-    ``home``: by default, ``NACRE_HOME`` or ``~/.nacre``. ``mending``: key whose value in the file
-    may be invalid, because the caller replaces the value. Raises InvalidSettingsError.
+    ``home``: by default, ``NACRE_HOME`` or ``~/.nacre``. ``mending``: key to ignore in the file,
+    because the caller replaces its value. Raises InvalidSettingsError.
     """
     environ = process_environment() if environ is None else dict(environ)
     owner = Path(user_home(environ))

@@ -24,7 +24,10 @@ def bounds(description: str, **limits: Any) -> Any:
 
 
 def bounds_of(request: type, name: str, description: str = "", **limits: Any) -> Any:
-    """Return the limits and help text of a request's field. Arguments override them."""
+    """Return a field's limits and help text.
+
+    ``description`` and ``limits`` override them.
+    """
 
     declared = _meta(annotations_of(request)[name]) or msgspec.Meta()
     merged = {

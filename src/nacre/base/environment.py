@@ -183,7 +183,7 @@ def agent_above(pid: int | None = None) -> str | None:
 
 
 def agent_of_process(pid: int) -> str | None:
-    """Return the agent that runs a process. If its parents have exited, look at its variables."""
+    """Return the agent that runs a process, by its parents or else its environment variables."""
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
             pairs = (

@@ -115,8 +115,8 @@ def new_file(path: Path, *, overwrite: bool = False) -> Iterator[BinaryIO]:
 def sweep(folder: Path, name: str = "") -> None:
     """Remove temporary files that killed processes have left in a folder.
 
-    If ``name`` is given, only temporary files of this name are removed, including this process's
-    own. Without a name, this process's files are kept, because other threads might be writing them.
+    With ``name``, remove only temporary files of this name, including those of this process.
+    Without it, keep this process's files, because other threads might be writing them.
     """
     for path in folder.glob(f".{glob.escape(name)}*.tmp*"):
         match = _TEMPORARY_NAME.search(path.name)

@@ -68,7 +68,7 @@ def _blake2b(data: bytes, **options: Any) -> hashlib.blake2b:
 def turn_hash(role: str, text: str, occurrence: int) -> str:
     """Return an id for a turn that has none.
 
-    If a text repeats, increase ``occurrence`` each time.
+    ``occurrence`` distinguishes turns with the same text.
     """
     body = f"{role}\n{occurrence}\n{text}".encode("utf-8", errors="replace")
     return _blake2b(body, digest_size=8).hexdigest()
@@ -102,7 +102,7 @@ def from_ms(value: int | None) -> datetime | None:
 
 
 def at_ms(value: int) -> datetime:
-    """Return the time in aware UTC, or ``UNKNOWN_TIME`` for a value out of range."""
+    """Return the time in UTC, or ``UNKNOWN_TIME`` for a value out of range."""
     try:
         moment = datetime.fromtimestamp(value / 1000, UTC)
     except (OverflowError, OSError, ValueError):

@@ -40,7 +40,7 @@ class _NotRunYet(ModuleType):
 class _Loader:
     """A loader that delays running a module until a thread needs it.
 
-    ``own`` is the loader that runs the module.
+    ``own``: loader that runs the module.
     """
 
     def __init__(self, own: Any) -> None:
@@ -59,7 +59,7 @@ class _Loader:
         module.__class__ = _NotRunYet
 
     def run(self, module: ModuleType) -> None:
-        """Run the module, unless it has already run or this thread is running it."""
+        """Run the module. Do nothing if it has run, or if this thread is running it."""
         with self._lock:
             if self._is_running or type(module) is ModuleType:
                 return
@@ -72,7 +72,7 @@ class _Loader:
 
 
 class _Finder:
-    """A finder that makes nacre's modules lazy, except packages."""
+    """A finder that makes nacre's non-package modules lazy."""
 
     @staticmethod
     def find_spec(

@@ -20,8 +20,7 @@ def load(target: str) -> Any:
 class Module:
     """A module that is imported when one of its attributes is first used.
 
-    Use it in an interface that does not always need the module. Add a normal import for type
-    checkers.
+    Use it where the module is not always needed. For type checkers, also import the module.
     """
 
     def __init__(self, name: str) -> None:

@@ -85,7 +85,7 @@ def _hash(data: bytes) -> str:
 def is_own(path: str) -> bool:
     """Return True if only this user can write to the socket's folder. Raises OSError.
 
-    A caller must not connect to any other socket.
+    A caller must not connect otherwise.
     """
     if not hasattr(os, "getuid"):
         return True
@@ -142,9 +142,9 @@ def ask(home: str, operation: str, request: dict[str, Any], *, seconds: float) -
 def ask_whole(
     home: str, operation: str, request: dict[str, Any], *, seconds: float, **more: Any
 ) -> dict[str, Any]:
-    """Run an operation in the daemon and return the whole response. ``more`` is added to the body.
+    """Run an operation in the daemon and return the whole response.
 
-    Raises DaemonAwayError, DaemonRefusedError.
+    ``more``: other fields of the message. Raises DaemonAwayError, DaemonRefusedError.
     """
     message = {"protocol": PROTOCOL, "request": request, "seconds": seconds, **more}
     # Daemons reject unpaired surrogates.
@@ -234,7 +234,7 @@ def start_daemon(
 
 
 def start_chores(home: str, environ: Mapping[str, str]) -> None:
-    """Start a process that does the chores, unless one is running. That process also does later chores.
+    """Start a process that does the chores, unless such a process is running.
 
     Raises OSError.
     """

@@ -38,10 +38,11 @@ Its arguments are the lock's name and how many seconds it was held.
 
 
 class FileLock:
-    """An exclusive, reentrant lock on a file. Other processes wait, then get StoreBusyError.
+    """An exclusive, reentrant lock on a file. Each thread needs a separate object.
 
-    A file that cannot be opened raises UnusableStoreError. Waiting processes have priority over
-    processes that only try the lock. Each thread needs a separate object.
+    Other processes wait up to ``patience_seconds``, then get StoreBusyError. A file that cannot be
+    opened raises UnusableStoreError. Waiting processes have priority over processes that do not
+    wait.
     """
 
     def __init__(
@@ -74,7 +75,7 @@ class FileLock:
         return True
 
     def release(self) -> None:
-        """Release the lock. Call this as often as it was acquired. Do nothing if it was lost."""
+        """Release the lock. Call this once for each acquisition. A lost lock is ignored."""
         self._depth = max(0, self._depth - 1)
         if self._depth == 0 and self._descriptor >= 0:
             self._free()
@@ -168,8 +169,7 @@ class FileLock:
 class Turn:
     """A reentrant lock for threads that share a home.
 
-    A thread that waits for something outside nacre does so in :meth:`aside`, and takes its turn
-    again afterwards.
+    A thread that waits for something outside nacre releases the lock in :meth:`aside`.
     """
 
     def __init__(self) -> None:
@@ -191,10 +191,10 @@ class Turn:
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """Release the turn during the block. Do nothing if this thread does not have the turn.
+        """Release the lock during the block. Do nothing if this thread does not hold it.
 
-        The caller must hold no lock and have no open transaction. Data read before can be outdated
-        afterwards.
+        The caller must hold no other lock and have no open transaction. Data that was read before
+        the block can be outdated after it.
         """
         if self._holder != get_ident():
             yield
@@ -212,9 +212,9 @@ class Turn:
             self._came_back.notify_all()
 
     def wait_for_all(self) -> None:
-        """Wait until every thread has left :meth:`aside`.
+        """Wait until no thread is in :meth:`aside`.
 
-        The caller must have the turn. During the wait, other threads can take the turn.
+        The caller must hold the lock. Other threads can acquire it during the wait.
         """
         holder, depth = self._holder, self._depth
         self._holder = self._depth = 0
@@ -263,7 +263,7 @@ def _open_descriptor(path: Path) -> Iterator[int]:
 
 
 def _join_queue(descriptor: int) -> None:
-    """Join the queue by taking a shared lock. On Windows, there is no queue."""
+    """Mark this process as waiting with a shared lock. On Windows, do nothing."""
     if sys.platform != "win32":
         with suppress(OSError):
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)

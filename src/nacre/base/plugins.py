@@ -60,7 +60,7 @@ def find_plugins(group: str) -> Mapping[str, EntryPoint]:
 
 
 def load_plugin(point: EntryPoint, kind: type[T]) -> T:
-    """Load an entry point's object, or tuple of objects.
+    """Load the object or objects of an entry point.
 
     Raises UnavailableError if loading fails or the type is wrong.
     """

@@ -42,7 +42,7 @@ def to_text(data: bytes) -> str:
 
 
 def numbered(name: str, is_taken: Callable[[str], object]) -> str:
-    """Return a name that is not taken, with a number from 2 on if necessary."""
+    """Return ``name`` if it is free, else the first free name with a number, such as ``name-2``."""
     number, free = 1, name
     while is_taken(free):
         number += 1
@@ -131,7 +131,7 @@ def visible(text: str) -> str:
 
 
 def is_visible(data: bytes) -> bool:
-    """Return True if :func:`visible` would not change this UTF-8 text."""
+    """Return True if :func:`visible` would leave this UTF-8 text unchanged."""
     odd = data.translate(None, _PLAIN)
     return not odd or (
         len(odd.translate(None, _CONTROLS)) == len(odd)
@@ -397,7 +397,7 @@ class Expression:
         self._seconds = seconds
 
     def search(self, text: str) -> Any:
-        """Return the first match, if any. Raises TimeoutError."""
+        """Return the first match in a text, or ``None``. Raises TimeoutError."""
         return self._compiled.search(text, timeout=self._seconds)
 
 
@@ -486,10 +486,9 @@ def mentioned(text: str) -> list[str]:
 
 
 def called(subject: str, path: str | None, aliases: Iterable[str]) -> dict[str, tuple[str, bool]]:
-    """Return a mapping from the keys of a memory's names to the names as written.
+    """Map the keys of a memory's names to the names as written, each with True for an alias.
 
-    The names are the subject, the file name, the path in the vault, and the aliases. Each name has
-    a boolean, which is True for an alias.
+    The names are the subject, the file name, the path in the vault, and the aliases.
     """
     whole = (path or "").removesuffix(".md")
     own = (subject, whole.rpartition("/")[2], whole)
@@ -587,7 +586,7 @@ def _likely_local(model: str) -> int:
 
 
 def _is_elsewhere(provider: str) -> bool:
-    """Return True for a provider that is always remote, or whose name was redacted in a transcript."""
+    """Return True if the provider is always remote, or its name was redacted."""
     name = _plain(re.split("[/:]", provider, maxsplit=1)[0])
     return provider.startswith(("[", "<")) or name in {
         _plain(host) for host in _words("hosts") | _words("elsewhere")
@@ -603,7 +602,6 @@ def _has_host(name: str) -> bool:
 
 
 def _is_of_local_provider(name: str) -> bool:
-    """Return True if the part before the first slash is a provider on the user's machine."""
     provider, slash, _ = name.partition("/")
     return bool(slash) and any(fnmatch(provider, pattern) for pattern in _words("local"))
 

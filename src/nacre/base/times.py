@@ -321,8 +321,8 @@ def _yearly(
 ) -> Window:
     """Return the span of a date such as "in May". ``span`` returns the span in a given year.
 
-    If the text names no year, this is usually the latest span that has begun. With a deadline word,
-    this is the closest span. A single day can also be in the next 31 days.
+    If the text names no year, this is usually the latest span that has begun. After a word for a
+    deadline, it is the closest span. A day can be up to 31 days ahead.
     """
     side, year = match.groupdict().get("side"), match.groupdict().get("year")
     if year:

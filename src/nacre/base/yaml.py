@@ -28,7 +28,7 @@ _COLON = re.compile(r"[ \t]*:")
 
 
 class NotPlainError(ValueError):
-    """A document is not valid YAML of this subset. ``line`` counts from 0, if known."""
+    """Text outside the supported subset of YAML. ``line`` counts from 0, if known."""
 
     def __init__(self, problem: str, line: int | None = None) -> None:
         super().__init__(problem)
@@ -37,7 +37,7 @@ class NotPlainError(ValueError):
 
 @frozen
 class Span:
-    """The position of a key in a document: where it starts and ends, and where its value ends."""
+    """The position of a key in a document. ``end``: end of the key's value."""
 
     start: int
     key_end: int

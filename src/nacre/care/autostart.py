@@ -71,8 +71,9 @@ def _fill_template(name: str, places: Mapping[str, str]) -> str:
 class Installation:
     """A service that runs the daemon.
 
-    ``form``: ``systemd``, ``launchd`` or ``task``. ``write``: function that returns the text of the service's file.
-    ``install``, ``start``, ``remove``: commands. ``home``: part of the text that names the home.
+    ``form``: ``systemd``, ``launchd`` or ``task``. ``write``: function that returns the text of the
+    service's file. ``install``, ``start``, ``remove``: commands. ``home``: text in the file that
+    names the home.
     """
 
     form: str

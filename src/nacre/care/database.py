@@ -124,10 +124,10 @@ def rebuild(
 ) -> IngestReport:
     """Rebuild the database from the vault, the remaining transcripts, and the archive.
 
-    The complete new database replaces the old database, which is kept as ``nacre.db.old``. Memories come only from
-    their files. Sessions are indexed, but nothing is learned from them again. Usage, reviews, candidates, traces, model
-    costs and sessions waiting for a writer are copied from the old database if it is readable. Raises SchemaTooNewError
-    if a newer nacre created the database.
+    The complete new database replaces the old database, which is kept as ``nacre.db.old``. Memories
+    come only from their files. Sessions are indexed, but nothing is learned from them again. Usage,
+    reviews, candidates, traces, model costs and the list of unread sessions are copied from the old
+    database if it is readable. Raises SchemaTooNewError if a newer nacre created the database.
     """
     _refuse_server(settings)
     fresh = replace(settings, database=settings.database.with_name(f"{settings.database.name}.new"))
@@ -341,7 +341,7 @@ def _read_before(settings: Settings, open_home: Callable[[Settings], Home]) -> l
 
 
 def _keep_history(home: Home) -> None:
-    """Commit pending operations before the journal is removed. If this fails, the next commit includes the files."""
+    """Commit pending operations to git, if possible, before their journal is removed."""
     if home.journal.waiting()[0]:
         with contextlib.suppress(NacreError):
             commit_operations(home)
@@ -429,7 +429,7 @@ def verify(
 
 
 def _settings(home: Path, settings: Settings) -> Settings:
-    """Return settings for only this home, without models or other files on this machine."""
+    """Return the home's own settings, with models turned off."""
     own = {name: value for name, value in settings.environ.items() if not name.startswith("NACRE_")}
     return load_settings(
         home, own | {"NACRE_EMBEDDING_MODEL": "none", "NACRE_RECALL_RERANKER": "none"}
@@ -564,10 +564,9 @@ def _report_unused(idle: Sequence[Idle]) -> Iterator[Check]:
 
 
 def _dream(home: Home, ending: Sequence[Step], active: int) -> Iterator[Check]:
-    """Report the number of memories that a dream would end.
+    """Report how many memories a dream would retire.
 
-    Suggest a dream if there are many and dreams at night are off. There is no
-    limit for the size of the database, because it contains mostly sessions.
+    Suggest a dream if there are many memories and dreams at night are off.
     """
     if not ending:
         return

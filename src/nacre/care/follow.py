@@ -47,7 +47,7 @@ _IGNORED = ("-shm", ".lock", ".tmp")
 
 @frozen
 class Territory:
-    """The tools' root folders, and folders that contain only transcripts."""
+    """Folders to watch: tools' root folders, and folders with only transcripts."""
 
     roots: tuple[Root, ...]
     folders: tuple[Path, ...] = ()
@@ -112,7 +112,7 @@ class Territory:
 
 
 def territory_of(home: Home) -> Territory:
-    """Return the folders of tools and of ``ingest.roots``."""
+    """Return the folders to watch for a home."""
     roots = list(discovery.tool_roots(home, discovery.projects_of(home), []))
     scattered = tuple(
         root.folder for adapter, root in roots if adapter.beside not in (None, log_of)
@@ -150,7 +150,7 @@ class Notices:
         return "polling" if self.why_not else "events"
 
     def listen(self, territory: Territory) -> None:
-        """Watch the existing folders of a territory. Do nothing if these folders are already watched."""
+        """Watch the folders that exist, unless they are already watched."""
         while not self._failed.empty():
             self.why_not = self._failed.get()
         folders = (territory.deep(), territory.flat())
@@ -300,9 +300,9 @@ class Pace:
         self._due["look"] = now + PAUSE_SECONDS
 
     def notice_jump(self, offset: float, now: float) -> None:
-        """Schedule a scan if ``offset`` has jumped. This is the wall clock minus the monotonic clock.
+        """Schedule a scan after the machine slept, because changes were not reported then.
 
-        The machine might have slept, so that changes were not reported.
+        ``offset``: the wall clock minus the monotonic clock. It jumps during sleep.
         """
         if self._offset is not None and abs(offset - self._offset) > _JUMP_SECONDS:
             self._due["look"] = now
@@ -318,7 +318,7 @@ class Pace:
         self._unlearned_since = min(self._unlearned_since, now - PATIENCE_SECONDS)
 
     def is_time_to_learn(self, now: float) -> bool:
-        """Return True if a round should begin."""
+        """Return True if a learning round is due."""
         if now < self._rounds_from or self._unlearned_since == math.inf:
             return False
         return (
@@ -327,7 +327,7 @@ class Pace:
         )
 
     def begin_round(self, now: float) -> None:
-        """Record the start of a round."""
+        """Record that a learning round has begun."""
         self._round_began = now
         self._unlearned_since = math.inf
 
@@ -375,9 +375,9 @@ class Round:
     def __init__(
         self, settings: Settings, report: Callable[[RoundOutcome], None], *, reads: bool
     ) -> None:
-        """Start the round.
+        """Start the process of a learning round.
 
-        If ``reads`` is False, the round learns only from turns that were already read. Raises OSError.
+        Unless ``reads`` is set, it learns only from turns that were already read. Raises OSError.
         """
         self._report = report
         options = () if reads else ("--no-read",)
@@ -430,7 +430,7 @@ Stamp = tuple[int, int]
 
 
 class Follower:
-    """A watcher of a home's transcripts, from ``run`` until ``stop``. It runs only once, in one thread."""
+    """A watcher of a home's transcripts. It runs only once, in one thread."""
 
     def __init__(
         self,

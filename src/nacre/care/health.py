@@ -141,11 +141,11 @@ def _silent_sessions(sessions: Sequence[Heard]) -> Iterator[Check]:
 
 
 def is_sudden(silent: int, before: int, spoke: int) -> bool:
-    """Return True if a tool's latest sessions are unlikely to be silent by chance.
+    """Return True if a tool's latest sessions are unlikely to lack the user's words by chance.
 
-    A session is silent if it contains none of the user's words. The latest ``silent`` sessions are silent. The user
-    spoke in ``spoke`` of the ``before`` earlier sessions. By Laplace's rule, a session is silent with probability
-    ``1 - (spoke + 1) / (before + 2)``. The probabilities of several sessions are multiplied.
+    ``silent``: number of latest sessions, all without the user's words. ``before``: number of
+    earlier sessions. ``spoke``: number of earlier sessions with the user's words. By Laplace's
+    rule, a session lacks them with probability ``1 - (spoke + 1) / (before + 2)``.
     """
     if silent < FEWEST_NEW or before < FEWEST_BEFORE:
         return False
@@ -206,7 +206,7 @@ def damaged_history(home: Home) -> Iterator[Check]:
 
 
 def damaged_archive(home: Home) -> Iterator[Check]:
-    """Report damaged packs. If there are many, different packs are checked each day."""
+    """Report damaged packs. Time is limited, so each day's check starts at a different pack."""
     states = [state for state in home.archive.all() if state.pack]
     first = int(home.clock().timestamp()) // _DAY_SECONDS % max(1, len(states))
     until = time.monotonic() + _ARCHIVE_SECONDS
@@ -245,7 +245,7 @@ def readers(settings: Settings) -> tuple[str, ...]:
 
 
 def in_words(names: Sequence[str]) -> str:
-    """Describe the readers in one line."""
+    """Join the readers' names in one line."""
     return "; ".join(names) or NOTHING
 
 
@@ -253,7 +253,7 @@ def in_words(names: Sequence[str]) -> str:
 
 
 def writer(home: Home) -> Iterator[Check]:
-    """Report the writer, and pending sessions and candidates."""
+    """Report the writer's state, and how many sessions and candidates wait."""
     state, candidates = status_writer(home), home.candidates.count()
     waiting = f"; candidates: {candidates:,} (nacre review)" if candidates else ""
     if state.state == "off":
@@ -340,7 +340,7 @@ def doctor(
 
 
 def _chats(home: Home) -> list[Check]:
-    """Report chat messages that might come from the user if no setting identifies the user."""
+    """Report unknown senders of chat messages if no setting says which sender is the user."""
     senders = home.sessions.unknown_senders() if not home.settings.texts("owner.identities") else []
     if not senders:
         return []
@@ -576,7 +576,7 @@ def _reranker(home: Home) -> Iterator[Check]:
 
 
 def _credentials(home: Home) -> Iterator[Check]:
-    """Check the sign-in of the configured models, and report misplaced credentials."""
+    """Check the credentials of the configured models, and report misplaced ones."""
     settings = home.settings
     own = settings["models.providers"]
     for provider in sorted(
@@ -674,7 +674,7 @@ def _sessions(home: Home) -> Check:
 
 
 def _held_out(home: Home) -> Iterator[Check]:
-    """Report the share of sessions without context, if any."""
+    """Report the share of sessions that get no memories, if any."""
     if share := home.settings.number(hooks.SHARE):
         finding = f"{share:.0%} of sessions get no memories, to measure the effect"
         yield _ok(f"{finding}; nacre admin usefulness shows the result")

@@ -133,7 +133,7 @@ def prove_git(home: Home) -> Proof:
 
 
 def prove_database(home: Home) -> Proof:
-    """Check the database file and its references with SQLite."""
+    """Check for damage, unreadable rows and orphaned rows in the database."""
     sound = maintenance.Soundness(home.database_file)
     findings = [
         Finding(FAILURE, f"SQLite: {text}", REBUILD) for text in home.database_file.check()[:20]
@@ -559,7 +559,7 @@ def prove(
 
 
 def _caught_up(home: Home) -> list[Proof]:
-    """Read manual edits. If the database is too damaged to read them, return a proof that reports this."""
+    """Read manual edits. Return a failed proof if the database is unreadable."""
     try:
         catch_up(home)
     except (UnusableStoreError, *UNREADABLE) as error:
@@ -568,7 +568,7 @@ def _caught_up(home: Home) -> list[Proof]:
 
 
 def _proof(part: Callable[[Home], Proof], home: Home) -> Proof:
-    """Run a proof. An unreadable part does not stop other proofs."""
+    """Run a proof, and report unreadable data as its finding."""
     try:
         return part(home)
     except (UnusableStoreError, *UNREADABLE) as error:
@@ -601,7 +601,7 @@ def archive_again(home: Home, proofs: Sequence[Proof]) -> None:
 
 
 def as_check(proof: Proof) -> Check:
-    """Return a proof's worst finding as a check."""
+    """Convert a proof to a check with its worst finding."""
     worst = next((finding for finding in proof.findings if finding.severity == FAILURE), None)
     worst = worst or next(iter(proof.findings), None)
     if worst is None:

@@ -38,7 +38,10 @@ Until = Annotated[date | None, bounds("The last day; default: today.")]
 
 @frozen
 class Source:
-    """Memories from one speaker and tool. Manual, document and imported memories have no tool."""
+    """The memories from one speaker and tool.
+
+    ``tool``: ``None`` for manual, document and imported memories.
+    """
 
     speaker: str
     tool: str | None
@@ -58,10 +61,11 @@ class ToolSessions:
 class Today:
     """The activity in a period, and the pending items.
 
-    ``learned``: latest of ``learned_total`` new memories. ``operations``, ``sessions``: latest operations and sessions.
-    ``tools``: numbers of all sessions for each tool. ``conflicts``, ``doubts``, ``candidates``: numbers of pending
-    items. ``cost``, ``cost_month``: model costs of the whole home for today and this month, in millionths of a US
-    dollar. ``problems``: failed checks.
+    ``learned``: latest new memories. ``learned_total``: number of new memories. ``operations``,
+    ``sessions``: latest operations and sessions. ``tools``: number of sessions for each tool.
+    ``conflicts``, ``doubts``, ``candidates``: numbers of pending items. ``cost``, ``cost_month``:
+    model costs of the home for today and this month, in millionths of a US dollar. ``problems``:
+    failed checks.
     """
 
     since: date
@@ -100,9 +104,9 @@ class CalendarDay:
 
 @frozen
 class Age:
-    """An age group of memories. Ages are in days since a memory was last stated.
+    """An age group of memories. Age is the number of days since someone last stated a memory.
 
-    ``least``: minimum age. ``most``: age at which the next group begins, or ``None`` for the last group. ``stale``:
+    ``least``: minimum age. ``most``: age at which the next group begins, or ``None``. ``stale``:
     number of memories that might be outdated according to the last check.
     """
 
@@ -116,14 +120,15 @@ class Age:
 class Activity:
     """Numbers for charts of a period.
 
-    ``step``: ``day``, ``week`` (from Monday) or ``month``. ``steps``: first day of each step. ``sessions``, ``turns``:
-    numbers of new sessions and of new turns for each tool. ``stored``: number of new memories for each kind. ``held``:
-    number of all memories for each kind at the end of each step. ``recalls``: number of recalls, with at most the last
-    hundred for each memory. ``questions``: numbers of ``answered`` and ``unanswered`` recall questions, while traces
-    are kept. ``tokens``, ``cost``: tokens and millionths of a US dollar for each task in the whole home. ``calendar``:
-    days with sessions. ``ages``: current ages of memories. ``never``: number of memories that were never recalled.
-    ``seldom``: number of memories with up to five recalls. ``often``: number of memories with more recalls. A single
-    project has no questions or cost.
+    ``step``: ``day``, ``week`` (from Monday) or ``month``. ``steps``: first day of each step.
+    ``sessions``, ``turns``: numbers of new sessions and of new turns for each tool. ``stored``:
+    number of new memories for each kind. ``held``: number of all memories for each kind at the end
+    of each step. ``recalls``: number of recalls, counting only the last hundred of each memory.
+    ``questions``: numbers of ``answered`` and ``unanswered`` questions that still have traces.
+    ``tokens``, ``cost``: tokens, and costs in millionths of a US dollar, for each task in the whole
+    home. ``calendar``: days with sessions. ``ages``: current ages of memories. ``never``,
+    ``seldom``, ``often``: numbers of memories with no recalls, up to five recalls, and more
+    recalls. A single project has no ``questions`` or ``cost``.
     """
 
     since: date
@@ -241,7 +246,7 @@ def _count_stored(period: Period, remembered: Sequence[Row]) -> _Counts:
 
 
 def _totals(steps: Sequence[date], remembered: Sequence[Row]) -> tuple[Series, ...]:
-    """Return the running total of memories for each kind and step. The first step includes everything earlier."""
+    """Return the number of memories of each kind at the end of each step."""
     first = steps[0].isoformat()
     changes = ((max(day, first), kind, change * count) for day, kind, change, count in remembered)
     added = _by_name(steps, changes, _KINDS)

@@ -61,7 +61,7 @@ Counts = Sequence[tuple[int, int]]
 
 
 def are_enough(told: Counts, held_out: Counts) -> bool:
-    """Return True if there are enough sessions for a result."""
+    """Return True if there are enough sessions to compare."""
     happened = sum(times > 0 for times, _ in (*told, *held_out))
     effective = len(told) * len(held_out) / max(1, len(told) + len(held_out))
     return effective >= LEAST and happened >= LEAST_HAPPENED
@@ -73,14 +73,14 @@ def needed_at(share: float) -> int:
 
 
 def rate(counts: Counts) -> float:
-    """Return the number of events per opportunity, over all sessions."""
+    """Return the number of events per opportunity in all sessions together."""
     return sum(times for times, _ in counts) / sum(of for _, of in counts)
 
 
 def interval(told: Counts, held_out: Counts, random: Random) -> tuple[float, float]:
-    """Return a confidence interval for the rate in held-out sessions minus the rate in other sessions.
+    """Return a confidence interval for the rate in held-out sessions minus the rate in others.
 
-    Differences are measured in standard errors, because the variances of the groups can differ.
+    Differences are divided by their standard errors, because the groups' variances can differ.
     """
     every: list[_Sums] = [
         (1, times, of, times * times, times * of, of * of) for times, of in (*told, *held_out)
@@ -117,7 +117,6 @@ def _difference(whole: _Sums, held_out: _Sums) -> tuple[float, float]:
 
 
 def _rate_and_variance(sums: Sequence[int]) -> tuple[float, float]:
-    """Return the number of events per opportunity, and the variance of this rate."""
     n, times, of, squares, products, of_squares = sums
     rate = times / of
     off = squares - 2 * rate * products + rate * rate * of_squares
@@ -128,7 +127,7 @@ def _rate_and_variance(sums: Sequence[int]) -> tuple[float, float]:
 
 
 class Aspect(StrEnum):
-    """A measurement of a session. Lower is better."""
+    """An aspect in which sessions are compared. A lower number is better."""
 
     MESSAGES = "messages"
     """The user's messages per session."""
@@ -207,7 +206,8 @@ _OBSERVED_ACTIONS = frozenset({Action.RUN, Action.READ, Action.EDIT})
 class Counted:
     """A session that can be compared.
 
-    ``counts``: numbers of events and of possible events for each aspect.
+    ``counts``: for each aspect, the number of events, such as failed calls, and of opportunities,
+    such as all calls.
     """
 
     is_held_out: bool
@@ -215,7 +215,10 @@ class Counted:
 
 
 def count_sessions(home: Home, draw: Draw, share: float) -> Iterator[Counted | None]:
-    """Yield the sessions that began while this share was held out. ``None`` stands for an unusable session."""
+    """Yield the sessions that began while ``share`` was the share of held-out sessions.
+
+    Yield ``None`` for a session that cannot be compared.
+    """
     tools = {wish.host for wish in ways.load(home.settings.home).wishes} or set(ALL_HOSTS)
     sessions = home.sessions.newest(SessionFilter(kind=SessionKind.MAIN), limit=-1)
     sessions.sort(key=lambda item: (_began(item), item.row))
@@ -309,7 +312,7 @@ class _Sent:
 
 
 def _rare(message: frozenset[str], times: Mapping[str, int]) -> list[str]:
-    """Return the rarest words of a message. Every similar message contains at least one of them."""
+    """Return a message's rarest words. Every similar message contains at least one of them."""
     ordered = sorted(message, key=lambda word: (times[word], word))
     return ordered[: len(ordered) - math.ceil(_MIN_OVERLAP * len(ordered)) + 1]
 
@@ -626,7 +629,7 @@ def load_baseline(home: Home) -> Baseline:
 
 
 def save_baseline(home: Home, answers: Sequence[Answer], limit: int) -> Path:
-    """Store answers and the memories in them as the new baseline."""
+    """Save answers and their memories as the new baseline."""
     file = baseline_file(home)
     queries = [
         {

@@ -37,7 +37,7 @@ _HELP_WIDTH = 100
 
 
 class Parsed(click.ParamType):  # type: ignore[type-arg,unused-ignore] # generic since click 8.3
-    """A value that a function parses from text. The function raises BadParameter."""
+    """A parameter that a function parses. The function raises BadParameter."""
 
     def __init__(self, name: str, parse: Callable[[str], Any]) -> None:
         self.name = name
@@ -90,7 +90,7 @@ class _Documented(click.Command):
         return [*own, JSON, last]
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """Write the examples as a section, unwrapped."""
+        """List the examples in the help without wrapping them."""
         if self.examples:
             with formatter.section("Examples"):
                 for example in self.examples:
@@ -236,7 +236,7 @@ def walk_commands(parent: click.Context) -> Iterator[click.Context]:
 
 
 def first_sentence(text: str | None) -> str:
-    """Return the first paragraph of a help text on one line. The paragraph is one sentence."""
+    """Return the first paragraph of a help text, which is one sentence, on one line."""
     return " ".join((text or "").split("\n\n")[0].split())
 
 
@@ -481,9 +481,10 @@ class Paper:
         indent: int = 0,
         least: int = _LEAST_FLEXIBLE,
     ) -> None:
-        """Add a table with aligned columns. Empty columns are omitted. The last column is cut to fit the line.
+        """Add a table with aligned columns.
 
-        The columns in ``drop`` are removed one by one until the last column has at least ``least`` terminal columns.
+        Empty columns are omitted. The last column is cut to fit the line. Columns in ``drop`` are
+        removed one by one while the last column is narrower than ``least``.
         """
         if header:
             named = [

@@ -359,7 +359,7 @@ def _import(
 
 
 def _expected(plan: imports.ImportPlan) -> imports.ImportReport:
-    """Return the report of an import in which every planned step succeeds."""
+    """Return the import report that the plan would produce without errors."""
     return imports.ImportReport(
         [step.memory.id for step in plan.steps if step.action is imports.Action.ADD],
         plan.count(imports.Action.UPDATE),

@@ -199,7 +199,7 @@ def _render_plan(paper: Paper, plan: DreamPlan) -> None:
 
 
 def _remarks(plan: DreamPlan) -> Iterator[str]:
-    """Yield a sentence about each kind of work that the dream does not do."""
+    """Yield sentences about memories and proposals that the dream leaves unchanged."""
     if plan.unfiled:
         yield f"{count(len(plan.unfiled), 'memory', 'memories')} more in the inbox: project unknown"
     if plan.brought_back:
@@ -278,7 +278,7 @@ def _render(paper: Paper, report: DreamReport, *, is_seen: bool) -> None:
 
 
 def _done(report: DreamReport) -> str:
-    """Return the numbers of changes as text."""
+    """Describe how many changes were made."""
     left = [step for step, _ in report.left]
     done = [step for step in report.plan.steps if step not in left]
     parts = []

@@ -245,7 +245,7 @@ def show(run: Run, **asked: Any) -> None:
 
 
 def _ends(asked: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields that identify a link. If the user named only two memories, there is no relation."""
+    """Return the fields that identify a link. With two arguments, the second one is the target."""
     if not asked["target"] and asked["relation"] in [item.value for item in Relation]:
         raise click.UsageError("pass A and B")
     return asked if asked["target"] else {**asked, "relation": None, "target": asked["relation"]}

@@ -407,7 +407,7 @@ def forget(
 
 
 def _unmarked(words: Sequence[str]) -> InvalidInputError:
-    """Return the error for words without an option. The hint suggests the option that fits the words."""
+    """Return the error for words that need an option. The hint suggests an option."""
     word = words[0]
     is_id = (
         len(words) == 1

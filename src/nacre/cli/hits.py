@@ -203,7 +203,7 @@ def _render_components(paper: Paper, score: float, parts: dict[str, float]) -> N
 
 
 def _formula(parts: dict[str, float]) -> str:
-    """Return the formula of a memory's score, or an empty string for turns, whose scores are sums."""
+    """Return the formula of a memory's score, or an empty string for a turn."""
     factors = " × ".join(name.removeprefix("x_") for name in parts if name.startswith("x_"))
     return f" = relevance{' × ' * bool(factors)}{factors}" if "relevance" in parts else ""
 
@@ -260,7 +260,7 @@ def render_span(paper: Paper, result: RecallResult) -> None:
 
 
 def render_lanes(paper: Paper, result: RecallResult, *, explain: bool) -> None:
-    """Print the states of degraded lanes. If ``explain`` is set, print the states of all lanes."""
+    """Print the search lanes that did not fully work, or all lanes if ``explain`` is set."""
     lanes: Sequence[Lane] = result.lanes if explain else result.degraded
     corrected = next(
         (lane.note for lane in result.lanes if lane.name == "spelling" and lane.note), None
@@ -277,7 +277,7 @@ def render_lanes(paper: Paper, result: RecallResult, *, explain: bool) -> None:
 
 
 def describe_lanes(lanes: Sequence[Lane]) -> str:
-    """Return the states of lanes in one line."""
+    """Describe the states of search lanes."""
     return "; ".join(
         f"{lane.name} {lane.state.value}{f' ({lane.note})' if lane.note else ''}" for lane in lanes
     )

@@ -67,7 +67,7 @@ class Proposal:
 
     @property
     def is_nothing(self) -> bool:
-        """True if nothing is proposed."""
+        """True if the proposal is empty."""
         return not (self.reading or self.writer or self.has_examples)
 
 
@@ -257,7 +257,7 @@ def quickstart(run: Run) -> None:
 
 
 def is_short_of_vectors(result: QuickstartResult) -> bool:
-    """Return True if vectors are missing only because the time was too short."""
+    """Return True if vectors are missing only because the time ran out."""
     return bool(result.report.vectors_left) and not result.report.vectors_note
 
 
@@ -294,7 +294,7 @@ def render_first_look(paper: Paper, result: QuickstartResult) -> None:
 
 
 def render_reach(paper: Paper, reach: Reach) -> None:
-    """Print the number of memories, turns and candidates, and the current or possible writer."""
+    """Print the numbers of memories, turns and candidates, and the current or suggested writer."""
     paper.heading("Available")
     searchable = f"{count(reach.turns, 'turn')} of {count(reach.sessions, 'session')}"
     memories = count(reach.memories, "memory", "memories")
@@ -592,7 +592,10 @@ def _wishes(
 def _carry_out(
     run: Run, plan: WiringPlan, *, trusts: bool, asks: bool, goes_on: bool = False
 ) -> None:
-    """Apply a plan. If the user was not asked or nothing is left to do, a new plan takes its place."""
+    """Apply the plan.
+
+    Plan again if the user was not asked or the changes have been made meanwhile.
+    """
     if not plan.is_removal:
         files.make_folder(run.settings.home)
     with connect.alone(run.settings.home):
@@ -602,9 +605,9 @@ def _carry_out(
 
 
 def _with_own_memory(run: Run, wish: WiringWish, own_memory: str | None) -> WiringWish:
-    """Return a request that says whether the host's built-in memory is turned off.
+    """Return the request with the user's choice about the host's built-in memory.
 
-    If the user did not choose, the previous choice is kept.
+    If the user did not choose, keep the previous choice.
     """
     before = next(
         (former for former in ways.load(run.settings.home).wishes if former.place == wish.place),

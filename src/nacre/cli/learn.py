@@ -27,7 +27,7 @@ _MAX_PROBLEMS = 20
 
 
 def render_estimate(paper: Paper, estimate: Estimate) -> None:
-    """Print the number of pending sessions, the maximum cost of a model for them, and the limit left today."""
+    """Print the pending sessions, the maximum cost of learning from them, and today's limit."""
     what = f"{count(estimate.waiting, 'session')} with content to learn from"
     rest = f", {estimate.trivial:,} without (not sent to a model)" if estimate.trivial else ""
     paper.line(bold(what), rest)
@@ -144,7 +144,7 @@ def _render_counts(paper: Paper, report: IngestReport) -> None:
 
 
 def _learning_facts(report: IngestReport) -> list[tuple[str, str]]:
-    """Return the learned items. They can come from sessions that were read earlier and have now ended."""
+    """Return the names and numbers of learned items."""
     has_news = bool(report.files or report.memories or report.ended)
     return [
         ("memories", _learned(report) if has_news else ""),
@@ -338,7 +338,7 @@ def ingest(
 
 
 def _give_way() -> None:
-    """Run with a low priority, and stop between two steps on request."""
+    """Lower this process's priority, and turn SIGTERM into KeyboardInterrupt."""
     if hasattr(os, "nice"):
         os.nice(_BACKGROUND_NICENESS)
 

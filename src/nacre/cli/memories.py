@@ -109,7 +109,7 @@ def store(run: Run, content: str, project: str | None, dry_run: bool, **values: 
 
 
 def _place(home: Home, project: str | None) -> tuple[str | None, str | None]:
-    """Return the named project. For ``.``, return the current folder instead, because its project can be new."""
+    """Return the named project and no folder, or the current folder and no project for ``.``."""
     if project != HERE:
         return (project_slug(home, project) if project else None), None
 
@@ -236,7 +236,7 @@ def _render_stored(
 
 
 def _relation(memory: Memory, other: Memory) -> tuple[str, Memory, str]:
-    """Return how a memory relates to a similar memory, the similar memory, and a note for the user."""
+    """Return how two similar memories relate, the other memory, and a note for the user."""
     ours = {link.rel for link in memory.links if link.to == other.id}
     theirs = {link.rel for link in other.links if link.to == memory.id}
     if judge.CONTRADICTS in ours:
@@ -380,7 +380,7 @@ def render_memory(paper: Paper, view: views.MemoryView, vault: Path) -> None:
 
 
 def _by_model(memory: Memory, how: str) -> str:
-    """Return the model that changed the memory, and its reason. The text is empty if no model did this."""
+    """Return which model changed the memory and why, or an empty string if no model did."""
     change = memory.extra.get(how)
     return f"by {change.get('by')}: {change.get('reason')}" if isinstance(change, dict) else ""
 

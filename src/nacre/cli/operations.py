@@ -38,10 +38,10 @@ def ask(run: Run, result: type[Result], operation: str, /, **fields: Any) -> Res
 
 
 def perform(run: Run, function: Callable[..., Result], /, **fields: Any) -> Result:
-    """Run an operation in this process, and return its result.
+    """Run an operation in this process with these request fields, and return its result.
 
-    ``function`` is the operation's function. ``fields`` are the fields of its request. On a terminal, progress is
-    shown. Raises InvalidInputError if a field is out of bounds. Also raises the operation's errors.
+    On a terminal, progress is shown. Raises InvalidInputError if a field is out of bounds, and the
+    operation's errors.
     """
     entry = operation_of(function)
     opened = run.home if entry.needs_home else run.settings

@@ -91,7 +91,7 @@ def short_session(native_id: str) -> str:
 
 
 def kind_span(kind: Kind) -> Span:
-    """Return a kind in its colour."""
+    """Return a memory's kind as coloured text."""
     return Span(kind.value, _TINTS[kind])
 
 
@@ -116,7 +116,7 @@ def minute(moment: datetime | None) -> str:
 
 
 def when(moment: datetime | None) -> str:
-    """Return the day and its age, with non-breaking spaces."""
+    """Return the day, with an age such as ``(3 days ago)`` if recent."""
     if moment is None:
         return ""
     days = (day_of(ids.utc_now()) - day_of(moment)).days
@@ -171,7 +171,7 @@ def tokens_told(tokens: Tokens) -> str:
 
 
 def says_the_same(quote: str, content: str) -> bool:
-    """Return True if a quotation adds nothing to the adjacent content."""
+    """Return True if the content already says what the quotation says."""
     quoted, normalised = text.normalise(quote.strip("…")), text.normalise(content)
     return bool(quoted) and (
         quoted in normalised or (normalised in quoted and len(quoted) < 1.3 * len(normalised))
@@ -389,11 +389,11 @@ def field_of(source: str | type, name: str) -> RequestField:
 
 
 def option(source: str | type, name: str, *declarations: str, **own: Any) -> Decorator:
-    """Make a command-line option for a field of a request. The option of a list field is repeatable.
+    """Make a command-line option for a field of a request.
 
-    A boolean field becomes a flag, which is named ``--no-name`` if the field is on by default. A project is resolved by
-    :func:`find_project`. ``declarations`` are other names for the option. ``own`` overrides the settings from the
-    field.
+    The option of a list field can be repeated. A boolean field becomes a flag, which is named
+    ``--no-name`` if the field is on by default. ``declarations``: names that replace the field's
+    name. ``own``: click settings that override the field's settings.
     """
 
     def make() -> click.Parameter:
@@ -621,8 +621,8 @@ def ask_pages(
 ) -> tuple[Page, tuple[Any, ...]]:
     """Ask for a list page by page. Return the last page and the collected items.
 
-    Unless ``everything`` is set, at most ``limit`` items are collected. ``items`` is the page's attribute that contains
-    the items. It is empty if the page itself is a list.
+    Unless ``everything`` is set, at most ``limit`` items are collected. ``items``: name of the
+    page's attribute with the items, or empty if the page is a list.
     """
     found: list[Any] = []
     while True:

@@ -369,7 +369,7 @@ class _Bars:
     _at_start: int = 0
 
     def of(self, progress: Progress, now: float) -> str:
-        """Return the line that shows the bar."""
+        """Return the progress bar as text."""
         if progress.stage != self._stage:
             self._stage, self._started, self._at_start = progress.stage, now, progress.done
         share = min(1.0, progress.done / progress.total)

@@ -163,9 +163,9 @@ def _render_notes(paper: Paper, result: RecallResult) -> None:
 
 
 def _message_of(result: DeepResult) -> str | None:
-    """Return a message that explains why there are no hits.
+    """Explain why there are no hits.
 
-    The result is ``None`` if there are hits or the user must choose a project.
+    Return ``None`` if there are hits or the user must first choose a project.
     """
     if result.hits or result.clarify:
         return None

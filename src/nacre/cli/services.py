@@ -46,9 +46,10 @@ _START_SECONDS = 10.0
 
 @frozen
 class DaemonMet:
-    """A daemon that was started or stopped, or that still runs although it is outdated or not needed.
+    """The effect of a command on the daemon.
 
-    A daemon is stopped only if hooks started it.
+    ``state``: ``runs`` if an outdated or unneeded daemon was not stopped. Only a daemon that hooks
+    started is stopped.
     """
 
     version: str
@@ -57,7 +58,10 @@ class DaemonMet:
 
 
 def start_for_hosts(settings: nacre_settings.Settings) -> DaemonMet | None:
-    """Start the daemon for the first session. Return ``None`` if a daemon runs already or is not allowed to start."""
+    """Start the daemon before the first session needs it.
+
+    Return ``None`` if a daemon runs or cannot be started.
+    """
     try:
         started = (
             link.start_daemon(str(settings.home), settings.environ)

@@ -68,7 +68,10 @@ def complete(
 
 
 def with_key(wish: Wish, secret: str | None) -> Wish:
-    """Set the key of a request, and the sign-in method for the key. Raises UnusableCredentialsError."""
+    """Return the request with a key and a matching sign-in method.
+
+    Raises UnusableCredentialsError.
+    """
     method = models.method_for(wish.provider, wish.auth, secret)
     return replace(wish, auth=method.name if method else wish.auth, secret=secret)
 
@@ -340,7 +343,7 @@ def _options(
 
 
 def _first(settings: Settings, options: Sequence[Option]) -> int:
-    """Return the current option, or else the best detected writer, or else no model."""
+    """Return the default option's index: current, best detected, or else no model."""
     current, auth = settings.text("models.default").partition(":")[0], settings.text("models.auth")
     found = found_writers.found_writers(settings)
     best = [writer.name.partition(":")[0] for writer in found if not writer.problem]

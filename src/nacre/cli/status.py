@@ -296,7 +296,7 @@ def answer_checks(
     more: Mapping[str, object] = MappingProxyType({}),
     render_more: Callable[[Paper], None] | None = None,
 ) -> None:
-    """Write the results of checks as the answer. The exit code is 1 if any check failed.
+    """Show the results of checks. The exit code is 1 if any check failed.
 
     ``more`` is added to the JSON, and ``render_more`` prints additional text.
     """

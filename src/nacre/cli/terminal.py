@@ -352,7 +352,7 @@ class Screen:
         _write(f"\x1b[?25l\x1b[H{line}\x1b[0m\x1b[K\x1b[1;{typed_at + 1}H\x1b[?25h")
 
     def scroll(self, key: str) -> bool:
-        """Return True if a key scrolls the body. The next call of ``draw`` shows it."""
+        """Change the scroll position if the key scrolls. Return False for other keys."""
         step = {"up": -1, "down": 1, "page-up": -8, "page-down": 8}.get(key)
         if step is None:
             return False
@@ -929,7 +929,7 @@ class Triage:
         screen.draw(head, body, [*message, *([] if message and not spare else rule), *keys])
 
     def _body(self) -> tuple[list[str], int]:
-        """Return the lines to show, and how many of them must be visible before deciding."""
+        """Return the page's lines, and how many of them the user must see before a decision."""
         page = self._screen.page
         if not self._left:
             return page(lambda paper: paper.line(bold("Nothing is left."))), 1

@@ -70,7 +70,7 @@ def did(run: Run, path: str, **asked: Any) -> None:
 
 
 def _with_filter(asked: dict[str, Any]) -> dict[str, Any]:
-    """Move the options of :class:`DeedFilter` into the field ``wanted``."""
+    """Group the filter options in the field ``wanted``."""
     return asked | {"wanted": {name: asked.pop(name) for name in _FILTER & asked.keys()}}
 
 
@@ -309,7 +309,7 @@ def _nothing(run: Run) -> str:
 
 
 def _match(run: Run, expression: str, wanted: recall.Filter, asked: dict[str, Any]) -> None:
-    """Match in this process, because matching can take many seconds and would block the daemon's other callers."""
+    """Search turns in this process, because a slow search would block the daemon."""
     matches = perform(run, find.match_turns, expression=expression, filter=wanted, **asked)
     message = None if matches.turns else _nothing(run)
     if matches.unread:

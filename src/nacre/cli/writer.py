@@ -274,7 +274,7 @@ def _render(paper: Paper, writer_status: WriterStatus, reads: Sequence[str]) -> 
 
 
 def _kept(models: Sequence[str]) -> str:
-    """Describe the sessions that only a writer on this machine may read, and their models."""
+    """Describe the sessions that only a local writer may read. ``models``: each session's model."""
     named = ", ".join(dict.fromkeys(models))
     return (
         f"{count(len(models), 'session')} of the last 7 days, with models that may run on this machine: {named}"

@@ -91,7 +91,7 @@ _SESSION_CHARACTERS = 80
 
 @frozen
 class Recipient:
-    """The session to whose context items are added.
+    """The session that receives context items.
 
     ``reason_against`` returns the reason for excluding a memory, or an empty string if the memory
     is allowed. ``knows`` returns True if the session has already received a text.
@@ -107,10 +107,10 @@ class Recipient:
 
 @frozen
 class Added:
-    """The items that an addition found.
+    """The result of an :class:`Addition`.
 
-    If all items fit into the context, ``state`` becomes the session's state. ``declined`` is called
-    with each item that does not fit.
+    ``state``: the session's new state if all items fit into the context. ``declined``: function
+    that is called with each item that does not fit.
     """
 
     items: tuple[ContextItem, ...] = ()
@@ -286,7 +286,7 @@ _MAY_BE_SECRET = re.compile(
 
 @frozen
 class PromptQuery:
-    """The query for a prompt. If there is none, ``why`` is the reason."""
+    """A search query for a prompt. ``why``: reason for an empty query."""
 
     query: str = ""
     why: str = ""
@@ -552,9 +552,9 @@ def _session_before(draft: Draft) -> tuple[StoredSession, list[Turn]] | None:
 
 
 def _conclusions(turns: Sequence[Turn]) -> list[Turn]:
-    """Return the turns, but skip each agent turn that is followed by another agent turn.
+    """Return the owner's turns and the last of each series of agent turns.
 
-    Skipped turns only announce steps.
+    Earlier agent turns only announce steps.
     """
     return [
         turn
@@ -752,7 +752,7 @@ def _prompt(draft: Draft) -> None:
 def _without_secrets(draft: Draft, prompt: str) -> str:
     """Return a prompt without secrets.
 
-    A hook without the daemon has no time to redact, and returns "" for suspect prompts.
+    Without the daemon, there is no time to redact, so suspect prompts are replaced with "".
     """
     if draft.request.alone:
         patterns, _, kinds = draft.home.settings.redaction

@@ -199,7 +199,7 @@ def _tokens(items: Sequence[Candidate]) -> int:
 def _each_that_fits(
     ordered: Sequence[Candidate], tokens: int
 ) -> tuple[list[Candidate], list[Candidate]]:
-    """Return the memories that fit and the others. Memories after a long memory can still fit."""
+    """Divide memories into those that fit and the others. Short ones can fit after a long one."""
     kept: list[Candidate] = []
     beyond: list[Candidate] = []
     for item in ordered:
@@ -274,7 +274,7 @@ def frame(sections: Sequence[tuple[Part, Sequence[str]]]) -> str:
 
 
 def frame_tokens() -> int:
-    """Return the number of tokens in an empty frame."""
+    """Return the number of tokens in a context without sections."""
     return count_tokens(_FRAME)
 
 
@@ -379,7 +379,7 @@ class Allowance:
 
 
 def cut_to_fit(lines: Sequence[str], tokens: int) -> list[str]:
-    """Return as many leading lines as fit. If any are omitted, a mark follows."""
+    """Return the leading lines that fit. The last line is "> …" if lines are omitted."""
     kept: list[str] = []
     for line in lines:
         tokens -= count_tokens(line + "\n")
@@ -629,10 +629,7 @@ class Draft:
 
     @cached_property
     def stale(self) -> dict[str, tuple[float, str]]:
-        """The memories that changed files might have made outdated.
-
-        Each memory id is mapped to a probability and a reason.
-        """
+        """For each memory id, the probability that it is outdated by file changes, and why."""
         return self.home.memories.stale()
 
     def _doubt(self, memory: Memory) -> tuple[float, str]:

@@ -130,7 +130,7 @@ def handoff_prompt(
 
 
 class _Ground:
-    """The text of a session, which must support each entry of a handoff."""
+    """A session's text, used to check the entries of a handoff."""
 
     def __init__(self, turns: Sequence[Turn]) -> None:
         self._text = " ".join(turn.text for turn in turns).lower()
@@ -488,7 +488,7 @@ def _ask(home: Home, turns: list[Turn], *, background: bool) -> tuple[str, str] 
 
 
 def _to_improve(home: Home, session: StoredSession, last: str) -> Handoff | None:
-    """Return the session's undelivered handoff if a model should write it again."""
+    """Return the session's undelivered handoff if a model should rewrite it."""
     for item in home.handoffs.of_session(session.session.id):
         if (
             not item.given

@@ -98,7 +98,10 @@ def write_state(home: Path, session: str | None, state: SessionState | None) -> 
 
 
 def just_ended(home: Path, session: str, folder: str | None, now_ms: int) -> tuple[str, ...]:
-    """Return sessions of the same tool that ended in a folder within the last minute, and their predecessors."""
+    """Return the tool's sessions that ended in a folder within the last minute.
+
+    The sessions that they continue are included.
+    """
     tool = session.partition(":")[0]
     names: list[str] = []
     for state in _others(home, session):
@@ -282,7 +285,7 @@ class Draw:
         return next((share for since, share in reversed(self.shares) if since <= at), 0.0)
 
     def is_steady(self, begin: int, end: int) -> bool:
-        """Return True if the share did not change from ``begin`` to ``end``, and was not zero."""
+        """Return True if the held-out share was constant from ``begin`` to ``end`` and not zero."""
         return self.share_at(begin) > 0 and not any(
             begin < since <= end for since, _ in self.shares
         )
@@ -388,7 +391,7 @@ def is_due(state: SessionState) -> bool:
 
 
 def is_asked_for_proposals(home: Home, host: str) -> bool:
-    """Return True if a host's agents should be asked for proposals."""
+    """Return True if a host's agents should be asked to propose memories."""
     return host in _PROPOSAL_HOSTS and home.settings.whole("context.proposals_after") > 0
 
 
@@ -471,5 +474,5 @@ def due(home: Home, state: SessionState, project: str | None, limits: SignalLimi
 
 
 def start_signals(home: Home, state: SessionState) -> SessionState:
-    """Return the state with a mark. Memories stored after the mark become signals."""
+    """Start signals about later memories, and return the session's new state."""
     return state if state.signal_mark >= 0 else replace(state, signal_mark=home.memories.last_row())

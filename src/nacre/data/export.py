@@ -398,7 +398,7 @@ def _pages(home: Home, options: ExportOptions) -> Iterator[tuple[str, str]]:
 
 
 class _Lines:
-    """Writes JSON lines, and a last line for verification."""
+    """A writer of JSON lines with a checksum at the end."""
 
     def __init__(self, file: BinaryIO) -> None:
         self.file = file

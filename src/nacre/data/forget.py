@@ -213,7 +213,7 @@ def is_named_after_more(path: str, subject: str) -> bool:
 def _in_parts(
     run: Run, names: Sequence[str], work: Callable[[Change, Sequence[str]], None]
 ) -> None:
-    """Process names in batches. Between two batches, other processes can write."""
+    """Call ``work`` with batches of names. Between batches, other processes can write."""
     for start in range(0, len(names), FEW):
         with run.part() as change:
             apply_intents(change.home)
@@ -274,7 +274,7 @@ def rename(change: Change, misnamed: Iterable[tuple[SeenMemoryFile, Memory]]) ->
 
 
 def _clean(change: Change, names: Sequence[str]) -> None:
-    """Rewrite files without secrets, and reread them."""
+    """Remove secrets from files, and index the files again."""
     home = change.home
     writes = [write for name in names if (write := _cleaned(home, name))]
     change.intend(writes)
@@ -351,7 +351,7 @@ class ForgetRequest(Request):
 
     @property
     def how(self) -> str:
-        """The field that selects the content."""
+        """The name of the field that selects the content."""
         ways = {
             "session": self.sessions,
             "memory": self.memories,
@@ -660,7 +660,7 @@ def _session_id(home: Home, reference: str) -> str:
 
 
 def _memories_aim(home: Home, request: ForgetRequest, key: bytes) -> _Aim:
-    """Return tombstones for the requested memories, for memories with the same words, and for their source turns."""
+    """Return tombstones for the requested memories, their copies, and the turns they came from."""
     ids = home.erasing.alike([get(home, reference).id for reference in request.memories])
     memories = home.memories.in_any_state(ids)
     shown: dict[str, set[str]] = {}

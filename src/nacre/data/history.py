@@ -60,7 +60,7 @@ _ITEM = re.compile(r"^- (\S+?): ?(.*)$")
 
 @frozen
 class RecordedOperation:
-    """An operation in a commit message. ``paths`` is ``None`` if the whole commit belongs to it."""
+    """An operation in a commit message. ``paths``: its files, or ``None`` for the whole commit."""
 
     operation: Operation
     paths: tuple[str, ...] | None
@@ -442,7 +442,7 @@ class Committed:
 
 @dataclass
 class _Plan:
-    """New commits on top of a tree."""
+    """The planned commits, with the one being built."""
 
     blobs: dict[str, str]
     clean: Clean
@@ -588,7 +588,7 @@ def _begin(home: Home, plan: _Plan, at: datetime) -> None:
 
 
 def _add(home: Home, plan: _Plan, operation: Operation, held_files: dict[str, Held]) -> None:
-    """Add an operation to the plan, unless the operation must wait."""
+    """Add an operation to the plan, unless it cannot be committed yet."""
     written, lines = _written(home, operation, held_files, plan.busy)
     if written is None:
         return
@@ -623,7 +623,10 @@ def _add(home: Home, plan: _Plan, operation: Operation, held_files: dict[str, He
 def _written(
     home: Home, operation: Operation, held_files: dict[str, Held], busy: Collection[str]
 ) -> tuple[dict[str, bytes | None] | None, list[bytes]]:
-    """Return the files and ledger lines that an operation wrote, or no files if the operation must wait."""
+    """Return the files and ledger lines that an operation wrote.
+
+    Instead of the files, return ``None`` if the operation cannot be committed yet.
+    """
     contents: dict[str, bytes | None] = {}
     lines: list[bytes] = []
     reason = UNWRITTEN if home.journal.is_unapplied(operation.id) else ""
@@ -649,10 +652,7 @@ def _written(
 
 
 def _mended(home: Home, path: str) -> str | None:
-    """Return the text of a file that was not committed because of a secret.
-
-    Return ``None`` if the text must still not be committed.
-    """
+    """Return a held file's text if it can be committed now, or else ``None``."""
     try:
         data = home.vault.read(path)
     except FileNotFoundError:
@@ -664,7 +664,7 @@ def _mended(home: Home, path: str) -> str | None:
 
 
 def _settle_empty(home: Home, operation: Operation, commit: str | None) -> None:
-    """Settle an operation whose changes other processes have already committed or pulled."""
+    """Close an operation that has nothing left to commit."""
     with home.transaction():
         if operation.action in (EDIT, REMOVE, ADOPT, SYNC) or commit is None:
             home.journal.drop(operation.id)
@@ -712,10 +712,7 @@ def _adopt(home: Home, _: str | None, held_files: dict[str, Held]) -> _Plan:
 
 
 def _forgotten(home: Home, changes: _Changes) -> tuple[list[_OperationPaths], _Changes] | None:
-    """Return the operations that forgot memories, and the file removals that belong to them.
-
-    The operations are returned without file names.
-    """
+    """Return forget operations without file names, and the file removals that belong to them."""
     runs = [operation for operation in home.journal.without_texts() if operation.action == FORGET]
     removed = [path for path, data in changes.items() if data is None and is_memory_file(path)]
     if not runs and removed:

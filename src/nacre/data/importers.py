@@ -135,7 +135,7 @@ class Tree:
         return self.root if self.single else self.root / self.leaves[name].name
 
     def grown(self, leaves: Mapping[str, str]) -> Tree:
-        """Return a tree with the same root that contains other files. ``leaves`` maps file names to texts."""
+        """Return a tree with the same root and new files. ``leaves`` maps file names to texts."""
         modified = next(iter(self.leaves.values())).modified
         written = {
             name: _written(name, text, modified) for name, text in leaves.items() if safe_name(name)
@@ -385,7 +385,7 @@ class Note:
 
     @property
     def subject(self) -> str:
-        """The bold words at the start, or else the first sentence."""
+        """The statement's subject: its bold beginning, or else its first sentence."""
         lead = _LEAD.match(self.text)
         return one_line(lead.group(1)) if lead else title_of(self.text)
 
@@ -406,7 +406,7 @@ def notes(text: str) -> Iterator[Note]:
 
 
 def kind_of(headings: Sequence[str], default: Kind) -> Kind:
-    """Return the kind indicated by the innermost known heading."""
+    """Return the kind that the headings indicate. The innermost known heading decides."""
     for heading in reversed(headings):
         lowered = heading.lower()
         for kind, words in _table():
@@ -460,7 +460,7 @@ class _Reader:
         ]
 
     def release(self) -> Iterator[Note]:
-        """Yield the statement that was kept until it was clear whether a code block follows."""
+        """Yield the statement that was held because a code block might follow it."""
         if self.held:
             (note, _), self.held = self.held, None
             yield note
@@ -677,7 +677,7 @@ def moment(value: object) -> datetime | None:
 
 
 def modified_of(path: Path) -> datetime:
-    """Return a file's modification time, for items without a date."""
+    """Return the modification time of a file."""
     return datetime.fromtimestamp(path.stat().st_mtime_ns // 1_000_000 / 1000, UTC)
 
 

@@ -86,7 +86,7 @@ def is_untouched(memory: Memory) -> bool:
 
 
 def edited_statements(home: Home, source: str, offered: Sequence[Memory]) -> dict[str, Memory]:
-    """Return the old memory for each statement that was edited in the source.
+    """Find the old memories of statements that were edited in the source.
 
     The result maps the id of the new memory to the old memory. Memories that were also edited in nacre are left out.
     """
@@ -316,7 +316,7 @@ def _withhold(plan: ImportPlan) -> None:
 
 
 def _candidate(home: Home, plan: ImportPlan, item: Found) -> Step | None:
-    """Return a step that imports a memory without secrets, or ``None`` if this is impossible.
+    """Return the step that adds a memory without secrets, or ``None`` for an invalid memory.
 
     The memory is trusted only if the user trusts the source.
     """
@@ -458,7 +458,7 @@ class _Sorter:
 
 
 def _may_follow(step: Step, present: Memory) -> bool:
-    """Return True if new words from the source may replace the words of an existing memory."""
+    """Return True if an import may replace the content of an existing memory."""
     return step.memory.is_vouched or not present.is_vouched
 
 
@@ -570,7 +570,7 @@ def _write_pages(home: Home, run: Run, plan: ImportPlan, report: ImportReport) -
 
 
 def _write_entries(run: Run, plan: ImportPlan) -> None:
-    """Append the other vault's ledger entries with their original ids, to recognise them later."""
+    """Append the other vault's ledger entries. A later import recognises their original ids."""
     for start in range(0, len(plan.entries), _ENTRIES_PER_PART):
         with run.part() as change:
             change.append(plan.entries[start : start + _ENTRIES_PER_PART])

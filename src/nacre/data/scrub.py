@@ -112,7 +112,7 @@ def scrub(
 
 
 def list_copies(home: Home) -> tuple[Path, ...]:
-    """Return the older copies of the database that rebuilds, resets and migrations left next to it."""
+    """Return the copies of the database that rebuilds, resets and migrations have kept."""
     database = home.settings.database
     beside = sorted(database.parent.glob(f"{database.name}*")) if database.parent.is_dir() else []
     return tuple(
@@ -164,7 +164,7 @@ def _scrub_turns(
 
 
 def _new_texts(table: TextTable, row: Sequence[Any], tally: Tally) -> dict[str, str]:
-    """Return the new values of a row's columns that contained secrets."""
+    """Return the cleaned texts of a row's columns that contain secrets."""
     pairs = zip(table.columns, row[len(table.keys) :], strict=True)
     cleaned = {column: (text, tally.stored(text)) for column, text in pairs if text}
     return {column: new for column, (old, new) in cleaned.items() if new is not None and new != old}

@@ -173,7 +173,7 @@ def plan_merge(
 
 
 def changes_between(before: Tree, after: Tree) -> dict[str, FileChange]:
-    """Return the files that differ between trees."""
+    """Return the changed files, with their contents in both trees."""
     changes = {
         path: FileChange(before.get(path), after.get(path)) for path in sorted({*before, *after})
     }
@@ -372,7 +372,7 @@ def refuse_paths(tree: Iterable[str]) -> None:
 
 
 def counted(changes: Iterable[str]) -> str:
-    """Return the number of changed files as text, such as "3 files". The ledger does not count."""
+    """Return the number of changed files except the ledger as text, such as "3 files"."""
     return count(len(set(changes) - {LEDGER}), "file")
 
 
@@ -461,7 +461,7 @@ def write_plan(home: Home, plan: Plan, held_files: Mapping[str, str]) -> str | N
 
 
 def _over_listing(home: Home, path: str, change: FileChange) -> FileChange:
-    """Return a file's change. In a generated listing, the remote's version replaces any local version."""
+    """Return a file's change. A change to a generated listing replaces any local version."""
     present = _present(home, path) if PurePosixPath(path).name == LISTING else None
     return FileChange(present, change.after) if present and is_derived(present) else change
 
@@ -504,7 +504,7 @@ def _in_parts(
 def _take_part(
     change: Change, part: _Part, held_files: Mapping[str, str], *, awaits: bool
 ) -> str | None:
-    """Write and index some of the changes. If something prevents this, return a message."""
+    """Write and index a part's files. If this is impossible, return a message."""
     home = change.home
     apply_intents(home)
     if home.files.has_intents():
@@ -517,7 +517,10 @@ def _take_part(
 
 
 def _written(change: Change, part: _Part) -> str | None:
-    """Write some of the changes. If a file was edited during the sync, return a message. Raises UnusableVaultError."""
+    """Write a part's files. If a file was edited during the sync, return a message.
+
+    Raises UnusableVaultError.
+    """
     home = change.home
     _write(change, part)
     changes = part.changes.items()
@@ -585,7 +588,7 @@ def together(changes: Mapping[str, FileChange]) -> list[list[str]]:
 
 
 def _ids_in(data: bytes, ids: Collection[str]) -> set[str]:
-    """Return a document's own id, and those of ``ids`` that the document might supersede."""
+    """Return a document's id, and each of ``ids`` that it might supersede."""
     own = id_in(data)
     if own is None or _SUPERSEDES not in data:
         return {own} if own else set()
@@ -651,7 +654,10 @@ def _named(changes: Mapping[str, FileChange]) -> Iterator[Intent]:
 def _edited(
     home: Home, changes: Mapping[str, FileChange], held_files: Mapping[str, str]
 ) -> str | None:
-    """Return a message if a file was edited after the plan was made. Raises EditConflictError."""
+    """Return a message if a file changed after the plan was made.
+
+    Raises EditConflictError if the file is held back.
+    """
     for path, change in changes.items():
         if _present(home, path) in (change.before, change.after):
             continue
@@ -921,7 +927,10 @@ def _send(home: Home, remote: remotes.Remote, synced: Synced, theirs: str | None
 def _rewritten_from(
     home: Home, remote: remotes.Remote, theirs: str | None, request: SyncRequest
 ) -> str | None:
-    """Return the last known commit if the remote's history was rewritten. Raises HistoryRewrittenError."""
+    """Return the last synced commit if the remote's history was rewritten.
+
+    Raises HistoryRewrittenError unless the request accepts this.
+    """
     synced = remote.last_synced() if theirs else None
     if synced is None or theirs is None or home.repository.is_ancestor(synced, theirs):
         return None

@@ -206,7 +206,7 @@ def _committed(home: Home, commit: str, paths: Sequence[str]) -> _States:
 
 
 def _by_memory(touched: dict[str, str], states: _States) -> list[Change]:
-    """Return a change for each memory. A removed file and an added file are a move."""
+    """Return one change per memory or other file, even if a memory's file was moved."""
     changes: dict[str, Change] = {}
     for path, (before, after) in states.items():
         if before == after:

@@ -116,7 +116,7 @@ def archive(home: Home, on_progress: reports.OnProgress | None = None) -> report
 
 @contextlib.contextmanager
 def _prepared_portions(home: Home, due: Sequence[sessions.Due]) -> Iterator[parsing.Ahead | None]:
-    """Yield redacted portions prepared by worker processes, or ``None`` if one process is enough."""
+    """Yield text redacted by worker processes, or ``None`` if one process is enough."""
     jobs = [job for item in due if (job := _job(home, item))]
     processes = parsing.count_processes(jobs, home.settings.whole("ingest.workers"))
     if processes == 1:
@@ -132,7 +132,7 @@ def _prepared_portions(home: Home, due: Sequence[sessions.Due]) -> Iterator[pars
 
 
 def _job(home: Home, due: sessions.Due) -> parsing.Job | None:
-    """Return a job that redacts a file's new lines in advance, if that is possible."""
+    """Return a job that redacts a file's new lines, or ``None`` for an unsuitable file."""
     path = Path(due.path)
     state = home.archive.find(due.path)
     if (
@@ -416,7 +416,7 @@ def _outlines_match(
 
 
 def _keep_sessions(work: _Work, state: sessions.Archived) -> None:
-    """Store each session in a database as a separate pack, because most never change again."""
+    """Store each session of a database in its own pack. Most sessions never change again."""
     home = work.home
     for row in home.archive.sessions_of(state.tool, state.path):
         stored = home.sessions.get(row)

@@ -189,7 +189,7 @@ def _is_lines(text: bytes) -> bool:
 
 
 def set_aside(home: Home, state: Archived) -> Archived:
-    """Rename a damaged pack, and return the state of a transcript that is not archived."""
+    """Rename a transcript's damaged pack, and return the transcript's state without a pack."""
     if state.pack:
         put_aside(folder_of(home) / state.pack)
     return replace(state, pack=None, until=0, size=0, raw=0)

@@ -86,7 +86,7 @@ class Change:
     def describe(
         self, *, action: str | None = None, subject: str | None = None, why: str | None = None
     ) -> None:
-        """Set an action, subject and reason that were not known before the lock was acquired.
+        """Describe the change with an action, subject and reason.
 
         Call this method before the first entry or write. A change that is part of a :class:`Run`
         keeps the description of the whole run.
@@ -244,10 +244,10 @@ class Change:
         return True
 
     def _writes_of(self, memory: Memory) -> tuple[Memory, list[Intent]]:
-        """Return the memory to index and the file writes, if any are needed.
+        """Return the memory to index and the necessary file writes.
 
-        If the memory now belongs in another folder, the file moves, and former names that links use
-        become aliases.
+        If the memory now belongs in another folder, the file moves, and links to its former name
+        still work.
         """
         home = self.home
         file = home.files.file_of(memory.id)
@@ -289,7 +289,7 @@ class Run:
     def part(self) -> Iterator[Change]:
         """Yield a change that belongs to the run.
 
-        Other processes can use the vault lock before that.
+        Processes that wait for the vault lock get it first.
         """
         home = self._operation.home
         home.vault_lock.give_way()

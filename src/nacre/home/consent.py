@@ -62,7 +62,7 @@ def place_of(settings: Settings, setting: str) -> Place:
 
 
 def wants_yes(settings: Settings, setting: str) -> EmbedderHeldError | None:
-    """Return an error if text would leave this machine without consent.
+    """Return an error if the user has not agreed to send text to the model's host.
 
     Raises EmbedderUnavailableError.
     """
@@ -153,9 +153,9 @@ def as_requested(embedder: Embedder) -> Embedder:
 
 
 class Guarded:
-    """A remote model that gets only text that may be sent. Implements RemoteEmbedder.
+    """A remote model. Raises EmbedderHeldError for text that must not be sent.
 
-    If a text may not be sent, EmbedderHeldError is raised.
+    Implements RemoteEmbedder.
     """
 
     def __init__(
@@ -193,7 +193,7 @@ class Guarded:
     def within(self, seconds: float, *, question: bool = False) -> Guarded:
         """Return the model with a time limit.
 
-        ``question`` is True if the texts are recall questions.
+        ``question`` is True if the texts are search queries.
         """
         other = self._embedder.within(seconds, question=question)
         assert isinstance(other, CountedEmbedder)  # noqa: S101 - same class as self._embedder
@@ -220,7 +220,7 @@ class _Ledger:
         self._books = HomeBooks(home, self._connection, background=use is Use.BACKGROUND)
 
     def begin(self, tokens: int) -> Call:
-        """Begin a call with about ``tokens`` tokens, and reserve the cost of background work.
+        """Begin a call with about ``tokens`` tokens. Reserve its cost if it is background work.
 
         Raises EmbedderUnavailableError.
         """

@@ -88,7 +88,7 @@ ModelLoader = Callable[[Settings, str], LanguageModel]
 
 
 class Stores:
-    """The parts of a home. Each is imported on first use."""
+    """The stores of a home. Each store is imported when it is first used."""
 
     repository: Lazy[Repository] = Lazy(
         "nacre.vault.git:Repository",
@@ -181,7 +181,7 @@ class Home(Stores):
 
     @cached_property
     def vault(self) -> Vault:
-        """The vault. On a server, its files are database rows."""
+        """The vault with the memory files. A server keeps these files in its database."""
         if server := self.database.server:
             return server.vault(self.clock)
         vault: Vault = load("nacre.vault.files:Vault")(self.settings.vault)
@@ -250,12 +250,13 @@ class Home(Stores):
     def change(
         self, action: str, *, subject: str | None = None, why: str | None = None
     ) -> AbstractContextManager[Change]:
-        """Change the vault as one operation. The vault lock is held until the files are written.
+        """Return a context in which the vault can be changed as one operation.
 
-        ``action`` is the operation's name in the ledger and history. ``subject`` and ``why``
-        describe the operation and are redacted. Nothing is recorded until something is written. A
-        nested change is a separate operation. It must begin before the outer change writes, unless
-        the outer change has an open transaction. Raises StoreBusyError.
+        ``action`` is the operation's name in the history. ``subject`` and ``why`` describe
+        the operation and are redacted. The vault lock is held during the change. An
+        operation without writes is not recorded. A nested change is a separate operation.
+        It must begin before the outer change writes, or while the outer change has an open
+        transaction. Raises StoreBusyError.
         """
         operation = load("nacre.home.operations:OpenOperation")(self, action, subject, why)
         context: AbstractContextManager[Change] = load("nacre.home.change:change")(operation)
@@ -269,10 +270,10 @@ class Home(Stores):
         why: str | None = None,
         op: str | None = None,
     ) -> AbstractContextManager[Run]:
-        """Start a long operation with several parts. Between two parts, other processes can write.
+        """Start a long operation. Other processes can write between the operation's parts.
 
-        ``op`` is the operation's id. :meth:`change` explains the other arguments. After a crash,
-        the next writer closes the operation.
+        ``op`` is the operation's id. :meth:`change` explains the other arguments. If this
+        process crashes, the next process that writes closes the operation.
         """
         operation = load("nacre.home.operations:OpenOperation")(
             self, action, subject, why, op, is_long=True

@@ -54,10 +54,10 @@ def project_of_folder(home: Home, folder: Path) -> str | None:
 
 
 def known_project(home: Home, place: Place) -> str | None:
-    """Return the slug of the project to which a place belongs, or ``None`` for an unknown project.
+    """Return the slug of the project to which a place belongs, or ``None`` if there is none.
 
-    A project is found by the place's git remote, or by the nearest folder above that a project
-    lists. A project can also list the path of a repository of which the place is a local clone.
+    The project's page lists the place's git remote, the place's folder or a parent folder, or
+    the repository from which the place was cloned.
     """
     slug = _project_of_remote(home, place.remote) if place.remote else None
     if slug:
@@ -108,7 +108,7 @@ def locate(cwd: str | None, repository: str | None = None) -> Place:
 
 
 def _project_of_remote(home: Home, remote: str) -> str | None:
-    """Return the project of a git remote. The project's page can spell the remote differently."""
+    """Return the project of a git remote. The project's page can write the address differently."""
     exact_match = home.files.project_by("remote", remote)
     if exact_match:
         return exact_match

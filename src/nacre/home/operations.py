@@ -32,9 +32,9 @@ _PATIENCE_SECONDS = 1.0
 
 @dataclass(slots=True)
 class OpenOperation:
-    """An operation in progress. The operation is recorded at its first write.
+    """An operation in progress, which is recorded when it first writes.
 
-    With ``is_long``, other processes can write while the operation is in progress.
+    If ``is_long`` is True, other processes can write in the meantime.
     """
 
     home: Home
@@ -74,7 +74,7 @@ class OpenOperation:
             )
 
     def record(self, intents: Iterable[Intent], *, applied: bool = False) -> None:
-        """Record pending writes. With ``applied``, the files are already written."""
+        """Record pending writes. If ``applied`` is True, the files have already been written."""
         assert not self._is_closed  # noqa: S101 - the ledger line would omit later writes
         home, operation = self.home, self.operation
         belonging = [replace(intent, operation=operation.id) for intent in intents]
@@ -90,7 +90,7 @@ class OpenOperation:
         self.is_recorded = True
 
     def hold(self) -> None:
-        """Mark the operation as running, for other processes that get the vault lock."""
+        """Show other processes that this operation is still running."""
         if self._lock is None:
             files.make_folder(self.home.settings.home / _FOLDER)
             self._lock = FileLock(_lock_of(self.home, self.operation.id))
@@ -111,7 +111,7 @@ class OpenOperation:
 
 
 def close(home: Home, operation: Operation) -> None:
-    """Close an operation: add its ledger line if missing, and allow committing it."""
+    """Close an operation so that it can be committed. Add its ledger line if it is missing."""
     with home.transaction():
         if home.journal.find(operation.id) is None:
             return
@@ -124,10 +124,9 @@ def close(home: Home, operation: Operation) -> None:
 
 
 def left_open(home: Home) -> list[Operation]:
-    """Return operations that a crash interrupted.
+    """Return the operations that a crash interrupted.
 
-    If the caller does not hold the vault lock, this includes other processes' running operations,
-    except long operations.
+    Without the vault lock, the result can include operations that other processes are running.
     """
     return [
         operation for operation in home.journal.unfinished() if not is_going_on(home, operation)
@@ -148,7 +147,7 @@ def close_left_open(home: Home) -> None:
 
 
 def memories_in_entry(memories: Iterable[str]) -> dict[str, object]:
-    """Return the ids of memories for a ledger entry, or their number if there are many."""
+    """Return ledger fields with the ids of memories, or with their number if there are many."""
     ids = sorted(memories)
     if len(ids) == 1:
         return {"memory": ids[0]}
@@ -225,7 +224,7 @@ def apply_intents(home: Home) -> None:
 
 
 def _apply_group(home: Home, intents: Sequence[Intent], stuck: set[str]) -> None:
-    """Apply a group of writes. Add the paths and memories of failed writes to ``stuck``."""
+    """Apply several writes. If a write fails, add its path and its memory to ``stuck``."""
     applied_intents: list[_Applied] = []
     home.vault.write_ahead(
         {item.path: item.document or "" for item in reversed(intents) if item.action == "write"}
@@ -307,7 +306,7 @@ def _apply_write(home: Home, intent: Intent) -> _Applied:
 
 
 def _is_overtaken(home: Home, intent: Intent) -> bool:
-    """Return True if the file already contains the result of a later write."""
+    """Return True if a later pending write has already changed the file."""
     present = bytes_hash(home.vault.read(intent.path))
     later = (
         other
@@ -348,7 +347,10 @@ def _keep_both(home: Home, intent: Intent) -> _Applied:
 def write_memory(
     home: Home, path: str, document: str, base: bytes | None, memory: Memory
 ) -> Intent:
-    """Index a memory and return the pending write of its file. ``base``: the current file's hash."""
+    """Index a memory and return the pending write of its file.
+
+    ``base`` is the hash of the file's current content.
+    """
     encoded = to_bytes(document)
     home.files.save(SeenMemoryFile(path, memory.id, 0, len(encoded), bytes_hash(encoded)))
     return Intent("write", path, document, base, memory.id)

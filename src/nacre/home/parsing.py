@@ -119,10 +119,10 @@ class Job:
 
 @frozen
 class Batch:
-    """Some turns of a session, redacted and in order.
+    """Turns of a session in order, without secrets.
 
-    If there are no turns, only facts about the session are new. ``project`` is the slug of the
-    session's project, if already known.
+    If ``turns`` is empty, only the session's details have changed. ``project``: slug of the
+    session's project, if known.
     """
 
     path: Path
@@ -267,11 +267,11 @@ AnySource = FileSource | DatabaseSource
 
 
 class ForeignFormatError(InvalidInputError):
-    """A file is encrypted, is not the database that its name suggests, or has only overlong lines."""
+    """The error for an encrypted file, an invalid database, or a file with only overlong lines."""
 
 
 class EmptyError(ForeignFormatError):
-    """A database is empty. Tools create it at startup and might never use it."""
+    """The error for an empty database. Some tools create such a database at startup."""
 
 
 @contextlib.contextmanager
@@ -451,17 +451,14 @@ def _clean_session(session: Session, redactor: Redactor) -> Session:
 
 
 def _clean_turns(turns: Sequence[Turn], redactor: Redactor) -> tuple[Turn, ...]:
-    """Redact turns in a single call, which is faster, because most texts are short."""
+    """Redact all texts of the turns in one call, because many calls would be slower."""
     stripped = [_stripped_turn(turn, redactor) for turn in turns]
     cleaned = iter(redactor.clean_all([text for turn in stripped for text in _texts_of(turn)]))
     return tuple(_with_texts(turn, cleaned) for turn in stripped)
 
 
 def _stripped_turn(turn: Turn, redactor: Redactor) -> Turn:
-    """Return a turn that can be stored.
-
-    Text that nacre added as context and unpaired surrogates are removed. The turn's id is redacted.
-    """
+    """Remove context that nacre added and unpaired surrogates. Redact the turn's id."""
     if turn.time and turn.time.tzinfo is None:
         raise ValueError("a turn's time has no zone")
     stripped = strip(_encodable(turn.text))
@@ -494,7 +491,7 @@ def _strip(text: str) -> str:
 
 
 def _texts_of(turn: Turn) -> Iterator[str]:
-    """Yield a turn's texts in the order expected by :func:`_with_texts`."""
+    """Yield all texts of a turn. :func:`_with_texts` expects the same order."""
     yield turn.text
     if turn.author:
         yield turn.author
@@ -545,10 +542,10 @@ SEGMENT_BYTES = 4_000_000
 
 @frozen
 class Portion:
-    """Some redacted lines of a file.
+    """Lines of a file, redacted for the archive.
 
-    ``start``: offset of the lines in the file. ``of``: digest of the lines before redaction.
-    ``payload`` is ``None`` if nothing was redacted.
+    ``start``: offset of the first line. ``of``: digest of the original lines. ``payload``: the
+    redacted lines, or ``None`` if nothing was redacted.
     """
 
     path: Path
@@ -559,7 +556,7 @@ class Portion:
 
 
 class Ahead:
-    """Portions prepared by other processes. They must be requested in the order of ``paths``."""
+    """Portions redacted by other processes. They must be requested in the order of ``paths``."""
 
     def __init__(self, portions: Iterator[Portion], paths: Sequence[Path]) -> None:
         self._portions = portions
@@ -567,7 +564,7 @@ class Ahead:
         self._next: Portion | None = None
 
     def find(self, path: Path, start: int, raw: bytes) -> Payload | None:
-        """Return the payload prepared for some lines, unless they have changed since then."""
+        """Return the prepared redaction of some lines, or ``None`` if the lines have changed."""
         number = self._order.get(path)
         if number is None:
             return None
@@ -585,12 +582,12 @@ class Ahead:
 
 
 def clean(cleaner: Cleaner, raw: bytes) -> Payload:
-    """Return some lines without secrets."""
+    """Redact some lines of a file."""
     return cleaner.lines(raw) if raw.strip() else Payload(b"\n", ((0, len(raw) - 1),))
 
 
 def clean_file(job: Job, cleaner: Cleaner) -> Iterator[Portion]:
-    """Yield a file's redacted portions after its archived part, then an empty portion."""
+    """Yield redacted portions of the unarchived part of a file. The last portion is empty."""
     start = job.cursor.offset if job.cursor else 0
     try:
         with job.path.open("rb") as file:

@@ -78,7 +78,7 @@ def is_current(memory: Memory, today: date) -> bool:
 
 
 def without_what_is_over(home: Home, text: str) -> str:
-    """Return a page without lines by nacre whose memories are no longer valid."""
+    """Return a page without the lines that nacre wrote about memories that are no longer valid."""
     lines = [
         line for block in blocks_of(text) for line in block.splitlines() if line.startswith("- ")
     ]

@@ -43,7 +43,7 @@ class ArchivedSource(Source):
     def __init__(
         self, path: Path, parts: Iterable[tuple[int, Payload]], identities: tuple[str, ...] = ()
     ) -> None:
-        """``path``: adapters derive names from it. The file need not exist."""
+        """``path``: path from which adapters derive names. The file need not exist."""
         self.path = path
         self.identities = identities
         self.tally = Tally()
@@ -125,10 +125,7 @@ def outline_of(
 
 
 def generations(pairs: Iterable[tuple[Segment, Payload]]) -> list[list[tuple[int, Payload]]]:
-    """Split a pack into the successive files that had the same name.
-
-    Offsets start at 0 in each file.
-    """
+    """Split a pack into files. When a file was replaced, the offsets start at 0 again."""
     files: list[list[tuple[int, Payload]]] = []
     for segment, payload in pairs:
         if segment.start == 0 or not files:
@@ -197,9 +194,9 @@ def _kept_batches(path: Path, parts: Iterable[Payload]) -> Iterator[Batch]:
 
 @contextlib.contextmanager
 def _substitute_path(home: Home, path: str) -> Iterator[Path]:
-    """Yield a path that does not exist, but has the same folder and file names as a transcript.
+    """Yield a path that does not exist, but has the folder and file names of a transcript.
 
-    From this path, adapters can read names, but no neighbouring files.
+    Adapters can derive names from this path, but cannot read files next to the transcript.
     """
     original = Path(path)
     names = original.parts[1:] if original.is_absolute() else original.parts

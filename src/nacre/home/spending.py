@@ -130,7 +130,7 @@ def rests(settings: Settings) -> bool:
 
 
 class Permission:
-    """The permission for background work. Changes of the settings take effect immediately."""
+    """The current permission for background work, which follows changes of the settings."""
 
     def __init__(self, home: Home) -> None:
         self._home = home
@@ -164,7 +164,7 @@ class Permission:
 
 
 def _config_version(settings: Settings) -> tuple[int, ...]:
-    """Return a value that changes with the config file, or an empty tuple if it is missing."""
+    """Return a value that identifies the config file's version. It is empty without a file."""
     with suppress(OSError):
         stat = settings.config.stat()
         return stat.st_ino, stat.st_size, stat.st_mtime_ns
@@ -242,7 +242,7 @@ class _Answer(msgspec.Struct):
 
 
 class _Note(msgspec.Struct):
-    """A line of the spool. Only one of the fields is set."""
+    """A line of the spool, with one trace, question, call or answer."""
 
     trace: Trace | None = None
     question: AskedQuestion | None = None
@@ -557,7 +557,10 @@ def tighter_budget(home: Home) -> Budget:
 
 
 def tokens_left(home: Home, model: str) -> int | None:
-    """Return today's remaining background tokens of a subscription, or ``None`` for a priced model."""
+    """Return the tokens of a subscription that background work can still use today.
+
+    The result is ``None`` for a model without a subscription.
+    """
     if not is_by_subscription(home.settings, model):
         return None
     used, _ = home.spending.tokens_in_background(home.today(), model)
@@ -608,7 +611,7 @@ _FINAL = (ModelUnavailableError, ModelRefusedError, BudgetSpentError)
 
 @frozen
 class Answer(Generic[A]):
-    """A successful answer, as opposed to an error or ``None``."""
+    """A successful answer. Failed questions have an error or ``None`` instead."""
 
     value: A
 
@@ -618,10 +621,9 @@ def ask_all(
 ) -> list[Answer[A] | NacreError | None]:
     """Ask up to ``at_once`` questions at the same time, and return the results in order.
 
-    If a question fails, its result is the error. If a question was not asked or took longer than
-    ``seconds``, its result is ``None``. If a model is unavailable, refuses or exceeds its budget,
-    the remaining questions are not asked. Other threads can use the home during the calls. An
-    interrupt ends running calls.
+    A result is an answer, an error, or ``None`` if the question was not asked or took longer
+    than ``seconds``. No more questions are asked if a model is unavailable, refuses or exceeds
+    its budget. Other threads can use the home meanwhile. An interrupt ends running calls.
     """
 
     if not questions:

@@ -146,7 +146,7 @@ class Change:
 
     @property
     def latest(self) -> Version:
-        """The new version, or the last version of a deleted file."""
+        """The version after the change, or the version before it if the file was deleted."""
         version = self.after or self.before
         assert version is not None  # noqa: S101 - a change has at least one version
         return version
@@ -154,7 +154,7 @@ class Change:
 
 @frozen
 class FieldChange:
-    """A front matter key, or the whole file, before and after a change."""
+    """The values of a front matter key, or the texts of a file, before and after a change."""
 
     name: str
     before: Any
@@ -288,7 +288,7 @@ class SessionPage:
 
 @frozen
 class Extracted:
-    """Candidates found in a text, and the problem with the model, if any."""
+    """The candidates found in a text. ``problem``: failure of the model, if any."""
 
     candidates: tuple[Candidate, ...] = ()
     problem: str | None = None
@@ -296,7 +296,11 @@ class Extracted:
 
 @frozen
 class Overview:
-    """Active memories per kind, projects, health checks, and the number of links."""
+    """An overview of the stored knowledge.
+
+    ``memories``: number of active memories of each kind. ``checks``: results of health checks.
+    ``links``: number of links.
+    """
 
     memories: dict[str, int]
     projects: tuple[str, ...]

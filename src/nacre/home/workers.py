@@ -108,7 +108,7 @@ def _work(
 
 
 def _read_alone(pool: _Pool, job: Job, read_here: _Read) -> Iterable[Event | Portion]:
-    """Read a file that might have crashed its process, in a process without other files."""
+    """Read a file in a separate process, because the file might have crashed a process."""
     for _ in range(_MAX_TRIES):
         pool.end()
         future = pool.read([job])

@@ -541,7 +541,7 @@ def preview(settings: Settings, request: WireRequest) -> WiringPreview:
 
 
 def changed_files(settings: Settings, plan: WiringPlan) -> tuple[ChangedFile, ...]:
-    """Return the files that a plan changes. Each file has the lines of a diff, without secrets."""
+    """Return the files that a plan changes, with the lines of a diff. Secrets are removed."""
     clean, home = Redactor(*settings.redaction).clean, settings.home.resolve()
     return tuple(
         ChangedFile(

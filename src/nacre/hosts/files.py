@@ -254,7 +254,7 @@ def filter_out(text: str, path: Path, is_own: Callable[[Any], bool]) -> str:
 
 
 def _check_change(before: str, after: str, change: Callable[[Any], Any]) -> str:
-    """Return ``after`` if ``after`` equals ``change(before)``. Raises UnparsableFileError."""
+    """Return ``after`` if it is ``before`` with the change applied. Raises UnparsableFileError."""
     if not _equal(read_json_text(after), change(read_json_text(before))):
         raise UnparsableFileError("it cannot be changed safely")
     return after
@@ -337,7 +337,7 @@ def _insert(text: str, node: _Node, render: Callable[[str], str]) -> str:
 
 
 def _tail(text: str, at: int) -> str:
-    """Return the comment after a value on the same line. It must stay there."""
+    """Return the comment that follows a value on the same line."""
     match = _REST_OF_LINE.match(text, at)
     tail = match[0] if match else ""
     follows = text[at + len(tail) : at + len(tail) + 1]

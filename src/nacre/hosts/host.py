@@ -111,9 +111,9 @@ class JsonServer(JsonKey):
 
 @dataclass(frozen=True)
 class JsonDefault(JsonKey):
-    """A key that is set only if the key is missing.
+    """A key that is only set if it is missing.
 
-    Disconnecting removes the key only if ``is_own`` is True and the value is unchanged.
+    Disconnecting removes the key if ``is_own`` is True and the value is unchanged.
     """
 
     is_own: bool = False
@@ -131,7 +131,7 @@ class JsonDefault(JsonKey):
 class JsonItem:
     """A list item that belongs to nacre.
 
-    Items that start with ``family`` are older versions of the item, and are removed with it.
+    ``family``: start of all versions of the item. Older versions are removed with the item.
     """
 
     path: tuple[str, ...]
@@ -228,7 +228,7 @@ class TomlSetting:
         raise UnparsableFileError(f"{'.'.join(self.path)} cannot be changed safely")
 
     def _ways(self, text: str, before: Values, value: Any) -> Iterator[str]:
-        """Yield texts with the new value, written in different ways. The caller checks them."""
+        """Yield possible texts with the new value. The caller chooses a valid text."""
         table, key = self.path
         line = json_text.newline(text)
         own = tomlkit.dumps({table: {key: self.value}}).replace("\n", line)
@@ -271,7 +271,7 @@ class TomlServer:
         return server_of(json_text.at(_toml(text), self.path))
 
     def is_marked(self, text: str) -> bool:
-        """Return True if the table is between nacre's marks."""
+        """Return True if the table is between the comments that mark nacre's part."""
         return json_text.at(_toml(text), self.path) is not None and self._is_out(
             json_text.drop_blocks(text, json_text.TOML), _without(_toml(text), self.path)
         )
@@ -309,7 +309,7 @@ class TomlServer:
         raise UnparsableFileError(f"{'.'.join(self.path)} cannot be removed safely")
 
     def _is_out(self, text: str, expected: JsonObject) -> bool:
-        """Return True if only the table is missing. Empty parent tables can belong to the user and are ignored."""
+        """Return True if a text lacks the table, but nothing else except empty parent tables."""
         try:
             rest = _toml(text)
         except UnparsableFileError:
@@ -317,7 +317,7 @@ class TomlServer:
         return json_text.at(rest, self.path) is None and _without(rest, self.path) == expected
 
     def _drop_table_variants(self, text: str) -> Iterator[str]:
-        """Remove the table in three ways, and yield each result. The caller chooses a correct result."""
+        """Yield possible texts without the table. The caller chooses a valid text."""
         yield json_text.drop_blocks(text, json_text.TOML)
         yield json_text.drop_tables(text, ".".join(self.path))
         document = tomlkit.parse(text)
@@ -343,7 +343,10 @@ class TomlServer:
 
 @dataclass(frozen=True)
 class TomlTables:
-    """Tables that a host wrote for nacre. Their last key starts with ``begins``. nacre only removes them."""
+    """Tables that a host wrote for nacre, and that nacre only removes.
+
+    ``begins``: start of the last key of each table.
+    """
 
     path: tuple[str, ...]
     begins: str
@@ -491,13 +494,13 @@ class Programs:
         return {"command": command, "args": arguments, **environ, **more}
 
     def hook_line(self, host: str, event: str, *, is_quick: bool = False) -> str:
-        """Return the shell command for a hook. ``is_quick`` selects the quick hook, if available."""
+        """Return a hook's shell command. If ``is_quick`` is True, use the fast hook if possible."""
         program = self.quick_hook if is_quick and self.quick_hook else self.hook
         words = [*self._words(program), host, event]
         return subprocess.list2cmdline(words) if self.platform == "win32" else shlex.join(words)
 
     def as_record(self) -> JsonObject:
-        """Return the contents of the file ``nacre.json``. Some plugins contain code that reads this file."""
+        """Return the contents of ``nacre.json``, a file that some plugins read."""
         return {
             "version": self.version,
             "home": self.home,
@@ -550,7 +553,7 @@ class Way:
 
 @frozen
 class Target:
-    """A file, with the parts of the file that belong to nacre. ``what`` describes the parts."""
+    """A file that nacre writes, and nacre's parts of the file. ``what``: name of these parts."""
 
     path: Path
     pieces: tuple[Piece, ...]
@@ -591,9 +594,9 @@ class Host:
 def hook_groups(
     way: Way, host: str, seconds: Mapping[str, int], matchers: Mapping[str, str] | None = None
 ) -> tuple[JsonHook, ...]:
-    """Return hooks in Claude Code's format. ``seconds`` contains the events with timeouts.
+    """Return hooks in Claude Code's format.
 
-    ``matchers`` limit an event, for example to some tools.
+    ``seconds``: timeout for each event. ``matchers``: filters for events, for example by tool.
     """
     filters = matchers or {}
     return tuple(

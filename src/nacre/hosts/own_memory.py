@@ -23,7 +23,7 @@ else:
 class Isolated:
     """The hosts whose own memory is turned off.
 
-    ``read`` contains a hash of the notes in each memory location when they were last imported.
+    ``read``: hashes of the notes that were last imported from each memory location.
     """
 
     hosts: tuple[str, ...]

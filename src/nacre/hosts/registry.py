@@ -599,7 +599,7 @@ def _openclaw_settings(places: Places) -> Path:
 
 
 def plugin(way: Way, host: str, folder: Path) -> Iterator[Target]:
-    """Yield the files of a plugin that comes with nacre, and the file with this machine's paths."""
+    """Yield the files of an included plugin, and a file with the paths of nacre's programs."""
     source = files("nacre.hosts") / "plugins" / host
     if not source.is_dir():
         return

@@ -142,7 +142,7 @@ def _log_size(settings: Settings) -> int:
 
 
 def _last_answer_source(settings: Settings, since: int) -> str:
-    """Read the log, and return the source of the last answer. Return an empty string if the log has no new line."""
+    """Return the source of the last answer in the log, or an empty string without a new line."""
     # The daemon writes the line after it has answered the hook.
     until = time.monotonic() + _LOG_WAIT_SECONDS
     while _log_size(settings) == since and time.monotonic() < until:
@@ -162,7 +162,7 @@ def _last_answer_source(settings: Settings, since: int) -> str:
 def _prove_installed(
     settings: Settings, wish: WiringWish, *, is_of_another: bool
 ) -> Iterator[Check]:
-    """Check that Claude Code has the expected plugin. A plugin from another installation is only a warning."""
+    """Check the version of the installed plugin. Only warn about another installation's plugin."""
     way = way_of(settings, wish)
     if wish.host != registry.NAME or not registry.is_plugin(way):
         return
@@ -243,10 +243,10 @@ _SLOW_SECONDS = 1.0
 def prove_servers(
     settings: Settings, wish: WiringWish, written: HostParts, left_alone: Sequence[LeftAlone]
 ) -> Iterator[Check]:
-    """Yield a finding for each server.
+    """Check each configured server and yield a finding.
 
-    The user can configure a server that runs another program, but not in a project, where anyone
-    can add servers.
+    A server that runs another program is allowed in the user's settings. It is not allowed in a
+    project, because anyone can add servers there.
     """
     own = {target.path.resolve() for target in targets_of(settings, wish)}
     hint = next(
@@ -470,7 +470,7 @@ def hosts_in_a_line(settings: Settings) -> list[Check]:
 
 
 def _names(wishes: Sequence[WiringWish]) -> dict[tuple[str, str], str]:
-    """Return a name for each connection. Projects have the name of their folder, or its path if names repeat."""
+    """Return a name for each connection. If project folders share a name, use their paths."""
     alike = Counter((wish.host, wish.project.name) for wish in wishes if wish.project)
     return {
         wish.place: wish.host

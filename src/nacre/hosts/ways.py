@@ -614,7 +614,7 @@ class Servers:
     def spare(
         self, path: Path, words: str, wish: WiringWish, target: Target, *, is_put: bool
     ) -> Target:
-        """Return the target without the servers that the user added, so that these servers are not changed."""
+        """Return the target without servers that the user added, so that they stay unchanged."""
         pieces: list[Piece] = []
         for piece in target.pieces:
             if not isinstance(piece, ServerPiece):
@@ -691,7 +691,10 @@ _ON_HINT = "nacre init --host {host} --own-memory keep keeps it on; --own-memory
 
 
 class OwnMemories:
-    """Host settings that a plan changes (``set``) or restores (``given_back``)."""
+    """The host settings that turn off a host's own memory.
+
+    ``set``: settings that a plan changes. ``given_back``: settings that a plan restores.
+    """
 
     def __init__(self, wired: Wired) -> None:
         self._wired = wired
@@ -705,7 +708,7 @@ class OwnMemories:
     def spare(
         self, path: Path, words: str, wish: WiringWish, target: Target, *, is_put: bool
     ) -> Target:
-        """Return the target without the settings that the user changed, so that these settings are not overwritten."""
+        """Return the target without settings that the user changed, so that they stay unchanged."""
         pieces: list[Piece] = []
         self._of_target = [], []
         for piece in target.pieces:
@@ -716,7 +719,7 @@ class OwnMemories:
         return replace(target, pieces=tuple(pieces))
 
     def settle(self) -> None:
-        """Add the changed settings of the current target to the plan."""
+        """Add the changes of the current target's settings to the plan."""
         self.set += self._of_target[0]
         self.given_back += self._of_target[1]
 
@@ -725,7 +728,7 @@ class OwnMemories:
             self._unwritten.add(wish.host)
 
     def states(self, wishes: tuple[WiringWish, ...], *, is_removal: bool) -> Iterator[OwnMemory]:
-        """Yield the states of hosts' own memories after the change."""
+        """Yield what the change does to each host's own memory."""
         for wish in wishes:
             before = self._before.get(wish.place)
             if wish.isolates and not is_removal and wish.host in self._conflicts:
@@ -811,7 +814,7 @@ _EMPTY = frozenset({"", "{}", '{"version":1}'})
 
 
 def put(words: str, target: Target) -> str:
-    """Add a target's pieces to a text."""
+    """Insert nacre's parts into the text of a file."""
     for piece in target.pieces:
         words = piece.put(words)
     return words
@@ -837,7 +840,7 @@ class _Draft:
 
 
 class Drafts:
-    """The files of a plan. Each file occurs once, even if several hosts use the file."""
+    """The files that a plan changes. A file that several hosts use occurs only once."""
 
     def __init__(self, settings: Settings, wired: Wired, *, is_removal: bool) -> None:
         self._settings = settings
@@ -848,7 +851,7 @@ class Drafts:
         self.own_memories = OwnMemories(wired)
 
     def take(self, wish: WiringWish, target: Target, change: Callable[[str, Target], str]) -> None:
-        """Change a file for a host, or record why it cannot be changed."""
+        """Plan the change of a file, or record why the file cannot be changed."""
         if not target.pieces:
             return
         try:
@@ -891,7 +894,7 @@ class Drafts:
             return ""
 
     def may_run(self, command: HostCommand) -> bool:
-        """Return True unless a command would write to a file that nacre must not change."""
+        """Return False if the command would write to a file that nacre must not change."""
         return all(skipped.path not in command.touches for skipped in self.left_alone)
 
     def _report_unchanged(self, path: Path, wish: WiringWish, error: Exception) -> None:
@@ -943,7 +946,7 @@ def _original_text(backup: Path, expected: str) -> str | None:
 
 
 def _may_hold(target: Target) -> bool:
-    """Return True if a file that cannot be changed might contain nacre's pieces."""
+    """Return True if a file might contain parts that nacre wrote."""
     try:
         words = files_module.read(target.path).words
         return drop_pieces(words, target) != words
@@ -964,7 +967,7 @@ UNSEEN = "it does not trust the folder; start codex there and trust it"
 
 @frozen
 class Trust:
-    """How many of nacre's hooks Codex sees, and how many of them it does not trust."""
+    """The numbers of nacre's hooks that Codex sees, and that it does not trust."""
 
     seen: int
     untrusted: int

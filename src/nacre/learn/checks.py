@@ -145,7 +145,7 @@ class Place:
 
 
 class Checks:
-    """The evidence of one session. ``begin`` is the index of the first new turn."""
+    """Checks of a model's statements about a session. ``begin``: index of the first new turn."""
 
     def __init__(self, turns: Sequence[Turn], *, begin: int = 0) -> None:
         self.turns = turns
@@ -193,7 +193,7 @@ class Checks:
         )
 
     def judge(self, proposal: ProposedMemory, shown: Set[int]) -> Candidate | Dropped:
-        """Convert a proposal to a candidate. Hold untrusted candidates. Only ``shown`` turns can be evidence."""
+        """Turn a proposal into a candidate, or reject it. Only ``shown`` turns can be evidence."""
         content = one_line(proposal.content)
         subject = one_line(proposal.subject)[:_MAX_SUBJECT_CHARACTERS]
         if reason := size_refusal(content):
@@ -264,9 +264,9 @@ class Checks:
         return Place(best, "", shares[best])
 
     def _find_evidence(self, at: int, content: str, shown: Set[int]) -> tuple[int, ...]:
-        """Return the turns that support a statement. The turn ``at`` contains the quote.
+        """Return the quoted turn ``at`` and other turns that support the statement.
 
-        The owner's message next to the quoted turn is added, with agent turns that contain missing
+        These are a message of the owner and turns that contain the statement's remaining
         words.
         """
         evidence = {at}
@@ -323,9 +323,10 @@ class Checks:
         return len(words & near) / len(words) if words else 0.0
 
     def _find_unsupported(self, content: str, evidence: Iterable[int]) -> str | None:
-        """Return a number, name or negation that a statement contains without support in the session.
+        """Return a number, name or negation of a statement that the session does not contain.
 
-        Dates close to the session are ignored, because a model writes a date for "yesterday".
+        Dates close to the session are allowed, because a model writes a date for
+        "yesterday".
         """
         near = self._near_texts(evidence)
         text = _DATE.sub(self._without_close_date, content)
@@ -377,7 +378,7 @@ class Checks:
         return False
 
     def _is_objected(self, content: str, at: int, evidence: Iterable[int]) -> bool:
-        """Return True if a statement quotes a message of the agent to which the owner objected.
+        """Return True if a statement repeats a message of the agent to which the owner objected.
 
         A statement about the objection is allowed.
         """
@@ -421,10 +422,10 @@ class Checks:
         return min((index for index in shown if index > at and index in self._typed), default=None)
 
     def _is_owners(self, kind: Kind, at: int, evidence: Sequence[int], *, is_nodded: bool) -> bool:
-        """Return True if a statement is the owner's, because the owner typed the quote or replied to it.
+        """Return True if the owner typed the quote of a statement, or replied to it.
 
-        If the owner only agreed (``is_nodded``), the statement is the agent's. Rules and other
-        statements that steer agents need evidence that the owner typed.
+        If the owner only agreed (``is_nodded``), return False, except for rules and other
+        kinds that steer agents.
         """
         if kind in _STEERING:
             return any(index in self._typed for index in evidence if index >= at)
@@ -466,9 +467,10 @@ class Checks:
         return None, ""
 
     def _is_nodded(self, content: str, evidence: Sequence[int]) -> bool:
-        """Return True if external text was read and the owner typed almost none of the statement's words.
+        """Return True if the owner typed almost none of a statement, and external text was read.
 
-        The owner's questions do not count. In a rule, one shared word is enough.
+        The owner's questions are ignored. If the owner's sentence is a rule, one of the statement's
+        words in it is enough to return False.
         """
         if not self.has_read_outside(evidence):
             return False
@@ -482,9 +484,9 @@ class Checks:
         return not is_ruled and len(frozenset[str]().union(*shared)) < min(FEWEST_OWNED, len(own))
 
     def _ends_unconfirmed(self, content: str, evidence: Sequence[int]) -> bool:
-        """Return True if a statement says that something was removed, but the owner has not confirmed the removal.
+        """Return True if a statement claims a removal that the owner has not confirmed.
 
-        The owner's confirmation is only needed if external text was read.
+        A confirmation is only needed if the agent read external text.
         """
         departures = find_gone(content) if self.has_read_outside(evidence) else []
         texts = self._statements(evidence)
@@ -495,7 +497,7 @@ class Checks:
         return bool(departures) and not is_confirmed
 
     def _statements(self, evidence: Sequence[int]) -> list[str]:
-        """Return the owner's sentences in the evidence, except questions."""
+        """Return the owner's sentences in the evidence. Omit questions."""
         return [
             sentence.text
             for at in evidence
@@ -509,7 +511,7 @@ class Checks:
         return bool(runs) and 2 * len(runs & other_runs) >= len(runs)
 
     def _is_foreign(self, words: Set[str]) -> bool:
-        """Return True if many words occur only in external text, and the owner typed few of the words."""
+        """Return True if many words occur only in external text and the owner typed few of them."""
         foreign, owned = len(words & self._foreign), len(words & self._owned)
         return foreign > MOST_FOREIGN * len(words) and owned < LEAST_OWNED * len(words)
 
@@ -519,7 +521,7 @@ class Checks:
         return any(parts) and all(part in text for part in parts)
 
     def _quotable(self, at: int, *, is_typed: bool = False) -> str:
-        """Return a turn's text for comparison with a quote.
+        """Return a turn's normalised text, in which a quote can be found.
 
         If ``is_typed`` is True, omit text that the owner pasted.
         """
@@ -532,7 +534,10 @@ class Checks:
 
 
 def find_near(text: str, quote: str, share: float = MIN_NEAR_SHARE) -> str | None:
-    """Return the part of a text that resembles a quote, or ``None``. ``share`` is the minimum share of equal words."""
+    """Return the part of a text that resembles a quote, or ``None``.
+
+    ``share``: minimum share of the quote's words.
+    """
     wanted, present = normalise(quote).split(), text.split()
     if len(wanted) < _MIN_NEAR_WORDS or len(set(wanted) & set(present)) < share * len(set(wanted)):
         return None
@@ -573,7 +578,7 @@ def _is_trusted_agents(turns: Sequence[Turn], at: int) -> bool:
 
 
 def _calls(turns: Sequence[Turn]) -> list[str]:
-    """Return the inputs of trusted calls, and the names and numbers in the results."""
+    """Return the text of each tool call in trusted turns."""
     return [
         " ".join(
             [call.name, call.input, call.outcome or "", call.error or "", *call.paths, *call.made]
@@ -585,7 +590,7 @@ def _calls(turns: Sequence[Turn]) -> list[str]:
 
 
 def _outside_errors(turns: Sequence[Turn]) -> list[str]:
-    """Return the output of failed calls that access external text. A model sees such output in the session."""
+    """Return the outputs of failed calls that tried to read external text."""
     return [
         _output(call)
         for turn in turns
@@ -599,7 +604,7 @@ def _output(call: ToolCall) -> str:
 
 
 def _without_forms(turn: Turn) -> str:
-    """Return a turn's text without form questions, which are the agent's words."""
+    """Return a turn's text without the questions of forms, which the agent wrote."""
     text = turn.text
     for form in forms(text) if turn.speaker is Speaker.OWNER else ():
         text = text.replace(form.question, " ")
@@ -624,7 +629,7 @@ def _words_of(texts: Iterable[str]) -> frozenset[str]:
 
 
 def _tags(subject: str) -> tuple[str, ...]:
-    """Return the topical words of a subject, in order."""
+    """Return the words of a subject that describe its topic."""
     topical = read(subject).words
     tokens = (token.text.lower() for token in read(subject).tokens if token.stem in topical)
     return tuple(dict.fromkeys(token for token in tokens if _TAG.fullmatch(token)))[:MAX_TAGS]
@@ -664,10 +669,10 @@ def check_changes(
     checks: Checks,
     shown: Set[int],
 ) -> list[Overtaken]:
-    """Return a model's claims about outdated memories that pass the checks.
+    """Return a model's claims about outdated memories, without claims that fail a check.
 
-    The model must have seen the memory, and a later trusted turn must contain the quote. The owner must have typed some
-    evidence if only the owner can revoke the memory.
+    The model must have seen the memory, and a later trusted turn must contain the quote. If
+    only the owner can revoke the memory, the owner must have typed some evidence.
     """
     accepted: dict[str, Overtaken] = {}
     for claim in claims:
@@ -715,14 +720,14 @@ def check_changes(
 
 
 def _is_ended_by(text: str, memory: Memory) -> bool:
-    """Return True if a sentence, other than a question, ends a memory."""
+    """Return True if a text, apart from questions, says that a memory is no longer valid."""
     return any(
         _ends(sentence.text, memory) for sentence in split(text) if not is_asking(sentence.text)
     )
 
 
 def _is_about(memory: Memory, texts: Sequence[str]) -> bool:
-    """Return True if a text shares a word with a memory, or is in a different language."""
+    """Return True if a text is in another language than the memory, or shares a word with it."""
     own = language_of(memory.content)
     return any(
         language_of(text) is not own or leaves_out(memory.content, text) < 1 for text in texts
@@ -759,7 +764,7 @@ FAILURES = (ModelUnavailableError, ModelRefusedError, BudgetSpentError, Unusable
 class Caller:
     """Thread-safe LanguageModel that calls another model for one session.
 
-    ``stopped``: the reason why no more calls are made, such as a refusal, a spent budget, or repeated failures.
+    ``stopped``: the error that ended the calls, such as a refusal or a spent budget.
     """
 
     def __init__(self, model: LanguageModel) -> None:
@@ -777,7 +782,10 @@ class Caller:
         self._lock = Lock()
 
     def ask(self, prompt: Prompt, answer: type[A]) -> A | None:
-        """Ask the model, and return the answer. On failure, return ``None`` and set ``problem``."""
+        """Ask the model, and return the answer.
+
+        If the call fails, return ``None`` and store the error in ``problem``.
+        """
         if self.stopped:
             return None
         try:
@@ -824,7 +832,7 @@ class Caller:
         return isinstance(self.stopped, BudgetSpentError) or self._was_spent
 
     def try_smaller(self) -> None:
-        """Allow calls again after a budget refusal, because a smaller call can fit the budget."""
+        """Allow calls again after a call exceeded the budget. Smaller calls can still fit."""
         if isinstance(self.stopped, BudgetSpentError):
             self.stopped, self._was_spent = None, True
 

@@ -183,7 +183,7 @@ def find_in_projects(home: Home, projects: Iterable[Path]) -> Findings:
 
 
 def _discovered(home: Home, problems: list[Problem]) -> Iterator[tuple[Path, bool]]:
-    """Yield each file that discovery finds. The flag is True if a tool keeps its transcripts in the file's folder."""
+    """Yield each file that discovery finds, and whether its folder belongs to a tool."""
     for _, root in tool_roots(home, projects_of(home), problems):
         yield from ((path, True) for path in _glob(root.folder, root.patterns, problems))
     for folder in home.settings.texts("ingest.roots"):

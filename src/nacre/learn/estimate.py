@@ -241,15 +241,12 @@ def least_day(settings: Settings, name: str) -> int:
 
 
 def _shown_tokens(size: int, able: Capabilities) -> float:
-    """Return the number of tokens shown for a session of ``size`` tokens, including overlaps between parts."""
+    """Return the number of tokens in a model's prompts for a session of ``size`` tokens."""
     return size * _FRAME_FACTOR + (_parts(size, able) - 1) * OVERLAP_TOKENS
 
 
 def _parts(size: int, able: Capabilities) -> int:
-    """Return the number of parts of a session.
-
-    This is 1 if the session fits the model's window, else the number of chunks.
-    """
+    """Return the number of parts into which a session must be split to fit the model's window."""
     if able.known and size * _FRAME_FACTOR <= able.window - able.output - _RESERVED_TOKENS:
         return 1
     return max(1, ceil(size * _FRAME_FACTOR / (CHUNK_TOKENS - OVERLAP_TOKENS)))

@@ -109,9 +109,10 @@ _OF_BEFORE = re.compile(r"\b(?:it|this|these|those|they|them|both)\b", re.IGNORE
 
 @frozen
 class ExplicitStatement:
-    """A statement to keep. ``points``: the text only refers to an earlier statement, which has the content.
+    """A statement to keep.
 
-    A statement with a score below ``SURE`` is only a candidate for a memory.
+    ``points``: whether the text only refers to an earlier statement. A statement with a score
+    below ``SURE`` is only a candidate.
     """
 
     kind: Kind
@@ -124,10 +125,9 @@ class ExplicitStatement:
 def explicit(
     turns: Sequence[Turn], spoken: Sequence[Utterance], *, is_note: bool = False
 ) -> Iterator[Finding]:
-    """Yield the statements that the owner asked to remember. Skip statements that the owner retracted.
+    """Yield statements that the owner asked to remember, except retracted statements.
 
-    A statement has a lower score if another person might have written the statement, or if external
-    text might have influenced the agent's words.
+    The score is lower if the words might come from another person or from external text.
     """
     for at, utterance in enumerate(spoken):
         if is_refused(spoken, at):
@@ -216,7 +216,7 @@ def _find_introduced(text: str) -> ExplicitStatement | None:
 
 
 def _confirming_pointer(text: str) -> ExplicitStatement | None:
-    """Return a pointer to the previous sentence if ``text`` asks to keep that sentence."""
+    """Return a reference to the previous sentence if a text asks to remember that sentence."""
     if ":" in text or len(text.split()) > _MAX_CONFIRMING_WORDS or not _THAT_ONE.match(text):
         return None
     if not (cues().kept_words.search(text) or cues().rule.search(text)):
@@ -225,7 +225,10 @@ def _confirming_pointer(text: str) -> ExplicitStatement | None:
 
 
 def find_stated(text: str) -> ExplicitStatement | None:
-    """Return the statement in a sentence with a cue. A statement about the current task is a candidate."""
+    """Return the statement that a sentence introduces with a typical phrase.
+
+    A statement about the current task is only a candidate.
+    """
     text = _QUESTION.sub("", text.replace("’", "'"))
     bare = _bare(text)
     request = cues().requested.match(bare)
@@ -428,7 +431,7 @@ def _is_sized(text: str, fewest: int = _FEWEST) -> bool:
 def _content_before(
     turns: Sequence[Turn], utterance: Utterance, place: int, *, own_only: bool = False
 ) -> tuple[str, tuple[int, ...]] | None:
-    """Return the content that the owner asked to remember with a word such as "this", and the content's turns.
+    """Return the content to which a word such as "this" refers, and the content's turns.
 
     The content is in the owner's previous sentence or in the agent's last message.
     """
@@ -475,8 +478,7 @@ MAX_CHARACTERS = 700
 def size_refusal(content: str, most: int = MAX_CHARACTERS) -> str | None:
     """Return ``short`` or ``long`` if a text has an unsuitable length, else ``None``.
 
-    The limit ``most`` is in characters. In the check for short texts, a wide character counts as
-    three characters.
+    ``most``: maximum number of characters. For the minimum, a wide character counts as three.
     """
     width = sum(
         3 if unicodedata.east_asian_width(character) in "WF" else 1 for character in content
@@ -653,7 +655,10 @@ def _complete_short_answer(
 def _complete_elaboration(
     statements: Sequence[Statement], question: ClosingQuestion, language: Language
 ) -> str | None:
-    """Add words of the question to an answer that chooses an alternative, or that gives a deadline or a reason."""
+    """Complete an answer of the owner with words of the agent's question.
+
+    The answer chooses an alternative, or gives a deadline or a reason.
+    """
     texts = [statement.text for statement in statements[:3] if not is_asking(statement.text)]
     words = " ".join(texts).split() if language.joiner else "".join(texts)
     asked_for = question.either or question.vague

@@ -57,9 +57,9 @@ _COMPARED_CHARACTERS = 2_000
 
 
 def find_covered(stated: Sequence[Memory], learned: Sequence[memories.Known]) -> set[str]:
-    """Return the ids of statements that are already stored as memories of the session.
+    """Return the ids of statements that the session's memories already contain.
 
-    Each memory covers one statement, even if the owner has edited the memory.
+    Each memory contains at most one statement, even if the owner has edited the memory.
     """
     pairs = sorted(
         (-_likeness(statement.content, memory.content), at, by)
@@ -83,7 +83,7 @@ def _likeness(text: str, other_text: str) -> float:
 
 
 def find_missed(candidates: Sequence[Candidate], written: Sequence[Candidate]) -> list[Candidate]:
-    """Return the owner's plain statements from turns in which a writer found fewer statements than rules did."""
+    """Return statements from turns in which the rules found more statements than the writer."""
     plain = [candidate for candidate in candidates if not candidate.held]
     by_rules = Counter(turn for candidate in plain for turn in candidate.turns)
     by_writer = Counter(turn for candidate in written for turn in candidate.turns)
@@ -102,9 +102,9 @@ _WHY_CHARACTERS = 180
 
 @dataclass
 class Amendments:
-    """Pending changes to known memories.
+    """Changes to known memories that are not written yet.
 
-    ``ended`` and ``doubted`` count the ended memories and the doubted memories.
+    ``ended``: number of ended memories. ``doubted``: number of doubted memories.
     """
 
     ended: int = 0
@@ -113,18 +113,18 @@ class Amendments:
     _doubts: list[checks.Overtaken] = field(default_factory=list)
 
     def end(self, memory_id: str, reason: str) -> None:
-        """Schedule the retirement of a memory that the owner revoked."""
+        """Remember to retire a memory that the owner revoked."""
         self._ends[memory_id] = reason, None
 
     def note(self, overtaken: Sequence[checks.Overtaken]) -> None:
-        """Schedule the end of memories that a model reported as outdated."""
+        """Remember to end memories that a model reported as outdated."""
         self._ends |= {
             change.memory.id: (f"a session shows it: {change.quote}", change)
             for change in overtaken
         }
 
     def doubt(self, doubted: Sequence[checks.Overtaken]) -> None:
-        """Queue for review the changes that a model reported but the evidence does not prove."""
+        """Queue memories for review that a model calls outdated without sufficient evidence."""
         self._doubts += doubted
 
     def write(self, change: Change) -> None:
@@ -186,7 +186,7 @@ def _end(change: Change, memory_id: str, reason: str, overtaken: checks.Overtake
 
 
 def _replacement_of(home: home.Home, memory: Memory, overtaken: checks.Overtaken) -> Memory | None:
-    """Return the new memory of a session that replaces an outdated memory, or ``None``.
+    """Return the new memory of a session that replaces an outdated memory, if any.
 
     The new memory must be as trustworthy as the outdated memory.
     """
@@ -437,7 +437,7 @@ _MAX_SCORE = 2.0
 
 
 def extract(session: Session, turns: Sequence[Turn], *, begin: int = 0) -> list[Candidate]:
-    """Return a session's candidates with evidence at or after the turn ``begin``, in order.
+    """Return the candidates that a session contains from the turn ``begin`` on, in order.
 
     Candidates without ``held`` become memories. The result depends only on the turns.
     """
@@ -505,9 +505,10 @@ BLOCK = 24
 
 
 def latest_first(waiting: Sequence[Unlearned]) -> list[Sequence[Unlearned]]:
-    """Split sessions into blocks. The latest block comes first, because a writer's daily budget is limited.
+    """Split sessions into blocks, and put the latest block first.
 
-    Sessions within a block stay in chronological order so that later sessions can change earlier memories.
+    The budget might not suffice for all blocks. Within a block, sessions stay in chronological
+    order, so that later sessions can change earlier memories.
     """
     return [waiting[max(0, end - BLOCK) : end] for end in range(len(waiting), 0, -BLOCK)]
 
@@ -595,7 +596,7 @@ _MIN_SHARED_WORDS = 0.6
 
 
 class WaitingCandidates:
-    """The pending candidates in nacre's home, including unwritten additions and removals."""
+    """The pending candidates of a home, including changes that are not yet stored."""
 
     def __init__(self, home: home.Home) -> None:
         self._home = home
@@ -630,7 +631,7 @@ class WaitingCandidates:
         return []
 
     def say(self, memory: Memory) -> list[Memory]:
-        """Remove and return the pending candidates that an owner's memory repeats."""
+        """Remove and return the pending candidates that repeat a memory of the owner."""
         return self._take_repeated(memory)
 
     def _take_repeated(self, memory: Memory) -> list[Memory]:

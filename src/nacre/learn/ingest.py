@@ -75,7 +75,7 @@ from nacre.vault.files import LEDGER
 
 @dataclass(slots=True)
 class ReadTally:
-    """Counts of files and turns, omissions and problems."""
+    """Counts of files and turns that were read or skipped, and problems."""
 
     files: int = 0
     turns: int = 0
@@ -124,7 +124,7 @@ class ReadTally:
             self.empty += [str(event.path)] if event.is_empty else []
 
     def in_report(self) -> dict[str, Any]:
-        """Return the report fields about reading."""
+        """Return the results of reading for a report."""
         return {
             "files": self.files,
             "sessions": len(self.sessions),
@@ -153,7 +153,7 @@ _LOCK_PAUSE_SECONDS = 0.005
 
 
 class TurnStore:
-    """Transactional storage of reader events, without excluded or forgotten content."""
+    """A store for new sessions and turns. It leaves out excluded and forgotten content."""
 
     def __init__(
         self, home: Home, run: Run | None, exclusions: Exclusions, tally: ReadTally
@@ -168,7 +168,10 @@ class TurnStore:
         self._waiting: list[TurnBatch] = []
 
     def store_all(self, events: Iterable[Event], on_commit: Callable[[float], None]) -> None:
-        """Store all events. After each commit, call ``on_commit`` with the seconds since this function was called."""
+        """Store all events.
+
+        After each commit, call ``on_commit`` with the number of seconds since the start.
+        """
         self._home.database.relax()
         try:
             started = time.perf_counter()
@@ -191,7 +194,7 @@ class TurnStore:
             self._home.database.tighten()
 
     def _is_kept(self, event: Event) -> TypeGuard[Batch | FileDone]:
-        """Return True if an event has content to store. Otherwise, count the event."""
+        """Return True if an event has content to store. Count other events."""
         if isinstance(event, FileFailed):
             self._tally.count_failed(event)
             return False
@@ -295,7 +298,7 @@ class TurnStore:
 def jobs_for(
     home: Home, files: Sequence[FoundFile], tally: ReadTally, *, force: bool = False
 ) -> list[Job]:
-    """Return jobs for new or changed files, or for all files with ``force``."""
+    """Return reading jobs for new and changed files. If ``force`` is True, include all files."""
     jobs = []
     identities = tuple(home.settings.texts("owner.identities"))
     for file in files:
@@ -479,7 +482,7 @@ class _Ingest:
         return replace(report, seconds=time.perf_counter() - started)
 
     def _read(self) -> None:
-        """Read the archive if requested, then the files, then the files of newly mentioned projects."""
+        """Read the requested archive and files, then the files of projects that they mention."""
         options, home = self._options, self._home
         discovers = options.reads and (options.discover or not options.paths)
         findings = self._find_files(discovers=discovers) if options.reads else None
@@ -603,7 +606,7 @@ def _note_paths(home: Home, run: Run, paths: Sequence[Path], memories: Sequence[
 
 
 def unread(home: Home, files: Sequence[discovery.FoundFile]) -> list[Job]:
-    """Return jobs for new or changed files."""
+    """Return reading jobs for new and changed files."""
     return jobs_for(home, files, ReadTally())
 
 
@@ -849,10 +852,10 @@ def rehearse(home: Home, new: StoreRequest) -> Rehearsal:
 
 
 def _with_speaker(home: Home, new: StoreRequest) -> tuple[StoreRequest, OwnerWords | None]:
-    """Find the owner's turn that contains a new memory word for word. Return the request and the owner's words.
+    """Look for an owner's turn that contains a new memory word for word.
 
-    If no turn is found, return the request unchanged and ``None``. Otherwise, the request gets the
-    session's project, and loses a title that contains additional facts.
+    Return the request and the owner's words. The request gets the session's project, and loses
+    a title that adds facts. If no turn is found, return the request unchanged and ``None``.
     """
     session = new.source.session or home.settings.session
     if not (new.quote and home.actor.is_agent) or len(new.quote.strip()) < _MIN_QUOTE_CHARACTERS:
@@ -873,7 +876,7 @@ def _with_speaker(home: Home, new: StoreRequest) -> tuple[StoreRequest, OwnerWor
 
 
 def _sessions(home: Home, session: str | None) -> Iterator[StoredSession]:
-    """Yield the updated current session, or all sessions of the last day if the host names no session."""
+    """Yield the current session, or all recent sessions if the host names no session."""
     if session:
         stored = read_session(home, session)
         yield from [stored] if stored else []
@@ -928,7 +931,7 @@ def _is_verbatim(statements: Sequence[str], content: str) -> bool:
 
 
 def _without_layout(text: str) -> str:
-    """Normalise the layout of a text and drop openers such as "ok, so"."""
+    """Return a text with normalised formatting, without openers such as "ok, so"."""
     return written(language_of(text).trim(text))
 
 

@@ -102,10 +102,10 @@ _QUERY_CHARACTERS, _MAX_SAYINGS, _EXCERPT_CHARACTERS = 1_000, 12, 500
 
 
 def due(home: Home, writer: str, able: Capabilities) -> list[DatedMemory]:
-    """Return the next memories to check, with the turns since each memory was last stated or checked.
+    """Return memories to check next, with the turns since they were last stated or checked.
 
-    Only memories of projects still in use are checked, and only as many as fit a window. Memories
-    without later turns are included, so that they count as checked.
+    Only memories of active projects are returned, and only as many as the model can read.
+    Memories without later turns are included, so that they count as checked.
     """
     checked = _read_checked(home)
     active = [memory for memory in home.memories.everything() if memory.is_active]
@@ -141,7 +141,7 @@ def due(home: Home, writer: str, able: Capabilities) -> list[DatedMemory]:
 def find_touched_by(
     home: Home, checked: Sequence[DatedMemory], doubts: Sequence[Doubt], writer: str
 ) -> list[DatedMemory]:
-    """Return memories similar to doubted memories, with the turns that raised the doubts."""
+    """Return memories similar to doubtful memories, with the turns that caused the doubts."""
     seen = {item.memory.id for item in checked}
     near: list[DatedMemory] = []
     for project in dict.fromkeys(item.memory.project for item in doubts):
@@ -229,10 +229,9 @@ def _read_checked(home: Home) -> Mapping[str, str]:
 def _sayings_between(
     home: Home, memory: Memory, since: datetime, until: datetime, writer: str
 ) -> tuple[Saying, ...]:
-    """Return what was said between two times about the subject of a memory, in chronological order.
+    """Return messages about the subject of a memory between two times, in chronological order.
 
-    Sessions that state the memory are skipped. Sessions that the writer may not see are also
-    skipped.
+    Sessions that state the memory, or that the writer may not see, are skipped.
     """
     admitted = Filter(projects=(memory.project or "",), strict=True, since=since)
     text = memory.content[:_QUERY_CHARACTERS]

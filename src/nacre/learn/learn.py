@@ -101,9 +101,9 @@ ASKED_AGAIN_AFTER = timedelta(hours=23)
 
 
 class ModelExtractor:
-    """Background extractor that asks the configured model about one session after another.
+    """Background extractor that asks the configured model about sessions.
 
-    The extractor stops after a refusal or a failed connection, or when the budget is used up.
+    It stops if a call is refused, the connection fails or the budget is used up.
     ``is_elsewhere``: whether another process is already asking the model.
     """
 
@@ -150,7 +150,7 @@ class ModelExtractor:
         self._tally.add_calls(caller)
 
     def is_read(self, session: Session) -> bool:
-        """Return True if a session was already read together with other sessions."""
+        """Return True if the model has already read a session together with others."""
         return session.id in self._ahead
 
     def extract(
@@ -162,7 +162,7 @@ class ModelExtractor:
         begin: int,
         notify: Callable[[str], None],
     ) -> Extraction | None:
-        """Ask about a session's turns from ``begin`` on. Return ``None`` if no call is made."""
+        """Ask a model about the turns from index ``begin``. Return ``None`` if no call is made."""
         if self.is_read(session):
             return self._ahead.pop(session.id)
         model = self._model
@@ -231,7 +231,10 @@ class ModelExtractor:
         return count
 
     def serves(self, stored: StoredSession, *, older: bool = False) -> bool:
-        """Return True if the writer may see a finished session. ``older`` includes sessions shown only on request."""
+        """Return True if the writer may read a finished session.
+
+        If ``older`` is True, include sessions that are only read on request.
+        """
         may_show = is_covered if older else is_agreed
         return is_set(self._home) and may_show(self._permission.settings, stored, self._writer)
 
@@ -258,7 +261,7 @@ class ModelExtractor:
 
     @property
     def is_at_rest(self) -> bool:
-        """True if no model call is possible at present and no answer is waiting."""
+        """True if no model can be called at present and no answer is waiting."""
         return not self._ahead and (self.rests or self.is_spent)
 
     def leave(self) -> None:
@@ -368,7 +371,10 @@ class _Tally:
 
 @frozen
 class Proposal:
-    """The candidates of one session. ``asked`` describes the model calls, and is ``None`` if no model was called."""
+    """The candidates found in one session.
+
+    ``asked``: result of the model calls, or ``None`` if no model was called.
+    """
 
     session: Session
     candidates: tuple[Candidate, ...]
@@ -376,7 +382,7 @@ class Proposal:
 
     @property
     def memories(self) -> tuple[Candidate, ...]:
-        """The candidates that would become memories immediately."""
+        """The candidates that become memories at once."""
         return tuple(candidate for candidate in self.candidates if not candidate.held)
 
 
@@ -532,7 +538,7 @@ def is_over(home: Home, item: Unlearned, stored: StoredSession) -> bool:
 
 
 def is_due(home: Home) -> bool:
-    """Return True if a finished session has unextracted turns, or must still be read by the writer."""
+    """Return True if the rules or the writer must still read a finished session."""
     if not home.settings.flag("extraction.enabled"):
         return False
     now, is_asking = home.now(), is_set(home) and not (rests(home.settings) or is_left_alone(home))
@@ -599,12 +605,12 @@ def learn(
     run: Run | None = None,
     older: bool = False,
 ) -> Lessons:
-    """Extract memories from new turns. If ``only`` is given, read only the session in this row.
+    """Extract memories from new turns, and store them session by session.
 
-    ``is_over`` means that this session is finished. A language model is used if the owner allows
-    background calls. If another process is using the model, sessions for the model must wait.
-    Results are stored session by session. If ``older`` is True, sessions that no writer has read
-    are added. If ``run`` is given, the changes belong to this operation.
+    If ``only`` is given, read only the session with this row number. ``is_over``: whether this
+    session is finished. ``older``: whether to include old sessions that no writer has read.
+    ``run``: the operation to which the changes belong. A model is only called if the owner
+    allows background calls and no other process is calling it.
     """
     if not is_set(home):
         return _learn(
@@ -724,14 +730,14 @@ class _Learner:
         self.extractor.read_ahead(project, sessions, notify)
 
     def stored_session(self, unlearned: Unlearned) -> StoredSession | None:
-        """Return a pending session, or ``None`` if it has been forgotten."""
+        """Return the stored session, or ``None`` if nacre has forgotten it."""
         try:
             return self.home.sessions.get(unlearned.row)
         except KeyError:
             return None
 
     def is_rest(self, unlearned: Unlearned, stored: StoredSession) -> bool:
-        """Return True if the writer may read a session's remaining turns only after a request for old sessions."""
+        """Return True if the writer may read the rest of a session only at the owner's request."""
         has_rest = unlearned.unwritten is not None and unlearned.begin >= unlearned.end
         return (
             has_rest
@@ -819,9 +825,10 @@ class _Learner:
         begin: int,
         until: int,
     ) -> None:
-        """Add the candidates from the new turns, and end memories that the owner revokes in these turns.
+        """Add the candidates of the new turns, ``turns[begin:until]``.
 
-        ``turns[begin:until]`` are the new turns. Candidates from later turns are ignored.
+        End memories that the owner revokes in these turns. Ignore candidates of later
+        turns.
         """
         spoken = [item.turn for item in turns]
         unfinished = {turn.id for turn in spoken[until:]}
@@ -851,9 +858,9 @@ class _Learner:
         )
 
     def is_unanswered(self, extraction: Extraction | None) -> bool:
-        """Return True if the model was unavailable for a session, so that the session is retried later.
+        """Return True if the model was unavailable for a session, so that nacre retries later.
 
-        If some parts of the session were answered, only the other parts are retried.
+        If the model answered some parts, only the other parts are retried.
         """
         is_nothing = (
             extraction is None
@@ -863,7 +870,7 @@ class _Learner:
         return self.extractor.is_spent and is_nothing
 
     def take(self, candidate: Candidate, memory: Memory) -> None:
-        """Queue a memory for placement, or hold a candidate. A repeated candidate is placed, too."""
+        """Queue a memory for storage, but a held candidate only if other sessions found it too."""
         if candidate.held:
             self.pending += self.waiting.hold(candidate, memory)
         else:
@@ -964,9 +971,9 @@ class _Learner:
         return [handoff.content for handoff in handoffs if handoff.session != memory.source.session]
 
     def flush(self) -> None:
-        """Place the pending memories in conversation order, then record the progress of extraction.
+        """Store the pending memories in order, and record which turns were processed.
 
-        After a crash, memories already placed are recognised from their evidence.
+        After a crash, the next attempt recognises stored memories by their evidence.
         """
         home = self.home
         decided = self.decide()
@@ -1022,7 +1029,7 @@ class _Learner:
         return sorted(self.pending, key=lambda memory: memory.created)
 
     def is_known(self, memory: Memory) -> bool:
-        """Return True if a memory is already stored, or only repeats text that nacre had given to the agent."""
+        """Return True if a memory is stored, or repeats text that nacre had given to the agent."""
         session = memory.source.session or ""
         current = [stated for stated in self.stated[session] if not self.gate.bars(stated)]
         return (memory.id in find_covered(current, self.home.memories.known_of(session))) or (
@@ -1052,7 +1059,7 @@ class _Learner:
 
 
 def _doubts(candidate: Candidate) -> dict[str, bool]:
-    """Return front-matter keys for the reasons to doubt that a candidate is in the owner's own words."""
+    """Return front matter that says why a candidate might not be in the owner's words."""
     return {
         key: True
         for key, holds in ((NODDED, candidate.nodded), (BESIDE_PASTE, candidate.mixed))
@@ -1061,5 +1068,5 @@ def _doubts(candidate: Candidate) -> dict[str, bool]:
 
 
 def _as_shown(turns: Sequence[Turn], begin: int) -> Sequence[Turn]:
-    """Return a session's turns, sorted by time unless some turns were already shown."""
+    """Sort a session's turns by time, unless a model has already seen the first turns."""
     return turns if begin else sort_by_time(turns)

@@ -290,7 +290,7 @@ def _split_findings(text: str) -> list[tuple[bool, str]]:
 
 
 def _is_finding(paragraph: str) -> bool:
-    """Return True if a paragraph looks like a report that was pasted. See ``docs/extraction.md``.
+    """Return True if a paragraph looks like a pasted report. See ``docs/extraction.md``.
 
     Such a paragraph is long and impersonal, and mentions a name from code.
     """
@@ -375,7 +375,7 @@ def _line(line: str, paragraph: int, *, is_marked: bool) -> _Line:
 
 
 def _mark_runs(lines: list[_Line]) -> list[_Line]:
-    """Mark neighbouring lines that start with names, times or fields, because such lines come from a document.
+    """Mark neighbouring lines that start with names, times or fields as parts of a document.
 
     Lines such as "Remember: …" are not marked.
     """
@@ -422,9 +422,9 @@ def _paste_begin(lines: Sequence[_Line]) -> int | None:
 
 
 def _leads_into(line: _Line, following: _Line) -> bool:
-    """Return True if a line announces that the next line is pasted.
+    """Return True if a line announces pasted text on the next line.
 
-    "For the page I want:" announces the owner's own list, because the line is about the owner.
+    A line about the owner, such as "For the page I want:", announces the owner's own list.
     """
     if _ITEM.match(line.text) or (line.speaks and _ITEM.match(following.text)):
         return False
@@ -437,7 +437,7 @@ def _leads_into(line: _Line, following: _Line) -> bool:
 
 
 def _paste_end(lines: Sequence[_Line], begin: int) -> int:
-    """Return the index of the line after a paste, where unmarked lines in the owner's style begin."""
+    """Return the index after the last pasted line. The lines from there on look typed."""
     end = len(lines)
     while (
         end > begin
@@ -455,7 +455,7 @@ def _goes_on(line: _Line) -> bool:
 
 
 def _is_broken(lines: Sequence[_Line], at: int) -> bool:
-    """Return True if the line above ends a different paragraph that contains pasted lines."""
+    """Return True if a new paragraph starts here, after a paragraph that contains pasted lines."""
     above = lines[at - 1].paragraph
     return above != lines[at].paragraph and not all(
         _goes_on(line) for line in lines if line.paragraph == above

@@ -105,7 +105,10 @@ class Line:
 
 @frozen
 class Chunk:
-    """Lines of a session that a model sees together. ``own`` is the position of the first new line."""
+    """A part of a session for one question to a model.
+
+    ``own``: index in ``lines`` of the first line that the model has not read.
+    """
 
     lines: tuple[Line, ...]
     own: int = 0
@@ -146,7 +149,7 @@ def frame(name: str, text: str) -> str:
 
 
 def as_data(text: str) -> str:
-    """Remove invisible characters and defuse frame marks and turn numbers in a text."""
+    """Remove invisible characters, and alter text that imitates a prompt's tags or turn numbers."""
     text = visible(text)
     if not text.isascii():
         text = "".join(
@@ -156,9 +159,9 @@ def as_data(text: str) -> str:
 
 
 def lay_out(turns: Sequence[Turn], *, after: int = 0, begin: int = 0) -> list[Line]:
-    """Convert turns to lines for a model. The first line has the number ``after`` + 1.
+    """Convert turns to lines for a model, numbered from ``after`` + 1.
 
-    Long turns are shortened until the turns from ``begin`` fit into ``SESSION_TOKENS``.
+    Long turns are shortened until the turns from ``begin`` on fit into ``SESSION_TOKENS``.
     """
     conclusions = _find_conclusions(turns)
     earlier_versions = _find_earlier_versions(turns)
@@ -201,7 +204,7 @@ def _lines(
 
 
 def _find_conclusions(turns: Sequence[Turn]) -> set[int]:
-    """Return the index of the agent's last message, and of the last message before each message of the owner."""
+    """Return the indexes of the agent's last message before each owner message and the end."""
     conclusions: set[int] = set()
     last: int | None = None
     for at, turn in enumerate(turns):
@@ -215,7 +218,7 @@ def _find_conclusions(turns: Sequence[Turn]) -> set[int]:
 
 
 def _find_earlier_versions(turns: Sequence[Turn]) -> set[int]:
-    """Return the indexes of an agent's long texts that a later text mostly repeats, such as drafts of a plan."""
+    """Return the indexes of an agent's long texts that a later text mostly repeats."""
     lines_by_turn = {
         at: {line.strip() for line in turn.text.splitlines() if len(line) >= _MIN_PLAN_LINE}
         for at, turn in enumerate(turns)
@@ -230,13 +233,19 @@ def _find_earlier_versions(turns: Sequence[Turn]) -> set[int]:
 
 
 def whole(lines: Sequence[Line], begin: int = 0) -> Chunk | None:
-    """Return all lines from the turn ``begin`` on with some earlier lines, or ``None`` if there are no new lines."""
+    """Return all lines of the turns from ``begin`` on, with some earlier lines.
+
+    Return ``None`` if these turns have no lines.
+    """
     first = next((at for at, line in enumerate(lines) if line.turn >= begin), None)
     return None if first is None else _with_context(lines, first, len(lines), EARLIER)
 
 
 def chunks(lines: Sequence[Line], begin: int = 0, *, size: int = CHUNK) -> list[Chunk]:
-    """Split new lines into overlapping parts of ``size`` characters, preferably before words of the owner."""
+    """Split new lines into overlapping parts of ``size`` characters.
+
+    Parts preferably begin with words of the owner.
+    """
     parts: list[Chunk] = []
     start = next((at for at, line in enumerate(lines) if line.turn >= begin), len(lines))
     room = EARLIER if start else 0
@@ -303,7 +312,10 @@ def _turn_pieces(
 
 
 def calls_of(turns: Sequence[Turn]) -> Iterator[str]:
-    """Yield a description of the important tool calls for each turn. If a turn has no text, all calls are important."""
+    """Yield a text for each turn, with one line per important tool call.
+
+    If a turn has no text, all its calls are important.
+    """
     calls = _Calls()
     for turn in turns:
         call_lines = calls.worth_telling(turn.tool_calls) or (
@@ -365,7 +377,7 @@ class _Calls:
         self._failing: set[tuple[str, ...]] = set()
 
     def worth_telling(self, calls: Sequence[ToolCall]) -> list[str]:
-        """Return a line for each relevant call, at most eight."""
+        """Return a line per relevant call. After eight calls, a last line counts the others."""
         relevant = [_call_line(call) for call in calls if self._is_relevant(call)]
         more = len(relevant) - _MAX_CALLS
         return relevant if more <= 0 else [*relevant[:_MAX_CALLS], f"· and {more} more such calls"]
@@ -543,7 +555,7 @@ def tidy_verdicts(text: str) -> str:
 
 
 def _read(text: str) -> Any:
-    """Return the JSON value in a text, without other text around it and without trailing commas, or ``None``."""
+    """Return the JSON value in a text, without other text and trailing commas, or ``None``."""
     start = re.search(r"[\[{]", text)
     end = max(text.rfind("]"), text.rfind("}")) + 1
     json_text = text[start.start() : end] if start else text
@@ -607,7 +619,10 @@ _NOW_CHARACTERS = 160
 
 @frozen
 class Saying:
-    """A statement that was made after a memory was stored. ``text`` is the most relevant part of the statement."""
+    """A statement that was made after a memory was stored.
+
+    ``text``: the most relevant part of the statement.
+    """
 
     at: datetime
     speaker: Speaker
@@ -617,9 +632,9 @@ class Saying:
 
 @frozen
 class DatedMemory:
-    """A memory, with later statements that share words with the memory or contradict a similar memory.
+    """A memory, and later statements that might contradict the memory.
 
-    ``until``: end of the last session that was searched in the project.
+    ``until``: end of the last session that was searched for statements.
     """
 
     memory: Memory
@@ -629,9 +644,10 @@ class DatedMemory:
 
 @frozen
 class Doubt:
-    """A memory that might be outdated. ``clause`` is the outdated part, and ``shown`` are the later statements.
+    """A memory that might be outdated.
 
-    ``why`` tells the owner what was said, by whom and when.
+    ``clause``: the outdated part. ``why``: an explanation for the owner. ``shown``: the later
+    statements that contradict the memory.
     """
 
     memory: Memory
@@ -643,7 +659,7 @@ class Doubt:
 def doubts(
     memories: Sequence[DatedMemory], claims: Iterable[Outdated]
 ) -> tuple[list[Doubt], Counter[str]]:
-    """Check a model's claims about outdated memories. Return the valid claims, and count the reasons of other claims.
+    """Return the valid claims about outdated memories, and count the invalid claims by reason.
 
     A valid claim quotes a clause of the memory, and cites a later statement from the memory's
     project.
@@ -688,7 +704,6 @@ def doubts(
 
 
 def _contains_clause(clause: str, content: str) -> bool:
-    """Return True if a memory contains a clause, or nearly all words of the clause."""
     text = normalise(clause)
     if not text:
         return False
@@ -699,9 +714,9 @@ def _contains_clause(clause: str, content: str) -> bool:
 
 
 def _doubt_text(memory: Memory, now: str, shown: Sequence[Saying]) -> str:
-    """Describe why a memory is doubtful. Use the model's words only if the model added no words of its own.
+    """Return what was said against a memory, by whom and when.
 
-    If the memory is the owner's rule, do not quote what an agent said.
+    If the memory is the owner's rule, an agent's words are not quoted.
     """
     is_rule = memory.kind is Kind.PREFERENCE and memory.speaker is Speaker.OWNER
     sayings = [saying for saying in shown if saying.speaker is Speaker.OWNER] if is_rule else shown
@@ -718,7 +733,7 @@ def _doubt_text(memory: Memory, now: str, shown: Sequence[Saying]) -> str:
 
 
 def numbers(memories: Sequence[DatedMemory]) -> dict[Saying, int]:
-    """Number the statements in display order. Count a statement that several memories share only once."""
+    """Return the number of each statement in the prompt. A repeated statement has one number."""
     return dict(
         zip(
             dict.fromkeys(chain.from_iterable(item.sayings for item in memories)),
@@ -769,7 +784,7 @@ def for_transcript(
 def for_owner_turns(
     way: str, shown: Sequence[tuple[Session, Chunk]], able: Capabilities, seconds: float
 ) -> Prompt:
-    """Build the prompt that asks a small model which of the owner's turns contain decisions or other lasting facts."""
+    """Build the prompt that asks which of the owner's turns contain decisions or lasting facts."""
     return _extraction_prompt(OWNER_TURNS, way, shown, (), able, seconds)
 
 
@@ -811,9 +826,9 @@ def for_later(memories: Sequence[DatedMemory], able: Capabilities, seconds: floa
 
 
 def _blocks(memories: Sequence[DatedMemory]) -> Iterator[list[dict[str, object]]]:
-    """Yield each memory, followed by statements that were made later. Each statement is shown only once.
+    """Yield an entry for each memory, with its later statements.
 
-    ``also`` contains the numbers of statements that were shown with an earlier memory.
+    Each statement is shown only once. Other memories list its number in ``also``.
     """
     number_of = numbers(memories)
     shown: set[int] = set()

@@ -54,7 +54,7 @@ _MAX_CLOCK_SKEW = timedelta(minutes=1)
 
 
 def sort_by_time(turns: Sequence[Turn]) -> list[Turn]:
-    """Sort the sections of a conversation by time. The files of a session might have been read in the wrong order."""
+    """Sort turns by time, as the files of a session might have been read in the wrong order."""
     stretches: list[tuple[datetime, list[Turn]]] = []
     latest = datetime.min.replace(tzinfo=UTC)
     for turn in turns:
@@ -145,9 +145,9 @@ class Finding:
     """A possible memory.
 
     ``spoken``: the original words. ``evidence``: indexes of the turns that support the memory.
-    ``shown``: the statement might be a quotation from another person. ``nodded``: the owner agreed
-    to words of the agent that might come from external text. ``mixed``: the message might contain
-    pasted text.
+    ``shown``: True if another person might have written the statement. ``nodded``: True if the
+    owner only agreed to words of the agent, which might come from external text. ``mixed``: True if
+    the message might contain pasted text.
     """
 
     kind: Kind
@@ -176,7 +176,7 @@ def subject_of(content: str) -> str:
 
 
 def as_sentence(text: str) -> str:
-    """Capitalise a statement that does not start with a URL, and remove the arrow before an answer."""
+    """Remove the arrow "→", and capitalise the statement unless it starts with a URL."""
     text = text.removeprefix("→ ").replace(": → ", ": ", 1)
     return text if text.startswith(_URL_PREFIXES) else text[:1].upper() + text[1:]
 
@@ -222,7 +222,10 @@ def drop_repetitions(findings: Sequence[Finding]) -> list[Finding]:
 def content_words(
     text: str, language: Language, silent: frozenset[str] = frozenset()
 ) -> frozenset[str]:
-    """Return the stems of a text's content words, or the character pairs of Chinese text, except ``silent`` words."""
+    """Return the stems of the content words in a text, except the words in ``silent``.
+
+    For Chinese text, return pairs of characters.
+    """
     stop = language.subject.stop
     if not language.joiner:
         return frozenset(word for word in words(text) if len(word) > 1) - stop - silent
@@ -264,7 +267,7 @@ class ClosingQuestion:
 
 
 def parse_question(text: str) -> ClosingQuestion:
-    """Parse the end of an agent's message."""
+    """Return the question at the end of an agent's message, with its options."""
     cues = language_of(text).answers
     plain = _MARKUP.sub("", text)
     options: dict[str, str] = {}
@@ -301,7 +304,7 @@ def parse_question(text: str) -> ClosingQuestion:
 
 
 def _unlabelled(text: str, cues: Answers) -> str:
-    """Remove the lead-in of a question, such as "One question: …" or "Before I change it: should …"."""
+    """Remove the lead-in of a question, such as "One question: …"."""
     lead = _LEAD_IN.match(text)
     if lead and cues.asks.match(text[lead.end() :]):
         return text[lead.end() :]
@@ -309,7 +312,7 @@ def _unlabelled(text: str, cues: Answers) -> str:
 
 
 def _intro(text: str, cues: Answers) -> str:
-    """Return the line above the options if that line names a subject: "Two ways to limit uploads:"."""
+    """Return the line above the options if it names a subject: "Two ways to limit uploads:"."""
     before = ""
     for line in text.split("\n"):
         if cues.option.match(line):
@@ -330,7 +333,7 @@ def _is_question(text: str, cues: Answers) -> bool:
 
 
 def _alternatives_question(ending: Sequence[str], cues: Answers) -> str:
-    """Return the question with two alternatives that ends a message. The alternatives can follow the question."""
+    """Return the question with two alternatives at the end of a message."""
     final = ending[-1] if ending else ""
     if is_asking(final) and cues.either.search(final) and not cues.chore.search(final):
         return final
@@ -346,7 +349,7 @@ def is_asking(text: str) -> bool:
 
 
 def option_key(which: str, cues: Answers) -> str:
-    """Return the normalised letter or number of an option: "B" equals "b", and "second" equals "2"."""
+    """Return the normalised letter or number of an option, so that "second" equals "2"."""
     lower = which.lower()
     return cues.ordinals.get(lower, lower)
 
@@ -365,7 +368,7 @@ _NUMBER = re.compile(r"^(?:\d{1,2}[.)]|[^\w`\"']+)\s*")
 
 @frozen
 class Passage:
-    """The statements below a heading. The heading is empty for statements before the first heading."""
+    """A heading and the statements below. The heading is empty at the start of a text."""
 
     heading: str
     statements: tuple[Statement, ...]
@@ -400,7 +403,7 @@ def _passages(text: str) -> Iterator[Passage]:
 
 
 def _statements(lines: Sequence[str]) -> tuple[Statement, ...]:
-    """Return the statements in a report. Quotation marks in reports enclose names and values, not pastes."""
+    """Return the statements in a report. Quotation marks enclose names and values, not pastes."""
     return tuple(
         replace(statement, text=statement.text.replace(_MARK, '"'))
         for statement in split("\n".join(lines))
@@ -418,8 +421,7 @@ _MAX_ERRAND_WORDS = 3
 def may_be_others(statement: Statement) -> bool:
     """Return True if another person might have written a statement.
 
-    This is likely if the statement is marked or starts with a request such as "fix this:". Lines
-    below the first line are also suspected, unless a rule or a request to remember introduces them.
+    Examples are text after "fix this:", and text below a first line that announces no rule or note.
     """
     before, colon, _ = statement.text.replace("：", ":").partition(":")
     if statement.marked or (colon and _is_errand(before) and not announces(before + colon)):

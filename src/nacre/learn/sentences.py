@@ -39,7 +39,10 @@ class Pattern:
         self._compiled: re.Pattern[str] | None = None
 
     def __getattr__(self, name: str) -> Any:
-        """Return an attribute of the compiled expression. Raises re.error if the pattern is invalid."""
+        """Return an attribute of the compiled expression.
+
+        Raises re.error if the pattern is invalid.
+        """
         if self._compiled is None:
             self._compiled = re.compile(self.pattern, re.IGNORECASE)
         return getattr(self._compiled, name)
@@ -134,7 +137,10 @@ class Answers:
 
 @frozen
 class AcceptedCues:
-    """Patterns for acceptance. ``yes``: agreement with a statement. ``finished``: approval of completed work."""
+    """Patterns for acceptance.
+
+    ``yes``: agreement with a statement. ``finished``: approval of completed work.
+    """
 
     yes: Pattern
     finished: Pattern
@@ -144,9 +150,9 @@ class AcceptedCues:
 class ConcludedCues:
     """Patterns for reports about completed work.
 
-    ``done``: the work is complete. ``work``: the kind of work. ``against``: failures and negations.
-    ``undone``: incomplete work. ``mended``: problems that have been solved. ``beside``: names and
-    reasons, in which the other patterns are ignored. ``objection``: objections of the owner.
+    ``done``: statements that the work is complete. ``work``: kinds of work. ``against``: failures
+    and negations. ``undone``: incomplete work. ``mended``: solved problems. ``beside``: names and
+    reasons, where other patterns do not count. ``objection``: the owner's objections.
     """
 
     done: Pattern
@@ -160,7 +166,10 @@ class ConcludedCues:
 
 @frozen
 class ReversalCues:
-    """Cues for reversals. ``undo``: a statement is revoked. ``removal``: the owner asks to remove something."""
+    """Cues for reversals.
+
+    ``undo``: words that revoke a statement. ``removal``: requests to remove something.
+    """
 
     undo: Pattern
     removal: Pattern
@@ -168,7 +177,11 @@ class ReversalCues:
 
 @frozen
 class SubjectWords:
-    """Words that a subject title must not contain (``stop``), or must not consist of (``generic``)."""
+    """Words that make poor titles.
+
+    ``stop``: words that no title may contain. ``generic``: words that must not be a title's only
+    words.
+    """
 
     generic: frozenset[str]
     stop: frozenset[str]
@@ -262,7 +275,10 @@ def language_of(text: str) -> Language:
 
 
 def _is_mostly(language: Language, text: str) -> bool:
-    """Return True if a text mainly uses a language's script, rather than only quoting a few characters."""
+    """Return True if a text mainly uses a language's script.
+
+    A few quoted characters do not count.
+    """
     if language.joiner:
         return True
     spaced_words = _SPACED_WORD.findall(text)
@@ -361,7 +377,7 @@ def leads_others(text: str) -> bool:
 
 
 def reports(text: str) -> bool:
-    """Return True if a sentence reports another person's words: "my boss says …", "according to the docs …"."""
+    """Return True if a sentence reports another person's words: "according to the docs …"."""
     bare = _without_address(text)
     if words_of("according").match(bare):
         return True
@@ -378,7 +394,10 @@ def _without_address(text: str) -> str:
 
 
 def behind_own_lead(text: str) -> str:
-    """Return the words after a short announcement of the owner's own words ("Reminder: …"), or an empty string."""
+    """Return the text after a short lead-in to the owner's own words ("Reminder: …").
+
+    Return an empty string if there is no such lead-in.
+    """
     colon = _COLON.search(text[:_LEAD_CHARACTERS])
     if colon is None:
         return ""
@@ -406,7 +425,7 @@ def _is_edit_order(text: str) -> bool:
 
 
 def _is_cited(lead: str) -> bool:
-    """Return True if a lead-in names the source of the following text: "note from Otto", "the vendor wrote"."""
+    """Return True if a lead-in names the source of the text, as in "note from Otto"."""
     verb = saying_words().search(lead) or quoting_words().search(lead)
     if verb is not None and not _FIRST_PERSON.search(lead[: verb.start()]):
         return True
@@ -421,7 +440,7 @@ def _is_cited(lead: str) -> bool:
 
 
 def _is_own(lead: str) -> bool:
-    """Return True if a lead-in announces a rule or a note, or is about the owner and not about other people."""
+    """Return True if a lead-in announces a rule or a note, or is about the owner."""
     text, owner_cues = f"{lead}:", cues()
     own = (
         owner_cues.remember,
@@ -439,7 +458,7 @@ def _is_own(lead: str) -> bool:
 
 
 def _is_other_source(lead: str) -> bool:
-    """Return True if the words before a colon or dash name a person, a role, a channel or a document."""
+    """Return True if a lead-in names a person, a role, a channel or a document."""
     tokens = _TOKEN.findall(lead)
     if not 0 < len(tokens) <= _MAX_LEAD_TOKENS or _VERB.search(lead):
         return False
@@ -469,9 +488,9 @@ def _is_other_source(lead: str) -> bool:
 
 
 def _is_common(word: str) -> bool:
-    """Return True if a word is a common noun or a topic, and not a name.
+    """Return True if a word is probably not a name.
 
-    A common noun is about as frequent in the plural as in the singular. A name rarely has a plural.
+    The plural of a common noun is about as frequent as the singular. A name rarely has a plural.
     """
     lower, ranks, language = word.lower(), minilm.vocabulary(), language_of(word)
     if not language.subject.stop.isdisjoint((lower, f"{lower}'s")):
@@ -591,8 +610,8 @@ class Statement:
 
     ``mark``: letter or number of a list item. ``lead``: the line above the list. ``line``: line
     number in the typed text, starting at 0. ``opening``: first line of the typed text. ``marked``:
-    a label, name or signature shows that another person might be the author. ``mixed``: the message
-    might contain pasted text.
+    True if a label, name or signature shows that another person might be the author. ``mixed``:
+    True if the message might contain pasted text.
     """
 
     text: str
@@ -616,7 +635,7 @@ def split(text: str) -> list[Statement]:
 def split_typed(text: str) -> list[Statement]:
     """Return the statements that the owner typed, without quoted or pasted text.
 
-    If some text might still be pasted, all statements are ``mixed``.
+    If pasted text might remain, all statements are marked as ``mixed``.
     """
     parts = apart(_without_fences(text))
     cut = (
@@ -629,7 +648,7 @@ def split_typed(text: str) -> list[Statement]:
 
 
 def leaves_out(text: str, statements: Sequence[Statement]) -> bool:
-    """Return True if some words of a message, apart from links, are in none of ``statements``."""
+    """Return True if the statements do not contain all words of a message. Links are ignored."""
     covered = sum(_length(statement.text) + len(statement.mark or "") for statement in statements)
     return covered < _length(text)
 
@@ -732,7 +751,6 @@ def sentences(line: str) -> list[str]:
 
 
 def _has_open_bracket(text: str) -> bool:
-    """Return True if a bracket is still open, as after the first period of "(like this. or that)"."""
     return text.count("(") > text.count(")") and len(text) < 300
 
 
@@ -818,13 +836,13 @@ def forms(text: str) -> list[FormAnswer]:
 
 
 def is_chosen(utterance: Utterance, statement: Statement) -> bool:
-    """Return True if a statement is an option that the owner selected in a form. The words are the agent's."""
+    """Return True if a statement is the text of an option that the owner selected in a form."""
     choice = statement.text.rpartition(_ARROW)[2]
     return any(choice in form.answer for form in forms(utterance.text) if not form.typed)
 
 
 def without_chosen(text: str) -> str:
-    """Return a message without the agent's words in forms: chosen options, and questions with typed answers."""
+    """Remove the questions and chosen options of forms from a message. Keep typed answers."""
     return _FORM.sub(lambda form: form["answer"] if _parse_answer(form).typed else "", text).strip()
 
 
@@ -838,21 +856,16 @@ def _parse_answer(form: re.Match[str]) -> FormAnswer:
 
 
 def _answer_text(form: re.Match[str]) -> str:
-    """Return the owner's answer to a question in a form, preceded by the question.
-
-    If the owner typed the answer, or answered yes or no, omit the question.
-    """
+    """Return an answer from a form. The question is included only if an option was selected."""
     result = _parse_answer(form)
     question = [] if result.nods or result.typed else split(form["question"])
     return f"{question[-1].text} → {form['answer']}" if question else form["answer"]
 
 
 def _is_page(text: str) -> bool:
-    """Return True if a message is a copied page.
+    """Return True if a message is a copied page or an agent's role description.
 
-    A copied page has a bare title and addresses the reader, without first person, question or
-    "please". A role description for an agent looks the same, and states nothing about the owner
-    either.
+    Such a text has a title and addresses the reader, but contains no question or first person.
     """
     title = _TITLE.match(text.lstrip())
     if not title or "?" in text or _SELF.search(text):
@@ -861,7 +874,7 @@ def _is_page(text: str) -> bool:
 
 
 def _in_one_language(statements: list[Statement]) -> list[Statement]:
-    """Drop English sentences, which are pasted, from a message in a different language."""
+    """Drop the English sentences of a Chinese message, because they are probably pasted."""
     joiners = {language_of(statement.text).joiner for statement in statements}
     return (
         [statement for statement in statements if not language_of(statement.text).joiner]
@@ -871,7 +884,7 @@ def _in_one_language(statements: list[Statement]) -> list[Statement]:
 
 
 def _repeats_agent(statement: str, turns: Sequence[Turn], index: int) -> bool:
-    """Return True if the owner pasted the agent's words, such as a list item or a line of a report."""
+    """Return True if the owner pasted the agent's words, such as a list item."""
     text = normalise(statement)
     if len(text) < _MIN_ECHO_CHARACTERS:
         return False
@@ -921,9 +934,10 @@ def before(turns: Sequence[Turn], index: int, speaker: Speaker) -> int | None:
 
 
 def acceptance(utterance: Utterance, language: Language) -> list[str] | None:
-    """Return the words after the owner accepts the agent's statement, or ``None`` if there is no acceptance.
+    """Return what the owner says after accepting the agent's statement.
 
-    The acceptance can be the second sentence: "Ha. Yes, that's it."
+    Return ``None`` if there is no acceptance. The acceptance can be the second sentence: "Ha. Yes,
+    that's it."
     """
     head = [statement.text for statement in utterance.statements[:_ACCEPTING_STATEMENTS]]
     yes = language.accepted.yes.match(" ".join(head))
@@ -940,7 +954,7 @@ def acceptance(utterance: Utterance, language: Language) -> list[str] | None:
 
 
 def is_taken_back(utterance: Utterance, place: int) -> bool:
-    """Return True if a message later revokes the statement at ``place``: "use Redis. no wait, forget it"."""
+    """Return True if a message later revokes a statement: "use Redis. no wait, forget it"."""
     later = utterance.statements[place + 1 :]
     return any(
         language_of(statement.text).reversal.undo.match(statement.text) for statement in later
@@ -948,9 +962,9 @@ def is_taken_back(utterance: Utterance, place: int) -> bool:
 
 
 def is_accepted_plan(turns: Sequence[Turn], index: int) -> bool:
-    """Return True if a turn is a plan of the agent, and the owner accepted the plan in the next message.
+    """Return True if a turn is a plan that the owner accepted in the next message.
 
-    The owner's message ends with the title of the plan.
+    The last line of the owner's message must be the title of the plan.
     """
     turn, following = turns[index], turns[index + 1 : index + 2]
     if not turn.flags & Flag.SUMMARY or not following or following[0].speaker is not Speaker.OWNER:
@@ -960,6 +974,9 @@ def is_accepted_plan(turns: Sequence[Turn], index: int) -> bool:
 
 
 def trusted_agent(turns: Sequence[Turn], index: int) -> int | None:
-    """Return the index of the agent's last message before a turn. Return ``None`` if the message is not trusted."""
+    """Return the index of the agent's last message before a turn.
+
+    Return ``None`` if there is no such message or it is not trusted.
+    """
     at = before(turns, index, Speaker.AGENT)
     return at if at is not None and turns[at].trust is Trust.TRUSTED else None

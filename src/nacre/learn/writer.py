@@ -126,7 +126,10 @@ def _is_duplicate(first: _Fingerprint, second: _Fingerprint) -> bool:
 
 
 def _weightier(earlier: _Fingerprint, later: _Fingerprint) -> _Fingerprint:
-    """Return the more important duplicate. Combine the evidence if speaker and confidence are equal."""
+    """Return the more important of two duplicates.
+
+    If both have the same speaker and confidence, the evidence of both is kept.
+    """
     first, second = earlier.candidate, later.candidate
     best = later if _weight(second) > _weight(first) else earlier
     if first.speaker is not second.speaker or first.confidence is not second.confidence:
@@ -359,7 +362,7 @@ def prompt_for(pairs: Sequence[SessionCandidate], able: Capabilities, seconds: f
 
 
 def _later_messages(turns: Sequence[Turn], shown: Collection[int], begin: int) -> Iterator[str]:
-    """Yield the start of the owner's messages after ``begin`` that are not ``shown``, up to a total length."""
+    """Yield the owner's messages after the turn ``begin``, shortened, except those in ``shown``."""
     length = 0
     for utterance in utterances(turns):
         if utterance.index > begin and utterance.index not in shown:
@@ -400,9 +403,9 @@ def _with_context(turns: Sequence[Turn], evidence: Sequence[Sequence[int]]) -> l
 
 
 def _turns_with_failures(turns: Sequence[Turn], at: int) -> Sequence[int]:
-    """Return the indexes of turns with failed calls since the owner's last message.
+    """Return the indexes of turns with failed calls, and of the next turn with a call after each.
 
-    The next turn with a call after each failure is also included.
+    Only turns since the owner's last message are included.
     """
     begin = before(turns, at, Speaker.OWNER)
     if turns[at].speaker is Speaker.OWNER or begin is None:
@@ -578,9 +581,10 @@ def extract_with(
 
 
 def verify_all(caller: Caller, borne: Sequence[Borne], seconds: float) -> list[Judged]:
-    """Verify the memories and changes of each session. Unproven memories are held, and unproven changes are rejected.
+    """Verify the memories and changes of each session.
 
-    If several sessions change the same memory, the latest change is used.
+    Memories without proof are held for review, and changes without proof are rejected. If several
+    sessions change the same memory, the latest change is used.
     """
     groups = [
         ([*kept, *(change.statement for change in changes)], turns)
@@ -703,7 +707,7 @@ class Asking:
     def extraction(
         self, parts: Sequence[Chunk], answers: Sequence[Answer | None], judged: Judged
     ) -> Extraction:
-        """Build the result for the session."""
+        """Combine the answers and the verified memories into the result for the session."""
         kept, changes, doubted = judged
         problem = self.caller.problem
         candidates = tuple(raise_meeting_todos(self.session.tool, kept))
@@ -754,7 +758,7 @@ class Asking:
         return None
 
     def _ask_parts(self, parts: Sequence[Chunk]) -> list[Answer | None]:
-        """Ask about each part. Return ``None`` for parts whose calls kept failing."""
+        """Ask about each part. The answer is ``None`` for parts whose calls kept failing."""
         answers: list[Answer | None] = [None] * len(parts)
         for _ in range(ROUNDS):
             pending = [at for at, answer in enumerate(answers) if answer is None]
@@ -788,7 +792,7 @@ class Asking:
     def _checked_candidates(
         self, parts: Sequence[Chunk], answers: Sequence[Answer | None]
     ) -> list[Candidate]:
-        """Return the checked proposals, and the deterministic extractor's proposals for unanswered parts."""
+        """Return the checked memories. Parts without an answer are handled by rules."""
         unanswered = [chunk for chunk, reply in zip(parts, answers, strict=True) if reply is None]
         position = {turn.id: at for at, turn in enumerate(self.turns)}
         candidates = self._by_rules(unanswered, everything=False)
@@ -799,7 +803,7 @@ class Asking:
         )
 
     def judged(self, chunk: Chunk, proposals: Sequence[ProposedMemory]) -> list[Candidate]:
-        """Return the valid proposals. If a part of a session has more than eight, hold the others for review."""
+        """Return the valid proposals. Of more than eight per part, hold the others for review."""
         self.proposed += len(proposals)
         results = [self._checks.judge(proposal, chunk.turns) for proposal in proposals]
         self.dropped.update(result.reason for result in results if isinstance(result, Dropped))
@@ -870,9 +874,9 @@ def count_fitting(sizes: Sequence[int], able: Capabilities) -> int:
 def extract_together(
     caller: Caller, sessions: Sequence[FinishedSession], options: ExtractionOptions
 ) -> list[Extraction] | None:
-    """Extract the memories of several sessions with shared calls, in order. Return ``None`` if there is no answer.
+    """Ask a model about several sessions at once, and return one extraction per session.
 
-    Each session is evaluated separately. The cost of the calls is recorded in ``caller``, not in the results.
+    Return ``None`` if there is no answer. The cost is recorded in ``caller``.
     """
     extractions: list[tuple[Asking, Chunk]] = []
     number = 0
@@ -914,7 +918,7 @@ def extract_together(
 
 
 def _split_by_session(answer: Answer, extractions: Sequence[tuple[Asking, Chunk]]) -> list[Answer]:
-    """Give each memory and change to the session with most of the quote's words."""
+    """Assign each memory and change to the session that contains most words of its quote."""
     memories: list[list[ProposedMemory]] = [[] for _ in extractions]
     over: list[list[OutdatedMemory]] = [[] for _ in extractions]
 
@@ -955,7 +959,7 @@ MIN_COSINE = 0.5
 def find_related(
     home: Home, sessions: Sequence[FinishedSession], project: str | None, writer: str
 ) -> tuple[Memory, ...]:
-    """Return known memories from the sessions, and known memories about the same subjects as the sessions.
+    """Return the memories that were stored in the sessions or are about the same subjects.
 
     Memories that the writer may not see are omitted.
     """
@@ -984,7 +988,7 @@ def find_related(
 
 
 class _Concerns:
-    """The words of a session\'s new texts."""
+    """The words of a session's new texts."""
 
     def __init__(self, home: Home, texts: Iterable[str]) -> None:
         self._texts = [{token.stem for token in read(text).tokens} for text in texts]
@@ -1005,10 +1009,9 @@ class _Concerns:
 def find_touched(
     home: Home, project: str | None, writer: str, clauses: Sequence[str]
 ) -> tuple[Memory, ...]:
-    """Return the trusted memories that are most similar to the outdated clauses.
+    """Return the project's trusted memories that are most similar to outdated ``clauses``.
 
-    Memories of other projects and memories that the writer may not see are omitted. Takes the turn
-    lock.
+    Memories that the writer may not see are omitted. Takes the turn lock.
     """
     admitted = Filter(projects=(project,) if project else (), trusted=True)
     with home.turn:
@@ -1047,7 +1050,8 @@ def _longest(texts: Iterable[str], most: int) -> list[str]:
 def stored_in(home: Home, session: str, turns: Sequence[Turn]) -> tuple[Memory, ...]:
     """Return the trusted memories that were stored during a session, oldest first.
 
-    Some hosts do not report the session id, so the ids in the output of tool calls are also used.
+    Some hosts do not report the session id. Therefore, the ids in the output of tool calls are also
+    used.
     """
     memories = {
         memory.id: home.memories.find(memory.id) for memory in home.memories.known_of(session)
@@ -1066,10 +1070,10 @@ def stored_in(home: Home, session: str, turns: Sequence[Turn]) -> tuple[Memory, 
 def _nearby(
     home: Home, project: str | None, stated: Sequence[str], reported: Sequence[str]
 ) -> Sequence[tuple[Memory, float]]:
-    """Return the trusted memories most similar to a session's text, with the cosine. The nearest memory comes first.
+    """Return the trusted memories most similar to a session's text, with their cosines.
 
-    Memories of other projects are omitted. If there are no vectors, words are compared, and each
-    cosine is 0.
+    The nearest memory comes first. Memories of other projects are omitted. Without vectors, words
+    are compared, and each cosine is 0.
     """
     admitted = Filter(projects=(project,) if project else (), trusted=True)
     until = time.monotonic() + _LEXICAL_SECONDS

@@ -219,10 +219,10 @@ def body_of(target: CallTarget, response: Any, shape: type[S]) -> S:
 
 
 def less(able: Capabilities, error: ModelRefusedError, steps: Mapping[str, str]) -> Capabilities:
-    """Return the capabilities for the next attempt if a provider does not support a way to enforce the schema.
+    """Return the capabilities for another attempt after a provider refused an answer format.
 
-    ``steps`` maps each way to the next, simpler way. Raises ``error`` if another attempt would not
-    help.
+    ``steps`` maps each format to the next, simpler format. Raises ``error`` if another attempt
+    would not help.
     """
     if (
         able.answers not in steps
@@ -316,7 +316,8 @@ class _Answer(msgspec.Struct, kw_only=True):
 class _LibraryModel:
     """A model that is called with a provider's library. Implements LanguageModel.
 
-    ``steps``: the fallback for each way to enforce a schema. Raises ModelRefusedError if the library is missing.
+    ``steps``: mapping from answer formats to simpler formats. Raises ModelRefusedError if the
+    library is missing.
     """
 
     library: str

@@ -33,13 +33,14 @@ class Calibration:
     """The cosine thresholds of an embedding model.
 
     ``unrelated``: typical cosine of a question and an unrelated text. ``related``: typical cosine
-    of a question and a text that restates the question. All other cosines are minimum values.
-    ``link``: two statements are about the same subject. ``same``: two statements might mean the
-    same. ``ask``: a language model compares two statements. ``ask_more``: replaces ``ask`` if the
-    model can compare many statements. ``used``: a reply uses a memory. ``corrected``: a memory of
-    the agent repeats a correction.
+    of a question and a text that restates the question.
 
-    ``reads_unspaced``: the model understands scripts without spaces.
+    The other cosines are minimums. ``link``: for statements about the same subject. ``same``: for
+    statements that might mean the same. ``ask``: for statements that a language model compares.
+    ``ask_more``: replacement for ``ask`` if the model can compare many statements. ``used``: for a
+    reply that uses a memory. ``corrected``: for an agent's memory that repeats a correction.
+
+    ``reads_unspaced``: True if the model understands scripts without spaces.
     """
 
     unrelated: float
@@ -64,13 +65,16 @@ def is_measured(model: str) -> bool:
 
 @cache
 def probes() -> tuple[tuple[str, str], ...]:
-    """Return the probes: questions, each with the only passage that answers it."""
+    """Return the calibration questions, each with the only passage that answers the question."""
     written = tomllib.loads(Path(__file__).with_name("probes.toml").read_text(encoding="utf-8"))
     return tuple((question, passage) for question, passage in written["pairs"])
 
 
 def seen_by(questions: NDArray[np.float32], passages: NDArray[np.float32]) -> Seen:
-    """Compute the mean cosines from the probes' unit vectors."""
+    """Return the mean cosine of unrelated pairs, and of questions with their own passages.
+
+    The rows are unit vectors.
+    """
     cosines = questions @ passages.T
     own = float(cosines.trace()) / len(cosines)
     unrelated = (float(cosines.sum()) - float(cosines.trace())) / (cosines.size - len(cosines))
@@ -81,8 +85,8 @@ def seen_by(questions: NDArray[np.float32], passages: NDArray[np.float32]) -> Se
 def calibration_of(model: str | None, seen: Seen | None = None) -> Calibration:
     """Return the thresholds of a model.
 
-    The thresholds of an unknown model are estimated from ``seen``, which contains cosines measured
-    with this model. If ``seen`` is ``None``, default thresholds are used.
+    The thresholds of an unknown model are estimated from ``seen``, the result of :func:`seen_by`.
+    Without ``seen``, default thresholds are used.
     """
     tables = _tables()
     if model in tables:
@@ -97,7 +101,7 @@ def calibration_of(model: str | None, seen: Seen | None = None) -> Calibration:
 
 
 def _scaled(cosine: float, seen: Seen) -> float:
-    """Convert a threshold of the bundled model to another model. ``seen`` contains cosines of the other model."""
+    """Convert a threshold of the bundled model to a model with the mean cosines ``seen``."""
     (chance, restated), (own_chance, own_restated) = seen, _BUNDLED_SEES
     if cosine <= own_restated:
         return chance + (cosine - own_chance) * (restated - chance) / (own_restated - own_chance)

@@ -48,10 +48,10 @@ class Provider:
     """A provider of models.
 
     ``api``: format of the calls. ``variables``: environment variables that can contain the key.
-    ``api_key``: key from the settings. ``subscription``: calls have no price, so tokens are
-    counted. ``beside``: number of tokens that an agent's command adds to each prompt. ``keys``:
-    environment variables that would bypass the subscription. ``answers``: the answer format that
-    all models support, or empty if unknown.
+    ``api_key``: key from the settings. ``subscription``: True if calls have no price. ``beside``:
+    number of tokens that an agent's command adds to each prompt. ``keys``: environment variables
+    that would bypass the subscription. ``answers``: the answer format that all models support, or
+    empty if unknown.
     """
 
     name: str
@@ -765,7 +765,7 @@ def _place(
     warning: str = "",
     hint: str = "",
 ) -> Place:
-    """Return a place with a secret. If ``method`` is ``None``, the prefix of the secret shows the method."""
+    """Return a place with a secret. By default, the secret's prefix shows the sign-in method."""
     if not secret:
         return Place(origin, method.name if method else "")
     method = method or method_of(provider, secret)

@@ -120,7 +120,7 @@ class Gemini(OpenAI):
     answer: type[msgspec.Struct] = _Embeddings
 
     def base(self, url: str) -> str:
-        """Return the native address, given the address of the OpenAI-compatible endpoint."""
+        """Return the address of Gemini's own API, given its OpenAI-compatible address."""
         return url.rstrip("/").removesuffix("/openai")
 
     def request(
@@ -235,7 +235,10 @@ class Meter(Protocol):
     """Records calls before and after they are made. Thread-safe."""
 
     def begin(self, tokens: int) -> Call:
-        """Record a call to be made, with its estimated tokens. Raises EmbedderUnavailableError if it is not allowed."""
+        """Record the start of a call with its estimated tokens.
+
+        Raises EmbedderUnavailableError if the call is not allowed.
+        """
 
     def end(self, call: Call, tokens: int, seconds: float, *, failed: bool = False) -> None:
         """Record the tokens of a finished call. The provider might also charge the tokens of a failed call."""
@@ -243,7 +246,7 @@ class Meter(Protocol):
 
 @dataclass
 class _Shared:
-    """The data that a model shares with its copies."""
+    """Data that all copies of an embedding model share."""
 
     dimensions: int
     tokens: int = 0
@@ -324,9 +327,9 @@ class RemoteEmbedder:
             raise _unavailable(error) from error
 
     def within(self, seconds: float, *, question: bool = False) -> RemoteEmbedder:
-        """Return a copy that makes only one attempt. ``seconds`` is the maximum duration.
+        """Return a copy of this embedder that makes one attempt of at most ``seconds``.
 
-        If ``question`` is True, the copy embeds questions. Otherwise, the copy embeds passages.
+        If ``question`` is True, the copy embeds questions instead of passages.
         """
         copied = copy.copy(self)
         copied._seconds = seconds

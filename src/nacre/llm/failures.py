@@ -620,7 +620,7 @@ class Answers(Protocol):
         """Return the answer stored under a key, if any."""
 
     def keep(self, key: str, model: str, answer: str) -> None:
-        """Store an answer if allowed."""
+        """Store an answer under a key, if answers may be stored."""
 
     def drop(self, key: str) -> None:
         """Delete a stored answer."""

@@ -206,9 +206,9 @@ def events_in(text: str) -> Iterator[Values]:
 
 
 def link(theirs: Path, names: Iterable[str], ours: Path) -> None:
-    """Create the folder ``ours`` for a call, with links to some of the user's files.
+    """Create the folder ``ours``, with links to the files ``names`` in the folder ``theirs``.
 
-    If the command renews a sign-in, it writes to the original file through the link.
+    If a command renews a sign-in, it writes to the original file through the link.
     """
     ours.mkdir(parents=True)
     for name in names:
@@ -519,11 +519,10 @@ def _tools_codex_cli(prompt: Prompt, target: CallTarget) -> Sequence[str]:
 
 
 def _home_of_its_own(folder: Path, environ: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the variables for a temporary Codex home that contains only the sign-in.
+    """Return the variables for a temporary Codex home that contains only a link to the sign-in.
 
-    Return no variables if Codex cannot sign in from a temporary home. In the user's home, Codex
-    would read AGENTS.md and write files with each call. The sign-in is a link, so that Codex renews
-    the original file.
+    Return no variables if Codex cannot sign in from there. In the user's home, Codex would read
+    AGENTS.md and write files with each call. Through the link, Codex renews the original file.
     """
     theirs = Path(environ.get("CODEX_HOME") or Path(user_home(environ)) / ".codex")
     if not ((theirs / _SIGN_IN).is_file() or any(environ.get(key) for key in _KEYS)):

@@ -206,7 +206,7 @@ def _environment(settings: Settings, provider: Provider) -> Mapping[str, str]:
 
 
 def obstacle(settings: Settings, target: CallTarget) -> NacreError | None:
-    """Return the error that opening a model would raise, if any, without loading anything."""
+    """Return the error that prevents a model from being opened, or ``None``. Nothing is loaded."""
     if target.provider.needs_key and target.credential is None:
         return failures.no_key(target)
     if library := _LIBRARIES.get(target.provider.api):
@@ -221,7 +221,10 @@ def obstacle(settings: Settings, target: CallTarget) -> NacreError | None:
 
 
 def describe(settings: Settings, name: str) -> tuple[CallTarget, Capabilities]:
-    """Return the call target and capabilities for a model's name or alias. Raises ModelRefusedError."""
+    """Return the target for calls to a model, and the model's capabilities.
+
+    ``name`` can be an alias. Raises ModelRefusedError.
+    """
     provider_name, colon, model = full_name(name).partition(":")
     provider = provider_of(settings, provider_name)
     if provider.api == "embeddings":
@@ -344,9 +347,9 @@ def cost_of(completion: Completion, able: Capabilities) -> Decimal | None:
 def of_failed(
     prompt: Prompt, error: BaseException, able: Capabilities
 ) -> tuple[Tokens, Decimal | None]:
-    """Return a failed call's estimated input tokens, and their price in US dollars.
+    """Estimate the input tokens of a failed call, and their price in US dollars.
 
-    These are zero if the provider refused the call or was not reached.
+    Both are zero if the provider refused the call or was not reached.
     """
     is_free = isinstance(error, NacreError) and not isinstance(error, ModelDeclinedError)
     if isinstance(error, ModelUnavailableError):

@@ -312,9 +312,9 @@ def _is_said(quote: str, memory: Memory) -> bool:
 def resolve(
     earlier: Memory, later: Memory, judgement: Judgement, sure: float = AUTO_SUPERSEDE
 ) -> Resolution:
-    """Decide whether a later memory supersedes an earlier one. If unsure, let the owner decide.
+    """Decide whether a later memory supersedes an earlier one, or whether the owner must decide.
 
-    The confidence of the judgement must be above ``sure``.
+    A memory is superseded only if the judgement's confidence is above ``sure``.
     """
     if earlier.kind is Kind.EVENT or judgement.bearing in (Bearing.COEXISTS, Bearing.UNRELATED):
         return Resolution.COEXIST
@@ -345,9 +345,9 @@ _MAX_NEIGHBOURS = 24
 
 
 def settle(home: Home, rows: Sequence[int]) -> dict[str, StoreOutcome]:
-    """Link the memories in ``rows`` to their nearest neighbours, and compare new memories with them.
+    """Link memories to their nearest neighbours, and compare new memories with these.
 
-    Return the outcome for each changed memory. Similarity links exist only in the index.
+    Return the outcome for each changed memory. The links exist only in the index, not in files.
     """
     memories_by_row = home.memories.by_rows(rows)
     memories = {row: memory for row, memory in memories_by_row.items() if not memory.superseded_by}

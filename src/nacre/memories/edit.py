@@ -56,7 +56,7 @@ class _FileWithoutId:
 class _ReadFile:
     """The content of a memory file.
 
-    ``stated``: kind and project in the front matter.
+    ``stated``: the kind and project that the front matter gives.
     """
 
     stat: FileStat
@@ -105,10 +105,11 @@ def _is_changed(stat: FileStat, seen: SeenMemoryFile | None) -> bool:
 
 
 def read_changes(home: Home) -> int:
-    """Read manual edits, except in files with a pending write, and return the number of edited files.
+    """Read manual edits and return the number of edited files.
 
-    Edits and moves form one operation, and deletions form a second. The vault lock is held until
-    all files have an id, because another process would assign different ids.
+    Files with a pending write are skipped. Edits and moves form one operation, and deletions form
+    another. The vault lock is held until all files have an id, because another process would assign
+    different ids.
     """
     with home.change(REMOVE, why=DELETED) as removal, home.change(EDIT) as change:
         return _read_edits(change, removal)
@@ -165,8 +166,8 @@ def _read_all(
 ) -> int:
     """Read changed files and return the number of files with new content.
 
-    If ``journal_edits`` is given, other processes can write between two files. Files that need
-    follow-up work are then deferred.
+    ``journal_edits`` records edits, so that other processes can write between two files. If it is
+    given, files that need follow-up work are deferred.
     """
     count = 0
     for path, stat in changed.items():
@@ -424,7 +425,7 @@ def _seen_intent(
 
 
 def _follow(change: Change, follow_up: _FollowUp) -> None:
-    """Do the follow-up work for manual edits.
+    """Do the work that remains after manual edits are read.
 
     Call this in the transaction that reads the edits, so that a crash loses no work.
     """

@@ -53,9 +53,9 @@ _NAME = re.compile(rb'"([^"\\]{6,200})"')
 
 
 def withdraw(home: Home, affected: Affected) -> None:
-    """Mark packs with forgotten content before anything is deleted.
+    """Mark packs (archive files) that contain forgotten content. Call this before deleting it.
 
-    :func:`nacre.home.archive.settle` then rewrites them.
+    :func:`nacre.home.archive.settle` then rewrites the packs.
     """
     places = [*affected.sessions, *affected.turns, *affected.untitled]
     if not places or not home.archive.all():
@@ -82,7 +82,7 @@ def withdraw(home: Home, affected: Affected) -> None:
 
 
 def withdraw_matching(home: Home, match: Pattern) -> None:
-    """Reduce the archived copies of matching transcripts to the indexed turns."""
+    """Keep only the indexed turns in the archived copies of matching transcripts."""
     states = [
         state
         for state in home.archive.all()
@@ -474,7 +474,7 @@ def erase_written_bytes(home: Home) -> bool:
 
 
 def _without_sync(home: Home, work: Callable[[], object]) -> None:
-    """Run many small transactions without syncing each to disk. Work lost in a crash is repeated."""
+    """Do ``work`` without syncing each transaction to disk. Work lost in a crash is repeated."""
     home.database.relax()
     try:
         work()
@@ -483,10 +483,10 @@ def _without_sync(home: Home, work: Callable[[], object]) -> None:
 
 
 def clear_words(home: Home, memory_ids: Iterable[str], quotes: Pattern | None = None) -> None:
-    """Remove the texts of entries about forgotten memories from the ledger.
+    """Remove the texts of ledger entries about forgotten memories or matching ``quotes``.
 
-    Ids and numbers stay. This is the only exception to the append-only rule. Entries that match
-    ``quotes`` are cleared too. Tombstones and standing retirements stay.
+    Ids, numbers, tombstones and standing retirements stay. This is the only exception to the
+    append-only rule.
     """
     data = home.ledger()
     text = data.decode("utf-8", errors="replace")

@@ -112,7 +112,7 @@ def net_of(home: Home, project: str | None) -> Net:
 
 
 def memories_of(home: Home, net: Net, places: Iterable[int]) -> dict[int, Memory]:
-    """Return the memory for each node number in ``places``."""
+    """Return the memories of nodes by the nodes' numbers, which are given in ``places``."""
     numbers = {net.ids[at]: at for at in places}
     return {numbers[memory.id]: memory for memory in home.memories.in_any_state(list(numbers))}
 
@@ -241,7 +241,7 @@ class Node:
 
 @frozen
 class LinkLine:
-    """A link with both of its nodes. ``holds`` is true if the link is valid on the requested day."""
+    """A link with both of its nodes. ``holds``: True if the link is valid on the requested day."""
 
     source: Node
     rel: str
@@ -410,7 +410,7 @@ class MapEdge:
 class GraphMap:
     """The most linked memories and the links between them.
 
-    ``memories``, ``links``: numbers in the whole selection.
+    ``memories``, ``links``: total numbers, including what the map omits.
     """
 
     nodes: tuple[MapNode, ...]
@@ -788,7 +788,7 @@ def unlink_origin(
 
 
 def _resolve_numbered(home: Home, request: NewLink, number: int, total: int) -> _Stored:
-    """Return the link to write for one of ``total`` requests. Errors contain the request's number."""
+    """Return the link to write for a request. Errors contain the request's number."""
     try:
         source = store.get(home, request.source)
         target = _node_id(home, request.target)
@@ -825,7 +825,7 @@ def _resolve_numbered(home: Home, request: NewLink, number: int, total: int) -> 
 
 
 def _resolve_decisive(home: Home, request: NewLink, source: Memory, target: str) -> _Stored:
-    """Resolve a ``supersedes`` or ``contradicts`` link.
+    """Return the ``supersedes`` or ``contradicts`` link to write for a request.
 
     A contradiction is stored with the later memory.
     """
@@ -931,7 +931,7 @@ def _write_links(change: Change, items: Sequence[_Stored]) -> tuple[int, int]:
 
 
 def _write(change: Change, source: Memory, links: Sequence[Link]) -> None:
-    """Write the links of a memory. If its ``supersedes`` links change, update the superseded memories."""
+    """Write the links of a memory, and update memories affected by ``supersedes`` links."""
     after = replace(source, links=tuple(links))
     change.set_links(after)
     if {link.to for link in source.links if link.rel == SUPERSEDES} ^ {
@@ -1038,7 +1038,7 @@ class _Walk:
         self.more = False
 
     def step(self, home: Home, ring: Sequence[str], day: date) -> list[str]:
-        """Follow links from the nodes in ``ring``, strongest first, and return the nodes of the next ring.
+        """Follow the links of the nodes in ``ring``, strongest first, and return the new nodes.
 
         After the limit is reached, follow only links between known nodes.
         """

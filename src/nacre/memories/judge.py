@@ -221,7 +221,7 @@ def _is_same(old: Statement, new: Statement, cosine: float | None, limits: Calib
 
 
 def _departure(old: Statement, new: Statement, rarity: Rarity) -> Verdict | None:
-    """Return a verdict if ``new`` says that a thing in ``old`` is gone."""
+    """Return a verdict if ``new`` says that something mentioned in ``old`` is gone."""
     for departure in new.departures:
         if (
             not departure.subject <= old.words
@@ -250,9 +250,9 @@ def _departure(old: Statement, new: Statement, rarity: Rarity) -> Verdict | None
 
 
 def _denies(old: Statement, departure: Departure) -> bool:
-    """Return True if the earlier statement already says that the thing is gone.
+    """Return True if ``old`` already says that the subject of ``departure`` is gone.
 
-    A negation of the thing in the same clause also counts.
+    A negation in the same clause is enough.
     """
     clauses = [read(clause) for clause in _ASIDE.split(old.text)]
     is_denied = any(clause.negations for clause in clauses if departure.subject & clause.words)
@@ -312,7 +312,7 @@ def _topic(statement: Statement) -> frozenset[str]:
 def _contradiction(
     earlier: Memory, later: Memory, old: Statement, new: Statement
 ) -> Verdict | None:
-    """Return a doubt if two statements with a common subject or verb cannot both be true."""
+    """Return a verdict of doubt if two statements about the same thing cannot both be true."""
     if old.departures or new.departures or earlier.kind not in _CLAIMS:
         return None
     is_opposite = (old.negations > 0) != (new.negations > 0)
@@ -336,7 +336,7 @@ def _contradiction(
 
 
 def _other_object(old: Statement, new: Statement) -> Verdict | None:
-    """Return a doubt if one verb has different objects, as in "use tabs" and "use two spaces"."""
+    """Return a verdict if a verb has different objects: "use tabs" and "use two spaces"."""
     old_stems, new_stems = ([word.stem for word in statement.frame] for statement in (old, new))
     changes = [
         change
@@ -462,8 +462,8 @@ def compare(
     """Compare a memory with all ``others`` that apply to the same project.
 
     ``cosines``: mapping from memory ids to cosine similarities. ``model``: name of the model that
-    computed the similarities. ``seen``: measurements that calibrate a model for which nacre has no
-    calibration. ``rarity``: test for rare words.
+    computed the similarities. ``seen``: mean cosines for estimating the thresholds of an unknown
+    model. ``rarity``: test for rare words.
     """
     limits = calibration_of(model, seen)
     cosines = cosines or {}
@@ -577,7 +577,7 @@ def mark_ended(old: Memory, new: Memory) -> Memory:
 
 
 def active_again(old: Memory) -> Memory:
-    """Return a superseded memory without its successor and end date."""
+    """Return a copy of a superseded memory that has no successor and no end date."""
     return replace(old, superseded_by=None, valid=replace(old.valid, until=None))
 
 

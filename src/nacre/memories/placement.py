@@ -70,10 +70,10 @@ def place(
     """Store a new memory, or confirm the stored memory that the new memory repeats.
 
     ``more``: memories to compare, in addition to memories with similar words. ``by_hand``: True if
-    the memory can restore a retired memory. ``touched``: set of confirmed memories whose files
-    :func:`write_touched` writes later. ``is_echo``: True if the agent might have read the memory in
-    nacre, so that nothing is confirmed. ``decision``: decision of a model for cases in which the
-    rules are unsure.
+    the memory may restore a retired memory. ``touched``: set to which confirmed memories are added,
+    whose files :func:`write_touched` writes later. ``is_echo``: True if the agent might have read
+    the memory in nacre, so that the repetition confirms nothing. ``decision``: a model's decision
+    for unclear cases.
     """
     home = change.home
     repeat = None if is_echo else partial(confirm, change, memory=memory, touched=touched)
@@ -140,7 +140,7 @@ def _compare_and_put(
 def await_models(home: Home, memory: Memory, before: Memory | None = None) -> None:
     """Queue a new or reworded memory for background models.
 
-    Nothing happens if text, project, speaker and trust are the same as in ``before``.
+    Nothing is queued if ``before`` has the same text, project, speaker and trust.
     """
     if (
         memory.is_active
@@ -248,9 +248,9 @@ def amend(change: Change, memory: Memory, now: Memory) -> bool:
 def reword(
     home: Home, memory: Memory, words: str, shown: Confirmation, *, by: str, reason: str
 ) -> Memory:
-    """Return a memory with a new text (``words``) from the model ``by``.
+    """Return a memory with the new text ``words``, which the model ``by`` wrote.
 
-    ``shown`` is a confirmation of the new text. Speaker and trust do not change. The subject
+    ``shown``: date and session of the new statement. Speaker and trust do not change. The subject
     changes only if it was derived from the old text.
     """
     subject = title_of(words) if memory.subject == title_of(memory.content) else memory.subject
@@ -285,7 +285,7 @@ def keep_rest(home: Home, target: Memory, memory: Memory, decision: Decision) ->
 
 
 def as_confirmation(memory: Memory) -> Confirmation:
-    """Return a confirmation with the date, session and turns of a memory."""
+    """Return the date, session and turns of a memory as a confirmation of the memory."""
     return Confirmation(memory.created, memory.source.session, memory.source.turns)
 
 
@@ -395,10 +395,10 @@ def confirm(
 
 
 def _in_same_words(home: Home, memory: Memory) -> Memory | None:
-    """Return the stored memory of the same project with the same text.
+    """Return the stored memory with the same text.
 
-    If there is none, return a global memory with this text that the owner retired. Such a memory
-    must not return as a project's memory. Symbols count as text, so C++ differs from C.
+    The memory belongs to the same project, or is a global memory that the owner retired. Symbols
+    count as text, so C++ differs from C.
     """
     for project in dict.fromkeys((memory.project, None)):
         existing = home.memories.find(home.memories.same_content(memory.content, project) or "")
@@ -426,7 +426,7 @@ def _known_outcome(
 ) -> StoreOutcome | None:
     """Return the outcome for a memory whose text is already stored.
 
-    Return ``None`` if the new memory must nevertheless be compared and stored.
+    Return ``None`` if the memory must be compared and stored anyway.
     """
     if existing.superseded_by:
         newer = change.home.memories.find(existing.superseded_by)
@@ -444,10 +444,9 @@ def _known_outcome(
 
 
 def _reverse_doubts(change: Change, known_id: str, memory: Memory) -> None:
-    """Reverse the doubts about a memory that was stated again.
+    """If other memories cast doubt on a repeated memory, cast doubt on these memories instead.
 
-    The memory now doubts the memories that doubted it. A doubt stays if its source is more
-    trustworthy than the repetition.
+    Nothing changes for memories that are more trustworthy than the repetition.
     """
     home = change.home
     existing = home.memories.find(known_id)
@@ -469,7 +468,7 @@ def _reverse_doubts(change: Change, known_id: str, memory: Memory) -> None:
 
 
 def rarity_of(home: Home) -> Rarity:
-    """Return the rarity of words in a home's turns."""
+    """Return a test for rare words, based on the turns in a home."""
 
     def count(words: Sequence[str]) -> tuple[int, Sequence[int]]:
         terms = home.turn_search.terms(words)
@@ -488,7 +487,7 @@ def _replace(change: Change, comparison: Comparison, memory: Memory) -> Replaced
 
 
 def _insert_into_history(change: Change, memory: Memory, successor: Replaced) -> None:
-    """Insert a memory between its successor and the memories that the successor superseded."""
+    """Record that a memory, and not the later ``successor``, superseded some older memories."""
     newer = successor.memory
     before = [
         other for other in change.home.memories.replaced_by(newer.id) if other.id != memory.id

@@ -79,7 +79,7 @@ def page_of(home: Home, slug: str) -> Page | None:
 
 
 def own_words(home: Home, page: Page | None, into: Page | None) -> str:
-    """Return a page's hand-written text, which will be added to the page ``into``.
+    """Return the hand-written text that a merge adds from ``page`` to the page ``into``.
 
     Return an empty string if ``page`` is less trusted than ``into``.
     """
@@ -118,7 +118,7 @@ def rename_page(home: Home, page: Page | None, old: str, slug: str, name: str) -
 
 
 def merge_pages(home: Home, old: str, page: Page | None, into: str, other: Page | None) -> NewPage:
-    """Return the page of ``into`` with the lists and hand-written text of both projects."""
+    """Return the page of ``into``, to which the lists and the text of ``old`` were added."""
     names = [old, *([str(page.values["name"])] if page and page.values.get("name") else [])]
     values, other_values = (other.values if other else {}), (page.values if page else {})
     changed: dict[str, Any] = {}
@@ -158,7 +158,7 @@ def edit_page(home: Home, slug: str, page: Page | None, text: str) -> NewPage:
 
 
 def set_dependencies(home: Home, slug: str, page: Page | None, dependencies: list[str]) -> NewPage:
-    """Return a page with the given dependencies."""
+    """Return a project's page with a new list of dependencies."""
     if page is None:
         return _new(home, slug, slug, {"dependencies": dependencies})
     return _as_written_page(home, page, slug, {"dependencies": dependencies}, page.body)
@@ -212,9 +212,9 @@ def _as_written_page(
 
 
 def _redundant_values(key: str, old: str, values: dict[str, Any]) -> tuple[str, ...]:
-    """Return the values that must not be added to a list of the remaining project.
+    """Return the values that a merge must not add to the list ``key``.
 
-    These are the project's own name and a dependency on the merged project.
+    A project needs no alias equal to its name, and no dependency on the merged project.
     """
     if key == "dependencies":
         return (old,)
@@ -303,7 +303,10 @@ class ProjectLine:
 
 @frozen
 class ProjectDetail:
-    """A project with its page (without front matter), lists, dependents (``needed_by``) and latest memories."""
+    """A project with its lists and latest memories.
+
+    ``page``: the page without front matter. ``needed_by``: projects that depend on the project.
+    """
 
     project: ProjectLine
     page: str = ""
@@ -487,7 +490,7 @@ def merge(
 
 
 def merge_within(change: Change, source: str, into: str, reason: str | None) -> ProjectMoved:
-    """Merge two projects within the transaction of a change."""
+    """Merge the project ``source`` into the project ``into`` as part of a change."""
     home = change.home
     page, other = page_of(home, source), page_of(home, into)
     sessions, explanation = _sessions(home, source), reason or f"merged into {into}"

@@ -72,7 +72,10 @@ class Decisions:
 
 @frozen
 class Doubtful:
-    """A new memory that the rules cannot place, and similar stored memories, nearest first."""
+    """A new memory about which a model must decide.
+
+    ``near``: similar stored memories, nearest first.
+    """
 
     memory: Memory
     near: tuple[Memory, ...]
@@ -235,10 +238,10 @@ def _decide(
 
 
 class _Deciding:
-    """A series of questions to a model about new memories.
+    """Questions to a model about a series of new memories.
 
-    All questions describe the current state. If a decision changes a stored memory, later questions
-    about that memory are asked again.
+    Each question takes earlier decisions into account. If a decision changes a stored memory, later
+    questions about that memory are asked again.
     """
 
     def __init__(
@@ -294,19 +297,19 @@ class _Deciding:
 
 
 class _Outcomes:
-    """The state of memories after earlier new memories are placed: unchanged, rewritten or replaced."""
+    """The memories as they will be after the decisions so far."""
 
     def __init__(self) -> None:
         self._as: dict[str, Memory] = {}
 
     def of(self, memory: Memory) -> Memory:
-        """Return the future state of a memory."""
+        """Return the memory that will replace a memory, or the memory itself."""
         while (after := self._as.get(memory.id)) and after.id != memory.id:
             memory = after
         return after or memory
 
     def all(self, memories: Iterable[Memory]) -> tuple[Memory, ...]:
-        """Return the distinct future states of some memories, in order."""
+        """Return the memories that will replace some memories, in order, without duplicates."""
         return tuple(by_id(map(self.of, memories)).values())
 
     def follow(self, home: Home, memory: Memory, target: Memory, decision: Decision) -> None:
@@ -323,7 +326,7 @@ class _Outcomes:
             self._lead(memory, target)
 
     def judged(self, memory: Memory, comparisons: Sequence[Comparison]) -> None:
-        """Record which memories are replaced according to the rules."""
+        """Record the replacements that follow from the comparisons of a memory."""
         covering = [comparison for comparison in comparisons if comparison.repeats] or [
             comparison for comparison in comparisons if comparison.is_replaced
         ]
@@ -335,7 +338,7 @@ class _Outcomes:
                 self._lead(comparison.other, memory)
 
     def _lead(self, memory: Memory, to: Memory) -> None:
-        """Replace a memory with ``to``. A cycle is impossible, because ``to`` has no successor yet."""
+        """Record that ``to`` replaces a memory. No cycle arises, as it has no successor yet."""
         to = self.of(to)
         if to.id != memory.id:
             self._as[memory.id] = to

@@ -65,9 +65,9 @@ def choose(home: Home, request: RetireRequest) -> RetirePlan:
 
     A reference is an id, a part of an id, a subject, or a pattern with ``*``. ``contains`` lists
     parts of subjects, and ``like`` lists similar subjects. Case and spaces are ignored. Word order
-    is ignored in ``like``. Raises NotFoundError if a reference matches nothing. With ``persist``, a
-    subject or pattern can match nothing. Raises ConflictError for ambiguous ids and retired
-    memories.
+    is ignored in ``like``. Raises NotFoundError if a reference matches nothing, but with
+    ``persist``, subjects and patterns need not match. Raises ConflictError for ambiguous ids and
+    retired memories.
     """
     catch_up(home)
     active = [memory for memory in home.memories.everything() if memory.is_active]
@@ -140,11 +140,11 @@ def _similar_to(active: Sequence[Memory], text: str) -> list[Memory]:
 def retire_chosen(
     home: Home, chosen: RetirePlan, reason: str | None = None, *, persist: bool = False
 ) -> tuple[list[Memory], list[StandingRetirement]]:
-    """Retire the chosen memories. Return the retired memories and new standing retirements.
+    """Retire the chosen memories. Return the retired memories and the new rules.
 
-    If ``persist`` is True, a memory stored later under a chosen name is retired too. An agent can
-    retire only its own memories. An agent's request to retire the owner's memories is queued for
-    review. Raises ConflictError, EditConflictError, OwnerOnlyError.
+    If ``persist`` is True, rules (standing retirements) also retire memories that are stored later
+    under a chosen name. An agent can retire only its own memories. An agent's request to retire the
+    owner's memories is queued for review. Raises ConflictError, EditConflictError, OwnerOnlyError.
     """
     if home.actor.is_agent:
         return _retire_for_agent(home, chosen.memories, reason, persist=persist), []

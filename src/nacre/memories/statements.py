@@ -111,9 +111,9 @@ def _word_pattern(words: str) -> str:
 
 
 def _phrases(pattern: str) -> tuple[re.Pattern[str], bool]:
-    """Return a compiled pattern for a statement that a thing is gone.
+    """Compile a pattern for statements that something is gone.
 
-    The second value is True if the pattern begins with the thing.
+    The second value is True if the pattern begins with this thing.
     """
     text = pattern
     for name in ("GONE", "COME"):
@@ -200,7 +200,7 @@ class Statement:
 
     @cached_property
     def departures(self) -> list[Departure]:
-        """The things that are gone according to the text."""
+        """Things that are gone, according to the text."""
         if self.has("condition"):
             return []
         departures = [self._departure(pattern, leads=leads) for pattern, leads in cues().departures]
@@ -318,7 +318,7 @@ def firm_words(text: str) -> frozenset[str]:
 
 
 def binds(text: str, firm: Set[str], about: str) -> bool:
-    """Return True if a word in ``firm``, such as a negation, directly precedes a word of ``about``.
+    """Return True if a negation or other word in ``firm`` directly precedes a word of ``about``.
 
     For example, "no" does not directly precede "commit" in "no worries, commit it".
     """
@@ -399,7 +399,7 @@ def lost_denial(text: str, left: str) -> str | None:
 
 
 def adds(text: str, both: Sequence[str]) -> str | None:
-    """Return the first thing in ``text`` that the texts in ``both`` do not say, or ``None``."""
+    """Return something that ``text`` says and the texts in ``both`` do not say, or ``None``."""
     if new := new_word(text, both) or swaps(text, both) or lost(text, both):
         return new
     statement, others = read(text), [read(other) for other in both]
@@ -439,9 +439,9 @@ def _is_kin(word: str, other: str) -> bool:
 
 
 def swaps(text: str, others: Sequence[str]) -> str | None:
-    """Return a message if a text exchanges two things in a sentence of ``others``, or ``None``.
+    """Return a message if a text swaps two things in a sentence of ``others``, or ``None``.
 
-    For example, "the hub asks the door" exchanges the things in "the door asks the hub".
+    For example, "the hub asks the door" swaps the things in "the door asks the hub".
     """
     other_triples = {triple for other in others for triple in _triples(read(other))}
     for first, verb, last in _triples(read(text)):

@@ -108,7 +108,7 @@ def spool_use(
 
 
 def session_name(session: str) -> str:
-    """Return a hash of a host's session id, which can contain anything. Only equality matters."""
+    """Return a hash of a host's session id, so that any id can be stored."""
     return hashlib.blake2b(session.strip().encode("utf-8", "replace"), digest_size=16).hexdigest()
 
 
@@ -151,7 +151,7 @@ def use_together(home: Home, session: str, memory_ids: Sequence[str], day: int) 
 
 
 def learned_together(home: Home, memories: Sequence[Memory]) -> None:
-    """Pair memories learned from the same session, including memories learned earlier."""
+    """Pair each new memory with the other memories learned from its session."""
     ids_by_session: dict[str, list[str]] = defaultdict(list)
     for memory in memories:
         if memory.source.session:
@@ -169,10 +169,10 @@ def today(home: Home) -> int:
 
 
 def queue_reviews(home: Home) -> None:
-    """Queue memories that need a review.
+    """Queue memories for a review.
 
-    These are contradicted memories, agents' proposals, and often used memories of low quality.
-    Memories that no longer occur in their source document are also queued.
+    These are contradicted memories, proposals of agents, often used memories of low quality, and
+    memories that their source document no longer contains.
     """
     at = home.now_ms()
     for memory, quality, recalls in home.reviews.low_quality():
@@ -231,7 +231,7 @@ def _raise(change: Change, due: StepsDue) -> None:
 
 
 def _steps_taken(home: Home) -> dict[str, int]:
-    """Return the importance steps in the ledger, so that a new database does not repeat them."""
+    """Return the number of importance steps per memory, according to the ledger."""
     steps_by_memory: dict[str, int] = {}
     for item in ledger.read(home.ledger()):
         memory, steps = str(item.details.get("memory")), item.details.get("steps")
@@ -339,7 +339,7 @@ _FOLDING_SECONDS = 0.05
 
 @frozen
 class Rehearsal:
-    """The outcome of storing a memory as a trial, and the resulting memory."""
+    """The result of a trial run of storing a memory."""
 
     outcome: StoreOutcome
     memory: Memory
@@ -427,9 +427,9 @@ def rehearse(home: Home, new: StoreRequest, statement: OwnerWords | None = None)
 
 
 def _by_meaning(home: Home, memory: Memory, rehearsal: Rehearsal) -> Rehearsal:
-    """Return the outcome of a trial after a comparison by vectors.
+    """Return the outcome of a trial after comparing vectors.
 
-    Vectors are compared only if the comparison by words decided nothing.
+    Vectors are compared only if the words decided nothing.
     """
     outcome = rehearsal.outcome
     is_open = outcome.action == "stored" and not (outcome.supersedes or outcome.superseded_by)
@@ -506,9 +506,9 @@ def new_memory(
 def _place(
     change: Change, memory: Memory, *, alone: bool, decision: Decision | None
 ) -> StoreOutcome:
-    """Store a memory. If ``alone`` is True, the memory is not compared with other memories.
+    """Store a memory. If ``alone`` is True, do not compare the memory with others.
 
-    A memory that quotes a session does not restore a retired memory.
+    Only a memory that quotes no session can restore a retired memory.
     """
     if alone:
         return put(change, memory, ())
@@ -532,9 +532,8 @@ def get(home: Home, reference: str) -> Memory:
 def edit(home: Home, reference: str, *, expected: str | None = None, **changes: Any) -> Memory:
     """Change fields of a memory and return the memory. ``add_tags`` adds tags.
 
-    The trust does not change. If the subject was derived from the content, a new subject is
-    derived. If ``expected`` is given, the file must still have this etag. Raises NotFoundError,
-    EditConflictError, InvalidMemoryError.
+    The trust stays the same. A subject that was derived from the content is derived again. Raises
+    NotFoundError, InvalidMemoryError, and EditConflictError if the file's etag is not ``expected``.
     """
     with home.change("update") as change:
         scan(home)
@@ -631,9 +630,11 @@ def _retire(change: Change, memory: Memory, reason: str | None, ids: Collection[
 
 
 def open_todo(home: Home, reference: str) -> Memory:
-    """Return a todo by id or subject, or the only open todo that contains all words of the reference.
+    """Return a todo by its id or subject.
 
-    Raises NotFoundError, ConflictError if several match, InvalidMemoryError for a memory that is not a todo.
+    Otherwise, return the only open todo that contains all words of the reference. Raises
+    NotFoundError. Raises ConflictError if several match, InvalidMemoryError for another kind of
+    memory.
     """
     try:
         memory = get(home, reference)
@@ -682,10 +683,7 @@ def refuse_broken(home: Home, memory: Memory) -> None:
 def project_asked_for(
     home: Home, new: StoreRequest, project_of: Callable[[Home, Path], str | None] = known_or_named
 ) -> str | None:
-    """Return the project that a request names.
-
-    If the request names no project, return the project of the request's folder, if any.
-    """
+    """Return the project that a request names, or else the project of its folder, if any."""
     return _project_slug(home, new.project) or (
         project_of(home, Path(new.folder)) if new.folder else None
     )

@@ -54,8 +54,8 @@ _ABOUT_FORGETTING = re.compile(
 def heed_ledger(home: Home) -> None:
     """Update the tombstones and standing retirements from the ledger.
 
-    New entries are marked, because they still have to be applied. While a write is pending, nothing
-    is updated.
+    New entries are marked, so that they are applied later. Nothing changes while a write is
+    pending.
     """
     with home.vault_lock:
         stamp = _stamp(home)
@@ -128,7 +128,7 @@ def standing_tombstones(entries: Sequence[files.LedgerEntry]) -> list[Tombstone]
 
 
 def tombstones_of(item: files.LedgerEntry) -> Iterator[Tombstone]:
-    """Yield the tombstones of an entry, skipping invalid values."""
+    """Yield the tombstones in a ledger entry. Invalid values are skipped."""
     details = item.details
     run = str(details.get("run") or item.op)
     if re.fullmatch("[0-9a-f]{32}", key := str(details.get("key"))):
@@ -181,7 +181,7 @@ class Barred:
     def has_turn(self, session_id: str, turn_id: str, *, is_shared: bool) -> bool:
         """Return True if a turn is forgotten.
 
-        ``is_shared`` means that the id denotes the same turn in all sessions of the tool.
+        ``is_shared``: whether copies of the turn in other sessions have the same id.
         """
         if not self.turns:
             return False
@@ -197,16 +197,16 @@ class Barred:
         return bool(self.words) and any(words_value(key, text) in self.words for key in self.keys)
 
     def is_before(self, moment: datetime | None, project: str | None, session_id: str = "") -> bool:
-        """Return True if a project's content from ``moment`` is forgotten.
+        """Return True if all content written at ``moment`` in a project is forgotten.
 
-        Return False if the user allowed the session again.
+        The result is False for a session that the user allowed again.
         """
         if moment is None or session_id in self.allowed:
             return False
         return any(moment < until and self._is_of(scope, project) for until, scope in self.before)
 
     def projects(self, scope: str | None, slugs: Iterable[str]) -> list[str] | None:
-        """Return the ``slugs`` in a scope, or ``None`` for all projects."""
+        """Return those of ``slugs`` that belong to the scope, or ``None`` if there is no scope."""
         return [slug for slug in slugs if self._is_of(scope, slug)] if scope else None
 
     def strip(self, memory: Memory) -> Memory | None:
@@ -293,7 +293,7 @@ class Gate:
         self._barred = Barred()
 
     def refresh(self) -> Barred:
-        """Return the tombstones as of the current transaction."""
+        """Return the current tombstones. They are loaded again if they have changed."""
         edition = self._home.tombstones.edition()
         if edition != self._edition:
             self._barred = Barred(self._home.tombstones.all()) if edition else Barred()
@@ -309,7 +309,7 @@ class Gate:
     ) -> list[Turn]:
         """Return the turns that are not forgotten.
 
-        For a turn without a time, the start of the session counts.
+        A turn without a time is treated as written at the start of the session.
         """
         barred = self._barred
         return [
@@ -325,7 +325,7 @@ class Gate:
         return replace(session, title=None) if is_barred else session
 
     def bars(self, memory: Memory) -> bool:
-        """Return True if a memory to be learned is based on forgotten evidence."""
+        """Return True if a new memory or one of its sources is forgotten."""
         return self._barred.strip(memory) != memory
 
 
@@ -348,10 +348,7 @@ def project_value(key: bytes, slug: str) -> str:
 
 
 def _affected_by_new_rules(home: Home, rules: Sequence[StandingRetirement]) -> list[str]:
-    """Return the ids of stored memories affected by new rules from another machine.
-
-    For a new database, the result is empty.
-    """
+    """Return the ids of memories that new rules affect, or no ids for a new database."""
     known_ids = {rule.id for rule in home.tombstones.standing()}
     new_rules = [rule for rule in rules if rule.id not in known_ids]
     if not new_rules or home.tombstones.value("told") is None:
@@ -372,7 +369,7 @@ def _stamp(home: Home) -> str:
 
 
 def rule_of(item: files.LedgerEntry) -> StandingRetirement | None:
-    """Return the standing retirement in an entry, or ``None`` if the entry is invalid."""
+    """Return the standing retirement in a ledger entry, or ``None`` if the entry is invalid."""
     details = item.details
     pattern, match = details.get("subject_pattern"), details.get("match_type")
     if not isinstance(pattern, str) or not pattern.strip() or match not in tuple(Match):
@@ -413,7 +410,7 @@ def _text(value: Any) -> str | None:
 
 @frozen
 class Affected:
-    """The stored items that tombstones affect.
+    """The stored items that must be deleted or changed.
 
     ``sessions``, ``memories``, ``handoffs``: items to delete. ``turns``: turns to delete in
     sessions that remain. ``changed``: memories to rewrite. ``untitled``: sessions whose title is
@@ -681,10 +678,7 @@ def _sentences(text: str, min_characters: int) -> Iterator[str]:
 
 
 def _run(text: str, at: int, plain: str, start: int, most: int) -> int:
-    """Return the number of equal characters around two positions.
-
-    On each side, at most ``most`` characters are compared.
-    """
+    """Return the number of equal characters around two positions, at most ``most`` on each side."""
     ahead = zip(text[at : at + most], plain[start : start + most], strict=False)
     before = text[max(0, at - most) : at], plain[max(0, start - most) : start]
     behind = zip(*(part[::-1] for part in before), strict=False)

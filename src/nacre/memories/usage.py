@@ -81,7 +81,7 @@ _MIN_QUALITY = 0.1
 
 @frozen
 class Borders:
-    """Minimum similarities at which a reply uses a memory, or a new memory corrects a memory."""
+    """The lowest similarities at which a memory counts as used or corrected."""
 
     name: str
     used: float
@@ -105,8 +105,8 @@ def verdict(reply: float, stored: float, borders: Borders) -> Verdict:
 def quality_after(before: float, verdict: Verdict, kind: Kind, share: float = REPLY_SHARE) -> float:
     """Return the quality of a memory after a verdict.
 
-    The result is a weighted mean of the previous quality and the value of the verdict. ``share`` is
-    the weight of the verdict. The quality does not fall below a minimum for the kind of memory.
+    The value of the verdict is averaged with the previous quality, with the weight ``share``. The
+    quality does not fall below a minimum for the kind of memory.
     """
     floor = min(before, _MIN_QUALITY_BY_KIND.get(kind, _MIN_QUALITY))
     return min(1.0, max(floor, (1 - share) * before + share * SIGNALS[verdict]))

@@ -137,8 +137,8 @@ def _choose_first_model(home: Home, setting: str, *, is_asked: bool) -> None:
     """Choose the model that computes the first vectors.
 
     A rebuilt database uses the model of the old vectors, which are reused. Otherwise, the
-    configured model is chosen. The bundled model is chosen until the user agrees to send texts to
-    the configured model.
+    configured model is chosen, or the bundled model until the user agrees to send texts to the
+    configured model.
     """
     refusal = None if is_asked else wants_yes(home.settings, setting)
     first = BUNDLED if refusal else setting
@@ -162,7 +162,7 @@ def is_switching(home: Home) -> bool:
 
 
 def _switch(home: Home, work: _Work) -> None:
-    """Complete the current vectors, compute the new model's vectors, and swap them."""
+    """Compute the vectors of the configured model, and then replace the current vectors."""
     setting = home.settings.text("embedding.model")
     try:
         # Not marked as requested by the user, because these vectors will be replaced.
@@ -253,7 +253,7 @@ class _Work:
 
 
 def _with_smaller_steps(step: Callable[[int], T], size: int) -> T:
-    """Run a step with ``size`` texts, and halve the size while the step exceeds the budget.
+    """Run a step with ``size`` texts, or with fewer texts if the budget is too small.
 
     Raises EmbedderHeldError.
     """
@@ -267,7 +267,7 @@ def _with_smaller_steps(step: Callable[[int], T], size: int) -> T:
 
 
 def _look_at_probes(vectors: Vectors, embedder: Embedder) -> None:
-    """Embed test texts once to calibrate a remote model without built-in measurements."""
+    """Measure a remote model with test texts, unless nacre contains measurements of it."""
     if not isinstance(embedder, RemoteEmbedder) or is_measured(embedder.name) or vectors.seen():
         return
     questions = embedder.within(_PROBE_SECONDS, question=True).embed(
@@ -370,7 +370,7 @@ _PAGE_TURNS = 1_000
 class Lot:
     """The vectors of one model.
 
-    ``state`` is ``in_use`` or ``making``. ``waiting`` counts texts without a vector.
+    ``state``: ``in_use`` or ``making``. ``waiting``: number of texts without a vector.
     """
 
     setting: str

@@ -74,10 +74,7 @@ def first_text(head: Head) -> str:
 
 
 def split_array(blocks: Iterator[bytes]) -> Iterator[bytes | None]:
-    """Yield each outermost JSON object as bytes.
-
-    Yield None at the end if an object is truncated.
-    """
+    """Yield the outermost JSON objects as bytes, then None if the last object is truncated."""
     buffer, at, depth, start = b"", 0, 0, -1
     for block in blocks:
         buffer += block
@@ -253,7 +250,7 @@ class _Reader(_AccountReader):
     def hear(self, message: Values) -> None:
         """Record the output of a tool and complete the call.
 
-        If the output is external text, the agent's next words are trusted less.
+        External output makes the agent's next words less trusted.
         """
         name = str(mapping(message, "author").get("name") or "")
         if self.calls and self.calls[-1].outcome is None:

@@ -154,8 +154,8 @@ class Tables(Protocol):
     def all(self, statement: str, **values: Any) -> list[tuple[Any, ...]]:
         """Return all rows of a statement.
 
-        The read lock ends when this method returns. Select one session's rows through an index
-        instead of reading whole tables.
+        The database is locked for reading until this method returns. To read one session, use an
+        index instead of reading whole tables.
         """
 
 
@@ -329,8 +329,7 @@ def read_head(path: Path) -> Head:
 def read_later(path: Path) -> Head | None:
     """Return the beginning of a file with a long first line, or None if no line is readable.
 
-    Use this if the first 64 KiB do not show the format. Raises UnreadableTranscriptError if the
-    file cannot be read.
+    Use this if the first 64 KiB do not show the format. Raises UnreadableTranscriptError.
     """
     try:
         with path.open("rb") as file:
@@ -462,7 +461,7 @@ class FileSource(Source):
 
 
 def fingerprint_of(file: BinaryIO, length: int) -> str:
-    """Return the length and a hash of a file's first bytes, to notice when the file is replaced."""
+    """Return a hash of a file's first ``length`` bytes. It changes when the file is replaced."""
     file.seek(0)
     return f"{length}:{hashlib.blake2b(file.read(length), digest_size=8).hexdigest()}"
 
@@ -650,7 +649,7 @@ def tables_of(source: Source) -> Tables:
 class DatabaseSource(Source):
     """A :class:`Source` for a database.
 
-    ``look``: function that opens related databases. :class:`Marks` identify new content, because a
+    ``look``: function that opens related databases. :class:`Marks` show what is new, because a
     database has no offsets.
     """
 
@@ -708,7 +707,7 @@ class _Counted:
 
 
 class Part(Source):
-    """A :class:`Source` for one session in a source that contains several.
+    """A :class:`Source` for one of the sessions in another source.
 
     It is always read from the start, so its ``carry`` is empty at first.
     """
@@ -733,8 +732,8 @@ class Part(Source):
 class Marks:
     """Marks that show whether a session in a database has changed.
 
-    The marks are kept in ``carry``. Call ``save`` after reading all sessions. If reading fails
-    before, the sessions are read again next time.
+    The marks are kept in ``carry``. Call ``save`` only after all sessions have been read, so that
+    the sessions are read again after a failure.
     """
 
     def __init__(self, source: Source) -> None:
@@ -743,7 +742,7 @@ class Marks:
         self._now: dict[int, None] = {}
 
     def is_new(self, session: str, *mark: object) -> bool:
-        """Return True if a session has not been read or has changed."""
+        """Return True if a session is new or has changed since the last reading."""
         digest = hashlib.blake2b(
             "\0".join(map(str, (session, *mark))).encode("utf-8", "replace"), digest_size=7
         )

@@ -291,9 +291,8 @@ class Reader:
     def queued(self, record: Record) -> Items:
         """Record prompts that the user types while the agent works.
 
-        A prompt is yielded when the prompt leaves the queue. The user can withdraw a queued prompt.
-        If a removal record contains text or a reason, the prompt was delivered and has its own
-        record.
+        A prompt is yielded when it leaves the queue, unless the user withdraws it. If a removal
+        record contains text or a reason, the prompt was delivered and has its own record.
         """
         queue = self.carry["queue"]
         match record.operation:
@@ -488,7 +487,7 @@ class Reader:
     def say_first(self, session_id: str | None) -> Items:
         """Yield the first prompts with the id of the current session.
 
-        If the user cleared the previous session, the records of these prompts contain the old id.
+        If the user has just cleared a session, the records of these prompts contain its id.
         """
         prompts, self.first = self.first, []
         self.carry["begun"] = bool(prompts) or self.carry.get("begun", False)
@@ -499,7 +498,7 @@ class Reader:
     def finish(self) -> Items:
         """Yield the messages and queued prompts that remain at the end of the file.
 
-        Open messages are read again next time.
+        Incomplete messages are read again next time.
         """
         earliest = min(self.open.values(), key=lambda group: group.offset, default=None)
         for side in list(self.open):

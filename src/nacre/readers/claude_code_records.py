@@ -80,8 +80,8 @@ def messages_of(
 ) -> tuple[list[str], str]:
     """Split the answers to a form into the user's messages and external text.
 
-    Each typed answer is a separate message. If a question is based on external text, only the
-    answer is kept. An answer based on external text is not the user's statement.
+    Each typed answer is a separate message. A question based on external text is left out. An
+    answer based on external text counts as external.
     """
     chosen, typed, foreign = list[str](), list[str](), list[str]()
     for item in answers:
@@ -219,7 +219,7 @@ _SHELL, _EXIT_CODE_SINCE_MAJOR = "Bash", 2
 
 
 def fails_in_words_of_host(call: Call, version: str | None) -> bool:
-    """Return True if, in this version, the call's error result starts with text from the host."""
+    """Return True if this version of the host starts the call's error result with its own text."""
     if call.outside:
         return False
     major = (version or "").partition(".")[0]
@@ -266,7 +266,7 @@ class Sessions:
         self.by_id: dict[str, Session] = {}
 
     def ids_of(self, record: Record) -> tuple[str, str]:
-        """Return the id of the main session and the id of the session to which a record belongs.
+        """Return the id of the main session and the id of the record's own session.
 
         The ids differ if a sub-agent wrote the record.
         """
@@ -416,9 +416,9 @@ def plan_of(text: str, accepted: str | None = None) -> tuple[str, str, str]:
 
 
 def is_feedback_on_call(record: Record, message: Message, calls: Mapping[str, Call]) -> bool:
-    """Return True if the text in a message is the user's remark on an allowed tool call.
+    """Return True if a message contains the user's remark on an allowed tool call.
 
-    Such a message contains a tool result and one text, and names the record of the call.
+    Such a message contains a tool result and one text. Its record names the record of the call.
     """
     first, *rest = blocks_of(message.content) or [Block()]
     call = calls.get(first.tool_use_id or "")

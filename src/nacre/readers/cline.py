@@ -105,7 +105,7 @@ def folder_in(text: str) -> str | None:
 def model_of(message: Values) -> str | None:
     """Return the model of a message, with the provider if the model might run on the user's server.
 
-    Both tools use the provider ``openai`` for any server with OpenAI's API.
+    Cline and Roo Code use the provider ``openai`` for any server with OpenAI's API.
     """
     info = mapping(message, "modelInfo")
     provider = string(info, "providerId")
@@ -335,7 +335,7 @@ class _Reader:
 
 
 def as_answers(question: str, facts: Values) -> dict[str, str]:
-    """Map each option of a question to a text that contains the question and the option."""
+    """Map each option to a text that contains the question and the option."""
     asking = one_line(question.strip().rpartition("\n")[2])
     asking = asking if asking.endswith(("?", "？", ":", "：")) else f"{asking}:"
     listed = facts.get("options") or facts.get("suggest") or facts.get("follow_up")

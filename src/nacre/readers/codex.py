@@ -545,7 +545,7 @@ class _Reader:
                 self.pending.append((words, record.timestamp, is_others))
 
     def owner(self, words: str, record: Record, *, is_others: bool) -> Items:
-        """Yield a prompt from an event. User messages in the history that repeat it are skipped."""
+        """Yield the prompt in an event. The same prompt in the history is skipped."""
         self.source.carry["events"] = True
         stamp, was_others = next(
             ((stamp, others) for text, stamp, others in self.pending if text == words),
@@ -632,7 +632,7 @@ class _Reader:
         )
 
     def time(self, stamp: str | None) -> datetime | None:
-        """Return a record's time. In old rollouts without times, it is the session's start."""
+        """Return a record's time, or the session's start for old rollouts without times."""
         return parse_time(stamp) if stamp else self.talk.session.started
 
 

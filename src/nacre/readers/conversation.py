@@ -94,7 +94,7 @@ def names(command: str) -> tuple[str, ...]:
 class Invocation(NamedTuple):
     """A program with its subcommands, such as ``git commit``.
 
-    ``told``: subcommands, without words such as ``run``. ``options``: names of the long options.
+    ``told``: the subcommands, except words such as ``run``. ``options``: names of long options.
     """
 
     name: str
@@ -142,9 +142,9 @@ def _plain_words(part: Sequence[str]) -> list[str]:
 
 
 def parts(command: str) -> Iterator[list[str]]:
-    """Split a command line at ``&&``, ``||``, ``;`` and ``|``.
+    """Yield the commands that ``&&``, ``||``, ``;`` and ``|`` separate.
 
-    Only the first command of a pipe is yielded, because it determines success or failure.
+    In a pipe, only the first command is yielded.
     """
     try:
         lexer = shlex.shlex(command, posix=True, punctuation_chars=";&|")
@@ -354,9 +354,9 @@ def channels() -> list[str]:
 
 
 def _end_of_line(text: str, at: int) -> int:
-    """Return the position at which a line from a tool ends.
+    """Return the end of a line that a tool wrote.
 
-    A line that starts with a bracket ends at the closing bracket, even after line breaks.
+    A line that starts with a bracket continues to the closing bracket.
     """
     closed = _CLOSED.search(text, at) if text[at] == "[" else None
     end = text.find("\n", at)
@@ -442,17 +442,17 @@ def sender_in(head: str) -> Sender:
 
 
 def sender_of(facts: Values) -> Sender | None:
-    """Return the sender in a tool's record, or None if it names nobody."""
+    """Return the sender in a tool's record, or None if the record names no sender."""
     ids = [str(facts[key]) for key in _IDS if facts.get(key)]
     names = [str(facts[key]) for key in _NAMES if facts.get(key)]
     return _sender("", *(ids or names), shown=(names or ids)[0]) if ids or names else None
 
 
 def _person(channel: str, rest: str) -> Sender | None:
-    """Return the sender of a chat message, or None if the header names only a room or a time.
+    """Return the sender in a message header, or None if the header names only a room or a time.
 
-    If the header contains several ids, the last one counts, because the channel wrote it. Users can
-    choose their names freely.
+    If there are several ids, the last one counts, because the channel wrote it. Users can choose
+    names that look like ids.
     """
     rest = _ELAPSED_AND_DATE.sub("", f" {rest}").strip()
     ids, handles = _ID.findall(rest), _HANDLE.findall(rest)
@@ -672,7 +672,7 @@ def _actions() -> dict[str, Action]:
 
 
 def memories_made(turns: Iterable[Turn]) -> Iterator[str]:
-    """Yield the last characters of the ids of memories that an agent stored in the turns."""
+    """Yield the ends of the ids of memories that an agent stored in the turns."""
     for call in (call for turn in turns for call in turn.tool_calls):
         yield from (
             made.removeprefix(MEMORY_MADE) for made in call.made if made.startswith(MEMORY_MADE)
@@ -745,7 +745,7 @@ def short_input(name: str, arguments: Values | str) -> str:
 
 
 def outcome(output: str = "", *, exit_code: int | None = None, is_error: bool = False) -> str:
-    """Return ``"ok"``, ``"exit 2"`` or ``"error: <first line>"``.
+    """Return the outcome of a call: ``"ok"``, ``"exit 2"`` or ``"error: <first line>"``.
 
     An exit code takes priority over ``is_error``.
     """

@@ -92,9 +92,9 @@ def parse_session_object(
 ) -> Items:
     """Yield the session in an object with ``requests``, followed by the session's turns.
 
-    Yield nothing if there are no messages. ``source`` counts unknown items, and the ``carry`` of
-    ``source`` is cleared. An exported session has no id, so the session is named after the first
-    request. The original session contains the same request id.
+    Yield nothing if there are no messages. ``source`` counts unknown items, and its ``carry`` is
+    cleared. An exported session has no id and is named after its first request, because the
+    original session contains the same request.
     """
     return _Reader(source, values, cwd, label).read()
 
@@ -584,8 +584,8 @@ class _CliReader:
 def _tokens_spent(data: Values) -> Tokens:
     """Return the number of tokens that a run used.
 
-    The counts of all models are added. If there are no such counts, the counts of all kinds of
-    tokens are added. The input counts of models include cached tokens.
+    This is the sum over all models, or else over all kinds of tokens. The input counts of models
+    include cached tokens.
     """
     models = [mapping(value, "usage") for value in mapping(data, "modelMetrics").values()]
     tokens = Tokens()
@@ -713,10 +713,7 @@ def item_mark(tables: Tables, key: str) -> tuple[object, ...]:
 
 
 def state_roots(places: Places, *, of_cursor: bool) -> Sequence[Root]:
-    """Return the state folders of Cursor.
-
-    If ``of_cursor`` is False, return the state folders of all other editors instead.
-    """
+    """Return the state folders of Cursor, or of all other editors if ``of_cursor`` is False."""
     names = ("workspaceStorage/*/state.vscdb", "globalStorage/state.vscdb")
     folders = [
         folder

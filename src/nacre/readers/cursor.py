@@ -135,9 +135,9 @@ def session_of(source: Source) -> Session:
 
 
 def _unslug(root: Path, slug: str) -> str | None:
-    """Return the only folder that matches a slug, or None if there are none or several.
+    """Return the folder with this slug, or None if no folder or several folders have it.
 
-    In slugs, everything except letters and digits is replaced by dashes.
+    A slug is a path in which everything except letters and digits is replaced by dashes.
     """
     pending = [(root, slug)]
     searched = 0
@@ -358,7 +358,7 @@ class _TranscriptsReader(MessageReader):
             self.source.unknown(str(role or record.get("type") or "no role"))
 
     def result(self, block: Values) -> None:
-        """Assign a result to the call with its id. Without an id, use the first call without a result."""
+        """Assign a result to the call with the same id, or else to the first pending call."""
         calls = self.talk.calls
         named = str(block.get("tool_use_id") or "")
         pending = [key for key, call in calls.items() if call.call.outcome is None]

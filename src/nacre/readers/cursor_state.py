@@ -326,7 +326,7 @@ class _Reader:
                 yield from self.talk(session, bubbles, times)
 
     def prompt_times(self) -> Prompts:
-        """Return the times at which each prompt text was sent, because early bubbles have no times."""
+        """Map each prompt text to the times at which it was sent."""
         times: Prompts = {}
         for prompt in objects_in(self.value_at(PROMPTS)):
             words, time = string(prompt, "textDescription"), parse_time(prompt.get("unixMs"))
@@ -443,7 +443,7 @@ class _Reader:
     def talk(
         self, session: Session, bubbles: Iterable[Bubble], times: Iterable[datetime | None] = ()
     ) -> Items:
-        """Yield the turns of one session. ``times`` are used for bubbles without a time."""
+        """Yield the turns of one session. Bubbles without a time get a time from ``times``."""
         talk = Talk(Part(self.source), session)
         for bubble, when in zip(bubbles, chain(times, repeat(None)), strict=False):
             yield from talk.take(bubble, when)
@@ -481,8 +481,8 @@ def _times(
 ) -> list[datetime | None]:
     """Return the time of each prompt, or ``None`` if the time is unknown.
 
-    ``prompts`` contains the times of all prompts that were typed. ``opened`` contains the times of
-    chats, keyed by first exchange. ``sent`` is the time of the last prompt.
+    ``prompts``: the times at which each text was typed. ``opened``: the time of each chat, by its
+    first exchange. ``sent``: the time of the last prompt.
     """
     known_times: list[datetime | None] = []
     times_by_prompt = {words: iter(times) for words, times in prompts.items()}
@@ -657,7 +657,10 @@ class _StoreReader(MessageReader):
         return mapping(facts)
 
     def root(self) -> tuple[list[str], str | None]:
-        """Return the message ids and folder in the newest root, or no ids if its format is unknown."""
+        """Return the message ids and the folder in the newest root blob.
+
+        If the format of the blob is unknown, there are no ids.
+        """
         data = self.blob(self.facts.get("latestRootBlobId"))
         fields = (not data.lstrip().startswith(b"{") and read_fields(data)) or []
         folders = (_decode(data) for number, data in fields if number == _WORKSPACE)
@@ -679,7 +682,7 @@ class _StoreReader(MessageReader):
                 self.source.unknown("message without its blob")
 
     def everything(self) -> Iterator[bytes]:
-        """Yield all blobs in writing order, for stores without a usable list."""
+        """Yield all blobs in writing order. Use this if the list of messages is unusable."""
         last = 0
         while rows := self.tables.all(statement("cursor_store_blobs"), row=last):
             for row, data in rows:

@@ -56,7 +56,7 @@ _UUID_LENGTH = 36
 
 
 class _Reader:
-    """Applies all events to ``header`` and ``messages``."""
+    """Applies the events in a file to the session's header and messages."""
 
     talk: Conversation
 
@@ -90,7 +90,7 @@ class _Reader:
     def change(self, values: Values, message: object) -> None:
         """Change one message or the header.
 
-        A list of messages replaces the earlier ones, unless the tool only compressed the model's
+        A list of messages replaces the earlier messages, unless it is the model's compressed
         context.
         """
         if isinstance(message, str) and message in self.messages:
@@ -252,7 +252,8 @@ def _output(response: Values) -> str:
 def _project_root(path: Path, header: Values) -> str | None:
     """Return a session's folder.
 
-    It is in a file next to the chats, or else it is the known project with the same hash.
+    The folder is named in a file next to the chats. Otherwise, it is the known project with the
+    hash in the header.
     """
     for parent in list(path.parents)[:4]:
         if parent.name == "chats":

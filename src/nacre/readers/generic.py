@@ -90,7 +90,7 @@ def read_line(record: Values) -> Line | None:
 
 
 def messages_of(record: Values) -> list[tuple[Values, Line]]:
-    """Return the messages of a record if it is a whole session, otherwise an empty list."""
+    """Return the messages of a record that is a whole session, or an empty list."""
     for key in _MESSAGE_LISTS:
         value = record.get(key)
         if isinstance(value, list) and value and all(isinstance(item, Mapping) for item in value):
@@ -384,7 +384,7 @@ def is_text(head: Head) -> bool:
 
 
 def _sniff_text(head: Head) -> bool:
-    """Return True for text except meeting notes, which also contain other people's words."""
+    """Return True for text that is not meeting notes, which contain other people's words."""
     return is_text(head) and not _SPEAKERS.search(head.text)
 
 

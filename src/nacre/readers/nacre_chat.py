@@ -52,7 +52,7 @@ class _File(msgspec.Struct, gc=False):
 
 
 class _Message(msgspec.Struct, gc=False):
-    """A message. ``edits`` is the id of the line whose text it replaces."""
+    """A message. ``edits``: id of the earlier line whose text this message replaces."""
 
     role: str = ""
     content: str = ""

@@ -186,9 +186,9 @@ def _without_envelope(words: str) -> tuple[str, list[Sender], Sender | None]:
 
 
 def _message_facts(text: str) -> tuple[list[Sender], bool, str | None]:
-    """Return the senders, the group flag and the group's label from blocks before a message.
+    """Return the senders, whether the chat is a group, and the group's label.
 
-    Later blocks are ignored, because anyone can write them.
+    Only the blocks before a message are read, because anyone can write later blocks.
     """
     facts: dict[str, Values] = {}
     at = 0
@@ -296,8 +296,8 @@ _MESSAGE = msgspec.json.Decoder(Message)
 class Reader:
     """Reads the entries of one session.
 
-    ``session`` contains known facts. Prompts do not change the kind of a sub-agent's or scheduled
-    session. ``trust`` is the trust of the session's prompts.
+    ``session``: known facts about the session. Prompts do not change the kind of a sub-agent's or
+    scheduled session. ``trust``: trust of the session's prompts.
     """
 
     def __init__(
@@ -639,7 +639,7 @@ class _Store:
         return dict(zip(self.windows, rows[0], strict=True)) if rows else {}
 
     def parent(self, facts: JsonObject) -> str | None:
-        """Return the last session with the parent's key."""
+        """Return the latest session with the key of the parent session."""
         key = facts.get("spawned_by") or facts.get("parent_session_key")
         rows = self.tables.all(statement("openclaw_session_of_key"), key=key) if key else []
         return str(rows[0][0]) if rows else None

@@ -296,7 +296,7 @@ class _Reader:
             self.open.append(name)
 
     def facts(self, name: str) -> JsonObject | None:
-        """Return a session's facts under the keys of older files, or None if it was deleted."""
+        """Return a session's facts as in older files, or None if the session was deleted."""
         rows = self.tables.all(statement("opencode_session"), session=name)
         if not rows:
             return None

@@ -219,10 +219,10 @@ class Judgement:
 
 
 class Exchange:
-    """The text that a session received, with which the agent's statements are compared.
+    """The texts that a session received, for comparison with the agent's statements.
 
-    The text is external, comes from nacre, or is local. Words that the owner also wrote count as
-    the owner's.
+    Each text is external, local or from nacre. Words that the owner also wrote count as the
+    owner's.
     """
 
     def __init__(self, carried: Values | None = None) -> None:
@@ -244,7 +244,7 @@ class Exchange:
             self._owner_messages.append(message)
 
     def unseen(self) -> None:
-        """Distrust this exchange. The agent received external text that was not recorded."""
+        """Note that the agent received external text that was not recorded."""
         self._unseen = True
 
     def heard_from(self, tool: str, short_input: str, output: str) -> None:
@@ -320,10 +320,9 @@ class Exchange:
         return self.trust_of("\n".join(_texts_of(arguments)))
 
     def _owner_runs(self, messages: int) -> set[int]:
-        """Return hashes of the word sequences that the owner wrote.
+        """Return hashes of the word sequences in the owner's messages.
 
-        The sequences come from earlier readings and from the first ``messages`` messages of this
-        reading.
+        Of this reading, only the first ``messages`` messages are used.
         """
         return {
             run
@@ -337,7 +336,7 @@ class Exchange:
         )
 
     def mark(self) -> tuple[int, ...]:
-        """Return a mark that tells :meth:`carried` how much text has been received."""
+        """Return the amounts of text received so far, for :meth:`carried`."""
         return (
             *map(len, self._received.values()),
             len(self._owner_messages),
@@ -345,7 +344,7 @@ class Exchange:
         )
 
     def carried(self, mark: tuple[int, ...] | None = None) -> JsonObject:
-        """Return the state at ``mark`` as JSON values for the next reading. It can be empty."""
+        """Return the state at ``mark``, or the current state, as values for the next reading."""
         *counts, messages, unseen = mark or self.mark()
         state: JsonObject = {
             name: list(runs)[:count][-_MAX_RUNS:]
@@ -382,7 +381,7 @@ def _draws_on(
 
 
 def _short(text: str) -> list[list[int]]:
-    """Return hashes of the short runs in each statement that is shorter than ``RUN``."""
+    """Return hashes of the short word sequences in each statement of fewer than ``RUN`` words."""
     statements = []
     for part in (text, *_STATEMENT.split(text)):
         units = _units(part) if len(part) < _MAX_SHORT_CHARACTERS else []
@@ -400,10 +399,10 @@ def _weigh(unit: str) -> float:
 
 
 def _directives(output: str) -> list[str]:
-    """Return the lines that give instructions. Long lines are cut around the mark.
+    """Return the lines that give instructions. Long lines are cut around the instruction.
 
     The search treats UTF-8 as Latin-1, because strings with one byte per character are several
-    times faster to search, and all tool output is searched.
+    times faster to search.
     """
     data = output.encode("utf-8", "surrogatepass")
     lower = data.lower().decode("latin-1")
@@ -426,9 +425,9 @@ def _marks_for(data: bytes, lower: str) -> Iterator[str]:
 
 
 def _around(data: bytes, at: int) -> tuple[int, int]:
-    """Return the start and end of the context of an offset.
+    """Return the start and end of the text around an offset.
 
-    The context is in the same line and has at most ``_CONTEXT_CHARACTERS`` on each side.
+    The text is in one line and has at most ``_CONTEXT_CHARACTERS`` on each side.
     """
     begin = max(data.rfind(b"\n", 0, at) + 1, at - 4 * _CONTEXT_CHARACTERS)
     end = data.find(b"\n", at, at + 4 * _CONTEXT_CHARACTERS)
@@ -617,10 +616,10 @@ def attribute(
     exchange: Exchange,
     *claims: Claims | Values,
 ) -> Turn:
-    """Return a turn with its real speaker, if it is attributed to the owner.
+    """Return a turn with its real speaker, if the turn seems to be the owner's.
 
-    Other people's text in the turn is recorded as external. ``claims`` are records that can name
-    the turn's origin.
+    Other people's text in the turn is recorded as external. ``claims``: records that can name the
+    author.
     """
     if turn.speaker is not Speaker.OWNER:
         return turn
@@ -713,7 +712,7 @@ _MAX_AWAITED_CALLS = 50
 
 @dataclass(slots=True)
 class Call:
-    """A tool call whose result might be pending."""
+    """A tool call, with or without its result."""
 
     call: ToolCall
     outside: bool
@@ -880,7 +879,7 @@ class Conversation:
             yield from self.say(Turn(identity, Speaker.SYSTEM, INTERRUPTION, time, flags=flags))
 
     def failed(self, identity: str, text: str, time: datetime | None) -> adapter.Items:
-        """Record an error from the model's provider, as the host reports it."""
+        """Yield the host's report of an error from the model's provider."""
         words = shorten(self.clean(text).text, _MAX_ERROR_CHARACTERS)
         if words and self._has_begun:
             yield from self.say(Turn(identity, Speaker.SYSTEM, words, time, flags=Flag.META))
@@ -978,7 +977,7 @@ class Conversation:
         self.source.carry["exchange"] = self.exchange.carried(before.mark if before else None)
 
     def end(self) -> adapter.Items:
-        """End the reading of a file that is always read from the start. No state is kept."""
+        """Finish a file that is always read from the start. No state is kept."""
         yield from self.conclude()
         self.source.carry.clear()
 
@@ -1005,8 +1004,8 @@ class Conversation:
 def hashed_id(carry: JsonObject, speaker: Speaker, stamp: str | None, text: str) -> str:
     """Return a turn's id, derived from its speaker, time and text.
 
-    Identical turns are numbered. If the time is known, only turns with that time are counted, so
-    that a copied record keeps its id.
+    Identical turns with the same time are numbered, so that their ids differ. A copied record keeps
+    its id.
     """
     seen = carry.setdefault("seen", {"stamp": stamp, "counts": {}})
     if stamp and seen["stamp"] != stamp:
@@ -1019,7 +1018,7 @@ def hashed_id(carry: JsonObject, speaker: Speaker, stamp: str | None, text: str)
 
 
 def is_precise(stamp: str | None) -> bool:
-    """Return True if a time has fractions of a second, so that few of a tool's records share it."""
+    """Return True if a time has fractions of a second. Few records share such a time."""
     return bool(stamp) and "." in str(stamp)
 
 

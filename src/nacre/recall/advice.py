@@ -43,9 +43,8 @@ _OUTPUT_TOKENS = 512
 class Adviser:
     """Asks a model questions until ``clock`` reaches ``until``, in seconds.
 
-    If the model is unreachable, refuses, or has no budget left, it is not asked again. After an
-    unusable answer, it is still asked at the next step. ``problem`` is the reason why the last
-    question failed.
+    If the model is unreachable, refuses, or has no budget left, it is not asked again. ``problem``:
+    reason why the last question failed.
     """
 
     model: LanguageModel | None
@@ -262,7 +261,7 @@ def rephrase(home: Home, question: str) -> tuple[list[str], Lane]:
 
 
 def is_guessed(phrasing: str, question: str) -> bool:
-    """Return True if the model added or dropped names or numbers in the phrasing."""
+    """Return True if a phrasing has other names or numbers than the question."""
     return _specifics(phrasing) != _specifics(question)
 
 

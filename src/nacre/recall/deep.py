@@ -151,7 +151,10 @@ def is_trivial(question: Question) -> bool:
 
 
 def route_by_rules(question: Question, *, names_project: bool) -> Route:
-    """Choose the route without a model. A question about the owner that names no project gets the owner's route."""
+    """Choose the route without a model.
+
+    A question about the owner that names no project gets the owner's route.
+    """
     if is_trivial(question):
         return Route.PROJECT if names_project else Route.NONE
     return (
@@ -168,7 +171,6 @@ def _is_about_the_owner(text: str) -> bool:
 
 
 def _contains_any(text: str, phrases: tuple[str, ...]) -> bool:
-    """Return True if a text contains any of the phrases. In scripts without spaces, they can occur within words."""
     padded = f" {' '.join(words(text))} "
     return any(
         f" {phrase} " in padded if phrase.isascii() else phrase in text for phrase in phrases
@@ -273,7 +275,7 @@ class _Mention:
     literal: bool
 
     def is_part_of(self, other: _Mention) -> bool:
-        """Return True if ``other`` is another project's exact name that contains this mention."""
+        """Return True if this mention is only a part of another project's exact name."""
         inside = other.start <= self.start and self.end <= other.end
         return (
             inside
@@ -311,8 +313,8 @@ def shortlist(
     """Return at most five projects that the owner mentioned, likeliest first.
 
     The question and the owner's recent messages are searched. Projects with equal scores keep the
-    order of ``projects``. The latest text with an exact project name decides which projects are
-    ``named``.
+    order of ``projects``. A project is ``named`` if it occurs in the latest text with an exact
+    project name.
     """
     texts = [
         query,
@@ -348,7 +350,7 @@ def leading(candidates: Sequence[Candidate]) -> str | None:
 def surest(sure: Mapping[str, float]) -> str | None:
     """Return the project with the most confident answer, or ``None`` if none stands out.
 
-    The answer must be likely. Its odds must be at least twice those of the next project's answer.
+    The answer must be likely, and its odds must be at least twice the odds of the next answer.
     """
     ranked = sorted(sure, key=lambda slug: (-sure[slug], slug))
     if not ranked or sure[ranked[0]] < BORDER:
@@ -427,7 +429,10 @@ def _mentions(folded: str, name: str, project: KnownProject) -> list[_Mention]:
 
 @lru_cache(4096)
 def _pattern(name: str) -> re.Pattern[str] | None:
-    """Return a pattern for a name with any separators between its parts, or ``None`` for a generic word."""
+    """Return a pattern for a name, or ``None`` if the name is a generic word.
+
+    The parts of the name can have any separators.
+    """
     parts = re.findall(r"[^\W_]+", _fold(name))
     if not parts or all(part in STOP_WORDS or asks(part) for part in parts):
         return None
@@ -471,7 +476,7 @@ class _Run:
     lanes: tuple[Lane, ...] = ()
 
     def record(self, name: str, by: DecidedBy, outcome: str) -> None:
-        """Record a step and, if the model failed, its problem."""
+        """Record a step. If the model did not decide, also record the last problem."""
         self.steps.append(
             DeepStep(name, by, outcome, None if by is DecidedBy.MODEL else self.adviser.problem)
         )
@@ -735,7 +740,7 @@ def _memories(
 ) -> tuple[str | None, tuple[MemoryHit, ...]]:
     """Return the project and at most five of its memories.
 
-    If rules guessed the project and no memory fits, another project can be returned.
+    If no memory fits a project that rules guessed, another project can be returned.
     """
     in_project = replace(run.query.filter, projects=(project,))
     ranked = run.recall(in_project)

@@ -54,7 +54,7 @@ _QUERY_SECONDS = 2.0
 
 @frozen
 class QueryVector:
-    """A unit vector and the stored vectors to compare it with."""
+    """A question's unit vector, and the stored vectors for the comparison."""
 
     value: NDArray[np.float32]
     vectors: VectorsOf
@@ -86,9 +86,9 @@ class Bm25:
 
 @frozen
 class Weights:
-    """The weight of each query term, and the average row length.
+    """The weights of the query terms, and the average row length.
 
-    ``elsewhere`` is the total weight of query words that are dropped or not indexed.
+    ``elsewhere``: the total weight of query words that are dropped or not indexed.
     """
 
     idf: tuple[float, ...] = ()
@@ -103,12 +103,12 @@ class Weights:
 
     @property
     def ideal(self) -> float:
-        """The upper limit of a row's score, however often the row repeats the terms."""
+        """The score that no row can exceed, even if the row repeats the terms often."""
         return self.total * (self.bm25.k1 + 1)
 
 
 def weigh(corpus: Corpus, bm25: Bm25 = Bm25()) -> Weights:
-    """Compute the inverse document frequency of each term, which is never negative."""
+    """Return the inverse document frequency of each term. It is never negative."""
     idf = tuple(map(corpus.idf, corpus.frequencies))
     return Weights(idf, max(1.0, corpus.average_length), bm25)
 
@@ -124,7 +124,7 @@ def saturate(counts: Held, length: float, weights: Weights) -> float:
 
 
 def saturate_ordinary(rows: Mapping[K, Held], weights: Weights) -> dict[K, float]:
-    """Return the scores of rows, as :func:`saturate` does, assuming average length."""
+    """Return the scores of rows like :func:`saturate`, as if each row had average length."""
     k1, idf = weights.bm25.k1, weights.idf
     scores = {}
     for row, counts in rows.items():
@@ -136,7 +136,7 @@ def saturate_ordinary(rows: Mapping[K, Held], weights: Weights) -> dict[K, float
 
 
 def normalise(matches: Mapping[K, Match], weights: Weights) -> dict[K, Held]:
-    """Return the term counts of matching rows, normalised to average length."""
+    """Return the term counts of rows, adjusted for the length of each row."""
     b, average = weights.bm25.b, weights.average_length
     normalised = {}
     for row, match in matches.items():
@@ -155,8 +155,8 @@ def in_context(
 ) -> dict[tuple[int, int], Held]:
     """Return the term counts at each place, including the counts of neighbouring turns.
 
-    A place is a session and a turn number. Turns within ``reach`` are neighbours. Their counts are
-    multiplied by ``share``.
+    A place is a session and a turn number. Neighbours are at most ``reach`` turns away. Their
+    counts are multiplied by ``share``.
     """
     shared = {
         place: {at: share * count for at, count in counts.items()} for place, counts in own.items()
@@ -198,8 +198,7 @@ class QueryCoverage:
     def signals(self, *rows: Held, cosine: float | None, in_part: bool = False) -> Signals:
         """Return the signals of a hit that consists of one or more rows.
 
-        ``in_part`` states whether the rows contain a longer identifier that includes one from the
-        question.
+        ``in_part``: whether the rows contain an identifier of which the question names a part.
         """
         whole = any(map(self.is_whole, rows))
         if not self.total:
@@ -239,8 +238,8 @@ def choose(
     """Choose the rarest indexed terms for a search.
 
     Return the chosen terms in their original order, the term weights, and the words that an answer
-    should contain. ``postings`` limits the number of rows with these terms. The rarest term is
-    always chosen.
+    should contain. ``postings``: maximum number of rows with these terms. The rarest term is always
+    chosen.
     """
     kept: list[int] = []
     budget = math.inf if postings is None else postings
@@ -347,8 +346,7 @@ def _coverage(
 def _unused_spellings(question: Question, frequencies: Mapping[str, int]) -> set[str]:
     """Return the spellings that a search should skip.
 
-    An identifier is searched for in only one spelling, joined or split, depending on what is
-    indexed.
+    Each identifier is searched either joined or split, depending on what is indexed.
     """
     unused: set[str] = set()
     for joined, parts in question.spellings:
@@ -406,7 +404,10 @@ class ScoredMemory:
 
 
 def rescore(item: ScoredMemory, score: float) -> ScoredMemory:
-    """Return a hit with a new score. Adjust ``x_place`` so that the product of the components equals the score."""
+    """Return a hit with a new score.
+
+    ``x_place`` is adjusted, so that the product of the components equals the score.
+    """
     if not item.score:
         return replace(item, score=score)
     factor = item.components.get("x_place", 1.0) * score / item.score
@@ -468,7 +469,7 @@ class _LaneResults:
     def worth_reading(self, parts: Mapping[int, Mapping[str, float]]) -> list[int]:
         """Return the rows whose memories should be loaded.
 
-        These are the most relevant rows, and the rows that can reach a high confidence.
+        These are the most relevant rows, and all rows whose confidence could be high.
         """
         best_possible = {
             row: self._best_confidence(row, in_part="name" in part) for row, part in parts.items()
@@ -478,7 +479,7 @@ class _LaneResults:
         return [row for row in parts if row in kept or best_possible[row] >= self.sureness.further]
 
     def _best_confidence(self, row: int, *, in_part: bool) -> float:
-        """Return the highest confidence that a row can have, ignoring the memory's kind and script."""
+        """Return an upper limit of a row's confidence, before its memory is loaded."""
         without_cosine = self.signals(
             row, cosine=None, in_part=in_part, is_leant_to=bool(self.leans)
         )
@@ -672,8 +673,7 @@ class MemoryRecall:
     ) -> dict[int, tuple[str, ...]]:
         """Raise the relevance of memories that are linked to one of the five best memories.
 
-        A stronger link raises the relevance more. Return the ids of the linking memories for each
-        row with a raised relevance.
+        A stronger link raises the relevance more. Return the ids of the linking memories by row.
         """
         best = sorted(memories, key=lambda row: -sum(parts[row].values()))[:LINK_SEEDS]
         relevance = {memories[row].id: sum(parts[row].values()) for row in best}
@@ -772,8 +772,8 @@ def score_of(
     """Return a memory's score and the components of the score.
 
     The score is (sim^0.7 · clamp(factors) + 0.15 · sim) / 1.15. Only full-text matches get the
-    second term. If ``boost`` is False, the score is the relevance. The score is also the product of
-    ``relevance`` and all ``x_…`` components.
+    second term. Without ``ranking.boost``, the score is the relevance. The product of ``relevance``
+    and all ``x_…`` components equals the score.
     """
     similarity = min(1.0, sum(parts.values()))
     components = {name: round(value, 4) for name, value in parts.items() if value}
@@ -843,7 +843,10 @@ def _with_former(own: Match | None, former: Match) -> Match:
 
 @frozen
 class Lanes:
-    """A query's open lanes and their reports. ``vector`` is ``None`` if the vector lane does not run."""
+    """The open lanes of a query, and their reports.
+
+    ``vector``: ``None`` if the vector lane does not run.
+    """
 
     vector: QueryVector | None
     lexical: bool

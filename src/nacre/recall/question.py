@@ -138,10 +138,10 @@ SynonymShares = Mapping[str, Mapping[str, float]]
 
 
 class Synonyms(NamedTuple):
-    """The synonyms (``forms``) of a prompt's words.
+    """The synonyms of a prompt's words.
 
-    ``terms`` maps each word to longer terms ("pull request") that contain it. ``within`` contains
-    character pairs that are redundant because they lie inside a word.
+    ``forms``: the synonyms. ``terms``: longer terms that contain a word, such as "pull request".
+    ``within``: redundant character pairs inside a word.
     """
 
     forms: SynonymShares
@@ -174,7 +174,7 @@ class _Line(NamedTuple):
 
 
 class _Table(NamedTuple):
-    """Unparsed rows, an index from initial letters to row numbers, and the filler words of each language."""
+    """Unparsed rows, row numbers by initial letters, and filler words by language."""
 
     rows: Sequence[str]
     places: Mapping[str, Sequence[int]]
@@ -241,10 +241,7 @@ def _add(
 
 
 def _matching_rows(stems: tuple[str, ...]) -> Iterator[tuple[int, int]]:
-    """Yield the rows with an English form that the given stems begin with.
-
-    The number of words in that form is yielded with each row.
-    """
+    """Yield each row with an English form at the start of the stems, and the form's word count."""
     for place in _table().places.get(stems[0][:_KEY_LETTERS], ()):
         for form in _line(place).stems:
             if stems[: len(form)] == form:
@@ -252,7 +249,7 @@ def _matching_rows(stems: tuple[str, ...]) -> Iterator[tuple[int, int]]:
 
 
 def _foreign_rows(foreign_words: Sequence[str]) -> list[int]:
-    """Return the rows that match the first word or a term that starts with it, likeliest first."""
+    """Return the rows for the first word, or for a term that starts with it, likeliest first."""
     near = []
     for place in _table().places.get(foreign_words[0][:_KEY_LETTERS], ()):
         for form in _line(place).latin:
@@ -470,7 +467,7 @@ def read_question(
 
 
 def _parts(text: str) -> Iterable[str]:
-    """Return identifiers, and the last two parts of longer paths, because checkouts can be in different folders."""
+    """Return the identifiers in a text, and the last two parts of longer paths."""
     names: dict[str, None] = {}
     for name in identifiers(text):
         names[name] = None
@@ -481,7 +478,7 @@ def _parts(text: str) -> Iterable[str]:
 
 
 def _path_heads(text: str) -> set[str]:
-    """Return the words before the last two parts of longer paths. They only locate a checkout."""
+    """Return the words in longer paths, except in the last two parts of each path."""
     heads: set[str] = set()
     for name in identifiers(text):
         tail = _PATH_TAIL.search(name)
@@ -491,7 +488,7 @@ def _path_heads(text: str) -> set[str]:
 
 
 def _spellings(text: str) -> Iterable[tuple[str, tuple[str, ...]]]:
-    """Yield identifiers of several words, joined and split, because the index can contain either spelling."""
+    """Yield each identifier of several words, as a joined word and as separate words."""
     for name in identifiers(text)[:MAX_NAMES]:
         if "/" in name or "\\" in name or _HYPHENATED.fullmatch(name):
             continue
@@ -559,7 +556,10 @@ def find_anchor(question: Question) -> Anchor | None:
 
 
 def resolve_anchor(question: Question, when: Callable[[str], datetime | None]) -> Question:
-    """Return the question with the time window before or after its event. ``when`` looks up an event's time."""
+    """Return the question with a time window before or after the event that it mentions.
+
+    ``when``: function that returns an event's time.
+    """
     anchor = find_anchor(question)
     moment = when(anchor.event) if anchor else None
     if anchor is None or moment is None:
@@ -799,9 +799,9 @@ def _nearest(home: Home, word: str) -> str | None:
 
 
 def _within(word: str, stems: Iterable[str], slips: int) -> Mapping[str, int]:
-    """Return the stems that a misspelt word might have, with the number of mistakes.
+    """Return the possible stems of a misspelt word, each with the number of mistakes.
 
-    At most ``slips`` mistakes are accepted. Common endings of the stems are also tried.
+    At most ``slips`` mistakes are accepted. Common endings are also tried.
     """
     pairs = _pairs(word)
     distances = {}

@@ -160,9 +160,9 @@ def seeds(hits: Sequence[ScoredMemory]) -> list[str]:
 
 
 def pulls(edges: Sequence[memories.Edge]) -> dict[str, float]:
-    """Return the weight of the strongest edge between each neighbour and the seeds.
+    """Return the weight of each neighbour's strongest edge to a seed.
 
-    ``edges`` start at the seeds and are sorted, strongest first. Only ten edges per seed count.
+    ``edges``: edges from the seeds, strongest first. Only ten edges per seed count.
     """
     weights: dict[str, float] = {}
     counts: dict[str, int] = {}
@@ -179,7 +179,7 @@ def may_come_along(weight: float) -> bool:
 
 
 def lift(hits: Sequence[ScoredMemory], weights: Mapping[str, float]) -> list[ScoredMemory]:
-    """Add 0.15 · weight to the score of each hit that probably answers the question. The maximum score is 1."""
+    """Add 0.15 · weight to the score of each likely hit. The maximum score is 1."""
     lifted = [
         _with_gain(item, weights[item.memory.id])
         if item.memory.id in weights and item.confidence >= BORDER
@@ -197,8 +197,7 @@ def companions(
 ) -> list[ScoredMemory]:
     """Choose memories to show below the hits.
 
-    ``others`` are less confident hits. ``unranked_memories`` are memories that the search did not
-    find.
+    ``others``: less confident hits. ``unranked_memories``: memories that were not found.
     """
     unranked = [ScoredMemory(memory, 0.0, {}, Signals(0.0, None)) for memory in unranked_memories]
     ceiling = min((item.score for item in hits), default=0.0)
@@ -243,10 +242,10 @@ def diversify(
     limit: int,
     relevance_share: float = LAMBDA,
 ) -> list[tuple[T, float]]:
-    """Choose up to ``limit`` items that score high and differ from each other. Return each item with its likeness.
+    """Choose up to ``limit`` items that have high scores and differ from each other.
 
-    Likeness is the highest Jaccard index with an earlier chosen item, over words longer than two
-    characters. Scores must be in 0..1.
+    Return each item with its likeness, the highest Jaccard index with an earlier chosen item. Only
+    words longer than two characters count. Scores must be in 0..1.
     """
     remaining = list(items)
     bags = {
@@ -268,9 +267,9 @@ def diversify(
 
 
 def share_left(score: float, likeness: float, relevance_share: float = LAMBDA) -> float:
-    """Return the share of a score, 0 to 1, that is left after a deduction for likeness.
+    """Return the share, 0 to 1, of a score that remains after likeness · (1-λ)/λ is deducted.
 
-    The deduction is likeness · (1-λ)/λ, and ``relevance_share`` is λ.
+    λ is ``relevance_share``.
     """
     if score <= 0 or relevance_share <= 0:
         return 0.0
@@ -547,7 +546,7 @@ def newest_first(
 ) -> list[ScoredMemory]:
     """Place each memory directly after its newer replacement or alternative.
 
-    For a prompt, a probably outdated memory is dropped until a person decides.
+    For a prompt, probably outdated memories are left out until a person decides.
     """
     doubted_pairs = doubts(home, hits)
     memories = {item.memory.id: item.memory for item in hits}
@@ -603,7 +602,7 @@ def diverse(ranked: Sequence[ScoredMemory], query: RecallQuery) -> list[ScoredMe
 
 
 def _with_mmr(item: ScoredMemory, likeness: float, relevance_share: float) -> ScoredMemory:
-    """Record the likeness of a hit to better hits, and the share of the score that is left."""
+    """Return a hit whose components include its likeness and the share of the score left."""
     if not likeness:
         return item
     share = round(share_left(item.score, likeness, relevance_share), 4)

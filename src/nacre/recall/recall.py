@@ -144,7 +144,7 @@ def rank_candidates(
 def less_likely(hits: Sequence[ScoredMemory], likely: Sequence[ScoredMemory]) -> list[ScoredMemory]:
     """Return the hits to show after the likely memories, most confident first.
 
-    If one memory is almost certain, weak hits that lack a word of the question are left out.
+    If a memory is almost certain, weak hits must contain every word of the question.
     """
     shows_weak = not any(map(is_sure, (*hits, *likely)))
     shown = [
@@ -465,7 +465,7 @@ def _with_companions(
 
 
 def _rerank(lanes: Lanes, ranked: list[Hit], text: Callable[[Hit], str]) -> list[Hit]:
-    """Reorder the best hits with the reranker, if there is one. The scores stay in place."""
+    """Reorder the best hits with the reranker, if any. Reassign the scores in descending order."""
     if lanes.second is None or len(ranked) < 2:
         return ranked
     reordered = lanes.second.reorder(ranked, score=lambda item: item.score, text=text)
@@ -495,9 +495,9 @@ def _turns_beside(
 ) -> list[TurnHit]:
     """Return the turns to show next to the memories.
 
-    Return no turns if the filter uses fields that only memories have. If ``is_sure`` is True, a
-    memory certainly answers the question, and weak turns are left out. Turns that match a
-    superseded memory are left out, unless the question is about the past.
+    There are none if the filter uses fields that only memories have. If a memory certainly answers
+    the question (``is_sure``), weak turns are left out. Turns that match a superseded memory are
+    left out, unless the question is about the past.
     """
     criteria = query.filter
     if (

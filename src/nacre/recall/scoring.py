@@ -52,9 +52,9 @@ def recency(days: float, expiry: Expiry) -> float:
 
 
 def gaussian(days: float, radius_days: float) -> float:
-    """Return the closeness of a date that is ``days`` away, from 0 to 1.
+    """Return how close a date is, from 0 to 1, if it is ``days`` away.
 
-    The closeness falls like a normal distribution whose sigma is half of ``radius_days``.
+    The result follows a normal distribution whose sigma is half of ``radius_days``.
     """
     sigma = radius_days / 2
     return math.exp(-0.5 * (days / sigma) ** 2)
@@ -77,8 +77,8 @@ def recall_strength(usage: Usage, days: float, expiry: Expiry) -> float:
 def spacing_factor(usage: Usage, created: datetime) -> float:
     """Return the factor for spaced recalls, ln(2 + largest gap in days), at least 1.
 
-    If only the number of recalls is known, assume that they were evenly spaced between creation and
-    the last recall.
+    If only the number of recalls is known, they are assumed to be evenly spaced between creation
+    and the last recall.
     """
     ordered = sorted(usage.intervals) or _evenly_spread(usage, created)
     if len(ordered) < 2:
@@ -88,7 +88,7 @@ def spacing_factor(usage: Usage, created: datetime) -> float:
 
 
 def _evenly_spread(usage: Usage, created: datetime) -> list[float]:
-    """Return evenly spaced times in milliseconds, one more than the number of recalls. Return nothing if unknown."""
+    """Return evenly spaced recall times in milliseconds since creation, or none if unknown."""
     last = usage.last_recalled
     if usage.recall_count <= 0 or last is None or created >= last:
         return []
@@ -159,7 +159,7 @@ def factors(
     radius_days: float = 14.0,
     as_seen: datetime | None = None,
 ) -> dict[str, float]:
-    """Return the named factors except relevance, for :func:`product`.
+    """Return the factors of the score by name, except the relevance.
 
     Ages are relative to ``as_seen``, by default ``now``. Freshness is always relative to ``now``.
     """
@@ -201,7 +201,7 @@ K = TypeVar("K", bound=Hashable)
 
 
 class Scale(Protocol):
-    """A function that maps scores to 0..1. ``floor`` is the score that becomes 0, if known."""
+    """A function that maps scores to 0..1. ``floor``: the score that becomes 0, if known."""
 
     def __call__(self, scores: Mapping[K, float], floor: float | None = None) -> dict[K, float]: ...
 
@@ -221,10 +221,10 @@ def min_max(scores: Mapping[K, float], floor: float | None = None) -> dict[K, fl
 
 
 def blend(lanes: Mapping[str, tuple[float, Mapping[K, float]]]) -> dict[K, dict[str, float]]:
-    """Return the weighted score of each key in each lane.
+    """Return each key's weighted score in each lane.
 
-    A key that a lane does not contain has the score 0 there. The weights of the lanes with results
-    add up to 1.
+    A key that is missing in a lane gets the score 0. The weights of the lanes with results add up
+    to 1.
     """
     total = sum(weight for weight, scores in lanes.values() if scores) or 1.0
     keys: dict[K, None] = {}
@@ -337,7 +337,7 @@ HitT = TypeVar("HitT", bound=Sure)
 
 @frozen
 class Signals:
-    """The absolute signals of one hit.
+    """The signals of one hit, from which its confidence is computed.
 
     ``coverage``: the weighted share of the question's distinctive words that the hit contains.
     ``cosine``: the cosine similarity, or ``None`` if no vector was compared. ``unknown``: the

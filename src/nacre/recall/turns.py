@@ -37,7 +37,7 @@ Place = tuple[int, int]
 
 @frozen
 class ScoredTurn:
-    """A turn with its place, fused score (0 to about 1.5), score components, signals, and confidence (0 to 1)."""
+    """A turn with its score (0 to about 1.5), the parts of the score, and a confidence (0 to 1)."""
 
     row: int
     place: Place
@@ -49,10 +49,10 @@ class ScoredTurn:
 
 @frozen
 class _LexicalHits:
-    """The results of the lexical lane.
+    """The turns that the word search found.
 
-    ``matches``: the best turns that contain terms. ``named``: turns that contain part of an
-    identifier. ``around``: matches in neighbouring turns.
+    ``matches``: the best turns that contain words of the question. ``named``: turns that contain
+    part of an identifier. ``around``: turns near the found turns.
     """
 
     matches: dict[Place, Match] = field(default_factory=dict)
@@ -88,7 +88,10 @@ class TurnRecall:
         radius_days: float = 14.0,
         limit: int = 100,
     ) -> list[ScoredTurn]:
-        """Return the best turns, best first. ``vector`` is ``None`` if the vector lane cannot run."""
+        """Return the best turns, best first.
+
+        ``vector`` is ``None`` if vectors cannot be compared.
+        """
         words = self._lexical(question, criteria) if lexical else _LexicalHits()
         admitted = self.selection.admitted_turns(criteria)
         near = self._nearest_turns(vector, admitted)
@@ -206,7 +209,10 @@ class TurnRecall:
     def _pool(
         self, words: _LexicalHits, near: Mapping[int, float], admitted: Admission | None
     ) -> dict[Place, int]:
-        """Return the row of each candidate and neighbour, keyed by place. Add the neighbours' matches to ``words``."""
+        """Return the rows of the found turns and of the turns near them, keyed by place.
+
+        Add the matches of the turns nearby to ``words``.
+        """
         places = [*list(words.matches)[: self.recipe.candidates], *words.named]
         places += self.sessions.places(list(near)).values()
         reach = self.recipe.reach
@@ -365,7 +371,7 @@ def _signals(
     matches: Mapping[Place, Match],
     cosine: float | None,
 ) -> Signals:
-    """Return the signals of a turn and its direct neighbours. The rank also depends on neighbours further away."""
+    """Return the signals of a turn. The turns directly before and after it also count."""
     session, seq = place
     near = (matches.get((session, seq + step)) for step in (-1, 0, 1))
     counts = [match.held for match in near if match]

@@ -163,7 +163,7 @@ _COLOUR = re.compile(rb"\\{1,4}(?:u001b|x1b|033)\[[0-9;]{0,12}m")
 
 
 class Places:
-    """Offsets of rule literals and of possible private blocks in a text."""
+    """The offsets in a text at which a rule or a private block might match."""
 
     __slots__ = ("_at", "_table", "data")
 
@@ -181,7 +181,7 @@ class Places:
         return PRIVATE_HINT in self._at
 
     def list_views(self) -> list[bytes]:
-        """Return hints that decoding might reveal more text. Each names an encoding."""
+        """Return the byte strings in the text which suggest that decoding might reveal more."""
         return [hint for hint in self._at if hint in VIEW_HINTS]
 
     def list_encoded(self) -> Sequence[int]:
@@ -193,7 +193,7 @@ class Places:
         self._at.setdefault(literal, []).append(place)
 
     def add_all(self, literal: bytes, data: bytes) -> None:
-        """Add all offsets of a literal in the text or in a converted copy."""
+        """Replace the offsets of a literal with the offsets at which ``data`` contains it."""
         self._at.pop(literal, None)
         place = data.find(literal)
         while place >= 0:
@@ -210,9 +210,9 @@ class Places:
         )
 
     def split(self, ends: Sequence[int]) -> dict[int, Places]:
-        """Return the places in each piece, keyed by the number of the piece.
+        """Return the offsets in each piece, keyed by the piece's index.
 
-        ``ends`` are the end offsets of the pieces. Pieces without places are omitted.
+        ``ends`` are the end offsets of the pieces. Pieces without offsets are omitted.
         """
         pieces: dict[int, Places] = {}
         for literal, places in self._at.items():
@@ -243,7 +243,7 @@ class Scan:
 
     @property
     def is_visible(self) -> bool:
-        """True if there are no invisible characters, which would have to be removed first."""
+        """True if the text contains no invisible characters."""
         return _INVISIBLE_CLASS not in self._classes and (not self._rest or is_visible(self._rest))
 
     def look(self, *, closely: bool = True) -> Places:
@@ -331,9 +331,9 @@ class Scan:
 
 
 def _iter_keyed(data: bytes, joined: bytes) -> Iterator[int]:
-    """Yield the offsets of runs that might be keys.
+    """Yield the offsets of texts that might be keys.
 
-    The letter of an escaped line break at the start of a run is skipped.
+    An escaped line break before a key is not part of the key.
     """
     for sign, run in _KEYED_RUN.findall(joined):
         start = data.find(sign + run)
@@ -490,10 +490,10 @@ class Redactor:
         return [cleaned.get(text, text) for text in texts]
 
     def find_suspects(self, pieces: Sequence[bytes]) -> set[int]:
-        """Return the numbers of the pieces that might contain a secret.
+        """Return the indexes of the pieces that might contain a secret.
 
-        Pieces must not contain line breaks. All other pieces are free of secrets, with any
-        punctuation or blanks between their words.
+        Pieces must not contain line breaks. The other pieces contain no secret, even if the
+        punctuation or blanks between their words change.
         """
         if self._owner:
             return set(range(len(pieces)))
@@ -575,7 +575,7 @@ class Redactor:
         return spans
 
     def _claim(self, rule: Rule, match: re.Match[bytes], spans: _Spans) -> bool:
-        """Claim the secrets in a rule's match. Return True if there are any."""
+        """Mark the secrets in a rule's match for replacement. Return True if there are any."""
         is_any = False
         for start, end in rule.iter_secrets(match):
             if self._must_redact(match.string, start, end):
@@ -630,7 +630,7 @@ def _cuts_marker(data: bytes, position: int) -> bool:
 
 
 def _iter_owner_spans(find: Find, data: bytes) -> Iterator[tuple[int, int]]:
-    """Yield the byte spans of matches of the user's patterns, except inside markers."""
+    """Yield the byte spans that the user's patterns match outside redaction markers."""
     position = 0
     for stop, following in [
         *(marker.span() for marker in _MARKER.finditer(data)),
@@ -647,7 +647,7 @@ def _iter_owner_spans(find: Find, data: bytes) -> Iterator[tuple[int, int]]:
 
 
 def _iter_hidden(scan: Scan, pieces: Sequence[bytes]) -> Iterator[int]:
-    """Yield the numbers of pieces with invisible characters or disguised letters."""
+    """Yield the indexes of pieces that contain invisible characters or disguised letters."""
     is_all_visible = scan.is_visible
     for number, piece in enumerate(pieces):
         if not (is_all_visible or is_visible(piece)) or (

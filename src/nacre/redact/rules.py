@@ -120,10 +120,7 @@ class Hints:
 
 
 def _cut_tail(folded: bytes) -> bytes:
-    """Return the tail of a word, which begins with an anchor byte.
-
-    The tail is empty if the word contains no anchor byte.
-    """
+    """Return the end of a word from an anchor byte on, or nothing if there is no anchor byte."""
     return next(
         (
             folded[folded.index(anchor) :]
@@ -193,7 +190,7 @@ class View:
         self.text = b"".join((*pieces, data[position:]))
 
     def span(self, start: int, end: int) -> tuple[int, int]:
-        """Convert a span in the view to a span in the original text, which never cuts an escape."""
+        """Convert a span in the view to a span in the original text. Escapes are kept whole."""
         return self._place(start)[0], self._place(end - 1)[1]
 
     def _place(self, at: int) -> tuple[int, int]:
@@ -235,7 +232,7 @@ VIEW_HINTS = frozenset(_DECODERS)
 
 
 def view(data: bytes, hint: bytes) -> View:
-    """Return a view of a text in which the escapes that belong to a hint are decoded."""
+    """Return a view of a text with decoded escapes. ``hint`` selects the kind of escape."""
     return View(data, *_DECODERS[hint])
 
 
@@ -434,7 +431,7 @@ def _key_span(data: bytes, start: int, end: int, *, is_last: bool) -> tuple[int,
 
 
 def table_cells(data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, int]]:
-    """Yield the cells below a heading that names a secret, or the cell to the right of a name."""
+    """Yield the table cells below or to the right of a cell that names a secret."""
     if not match[0].endswith((b"|", b">")):
         yield from inserted_cells(data, match.start())
         if not _RULED.match(data, match.end()):
@@ -650,12 +647,12 @@ Step = tuple[int, int, bytes]
 
 @frozen
 class RuleTable:
-    """All rules in order, and indexes that select the rules for a text.
+    """All rules in order, and indexes that select the rules to try on a text.
 
-    ``by_literal``: the steps for each literal. ``anywhere``: the literals of case-insensitive
-    rules. ``hints``: the search for the ASCII literals in ``anywhere``. ``foreign``: the non-ASCII
-    part of each literal that has one. ``by_head``: the literals of case-sensitive rules, keyed by
-    the start of a run.
+    ``by_literal``: the steps to try if a text contains the literal. ``anywhere``: the literals of
+    case-insensitive rules. ``hints``: the search for the ASCII literals among them. ``foreign``:
+    the non-ASCII part of each other literal. ``by_head``: the literals of case-sensitive rules,
+    keyed by the first bytes of a possible match.
     """
 
     rules: tuple[Rule, ...]
@@ -723,7 +720,10 @@ _PREFIX = re.compile(r"(?:[A-Za-z0-9_-]|\\[.+])+(?![?*+{])")
 
 
 def _list_token_rows(tokens: Mapping[str, str | Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    """Yield the rules for providers' tokens. By default, the first letters of the regex are the literal."""
+    """Yield the rules for providers' tokens.
+
+    By default, the plain text at the start of a rule's regex is its literal.
+    """
     for name, token in tokens.items():
         row = {"regex": token} if isinstance(token, str) else token
         prefix = _PREFIX.match(row["regex"])
@@ -743,7 +743,7 @@ _COMMAND_FORMS = {
 
 
 def _list_command_rows(commands: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    """Yield the rules for secrets in command arguments, one for each form and flag."""
+    """Yield the rules for secrets that follow command-line flags."""
     tools: dict[tuple[str, str], list[str]] = {}
     for command in commands:
         for flag in command["flags"]:

@@ -197,7 +197,7 @@ def _is_any(data: bytes, start: int, end: int) -> bool:
 
 
 def _is_keyed(data: bytes, start: int, end: int) -> bool:
-    """Return True for a key: a short prefix and generated characters, unlike an identifier."""
+    """Return True for a generated key with a short prefix."""
     match = _KEYED.fullmatch(data, start, end)
     if (
         match is None
@@ -295,7 +295,7 @@ def _is_password(data: bytes, start: int, end: int) -> bool:
 
 
 def _is_hidden(data: bytes, start: int, end: int) -> bool:
-    """Return True for a password that is not the name of a resource."""
+    """Return True for a password, but not for the name of a resource."""
     return _is_password(data, start, end) and not _RESOURCE.match(data, start, end)
 
 
@@ -360,9 +360,9 @@ def _is_argument(data: bytes, start: int, end: int) -> bool:
 
 
 def _is_joined(data: bytes, start: int, end: int) -> bool:
-    """Return True for joined words, which occur in passwords and in code.
+    """Return True for words joined by dashes, underscores or capitals.
 
-    Use this only in sentences that are not about code.
+    Do not use this in sentences about code, where such words are common.
     """
     secret = data[start:end]
     return (
@@ -373,7 +373,7 @@ def _is_joined(data: bytes, start: int, end: int) -> bool:
 
 
 def _is_phrase(data: bytes, start: int, end: int) -> bool:
-    """Return True for a few words with a digit that are not a sentence."""
+    """Return True for a few words with a digit, unless they form a sentence."""
     words = data[start:end].split(b" ")
     if (
         not 2 <= len(words) <= 6
@@ -426,7 +426,7 @@ def _is_cell(data: bytes, start: int, end: int) -> bool:
 
 
 def _is_ciphered(data: bytes, start: int, end: int) -> bool:
-    """Return True for random text, or for text with more changes and symbols than people type."""
+    """Return True for text that was probably generated and not typed by a person."""
     secret = data[start:end]
     if b" " in secret:
         return False
@@ -442,7 +442,7 @@ def _is_piped(data: bytes, start: int, end: int) -> bool:
 
 
 def _is_basic(data: bytes, start: int, end: int) -> bool:
-    """Return True for a name and a password in base64."""
+    """Return True if the text is a base64-encoded name and password."""
     try:
         plain = binascii.a2b_base64(data[start:end] + b"==")
     except binascii.Error:
@@ -741,7 +741,7 @@ class Word(NamedTuple):
 
 
 def said_password(data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, int]]:
-    """Yield the span of the password after a name."""
+    """Yield the span of the password that follows a word such as "password"."""
     phrase = (_PHRASE if match[0].lower().endswith(b"phrase") else _WORDS_SAID).match(
         data, match.end()
     )
@@ -765,7 +765,7 @@ def said_password(data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, in
 
 
 def said_key(data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, int]]:
-    """Yield the span of the key after a name."""
+    """Yield the span of the key that follows a word such as "key"."""
     before = data[max(0, match.start() - 40) : match.start()]
     line_end = data.find(b"\n", match.end(), match.end() + _WINDOW_CHARACTERS)
     if not _LONG_WORD.search(

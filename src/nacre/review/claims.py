@@ -16,9 +16,9 @@ from nacre.values.memory import Claim, Memory
 def tell_claim(
     home: Home, model: LanguageModel, memory: Memory, *, also_known: Sequence[str] = ()
 ) -> Claim | None:
-    """Extract a memory's claim with a model. Return ``None`` if there is no claim. Raises the call's errors.
+    """Extract a memory's claim with a model. Return ``None`` if there is no claim.
 
-    ``also_known`` lists entities of unsaved claims.
+    ``also_known`` contains entities of claims that are not saved yet. Raises the model's errors.
     """
     entities = dict.fromkeys((*also_known, *home.claims.entities(MOST_HINTS)))
     claim = claim_of(ask(model, claim_prompt(memory, list(entities)), ClaimAnswer))

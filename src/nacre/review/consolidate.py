@@ -239,10 +239,7 @@ def plan_ending(
 
 
 def bounds(settings: Settings) -> EndingBounds:
-    """Return limits for a database query.
-
-    :func:`plan_ending` certainly keeps all memories beyond these limits.
-    """
+    """Return limits for a query of the memories that :func:`plan_ending` might retire."""
     if not settings.flag("forgetting.enabled"):
         return EndingBounds(TEMPORARY_FOR, timedelta(0), 0, 0)
     faded = int(

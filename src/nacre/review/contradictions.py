@@ -130,10 +130,10 @@ class PairFinding:
 class JudgedMemory:
     """A memory to judge, with the models' answers.
 
-    ``memory``: the memory before the model calls. ``is_reworded``: whether the text has changed
-    since the claim was extracted. ``claim``: the new claim. ``is_claimless``: whether the memory
-    has no claim. ``error``: the reason for a missing answer. ``is_partial``: whether a question
-    about an earlier memory in the group failed. ``is_left``: whether no model was available.
+    ``memory``: the memory before the model calls. ``is_reworded``: True if the text has changed
+    since the claim was extracted. ``is_claimless``: True if a model found no claim. ``error``: the
+    reason for a missing answer. ``is_partial``: True if a comparison with an earlier memory failed.
+    ``is_left``: True if no model was available.
     """
 
     memory: Memory
@@ -255,9 +255,9 @@ class _Asking:
 
 
 def _by_rules(memory: Memory, others: Sequence[Memory], *, is_alone: bool) -> list[PairFinding]:
-    """Return the decisions of rules for pairs whose claims have the same key.
+    """Return what rules decide about pairs whose claims have the same key.
 
-    ``is_alone`` means that no model judges, so that different values become conflicts for a person.
+    ``is_alone``: True if no model judges. Then a person must decide between different values.
     """
     claim = memory.claim
     same = {
@@ -452,9 +452,9 @@ def resolve(home: Home, pair: Pair, choice: Choice, reason: str | None = None) -
 
 
 def settle(change: Change, pair: Pair, choice: Choice, reason: str | None = None) -> Pair:
-    """Settle a pair within ``change``, after manual edits were imported.
+    """Settle a conflict between two memories within ``change``.
 
-    ``reason`` must be redacted.
+    Import manual edits first. ``reason`` must be redacted.
     """
     home = change.home
     older, newer = (home.memories.find(memory.id) for memory in (pair.older, pair.newer))

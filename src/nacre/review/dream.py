@@ -146,7 +146,7 @@ _MAX_CONFIRMATIONS = 20
 
 
 def apply_steps(home: Home, steps: Sequence[Step], memories: MemoriesById) -> dict[str, Memory]:
-    """Return the kept and superseded memories after the steps. Statement times do not change."""
+    """Return the kept and superseded memories as they are after the steps."""
     changed: dict[str, Memory] = {}
     for step in steps:
         present = {**memories, **changed}
@@ -223,14 +223,14 @@ def _enrich_keeper(home: Home, step: Step, memories: MemoriesById) -> Memory:
 
 
 def _sayings(memory: Memory) -> list[Confirmation]:
-    """Return a merged memory's confirmations, with the original statement as one of them."""
+    """Return a memory's confirmations. The owner's original statement also counts as one."""
     if not (memory.is_owners and memory.source.session):
         return list(memory.confirmed)
     return [as_confirmation(memory), *memory.confirmed]
 
 
 def _redirect_superseded(home: Home, step: Step, memories: MemoriesById) -> list[Memory]:
-    """Let the kept memory supersede the memories that a merged memory had superseded."""
+    """Let the kept memory supersede everything that a merged memory had superseded."""
     keeper = memories[step.into or ""]
     old = [
         memory
@@ -401,9 +401,9 @@ def plan_unlinking(home: Home, memories: Iterable[Memory]) -> list[Step]:
 
 
 def gone_for_good(home: Home, memory_ids: Collection[str]) -> frozenset[str]:
-    """Return the ids of memories that existed but have no file.
+    """Return the ids of memories that have been deleted.
 
-    The result is empty while any file is unread.
+    The result is empty until all memory files have been read.
     """
     lacking = set(memory_ids) - home.memories.all_ids() if memory_ids else set()
     if not lacking or home.problems:
@@ -470,7 +470,7 @@ class Filing:
         return (slug, why) if why and slug in self._projects else None
 
     def objection(self, step: Step, memory: Memory | None) -> str | None:
-        """Return the objection to filing a memory in its current state, or ``None``."""
+        """Return the reason not to file a memory in its current state, or ``None``."""
         if memory is None or not memory.is_active or not memory.inbox:
             return "it is no longer in the inbox"
         if step.mark != mark((memory,)):

@@ -75,7 +75,7 @@ def _links(memory: Memory, to: str, judged: Container[tuple[str, str]]) -> bool:
 
 
 def _doubted(home: Home, memory: Memory) -> Iterator[int]:
-    """Yield rows of memories that the rules could not judge."""
+    """Yield the rows of memories that contradict a memory according to its links."""
     for link in memory.links:
         row = home.comparisons.row_of(link.to) if link.rel == CONTRADICTS else None
         if row is not None:
@@ -104,9 +104,9 @@ def _by_claim(home: Home, memory: Memory, beside: Sequence[Memory]) -> Iterator[
 
 
 def _by_meaning(home: Home, memory: Memory) -> Iterator[int]:
-    """Yield rows of the nearest memories above the link threshold.
+    """Yield the rows of the memories that are most similar to a memory.
 
-    If there are no vectors, yield rows of memories that share rare words.
+    If there are no vectors, compare rare words.
     """
     near = _near(home, memory)
     if near is not None:
@@ -120,7 +120,10 @@ def _by_meaning(home: Home, memory: Memory) -> Iterator[int]:
 
 
 def _near(home: Home, memory: Memory) -> dict[int, float] | None:
-    """Return the cosine similarity of each nearest memory by row, or ``None`` if there is no vector."""
+    """Return the cosine similarity of each similar memory, keyed by row.
+
+    Return ``None`` if there are no vectors.
+    """
     row = home.comparisons.row_of(memory.id)
     if home.settings.text("embedding.model") == "none" or row is None:
         return None
@@ -137,7 +140,7 @@ def _near(home: Home, memory: Memory) -> dict[int, float] | None:
 def open_todos(home: Home, memory: Memory) -> list[Memory]:
     """Return at most ``MOST`` open todos that an event, fact or decision might complete.
 
-    Such todos share a word with the memory, other than the project's name, or have similar vectors.
+    The words or vectors of these todos are similar to those of the memory.
     """
     if memory.kind not in (Kind.EVENT, Kind.FACT, Kind.DECISION):
         return []
@@ -206,7 +209,7 @@ def find_departure(home: Home, memory: Memory) -> Departure | None:
 
 
 def _sessions(home: Home, memory: Memory) -> set[int]:
-    """Return rows of the memory's session, and of later project sessions that share words with the memory."""
+    """Return the rows of the memory's session, and of later, similar sessions in its project."""
     rows = {
         stored.row
         for stored in home.sessions.find(memory.source.session or "")

@@ -31,7 +31,7 @@ Named = tuple[str, str]
 
 @frozen
 class _Name:
-    """A project's name, with a pattern for any occurrence and a pattern for unambiguous occurrences."""
+    """A project's name and its regexes. ``certain`` matches only unambiguous occurrences."""
 
     anywhere: re.Pattern[str]
     certain: re.Pattern[str]
@@ -129,7 +129,6 @@ class ProjectNames:
 
 
 def _is_distinctive(name: str) -> bool:
-    """Return True if a name contains more than everyday words."""
     return bool(words(name)) and not is_common_name(name)
 
 

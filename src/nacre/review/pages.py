@@ -105,8 +105,7 @@ def have_same_terms(left: Memory, right: Memory) -> bool:
 def weight(memory: Memory, usage: UsageById) -> tuple[Any, ...]:
     """Return the sort key of a memory. The memory with the highest key is kept.
 
-    Trusted memories come first. Among these, the owner's memories, frequently used memories and
-    recent memories come first, in this order.
+    The key depends first on trust, then on the speaker, use and age of the memory.
     """
     used = usage[memory.id]
     mentions = len(memory.confirmed) + used.recall_count
@@ -171,7 +170,10 @@ def _rests(memory: Memory, now: datetime) -> bool:
 
 
 def _linked_completely(pairs: Sequence[tuple[int, int, float]]) -> Iterator[list[int]]:
-    """Yield groups in which every pair is in ``pairs``. Groups are joined in the order of ``pairs``."""
+    """Yield groups in which each pair of members is in ``pairs``.
+
+    Earlier pairs are joined first.
+    """
     joined = {frozenset(pair[:2]) for pair in pairs}
     group_of: dict[int, list[int]] = {}
     for left, right, _ in pairs:
@@ -190,7 +192,7 @@ def _linked_completely(pairs: Sequence[tuple[int, int, float]]) -> Iterator[list
 
 
 def fingerprint(cluster: Sequence[Memory]) -> str:
-    """Return an identifier of a cluster that changes with any member's kind or content."""
+    """Return a fingerprint of the ids, kinds and contents of a cluster's memories."""
     parts = sorted(f"{memory.id}\0{memory.kind}\0{memory.content}" for memory in cluster)
     return content_hash("\0".join(parts)).hex()[:16]
 
@@ -302,8 +304,7 @@ def _added(words: str, sources: Sequence[str]) -> str | None:
 def _unlike_in_new_words(words: str, sources: Sequence[str]) -> str | None:
     """Return the reason to reject a writer's new text, or ``None``.
 
-    New text must not contain new words or numbers, and must not add or drop negations. Two things
-    must not change places.
+    New text must not contain new words or numbers, swap two things, or add or drop negations.
     """
     if added := _added(words, sources) or new_word(words, sources):
         return f"the text adds {added}"
@@ -366,7 +367,10 @@ def path_of(project: str) -> str:
 
 
 def read_page(home: Home, project: str) -> Page:
-    """Read a project's page or the profile, even if missing. Raises the errors in ``UNREADABLE``."""
+    """Read a project's page or the profile. A missing profile is returned as an empty page.
+
+    Raises the errors in ``UNREADABLE``.
+    """
     path = path_of(project)
     if not project and not home.vault.exists(path):
         return Page("", "", None, is_wanted=True)
@@ -387,7 +391,10 @@ def wants_dreams(front_matter: Mapping[str, Any]) -> bool:
 
 
 def page_write(home: Home, project: str, words: str) -> Intent:
-    """Return the write that replaces or appends nacre's part, or removes the part if ``words`` is empty."""
+    """Return the write that replaces nacre's part of a page with ``words``.
+
+    If ``words`` is empty, the part is removed.
+    """
     page = read_page(home, project)
     former = page.text if page.hash else None
     text = put_block(page.text, words) if words else drop_blocks(page.text)
@@ -594,7 +601,7 @@ class Form:
         return [section for section in sections_of(part) if self._is_written(section)]
 
     def ruled(self, part: str) -> dict[str, str]:
-        """Return the lines that rules wrote, keyed by source."""
+        """Return the lines that were written without a model, keyed by source."""
         return by_source(section for section in sections_of(part) if not self._is_written(section))
 
     def _is_written(self, section: Section) -> bool:
@@ -730,7 +737,7 @@ def _lines_of(sections: Iterable[Section]) -> list[str]:
 
 
 def by_source(sections: Iterable[Section]) -> dict[str, str]:
-    """Return the line for each source reference. The key of a line without a reference is the line itself."""
+    """Return the lines, keyed by source. A line without a source is its own key."""
     return {" ".join(references_of(line)) or line: line for line in _lines_of(sections)}
 
 
@@ -772,7 +779,7 @@ def is_decision(home: Home, memory: Memory, project: str) -> bool:
 
 
 def _count_lost_lines(home: Home, step: Step, page: Page) -> tuple[int, int]:
-    """Return the number of lines that nacre wrote, and how many of these would be lost."""
+    """Return the number of lines that nacre wrote, and how many of them the step would lose."""
     form = form_of(step.project)
     before, after = form.ruled(page.part), form.ruled(step.words)
     written, becomes = _lines_of(form.written(page.part)), _lines_of(sections_of(step.words))
@@ -1011,7 +1018,7 @@ def _sections_to_write(
 
 
 def _since(home: Home, page: Page, *, backfill: bool) -> datetime | None:
-    """Return the end of the latest session on the page, or ``None`` in a backfill."""
+    """Return the time after which sessions are new, or ``None`` if all sessions count."""
     if backfill:
         return None
     ends = [

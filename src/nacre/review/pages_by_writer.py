@@ -234,9 +234,9 @@ class PageQuestion:
 
 
 def probe_beside(texts: Sequence[str]) -> tuple[int, tuple[str, str]]:
-    """Choose a position among the texts, and a probe: a line with a source that does not support it.
+    """Return a position among the texts, and a probe to insert there.
 
-    Position and probe are derived from the texts so that the choice is reproducible.
+    The probe is a line that its source does not support. The same texts give the same result.
     """
     drawn = int(content_hash("\0".join(texts)).hex()[:12], 16)
     pairs = known_pairs()
@@ -282,9 +282,9 @@ _SOURCE_MARK_CHARACTERS = 8
 
 @frozen
 class PageToAsk:
-    """A page to ask about, with the sources and marks of the source versions.
+    """A page about which the writer is asked.
 
-    ``project``: the project's slug, empty for the profile.
+    ``project``: the project's slug, empty for the profile. ``marks``: fingerprints of the sources.
     """
 
     project: str
@@ -300,10 +300,10 @@ class PageToAsk:
 
 @frozen
 class Consulted:
-    """Page drafts per project, link steps, and notes.
+    """A writer's answers about pages and pairs.
 
-    ``looked``: marks of pages asked about. ``settled``: marks of answered pairs. ``unasked``: number of
-    postponed questions. ``note``: a problem.
+    ``looked``: the pages, with fingerprints of their sources. ``settled``: fingerprints of the
+    answered pairs. ``unasked``: number of postponed questions. ``note``: a problem.
     """
 
     drafts: Mapping[str, PageDraft]
@@ -456,7 +456,7 @@ def _size(source: Source) -> int:
 
 
 def _lines_before(page: Page, form: Form) -> list[tuple[str, str]]:
-    """Return each line that a writer wrote on the page, with the section's field."""
+    """Return (section's field, line) for each line of the page that a writer wrote."""
     fields = {title: field for field, title, _ in form.sections}
     return [(fields[title], line) for title, lines in form.written(page.part) for line in lines]
 
@@ -620,7 +620,7 @@ def estimate(
 def _clusters_to_ask(
     home: Home, memories: Sequence[Memory], writer: str
 ) -> tuple[list[Cluster], int, str | None]:
-    """Return the clusters to ask about, the number of postponed clusters, and a note if vectors are missing."""
+    """Return the clusters to ask about, the number of postponed clusters, and any problem."""
     embed_memories(home, begins=True)
     if home.vectors.model() is None:
         return [], 0, "similarity needs vectors: run nacre writer embedding"

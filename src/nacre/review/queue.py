@@ -157,7 +157,7 @@ def list_items(
 
 
 def _doubts(home: Home) -> list[tuple[Memory, QueuedReview]]:
-    """Return the memories in doubt with the review entries, oldest first."""
+    """Return each memory in doubt with its review entry, oldest first."""
     fold_usage(home)
     queue_reviews(home)
     entries = home.reviews.pending()
@@ -350,7 +350,7 @@ def stems_of(question: str) -> frozenset[str]:
 
 
 def group(home: Home, questions: Sequence[str]) -> tuple[list[list[int]], str]:
-    """Return groups of question positions, and the measure used: ``cosine`` or ``words``."""
+    """Return the positions of similar questions in groups, and the measure of similarity."""
     vectors: NDArray[np.float32] | None = None
     if home.settings.text("embedding.model") != "none":
         # The bundled model works offline and has a known threshold.
@@ -381,7 +381,10 @@ def words_likeness(stems: Sequence[frozenset[str]]) -> Likeness:
 
 
 def gather(count: int, likeness: Likeness) -> list[list[int]]:
-    """Assign each item to the most similar group, or start a group if no mean similarity reaches 1."""
+    """Put each item into the group to which it is most similar on average.
+
+    If no average reaches 1, the item starts a new group.
+    """
     groups: list[list[int]] = []
     for item in range(count):
         near = [
@@ -706,7 +709,7 @@ def _reopen_review(home: Home, reference: str) -> Memory:
 
 
 def _undo_latest(home: Home, since: datetime, matches: Callable[[Operation], bool]) -> bool:
-    """Undo the latest matching operation. Return ``False`` if the decision wrote nothing."""
+    """Undo the latest operation that ``matches`` accepts. Return ``False`` if there is none."""
     data_undo.look(home)
     for undoable in data_undo.not_undone(home):
         if undoable.at < since:
@@ -754,7 +757,7 @@ class _Wording:
 
     @property
     def key(self) -> str:
-        """Hash of the stems, so that a dismissal stores none of the text."""
+        """A hash of the stems, which is stored when the question is dismissed."""
         stems = " ".join(sorted(stems_of(self.text)))
         return hashlib.blake2b(stems.encode("utf-8", "replace"), digest_size=_KEY_BYTES).hexdigest()
 
@@ -808,7 +811,7 @@ def add_todo(home: Home, reference: GapReference) -> StoreOutcome:
     """Store a todo that reminds the owner to write down the answer to a question.
 
     The todo is stored in the project that the question concerned most often. The question then
-    counts as answered. Raises NotFoundError, ConflictError, and errors of storing.
+    counts as answered. Raises NotFoundError, ConflictError, and errors from storing the todo.
     """
     wordings = _find_group(home, reference)
     gap = _describe_gap(wordings)
@@ -826,7 +829,10 @@ def add_todo(home: Home, reference: GapReference) -> StoreOutcome:
 def _groups(
     home: Home, since: timedelta, project: str | None = None
 ) -> tuple[list[list[_Wording]], str]:
-    """Return groups of wordings that were not dismissed, most frequent first."""
+    """Return groups of questions, most frequent first, and the measure of similarity.
+
+    Dismissed questions are left out.
+    """
     fold_notes(home)
     cases: dict[str, list[AskedQuestion]] = {}
     for case in home.traces.unanswered(home.now() - since):

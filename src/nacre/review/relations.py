@@ -110,7 +110,7 @@ def sort_prompt(clusters: Sequence[Cluster], seconds: float) -> Prompt:
 def compare_prompt(
     steps: Sequence[Step], memories: MemoriesById, probe: Cluster, seconds: float
 ) -> Prompt:
-    """Return the prompt that verifies steps. The writer must reject the included probe."""
+    """Return the prompt that verifies steps. It contains a probe that the writer must reject."""
     cases: list[dict[str, object]] = []
     for step in steps:
         into, ends = memories[step.into or ""].content, [memories[end].content for end in step.ends]
@@ -170,7 +170,7 @@ def probes_for(clusters: Sequence[Cluster]) -> list[Cluster]:
 
 
 def insert_probes(clusters: Sequence[Cluster], probes: Sequence[Cluster]) -> list[Cluster]:
-    """Insert probes at positions derived from the contents."""
+    """Insert each probe at a position that depends on the clusters' contents."""
     shown = list(clusters)
     drawn = int(mark(chain.from_iterable(clusters)), 16)
     for probe in probes:
@@ -201,7 +201,7 @@ def batches(clusters: Sequence[Cluster]) -> list[list[Cluster]]:
 
 
 def size_of(cluster: Cluster) -> int:
-    """Return the number of tokens of a cluster in a prompt."""
+    """Return the number of tokens that a cluster takes up in a prompt."""
     return sum(count_tokens(memory.content) + _MEMORY_FRAME for memory in cluster)
 
 
@@ -275,9 +275,9 @@ class Outcome:
 
 @frozen
 class Consultation:
-    """A consultation of a writer about clusters of similar memories.
+    """Questions to a writer about clusters of similar memories.
 
-    ``usage``: usage data, which decide about the kept memory if the writer does not.
+    ``usage``: usage data, which decide which memory is kept if the writer does not.
     """
 
     model: LanguageModel
@@ -470,7 +470,10 @@ Pair = tuple[Memory, Memory]
 
 @frozen
 class RelationsAsked:
-    """Link steps, marks of settled pairs, the number of postponed pairs, and a problem."""
+    """A writer's answers about pairs of memories.
+
+    ``settled``: fingerprints of answered pairs. ``unasked``: number of postponed pairs.
+    """
 
     steps: tuple[Step, ...] = ()
     settled: tuple[str, ...] = ()
@@ -574,8 +577,8 @@ class PairsQuestion:
     def _ask_pairs(self, pairs: Sequence[Pair]) -> list[Related | None] | None:
         """Return the answer for each pair.
 
-        If the writer related the unrelated test pair, return ``None``, because the answers are
-        unreliable.
+        Return ``None`` if the writer related the two unrelated test statements, because its answers
+        are then unreliable.
         """
         at, _ = probe_beside(pairs)
         answer = ask(self.model, self.prompt(pairs), Relations)
@@ -620,7 +623,7 @@ class PairsQuestion:
 
 
 def link_objection(step: Step, present: MemoriesById) -> str | None:
-    """Return the objection to a link in the current state of the memories, or ``None``."""
+    """Return the reason not to link two memories in their current state, or ``None``."""
     pair = [present.get(memory_id) for memory_id in (step.into or "", *step.links)]
     source, target = pair if len(pair) == 2 else (None, None)
     if source is None or target is None or not (source.is_active and target.is_active):

@@ -215,10 +215,10 @@ def _staying(memories: Sequence[Memory], steps: Sequence[Step]) -> list[Memory]:
 def _by_rules(
     home: Home, project: str | None, apart: Collection[str] = ()
 ) -> tuple[list[Memory], list[Memory], UsageById, list[Step]]:
-    """Plan the steps that follow from rules alone.
+    """Plan the steps that rules decide without a model.
 
     Return the active memories, the memories that may be retired, the usage data, and the steps.
-    Projects in ``apart`` are skipped, because the dream merges them into other projects.
+    Skip the projects in ``apart``, which the dream merges into others.
     """
     catch_up(home)
     fold_usage(home)
@@ -519,7 +519,7 @@ def _objections(home: Home, steps: Sequence[Step], memories: MemoriesById) -> di
 
 
 def _find_edit(home: Home, step: Step) -> str | None:
-    """Return an objection if a memory file that the step changes differs from the index."""
+    """Return an objection if a memory file that the step changes was edited meanwhile."""
     for memory_id in filter(None, (*step.ends, step.into)):
         file = home.files.file_of(memory_id)
         if file is None:

@@ -19,7 +19,7 @@ from nacre.values.memory import Face
 
 
 class _Catalogue(Mapping[str, Operation]):
-    """Operations by name. A module is imported when one of its operations is first used."""
+    """Operations, keyed by name. Modules are imported when their operations are first used."""
 
     def __init__(self) -> None:
         self._loaded: dict[str, Operation] = {}

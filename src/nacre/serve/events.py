@@ -87,7 +87,7 @@ class Bus:
             listener.wake()
 
     def forget(self) -> None:
-        """Drop all events after unobserved changes, so that listeners notice the gap."""
+        """Drop all events because changes were missed, so that listeners notice the gap."""
         with self._guard:
             self._kept.clear()
             self._bytes = 0
@@ -125,7 +125,7 @@ class Bus:
             return [self._kept[at] for at in range(first, min(first + most, len(self._kept)))]
 
     def hello(self, seq: int) -> Event:
-        """Return the first event for a listener, which contains the number to start from."""
+        """Return a listener's first event, which tells the listener where its events start."""
         return self._event(seq, HELLO, {"epoch": self.epoch})
 
     def missed_all(self) -> Event:
@@ -180,7 +180,7 @@ class _ChatState:
 
 
 class ChatLook:
-    """Finds changes in the gateway's conversations, over a read-only connection."""
+    """A watcher that publishes changes in the gateway's conversations."""
 
     def __init__(self, home: Path, bus: Bus) -> None:
         self._home = home
@@ -289,7 +289,7 @@ _MAX_RECORD_DELAY = timedelta(hours=1)
 
 
 class Look:
-    """Finds changes in a home, over its own connection."""
+    """A watcher that publishes changes in a home."""
 
     def __init__(self, home: Home, bus: Bus) -> None:
         self._home = home
@@ -409,7 +409,10 @@ _READY_TIMEOUT_SECONDS = 10.0
 
 
 class Live:
-    """A home's bus and the thread that publishes changes. ``open_home`` opens the thread's home."""
+    """A home's events, and the thread that publishes them.
+
+    ``open_home``: opens the home for the thread.
+    """
 
     def __init__(self, open_home: Callable[[], Home], bus: Bus) -> None:
         self.bus = bus

@@ -277,7 +277,7 @@ class Waiting(Protocol):
 
 
 class Run(Protocol):
-    """A function that runs an operation in this process, with request and result as JSON."""
+    """A function that runs an operation in this process. Requests and results are JSON."""
 
     def __call__(self, operation: str, request: bytes, actor: Actor, caller: Waiting) -> bytes:
         """Wait until the operation can start, then run the operation.
@@ -319,7 +319,7 @@ class Site:
 
 
 class KeySpaces(Protocol):
-    """Spaces on a server that clients access with keys, in addition to the served home."""
+    """A server's spaces, which clients use with a key."""
 
     def bearer(self, secret: str) -> Bearer | None:
         """Return a key's owner, or ``None`` for an invalid key. Raises QuotaSpentError, NacreError."""
@@ -338,7 +338,7 @@ class KeySpaces(Protocol):
 
 
 class _ToolCaller:
-    """A caller without a connection, whose calls only the time limit can end early."""
+    """A caller without a connection. Only the time limit can end its calls early."""
 
     def has_left(self) -> bool:
         """Return False."""
@@ -413,8 +413,8 @@ class Answering:
     """A thread-safe runner of the operations that callers request.
 
     ``own``: the daemon's own operations, which receive the caller. ``find``: the function that
-    returns any other operation. ``bus``: the receiver of progress. ``homes_of``: the function that
-    returns the homes of a key's owner.
+    returns any other operation. ``bus``: the list for progress events. ``homes_of``: the function
+    that returns the homes of a key's owner.
     """
 
     def __init__(
@@ -438,7 +438,7 @@ class Answering:
         self._at_work: list[_AtWork] = []
 
     def answer(self, operation: str, body: bytes, caller: Waiting) -> tuple[HTTPStatus, bytes]:
-        """Return a response's status and body, which is empty if the caller has disconnected."""
+        """Return a response's status and body. The body is empty if the caller has disconnected."""
         try:
             return HTTPStatus.OK, self._result(operation, body, caller)
         except _CallerLeftError:
@@ -471,9 +471,9 @@ class Answering:
             ) from error
 
     def mind(self, stop: threading.Event) -> None:
-        """Interrupt calls whose callers have disconnected, until ``stop`` is set.
+        """Interrupt calls that only read, if the caller has disconnected or the time is up.
 
-        Calls that write are not interrupted.
+        Return when ``stop`` is set.
         """
         while not stop.wait(_POLL_SECONDS):
             with self._guard:
@@ -580,10 +580,10 @@ def _refusal(code: str, message: str, hint: str | None) -> bytes:
 class Greeting:
     """The status of a daemon.
 
-    ``seconds``: seconds since the start. ``answered``: number of answered requests. ``at_work``:
-    number of other requests in progress. ``following``: the state of session following, if enabled.
-    ``is_warm``: whether the model is loaded. ``http``: the address for agents. ``on_demand``:
-    whether the daemon ends after ``idle_minutes`` without a request.
+    ``seconds``: seconds since the start. ``at_work``: number of requests in progress, except this
+    one. ``following``: how the daemon follows sessions, if enabled. ``is_warm``: whether the model
+    is loaded. ``http``: the address for agents. ``on_demand``: whether the daemon ends after
+    ``idle_minutes`` without a request.
     """
 
     pid: int

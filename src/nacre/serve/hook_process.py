@@ -74,7 +74,7 @@ _URGENT = frozenset({"session-start", "pre-compact", "session-end"})
 
 
 class Arguments(NamedTuple):
-    """The command-line arguments, as written in the host's settings."""
+    """The command-line arguments of a hook."""
 
     home: str | None
     within_ms: int | None
@@ -206,8 +206,8 @@ class _Run:
     def _send(self, data: bytes, how: str = "late", characters: int = 0) -> bool:
         """Write the answer to the host and return True.
 
-        Return False if an answer was already written. ``how`` is the outcome for the log. An answer
-        without context is dropped if the host does not read.
+        Return False if an answer was already written. ``how`` is the outcome to log. If the host
+        does not read, an answer without context is dropped.
         """
         if not self._sending.acquire(blocking=False):
             return False

@@ -48,11 +48,11 @@ Asked = dict[str, Any]
 
 
 class Shape(NamedTuple):
-    """The formats of a host, which has the same name as the adapter for its transcripts.
+    """The input and output formats of a host.
 
     ``events``: values of :class:`nacre.values.context.HookEvent`, keyed by the host's event names.
-    ``read``: converts input to a call. ``tell``: converts the host's event name, nacre's event
-    name, and the context to output.
+    ``read``: the function that converts input to a call. ``tell``: the function that converts the
+    host's event name, nacre's event name, and the context to output.
     """
 
     events: Mapping[str, str]
@@ -121,7 +121,7 @@ def _read_claude(data: Given) -> Asked:
 
 
 def _read_gemini(data: Given) -> Asked:
-    """Read a Gemini call, without context that other hooks added to the prompt."""
+    """Convert Gemini's input. Remove context that other hooks added to the prompt."""
     call = _read_claude(data)
     call["prompt"] = _HOOK_CONTEXT.sub("", call["prompt"]).strip()
     return call

@@ -56,13 +56,16 @@ _FRAME_TOKENS = count_tokens(f"{OPENING}\n{HEAD}\n\n{CLOSING}") + 40
 
 
 def framed(*parts: str) -> str:
-    """Join sanitized parts inside nacre's frame, which adapters strip from transcripts."""
+    """Enclose sanitized parts in the lines that mark nacre's text.
+
+    Adapters remove such text from transcripts.
+    """
     body = "\n\n".join(part for part in parts if part)
     return f"{OPENING}\n{HEAD}\n\n{body}\n{CLOSING}"
 
 
 def noted(*lines: str) -> str:
-    """Return a report about changes in nacre's frame, without the head that :func:`framed` adds."""
+    """Enclose a short report in the lines that mark nacre's text."""
     return "\n".join([OPENING, *(line for line in lines if line), CLOSING])
 
 

@@ -40,7 +40,7 @@ Message = dict[str, Any]
 
 
 def endpoint(make_face: Callable[[], Face]) -> Callable[[Request], Awaitable[Response]]:
-    """Return the request handler. ``make_face`` is called on the first request."""
+    """Return the request handler. The first request calls ``make_face`` to load the tools."""
     face, slots = cache(make_face), threading.BoundedSemaphore(_MAX_PARALLEL)
 
     async def answer(request: Request) -> Response:

@@ -403,7 +403,7 @@ TEMPLATES: list[JsonObject] = [
 
 
 def read(desk: Desk, address: str) -> str:
-    """Return a resource's text in nacre's frame. Raises NotFoundError."""
+    """Return the text of a resource for an agent. Raises NotFoundError."""
     match = _RESOURCE_URI.fullmatch(address)
     kind, name = (match[1], unquote(match[2] or "")) if match else ("", "")
     if not kind or (kind in ("memory", "session") and not name) or (kind == "profile" and name):

@@ -196,7 +196,7 @@ def check_envelope(params: Values, *, is_known: bool = True) -> None:
 
 
 def refused_handshake(params: Values) -> ProtocolError:
-    """Return the error for a handshake on a connection that uses envelopes."""
+    """Return the error for a handshake on a connection whose requests carry envelopes."""
     message = f"connection is serving the {ENVELOPES[-1]} protocol; the initialize handshake is not accepted"
     return ProtocolError(UNSUPPORTED_VERSION, message, _version_data(params.get("protocolVersion")))
 
@@ -254,7 +254,7 @@ def discovered() -> JsonObject:
 
 
 def enveloped(method: str, result: JsonObject) -> JsonObject:
-    """Add the fields that revisions with envelopes require to a result."""
+    """Return a result with the fields that protocol revisions with envelopes require."""
     cache = {"cacheScope": "private", "ttlMs": 0} if method in _CACHEABLE else {}
     return {**result, **cache, "resultType": "complete", "_meta": {_SERVER_INFO: ABOUT}}
 
@@ -274,10 +274,9 @@ It returns the answer and the model's name. Do not call it in the event loop's t
 
 
 def sampled(call: Call, asker: Asker | None) -> Call:
-    """Return a call whose operations use the client's model if the settings select that model.
+    """Return a call that uses the client's model if the settings select that model.
 
-    Operations with the client's model run in this process, because the daemon has no connection to
-    the client.
+    Operations with that model run in this process, because only this process can reach the client.
     """
     if asker is None or not isinstance(call, HomeCalls):
         return call
@@ -417,7 +416,7 @@ class Session:
         return parameters
 
     def _immediate(self, method: str, parameters: Asked) -> JsonObject | None:
-        """Return the result of a short request, or ``None`` if a thread must handle it."""
+        """Return the result of a request that needs no thread, or ``None`` for other requests."""
         if method == "initialize":
             self._client = self._client if self._client == {} else parameters.capabilities
             return greeted(parameters)
@@ -481,7 +480,7 @@ class Session:
         self._close(work.number, message)
 
     def _close(self, number: int | str, message: JsonObject | None = None) -> None:
-        """Remove an open request and send ``message``, unless the request was cancelled."""
+        """End an open request, and send ``message`` unless the request was cancelled."""
         with self._changed:
             work = self._open.get(number)
         if work is None:

@@ -97,7 +97,7 @@ def _depths(tree: Traversal) -> list[int]:
 
 
 def _in_order(tree: Traversal) -> list[Hop]:
-    """Return the links in depth-first order, so that a memory's links follow the link to it."""
+    """Return the links in depth-first order."""
     below: dict[int, list[Hop]] = {}
     for hop in tree.hops:
         below.setdefault(hop.parent, []).append(hop)
@@ -361,7 +361,7 @@ def _format_hits(arguments: mcp_arguments.Search, result: RecallResult, at: int)
 
 
 def _unshown_turns(turns: Sequence[TurnHit], hits: Sequence[MemoryHit]) -> list[TurnHit]:
-    """Return the turns that say more than the memories in the same answer."""
+    """Return the turns that the memories in the same answer do not already cover."""
     shown = {turn.turn_id: len(hit.memory.content) for hit in hits for turn in hit.evidence}
     return [hit for hit in turns if shown.get(hit.turn.id, 0) < _MAX_OVERLAP * len(hit.excerpt)]
 

@@ -46,7 +46,7 @@ _METHODS = ["GET", "POST", "PATCH", "PUT", "DELETE"]
 
 
 def make_app(served: Served, make_face: Callable[[], mcp_face.Face]) -> Starlette:
-    """Return the app. ``make_face`` is called on the first MCP request."""
+    """Return the app. The first MCP request calls ``make_face`` to load the tools."""
     app = Starlette(
         routes=[
             Route(MCP, mcp_http.endpoint(make_face), methods=["GET", "POST", "DELETE"]),

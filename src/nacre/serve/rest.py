@@ -200,7 +200,7 @@ def _parameter(kind: inspect.Type, *place: str, required: bool = False) -> Param
 
 
 def named(request: Any, name: str) -> Parameter | None:
-    """Return a parameter by name. Lists also have a singular name, such as ``kind`` for ``kinds``."""
+    """Return a parameter by name. The name of a list can be singular: ``kind`` for ``kinds``."""
     parameters = parameters_of(request)
     if name in parameters:
         return parameters[name]
@@ -302,7 +302,7 @@ _Schema = dict[str, Any]
 
 @cache
 def document(cookie: str) -> bytes:
-    """Return the document as JSON. ``cookie`` is the name of the owner's cookie."""
+    """Return the OpenAPI document as JSON. ``cookie`` is the name of the owner's cookie."""
     types = [resource.request for resource in _offered().values()] + [
         resource.result for resource in _offered().values()
     ]
@@ -730,7 +730,7 @@ _EMPTY = msgspec.Raw(b"[]")
 
 
 def resource_routes() -> list[Route]:
-    """Return a route that handles all methods for each path, in the order of matching."""
+    """Return a route for each path, in matching order. A route handles all methods of its path."""
     routes: dict[str, dict[str, Resource]] = {}
     for resource in resources():
         routes.setdefault(resource.path, {})[resource.method] = resource
@@ -741,7 +741,7 @@ def resource_routes() -> list[Route]:
 
 @frozen
 class _Call:
-    """A request for a resource. ``fields``: the operation's fields, some still as strings."""
+    """A request for a resource. ``fields``: the operation's fields, which can still be strings."""
 
     resource: Resource
     fields: _Schema
@@ -752,7 +752,7 @@ class _Call:
 
     @property
     def goes_on(self) -> bool:
-        """True if a next page can follow the response."""
+        """True if the list can continue on another page."""
         return has_pages(self.resource) and not {"at_end", "around"} & self.fields.keys()
 
     def encoded(self, **further: Any) -> bytes:

@@ -413,7 +413,7 @@ class Tending:
             self._not_before = time.monotonic() + _MAX_PAUSE_SECONDS
 
     def _is_needless(self, chore: chores.Chore) -> bool:
-        """Return True for an end-of-turn chore of a session that the daemon already follows."""
+        """Return True for an end-of-turn chore whose session the daemon already follows."""
         return (
             chore.kind == HookEvent.TURN_END
             and bool(chore.transcript)

@@ -177,7 +177,7 @@ class Web:
         return 0.0 if traffic.at_work else time.monotonic() - traffic.asked_at
 
     def leave(self) -> None:
-        """Tell clients to use another server, in responses and health checks."""
+        """Announce in responses and health checks that clients should use another server."""
         if self._served:
             self._served.traffic.is_leaving = True
 

@@ -76,7 +76,7 @@ def look(environ: Mapping[str, str], seconds: float) -> dict[str, int]:
 
 
 def line(counts: Mapping[str, int]) -> str:
-    """Return a line such as ``nacre: 3 told, 12 to review`` or ``nacre: held out``."""
+    """Return the text of the status line, such as ``nacre: 3 told, 12 to review``."""
     words = {"told": "told", "to_review": "to review"}
     parts = ["held out"] if counts.get("held_out") else []
     parts += [f"{counts[name]:,} {word}" for name, word in words.items() if counts.get(name)]

@@ -202,7 +202,10 @@ class Limits:
         self._windows: dict[tuple[str, str], tuple[float, int]] = {}
 
     def wait(self, client: str, limit: Limit) -> float:
-        """Count a request. Return how many seconds the client must wait, or 0 within the limit."""
+        """Count a request. Return how many seconds the client must wait.
+
+        The result is 0 if the limit is not exceeded.
+        """
         now, key = self._clock(), (client, limit.name)
         with self._guard:
             ends, count = self._windows.get(key, (0.0, 0))
@@ -480,7 +483,7 @@ Permit = Callable[[], Awaitable[bool]]
 
 
 async def get_events(request: Request) -> Response:
-    """``GET /api/v1/events``: streams new events, or all after ``Last-Event-ID``.
+    """``GET /api/v1/events``: streams events after ``Last-Event-ID``, or only new events.
 
     Raises NacreError.
     """

@@ -143,9 +143,9 @@ def follow_session(
     limit: int,
     wait: Callable[[float], object] = time.sleep,
 ) -> Iterator[list[StoredTurn]]:
-    """Yield a session's last turns, then its new and extended turns, until the caller stops.
+    """Yield a session's last turns, and then turns that are new or grow, until the caller stops.
 
-    Only this session's transcript is read, and nothing is learned from it. Raises NotFoundError,
+    Only this session's transcript is read. Nothing is learned from it. Raises NotFoundError,
     ConflictError.
     """
     session = location.find_session(home, reference)

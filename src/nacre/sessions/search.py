@@ -202,12 +202,11 @@ _EXCLUDED = Flag.SUMMARY | Flag.META
 
 @frozen
 class Passage:
-    """Part of a conversation: the exchange that matches, and neighbouring exchanges if they fit.
+    """A matching exchange in a conversation, with neighbouring exchanges if they fit.
 
-    ``text``: one line per turn with local time and speaker, and indented continuation lines.
-    ``score``: a number from 0 to 1. No passage has a higher score than the passage before it.
-    ``time``: time of the matching turn. ``trust``: untrusted if the passage contains an untrusted
-    turn.
+    ``text``: one line per turn, with local time and speaker. ``score``: relevance from 0 to 1,
+    never higher than the score of the passage before. ``time``: time of the matching turn.
+    ``trust``: untrusted if any turn is untrusted.
     """
 
     text: str
@@ -221,7 +220,7 @@ class Passage:
 
 @frozen
 class Passages:
-    """Search results, best first. ``lanes`` are the searches that ran."""
+    """Search results, best first. ``lanes``: states of the search steps that ran."""
 
     query: str
     passages: tuple[Passage, ...] = ()
@@ -230,7 +229,7 @@ class Passages:
 
 @dataclass(slots=True)
 class _Span:
-    """The turns and lines of one passage, keyed by position in the session."""
+    """Turns and lines of a passage, keyed by their position in the session."""
 
     session: Session
     time: datetime | None
@@ -299,7 +298,7 @@ def search(home: Home, request: ChatSearchRequest) -> Passages:
 
 
 def _spans(home: Home, hits: Sequence[TurnHit], request: ChatSearchRequest) -> list[_Span]:
-    """Return spans around hits, best first. Skip hits that a span already covers."""
+    """Return a span for each hit that no earlier span covers, best first."""
     spans: dict[str, list[_Span]] = {}
     ordered: list[_Span] = []
     terms = words(request.query)
@@ -388,7 +387,10 @@ def _is_agents(stored: StoredTurn) -> bool:
 
 
 def _line(home: Home, stored: StoredTurn, room: int, terms: Sequence[str]) -> str:
-    """Return a turn as text of about ``room`` characters that does not look like several turns."""
+    """Format a turn in about ``room`` characters.
+
+    Further lines are indented, so that they do not look like turns.
+    """
     turn = clean_turn(stored.turn, home.redactor.clean)
     # Authors choose their own names.
     author = one_line(turn.author or turn.speaker.value).replace(":", " ")
@@ -503,7 +505,7 @@ def _command(home: Home, stored: StoredSession, look: str) -> tuple[str, ...]:
 
 
 def _keepers(home: Home, tool: str, file: Path) -> Iterator[adapter.Adapter]:
-    """Yield the tool's adapters that would find a file in this place."""
+    """Yield the tool's adapters that would discover a file."""
     for reader, root in discovery.tool_roots(home, (), []):
         is_there = reader.tool == tool and file.is_relative_to(root.folder)
         if is_there and any(file.match(Path(pattern).name) for pattern in root.patterns):

@@ -193,7 +193,7 @@ def does(call: ToolCall) -> bool:
 
 
 def find_mended(calls: Sequence[ToolCall]) -> Callable[[int], bool]:
-    """Return a predicate that is True if the failed call at a position succeeded later."""
+    """Return a function that tells whether the failed call at a position succeeded later."""
     worked = {
         name: at for at, call in enumerate(calls) if call.outcome == "ok" for name in attempt(call)
     }
@@ -212,7 +212,7 @@ def attempt(call: ToolCall) -> frozenset[str]:
 
 
 def describe_call(call: ToolCall) -> str:
-    """Return a line that describes a call by its command or by its tool and input."""
+    """Return a one-line description of a call."""
     text = call.input if call.action is Action.RUN and call.input else f"{call.name} {call.input}"
     return shorten(text, _CALL_CHARACTERS)
 

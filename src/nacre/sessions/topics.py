@@ -90,7 +90,8 @@ _NOT_CONVERSATION = Flag.META | Flag.SUMMARY
 class _Request:
     """A request and the turn that contains it.
 
-    ``is_new``: False if the request continues an earlier one. ``work``: number of calls and answers for the request.
+    ``is_new``: False if the request continues an earlier one. ``work``: number of calls and answers
+    that followed.
     """
 
     text: str
@@ -100,7 +101,7 @@ class _Request:
 
 
 def topics(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> list[Topic]:
-    """Return the first request, and then the requests that caused the most work."""
+    """Return the first request, followed by the requests that took the most work."""
     requests = [item for item in _merge(_requests(turns, spoken)) if not is_idle(item.text)]
     requests = [*requests[:1], *sorted(requests[1:], key=lambda item: -item.work)]
     return [
@@ -417,7 +418,10 @@ class End:
 
 
 def outcome(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> SessionOutcome:
-    """Return how a session ended. "Done" requires evidence and no objection. "Unknown" means no evidence."""
+    """Return how a session ended.
+
+    It is done only with evidence and without objections. Without evidence, it is unknown.
+    """
     end = End(turns, spoken)
     if spoken and not end.has_acted and all(map(end.is_empty, spoken)):
         return SessionOutcome(Ending.UNKNOWN, "there was no request in words")
@@ -505,9 +509,9 @@ def _in_the_middle(end: End) -> SessionOutcome | None:
 
 
 def _outcome_by_report(end: End) -> SessionOutcome | None:
-    """Return the outcome that the agent's last words imply.
+    """Return the outcome according to the agent's last words.
 
-    External text in the last words cannot prove that the work is done.
+    Quoted external text cannot prove that the work is done.
     """
     if end.report:
         return _outcome_by_text(end, end.report)
@@ -573,7 +577,7 @@ def _outcome_by_text(end: End, report: Turn) -> SessionOutcome:
 
 
 def _objection(end: End, report: Turn, denial: str) -> SessionOutcome | None:
-    """Return an objection to "done": a failure, open list items, or the agent's ``denial``."""
+    """Return an outcome if something suggests that the work is not done, such as a failed check."""
     if failing(end.work):
         return _with_agent_words(Ending.UNKNOWN, _CHECK_FAILED, report, denial)
     if find_unmended(end.turns[end.begin :]):

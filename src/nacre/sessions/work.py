@@ -206,7 +206,7 @@ def did(home: Home, query: DidQuery) -> FileHistory:
 
 
 def find_files(home: Home, name_or_path: str) -> dict[int, str]:
-    """Return a mapping from rows to paths for the files that a name or path denotes.
+    """Return the paths of the files that a name or path can mean, keyed by row.
 
     Exact paths are tried first, then paths with the same last components, then files in a matching
     folder.
@@ -523,7 +523,7 @@ def _kinds(call: ToolCall) -> frozenset[str]:
 def _agent_statements(
     home: Home, question: str, criteria: Filter, lines: Sequence[str]
 ) -> tuple[TurnHit, ...]:
-    """Return what agents said about an error or answered when the owner pasted the error."""
+    """Return what agents said about an error, including answers to a pasted error."""
     if not question:
         return ()
     terms = [terms_of(line) for line in lines]

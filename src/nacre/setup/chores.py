@@ -64,10 +64,10 @@ def is_to_be_heard(home: Home, session: StoredSession) -> bool:
 
 
 def hear_reply(home: Home, session: StoredSession) -> None:
-    """Judge the memories looked up in a session, based on what the agent said afterwards.
+    """Judge the memories that an agent looked up, based on what it said afterwards.
 
-    If the agent then stored a memory that restates a looked-up memory, the new memory counts as a correction. Each use
-    is judged once. See docs/context.md.
+    If the agent then stored a new version of a memory, this counts as a correction. Each use is
+    judged once. See docs/context.md.
     """
     name = session.session.id
     since = home.session_uses.first_unjudged(session_name(name))
@@ -169,7 +169,7 @@ class Chore(msgspec.Struct, frozen=True):
 
     @property
     def subject(self) -> tuple[str, str, str]:
-        """Return the key for combining chores."""
+        """Return a key that is equal for chores that can be combined."""
         return (
             self.kind,
             self.session or "",
@@ -178,9 +178,10 @@ class Chore(msgspec.Struct, frozen=True):
 
 
 class NotYetError(Exception):
-    """Raised if a chore's condition is not met yet. The chore is retried later, and finally dropped without a report.
+    """Raised by a chore that must wait for a condition.
 
-    ``following`` are chores that result from the work done so far.
+    The chore is retried later, and finally dropped without a report. ``following``: chores that
+    result from the work done so far.
     """
 
     def __init__(self, following: Sequence[Chore] = ()) -> None:
@@ -198,7 +199,7 @@ class Kind:
 
 @frozen
 class _Pending:
-    """Chores that are done as one. ``chore``: the latest chore. ``paths``: the chores' files."""
+    """Combined chores. ``chore``: the latest chore. ``paths``: the chores' files."""
 
     chore: Chore
     paths: tuple[Path, ...]
@@ -353,7 +354,7 @@ def folder_of(home: Path) -> Path:
 
 
 def _own_name(home: Path) -> Path:
-    """Return a file name that no hook uses. Names sort by time."""
+    """Return the path for a new chore's file. Names sort by time."""
     return folder_of(home) / f"{time.time_ns():020d}-{os.getpid()}-{next(_NUMBERS)}.json"
 
 
@@ -444,7 +445,7 @@ def _late(home: Home, chore: Chore) -> list[Chore]:
 
 
 def _session_end(home: Home, chore: Chore) -> Sequence[Chore]:
-    """Read the session to its end and write its handoff.
+    """Read the rest of the session and write its handoff.
 
     The returned chores learn from the session and use a model.
     """
@@ -579,8 +580,8 @@ def flush(
 ) -> FlushReport:
     """Read sessions and learn from them, and then do pending chores.
 
-    Pending memories are also placed in the vault. A language model is used only if models are allowed in the
-    background. Errors that occur during writing are raised.
+    Pending memories are also written to the vault. A language model is used only if models are
+    allowed in the background. Errors that occur during writing are raised.
     """
     notify = on_progress or (lambda _: None)
     catch_up(home)

@@ -78,7 +78,10 @@ def present(home: Home) -> tuple[str, ...]:
 
 
 def plan_to_forget(home: Home) -> Deletion:
-    """Return the plan for forgetting the examples. Raises NotFoundError if the home has no examples."""
+    """Return what forgetting the examples would delete.
+
+    Raises NotFoundError if the home has no examples.
+    """
     if not (sessions := present(home)):
         raise NotFoundError("this memory does not contain the example sessions")
     return forgetting.prepare(home, ForgetRequest(sessions=sessions))

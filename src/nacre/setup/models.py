@@ -167,7 +167,7 @@ def status(settings: Settings, *, clock: Clock = utc_now) -> SigningIn:
 
 
 def programs(settings: Settings) -> tuple[Program, ...]:
-    """Return the agent tools' commands."""
+    """Return the agent tools' programs, even if they are not installed."""
     path = settings.environ.get("PATH")
     return tuple(
         Program(provider, name, (shutil.which(name, path=path) or "") if path else "")
@@ -449,7 +449,7 @@ def _is_spent(home: Home, name: str, tokens: int, limit: int | None) -> bool:
 
 
 def obstacle_to(settings: Settings, name: str) -> NacreError | None:
-    """Return an error if it is clear without a call that a model cannot be the writer."""
+    """Return an error if a model evidently cannot be the writer. No call is made."""
     try:
         target, able = llm_providers.describe(settings, name)
     except ModelRefusedError as error:
@@ -478,10 +478,8 @@ def is_without_bound(settings: Settings, request: WriterRequest) -> bool:
 def set_writer(home: Home, request: WriterRequest) -> WriterStatus:
     """Set the model that writes memories from sessions that end from now on.
 
-    The model also takes over the previous writer's pending sessions.
-
-    Raises ModelRefusedError if the model cannot be opened, InvalidInputError if no usable limit is set,
-    UnavailableError.
+    The model also reads the sessions that wait for the previous writer. Raises ModelRefusedError if
+    the model cannot be opened, InvalidInputError if no usable limit is set, UnavailableError.
     """
     settings, name = home.settings, request.writer
     refuse(settings, request)
@@ -526,7 +524,7 @@ def refuse(settings: Settings, request: WriterRequest) -> None:
 
 
 def too_few(settings: Settings, name: str, tokens: int | None) -> str | None:
-    """Return a message if the daily limit does not suffice for one small session, or ``None``."""
+    """Return a message if the daily limit is too low for one small session, or ``None``."""
     if tokens is None or name == NONE or not is_by_subscription(settings, name):
         return None
     least = estimate.least_day(settings, name)
@@ -623,9 +621,9 @@ class Offer:
 
 @frozen
 class Trial:
-    """A test call: the answer, its duration in seconds, and its tokens.
+    """The result of a test call.
 
-    ``cost`` is in millionths of a US dollar, or ``None`` if unknown.
+    ``seconds``: its duration. ``cost``: millionths of a US dollar, or ``None`` if unknown.
     """
 
     name: str
@@ -863,9 +861,10 @@ def wished(settings: Settings, wish: Wish) -> Settings:
 
 
 def try_model_models(home: Home, wish: Wish) -> Tried:
-    """Ask the model in ``wish`` one short question.
+    """Ask the chosen model one short question.
 
-    The outcome is ``REFUSED`` if the response is not from the model's provider. Raises InvalidSettingsError.
+    The outcome is ``REFUSED`` if the response is not from the model's provider. Raises
+    InvalidSettingsError.
     """
     began = time.perf_counter()
     try:
@@ -893,7 +892,7 @@ def _soon(settings: Settings) -> Settings:
 
 
 def _as_given(wish: Wish, text: str) -> str:
-    """Replace the settings and variables in a message with the options that the user gave."""
+    """Replace settings and variables in a message with the user's options."""
     if wish.base_url:
         text = text.replace(f"models.providers.{wish.provider}.base_url", "--base-url")
     if not wish.secret:
@@ -906,7 +905,10 @@ def _as_given(wish: Wish, text: str) -> str:
 
 
 def _variable_of(wish: Wish) -> str:
-    """Return the environment variable for testing a key that is not stored yet. It overrides all other sources."""
+    """Return the variable for a key that is tested before it is stored.
+
+    It overrides all other sources.
+    """
     method = methods().get(wish.auth or "")
     return method.variables[0] if method and method.variables else own_variable(wish.provider)
 
@@ -966,9 +968,9 @@ def _sent(after: Settings, changed: Mapping[str, Any]) -> list[str]:
 
 
 def _providers(settings: Settings, wish: Wish) -> dict[str, dict[str, str]] | None:
-    """Return ``models.providers`` with the given address, or ``None`` if nothing changes.
+    """Return the changed ``models.providers``, or ``None`` if nothing changes.
 
-    If a new key is given, the old key is left out.
+    A new key removes the old key.
     """
     name = wish.provider
     before = settings["models.providers"].get(name, {})

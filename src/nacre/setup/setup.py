@@ -180,13 +180,13 @@ class WriterProposal:
 def proposal_of(
     settings: Settings, writer: FoundWriter, scope: Scope, others: list[FoundWriter] | None = None
 ) -> WriterProposal:
-    """Return a writer with proposed limits."""
+    """Return a proposal to use a writer, with limits."""
     able = tuple(other for other in others or () if other != writer and not other.is_refused)
     return WriterProposal(writer, _bounded(settings, writer), scope, able)
 
 
 def propose(home: Home, scope: Scope | None = None, preferred: str = "") -> WriterProposal | None:
-    """Return the proposal for a writer, which is the preferred model if it can be used."""
+    """Propose a writer, preferably the given model. Return ``None`` if there is no writer."""
     found = found_writers(home.settings)
     if preferred not in ("", NONE):
         with suppress(ModelRefusedError):  # its provider is unknown
@@ -219,7 +219,7 @@ _SAMPLE_SESSIONS = 60
 
 @frozen
 class Scope:
-    """Tools and projects of the latest sessions that a writer would see."""
+    """Tools and projects of the newest sessions that a writer would read."""
 
     tools: tuple[str, ...] = ()
     projects: tuple[str, ...] = ()
@@ -240,7 +240,7 @@ def _scope(home: Home, writer: str, sessions: Iterable[StoredSession]) -> Scope:
 
 
 def _unread_scope(home: Home, paths: Sequence[Path], writer: str) -> Scope:
-    """Return a writer's scope from a sample of unread transcripts."""
+    """Return the tools and projects in a sample of unread transcripts."""
     found = sessions_in(home, paths[:_SAMPLE_SESSIONS])
     stored = (
         StoredSession(0, session, likely_project(home, session), None, None, len(turns))
@@ -267,9 +267,9 @@ RECENT = timedelta(days=7)
 class FirstReading:
     """Transcripts that nacre has not read yet.
 
-    ``files``: number of transcripts. ``bytes``: their total size. ``recent``: transcripts changed in the last seven
-    days. ``estimate``: cost of reading all transcripts with a language model, or ``None`` if no model is used.
-    ``scope``: sessions that a writer would read.
+    ``files``: number of transcripts. ``bytes``: their total size. ``recent``: transcripts changed
+    in the last seven days. ``estimate``: cost of reading all transcripts with a language model, or
+    ``None`` if no model is used. ``scope``: tools and projects that a writer would see.
     """
 
     files: int
@@ -285,9 +285,9 @@ class FirstReading:
 
 
 def look(home: Home, writer: str = "") -> FirstReading:
-    """Return unread transcripts, and which sessions a writer would read. Nothing is stored.
+    """Look for unread transcripts without storing anything.
 
-    ``writer``: by default, the proposed writer.
+    ``writer``: model that would read them (default: the proposed writer).
     """
     options = IngestOptions()
     plan = planning.plan(home, options)
@@ -379,7 +379,7 @@ def about(memory: Memory) -> str | None:
 
 
 def about_sessions(home: Home) -> list[tuple[str, str]]:
-    """Return (question, thing) pairs about the things that the user mentioned in the most sessions."""
+    """Return (question, subject) pairs about the subjects that the user mentioned most widely."""
     spoken: defaultdict[str, set[int]] = defaultdict(set)
     for stored in home.sessions.newest(limit=_SESSIONS):
         if is_one(home, stored):
@@ -436,8 +436,8 @@ _SHOWN_CHARACTERS = 90
 class Reach:
     """Counts of what a home contains.
 
-    ``replaced``: number of replaced memories. ``likeliest``: the best candidates. ``found``: best available writer, if
-    no writer is set.
+    ``likeliest``: the most promising candidates. ``found``: the best available writer, if no writer
+    is set.
     """
 
     memories: int
@@ -620,7 +620,7 @@ def _examples_answered(home: Home) -> Iterator[SampleAnswer]:
 
 
 def _best_answered(home: Home, best: Sequence[Memory]) -> Iterator[SampleAnswer]:
-    """Yield answered questions, first about the best memories of different kinds, then about frequent subjects."""
+    """Yield questions with answers, about the best memories and then about frequent subjects."""
     questions: set[str] = set()
     for memory in _by_turns(best):
         question = about(memory)
@@ -638,7 +638,7 @@ def _best_answered(home: Home, best: Sequence[Memory]) -> Iterator[SampleAnswer]
 
 
 def _by_turns(best: Sequence[Memory]) -> list[Memory]:
-    """Return the best memory of each kind, then the second best, and so on."""
+    """Sort memories so that their kinds alternate. The best memory of each kind comes first."""
     counts: Counter[Kind] = Counter()
     ranked = []
     for at, memory in enumerate(best):

@@ -201,7 +201,7 @@ def _signature(path: Path) -> Signature:
 
 
 def _options(path: Path, signature: Signature) -> str:
-    """Return the URI options for opening a file, or an empty string if a copy is needed.
+    """Return the URI options for opening a file, or an empty string if it must be copied first.
 
     Raises InvalidInputError.
     """

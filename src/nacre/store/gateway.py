@@ -60,7 +60,10 @@ class Kept:
 
 @frozen
 class Known:
-    """A received message in any state. ``message`` is kept until it is answered."""
+    """A received message, answered or not.
+
+    ``message``: its contents, or ``None`` after the answer.
+    """
 
     seq: int
     key: str
@@ -80,7 +83,10 @@ class Line:
 
 @frozen
 class SessionState:
-    """A session's progress. ``is_pending``: some lines are not yet in the transcript."""
+    """Counts and status of a chat session.
+
+    ``is_pending``: True if some lines are not yet in the transcript.
+    """
 
     id: str
     key: str
@@ -118,7 +124,7 @@ class GatewayStore:
 
     @classmethod
     def empty(cls) -> Self:
-        """Create a store in memory, for a home without a gateway."""
+        """Create an empty store in memory, for a home that has no gateway."""
         return cls(FileDatabase(Path(":memory:"), migrations=FOLDER))
 
     @classmethod
@@ -240,7 +246,7 @@ class GatewayStore:
     ) -> None:
         """Mark messages as being answered, and queue transcript lines.
 
-        ``lines_by_number`` contains (message number, line id) pairs.
+        ``lines_by_number``: pairs of a message's number and its line's id.
         """
         for seq, line in lines_by_number:
             self._db.run("take_inbound", seq=seq, line=line)
@@ -367,7 +373,7 @@ class GatewayStore:
         self.add_lines(session, [line])
 
     def recent_states(self, most: int) -> list[SessionState]:
-        """Return the progress of the most recently used sessions."""
+        """Return the states of the most recently used sessions."""
         return records(SessionState, self._db.all("list_recent_chat_states", most=most))
 
     def open_states(self) -> list[OpenState]:
@@ -426,7 +432,7 @@ class GatewayStore:
         return records(ChannelTraffic, self._db.all("gateway_counts"))
 
     def problems(self, limit: int = 5) -> list[Undelivered]:
-        """Return the latest parts that could not be sent."""
+        """Return the latest message parts that could not be sent."""
         return records(Undelivered, self._db.all("list_outbound_problems", limit=limit))
 
     def pairing(self, channel: str, sender: str) -> Pairing | None:

@@ -43,7 +43,7 @@ class VaultIndex(Store):
         self._seen_now: tuple[object, Seen] = None, ({}, set(), {})
 
     def seen(self) -> dict[str, SeenMemoryFile]:
-        """Map paths to recorded files."""
+        """Return the recorded files, keyed by path."""
         return {row[0]: SeenMemoryFile(*row) for row in self._db.all("list_vault_files")}
 
     def seen_now(self) -> Seen:
@@ -237,7 +237,7 @@ _MIN_REFERENCE_CHARACTERS = 4
 
 
 class Journal(Store):
-    """Store of the tables ``operations`` and ``touched``, and of applied writes."""
+    """Store of operations, of the files that they touched, and of applied writes."""
 
     @in_transaction
     def record(self, operation: Operation, intents: Iterable[Intent]) -> None:
@@ -371,7 +371,7 @@ class Journal(Store):
         return records(Operation, self._db.all("find_operations_like", reference=reference))
 
     def before(self, intent: Intent) -> tuple[str, str | None] | None:
-        """Return (action, document) of the same file's previous journal entry, or ``None``."""
+        """Return the action and document of the file's previous journal entry, or ``None``."""
         row = self._db.one("find_journal_before", path=intent.path, seq=intent.seq)
         return (row[0], row[1]) if row else None
 
@@ -434,9 +434,9 @@ class Spending(Store):
     def tokens_in_background(
         self, day: date, model: str, *, is_chat: bool = False
     ) -> tuple[int, int]:
-        """Return (tokens, calls) of a day's background calls to a model's provider.
+        """Return the tokens and calls that background work used at a model's provider on a day.
 
-        Counts only chat calls if ``is_chat``, otherwise all other calls.
+        With ``is_chat``, only chat calls count. Otherwise, only the other calls count.
         """
         provider = model.partition(":")[0]
         row = self._db.one("sum_background_tokens", day=day, provider=provider, is_chat=is_chat)
@@ -550,7 +550,7 @@ class Traces(Store):
 
     @runs("prune_traces")
     def prune(self, before: datetime, traces: int, questions: int) -> None:
-        """Delete entries older than a given time, and the oldest entries that exceed the limits."""
+        """Delete old traces and questions, and the oldest ones that exceed the limits."""
 
     def _texts(self) -> Iterator[tuple[str, str]]:
         after = ""
@@ -616,19 +616,15 @@ class Tombstones(Store):
         self.set("due", json.dumps(sorted(runs)))
 
     def arrived(self) -> list[str]:
-        """Return the existing memories to which a newly synced standing retirement applies."""
+        """Return the memories to which newly synced standing retirements apply."""
         return list(json.loads(self.value("arrived") or "[]"))
 
     def set_arrived(self, memories: Iterable[str]) -> None:
-        """Store the existing memories to which a newly synced standing retirement applies."""
+        """Store the memories to which newly synced standing retirements apply."""
         self.set("arrived", json.dumps(sorted(memories)))
 
     def value(self, key: str) -> str | None:
-        """Return the value stored under a key.
-
-        Keys: ``ledger`` (time and size of the ledger when read), ``told``, ``due``, ``arrived``,
-        ``erase`` and ``edition``.
-        """
+        """Return the value stored under a key, or ``None``."""
         return self._db.value("get_forgetting_value", key=key)
 
     def set(self, key: str, value: str) -> None:

@@ -92,10 +92,11 @@ _WRITE_ERRORS = (
 
 
 def carry_over(earlier: Path, database: FileDatabase) -> list[str]:
-    """Copy the tables in ``CARRIED``, and return descriptions of tables that could not be read.
+    """Copy the tables in ``CARRIED`` from an earlier database.
 
-    Both databases must have the current schema. Tables with an unreadable row are skipped. Raises
-    UnusableStoreError, StoreBusyError or Unavailable if ``database`` cannot be written.
+    Returns descriptions of the tables that could not be read. Both databases must have the current
+    schema. Tables with an unreadable row are skipped. Raises UnusableStoreError, StoreBusyError or
+    Unavailable if ``database`` cannot be written.
     """
     lost = []
     database.run("attach_earlier", path=str(earlier))
@@ -237,12 +238,12 @@ class Erasing(Store):
         """Make the next ingest read a file from the start."""
 
     def returned(self) -> set[str]:
-        """Return the runs of ``forget`` whose deleted memories exist again."""
+        """Return the runs of ``forget`` after which deleted memories reappeared."""
         return set(self._db.column("list_runs_returned"))
 
     @runs("delete_cursors_at_beginning")
     def delete_held_cursors(self) -> None:
-        """Make the next ingest read files again if parts were skipped."""
+        """Make the next ingest reread files of which parts were skipped."""
 
     @in_transaction
     def delete_traces(self, memory_id: str) -> None:
@@ -267,9 +268,9 @@ class Erasing(Store):
         self._db.run_many("delete_touched_path", [{"path": path} for path in paths])
 
     def blank_passages(self) -> int:
-        """Clear passages that belong to no turn, and return their number.
+        """Clear passages without a turn, and return their number.
 
-        This includes passages that are being prepared for a different model.
+        Passages prepared for a different model are included.
         """
         return self._blank_all(str) + self._blank_all(about_other)
 
@@ -325,9 +326,9 @@ _ERASE_BY_KIND = {
 
 @frozen
 class Held:
-    """Text stored until it is answered, sent or written to a transcript.
+    """Text that is kept only until it is answered, sent or written to a transcript.
 
-    ``kind``: ``inbound``, ``outbound`` or ``line``. ``seq``: its row. ``session``: the
+    ``kind``: ``inbound``, ``outbound`` or ``line``. ``seq``: the text's row. ``session``: the
     conversation's open session, or "".
     """
 
@@ -360,7 +361,7 @@ class GatewayErasure(GatewayStore):
 
     @in_transaction
     def erase_held(self, texts: Iterable[Held], names: Iterable[str] = ()) -> None:
-        """Delete names and stored text. The text is then neither answered nor sent."""
+        """Delete names and waiting texts. Deleted texts are not answered or sent."""
         for text in texts:
             self._db.run(_ERASE_BY_KIND[text.kind], seq=text.seq)
         for name in names:
@@ -369,7 +370,7 @@ class GatewayErasure(GatewayStore):
 
     @in_transaction
     def erase(self, lines: Iterable[str], pending: Iterable[int]) -> None:
-        """Delete messages and answers by the ids of lines, and pending lines by their numbers."""
+        """Delete messages and answers by line id, and pending lines by number."""
         for line in lines:
             self._db.run("erase_inbound", line=line)
             self._db.run("erase_outbound", line=line)
@@ -446,7 +447,7 @@ class StoredTexts:
         self._db = database
 
     def tables(self) -> list[TextTable]:
-        """Return the tables with texts, except turns."""
+        """Return the tables with texts that are neither turns nor restored from files."""
         tables = []
         for (name,) in self._db.all("list_plain_tables"):
             if name in _EXCLUDED_TABLES or name.startswith(_FULL_TEXT):

@@ -43,7 +43,7 @@ _ROWS_PER_PAGE = 500
 
 @frozen
 class Known:
-    """The fields of a memory that prevent extraction from storing it again."""
+    """Fields of a stored memory that help extraction to avoid duplicates."""
 
     id: str
     kind: Kind
@@ -55,11 +55,9 @@ class Known:
 class News:
     """Criteria for memories that are new to a session.
 
-    A memory must be trusted and belong to ``project`` or to no project. ``mark``: row after which
-    the memory was stored. The mark is ignored if the database was rebuilt later. ``first_id``:
-    smallest possible id of the memory. Ids are ordered by time. ``said``: earliest time of the
-    memory. ``sessions``: sessions whose memories are left out. ``least``: least importance of the
-    memory.
+    Memories must be trusted and belong to ``project`` or to no project. ``mark``: row number that
+    memories must exceed, unless the database was rebuilt. ``first_id``: smallest id. ``said``:
+    earliest time. ``sessions``: sessions to leave out. ``least``: lowest importance.
     """
 
     mark: int
@@ -189,14 +187,14 @@ class Memories(Store):
         return self._build(rows)
 
     def by_rows(self, rows: Sequence[int]) -> dict[int, Memory]:
-        """Return a mapping from the given rows to their memories. Retired memories are left out."""
+        """Return the memories in the given rows, keyed by row. Retired memories are left out."""
         return self._by_row(self._db.all("find_memories_by_row", rows=rows))
 
     def _by_row(self, rows: list[Row]) -> dict[int, Memory]:
         return dict(zip((row[0] for row in rows), self._build(rows), strict=True))
 
     def former(self) -> dict[int, int]:
-        """Return a mapping from each superseded memory's row to the row of its active successor."""
+        """Map each superseded memory's row to its active successor's row."""
         return dict(self._db.all("find_former_memories"))
 
     def rows_of(self, memory_ids: Sequence[str]) -> dict[int, Memory]:
@@ -344,7 +342,7 @@ def _link_row(source: str, link: Link) -> dict[str, object]:
 
 
 def _origin_of(link: Link) -> str:
-    """Return a link's origin for the index. Origins not used in front matter become ``manual``."""
+    """Return a link's origin for the index. Derived origins become ``manual``."""
     return _MANUAL if link.origin is None or link.origin in _DERIVED else link.origin
 
 
@@ -406,7 +404,7 @@ class CoRecall(Store):
 
     @runs("delete_faded_edges")
     def forget_faded(self, day: int) -> None:
-        """Delete edges whose weight has fallen below LEAST on a given day."""
+        """Delete edges that are too weak on a given day."""
 
     def of(self, memory_ids: Sequence[str], day: int) -> list[Edge]:
         """Return edges from some memories to active memories, strongest first."""
@@ -416,7 +414,7 @@ class CoRecall(Store):
         )
 
     def strongest(self, day: int, limit: int) -> list[Edge]:
-        """Return the strongest of all edges."""
+        """Return the strongest edges between memories."""
         rows = self._db.all("list_all_edges", day=day)
         return _sort_edges(
             [Edge(a, b, faded(weight, day - since), times) for a, b, weight, since, times in rows]
@@ -431,7 +429,7 @@ class CoRecall(Store):
 
 
 def faded(weight: float, days: int) -> float:
-    """Return what remains of a weight after some days."""
+    """Return a weight after it has decayed for some days."""
     return weight * FADE ** max(0, days)
 
 
@@ -462,7 +460,10 @@ _ALWAYS = Validity()
 
 @frozen
 class StoredLink:
-    """A link in the index. ``strength``: 0 to 1. ``valid``: its period, excluding the last day."""
+    """A link in the index.
+
+    ``strength``: 0 to 1. ``valid``: the period in which it holds, without the end day.
+    """
 
     source: str
     rel: str
@@ -529,10 +530,10 @@ class Links(Store):
         return [], self.page(criteria, limit=1)[1] if offset else 0
 
     def count(self, day: date, project: str | None = None) -> int:
-        """Count the links between active memories that are valid on a day, as shown to users.
+        """Count the links that users see between active memories on a day.
 
-        Links come from front matter or from names in text, not from similarity or shared use. With
-        ``project``, both ends must belong to it.
+        Links that come from similarity or shared use are not counted. With ``project``, both
+        memories must belong to the project.
         """
         return self._db.value("count_links", day=day, project=project) or 0
 
@@ -541,7 +542,7 @@ class Links(Store):
         return self._db.value("count_alike", project=project) or 0
 
     def between(self, day: date, project: str | None) -> list[tuple[str, str, float]]:
-        """Return (source, target, strength) of the links that :meth:`count` counts, in a stable order."""
+        """Return (source, target, strength) of each link that :meth:`count` counts."""
         return [
             (row[0], row[1], row[2])
             for row in self._db.all("list_links_between", day=day, project=project)
@@ -566,9 +567,9 @@ class Links(Store):
     def map_links(
         self, day: date, relations: Collection[str] = (), *, alike: bool = False
     ) -> list[Row]:
-        """Return the rows of all links valid on a day, in a stable order.
+        """Return the links that are valid on a day, as rows for :func:`as_edge`.
 
-        :func:`as_edge` converts these rows. ``alike``: True to include similarity links.
+        The order is stable. With ``alike``, similarity links are included.
         """
         return self._db.all("list_map_links", day=day, rels=[*relations], alike=alike)
 
@@ -590,7 +591,7 @@ class Links(Store):
 
 
 def as_edge(row: Row) -> StoredLink:
-    """Build a link from its row."""
+    """Convert a row to a link."""
     source, rel, target, origin, reason, strength, since, until = row[:8]
     valid = _ALWAYS
     if since or until:
@@ -622,10 +623,10 @@ class Buckets:
 
 @frozen
 class Idle:
-    """Number of active memories of a kind that have been idle for some days.
+    """Number of active memories of one kind with the same idle time.
 
-    Idle memories are not stated, written or recalled. ``days``: number of full days. ``begun``:
-    number of days including the current day.
+    A memory is idle while it is not stated, written or recalled. ``days``: full idle days.
+    ``begun``: idle days including the current day.
     """
 
     kind: Kind
@@ -638,9 +639,9 @@ class Idle:
 class EndingBounds:
     """Limits that decide which memories consolidation can retire.
 
-    ``temporary_for``: time for which unused temporary memories are kept. ``idle_for``: time for
-    which other unused memories are kept. ``importance_below``: importance from which other memories
-    stay. ``most_recalls``: number of recalls above which other memories stay.
+    Temporary memories can retire after ``temporary_for`` without use. Other memories can retire
+    after ``idle_for`` without use, if their importance is below ``importance_below`` and they have
+    at most ``most_recalls`` recalls.
     """
 
     temporary_for: timedelta
@@ -665,7 +666,7 @@ class UsageLog(Store):
         return UsageById({row[0]: records(Usage, [row[1:]])[0] for row in rows})
 
     def adopt(self, memory_id: str, usage: Usage) -> None:
-        """Store an imported memory's usage without raising the memory's importance again."""
+        """Store an imported memory's usage. Its past recalls do not raise the importance again."""
         count = usage.recall_count
         self._db.run(
             "insert_usage",
@@ -701,7 +702,7 @@ class UsageLog(Store):
 
     @runs("set_steps")
     def set_steps(self, memory: str, steps: int) -> None:
-        """Record the number of importance steps applied to a memory."""
+        """Record how often a memory's importance was raised."""
 
     def buckets(self) -> Buckets:
         """Count active memories by recalls and by quality."""
@@ -709,7 +710,7 @@ class UsageLog(Store):
         return Buckets(*(int(count) for count in row))
 
     def idle(self, now: datetime) -> list[Idle]:
-        """Count active memories by kind and idle days."""
+        """Count active memories by kind and number of idle days."""
         return records(Idle, self._db.all("count_idle", now=now))
 
     def idle_todos(self, before: datetime) -> list[tuple[str, str, datetime]]:
@@ -724,7 +725,7 @@ class UsageLog(Store):
         return self._db.column("list_ending", now=now, today=day_of(now), **asdict(bounds))
 
     def value(self, key: str) -> str | None:
-        """Return a value stored by an earlier run, if any."""
+        """Return the value that an earlier run stored under a key, if any."""
         return self._db.value("get_usage_value", key=key)
 
     @runs("set_usage_value")
@@ -772,7 +773,7 @@ class SessionUses(Store):
         )
 
     def unjudged(self, session: str) -> list[str]:
-        """Return a session's memories that were used after the last judged reply."""
+        """Return a session's memories whose last use has not been judged."""
         return self._db.column("list_unjudged", session=session)
 
     def first_unjudged(self, session: str) -> int | None:
@@ -780,7 +781,7 @@ class SessionUses(Store):
         return self._db.value("first_unjudged", session=session)
 
     def judge(self, session: str, memory_ids: Sequence[str]) -> None:
-        """Record that the last use of each memory in a session was judged."""
+        """Record that the last uses of memories in a session were judged."""
         self._db.run_many(
             "judge_use", [{"session": session, "memory": memory} for memory in memory_ids]
         )

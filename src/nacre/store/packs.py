@@ -28,8 +28,8 @@ _LENGTHS_DECODER = msgspec.json.Decoder(list[tuple[int, int]])
 class Payload:
     """Cleaned lines of a transcript.
 
-    ``lengths``: (line number, original length in bytes) of lines whose length changed. Some tools
-    identify a turn only by its line's offset in the transcript, so original lengths are needed.
+    ``lengths``: line number and original length in bytes of each line whose length changed. They
+    locate turns that a tool identifies only by the line's offset in the transcript.
     """
 
     text: bytes
@@ -137,7 +137,7 @@ def is_encoded(text: str, name: str) -> bool:
 
 
 def pair(name: str, text: str) -> str:
-    """Join a name and a text in the form that redaction rules match."""
+    """Format a name and a text as in JSON, so that redaction rules match."""
     return f'"{name}": "{text}"'
 
 
@@ -192,10 +192,10 @@ _MAX_KNOWN_TOKENS = 100_000
 
 @frozen
 class Sifted:
-    """Result of :meth:`Sieve.sift`.
+    """Lines and texts found by :meth:`Sieve.sift`.
 
-    ``suspects``: numbers of lines to parse. ``sure``: numbers of lines that certainly change.
-    ``asked``: texts that were examined. ``changed``: mapping from texts to replacements.
+    ``suspects``: numbers of lines to parse. ``sure``: numbers of lines that must change. ``asked``:
+    examined texts. ``changed``: replacements, keyed by the original text.
     """
 
     suspects: list[int]
@@ -283,7 +283,7 @@ def _is_text(tokens: Sequence[bytes]) -> bool:
 
 
 def _texts_of(token: bytes) -> list[str] | None:
-    """Return the texts to examine in a token, or ``None`` if the whole line must be parsed."""
+    """Return the texts in a token, or ``None`` if the whole line must be parsed."""
     last = token.rstrip()[-1:]
     if last in b":[":
         name = decoded(b"[" + token[: token.rindex(b":")] + b"]")
@@ -301,7 +301,7 @@ class Cleaner:
     """Removes secrets from transcripts, with a cache shared between calls."""
 
     def __init__(self, clean_all: CleanAll, find_suspects: FindSuspects | None = None) -> None:
-        """``find_suspects`` preselects texts, so that ``clean_all`` receives fewer texts."""
+        """Create a cleaner. ``find_suspects`` selects the texts that ``clean_all`` receives."""
         self._clean_all = clean_all
         self._sieve = Sieve(clean_all, find_suspects)
 
@@ -404,7 +404,7 @@ class _Cleaned:
 
 
 def _value_of(paired: str, name: str) -> str:
-    """Return the value from a cleaned :func:`pair`, or a placeholder if the pair's form changed."""
+    """Return the value in a cleaned :func:`pair`, or a placeholder if the form changed."""
     before = f'"{name}": "'
     return (
         paired[len(before) : -1]
@@ -448,7 +448,7 @@ def compress(data: bytes, base: bytes) -> bytes:
 
 
 def decompress(frame: bytes, base: bytes, most: int) -> bytes:
-    """Decompress a frame that contains ``most`` bytes of data. Raises DamagedArchiveError."""
+    """Decompress a frame to exactly ``most`` bytes. Raises DamagedArchiveError."""
     zstd = _zstd()
     reader = zstd.ZstdDecompressor(zstd_dict=_prefix(base))
     try:
@@ -511,11 +511,10 @@ class Title:
 
 @frozen
 class Segment:
-    """Part of a pack, with bytes ``start`` to ``until`` of the transcript.
+    """A section of a pack with the transcript's bytes from ``start`` to ``until``.
 
-    ``digest`` identifies the payload in any pack. ``size`` is 0 if another pack stores the payload.
-    ``position``: offset of the head in the pack. ``changed``: the transcript's modification time in
-    nanoseconds.
+    ``digest``: hash of the payload. ``size``: 0 if another pack stores the payload. ``position``:
+    offset in the pack. ``changed``: the transcript's modification time in nanoseconds.
     """
 
     start: int
@@ -545,7 +544,7 @@ class Fresh:
 
 
 class _Head(msgspec.Struct, omit_defaults=True):
-    """A line of JSON in a pack."""
+    """JSON header of a pack or segment."""
 
     nacre_archive: int = 0
     tool: str = ""
@@ -567,8 +566,8 @@ _HEAD = msgspec.json.Decoder(_Head)
 class Pack:
     """An archived transcript.
 
-    ``place``: path. ``end``: offset of the next segment. ``torn``: number of invalid bytes at the
-    end after a crash or damage.
+    ``place``: path of the archive. ``end``: offset of the next segment. ``torn``: number of invalid
+    bytes at the end after a crash or damage.
     """
 
     place: Path
@@ -602,7 +601,7 @@ class Pack:
             yield segment, self.payload(segment, find)
 
     def append(self, fresh: Iterable[Fresh], *, durable: bool = True) -> None:
-        """Append segments, overwriting a torn tail. Raises OSError."""
+        """Append segments, and overwrite incomplete data at the end. Raises OSError."""
         with os.fdopen(files.open_file(self.place, os.O_RDWR), "r+b") as file:
             file.truncate(self.end)
             file.seek(self.end)
@@ -613,7 +612,7 @@ class Pack:
                 os.fsync(file.fileno())
 
     def foldable(self) -> list[Segment]:
-        """Return the small segments at the pack's end, if there are enough to merge."""
+        """Return the small segments at the end of the pack, if there are enough to merge."""
         tail: list[Segment] = []
         for segment in reversed(self.segments):
             if (
@@ -626,7 +625,7 @@ class Pack:
         return tail if len(tail) >= _MIN_SEGMENTS_TO_FOLD else []
 
     def fold(self, tail: Sequence[Segment], find: Find) -> None:
-        """Merge the last segments into one, in a new file that replaces the pack."""
+        """Merge the last segments into one segment. A new file replaces the pack."""
         payload = join([self.payload(segment, find) for segment in tail])
         merged = Fresh(
             tail[0].start, tail[-1].until, digest_of(payload.pack()), payload, tail[-1].changed
@@ -687,7 +686,7 @@ class Pack:
         return all(segment.is_copy for segment in self.segments)
 
     def _base_of(self, file: BinaryIO | None = None) -> bytes:
-        """Return the start of the first segment, used to compress similar later segments."""
+        """Return the start of the first segment. Later segments are compressed relative to it."""
         if self._base is None:
             first = next(segment for segment in self.segments if not segment.is_copy)
             with _open_pack(self.place) as own:
@@ -723,10 +722,10 @@ def create(place: Path, title: Title, fresh: Iterable[Fresh], *, durable: bool =
 
 
 def load(place: Path, *, thorough: bool = False) -> Pack:
-    """Load a pack, ignoring a torn tail. ``thorough``: verify all checksums, not only the last.
+    """Load a pack. Incomplete data at its end is ignored.
 
-    Raises DamagedArchiveError if the pack is invalid or damaged before its end, and
-    UnavailableError if it cannot be read.
+    With ``thorough``, all checksums are verified, not only the last. Raises DamagedArchiveError if
+    the pack is invalid or damaged before its end, and UnavailableError if it cannot be read.
     """
     pack = Pack(place, Title("", ""))
     with _open_pack(place) as file:

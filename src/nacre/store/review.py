@@ -22,7 +22,7 @@ SECONDS_TO_UNDO = 24 * 3600
 
 
 class Candidates(Store):
-    """Store of candidates, which are proposed memories outside the vault."""
+    """Store of proposed memories, which are not in the vault."""
 
     def add(self, candidates: Iterable[HeldCandidate]) -> int:
         """Add candidates whose text is neither pending nor rejected, and return the number added."""
@@ -100,7 +100,10 @@ class Candidates(Store):
 
 @frozen
 class Waiting:
-    """State of the queue for a model: its length, the oldest entry's time, and the last failure."""
+    """The memories that wait for a model.
+
+    ``since``: the oldest entry's time. ``note``: reason for the last failure.
+    """
 
     count: int = 0
     since: datetime | None = None
@@ -109,9 +112,9 @@ class Waiting:
 
 @frozen
 class Due:
-    """A queued memory with its number of tries.
+    """A memory in the queue for a model.
 
-    ``reworded``: its text changed after the claim was extracted.
+    ``reworded``: True if its text changed after the claim was extracted.
     """
 
     memory: str
@@ -120,21 +123,21 @@ class Due:
 
 
 class Claims(Store):
-    """Store of claims, judged pairs, and memories that a model has to judge."""
+    """Store of memories' claims, of judged pairs of memories, and of the queue for a model."""
 
     def entities(self, limit: int) -> list[str]:
         """Return the entities with the most active memories."""
         return self._db.column("list_entities", limit=limit)
 
     def of_entity(self, entity: str, project: str | None, *, limit: int) -> list[tuple[int, str]]:
-        """Return (row, attribute) of active memories about an entity, latest first."""
+        """Return the rows and attributes of active memories about an entity, latest first."""
         rows = self._db.all("list_claims_of_entity", entity=entity, project=project, limit=limit)
         return [(row, attribute) for row, attribute in rows]
 
     def of_attribute(
         self, attribute: str, entity: str, project: str | None, *, limit: int
     ) -> list[int]:
-        """Return rows of active memories about an attribute of any other entity, latest first."""
+        """Return rows of active memories about this attribute of another entity, latest first."""
         rows = self._db.all(
             "list_claims_of_attribute",
             attribute=attribute,
@@ -161,7 +164,7 @@ class Claims(Store):
 
     @runs("postpone_claims_waiting")
     def postpone(self, memory: str, due: int, note: str) -> None:
-        """Record a failed try with its reason, and the time of the next try (epoch milliseconds)."""
+        """Record why an attempt failed, and when to try again (epoch milliseconds)."""
 
     @runs("postpone_all_claims_waiting")
     def postpone_all(self, due: int, note: str) -> None:
@@ -177,7 +180,7 @@ class Claims(Store):
         return Waiting(int(count), from_ms(since), note)
 
     def judged(self) -> dict[tuple[str, str], JudgedPair]:
-        """Return the judgements that await a manual decision, keyed by pair (older, newer)."""
+        """Return the judgements that await a manual decision. The keys are (older, newer)."""
         return {
             (older, newer): records(JudgedPair, [tuple(rest)])[0]
             for older, newer, *rest in self._db.all("list_conflicts")
@@ -217,9 +220,9 @@ class Reviews(Store):
     """The review queue."""
 
     def add(self, memory_id: str, reason: Reason, detail: str, at: int, *, once: bool) -> None:
-        """Queue a memory for review, unless it is already queued for the same reason.
+        """Queue a memory for review, unless a review for the same reason is pending.
 
-        With ``once``, it is also not queued if the same detail was settled before.
+        With ``once``, a settled review with the same detail also prevents queueing.
         """
         about = {"memory": memory_id, "reason": reason.value, "detail": detail}
         with self._db.transaction():
@@ -227,7 +230,7 @@ class Reviews(Store):
                 self._db.run("insert_review", **about, at=at, shown_by="[]")
 
     def doubt(self, memory_id: str, detail: str, at: int, shown_by: Iterable[str]) -> bool:
-        """Queue a memory for review as outdated, or update the detail of its pending review.
+        """Queue a review of a memory that might be outdated, or update the pending review.
 
         ``shown_by``: sessions that suggest that the memory is outdated. Returns False if the memory
         already has a review with this detail.
@@ -283,7 +286,7 @@ class Reviews(Store):
         """Settle the review that is pending for this memory and reason."""
 
     def stale_kept(self) -> dict[str, datetime | None]:
-        """Return, for each outdated memory that the user kept, the time of the last decision."""
+        """Return the outdated memories that the user kept, with the time of the last decision."""
         return {memory: from_ms(at) for memory, at in self._db.all("list_stale_kept")}
 
     def low_quality(self) -> list[tuple[str, float, int]]:
@@ -293,10 +296,10 @@ class Reviews(Store):
     def doubts(
         self, memory_ids: Sequence[str] | None = None, *, both_ways: bool = False
     ) -> list[Doubt]:
-        """Return doubts about the given memories, or about all memories, oldest first.
+        """Return doubts about the given memories (default: all), oldest first.
 
-        If two memories contradict each other, only the doubt about the older memory is returned.
-        With ``both_ways``, both doubts are returned.
+        A contradiction between two memories is a doubt about the older memory. With ``both_ways``,
+        it is a doubt about both.
         """
         return records(Doubt, self._db.all("list_doubts", ids=memory_ids, both_ways=both_ways))
 
@@ -348,7 +351,7 @@ class Comparisons(Store):
         return list(rows)
 
     def _rarest_words(self, text_words: Sequence[str]) -> list[str]:
-        """Return the rarest words that together occur in at most ``MOST_ROWS`` rows."""
+        """Return the rarest words, which occur in at most ``MOST_ROWS`` rows in total."""
         stems = {
             word: self._db.stems(word)[:1]
             for word in dict.fromkeys(text_words)
@@ -376,7 +379,7 @@ class Comparisons(Store):
         """Remove a memory from the comparison queue."""
 
     def waiting(self, rows: Sequence[int]) -> list[str]:
-        """Return the queued memories among some rows, oldest first."""
+        """Return which memories in the given rows are queued, oldest first."""
         return self._db.column("list_unsettled", rows=rows)
 
     def row_of(self, memory_id: str) -> int | None:
@@ -393,7 +396,7 @@ class Comparisons(Store):
         self._db.run_many("insert_auto_link", links)
 
     def stated_in(self, session: str, turn: str) -> list[tuple[str, bool]]:
-        """Return the content of memories based on a turn, and whether each memory is superseded."""
+        """Return the content of each memory based on a turn, and whether it is superseded."""
         rows = self._db.all("list_stated", session=session)
         return [
             (text, bool(is_superseded))

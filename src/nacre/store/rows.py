@@ -25,9 +25,9 @@ _Read = Callable[[Any], Any]
 
 
 def records(kind: type[T], rows: Iterable[Row]) -> list[T]:
-    """Build a value of type ``kind`` from each row.
+    """Convert rows to values of type ``kind``.
 
-    The columns must be in the order of the fields. Trailing fields can be omitted.
+    The columns must be in the order of the fields. Trailing columns can be missing.
     """
     build: Any = kind
     reads = _readers(build)
@@ -62,9 +62,9 @@ _RENAMED = {"source_session": "session", "source_turns": "turns"}
 
 @cache
 def _memory_fields() -> dict[str, tuple[Any, bool, dict[str, tuple[str, _Read | None]]]]:
-    """Describe a memory's fields: the type, whether the field is optional, and the columns.
+    """Return the type of each memory field, whether it is optional, and its columns.
 
-    Columns are keyed by subfield and have converters. A plain field has one subfield.
+    Columns have converters and are keyed by subfield. A plain field has one subfield.
     """
     layout = {}
     for name, kind in get_type_hints(Memory).items():

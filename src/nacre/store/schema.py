@@ -67,12 +67,12 @@ class Clause:
     source: str = "active_memories"
 
     def into(self, statement: str) -> str:
-        """Insert the condition and the view into a statement, at ``{where}`` and ``{source}``."""
+        """Replace ``{where}`` and ``{source}`` in a statement with the condition and the view."""
         return statement.format(where=self.sql, source=self.source)
 
     @property
     def is_open(self) -> bool:
-        """True if the condition restricts nothing."""
+        """True if the condition selects all rows."""
         return not self.values and self.sql == "TRUE"
 
 
@@ -151,7 +151,7 @@ def turn_clause(criteria: Filter) -> Clause:
 
 
 def deed_clause(criteria: DeedFilter) -> Clause:
-    """Return the condition for agents' actions in ``turns t JOIN sessions s``."""
+    """Return the SQL condition that selects agents' actions in turns ``t`` and sessions ``s``."""
     return _where(
         (criteria.project, "s.project = ?", criteria.project),
         (criteria.tool, "s.tool = ?", criteria.tool),
@@ -201,8 +201,7 @@ _MAX_KEY_BYTES = 2_000
 
 
 class Indexed(StrEnum):
-    """Full-text tables: ``memories`` (subject, content, tags), ``turns`` (text, actions),
-    ``failures`` (call, error)."""
+    """The full-text tables: memories, turns, and failed calls with their errors."""
 
     MEMORIES = "memories"
     TURNS = "turns"
@@ -210,9 +209,10 @@ class Indexed(StrEnum):
 
 
 class Words(NamedTuple):
-    """A row's texts for the full-text index, segmented into words, and its identifiers.
+    """The words of a row for the full-text index.
 
-    This is a tuple, because the status line must load this module in a few milliseconds.
+    ``texts``: one text per column, segmented into words. ``names``: identifiers. This is a tuple,
+    because the status line must load this module in a few milliseconds.
     """
 
     row: int
@@ -224,7 +224,7 @@ class WordIndex(Protocol):
     """An engine's full-text index. Call writing methods in the transaction that writes the rows."""
 
     def add(self, kind: Indexed, rows: Sequence[Words]) -> None:
-        """Index rows that are not indexed yet."""
+        """Add rows that are not in the index yet."""
 
     def drop(self, kind: Indexed, rows: Sequence[int]) -> None:
         """Remove rows from the index, if present."""
@@ -322,7 +322,7 @@ class Database(Queries, Protocol):
         """A value that identifies the opened file, or the tenant's rows on a server."""
 
     def schema(self) -> int:
-        """Return the number of the last migration, whichever program applied it."""
+        """Return the number of the last migration, even if another program applied it."""
 
     def interrupt(self) -> None:
         """Interrupt the statement in another thread.
@@ -335,10 +335,7 @@ class Database(Queries, Protocol):
 
 
 class Server(Protocol):
-    """The parts of nacre that a server implements.
-
-    Without a server, nacre uses files and SQLite.
-    """
+    """Interface that a server implements. Without a server, nacre uses files and SQLite."""
 
     def vault(self, clock: Clock) -> Vault:
         """Return the vault."""
@@ -350,7 +347,10 @@ class Server(Protocol):
         """Return the full-text search of ``memories`` or ``turns``."""
 
     def nearest(self, bits: NDArray[np.uint64]) -> Walk:
-        """Return the passages ordered by distance from a query's sign bits."""
+        """Return the passages ordered by distance from a query.
+
+        ``bits``: the signs of the query's vector.
+        """
 
     def allowed(
         self, home: Home, operation: str, *, writes: bool, owners: bool
@@ -364,7 +364,7 @@ class Server(Protocol):
         own: RecallResult,
         ask: Callable[[Home, RecallQuery], RecallResult],
     ) -> RecallResult:
-        """Add answers from the other spaces that recall reads to the answer from the own space."""
+        """Return ``own`` with answers added from the other spaces that recall reads."""
 
 
 class Engine(Protocol):
@@ -430,7 +430,7 @@ ALIASES = "aliases"
 
 
 class Names(Store):
-    """Store of the tables ``memory_names`` and ``mentions``, and of links with origin ``body``."""
+    """Store of memories' names and mentions, and of the links in memories' bodies."""
 
     def of(self, memory_id: str) -> set[str]:
         """Return the normalised names of a memory."""
@@ -464,10 +464,7 @@ class Names(Store):
         self.resolve({*former, *names}, *([memory.id] if links else []))
 
     def resolve(self, names: Collection[str], *sources: str) -> None:
-        """Update links in the bodies of some memories.
-
-        These are the memories ``sources`` and all memories that mention one of the names.
-        """
+        """Update body links of ``sources`` and of all memories that mention one of the names."""
         using = self._db.column("list_mentioning", names=[*names])
         if memories := [*dict.fromkeys((*sources, *using))]:
             self._db.run("delete_body_links", sources=memories)
@@ -489,13 +486,16 @@ def encode(values: object) -> bytes:
 def turn_identity(tool: str, row: int, turn: Turn) -> bytes:
     """Return 16 bytes that identify a turn.
 
-    Copies in other sessions have the same identity if the turn's id is unique across sessions.
+    Copies of the turn in other sessions share them if the turn's id is unique across sessions.
     """
     return shared_identity(tool if turn.unique else f"{tool}\0{row}", turn.id)
 
 
 def shared_identity(scope: str, turn_id: str) -> bytes:
-    """Return a turn's identity. ``scope`` is the tool if the id is unique across sessions."""
+    """Return a turn's identity.
+
+    ``scope``: the tool, or the session if ids are unique only there.
+    """
     return hashlib.blake2b(to_bytes(f"{scope}\0{turn_id}"), digest_size=16).digest()
 
 

@@ -77,7 +77,7 @@ Held = dict[int, float]
 class Match(NamedTuple):
     """A row that contains query terms, with its word count and weighted term counts.
 
-    A tuple is used because each search creates hundreds of matches.
+    Each search creates hundreds of matches, and tuples are created fast.
     """
 
     row: int
@@ -96,7 +96,7 @@ class Corpus:
     frequencies: tuple[int, ...]
 
     def idf(self, count: int) -> float:
-        """Return the inverse document frequency, which is never negative here."""
+        """Return the inverse document frequency, in a form that is never negative."""
         return math.log(1 + (self.rows - count + 0.5) / (count + 0.5))
 
 
@@ -142,9 +142,9 @@ class WordSearch(Store, ABC):
 
     @abstractmethod
     def vocabulary(self, initial: str, least: int, most: int) -> list[tuple[str, int]]:
-        """Return (stem, row count) for stems that start with a given character.
+        """Return the stems that start with a character, and their row counts.
 
-        The stems have ``least`` to ``most`` characters.
+        ``least``, ``most``: minimum and maximum length of a stem.
         """
 
     @abstractmethod
@@ -159,11 +159,14 @@ class WordSearch(Store, ABC):
     def match_parts(
         self, names: Sequence[str], where: Clause, limit: int
     ) -> list[tuple[int, int, int]]:
-        """Return (row, session, seq) of rows whose identifiers contain a name of at least three characters."""
+        """Return (row, session, seq) of rows with an identifier that contains a name.
+
+        Names with less than three characters are ignored.
+        """
 
     @abstractmethod
     def at(self, places: Sequence[tuple[int, int]], terms: Sequence[Term]) -> list[Match]:
-        """Return the turns at some places, each of which is a session row and a position.
+        """Return the turns at the given places. A place is a session row and a position.
 
         Missing turns are omitted. Terms are counted only on a server.
         """
@@ -193,7 +196,7 @@ class Search(WordSearch):
         return [(term, int(count)) for term, count in rows]
 
     def rows_of_stem(self, stem: str, limit: int) -> list[int]:
-        """Return rows that contain a stem or a word that starts with it. FTS5 stems the query again."""
+        """Return rows with a word that starts with a stem. FTS5 stems the query again."""
         sql = f"SELECT rowid FROM {self._kind}_fts WHERE {self._kind}_fts MATCH ? LIMIT ?"  # noqa: S608
         return [row for (row,) in self._db.rows(sql, (f"{quoted(stem)} *", limit))]
 
@@ -299,7 +302,7 @@ class FileWords(Store):
             self._db.run_many(statement, [{"row": row} for row in rows])
 
     def frequencies(self, kind: Indexed, stems: Sequence[str]) -> dict[str, int]:
-        """Return the number of rows for each stem, except in the table ``failures``."""
+        """Return the number of rows that contain each stem. ``failures`` has no counts."""
         marks = ", ".join("?" * len(stems))
         sql = f"SELECT term, doc FROM {kind}_terms WHERE term IN ({marks})"  # noqa: S608 - an internal name
         return {str(term): int(rows) for term, rows in self._db.rows(sql, stems)}
@@ -386,11 +389,11 @@ class Walk(Protocol):
     """An iterator over passages, nearest first."""
 
     def next(self, count: int) -> list[int]:
-        """Return about ``count`` rows after those already returned. At the end, return fewer."""
+        """Return about ``count`` more rows. At the end, return fewer."""
 
 
 class Outward:
-    """Implements :class:`Walk` with the passages' distances from a query."""
+    """A :class:`Walk` over passages with known distances from a query."""
 
     def __init__(self, distances: NDArray[np.uint16]) -> None:
         self.distances = distances
@@ -604,13 +607,13 @@ class Near:
 
 
 class Vectors:
-    """Store of vectors.
+    """A store of vectors.
 
     With ``other``, the store contains another model's vectors. These vectors are not searched until
     they replace the vectors in use.
 
-    Searches cache the bits of passages and the vectors of memories. Cached vectors of deleted
-    memories are harmless, because row numbers are never reused.
+    Searches cache the sign bits of passages and the vectors of memories. The cache can contain
+    deleted memories, because row numbers are never reused.
     """
 
     def __init__(self, database: Database, *, other: bool = False) -> None:
@@ -679,7 +682,7 @@ class Vectors:
             self._set_value("begun", str(edition + 1))
 
     def drop(self) -> int:
-        """Delete all vectors. Return the edition number that they had."""
+        """Delete all vectors. Return the edition number of these vectors."""
         edition = self._count_of("edition")
         for name in _DROP_STATEMENTS:
             self._db.run(name)

@@ -88,7 +88,10 @@ class DeedIndex(Store):
         return self._db.all("list_all_files")
 
     def most_changed(self) -> tuple[str, int] | None:
-        """Return a path with the file name edited in the most sessions, and the number of sessions."""
+        """Find the file name that was edited in the most sessions.
+
+        Return one of its paths and the number of sessions.
+        """
         row = self._db.one("find_most_changed_file")
         return (row[0], row[1]) if row else None
 
@@ -106,7 +109,7 @@ class DeedIndex(Store):
         return self._db.words.best(Indexed.FAILURES, words, deed_clause(criteria), limit)
 
     def requests(self, session: int, seq: int, *, by: Speaker, limit: int) -> list[int]:
-        """Return turns with a speaker's requests before position ``seq`` in a session, latest first."""
+        """Return the turns before ``seq`` in which a speaker requests something, latest first."""
         rows = self._db.all(
             "list_requests",
             session=session,
@@ -460,7 +463,10 @@ class Sessions(Store):
         return set(self._db.column("list_authors"))
 
     def unknown_senders(self) -> list[tuple[str, int]]:
-        """Return (sender, messages) of direct senders not known to be the owner, most frequent first."""
+        """Return (sender, number of messages) for senders not known to be the owner.
+
+        Only direct chats count. The most frequent sender comes first.
+        """
         return self._db.all("list_unknown_senders")
 
     def projects(self) -> set[str]:
@@ -479,7 +485,7 @@ class Sessions(Store):
     ) -> None:
         """Store a transcript's read position and its counts of unknown and corrupt entries.
 
-        With ``goes_on``, reading was continued, and ``tally`` is added to the stored counts.
+        ``goes_on``: True to add ``tally`` to the stored counts.
         """
         self._db.run(
             "save_cursor",
@@ -648,7 +654,7 @@ class Activity(Store):
     def questions(self, period: Period, unanswered: Sequence[str]) -> list[Row]:
         """Return (day, whether answered, number of questions).
 
-        ``unanswered`` contains the outcomes of unanswered questions.
+        ``unanswered``: outcomes that count as unanswered.
         """
         return self._db.all("count_questions_by_day", unanswered=unanswered, **period._moments)
 

@@ -435,7 +435,7 @@ class FileDatabase(Queries):
             self._connection.interrupt()
 
     def _begin_alone(self) -> None:
-        """Raise ``unwritable`` if it is set. Outside a transaction, start to time the write."""
+        """Raise ``unwritable`` if it is set. Note the start time of a new transaction."""
         self._refuse_unwritable()
         if not self._connection.in_transaction:
             self._since = time.monotonic()
@@ -445,9 +445,9 @@ class FileDatabase(Queries):
             raise self.unwritable
 
     def _measure(self, observe: Observe) -> None:
-        """Report each commit to ``observe`` after the lock is released.
+        """Report the duration of each write to ``observe``, after the lock is released.
 
-        This replaces SQLite's default hook, so the log is checkpointed here.
+        The hook replaces SQLite's own hook and therefore also checkpoints the log.
         """
 
         def committed(connection: apsw.Connection, _: str, pages: int) -> int:

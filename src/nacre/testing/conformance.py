@@ -77,12 +77,12 @@ class Form(Protocol):
 
 
 def form_of(path: Path) -> Form:
-    """Return the form that matches a file name."""
+    """Return the file format that a file name indicates."""
     return DatabaseForm() if path.name.endswith(SUFFIXES) else TextForm()
 
 
 class TextForm:
-    """A text file, usually of lines."""
+    """The format of a text file."""
 
     is_database = False
 
@@ -113,7 +113,7 @@ class TextForm:
 
 
 class DatabaseForm:
-    """A SQLite database that its tool has closed."""
+    """The format of a SQLite database that no tool has open."""
 
     is_database = True
 
@@ -125,7 +125,7 @@ class DatabaseForm:
 
     @contextlib.contextmanager
     def source(self, path: Path, cursor: Cursor | None) -> Iterator[DatabaseSource]:
-        """Return the database, with the state from the last reading."""
+        """Return the database, with the cursor from the last reading."""
         with contextlib.ExitStack() as stack:
             yield DatabaseSource(
                 path,
@@ -663,7 +663,7 @@ def _is_object(line: bytes) -> bool:
 
 
 def _forms(line: str) -> Iterator[bytes]:
-    """Yield a line's possible encodings in a file: plain, or in a JSON string."""
+    """Yield a line as it can appear in a file, plain or inside a JSON string."""
     yield json.dumps(line)[1:-1].encode()
     yield json.dumps(line, ensure_ascii=False)[1:-1].encode("utf-8", errors="replace")
     yield line.encode("utf-8", errors="replace")

@@ -98,11 +98,11 @@ class SignalLimits:
 class ContextRequest:
     """A request for context.
 
-    ``session`` is the host's session as ``<tool>:<id>``; without it, items can repeat. ``folder``
-    is the agent's working folder, which determines the project. ``budget_tokens`` is the limit for
-    the whole block; None uses the setting. ``parts`` selects parts of the context. ``alone`` avoids
-    models, vectors and locks, for a hook without the daemon. ``signals`` can only narrow the limits
-    in the settings.
+    ``session``: the host's session as ``<tool>:<id>``. Without it, items can be repeated.
+    ``folder``: the agent's working folder, which determines the project. ``budget_tokens``: maximum
+    number of tokens, by default from the settings. ``parts``: requested parts of the context.
+    ``alone``: True to avoid models, vectors and locks if the daemon is not running. ``signals``:
+    limits stricter than those in the settings.
     """
 
     moment: Annotated[Moment, bounds("At the start of a session, or with a prompt.")] = Moment.START
@@ -126,8 +126,8 @@ class ContextRequest:
 class ContextItem:
     """One item of a context.
 
-    ``ref`` is the id of the memory or turn. ``score`` is 0 to 1 for a ranked item. ``why`` is the
-    reason, shown by ``--explain``.
+    ``ref``: id of the memory or turn. ``score``: number from 0 to 1, if the item was ranked.
+    ``why``: reason for the item, shown by ``--explain``.
     """
 
     part: Part
@@ -157,23 +157,25 @@ _MAX_GIVEN_IDS = 500
 
 @frozen
 class SessionState:
-    """The state of a host's session. nacre stores the state between hook calls.
+    """The state of a host's session, which nacre stores between hook calls.
 
     ``name``: id of the session. ``folder``: working folder. ``given``: ids of the memories
-    received, latest last. ``asked``: last search. ``heard``: last prompts. ``prompts``: number of
-    prompts so far, or -1 after the agent was asked for proposals. ``handed``: True if the session
-    received a handoff. ``held_out``: True for a holdout session.
+    received, latest last. ``asked``: latest search text. ``heard``: latest prompts. ``prompts``:
+    number of prompts so far, or -1 after the agent was asked to propose memories. ``handed``: True
+    if the session received a handoff. ``held_out``: True if the session gets no context, for
+    comparison.
 
-    ``signals``: number of signals sent. ``signal_mark``: position of the last signal.
-    ``signal_at``: time of the last signal. ``nudges``: number of reminders. ``turns``: number of
-    prompts since a memory was stored. ``stored_mark``: last row checked for stored memories.
+    ``signals``: number of memories received from other running sessions. ``signal_mark``: row of
+    the last such memory. ``signal_at``: time of the last such memory. ``nudges``: number of
+    reminders. ``turns``: number of prompts since a memory was stored. ``stored_mark``: last row
+    checked for stored memories.
 
     ``started``: time of the start. ``seen``: time of the last activity. ``ended``: time of the end,
     or 0 while the session is running. All times are in epoch milliseconds.
 
     ``after``: the tool's sessions that ended in the folder just before this session began. Their
-    processes, such as tool servers, can survive a reset and still use the old ids. ``owed``:
-    :class:`Occasion` of a start without context. The next prompt gets this context.
+    processes, such as tool servers, can still use the old ids. ``owed``: :class:`Occasion` of a
+    start without context. The next prompt gets this context.
     """
 
     given: tuple[str, ...] = ()

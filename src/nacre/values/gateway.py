@@ -151,10 +151,10 @@ class Answer:
 class ChatSession:
     """One conversation with the agent, until a reset or a long silence.
 
-    ``key``: identifies the other person or group, for example ``telegram:4711`` or
-    ``agent:main:discord:<account>:group:<chat>``. ``messages``: number of messages on both sides.
+    ``key``: identifier of the other person or group, such as ``telegram:4711`` or
+    ``agent:main:discord:<account>:group:<chat>``. ``messages``: number of messages from both sides.
     ``indexed``: number of messages that can be searched. ``compactions``: number of compactions,
-    which continues after a reset. ``flushed``: number of compactions when memories were last
+    including those before a reset. ``flushed``: value of ``compactions`` when memories were last
     stored, or -1. ``tokens``: number of tokens since the last compaction. ``cost``: cost in US
     dollars.
     """

@@ -44,8 +44,8 @@ class Expiry(StrEnum):
 class Scope(StrEnum):
     """The visibility of a memory.
 
-    A private request sees all memories, a personal one the personal and public ones, and a public
-    one only the public ones.
+    A private request sees all memories. A personal request sees personal and public memories. A
+    public request sees public memories.
     """
 
     PRIVATE = "private"
@@ -56,7 +56,7 @@ class Scope(StrEnum):
 class Confidence(StrEnum):
     """How a memory was obtained.
 
-    ``extracted``: written on purpose, or found by a model and supported by evidence. ``inferred``:
+    ``extracted``: stored on purpose, or found by a model with supporting evidence. ``inferred``:
     found by rules.
     """
 
@@ -96,10 +96,10 @@ class Source:
 class Link:
     """A link from a memory to another memory, stored in front matter.
 
-    ``rel``: relation, such as ``related_to``, ``supersedes`` or ``alternative_to``. ``reason``:
-    short explanation. ``origin``: ``reflect`` if the user created the link by answering a question
-    from :mod:`nacre.review.queue`. ``strength``: 0 to 1. None means :data:`USUAL_STRENGTH`.
-    ``valid``: period of the link, without the last day.
+    ``rel``: type of the link, such as ``related_to``, ``supersedes`` or ``alternative_to``.
+    ``reason``: short explanation. ``origin``: ``reflect`` if the user created the link by answering
+    a review question. ``strength``: number from 0 to 1, by default :data:`USUAL_STRENGTH`.
+    ``valid``: period in which the link applies, without its end day.
     """
 
     rel: str
@@ -293,8 +293,8 @@ def by_id(memories: Iterable[Memory]) -> dict[str, Memory]:
 class Why(StrEnum):
     """The reason why a candidate is pending.
 
-    ``found``: only found by rules. ``unproven``: not supported by its evidence. ``untrusted``: it
-    might come from outside. ``minor``: other memories of its session matter more.
+    ``found``: only rules found it. ``unproven``: its evidence does not support it. ``untrusted``:
+    it might come from external text. ``minor``: its session has more important memories.
     """
 
     FOUND = "found"
@@ -579,10 +579,10 @@ class SeenMemoryFile:
 class Intent:
     """A pending write to a vault file. The database keeps the intent until the file is written.
 
-    ``action``: ``write``, ``adjust``, ``remove`` or ``append``. With ``adjust``, the file is not
-    written if it has changed since ``base``. ``base``: hash of the previous file, or None for a new
-    file. ``former``: previous text, if it contains no secrets. The journal uses the action ``seen``
-    for text that a person wrote. ``document`` is None if that text contains a secret.
+    ``action``: ``write``, ``adjust``, ``remove``, ``append``, or in the journal ``seen`` for text
+    that a person wrote. ``adjust`` does nothing if the file has changed since ``base``. ``base``:
+    hash of the previous file, or None for a new file. ``former``: previous text, if it contains no
+    secrets. ``document``: new text, or None if a person's text contains a secret.
     """
 
     action: str
@@ -626,7 +626,7 @@ class TombstoneKind(StrEnum):
 
 @frozen
 class Tombstone:
-    """Forgotten content that must not be stored again.
+    """A record that prevents forgotten content from being stored again.
 
     ``run``: operation that removed the content. ``owner``: session of the forgotten turn, or memory
     that contained the forgotten words.
@@ -654,8 +654,8 @@ class Match(StrEnum):
 class StandingRetirement:
     """A rule that retires memories with a matching subject as soon as they are stored.
 
-    ``contexts``: contexts, such as ``session-start``, that never contain a matching memory, even if
-    the user restores it.
+    ``contexts``: contexts, such as ``session-start``, that omit matching memories even if the user
+    restored them.
     """
 
     id: str
@@ -679,15 +679,15 @@ class Excerpt:
 class ForgetPlan:
     """The content that a forget operation will remove.
 
-    ``how``: ``session``, ``project``, ``match``, ``before`` or ``memory``. ``sessions``: turn
-    counts of sessions to remove completely, keyed by session. ``parts``: number of turns to remove
-    from each other session. ``memories``: memories to remove. ``losing``: memories that lose only a
-    part of their evidence. ``released``: memories to retire, because their successors are removed.
-    ``untitled``: sessions whose title matches. ``handoffs``: ids of handoffs to remove. ``files``:
-    transcripts that contain the content. ``match``: a text or a regular expression. ``traces``:
-    number of questions and model runs that quote ``match``. ``held``: number of messages, answer
-    parts and names that only the gateway's database contains. ``project``: project to remove
-    completely, with its indexed code.
+    ``how``: ``session``, ``project``, ``match``, ``before`` or ``memory``. ``sessions``: sessions
+    to remove completely, with their turn counts. ``parts``: other sessions, with the number of
+    turns to remove. ``memories``: memories to remove. ``losing``: memories that keep some of their
+    evidence. ``released``: memories to retire, because their successors are removed. ``untitled``:
+    sessions with a matching title. ``handoffs``: ids of handoffs to remove. ``files``: transcripts
+    that contain the content. ``match``: a text or a regular expression. ``traces``: number of
+    questions and model runs that quote ``match``. ``held``: number of messages, answer parts and
+    names that only the gateway's database contains. ``project``: project to remove completely, with
+    its indexed code.
     """
 
     how: str

@@ -96,7 +96,7 @@ class Prompt:
     for plain text. ``name``: name of the answer, for models that answer with a tool call.
     ``version``: name of the prompt's file, such as ``extraction/1``. ``hear``: function that
     receives each piece of a plain-text answer, in order and from another thread. This function must
-    not raise. ``tools``: names of the tools that an agent can use in ``folder``.
+    not raise. ``tools``, ``folder``: tools that an agent can use, and its working folder.
     """
 
     task: Task

@@ -38,13 +38,13 @@ class Filter:
     """Restrictions on results. Empty fields do not restrict.
 
     ``projects``: allowed projects. Unless ``strict`` is set, their dependencies and memories
-    without a project are allowed, too. Dependencies are stated on project pages. ``since``: first
-    allowed time. ``until``: first time that is not allowed. ``scope``: the caller's scope. A
-    private request sees everything, and other requests see no turns. ``tools``, ``sessions``:
-    origin of the results. ``as_of``: day on which memories must have been true, even if they are
-    superseded now. ``trusted``: exclude results based on external text. ``settled``: exclude the
-    inbox. Unsolicited context uses ``trusted`` and ``settled``. The fields from ``kinds`` to
-    ``expiry`` apply only to memories.
+    without a project are allowed, too. Dependencies are stated on project pages. ``since``: start
+    of the period. ``until``: end of the period, which is excluded. ``scope``: the caller's scope. A
+    private request sees everything, and other requests see no turns. ``tools``, ``sessions``: agent
+    tools and sessions from which results can come. ``as_of``: day on which memories must have been
+    true, even if they are superseded now. ``trusted``: True to exclude results based on external
+    text. ``settled``: True to exclude the inbox. The fields from ``kinds`` to ``expiry`` apply only
+    to memories.
     """
 
     projects: Annotated[
@@ -88,22 +88,22 @@ class Filter:
 class RecallQuery:
     """One recall query.
 
-    ``around``: time near which memories must have been recorded. The maximum distance is
-    ``radius_days``, unless the filter sets times. A Gaussian of sigma ``radius_days / 2`` replaces
-    recency. Without ``around``, recency counts back from the filter's ``until``, if set. ``topic``:
-    text added before embedding. ``boost``: False to rank only by relevance. With ``scoring.profile
-    = "agenr"``, this is the unscaled cosine similarity. ``word_share``: weight of words relative to
-    meaning. ``mmr_lambda``: weight of relevance relative to novelty (Carbonell & Goldstein 1998).
-    The default weights performed best in measurements.
+    ``around``: time near which memories must have been recorded. They are at most ``radius_days``
+    away, unless the filter sets times. The score uses a Gaussian of sigma ``radius_days / 2``
+    instead of recency. Without ``around``, recency counts back from the filter's ``until``, if set.
+    ``topic``: text added before embedding. ``boost``: False to rank only by relevance. With
+    ``scoring.profile = "agenr"``, relevance is the unscaled cosine similarity. ``word_share``:
+    weight of words relative to meaning. ``mmr_lambda``: weight of relevance relative to novelty
+    (Carbonell & Goldstein 1998).
 
-    ``threshold``: minimum score. ``confident``: omit weak hits and pending candidates. ``fuzzy``:
-    replace unknown words with the nearest known words. ``update``: False to record no usage.
-    ``budget_tokens``: maximum length of the answer. ``turns``: number of session turns to add.
-    ``session``: the host's session. Memories used in the same session count as used together.
-    ``co_recall``: False to ignore which memories were used together. ``expand``: let a language
-    model add other phrasings. ``rerank``: let a language model grade the best hits. A language
-    model takes seconds and costs money. ``is_prompt``: True if a person typed the text to an agent,
-    without asking for memories.
+    ``threshold``: minimum score. ``confident``: True to omit weak hits and pending candidates.
+    ``fuzzy``: True to replace unknown words with the nearest known words. ``update``: False to
+    record no usage. ``budget_tokens``: maximum length of the answer. ``turns``: number of session
+    turns to add. ``session``: the host's session. Memories used in the same session count as used
+    together. ``co_recall``: False to ignore which memories were used together. ``expand``: True if
+    a language model adds other phrasings. ``rerank``: True if a language model grades the best
+    hits. A language model takes seconds and costs money. ``is_prompt``: True if the text is a
+    person's prompt to an agent.
     """
 
     text: Annotated[str, bounds("A question or keywords.")]
@@ -162,9 +162,9 @@ class RecallQuery:
 
 
 class HitConfidence(StrEnum):
-    """How likely a hit answers the question.
+    """How likely it is that a hit answers the question.
 
-    A ``weak`` hit only shares words or meaning with it.
+    A ``weak`` hit only shares words or meaning with the question.
     """
 
     SURE = "sure"
@@ -183,7 +183,7 @@ class LaneState(StrEnum):
 
 @frozen
 class Lane:
-    """The state of one lane, and why it is incomplete."""
+    """The state of a search step, which is ``lexical``, ``vector`` or ``reranker``."""
 
     name: str
     state: LaneState
@@ -213,8 +213,8 @@ class MemoryHit:
     ``candidate``: True for a pending candidate, which the user can keep or drop. ``outdated_by``:
     newer memories that probably contradict the hit. If recall finds these memories, they come
     before the hit. ``doubt``: another reason why the memory might be outdated, such as a
-    contradiction in a later session or a change to files that the memory names. ``space``: space of
-    the memory, if several were searched.
+    contradiction in a later session or a change to files that the memory names. ``space``: name of
+    the memory's space, if several were searched.
     """
 
     memory: Memory
@@ -245,10 +245,10 @@ class TurnHit:
 class RecallResult:
     """The answer to one query.
 
-    ``lanes`` lists the lanes that ran. ``hits`` and ``turns`` are empty if nothing shares a word or
-    meaning with the query. ``since``, ``until`` and ``around`` are the requested times.
-    ``time_words`` are the words of the query that determined ``since`` and ``until``. Such times
-    affect the ranking but exclude nothing.
+    ``hits``, ``turns``: results. They are empty if nothing shares a word or meaning with the query.
+    ``lanes``: states of the search steps. ``since``, ``until``, ``around``: requested times.
+    ``time_words``: words of the query that determined ``since`` and ``until``. Such times affect
+    the ranking but exclude nothing.
     """
 
     query: str
@@ -370,5 +370,5 @@ class DeepResult:
 
     @property
     def problem(self) -> str | None:
-        """The first reason why the model did not decide a step."""
+        """The first ``problem`` of the steps, if any."""
         return next((step.problem for step in self.steps if step.problem), None)

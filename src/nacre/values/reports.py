@@ -16,7 +16,8 @@ from nacre.values.models import Tokens
 class Progress:
     """The progress of a long operation.
 
-    ``stage`` is ``reading`` (bytes), ``learning`` (sessions) or ``vectors`` (texts).
+    ``stage``: ``reading``, counted in bytes; ``learning``, counted in sessions; or ``vectors``,
+    counted in texts.
     """
 
     stage: str
@@ -40,9 +41,10 @@ class Problem:
 
 @frozen
 class ArchiveReport:
-    """The numbers of archived ``files``, new bytes ``read``, and bytes ``stored``.
+    """A report about archiving transcripts.
 
-    ``pruned`` counts transcripts that were removed according to the settings.
+    ``files``: number of archived files. ``read``: number of new bytes. ``stored``: number of bytes
+    written. ``pruned``: number of transcripts removed according to the settings.
     """
 
     files: int = 0
@@ -163,12 +165,12 @@ class StoreOutcome:
     """The result of storing a memory.
 
     ``action``: ``stored``, ``known`` (the text repeats a known memory), ``updated`` (the text was
-    merged into a known memory), or ``retired`` (a standing retirement applies). ``supersedes``:
+    merged into a known memory), or ``retired`` (a rule retires such memories). ``supersedes``:
     replaced memories. ``superseded_by``: newer memory that contradicts the stored memory.
-    ``amended``: memory that was partly superseded, with its new text. ``similar``: memories that
-    might mean the same, most likely first. ``decided_by``: language model that decided, or None if
-    rules decided. ``note``: reason why the model did not decide. ``proposed``: True if an agent
-    stored the memory and the owner has not confirmed it.
+    ``amended``: memory that was partly superseded, with its new text. ``similar``: possible
+    duplicates, most likely first. ``decided_by``: language model that decided, or None if rules
+    decided. ``note``: reason why the model did not decide. ``proposed``: True if an agent stored
+    the memory and the owner has not confirmed it.
     """
 
     action: str
@@ -379,7 +381,7 @@ TRAILER = "trailer"
 
 @frozen
 class Following:
-    """The state of a process that follows transcripts. It counts everything since its start."""
+    """The state of a process that follows transcripts, with counts since its start."""
 
     started: datetime
     heartbeat: datetime

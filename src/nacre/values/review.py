@@ -38,10 +38,10 @@ class Maturity(StrEnum):
 class Reason(StrEnum):
     """The reason why a memory is queued for review.
 
-    ``proposed``: an agent stored the memory. ``wish``: an agent wants to retire or change the
+    ``proposed``: an agent stored the memory. ``wish``: an agent asks to retire or change the
     memory. ``merge``: a writer considers the memory a duplicate, but rules do not. ``stale``: the
-    memory's document no longer contains it, a session changed files that the memory names, or a
-    later message makes the memory doubtful.
+    document that contained the memory has changed, a session changed files that the memory names,
+    or a later message makes the memory doubtful.
     """
 
     LOW_QUALITY = "low_quality"
@@ -54,9 +54,9 @@ class Reason(StrEnum):
 
 
 def said_by_agent(words: str, session: str, at: datetime) -> str:
-    """Return the review reason for a rule of the owner that an agent has contradicted.
+    """Return the reason for reviewing an owner's rule that an agent contradicted.
 
-    The reason contains the agent's words.
+    The reason quotes the agent.
     """
     return f"{_CONTRADICTED_LATER} (an agent, {shown_day(at)}, {session}{_HEAD_END}{words}"
 
@@ -84,10 +84,11 @@ class Verdict(StrEnum):
 
 @frozen
 class Judged:
-    """A memory that was judged, with its quality (0 to 1) before and after.
+    """A memory and its role in a reply.
 
-    ``likeness``: similarity between the memory and the reply, or None if a person decided. Without
-    vectors, this is the share of the memory's words in the reply.
+    ``before``, ``after``: quality of the memory (0 to 1) before and after the reply. ``likeness``:
+    similarity between the memory and the reply, or None if a person decided. Without vectors, this
+    is the share of the memory's words in the reply.
     """
 
     memory_id: str
@@ -102,8 +103,8 @@ class Judged:
 class FeedbackReport:
     """The verdicts derived from a reply.
 
-    ``note``: reason why there are no verdicts. ``by``: origin of the verdicts. ``cosine`` and
-    ``words`` are comparisons, and ``person`` is a decision.
+    ``note``: reason why there are no verdicts. ``by``: ``cosine`` or ``words`` if texts were
+    compared, or ``person`` if a person decided.
     """
 
     judged: tuple[Judged, ...] = ()
@@ -202,8 +203,9 @@ class Reflection:
 
 @frozen
 class Reflected:
-    """The effect of the user's answer: ``linked``, ``stored``, ``settled`` or ``skipped``.
+    """The effect of the user's answer.
 
+    ``action``: ``linked``, ``stored``, ``settled`` (a contradiction was resolved) or ``skipped``.
     ``first``, ``second``: both memories after the answer. ``stored``: new or known memory that
     contains the user's written answer.
     """

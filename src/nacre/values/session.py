@@ -23,7 +23,7 @@ class Speaker(StrEnum):
 
 
 class Trust(StrEnum):
-    """The trust in some words.
+    """Whether words can be trusted.
 
     ``trusted``: words from the owner's own conversation. ``untrusted``: words based on external
     text.
@@ -34,7 +34,7 @@ class Trust(StrEnum):
 
 
 class SessionKind(StrEnum):
-    """The purpose of a session. Only ``main`` sessions yield memories; all are searchable."""
+    """The purpose of a session. Only ``main`` sessions yield memories."""
 
     MAIN = "main"
     SUBAGENT = "subagent"
@@ -322,7 +322,7 @@ class FileTouched:
 
 @frozen
 class CommandUse:
-    """A program with its subcommand. Read-only commands are omitted."""
+    """The runs of a command, such as ``git push``. Commands that only read are omitted."""
 
     name: str
     runs: int
@@ -345,9 +345,9 @@ class ErrorMet:
 
 @frozen
 class SessionOutcome:
-    """The way in which a session ended, and the reason for this judgement.
+    """A judgement of how a session ended, with the reason.
 
-    ``words``, ``speaker``, ``turn``: statement on which the judgement is based, if any.
+    ``words``, ``speaker``, ``turn``: statement that supports the judgement, if any.
     """
 
     ending: Ending
@@ -578,10 +578,11 @@ class ChoresReport:
 
 @frozen
 class FlushReport:
-    """The results of a flush.
+    """The results of reading the latest turns and of finishing queued work.
 
-    They include the ids of new memories, the number of known candidates, sessions with new turns,
-    the results of pending chores, and the reasons why a requested model did not help.
+    ``memories``: ids of new memories. ``duplicates``: number of known candidates. ``sessions``:
+    number of sessions with new turns. ``chores``: results of queued work. ``notes``: reasons why a
+    requested model did not help.
     """
 
     memories: tuple[str, ...] = ()

@@ -72,7 +72,7 @@ def split(text: str) -> tuple[str | None, str]:
 
 
 def join(text: str, front: str, body: str) -> str:
-    """Replace the front matter and body of a file's text, keeping its fences."""
+    """Replace the front matter and body of a file's text. The ``---`` lines stay."""
     match = _FENCE.match(text)
     if match is None:
         return f"---\n{front}---\n{body}"
@@ -165,7 +165,7 @@ def _quote(text: str) -> str:
 
 
 def _is_stamp(text: str) -> bool:
-    """Return True for dates and UUIDs, which start with digits but need no quotes."""
+    """Return True for a date or UUID, which needs no quotes despite its first digit."""
     return bool(_STAMP.fullmatch(text))
 
 
@@ -227,10 +227,7 @@ def rewrite(text: str, memory: Memory) -> str:
 
 
 def adjust(text: str, values: Mapping[str, Any]) -> str:
-    """Change only some front matter values of a document.
-
-    Empty values, including nested lists, are omitted or removed.
-    """
+    """Change the given front matter values of a document. Empty values are removed."""
     new_values = _drop_empty(dict(values))
     front, body = split(text)
     if front is None:
@@ -334,7 +331,7 @@ class Stated:
     project: str | None = None
 
     def differs(self, kind: Kind, project: str | None) -> bool:
-        """Return True if the front matter contradicts the kind or project."""
+        """Return True if the front matter states another kind or project."""
         projects = (None, project, slugify(project) if project else None)
         return self.kind not in (None, kind) or self.project not in projects
 
@@ -374,7 +371,6 @@ def _readers_of(kind: Any) -> dict[str, Reader]:
 
 
 def _reader(kind: Any, default: Any) -> Reader:
-    """Return a function that reads values of a type and raises InvalidMemoryError."""
     if type(None) in get_args(kind):
         kind = next(argument for argument in get_args(kind) if argument is not type(None))
     if kind in _READERS:
@@ -395,7 +391,6 @@ def _read_nested(
 
 
 def _claim(values: dict[str, Any]) -> Claim | None:
-    """Return a memory's claim, or ``None`` if the claim in the file is incomplete."""
     values_given = values.get("claim")
     if not isinstance(values_given, dict) or not all(
         isinstance(value, str) for value in values_given.values()
@@ -428,8 +423,8 @@ def _new_body(body: str, memory: Memory) -> str:
 def _body(memory: Memory) -> str:
     """Return the text to write below the front matter.
 
-    Parsing removes one heading that repeats the subject. If the content begins with such a heading,
-    another is added, so that the content survives.
+    Parsing removes a heading that repeats the subject. If the content begins with such a heading,
+    it is therefore written twice.
     """
     content = memory.content.strip()
     if _split_title(content)[0] == memory.subject:
@@ -438,7 +433,6 @@ def _body(memory: Memory) -> str:
 
 
 def _split_title(body: str) -> tuple[str | None, str]:
-    """Return a text's leading heading, or ``None``, and the remaining text."""
     match = _HEADING.match(body)
     title = _CLOSING.sub("", match.group(1).rstrip()).rstrip() if match else ""
     return (title, body[match.end() :]) if match and title else (None, body)

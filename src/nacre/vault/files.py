@@ -144,11 +144,11 @@ def normalise_remote(url: str) -> str:
 
 
 def slugify(text: str) -> str:
-    """Convert any external name to a file or folder name. Return "" if the name has no words.
+    """Convert any name to a file or folder name, or to "" if it has no words.
 
-    The result consists of hyphens, digits and lower-case letters of any script in composed form. It
-    has at most 60 characters and 120 bytes, and is never a device name. Different results also
-    differ on file systems that ignore case or composition.
+    The result consists of hyphens, digits and lower-case letters of any script. It has at most 60
+    characters and 120 bytes, and is never a device name. Different results are different files even
+    if the file system ignores case or Unicode composition.
     """
     words = _WORDS.findall(_fold(text))
     slug = "-".join(words)
@@ -325,7 +325,7 @@ class Vault:
         return FileStat(path, _times(status), status.st_size, status.st_mtime_ns)
 
     def write_ahead(self, documents: Mapping[str, str]) -> None:
-        """Write documents to temporary files in parallel, which is as fast as writing one.
+        """Write documents to temporary files in parallel, which saves time.
 
         A later :meth:`write` of the same text uses the temporary file and raises any errors.
         """
@@ -389,7 +389,7 @@ class Vault:
         self.remove(path)
 
     def former(self) -> Iterable[tuple[int, str, bytes]]:
-        """Return no former versions of files. Only git stores former versions."""
+        """Return nothing, because only git stores former versions of files."""
         return ()
 
     def forget_former(self, matches: Callable[[str, bytes], bool]) -> None:
@@ -790,7 +790,7 @@ class LedgerEntry:
     details: dict[str, Any] = field(default_factory=dict)
 
     def without_words(self) -> LedgerEntry:
-        """Return the entry with only those details that are ids and numbers."""
+        """Return the entry without text. Its details keep only ids and numbers."""
         details = {name: value for name, value in self.details.items() if _is_wordless(value)}
         return replace(self, details=details)
 

@@ -75,7 +75,7 @@ class Entry:
 
     @property
     def is_of_repository(self) -> bool:
-        """True if the setting is the repository's and not the user's."""
+        """True if the repository's own configuration contains the setting."""
         return self.scope in {"local", "worktree"}
 
 
@@ -579,7 +579,6 @@ class Repository:
         return output.decode().strip() or None
 
     def _branch(self) -> str:
-        """Return the full name of HEAD's branch, or "" if HEAD is detached."""
         try:
             content = (self.git.git_dir / "HEAD").read_bytes()
         except OSError:
@@ -683,9 +682,9 @@ class Repository:
         )
 
     def pass_over(self, name: str, paths: Sequence[str]) -> None:
-        """Make git ignore the untracked files ``paths``, which are all called ``name``.
+        """Make git ignore the untracked files ``paths``, which all have the name ``name``.
 
-        Previously ignored files with this name are no longer ignored.
+        Other files with this name are no longer ignored.
         """
         file = self.git.own_file("info/exclude")
         present = (
@@ -794,9 +793,9 @@ class Repository:
         self.git.attempt("update-index", "-q", "--refresh")
 
     def _recent_heads(self, old: str | None) -> Iterator[str | None]:
-        """Yield ``old`` and recent commits of HEAD.
+        """Yield ``old`` and the commits to which HEAD pointed recently.
 
-        Other git clients might not have updated the index.
+        The index can match an earlier commit, because some git clients do not update it.
         """
         yield old
         yield from (

@@ -59,10 +59,10 @@ def merge_list(
 ) -> list[Any]:
     """Merge two lists that were changed from ``base``.
 
-    The result contains all items except those that either side removed. If a side has the same
-    items as the result, its order is kept. Otherwise, items of the base come first. ``key``
-    identifies an item. If both sides changed an item, ``merge(base, ours, theirs)`` is called. By
-    default, the greater item is chosen.
+    The result contains all items except those that a side removed. If a side has exactly these
+    items, its order is used. Otherwise, items of the base come first. ``key`` identifies an item.
+    If both sides changed an item, ``merge(base, ours, theirs)`` is called. By default, the greater
+    item is chosen.
     """
     sides = [{key(item): item for item in side} for side in (base, ours, theirs)]
     had, left, right = sides
@@ -88,8 +88,8 @@ def merge_text(base: str, ours: str, theirs: str) -> str | None:
 
     Lines that both sides changed are merged sentence by sentence. The merge fails if both sides
     changed the same sentence differently. If both sides added text at the same position, both
-    additions are kept in alphabetical order. The merge also fails if the result would change when
-    merged with a side again, for example because a sentence occurs twice.
+    additions are kept in alphabetical order. The merge also fails if merging the result with a side
+    again would change it, for example because a sentence occurs twice.
     """
     merged = _merge_lines(base, ours, theirs)
     if merged is None or any(_merge_lines(base, merged, side) != merged for side in (ours, theirs)):
@@ -261,7 +261,6 @@ def _block(key: str, value: Any, sides: Sequence[Mapping[str, Block]]) -> str:
 
 
 def _write_line(key: str, value: Any, sides: Sequence[Mapping[str, Block]]) -> str:
-    """Format a new line. A comment after the old value is kept."""
     comments = [_comment(side.get(key, Block()).lines) for side in sides]
     return (
         dump({key: value}).rstrip("\n")
@@ -502,7 +501,7 @@ class _Sides:
 
 
 def _in_full(base: Document) -> Document:
-    """Return a document with default values. A side that adds a default then changes nothing."""
+    """Return the base with default values, which are not changes if a side adds them."""
     heading = _HEADING.match(base.body)
     subject = {"subject": heading.group(1)} if heading else {}
     return Document(base.front, {**_DEFAULTS, **subject, **base.values}, base.body)
@@ -539,7 +538,6 @@ def _order_of_retirement(retired: Any) -> tuple[datetime, str]:
 
 
 def _earlier(left: str, right: str) -> str:
-    """Return the earlier of two days. If one is empty, return the other."""
     return min((text for text in (left, right) if text), default="")
 
 
@@ -573,7 +571,10 @@ class Version:
 
 
 def is_document(path: str) -> bool:
-    """Return True for memories and project pages, which are matched by id and merged by field."""
+    """Return True if the path belongs to a memory or a project page.
+
+    Such files are matched by id and merged field by field.
+    """
     return is_memory_file(path) or _PAGE.fullmatch(path) is not None
 
 
@@ -599,10 +600,10 @@ def _ids(tree: Tree) -> dict[str, str | None]:
 
 
 def united_ids(base: Tree, ours: Tree, theirs: Tree, notes: list[Note]) -> dict[str, str]:
-    """Find items to which both sides assigned different ids. Map the greater id to the smaller.
+    """Return replacement ids for items to which both sides assigned different ids.
 
-    An item is a project's page, a file that had no id in the base, or a file with the same text on
-    both sides.
+    The smaller id replaces the greater id. An item is a project's page, a file that had no id in
+    the base, or a file with the same text on both sides.
     """
     had, our_ids, their_ids = _ids(base), _ids(ours), _ids(theirs)
     old = set(had.values())
@@ -646,9 +647,10 @@ def with_ids(tree: Tree, united: Mapping[str, str]) -> Tree:
 
 
 def names_of(trees: Iterable[Tree]) -> list[dict[str, str]]:
-    """Return, for each side, the name of each path. The name contains the file's id.
+    """Return a mapping from path to name for each side.
 
-    A file without an id gets the id of the file at the same path on another side.
+    Files with the same id have the same name. A file without an id gets the id of the file at the
+    same path on another side.
     """
     ids = [_ids(tree) for tree in trees]
     everywhere = [set(side.values()) for side in ids]
@@ -675,9 +677,9 @@ def names_of(trees: Iterable[Tree]) -> list[dict[str, str]]:
 def sides_of(
     trees: Sequence[Tree], named: Sequence[Mapping[str, str]], notes: list[Note]
 ) -> list[dict[str, Version]]:
-    """Return, for each side, the files keyed by name. ``named`` comes from :func:`names_of`.
+    """Return the files of each side, keyed by name. ``named`` comes from :func:`names_of`.
 
-    If a file has two copies on a side, the second copy gets a new name.
+    If a side has two copies of a file, the second copy gets a new name.
     """
     paths_of_sides: list[dict[str, list[str]]] = [{} for _ in named]
     for paths_by_name, names in zip(paths_of_sides, named, strict=True):
@@ -881,7 +883,7 @@ def merge_ledgers(*ledgers: bytes) -> bytes:
 
 
 def _shortest(lines: Iterable[bytes]) -> list[bytes]:
-    """Remove lines whose text was forgotten. The same lines without text are kept."""
+    """Remove lines that also exist without text, because their text was forgotten."""
     all_lines = [*lines]
     entries = [next(read_ledger(line), None) for line in all_lines] if len(all_lines) > 1 else []
     outdated = [
@@ -986,10 +988,7 @@ def _apart(
 
 
 def _with_values_at(merged: Version, version: Version, values: Mapping[str, Any]) -> Version:
-    """Return a version with changed values.
-
-    Its path is in ``retired/`` if the path of ``merged`` is.
-    """
+    """Return ``version`` with changed values, in ``retired/`` if ``merged`` is there."""
     _, folder, name = _parts(version.path)
     return Version(
         f"{_parts(merged.path)[0]}{folder}{name}",

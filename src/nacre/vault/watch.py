@@ -55,7 +55,7 @@ On shared disks, changes by other systems are not reported.
 
 
 class VaultWatch:
-    """Provides the current times of change of a vault's files. Thread-safe.
+    """A thread-safe source of the times when a vault's files changed.
 
     If the system does not report changes, every file is checked.
     """
