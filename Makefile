@@ -37,8 +37,8 @@ test-slow: $(VENV)/.installed-dev  ## the tests listed in tests/slow.toml
 .PHONY: test-hosts
 test-hosts: $(VENV)/.installed-dev  ## test real hosts, installed with npm into .hosts or HOSTS_DIR=…; newest versions: HOSTS=newest
 	$(BIN)/python scripts/install_hosts.py
-	$(BIN)/python -m pytest -m hosts tests/hosts -k "not goes_wrong"
-	$(BIN)/python -m pytest -n 2 -m hosts tests/hosts/test_writers.py -k goes_wrong  # these wait and have no time limits
+	$(BIN)/python -m pytest -m hosts tests/hosts -k "not writer_failure"
+	$(BIN)/python -m pytest -n 2 -m hosts tests/hosts/test_writers.py -k writer_failure  # these wait and have no time limits
 
 .PHONY: test-cluster
 test-cluster: $(VENV)/.installed-dev  ## test storage and all operations on many nodes: CITUS_SRC=/path to the source of Citus
