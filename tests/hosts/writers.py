@@ -208,9 +208,7 @@ def writing(answer: Any = None, otherwise: Answers | None = None) -> Answers:
 def _wanted(request: Request) -> str:
     """The one thing that the form of the answer asks for."""
     asked = json.dumps(request.body).replace('\\"', '"')
-    return next(
-        name for name in ("verdicts", "metal", "memories") if f'"{name}": {{' in asked
-    )
+    return next(name for name in ("verdicts", "metal", "memories") if f'"{name}": {{' in asked)
 
 
 def tools(request: Request) -> set[str]:
