@@ -160,3 +160,42 @@ def test_call_without_text_is_shown_if_cited_as_evidence(world: World) -> None:
     model = ScriptedModel([found(told(statement, kind="lesson", quote="The disk was full"))])
     learned(world, model)
     assert model.compared[0].text.count("· Bash: make export") == 2
+
+
+def test_remarks_task_lists_and_earlier_versions_are_left_out(world: World) -> None:
+    steps = [
+        f"{at}. Move the berth number {at} of the harbour into the new register" for at in range(20)
+    ]
+    plan = "\n".join(steps)
+    text = shown(
+        world,
+        says("user", ASK, uuid="u"),
+        says("assistant", f"A first plan:\n{plan}", uuid="p1"),
+        says("user", "and number 20 as well", uuid="v"),
+        says("assistant", "Let me look at the register first.", uuid="r"),
+        says(
+            "assistant",
+            f"The plan:\n{plan}\n20. Move the last berth\n- [x] register read",
+            uuid="p2",
+        ),
+        says("user", "good, do that", uuid="w"),
+    )
+    assert text.count(steps[3]) == 1
+    assert "an earlier version of a later text" in text
+    assert "Let me look at" not in text
+    assert "register read" not in text
+
+
+def test_the_digest_of_a_long_session_has_a_limit(world: World) -> None:
+    records = []
+    for at in range(60):
+        records.append(
+            says("user", f"Tell me about quay {at} of the harbour please.", uuid=f"u{at}")
+        )
+        lines = "\n".join(f"Quay {at} has a bollard {line}." for line in range(250))
+        records.append(says("assistant", lines, uuid=f"a{at}"))
+    world.transcript("one", *records)
+    model = ScriptedModel([{"memories": []}], repeats=True)
+    learned(world, model)
+    assert sum(len(prompt.text) for prompt in model.prompts) < 24_000 * 3 * 1.2
+    assert all(any(f"quay {at} " in prompt.text for prompt in model.prompts) for at in range(60))

@@ -371,11 +371,20 @@ def test_a_memory_with_a_paraphrased_quote_is_verified(world: World) -> None:
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        ("Invoices get their numbers from the database, because 14 servers gave out the same one.", "14"),
-        ("Invoices get their numbers from the Oracle database, since two servers gave out one.", "Oracle"),
-        ("Invoices never get numbers from the database, two servers gave out the same number.", "negation"),
+        (
+            "Invoices get their numbers from the database, because 14 servers gave out the same one.",
+            "14",
+        ),
+        (
+            "Invoices get their numbers from the Oracle database, since two servers gave out one.",
+            "Oracle",
+        ),
+        (
+            "Invoices never get numbers from the database, two servers gave out the same number.",
+            "negation",
+        ),
     ],
-)  # fmt: skip
+)
 def test_an_invented_number_name_or_negation_is_held_without_a_call(
     world: World, content: str, reason: str
 ) -> None:
@@ -1060,3 +1069,34 @@ def test_known_facts_are_shown_first_despite_other_words(
     shown = (prompt.shared + prompt.text).split("<memories>\n")[1].split("</memories>")[0]
     assert "ninety days" in shown
     assert "plants" not in shown
+
+
+def test_nearly_valid_verdicts_are_read(world: World) -> None:
+    class Loose(ScriptedModel):
+        def _compare(self, _: Prompt) -> Completion:
+            verdict = (
+                f'{{"number": "1", "support": "{OWNER[:50]}", "finding": "HOLDS", "wrong": "",}}'
+            )
+            return Completion(f"Here you are:\n```json\n[{verdict}]\n```")
+
+    talk(world, ("user", OWNER), ("assistant", "Done."))
+    able = Capabilities(window=100_000, output=4_000, answers="text", known=True)
+    memories, _ = learned(world, Loose([found(told())], capabilities=able))
+    assert [memory.content for memory in memories] == [RULE]
+
+
+def test_a_small_model_first_lists_the_turns_that_settle_something(world: World) -> None:
+    chat = [("user", f"What is on shelf {at} of the archive?") for at in range(5)]
+    steps = [turn for ask in chat for turn in (ask, ("assistant", "Letters and drawings."))]
+    talk(world, *steps, ("user", OWNER), ("assistant", "Done."))
+
+    class Small(ScriptedModel):
+        def complete(self, prompt: Prompt) -> Completion:
+            if prompt.name == "turns":
+                return self._completed(prompt, {"turns": [11]})
+            return super().complete(prompt)
+
+    model = Small([found(told())], capabilities=SMALL)
+    memories, _ = learned(world, model)
+    assert [memory.content for memory in memories] == [RULE]
+    assert "shelf 2" not in model.prompts[0].text
