@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from nacre.errors import ConflictError
+from nacre.review import run
 from nacre.review.consolidate import DreamAction, DreamPlan, DreamReport
 from nacre.review.dream import DreamPlanRequest, DreamRequest
 from nacre.review.run import carry_out, dream, dream_if_due, plan
@@ -259,6 +260,44 @@ def test_first_dream_only_plans(world: World) -> None:
     assert (report.is_first, report.operation, report.plan.ending) == (True, None, 1)
     assert vault(world) == before
     assert dreamt(world, first=False).operation
+
+
+def test_dream_leaves_out_a_step_that_would_break_a_pinned_answer(world: World) -> None:
+    borrowed = kept(world, "The build machine is borrowed.", days=200, expiry=Expiry.TEMPORARY)
+    kept(world, "The lawn is cut on Fridays.", days=200, expiry=Expiry.TEMPORARY)
+    with world.open() as memory:
+        memory.call("pin", question="who owns the build machine?")
+    report = dreamt(world)
+    assert [(step.ends, why) for step, why in report.left] == [
+        ((borrowed.id,), "it would break a pinned answer: who owns the build machine?")
+    ]
+    assert report.operation
+    assert world.context().memories.find(borrowed.id).is_active
+
+
+def test_merge_that_keeps_the_words_of_a_pinned_answer_is_applied(world: World) -> None:
+    kept(world, "Honey is sold in jars of 500 g.", subject="Jars", days=30)
+    kept(world, "Honey is sold in jars of 500 g!", subject="Jars")
+    with world.open() as memory:
+        memory.call("pin", question="in which jars is honey sold?", answer="500 g")
+    report = dreamt(world)
+    assert (report.operation is not None, report.left) == (True, ())
+
+
+def test_dream_that_breaks_a_pinned_answer_indirectly_is_undone(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept(world, "The build machine is borrowed.", days=200, expiry=Expiry.TEMPORARY)
+    with world.open() as memory:
+        memory.call("pin", question="who owns the build machine?")
+    before = vault(world)
+    monkeypatch.setattr(run, "_pin_objection", lambda *_: None)
+    report = dreamt(world)
+    assert report.operation is None
+    assert [why for _, why in report.left] == [
+        "it would break a pinned answer: who owns the build machine?"
+    ]
+    assert vault(world) == before
 
 
 def test_dream_is_one_operation_with_diary_and_undone_exactly(world: World) -> None:

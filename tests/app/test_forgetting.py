@@ -585,7 +585,7 @@ def test_late_memory_from_a_forgotten_session_is_removed_on_arrival(
     assert not arrived.exists()
 
 
-def test_forgetting_removes_links_usage_and_saved_answers(world: World) -> None:
+def test_forgetting_removes_links_usage_and_pinned_answers(world: World) -> None:
     with world.open() as memory:
         first = memory.store("The atlas lies in the Umbra room").memory_id
         second = memory.store("The globe stands beside the window").memory_id
@@ -598,14 +598,7 @@ def test_forgetting_removes_links_usage_and_saved_answers(world: World) -> None:
         file.write_text(linked, encoding="utf-8")
         memory.recall("where is the atlas?")
         memory.judge(first, good=True)
-        result = {"id": first, "subject": "The atlas lies in the Umbra room"}
-        kept = {
-            "saved_at": "x",
-            "version": "1",
-            "limit": 10,
-            "queries": [{"id": "q", "query": "q", "results": [result]}],
-        }
-        (world.home / "eval-baseline.json").write_text(json.dumps(kept), encoding="utf-8")
+        memory.call("pin", question="where is the atlas?")
         memory.forget(memory.plan_forgetting(memories=[first]))
         assert memory.get(second, update=False).links == ()
     for path in [*world.home.rglob("*")]:

@@ -235,8 +235,7 @@ def test_secrets_in_any_command_option_are_removed(home: Path, tmp_path: Path) -
         code=None,
         stdin=f"I used {SECRET}",
     )
-    nacre("admin", "eval", "add", f"where is {SECRET}?", "--id", f"q-{SECRET}")
-    nacre("admin", "eval", "--save-baseline")
+    nacre("recall", f"the lamp and {SECRET}", "--pin")
     nacre("retire", second, "--reason", f"leaked {SECRET}", "--yes")
     nacre("retire", f"nothing {SECRET}", "--yes", code=None)
     nacre("admin", "doctor")
@@ -464,7 +463,7 @@ def test_scrub_removes_a_previously_unrecognised_key_everywhere(home: Path, tmp_
         f"has {words}",
         "--yes",
     )
-    nacre("admin", "eval", "add", f"where is {words}?")
+    nacre("recall", f"lamps and {words}?", "--pin")
     nacre("admin", "commit")
     (home / "nacre.db.old").write_bytes(b"an older copy")
     nacre("config", "set", "redaction.patterns", json.dumps([f"(?i)zz-{CORE}-4711"]))

@@ -210,8 +210,6 @@ SAMPLES: dict[str, Sample] = {
     "config-set": Sample({"key": "recall.limit", "value": 7}),
     "config-unset": Sample({"key": "recall.limit"}),
     "usefulness": Sample(),
-    "eval": Sample(),
-    "eval-list": Sample(),
-    "eval-add": Sample({"question": QUESTION, "expects": ["{memory}"]}),
-    "eval-remove": Sample({"query_id": "preferences"}),
+    "check": Sample(),
+    "pin": Sample({"question": QUESTION}),
 }

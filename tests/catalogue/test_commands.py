@@ -166,10 +166,8 @@ COMMANDS = {
     "config-set": "config set recall.limit 7",
     "config-unset": "config unset recall.limit",
     "usefulness": "admin usefulness",
-    "eval": "admin eval",
-    "eval-list": "admin eval --list",
-    "eval-add": f"admin eval add '{QUESTION}' --expect {{memory}}",
-    "eval-remove": "admin eval --remove preferences",
+    "check": "admin check",
+    "pin": f"recall '{QUESTION}' --pin",
 }
 """A command for each operation; words in braces as in the samples."""
 
@@ -187,7 +185,6 @@ IN_PARTS = {
     "config": "it tells where the files are as well",
     "config-set": "it warns of a variable that goes before the file",
     "config-unset": "it also mends a file that no command can read",
-    "eval": "it may keep a baseline",
 }
 """Operations that their commands do in parts, by functions that are narrower than the operation."""
 

@@ -154,7 +154,5 @@ def test_setup_without_a_terminal_names_required_options(nacre: Nacre) -> None:
     assert "hint: nacre writer setup --provider " in told
 
 
-def test_eval_describes_itself(nacre: Nacre, learned: dict[str, Any]) -> None:
-    assert nacre("admin", "eval").out.startswith(
-        "Current results of the saved queries. --save-baseline saves them"
-    )
+def test_check_explains_how_to_pin(nacre: Nacre, learned: dict[str, Any]) -> None:
+    assert nacre("admin", "check").out.startswith("No answer is pinned: nacre recall")

@@ -188,11 +188,7 @@ READING: list[tuple[str, ...]] = [
     ("admin", "completion", "bash"),
     ("ingest",),
     ("quickstart",),
-    (
-        "admin",
-        "eval",
-    ),
-    ("admin", "eval", "--list"),
+    ("admin", "check"),
     ("log",),
     (
         "log",

@@ -45,6 +45,7 @@ from nacre.memories import edit, store, vectors
 from nacre.operations import operation
 from nacre.protocols import RemoteEmbedder
 from nacre.recall import scoring
+from nacre.recall.pins import PinCheck, broken_pins
 from nacre.sessions.search import opening_of
 from nacre.settings import Settings
 from nacre.setup import chores, models
@@ -680,6 +681,13 @@ def _held_out(home: Home) -> Iterator[Check]:
         yield _ok(f"{finding}; nacre admin usefulness shows the result")
 
 
+def _pinned(home: Home) -> Iterator[Check]:
+    """Report pinned answers that do not hold any more."""
+    for pin in broken_pins(home):
+        finding = f"{pin.question} {pin.answer}; now: {pin.first or 'no answer'}"
+        yield _warning(finding, f'nacre recall "{pin.question}" --pin accepts the new answer')
+
+
 def _daemon(home: Home) -> Iterator[Check]:
     """Check that the daemon responds, if it has ever run."""
     home_path = home.settings.home
@@ -810,6 +818,7 @@ _ACTIVITY: Mapping[str, _Look] = {
     "contradictions": judging,
     "archive": _archive,
     "held out": _held_out,
+    "pinned": _pinned,
     "daemon": _daemon,
     "chores": _chores,
     "hosts": lambda home: verify.hosts_in_a_line(home.settings),
@@ -920,8 +929,9 @@ class Status:
     """The state of a home at a glance.
 
     ``wired``: connected hosts. ``not_wired``: other installed hosts. ``read``: time of the last reading. ``learned``:
-    latest memories. ``candidates``, ``doubts``, ``conflicts``: numbers of pending items. ``cost``, ``budget``: today's
-    cost and the background budget, in millionths of a US dollar, without subscription use.
+    latest memories. ``candidates``, ``doubts``, ``conflicts``: numbers of pending items. ``broken_pins``: pinned
+    answers that do not hold. ``cost``, ``budget``: today's cost and the background budget, in millionths of a US
+    dollar, without subscription use.
 
     An empty home has no memories and no sessions.
     """
@@ -937,6 +947,7 @@ class Status:
     candidates: int = 0
     doubts: int = 0
     conflicts: int = 0
+    broken_pins: tuple[PinCheck, ...] = ()
     writer: WriterStatus = WriterStatus()
     cost: int = 0
     budget: int = 0
@@ -991,6 +1002,7 @@ def _page(home: Home, wired: tuple[str, ...], not_wired: tuple[str, ...]) -> Sta
         candidates=candidates,
         doubts=doubts,
         conflicts=conflicts,
+        broken_pins=tuple(broken_pins(home)),
         writer=status_as_it_is(home),
         cost=spent + noted,
         budget=budgets(home.settings, home.spending, day)[0].most,

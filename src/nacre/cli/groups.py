@@ -39,11 +39,11 @@ admin = Group(
     "admin",
     help="Check, repair and measure the installation.",
     places={
+        "check": "measures:check",
         "commit": "history:commit",
         "completion": "groups:completion",
         "db": "sync:db",
         "doctor": "status:doctor",
-        "eval": "measures:evaluate",
         "events": "events:events",
         "redact": "history:redact",
         "scrub": "history:scrub",

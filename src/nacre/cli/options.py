@@ -26,7 +26,6 @@ from nacre.base.frozen import frozen
 from nacre.base.lazy import load
 from nacre.base.text import one_line, shorten
 from nacre.base.times import day_of, shown_day, shown_minute
-from nacre.care import usefulness
 from nacre.cli.command import TEXT, Run, Span
 from nacre.cli.operations import MOMENT, PERIOD, SAID_DAY, ask, place_of
 from nacre.errors import NacreError, NotFoundError
@@ -288,10 +287,6 @@ def _settings(_: Run) -> Found:
     return ((setting.key, setting.summary) for setting in load("nacre.known_settings:KEYS"))
 
 
-def _queries(run: Run) -> Found:
-    return ((query.id, query.query) for query in ask(run, list[usefulness.SavedQuery], "eval-list"))
-
-
 _REFERENCES = ("reference", "references", "operation")
 _BY_NAME: dict[str, Callable[[Run], Found]] = {
     "project": _projects,
@@ -303,7 +298,6 @@ _BY_NAME: dict[str, Callable[[Run], Found]] = {
     "memories": _memories,
     "key": _settings,
     "source": _sources,
-    "query_id": _queries,
 }
 _BY_OPERATION: dict[str, Callable[[Run], Found]] = {
     **dict.fromkeys(("look", "edit", "retire", "feedback", "log"), _memories),

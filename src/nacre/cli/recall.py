@@ -35,7 +35,7 @@ from nacre.context import categories, hooks
 from nacre.context import handoff as context_handoff
 from nacre.home import location, views
 from nacre.home.home import territory
-from nacre.recall import deep
+from nacre.recall import deep, pins
 from nacre.recall import recall as recalling
 from nacre.setup import chores as queue
 from nacre.values import context as values_context
@@ -81,6 +81,17 @@ _DECIDERS = {"model": "the model", "rules": "rules", "asker": "you"}
 @option("recall", "boost", help="Rank only by relevance, not by age, use and importance.")
 @options("recall", "prefer_kinds", "threshold", "fuzzy")
 @option("recall", "diversify", "--no-diversify", "--no-mmr", help="Also show near-duplicates.")
+@option(
+    "pin",
+    "answer",
+    "--pin",
+    is_flag=False,
+    flag_value="",
+    default=None,
+    show_default=False,
+    metavar="[WORDS]",
+    help="Pin the first answer, or the answer with these words (nacre admin check).",
+)
 @NO_DAEMON
 def recall(
     run: Run,
@@ -89,6 +100,7 @@ def recall(
     deep: bool,
     browse: bool,
     explain: bool,
+    answer: str | None,
     **request: Any,
 ) -> None:
     """Find the memories that answer a question.
@@ -99,8 +111,13 @@ def recall(
         load("nacre.cli.terminal:browse")(run, wanted)
         return
     request |= {"text": " ".join(text), "filter": wanted}
+    if answer is not None:
+        _refuse_with("pin", "deep", "browse", *request.keys() - {"text"})
+        pinned = perform(run, pins.pin, question=request["text"], answer=answer)
+        run.answer(pinned, Paper.line, "Pinned: ", bold(pinned.question), f"  {pinned.answer}")
+        return
     if deep:
-        _refuse_with_deep("browse", *request.keys() - _WITH_DEEP)
+        _refuse_with("deep", "browse", *request.keys() - _WITH_DEEP)
         _recall_deep(run, {name: request[name] for name in _WITH_DEEP}, explain=explain)
         return
     settings = run.settings
@@ -123,12 +140,12 @@ def recall(
     run.present(result, _render_recall, message=message, explain=explain)
 
 
-def _refuse_with_deep(*names: str) -> None:
+def _refuse_with(option: str, *names: str) -> None:
     context = click.get_current_context()
     for item in context.command.params:
         source = context.get_parameter_source(item.name or "")
         if item.name in names and source is ParameterSource.COMMANDLINE:
-            raise click.UsageError(f"{item.opts[0]} cannot be combined with --deep")
+            raise click.UsageError(f"{item.opts[0]} cannot be combined with --{option}")
 
 
 def _recall_deep(run: Run, request: dict[str, Any], *, explain: bool) -> None:

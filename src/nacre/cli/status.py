@@ -168,6 +168,9 @@ def _waiting(page: Status) -> Iterator[tuple[str, str]]:
     items = page.conflicts + page.doubts + page.candidates
     if items:
         yield f"{count(items, 'item')} to review", "nacre review"
+    for pin in page.broken_pins:
+        now = pin.first or "no answer"
+        yield f"broken pin: {pin.question} {pin.answer}; now: {now}", "nacre admin check"
     if page.writer.waiting and page.writer.state != "ready":
         label = f"{count(page.writer.waiting, 'session')} for the writer: {writers.STATES[page.writer.state]}"
         yield label, "nacre writer"

@@ -38,6 +38,7 @@ from nacre.home import spending as budgets
 from nacre.home import views
 from nacre.llm import credentials
 from nacre.memories import vectors
+from nacre.recall import pins
 from nacre.setup import models as setup_requests
 from nacre.setup import setup
 from nacre.values import models as values_models
@@ -634,6 +635,11 @@ def _make(run: Run, name: str | None, *, estimate: bool, yes: bool) -> None:
             _ask_to_send(run, planned, trial, yes=yes)
     made = perform(run, vectors.switch, name=name) if name else perform(run, vectors.resume)
     run.exit_code = 1 if made.left and made.note else 0
+    run.warnings += [
+        f"the pinned answer to {pin.question!r} is gone: nacre admin check"
+        for pin in perform(run, pins.check_pins)
+        if not pin.holds
+    ]
     run.answer({"setting": model, **to_plain(made)}, _render_made, model, made)
 
 

@@ -12,30 +12,28 @@ from __future__ import annotations
 
 import contextlib
 import fnmatch
-import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any
 
-from nacre.base import files as private_files
-from nacre.base import json as json_text
 from nacre.base import locks
 from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.ids import bytes_hash
-from nacre.base.text import numbered, one_line, to_bytes, to_text
+from nacre.base.text import normalise, numbered, one_line, to_bytes, to_text
 from nacre.errors import (
     ConflictError,
     EditConflictError,
     InvalidInputError,
     InvalidMemoryError,
     MayBeStoredError,
+    NacreError,
     NotFoundError,
     UnavailableError,
     UnusableStoreError,
@@ -907,36 +905,57 @@ def _backup_path(home: Path) -> Path:
     return home.with_name(name)
 
 
-# -- Evaluation baseline -------------------------------------------------------
+# -- Pinned answers ------------------------------------------------------------
 #
-# ``nacre admin eval`` stores its answers, which quote memories, for later comparison.
+# ``pinned.txt`` in the vault has one line ``question => words of the answer`` for each pin.
 
 
-def baseline_file(home: home.Home) -> Path:
-    """Return the path of the evaluation baseline."""
-    return home.settings.home / "eval-baseline.json"
+PINNED = "pinned.txt"
+_ARROW = "=>"
 
 
-def forget_in_baseline(home: home.Home, memory_ids: Collection[str]) -> None:
-    """Remove forgotten memories from the evaluation baseline, if it contains any."""
-    file = baseline_file(home)
+@frozen
+class Pin:
+    """A question, and words that its answer must contain."""
+
+    question: str
+    answer: str
+
+    def is_in(self, text: str) -> bool:
+        """Return True if a text contains the words of the answer."""
+        return normalise(self.answer) in normalise(text)
+
+
+def pin_in(line: str) -> Pin | None:
+    """Return the pin in a line of the file, or ``None`` for another line."""
+    question, _, answer = (part.strip() for part in line.partition(_ARROW))
+    return Pin(question, answer) if question and answer and question[0] != "#" else None
+
+
+def read_pins(home: home.Home) -> list[Pin]:
+    """Return the pinned answers. An unreadable file is reported in ``home.problems``."""
     try:
-        baseline = json_text.parse(file.read_bytes())
-        before = [answer["results"] for answer in baseline["queries"]]
-        after = [
-            [result for result in results if result["id"] not in memory_ids] for results in before
-        ]
-    except (OSError, ValueError, TypeError, KeyError):
-        return
-    if after != before:
-        for answer, results in zip(baseline["queries"], after, strict=True):
-            answer["results"] = results
-        write_json(file, baseline)
+        lines = _read_pinned(home).splitlines()
+    except NacreError as error:
+        home.problems.append(error.message)
+        return []
+    return [pin for pin in map(pin_in, lines) if pin]
 
 
-def write_json(file: Path, value: object) -> None:
-    """Write a JSON file with private contents, which only this user can read."""
-    private_files.write_file(file, f"{json.dumps(value, ensure_ascii=False, indent=2)}\n")
+def write_pins(change: Change, is_dropped: Callable[[Pin], bool], *added: Pin) -> None:
+    """Remove and add pinned answers. Other lines of the file stay."""
+    before = _read_pinned(change.home)
+    kept = [line for line in before.splitlines() if not ((pin := pin_in(line)) and is_dropped(pin))]
+    lines = [*kept, *(f"{pin.question} {_ARROW} {pin.answer}" for pin in added)]
+    if lines != before.splitlines():
+        base = bytes_hash(to_bytes(before)) if before else None
+        text = "\n".join([*lines, ""]) if lines else None
+        action = "write" if text else "remove"
+        change.intend([Intent(action, PINNED, text, base, former=before or None)])
+
+
+def _read_pinned(home: home.Home) -> str:
+    return to_text(home.vault.read(PINNED)) if home.vault.exists(PINNED) else ""
 
 
 # -- Operations on projects and pages ------------------------------------------

@@ -58,6 +58,7 @@ from nacre.operations import operation
 from nacre.readers.adapter import Root
 from nacre.readers.conversation import memories_made
 from nacre.readers.registry import is_guess
+from nacre.recall.pins import check_pins
 from nacre.store.sessions import TurnBatch
 from nacre.values.memory import Kind, SessionFilter, Source
 from nacre.values.reports import (
@@ -469,6 +470,7 @@ class _Ingest:
         report = replace(report, archived=archive(self._home, self._notify))
         report = self._embed(report)
         erase_written_bytes(self._home)
+        check_pins(self._home)
         self._home.sessions.save_ingest(
             self._home.ids(),
             to_ms(began) or 0,

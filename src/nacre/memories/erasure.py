@@ -22,7 +22,7 @@ from nacre.base.ids import bytes_hash
 from nacre.base.locks import FileLock
 from nacre.errors import DamagedArchiveError, EditConflictError, InvalidMemoryError, StoreBusyError
 from nacre.home import archive, archive_packs
-from nacre.home.change import Change, forget_in_baseline
+from nacre.home.change import Change, Pin, write_pins
 from nacre.home.home import Home
 from nacre.home.operations import apply_intents
 from nacre.home.spending import fold_notes
@@ -409,7 +409,6 @@ def apply_tombstones(home: Home, *, patient: bool = True) -> int:
         gone_ids = barred.memories | {memory.id for memory in affected.memories}
         clear_words(home, gone_ids)
         _erase_candidates(home, Barred(everything))
-        forget_in_baseline(home, gone_ids)
         ids = {session.id for session in (*affected.sessions, *affected.turns, *affected.untitled)}
         ids |= {memory.id for memory in affected.memories}
         ids |= {memory.source.session for memory in affected.memories if memory.source.session}
@@ -420,6 +419,12 @@ def apply_tombstones(home: Home, *, patient: bool = True) -> int:
         def is_revealing(text: str) -> bool:
             return not ids.isdisjoint(_WORD.findall(text)) or quotes.are_in(text)
 
+        def is_forgotten(pin: Pin) -> bool:
+            texts = (f"{memory.subject} {memory.content}" for memory in affected.memories)
+            return is_revealing(f"{pin.question} {pin.answer}") or any(map(pin.is_in, texts))
+
+        with home.change(FORGETTING) as change:
+            write_pins(change, is_forgotten)
         clear_traces(home, is_revealing)
         _name_sessions(home, affected, due_tombstones)
         with home.transaction():

@@ -10,8 +10,9 @@ from nacre.base.ids import bytes_hash
 from nacre.base.locks import FileLock
 from nacre.base.text import one_line, shorten
 from nacre.base.times import shown_day
+from nacre.data.undo import undo
 from nacre.errors import ModelRefusedError, NotFoundError
-from nacre.home.change import Change, follow_pages
+from nacre.home.change import Change, Pin, follow_pages
 from nacre.home.home import Home
 from nacre.home.location import projects
 from nacre.home.operations import subject_of
@@ -21,6 +22,7 @@ from nacre.memories.projects import merge_within
 from nacre.memories.store import fold_usage
 from nacre.memories.usage import is_protected
 from nacre.operations import operation
+from nacre.recall.pins import PinCheck, check_pins
 from nacre.review import consolidate
 from nacre.review import dream as diary
 from nacre.review.consolidate import (
@@ -448,13 +450,18 @@ def _have_reviewed(home: Home, plan_: DreamPlan) -> None:
 
 
 def carry_out(home: Home, plan_: DreamPlan) -> DreamReport:
-    """Execute the steps of a plan, except steps whose memories have changed."""
+    """Execute the steps of a plan, except steps whose memories have changed.
+
+    Steps that would break a pinned answer are left out. If such an answer breaks for another
+    reason, the dream is undone.
+    """
     if not plan_.steps:
         return DreamReport(plan_)
     scan(home)
+    pins = [pin for pin in check_pins(home) if pin.holds]
     with home.change(DREAM) as change:
         memories = _present(home, plan_.steps)
-        left = _objections(home, plan_.steps, memories)
+        left = _objections(home, plan_.steps, memories, pins)
         steps = [step for step in plan_.steps if step not in left]
         if not steps:
             return DreamReport(plan_, left=tuple(left.items()))
@@ -484,7 +491,32 @@ def carry_out(home: Home, plan_: DreamPlan) -> DreamReport:
                 change.note(DREAM, **{ENDED: [memory.id for memory in ending]})
     if joins:
         follow_pages(home)
+    broken = _broken(pins, check_pins(home) if pins else ())
+    if broken:
+        undo(home, change.operation_id)
+        check_pins(home)
+        return DreamReport(plan_, left=tuple((step, broken) for step in plan_.steps))
     return report
+
+
+def _broken(before: Sequence[PinCheck], now: Sequence[PinCheck]) -> str | None:
+    held = {pin.question for pin in before}
+    names = [pin.question for pin in now if pin.question in held and not pin.holds]
+    return f"it would break a pinned answer: {'; '.join(names)}" if names else None
+
+
+def _pin_objection(step: Step, memories: MemoriesById, pins: Sequence[PinCheck]) -> str | None:
+    """Return an objection if a step ends the only memories with a pinned answer."""
+    keeper = memories.get(step.into or "")
+    kept = f"{keeper.subject} {step.words or keeper.content}" if keeper else ""
+    broken = [
+        replace(pin, holds=False)
+        for pin in pins
+        if pin.memories
+        and {*step.ends, *([step.into] if step.words else ())}.issuperset(pin.memories)
+        and not Pin(pin.question, pin.answer).is_in(kept)
+    ]
+    return _broken(pins, broken)
 
 
 def _present(home: Home, steps: Iterable[Step]) -> dict[str, Memory]:
@@ -497,7 +529,9 @@ def _present(home: Home, steps: Iterable[Step]) -> dict[str, Memory]:
     return by_id(home.memories.in_any_state(sorted(ids)))
 
 
-def _objections(home: Home, steps: Sequence[Step], memories: MemoriesById) -> dict[Step, str]:
+def _objections(
+    home: Home, steps: Sequence[Step], memories: MemoriesById, pins: Sequence[PinCheck]
+) -> dict[Step, str]:
     """Return the steps that must not be executed, with reasons. Call under the lock."""
     protected = home.settings.texts("forgetting.protect")
     deleted = gone_for_good(home, {link for step in steps for link in step.links})
@@ -513,6 +547,7 @@ def _objections(home: Home, steps: Sequence[Step], memories: MemoriesById) -> di
             why = page_objection(home, step)
         if not why and step.action is DreamAction.JOIN:
             why = join_objection(home, step)
+        why = why or _pin_objection(step, memories, pins)
         if why:
             reasons[step] = why
     return reasons

@@ -41,6 +41,7 @@ from nacre.memories.store import fold_usage, session_name
 from nacre.memories.usage import note_stale
 from nacre.memories.vectors import embed_pending
 from nacre.operations import operation
+from nacre.recall.pins import check_pins
 from nacre.recall.recall import feedback
 from nacre.values.reports import OnProgress
 from nacre.values.session import (
@@ -510,6 +511,7 @@ def _hear(home: Home, chore: Chore) -> Sequence[Chore]:
 
 def _stale(home: Home, _: Chore) -> Sequence[Chore]:
     note_stale(home)
+    check_pins(home)
     return []
 
 

@@ -33,14 +33,6 @@ export interface Alike {
   total: number;
 }
 
-export interface Answer {
-  query: SavedQuery;
-  results: Array<Result>;
-  lanes: Array<Lane>;
-  expected: Array<Expected>;
-  moves: Array<Move> | null;
-}
-
 export interface ArchiveReport {
   files: number;
   read: number;
@@ -483,13 +475,6 @@ export interface Exchanged {
   notes: Array<NacreVaultDocumentsNote>;
   held: Array<[string, string]>;
   problems: Array<string>;
-}
-
-export interface Expected {
-  id: string;
-  rank: number | null;
-  subject: string | null;
-  is_active: boolean;
 }
 
 export type Expiry = "core" | "permanent" | "temporary";
@@ -1078,13 +1063,6 @@ export interface ModelExtraction {
   elsewhere: number;
 }
 
-export interface Move {
-  id: string;
-  subject: string;
-  before: number | null;
-  now: number | null;
-}
-
 export interface MoveReport {
   place: string;
   kept: string;
@@ -1239,6 +1217,14 @@ export interface PendingPage {
   conflicts: number;
   doubts: number;
   candidates: number;
+}
+
+export interface PinCheck {
+  question: string;
+  answer: string;
+  holds: boolean;
+  first: string;
+  memories: Array<string>;
 }
 
 export interface Plan {
@@ -1437,11 +1423,6 @@ export interface Restored {
   is_whole: boolean;
 }
 
-export interface Result {
-  memory: Memory;
-  score: number | null;
-}
-
 export interface Resumption {
   line: SessionLine;
   command: Array<string>;
@@ -1481,12 +1462,6 @@ export interface SameAnswers {
 export interface SampleAnswer {
   question: string;
   result: RecallResult;
-}
-
-export interface SavedQuery {
-  id: string;
-  query: string;
-  expects: Array<string>;
 }
 
 export type Scope = "personal" | "private" | "public";
@@ -1722,6 +1697,7 @@ export interface Status {
   candidates: number;
   doubts: number;
   conflicts: number;
+  broken_pins: Array<PinCheck>;
   writer: WriterStatus;
   cost: number;
   budget: number;
@@ -2536,25 +2512,6 @@ export interface Operations {
     limit?: number;
   }, Today];
   "usefulness": [Record<string, never>, Usefulness];
-  "eval-add": [{
-    question: string;
-    queries?: string | null;
-    query_id?: string | null;
-    expects?: Array<string>;
-  }, SavedQuery];
-  "eval-remove": [{
-    query_id: string;
-    queries?: string | null;
-  }, SavedQuery];
-  "eval": [{
-    queries?: string | null;
-    limit?: number | null;
-    budget?: number;
-    compare?: boolean;
-  }, Array<Answer>];
-  "eval-list": [{
-    queries?: string | null;
-  }, Array<SavedQuery>];
   "context": [{
     moment?: Moment;
     occasion?: Occasion;
@@ -2841,6 +2798,12 @@ export interface Operations {
     update?: boolean;
     session?: string | null;
   }, DeepResult];
+  "check": [Record<string, never>, Array<PinCheck>];
+  "pin": [{
+    question: string;
+    answer?: string;
+    remove?: boolean;
+  }, PinCheck];
   "recall": [{
     text: string;
     filter?: Filter;

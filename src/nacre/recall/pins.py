@@ -1,0 +1,130 @@
+"""Pinned answers: questions of the owner whose answers must not get lost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from nacre import __version__
+from nacre.base import json
+from nacre.base.bounds import bounds
+from nacre.base.frozen import frozen
+from nacre.base.text import one_line, shorten
+from nacre.errors import InvalidQueryError, NotFoundError
+from nacre.home.change import Pin, read_pins, write_pins
+from nacre.home.home import Home
+from nacre.operations import operation
+from nacre.recall.recall import readable, recall
+from nacre.values.recall import HitConfidence, RecallQuery
+
+_KEY = "pinned answers"
+_ANSWER_CHARACTERS = 120
+
+
+@frozen
+class PinCheck:
+    """A pinned answer, and the present answer to its question.
+
+    ``holds``: True if the first answer or a sure answer contains the words of the pinned answer.
+    ``first``: the first answer. ``memories``: the memories with the pinned answer. It is empty if a
+    turn has it, too.
+    """
+
+    question: str
+    answer: str
+    holds: bool
+    first: str = ""
+    memories: tuple[str, ...] = ()
+
+
+@frozen
+class _LastCheck:
+    """The pinned answers that did not hold, and the state of nacre at the time of the check."""
+
+    state: str
+    broken: tuple[PinCheck, ...]
+
+
+@operation("check")
+def check_pins(home: Home) -> list[PinCheck]:
+    """Ask the pinned questions, and record the pinned answers that do not hold any more."""
+    pins = read_pins(home)
+    checks = [_ask(home, pin) for pin in pins]
+    stored = home.usage.value(_KEY)
+    if not home.database.unwritable and (pins or stored):
+        broken = tuple(check for check in checks if not check.holds)
+        record = json.encode(_LastCheck(_state(home, pins), broken)).decode()
+        if record != stored:
+            with home.transaction():
+                home.usage.set_value(_KEY, record)
+    return checks
+
+
+def broken_pins(home: Home) -> list[PinCheck]:
+    """Return the pinned answers that did not hold at the last check.
+
+    After an update of nacre, a new embedding model or an edit of the file, check again.
+    """
+    pins, record = read_pins(home), home.usage.value(_KEY)
+    last = json.decode(record.encode(), _LastCheck) if record else _LastCheck("", ())
+    is_current = last.state == _state(home, pins) if pins or record else True
+    if is_current or home.database.unwritable:
+        return list(last.broken)
+    return [check for check in check_pins(home) if not check.holds]
+
+
+@operation("pin", writes=True, owners=True, command="recall --pin")
+def pin(
+    home: Home,
+    question: Annotated[str, bounds("The question.", min_length=1)],
+    *,
+    answer: Annotated[str, bounds("Words of the answer. Default: the first answer.")] = "",
+    remove: Annotated[bool, bounds("Remove the pinned answer of this question.")] = False,
+) -> PinCheck:
+    """Pin the answer of a question. Raises NotFoundError if no first or sure answer contains it."""
+    question = home.redactor.clean(one_line(question).replace("=>", "→"))
+    pinned = Pin(question, home.redactor.clean(one_line(answer)))
+    check = _ask(home, pinned)
+    if not (remove or check.holds):
+        raise NotFoundError(
+            f"no first or sure answer contains {answer!r}" if answer else "nothing answers it",
+            hint="nacre recall shows the answers",
+        )
+    if remove and all(present.question != question for present in read_pins(home)):
+        raise NotFoundError(
+            f"no answer is pinned for {question!r}", hint="nacre admin check lists the questions"
+        )
+    pinned = Pin(question, check.answer)
+    with home.change("pin", subject=question) as change:
+        write_pins(change, lambda pin: pin.question == question, *(() if remove else (pinned,)))
+    check_pins(home)
+    return check
+
+
+def _ask(home: Home, pin: Pin) -> PinCheck:
+    """Compare a pinned answer with the present answers. Without words, pin the first answer."""
+    try:
+        found = recall(home, RecallQuery(pin.question, update=False))
+    except InvalidQueryError as error:
+        return PinCheck(pin.question, pin.answer, holds=False, first=error.message)
+    answers = [
+        (hit.confidence, hit.memory.id, hit.memory.subject, hit.memory.content)
+        for hit in found.hits
+    ]
+    for turn_hit in found.turns:
+        text = readable(turn_hit.turn)
+        answers.append((turn_hit.confidence, "", shorten(text, _ANSWER_CHARACTERS), text))
+    first = answers[0][2] if answers else ""
+    pin = Pin(pin.question, pin.answer or first.rstrip("… "))
+    holders = [
+        memory_id
+        for rank, (confidence, memory_id, subject, text) in enumerate(answers)
+        if (not rank or confidence is HitConfidence.SURE) and pin.is_in(f"{subject} {text}")
+    ]
+    memories = tuple(holders) if all(holders) else ()
+    return PinCheck(pin.question, pin.answer, bool(holders and pin.answer), first, memories)
+
+
+def _state(home: Home, pins: Sequence[Pin]) -> str:
+    lines = [f"{pin.question} {pin.answer}" for pin in pins]
+    return "\n".join([__version__, home.vectors.model() or "", *lines])
