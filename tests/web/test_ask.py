@@ -51,6 +51,18 @@ def test_dashboard_question_leaves_no_trace(board: Dashboard, home: Path) -> Non
     assert kept() == before
 
 
+def test_answer_can_be_pinned(board: Dashboard, home: Path) -> None:
+    page = board.show(f"/ask?q={QUESTION.replace(' ', '+')}")
+    page.locator(".ask-hit").first.get_by_role("button", name="Pin").click()
+    expect(page.get_by_text("Pinned. nacre warns")).to_be_visible()
+    (pin,) = call(home, "check")
+    assert (pin.question, pin.answer, pin.holds) == (
+        QUESTION,
+        "Readings are kept raw for two years",
+        True,
+    )
+
+
 def test_filters_narrow_the_results(board: Dashboard) -> None:
     page = board.show("/ask?q=search")
     expect(page.locator(".ask-hit").first).to_be_visible()

@@ -81,14 +81,12 @@ _DECIDERS = {"model": "the model", "rules": "rules", "asker": "you"}
 @option("recall", "boost", help="Rank only by relevance, not by age, use and importance.")
 @options("recall", "prefer_kinds", "threshold", "fuzzy")
 @option("recall", "diversify", "--no-diversify", "--no-mmr", help="Also show near-duplicates.")
-@option(
-    "pin",
-    "answer",
+@click.option(
     "--pin",
+    "answer",
+    type=TEXT,
     is_flag=False,
     flag_value="",
-    default=None,
-    show_default=False,
     metavar="[WORDS]",
     help="Pin the first answer, or the answer with these words (nacre admin check).",
 )

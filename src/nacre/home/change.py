@@ -942,16 +942,18 @@ def read_pins(home: home.Home) -> list[Pin]:
     return [pin for pin in map(pin_in, lines) if pin]
 
 
-def write_pins(change: Change, is_dropped: Callable[[Pin], bool], *added: Pin) -> None:
-    """Remove and add pinned answers. Other lines of the file stay."""
+def write_pins(change: Change, is_dropped: Callable[[Pin], bool], *added: Pin) -> bool:
+    """Remove and add pinned answers. Other lines of the file stay. Return True if it changed."""
     before = _read_pinned(change.home)
     kept = [line for line in before.splitlines() if not ((pin := pin_in(line)) and is_dropped(pin))]
     lines = [*kept, *(f"{pin.question} {_ARROW} {pin.answer}" for pin in added)]
-    if lines != before.splitlines():
+    is_changed = lines != before.splitlines()
+    if is_changed:
         base = bytes_hash(to_bytes(before)) if before else None
         text = "\n".join([*lines, ""]) if lines else None
         action = "write" if text else "remove"
         change.intend([Intent(action, PINNED, text, base, former=before or None)])
+    return is_changed
 
 
 def _read_pinned(home: home.Home) -> str:

@@ -22,7 +22,7 @@ from nacre.base.ids import bytes_hash
 from nacre.base.locks import FileLock
 from nacre.errors import DamagedArchiveError, EditConflictError, InvalidMemoryError, StoreBusyError
 from nacre.home import archive, archive_packs
-from nacre.home.change import Change, Pin, write_pins
+from nacre.home.change import PINNED, Change, Pin, write_pins
 from nacre.home.home import Home
 from nacre.home.operations import apply_intents
 from nacre.home.spending import fold_notes
@@ -424,7 +424,10 @@ def apply_tombstones(home: Home, *, patient: bool = True) -> int:
             return is_revealing(f"{pin.question} {pin.answer}") or any(map(pin.is_in, texts))
 
         with home.change(FORGETTING) as change:
-            write_pins(change, is_forgotten)
+            has_pins = write_pins(change, is_forgotten)
+        if has_pins:
+            home.erasing.clear_journal(is_revealing)
+        home.usage.drop_value(PINNED)
         clear_traces(home, is_revealing)
         _name_sessions(home, affected, due_tombstones)
         with home.transaction():

@@ -9,15 +9,15 @@ from nacre import __version__
 from nacre.base import json
 from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
+from nacre.base.ids import content_hash
 from nacre.base.text import one_line, shorten
 from nacre.errors import InvalidQueryError, NotFoundError
-from nacre.home.change import Pin, read_pins, write_pins
+from nacre.home.change import PINNED, Pin, read_pins, write_pins
 from nacre.home.home import Home
 from nacre.operations import operation
 from nacre.recall.recall import readable, recall
 from nacre.values.recall import HitConfidence, RecallQuery
 
-_KEY = "pinned answers"
 _ANSWER_CHARACTERS = 120
 
 
@@ -50,13 +50,13 @@ def check_pins(home: Home) -> list[PinCheck]:
     """Ask the pinned questions, and record the pinned answers that do not hold any more."""
     pins = read_pins(home)
     checks = [_ask(home, pin) for pin in pins]
-    stored = home.usage.value(_KEY)
+    stored = home.usage.value(PINNED)
     if not home.database.unwritable and (pins or stored):
         broken = tuple(check for check in checks if not check.holds)
         record = json.encode(_LastCheck(_state(home, pins), broken)).decode()
         if record != stored:
             with home.transaction():
-                home.usage.set_value(_KEY, record)
+                home.usage.set_value(PINNED, record)
     return checks
 
 
@@ -65,7 +65,7 @@ def broken_pins(home: Home) -> list[PinCheck]:
 
     After an update of nacre, a new embedding model or an edit of the file, check again.
     """
-    pins, record = read_pins(home), home.usage.value(_KEY)
+    pins, record = read_pins(home), home.usage.value(PINNED)
     last = json.decode(record.encode(), _LastCheck) if record else _LastCheck("", ())
     is_current = last.state == _state(home, pins) if pins or record else True
     if is_current or home.database.unwritable:
@@ -127,4 +127,5 @@ def _ask(home: Home, pin: Pin) -> PinCheck:
 
 def _state(home: Home, pins: Sequence[Pin]) -> str:
     lines = [f"{pin.question} {pin.answer}" for pin in pins]
-    return "\n".join([__version__, home.vectors.model() or "", *lines])
+    known = [__version__, home.vectors.model() or "", *lines]
+    return content_hash("\n".join(known)).hex()  # no words that can be forgotten

@@ -45,7 +45,7 @@ from nacre_extras import speed
 def benchmark(run: Run, transcripts: Path, megabytes: int, turns: int) -> None:
     """Measure how fast nacre reads, recalls and starts on this machine.
 
-    It works in a temporary folder and writes nothing to your home. nacre admin eval measures the quality of recall.
+    It works in a temporary folder and writes nothing to your home. nacre admin check checks pinned answers.
     """
     with tempfile.TemporaryDirectory(prefix="nacre-speed-") as folder, output.shown(run) as notify:
         result = speed.measure(

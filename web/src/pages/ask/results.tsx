@@ -1,4 +1,4 @@
-import { useOperation } from "../../api/cache";
+import { change, useOperation } from "../../api/cache";
 import type { Lane, MemoryHit, Operations, TurnHit } from "../../api/types";
 import { setQuery } from "../../app/router";
 import { common } from "../../i18n/common";
@@ -11,6 +11,7 @@ import { beginning } from "../../ui/memory-row";
 import { Empty, Failure, Skeleton } from "../../ui/states";
 import { Origin, Text, Said as Told } from "../../ui/text";
 import { day, Time } from "../../ui/time";
+import { attempt, toast } from "../../ui/toast";
 import { t } from "./strings";
 
 /** Recall's answer with its reasons. */
@@ -34,8 +35,8 @@ export function Results({ request }: { request: Operations["recall"][0] }) {
       )}
       {data.hits.length > 0 ? (
         <ol class="ask-hits">
-          {data.hits.map((hit) => (
-            <Hit key={hit.memory.id} hit={hit} />
+          {data.hits.map((hit, rank) => (
+            <Hit key={hit.memory.id} hit={hit} question={rank && hit.confidence !== "sure" ? null : data.query} />
           ))}
         </ol>
       ) : (
@@ -72,7 +73,15 @@ function Confidence({ of }: { of: MemoryHit | TurnHit }) {
   return <Badge>{t.value.confidence[of.confidence]}</Badge>;
 }
 
-function Hit({ hit }: { hit: MemoryHit }) {
+/** Pin a first or sure answer to its question. */
+function pin(question: string, answer: string) {
+  void attempt(async () => {
+    await change("pin", { question, answer });
+    toast(t.value.pinned, () => change("pin", { question, remove: true }));
+  });
+}
+
+function Hit({ hit, question }: { hit: MemoryHit; question: string | null }) {
   const { memory, score, components, outdated_by, doubt, candidate } = hit;
   return (
     <li class="ask-hit">
@@ -89,6 +98,7 @@ function Hit({ hit }: { hit: MemoryHit }) {
         </Origin>
         <MemoryFacts memory={memory} />
         <Confidence of={hit} />
+        {question && <Button onClick={() => pin(question, memory.subject.replace(/…$/, ""))}>{t.value.pin}</Button>}
         {candidate && <Badge tone="warn">{t.value.candidate}</Badge>}
         {outdated_by.length > 0 && <Badge tone="warn">{t.value.outdated}</Badge>}
         {doubt && (

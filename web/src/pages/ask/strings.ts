@@ -23,6 +23,8 @@ const en = {
   none: "Nothing matches",
   noneNote: "Try other words, or fewer filters.",
   confidence: { sure: "sure", likely: "likely", weak: "weak" } satisfies Record<HitConfidence, string>,
+  pin: "Pin",
+  pinned: "Pinned. nacre warns if this answer gets lost.",
   candidate: "Pending candidate: keep or drop it in the review",
   lanes: "Lanes",
   laneStates: {
@@ -133,6 +135,8 @@ const zh: typeof en = {
   none: "没有匹配的内容",
   noneNote: "请换些词语,或减少筛选。",
   confidence: { sure: "确定", likely: "可能", weak: "较弱" },
+  pin: "固定",
+  pinned: "已固定。如果这个回答丢失,nacre 会提醒您。",
   candidate: "待审核的候选:请在审核中保留或删除",
   lanes: "检索通道",
   laneStates: { ran: "已搜索", partial: "部分搜索", skipped: "已跳过", unavailable: "不可用" },
