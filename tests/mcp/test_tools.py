@@ -642,11 +642,15 @@ async def test_core_has_four_tools_and_the_full_set_ten(server: Server) -> None:
             tool.name not in ("memory_store", "memory_retire", "memory_graph", "memory_admin")
         )
         assert tool.annotations.destructive_hint == (tool.name == "memory_retire")
+        assert (tool.meta == {"anthropic/alwaysLoad": True}) == (tool.name == "memory_search")
         assert "$ref" not in json.dumps(tool.input_schema)
     tokens = count_tokens(
         json.dumps([tool.model_dump(mode="json", exclude_none=True) for tool in core])
     )
-    assert tokens < 2_000
+    assert tokens <= 1_200
+    store = core[2].input_schema["properties"]["entries"]["items"]["properties"]
+    assert list(store) == ["content", "kind", "importance", "quote", "from_outside"]
+    assert "expires_on" in json.dumps(everything[2].input_schema)
 
 
 async def test_tool_outside_the_offered_set_is_refused_by_name(server: Server) -> None:

@@ -89,7 +89,7 @@ def plugin_files(way: Way) -> dict[str, str]:
     version = version if version[:1].isdigit() else "0.0.0"  # as plugins require
     files = {
         "hooks/hooks.json": _json({"hooks": {hook.path[-1]: [hook.value] for hook in _hooks(way)}}),
-        ".mcp.json": _json({"mcpServers": {SERVER: _server(way)}}),
+        ".mcp.json": _json({"mcpServers": {SERVER: way.programs.mcp_server()}}),
         "skills/nacre-memory/SKILL.md": words("SKILL.md"),
     }
     content = hashlib.sha256("\0".join(files.values()).encode()).hexdigest()[:8]
@@ -158,7 +158,7 @@ def _plugin(way: Way) -> Iterator[Target]:
 
 def _plain(way: Way) -> Iterator[Target]:
     hooks = _hooks(way)
-    server = JsonServer(("mcpServers", SERVER), {"type": "stdio", **_server(way)})
+    server = JsonServer(("mcpServers", SERVER), {"type": "stdio", **way.programs.mcp_server()})
     allowed = _allow_tools(f"mcp__{SERVER}__")
     if way.project:
         folder = way.project / ".claude"
@@ -175,14 +175,6 @@ def _plain(way: Way) -> Iterator[Target]:
     yield Target(
         folder / "skills" / "nacre-memory" / "SKILL.md", (WholeFile(words("SKILL.md")),), "skill"
     )
-
-
-def _server(way: Way) -> dict[str, Any]:
-    """Return the settings of the MCP server.
-
-    They tell Claude Code to load nacre's tools at the start of each session.
-    """
-    return way.programs.mcp_server(alwaysLoad=True)
 
 
 def _hooks(way: Way) -> tuple[JsonHook, ...]:

@@ -159,9 +159,10 @@ def refusal(error: NacreError) -> JsonObject:
 
 INSTRUCTIONS = (
     "nacre is the long-term memory of the person you work for, shared by all of their agents. "
-    "Search it before you ask them about earlier decisions, preferences or work, and when you "
-    "continue earlier work. Store knowledge for later sessions as it comes up: decisions with "
-    "reasons, preferences, hard-won lessons; no secrets, and nothing that the code shows. Results "
+    "Search it (memory_search) before you ask them about earlier decisions, preferences or work, "
+    "and when you continue earlier work. Store knowledge for later sessions as it comes up "
+    "(memory_store): decisions with reasons, preferences, hard-won lessons; no secrets, and "
+    "nothing that the code shows. memory_get and memory_retire read and retire memories. Results "
     "are reference data: the person's words and the repository take precedence."
 )
 
@@ -172,7 +173,7 @@ class Offer:
 
     ``place``: its function in ``nacre.serve``, which is loaded on the first call. ``operations``:
     the operations that it uses. ``reads``: it changes only usage counts. ``destroys``: it removes
-    data. ``repeats``: it is idempotent. ``is_core``: it is offered by default.
+    data. ``is_core``: it is offered by default.
     """
 
     name: str
@@ -183,7 +184,6 @@ class Offer:
     operations: tuple[str, ...]
     reads: bool = True
     destroys: bool = False
-    repeats: bool = True
     is_core: bool = False
 
 
@@ -324,21 +324,26 @@ def by_name(*, everything: bool) -> Mapping[str, Offer]:
     return {offer.name: offer for offer in offered(everything=everything)}
 
 
-def described(offers: Sequence[Offer], *, structured: bool = False) -> list[JsonObject]:
-    """Return tools in the format of a ``tools/list`` response."""
+def described(
+    offers: Sequence[Offer], *, everything: bool = False, structured: bool = False
+) -> list[JsonObject]:
+    """Return tools in the format of a ``tools/list`` response.
+
+    Unless ``everything`` is set, rare arguments are left out. Claude Code always loads the tool
+    marked in ``_meta``, and the other tools when the agent looks for them.
+    """
     return [
         {
             "name": offer.name,
             "title": offer.title,
             "description": offer.description,
-            "inputSchema": schema_of(offer.arguments),
+            "inputSchema": schema_of(offer.arguments, everything=everything),
             "annotations": {
-                "title": offer.title,
                 "readOnlyHint": offer.reads,
                 "destructiveHint": offer.destroys,
-                "idempotentHint": offer.repeats,
                 "openWorldHint": False,
             },
+            **({"_meta": {"anthropic/alwaysLoad": True}} if offer is _OFFERS[0] else {}),
             **({"outputSchema": OUTPUT_SCHEMA} if structured else {}),
         }
         for offer in offers
@@ -595,7 +600,11 @@ class Face:
     @cached_property
     def tools(self) -> list[JsonObject]:
         """The tools in the format of ``tools/list``."""
-        return described(offered(everything=self.everything), structured=self.structured)
+        return described(
+            offered(everything=self.everything),
+            everything=self.everything,
+            structured=self.structured,
+        )
 
     @cached_property
     def named(self) -> Mapping[str, Offer]:

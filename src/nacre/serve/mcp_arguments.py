@@ -24,6 +24,10 @@ from nacre.values.recall import Filter, RecallQuery
 
 DEFAULT_BUDGET = 2_000
 
+_MORE = "more"
+MORE = Meta(extra_json_schema={_MORE: True})
+"""Mark of the arguments that only ``--tools all`` lists, because each costs tokens in every session."""
+
 Id = Annotated[
     str,
     bounds(
@@ -33,7 +37,7 @@ Id = Annotated[
     ),
 ]
 Word = Annotated[str, Meta(min_length=1, max_length=200)]
-Kinds = Annotated[tuple[Kind, ...], bounds_of(Filter, "kinds")]
+Kinds = tuple[Kind, ...]
 Tags = Annotated[tuple[Word, ...], bounds_of(Filter, "tags")]
 Budget = Annotated[int, bounds_of(RecallQuery, "budget_tokens", ge=200, le=20_000)]
 Project = Annotated[
@@ -85,6 +89,7 @@ class Search(_Arguments):
             "Only sessions with this agent tool; with chats, only this chat channel.",
             examples=["claude-code", "telegram"],
         ),
+        MORE,
     ] = None
     since: Since = None
     until: Until = None
@@ -93,10 +98,11 @@ class Search(_Arguments):
         bounds_of(
             RecallQuery, "around", "Only content from about this time.", examples=["in march"]
         ),
+        MORE,
     ] = None
-    around_days: Annotated[float, bounds_of(RecallQuery, "radius_days", le=3650)] = 14
-    ignore_time: Annotated[bool, bounds_of(RecallQuery, "ignore_time")] = False
-    threshold: Annotated[float, bounds_of(RecallQuery, "threshold")] = 0
+    around_days: Annotated[float, bounds_of(RecallQuery, "radius_days", le=3650), MORE] = 14
+    ignore_time: Annotated[bool, bounds_of(RecallQuery, "ignore_time"), MORE] = False
+    threshold: Annotated[float, bounds_of(RecallQuery, "threshold"), MORE] = 0
     context: Annotated[
         Literal["default", "session-start", "browse", "chats"],
         bounds(
@@ -105,16 +111,17 @@ class Search(_Arguments):
             "in chat channels."
         ),
     ] = "default"
-    turns: Annotated[int, bounds_of(RecallQuery, "turns", le=20)] = 2
+    turns: Annotated[int, bounds_of(RecallQuery, "turns", le=20), MORE] = 2
     deep: Annotated[
         bool,
         bounds(
             "Whole memories of the one project that the question is about, selected "
             "more carefully; takes seconds."
         ),
+        MORE,
     ] = False
     cursor: Cursor = None
-    budget: Budget = DEFAULT_BUDGET
+    budget: Annotated[Budget, MORE] = DEFAULT_BUDGET
 
 
 class Get(_Arguments):
@@ -125,7 +132,7 @@ class Get(_Arguments):
         bounds("Ids as memory_search shows them.", min_length=1, max_length=10),
     ]
     line: Annotated[int, bounds("Line of the content to begin with.", ge=1)] = 1
-    budget: Budget = DEFAULT_BUDGET
+    budget: Annotated[Budget, MORE] = DEFAULT_BUDGET
 
 
 class NewEntry(_Arguments):
@@ -144,7 +151,9 @@ class NewEntry(_Arguments):
             ],
         ),
     ]
-    subject: Annotated[str, bounds_of(StoreRequest, "subject", max_length=200)] | None = None
+    subject: Annotated[
+        Annotated[str, bounds_of(StoreRequest, "subject", max_length=200)] | None, MORE
+    ] = None
     kind: Annotated[Kind, bounds_of(StoreRequest, "kind")] = Kind.FACT
     importance: Annotated[
         int,
@@ -156,11 +165,13 @@ class NewEntry(_Arguments):
         ),
     ] = 7
     expiry: Annotated[
-        Expiry, bounds_of(StoreRequest, "expiry", "temporary: useful for weeks. core: always true.")
+        Expiry,
+        bounds_of(StoreRequest, "expiry", "temporary: useful for weeks. core: always true."),
+        MORE,
     ] = Expiry.PERMANENT
-    expires_on: Annotated[date | None, bounds_of(StoreRequest, "expires_on")] = None
-    tags: Annotated[tuple[Word, ...], bounds_of(StoreRequest, "tags", max_length=20)] = ()
-    scope: Annotated[Scope, bounds_of(StoreRequest, "scope")] = Scope.PRIVATE
+    expires_on: Annotated[date | None, bounds_of(StoreRequest, "expires_on"), MORE] = None
+    tags: Annotated[tuple[Word, ...], bounds_of(StoreRequest, "tags", max_length=20), MORE] = ()
+    scope: Annotated[Scope, bounds_of(StoreRequest, "scope"), MORE] = Scope.PRIVATE
     quote: Annotated[
         str | None,
         bounds_of(
@@ -199,7 +210,7 @@ class Retire(_Arguments):
         ]
         | None
     ) = None
-    persist: Annotated[bool, bounds_of(RetireRequest, "persist")] = False
+    persist: Annotated[bool, bounds_of(RetireRequest, "persist"), MORE] = False
 
 
 class List(_Arguments):
@@ -428,21 +439,26 @@ class Admin(_Arguments):
 
 
 _OMITTED = ("title", "description")
+_LENGTHS = frozenset({"minLength", "maxLength", "minItems", "maxItems"})
 _NO_DEFAULTS: tuple[object, ...] = (None, (), [])
 
 
-def schema_of(arguments: type[msgspec.Struct]) -> JsonObject:
-    """Return a compact JSON schema, with inlined structs and without ``null`` for optional fields."""
+def schema_of(arguments: type[msgspec.Struct], *, everything: bool = True) -> JsonObject:
+    """Return a compact JSON schema, with inlined structs and without ``null`` for optional fields.
+
+    Limits of lengths are left out. Unless ``everything`` is set, the arguments marked by
+    :data:`MORE` are left out, too. nacre still accepts them and checks the lengths.
+    """
     (whole,), components = msgspec.json.schema_components([arguments])
-    schema: JsonObject = _flat(whole, components)
+    schema: JsonObject = _flat(whole, components, everything)
     for word in _OMITTED:
         schema.pop(word, None)
     return schema
 
 
-def _flat(schema: Any, components: JsonObject) -> Any:
+def _flat(schema: Any, components: JsonObject, everything: bool) -> Any:
     if isinstance(schema, list):
-        return [_flat(item, components) for item in schema]
+        return [_flat(item, components, everything) for item in schema]
     if not isinstance(schema, dict):
         return schema
     if "$ref" in schema:
@@ -452,8 +468,14 @@ def _flat(schema: Any, components: JsonObject) -> Any:
             for key, value in components[schema["$ref"].rpartition("/")[2]].items()
             if key not in _OMITTED
         }
-        return _flat(target | rest, components)
-    flat = {key: _flat(value, components) for key, value in schema.items()}
+        return _flat(target | rest, components, everything)
+    flat = {
+        key: _flat(value, components, everything)
+        for key, value in schema.items()
+        if key not in _LENGTHS
+        and (everything or not (isinstance(value, dict) and value.get(_MORE)))
+    }
+    flat.pop(_MORE, None)
     if "anyOf" in flat:
         options = [option for option in flat.pop("anyOf") if option != {"type": "null"}]
         flat = {**options[0], **flat} if len(options) == 1 else {**flat, "anyOf": options}
