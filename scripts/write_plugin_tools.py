@@ -12,9 +12,7 @@ PATH = Path(__file__).parents[1] / "src" / "nacre" / "hosts" / "plugins" / "open
 
 def main() -> None:
     """Write all tools. The plugin selects some of them."""
-    core = offered(everything=False)
-    rest = [offer for offer in offered(everything=True) if offer not in core]
-    tools = [*described(core), *described(rest, everything=True)]
+    tools = described(offered(everything=True))
     PATH.write_text(json.dumps(tools, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 

@@ -115,10 +115,32 @@ def test_imported_host_memory_is_untrusted_and_attributed_to_the_agent(
 @pytest.mark.parametrize("host", HOSTS)
 def test_own_memory_is_not_changed_by_default(nacre: Nacre, own: Path, host: str) -> None:
     done = nacre("init", "--host", host, "--yes", "--json").json
-    assert (done["own_memories"], done["captured"]) == ([], [])
+    assert (states(done), done["captured"]) == ({host: "on"}, [])
     assert nacre("list", "--json").json["total"] == 0
     if host != "openclaw":
         assert setting_of(own, host) is None
+
+
+def test_note_in_own_memory_is_one_block_with_undo(nacre: Nacre, own: Path) -> None:
+    lists = (f"{MEMORY}/MEMORY.md", ".openclaw/workspace/MEMORY.md")
+    options = ("init", "--host", ",".join(HOSTS), "--own-memory", "note", "--yes")
+    nacre(*options)
+    for name in lists:
+        text = (own / name).read_text()
+        assert text.startswith(OWN[name])
+        assert text.count("<!-- nacre:start") == 1
+        assert "memory_search" in text
+    assert (own / ".codex/memories/MEMORY.md").read_text() == OWN[".codex/memories/MEMORY.md"]
+    (own / lists[0]).write_text(f"{(own / lists[0]).read_text()}- A later note.\n")
+    nacre("init", "--yes")
+    assert (own / lists[0]).read_text().count("<!-- nacre:start") == 1
+    nacre("data", "import", str(own / MEMORY))
+    contents = [one["content"] for one in nacre("list", "--json").json["memories"]]
+    assert contents
+    assert not any("memory_search" in content for content in contents)
+    nacre("init", "--host", ",".join(HOSTS), "--own-memory", "keep", "--yes")
+    assert (own / lists[0]).read_text() == f"{OWN[lists[0]]}- A later note.\n"
+    assert (own / lists[1]).read_text() == OWN[lists[1]]
 
 
 @pytest.mark.parametrize("host", HOSTS)

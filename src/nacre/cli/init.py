@@ -469,8 +469,9 @@ def _read(run: Run, paths: Sequence[Path]) -> bool:
 @flag("--tool-hook", "Claude Code, Codex: also run before edits and commands.")
 @click.option(
     "--own-memory",
-    type=click.Choice(["isolate", "keep"]),
-    help="Claude Code, Codex, OpenClaw: import their built-in memory and turn it off (isolate), or keep it on.",
+    type=click.Choice(["isolate", "keep", "note"]),
+    help="Claude Code, Codex, OpenClaw: import their built-in memory and turn it off (isolate), keep it on, "
+    "or add a block about nacre to its MEMORY.md (note).",
 )
 @flag("--trust-hooks", "Codex: make it trust the hooks.")
 @click.option(
@@ -614,13 +615,14 @@ def _with_own_memory(run: Run, wish: WiringWish, own_memory: str | None) -> Wiri
         None,
     )
     isolates = own_memory == "isolate" if own_memory else bool(before and before.isolates)
-    if isolates and not ways.has_own_memory(wish):
+    introduces = own_memory == "note" if own_memory else bool(before and before.introduces)
+    if (isolates or introduces) and not ways.has_own_memory(wish):
         label = ways.host_named(wish.host).label
         scope = " in a project" if wish.project else ""
         warning = f"{label}{scope} has no memory of its own that can be turned off"
         run.warnings += [warning] if warning not in run.warnings else []
-        isolates = False
-    return replace(wish, isolates=isolates)
+        isolates = introduces = False
+    return replace(wish, isolates=isolates, introduces=introduces)
 
 
 def _confirm(run: Run, plan: WiringPlan, writer: WriterRequest | None) -> None:

@@ -35,6 +35,7 @@ from nacre.errors import (
     NotFoundError,
     UnavailableError,
 )
+from nacre.hosts.files import drop_blocks
 from nacre.store.foreign import open_foreign
 from nacre.values import reports
 from nacre.values.memory import Confidence, Kind, Memory, Retirement, Source
@@ -397,9 +398,12 @@ class Note:
 
 
 def notes(text: str) -> Iterator[Note]:
-    """Yield the statements in a text in order. A code block belongs to the preceding statement."""
+    """Yield the statements in a text in order. A code block belongs to the preceding statement.
+
+    Blocks that nacre wrote are skipped.
+    """
     reader = _Reader()
-    for line in _COMMENT.sub("", text).splitlines():
+    for line in _COMMENT.sub("", drop_blocks(text)).splitlines():
         yield from reader.take(line)
     yield from reader.flush()
     yield from reader.release()

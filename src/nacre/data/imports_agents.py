@@ -32,7 +32,6 @@ from nacre.data.importers import (
     words_hash,
 )
 from nacre.errors import InvalidMemoryError
-from nacre.hosts import files
 from nacre.readers.accounts import ADAPTER as CHATGPT_ADAPTER
 from nacre.readers.accounts import ADAPTER_CLAUDE_AI as CLAUDE_AI_ADAPTER
 from nacre.readers.adapter import Adapter, Head
@@ -322,7 +321,7 @@ def _read_instructions(tree: Tree) -> Iterator[Item]:
         if text is None:
             yield Skipped(name, "too large or not text")
             continue
-        said = notes(tree.clean(files.drop_blocks(text)))
+        said = notes(tree.clean(text))
         statements = {note.text: note for note in said if normalise(note.text)}
         if not statements:
             yield Skipped(name, "empty")

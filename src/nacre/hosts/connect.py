@@ -20,6 +20,7 @@ from nacre.base import files as private_files
 from nacre.base.frozen import frozen
 from nacre.base.ids import utc_now
 from nacre.base.locks import FileLock
+from nacre.base.text import count
 from nacre.hosts import files, own_memory
 from nacre.hosts.files import UneditableFileError
 from nacre.hosts.host import JsonHook, Target
@@ -35,6 +36,7 @@ from nacre.hosts.ways import (
     found_hosts,
     host_named,
     load,
+    own_notes,
     own_programs,
     places_of,
     put,
@@ -311,6 +313,7 @@ def _planned(
         for command in commands_for(settings, wish, is_removal=is_removal)
         if drafts.may_run(command)
     )
+    states = tuple(drafts.own_memories.states(tuple(wishes), is_removal=is_removal))
     return WiringPlan(
         tuple(wishes),
         drafts.changes(),
@@ -319,10 +322,22 @@ def _planned(
         tuple(drafts.servers.put),
         tuple(commands),
         is_removal=is_removal,
-        own_memories=tuple(drafts.own_memories.states(tuple(wishes), is_removal=is_removal)),
+        own_memories=(*states, *([] if is_removal else _in_use(settings, wishes, states))),
         set=tuple(drafts.own_memories.set),
         given_back=tuple(drafts.own_memories.given_back),
     )
+
+
+def _in_use(
+    settings: Settings, wishes: Sequence[WiringWish], states: Sequence[OwnMemory]
+) -> Iterator[OwnMemory]:
+    """Yield the hosts that have notes of their own, unless nacre changes this."""
+    hosts = {state.host for state in states}
+    for wish in wishes:
+        notes = own_notes(settings, wish)
+        if notes and wish.host not in hosts:
+            finding = f"{count(len(notes), 'file')} in {notes[0].parent} that only this host reads"
+            yield OwnMemory(wish.host, "on", finding)
 
 
 def plan_removal(settings: Settings, wishes: Sequence[WiringWish]) -> WiringPlan:
@@ -336,7 +351,9 @@ def plan_removal(settings: Settings, wishes: Sequence[WiringWish]) -> WiringPlan
     places = {wish.place for wish in wishes}
     needed = _pieces(settings, [wish for wish in wired.wishes if wish.place not in places])
     for wish in wishes:
-        every = replace(wish, plain=False, slot=True, tool_hook=True, isolates=True)
+        every = replace(
+            wish, plain=False, slot=True, tool_hook=True, isolates=True, introduces=True
+        )
         for form in dict.fromkeys((every, replace(wish, plain=True))):
             for target in targets_of(settings, form):
                 drafts.take(wish, _without(target, needed), drop_pieces)

@@ -41,6 +41,7 @@ from nacre.hosts.files import Places, Text, UneditableFileError, UnparsableFileE
 from nacre.hosts.host import (
     OWN_COMMANDS,
     SERVER,
+    Block,
     Host,
     JsonHook,
     JsonServer,
@@ -53,6 +54,7 @@ from nacre.hosts.host import (
     TomlServer,
     Way,
     WholeFile,
+    instructions,
 )
 from nacre.hosts.registry import ALL_HOSTS, OPENCLAW
 from nacre.settings import Settings
@@ -246,6 +248,7 @@ def drop_unsupported(settings: Settings, wish: WiringWish) -> WiringWish:
         slot=wish.slot and wish.host == OPENCLAW,
         tool_hook=wish.tool_hook and takes_rules,
         isolates=wish.isolates and has_own_memory(wish),
+        introduces=wish.introduces and has_own_memory(wish),
     )
 
 
@@ -265,6 +268,7 @@ def init_command(wish: WiringWish, *more: str) -> str:
         "--slot": wish.slot,
         "--tool-hook": wish.tool_hook,
         "--own-memory isolate": wish.isolates,
+        "--own-memory note": wish.introduces,
     }
     forms: list[str] = []
     if "--uninstall" not in more:
@@ -274,7 +278,24 @@ def init_command(wish: WiringWish, *more: str) -> str:
 
 def targets_of(settings: Settings, wish: WiringWish) -> Sequence[Target]:
     """Return the files to change. Raises InvalidInputError."""
-    return tuple(host_named(wish.host).targets(way_of(settings, wish)))
+    targets = tuple(host_named(wish.host).targets(way_of(settings, wish)))
+    if not wish.introduces or wish.host == registry.NAME_CODEX:  # Codex rewrites its file
+        return targets
+    block = (Block(instructions()),)
+    lists = [path for path in own_notes(settings, wish) if path.name == "MEMORY.md"]
+    return (*targets, *(Target(path, block, "own memory: a note about nacre") for path in lists))
+
+
+def own_notes(settings: Settings, wish: WiringWish) -> list[Path]:
+    """Return the Markdown files of a host's own memory."""
+    own = host_named(wish.host).own_memory
+    paths = [place.path for place in own(places_of(settings))] if own and not wish.project else []
+    return [
+        path
+        for place in paths
+        for path in (sorted(place.glob("*.md")) if place.is_dir() else [place])
+        if path.is_file()
+    ]
 
 
 def places_of(settings: Settings, project: Path | None = None) -> Places:

@@ -220,7 +220,8 @@ class WiringWish:
 
     ``plain``: use the host's settings even if there is a plugin. ``slot``: make nacre the host's
     memory provider. ``tool_hook``: also run a hook before each edit and command. ``isolates``: turn
-    off the host's memory and import its content.
+    off the host's memory and import its content. ``introduces``: write a block about nacre to the
+    ``MEMORY.md`` files of the host.
     """
 
     host: str
@@ -229,6 +230,7 @@ class WiringWish:
     slot: bool = False
     tool_hook: bool = False
     isolates: bool = False
+    introduces: bool = False
 
     @property
     def scope(self) -> str:
@@ -295,8 +297,9 @@ class HostSetting:
 class OwnMemory:
     """The state of a host's built-in memory.
 
-    ``isolated``: the host does not use the memory. ``restored``: nacre has restored the previous
-    settings. ``conflict``: someone turned the memory on again, and nacre does not change it.
+    ``on``: the host has notes of its own. ``isolated``: the host does not use the memory.
+    ``restored``: nacre has restored the previous settings.
+    ``conflict``: someone turned the memory on again, and nacre does not change it.
     """
 
     host: str

@@ -2022,6 +2022,7 @@ export interface WiringWish {
   slot: boolean;
   tool_hook: boolean;
   isolates: boolean;
+  introduces: boolean;
 }
 
 export interface WriterStatus {
@@ -2471,6 +2472,7 @@ export interface WiringWishInput {
   slot?: boolean;
   tool_hook?: boolean;
   isolates?: boolean;
+  introduces?: boolean;
 }
 
 export interface Operations {
