@@ -15,7 +15,7 @@ from nacre.errors import InvalidQueryError, NotFoundError
 from nacre.home.change import PINNED, Pin, read_pins, write_pins
 from nacre.home.home import Home
 from nacre.operations import operation
-from nacre.recall.recall import readable, recall
+from nacre.recall import recall as recalling
 from nacre.values.recall import HitConfidence, RecallQuery
 
 _ANSWER_CHARACTERS = 120
@@ -67,8 +67,7 @@ def broken_pins(home: Home) -> list[PinCheck]:
     """
     pins, record = read_pins(home), home.usage.value(PINNED)
     last = json.decode(record.encode(), _LastCheck) if record else _LastCheck("", ())
-    is_current = last.state == _state(home, pins) if pins or record else True
-    if is_current or home.database.unwritable:
+    if home.database.unwritable or not (pins or record) or last.state == _state(home, pins):
         return list(last.broken)
     return [check for check in check_pins(home) if not check.holds]
 
@@ -104,7 +103,7 @@ def pin(
 def _ask(home: Home, pin: Pin) -> PinCheck:
     """Compare a pinned answer with the present answers. Without words, pin the first answer."""
     try:
-        found = recall(home, RecallQuery(pin.question, update=False))
+        found = recalling.recall(home, RecallQuery(pin.question, update=False))
     except InvalidQueryError as error:
         return PinCheck(pin.question, pin.answer, holds=False, first=error.message)
     answers = [
@@ -112,7 +111,7 @@ def _ask(home: Home, pin: Pin) -> PinCheck:
         for hit in found.hits
     ]
     for turn_hit in found.turns:
-        text = readable(turn_hit.turn)
+        text = recalling.readable(turn_hit.turn)
         answers.append((turn_hit.confidence, "", shorten(text, _ANSWER_CHARACTERS), text))
     first = answers[0][2] if answers else ""
     pin = Pin(pin.question, pin.answer or first.rstrip("… "))
