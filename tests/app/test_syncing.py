@@ -39,6 +39,7 @@ from nacre.memories.graph import NewLink, Relation, link
 from nacre.memories.retire import choose, list_retired, retire_chosen, unretire
 from nacre.memories.store import edit, get, list_active, retire, store
 from nacre.memories.tombstones import heed_ledger
+from nacre.recall.pins import check_pins, pin
 from nacre.review import contradictions
 from nacre.values.memory import Kind
 from nacre.values.recall import Filter
@@ -394,6 +395,24 @@ def test_sync_transfers_other_files(pair: tuple[Machine, Machine]) -> None:
     kept = {path.read_bytes() for path in one.vault.glob("tide.png*")}
     assert kept == {b"\x89PNG\0one", b"\x89PNG\0two"}
     assert (one.vault / ".obsidian/app.json").exists()
+
+
+def test_pins_of_two_machines_are_merged(pair: tuple[Machine, Machine]) -> None:
+    one, other = pair
+    one.store("The bridge is open in May.")
+    one.store("The ferry sails on Mondays.")
+    converge(one, other)
+    one.do(pin, "when is the bridge open?", answer="May")
+    converge(one, other)
+    one.do(pin, "when does the ferry sail?", answer="Mondays")
+    other.do(pin, "when is the bridge open?", answer="in May")
+    converge(one, other)
+    lines = (other.vault / "pinned.txt").read_text().splitlines()
+    assert sorted(lines) == [
+        "when does the ferry sail? => Mondays",
+        "when is the bridge open? => in May",
+    ]
+    assert [check.holds for check in other.do(check_pins)] == [True, True]
 
 
 def test_file_conflicting_with_a_folder_is_renamed(
