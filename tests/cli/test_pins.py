@@ -38,6 +38,7 @@ def test_pin_with_words_replaces_the_pin_of_a_question(
     assert pinned_file(user_home).read_text() == f"{QUESTION} => postgresql\n"
     nacre("recall", QUESTION, "--pin", "SQLite", code=3)
     nacre("recall", "--deep", QUESTION, "--pin", code=2)
+    assert "before --pin" in nacre("recall", "--pin", QUESTION, code=2).err
     nacre("undo", "--yes")
     assert "Billing uses" in pinned_file(user_home).read_text()
     nacre("admin", "check", "--remove", QUESTION)

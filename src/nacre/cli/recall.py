@@ -105,6 +105,8 @@ def recall(
 
     Without a question, on a terminal, it opens a picker: type to search, press Enter to show a memory.
     """
+    if answer is not None and not text:
+        raise click.UsageError("write the question before --pin")
     if not (text or deep or browse) and load("nacre.cli.terminal:can_be_drawn")(run):
         load("nacre.cli.terminal:browse")(run, wanted)
         return

@@ -336,8 +336,9 @@ def _in_use(
     for wish in wishes:
         notes = own_notes(settings, wish)
         if notes and wish.host not in hosts:
-            finding = f"{count(len(notes), 'file')} in {notes[0].parent} that only this host reads"
-            yield OwnMemory(wish.host, "on", finding)
+            yield OwnMemory(
+                wish.host, "on", f"{count(len(notes), 'file')} that only this host reads"
+            )
 
 
 def plan_removal(settings: Settings, wishes: Sequence[WiringWish]) -> WiringPlan:
