@@ -213,19 +213,24 @@ def render_turn_hits(
 ) -> None:
     """Print turns with their sessions and speakers."""
     for rank, hit in enumerate(turns, start=offset + 1):
-        session = hit.session
-        title = f"“{text.shorten(session.title, _TITLE_CHARACTERS)}”" if session.title else ""
-        source = f"{session.tool} {short_session(session.native_id)}"
-        place = joined((hit.confidence.value, source, hit.project, when(hit.turn.time), title))
-        paper.line(bold(f"{rank:>2}"), "  ", dim(place), hang=_INDENT)
-        speaker = speaker_name(hit.turn.speaker, hit.turn.author)
-        if hit.turn.trust is session_module.Trust.UNTRUSTED:
-            paper.framed(hit.excerpt, f"from {speaker} in {source}", indent=_INDENT)
-        else:
-            paper.line(Span(f"{speaker}:", "bold"), " ", hit.excerpt, indent=_INDENT)
-        if explain:
-            _render_components(paper, hit.score, hit.components)
+        render_turn_hit(paper, rank, hit, explain=explain)
         paper.blank()
+
+
+def render_turn_hit(paper: Paper, rank: int, hit: TurnHit, *, explain: bool) -> None:
+    """Print a turn with its session and speaker."""
+    session = hit.session
+    title = f"“{text.shorten(session.title, _TITLE_CHARACTERS)}”" if session.title else ""
+    source = f"{session.tool} {short_session(session.native_id)}"
+    place = joined((hit.confidence.value, source, hit.project, when(hit.turn.time), title))
+    paper.line(bold(f"{rank:>2}"), "  ", dim(place), hang=_INDENT)
+    speaker = speaker_name(hit.turn.speaker, hit.turn.author)
+    if hit.turn.trust is session_module.Trust.UNTRUSTED:
+        paper.framed(hit.excerpt, f"from {speaker} in {source}", indent=_INDENT)
+    else:
+        paper.line(Span(f"{speaker}:", "bold"), " ", hit.excerpt, indent=_INDENT)
+    if explain:
+        _render_components(paper, hit.score, hit.components)
 
 
 def render_beginning(paper: Paper) -> None:

@@ -145,12 +145,14 @@ def _render_recall(
     if message == hits.EMPTY:
         hits.render_beginning(paper)
         return
-    for rank, hit in enumerate(result.hits, start=1):
-        hits.render_hit(paper, rank, hit, explain=explain)
+    for rank, hit in enumerate(result.ranked, start=1):
+        if isinstance(hit, deep_recall.TurnHit):
+            hits.render_turn_hit(paper, rank, hit, explain=explain)
+        else:
+            hits.render_hit(paper, rank, hit, explain=explain)
         paper.blank()
     if message:
         hits.render_nothing(paper, message)
-    hits.render_turn_hits(paper, result.turns, explain=explain, offset=len(result.hits))
     _render_notes(paper, result)
     hits.render_lanes(paper, result, explain=explain)
 
