@@ -145,12 +145,7 @@ def _render_recall(
     if message == hits.EMPTY:
         hits.render_beginning(paper)
         return
-    for rank, hit in enumerate(result.ranked, start=1):
-        if isinstance(hit, deep_recall.TurnHit):
-            hits.render_turn_hit(paper, rank, hit, explain=explain)
-        else:
-            hits.render_hit(paper, rank, hit, explain=explain)
-        paper.blank()
+    hits.render_results(paper, result.ranked, explain=explain)
     if message:
         hits.render_nothing(paper, message)
     _render_notes(paper, result)
@@ -191,9 +186,7 @@ def _render_deep(paper: Paper, result: DeepResult, *, explain: bool) -> None:
     elif result.project:
         paper.line(dim("from project "), bold(result.project))
         paper.blank()
-    for rank, hit in enumerate(result.hits, start=1):
-        hits.render_hit(paper, rank, hit, explain=explain)
-        paper.blank()
+    hits.render_results(paper, result.hits, explain=explain)
     if explain and result.context:
         paper.heading("Context for an agent")
         paper.body(result.context, indent=2)
