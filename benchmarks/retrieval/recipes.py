@@ -102,6 +102,7 @@ ABLATIONS = (
     Variation("no time bonus", replace(DEFAULT, time=0.0)),
     Variation("events are no times", events=False),
     Variation("questions not set back", replace(DEFAULT, asks=0.0)),
+    Variation("narration not set back", replace(DEFAULT, narration=0.0)),
     Variation("no doubt of words", replace(DEFAULT, doubt=0.0)),
     Variation("ranks, not min-max", replace(DEFAULT, scale=reciprocal_rank)),
     Variation("stop words kept", reading=_with_stop_words),

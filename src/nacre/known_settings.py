@@ -73,7 +73,7 @@ SETTINGS: tuple[Setting, ...] = (
         "other spaces on the server that recall also reads: teams, organisations",
     ),
     Setting("recall.limit", int, 10, "memories in an answer"),
-    Setting("recall.turns", int, 3, "session turns shown with the memories", is_hidden=True),
+    Setting("recall.turns", int, 5, "session turns shown with the memories", is_hidden=True),
     Setting(
         "recall.reranker",
         str,

@@ -8,7 +8,7 @@ import pytest
 
 from nacre.values.memory import HeldCandidate, Kind, Source, Why
 from nacre.values.recall import Filter, HitConfidence, RecallResult
-from tests.app.conftest import World, says
+from tests.app.conftest import World, calls, says
 
 SURE, LIKELY, WEAK = HitConfidence.SURE, HitConfidence.LIKELY, HitConfidence.WEAK
 
@@ -55,6 +55,36 @@ def test_pending_candidate_is_returned_and_marked(bakery: World) -> None:
 def test_recall_returns_turns_without_being_asked_for_turns(bakery: World) -> None:
     found = recalled(bakery, "when is flour ordered?")
     assert (found.turns[0].turn.id, found.turns[0].confidence) == ("u4", SURE)
+
+
+def test_results_of_all_kinds_are_ranked_by_confidence(bakery: World) -> None:
+    with bakery.open() as memory:
+        memory.store("The walnut cabinet came from an auction.")
+    found = recalled(bakery, "at how many degrees does the sourdough proof?")
+    levels = [tuple(HitConfidence).index(hit.confidence) for hit in found.ranked]
+    assert levels == sorted(levels)
+    sure = [hit for hit in found.ranked if hit.confidence is SURE]
+    assert sure == [*(hit for hit in found.turns if hit.confidence is SURE), found.hits[0]]
+    assert found.hits[0].candidate
+    assert len(found.ranked) == len(found.hits) + len(found.turns)
+
+
+def test_comments_on_tool_calls_rank_below_answers(world: World) -> None:
+    comment, *results = calls("Bash", "26", uuid="c1", session="5e55-0001", command="cat oven.log")
+    said = {"type": "text", "text": "Let me read how many degrees the oven needs for rye."}
+    comment["message"]["content"].insert(0, said)
+    world.transcript(
+        "s1",
+        says("user", "I bake tomorrow.", uuid="u1"),
+        comment,
+        *results,
+        says("assistant", "For rye, the oven needs 230 degrees.", uuid="a1"),
+    )
+    with world.open() as memory:
+        memory.ingest(extract=False)
+    turns = recalled(world, "how many degrees does the oven need for rye?").turns
+    assert [hit.turn.id for hit in turns].index("a1") == 0
+    assert "narration" in next(hit for hit in turns if hit.turn.text.startswith("Let")).components
 
 
 def test_memory_with_all_common_words_is_found(world: World) -> None:

@@ -76,7 +76,7 @@ def test_filters_narrow_the_results(board: Dashboard) -> None:
 
 def test_turns_of_conversations_are_found(board: Dashboard) -> None:
     page = board.show("/ask?q=weights+in+grams")
-    expect(page.locator(".ask-said li").first).to_contain_text("grams")
+    expect(page.locator(".ask-said").first).to_contain_text("grams")
 
 
 def test_page_shows_agent_context_at_start_and_prompt(board: Dashboard) -> None:

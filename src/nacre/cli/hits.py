@@ -21,11 +21,12 @@ from nacre.cli.options import (
 )
 from nacre.values import session as session_module
 from nacre.values.memory import USUAL_STRENGTH, Memory, Validity
+from nacre.values.recall import TurnHit
 
 if TYPE_CHECKING:
     from nacre.home.views import LinkView
     from nacre.memories.graph import Hop, LinkLine
-    from nacre.values.recall import Evidence, Lane, MemoryHit, RecallResult, TurnHit
+    from nacre.values.recall import Evidence, Lane, MemoryHit, RecallResult
 
 HIT_CHARACTERS = 420
 LINE_CHARACTERS = 160
@@ -136,8 +137,21 @@ EMPTY = "There are no memories yet."
 _TITLE_CHARACTERS = 70
 
 
-def render_hit(paper: Paper, rank: int, hit: MemoryHit, *, explain: bool) -> None:
-    """Print a memory with its evidence."""
+def render_results(
+    paper: Paper, results: Sequence[MemoryHit | TurnHit], *, explain: bool = False, offset: int = 0
+) -> None:
+    """Print memories with their evidence, and turns with their sessions and speakers."""
+    for rank, hit in enumerate(results, start=offset + 1):
+        if isinstance(hit, TurnHit):
+            _render_turn(paper, rank, hit)
+        else:
+            _render_memory(paper, rank, hit)
+        if explain:
+            _render_components(paper, hit.score, hit.components)
+        paper.blank()
+
+
+def _render_memory(paper: Paper, rank: int, hit: MemoryHit) -> None:
     memory = hit.memory
     if memory.trust is session_module.Trust.UNTRUSTED:
         paper.line(bold(f"{rank:>2}"), "  ", kind_span(memory.kind), hang=_INDENT)
@@ -155,8 +169,6 @@ def render_hit(paper: Paper, rank: int, hit: MemoryHit, *, explain: bool) -> Non
     )
     paper.note(joined(facts), indent=_INDENT)
     _render_notes(paper, hit)
-    if explain:
-        _render_components(paper, hit.score, hit.components)
 
 
 def _render_words(paper: Paper, rank: int, memory: Memory) -> None:
@@ -208,24 +220,17 @@ def _formula(parts: dict[str, float]) -> str:
     return f" = relevance{' × ' * bool(factors)}{factors}" if "relevance" in parts else ""
 
 
-def render_turn_hits(
-    paper: Paper, turns: Sequence[TurnHit], *, explain: bool, offset: int = 0
-) -> None:
-    """Print turns with their sessions and speakers."""
-    for rank, hit in enumerate(turns, start=offset + 1):
-        session = hit.session
-        title = f"“{text.shorten(session.title, _TITLE_CHARACTERS)}”" if session.title else ""
-        source = f"{session.tool} {short_session(session.native_id)}"
-        place = joined((hit.confidence.value, source, hit.project, when(hit.turn.time), title))
-        paper.line(bold(f"{rank:>2}"), "  ", dim(place), hang=_INDENT)
-        speaker = speaker_name(hit.turn.speaker, hit.turn.author)
-        if hit.turn.trust is session_module.Trust.UNTRUSTED:
-            paper.framed(hit.excerpt, f"from {speaker} in {source}", indent=_INDENT)
-        else:
-            paper.line(Span(f"{speaker}:", "bold"), " ", hit.excerpt, indent=_INDENT)
-        if explain:
-            _render_components(paper, hit.score, hit.components)
-        paper.blank()
+def _render_turn(paper: Paper, rank: int, hit: TurnHit) -> None:
+    session = hit.session
+    title = f"“{text.shorten(session.title, _TITLE_CHARACTERS)}”" if session.title else ""
+    source = f"{session.tool} {short_session(session.native_id)}"
+    place = joined((hit.confidence.value, source, hit.project, when(hit.turn.time), title))
+    paper.line(bold(f"{rank:>2}"), "  ", dim(place), hang=_INDENT)
+    speaker = speaker_name(hit.turn.speaker, hit.turn.author)
+    if hit.turn.trust is session_module.Trust.UNTRUSTED:
+        paper.framed(hit.excerpt, f"from {speaker} in {source}", indent=_INDENT)
+    else:
+        paper.line(Span(f"{speaker}:", "bold"), " ", hit.excerpt, indent=_INDENT)
 
 
 def render_beginning(paper: Paper) -> None:

@@ -372,11 +372,7 @@ def _describe_news(result: QuickstartResult) -> str:
 def _render_answer(paper: Paper, answer: SampleAnswer) -> None:
     paper.line(dim("$"), f' nacre recall "{answer.question}"', indent=2)
     with paper.indented(2):
-        for rank, hit in enumerate(answer.result.hits[:_HITS_SHOWN], start=1):
-            hits.render_hit(paper, rank, hit, explain=False)
-        if not answer.result.hits:
-            hits.render_turn_hits(paper, answer.result.turns[:_HITS_SHOWN], explain=False)
-    paper.blank()
+        hits.render_results(paper, answer.result.ranked[:_HITS_SHOWN])
 
 
 def _render_next(paper: Paper, result: QuickstartResult, vault: str) -> None:

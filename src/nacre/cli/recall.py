@@ -162,12 +162,9 @@ def _render_recall(
     if message == hits.EMPTY:
         hits.render_beginning(paper)
         return
-    for rank, hit in enumerate(result.hits, start=1):
-        hits.render_hit(paper, rank, hit, explain=explain)
-        paper.blank()
+    hits.render_results(paper, result.ranked, explain=explain)
     if message:
         hits.render_nothing(paper, message)
-    hits.render_turn_hits(paper, result.turns, explain=explain, offset=len(result.hits))
     _render_notes(paper, result)
     hits.render_lanes(paper, result, explain=explain)
 
@@ -206,9 +203,7 @@ def _render_deep(paper: Paper, result: DeepResult, *, explain: bool) -> None:
     elif result.project:
         paper.line(dim("from project "), bold(result.project))
         paper.blank()
-    for rank, hit in enumerate(result.hits, start=1):
-        hits.render_hit(paper, rank, hit, explain=explain)
-        paper.blank()
+    hits.render_results(paper, result.hits, explain=explain)
     if explain and result.context:
         paper.heading("Context for an agent")
         paper.body(result.context, indent=2)

@@ -143,11 +143,10 @@ def _render_fix(paper: Paper, result: views.FixResult, *, empty: bool) -> None:
     if result.talk:
         paper.line(bold("No command failed with this error, but it was discussed:"))
         paper.blank()
-        hits.render_turn_hits(paper, result.talk, explain=False)
+        hits.render_results(paper, result.talk)
     if result.lessons:
         paper.heading("Lessons")
-        for rank, hit in enumerate(result.lessons, start=1):
-            hits.render_hit(paper, rank, hit, explain=False)
+        hits.render_results(paper, result.lessons)
     if not (result.troubles or result.talk or result.lessons):
         paper.line(bold("This error does not occur in your sessions."))
 
@@ -334,7 +333,7 @@ def _render_search(
         return
     if message:
         hits.render_nothing(paper, message)
-    hits.render_turn_hits(paper, result.turns, explain=explain, offset=offset)
+    hits.render_results(paper, result.turns, explain=explain, offset=offset)
     hits.render_span(paper, result)
     hits.render_lanes(paper, result, explain=explain)
     if result.truncated:
@@ -346,6 +345,6 @@ def _render_matches(paper: Paper, matches: Matches, *, message: str | None, offs
         hits.render_beginning(paper)
     elif message:
         paper.line(bold(message))
-    hits.render_turn_hits(paper, matches.turns, explain=False, offset=offset)
+    hits.render_results(paper, matches.turns, offset=offset)
     if matches.more:
         paper.note(f"more: --offset {offset + len(matches.turns)}")

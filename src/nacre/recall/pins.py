@@ -16,7 +16,7 @@ from nacre.home.change import PINNED, Pin, read_pins, write_pins
 from nacre.home.home import Home
 from nacre.operations import operation
 from nacre.recall import recall as recalling
-from nacre.values.recall import HitConfidence, RecallQuery
+from nacre.values.recall import HitConfidence, RecallQuery, TurnHit
 
 _ANSWER_CHARACTERS = 120
 
@@ -106,13 +106,14 @@ def _ask(home: Home, pin: Pin) -> PinCheck:
         found = recalling.recall(home, RecallQuery(pin.question, update=False))
     except InvalidQueryError as error:
         return PinCheck(pin.question, pin.answer, holds=False, first=error.message)
-    answers = [
-        (hit.confidence, hit.memory.id, hit.memory.subject, hit.memory.content)
-        for hit in found.hits
-    ]
-    for turn_hit in found.turns:
-        text = recalling.readable(turn_hit.turn)
-        answers.append((turn_hit.confidence, "", shorten(text, _ANSWER_CHARACTERS), text))
+    answers = []
+    for hit in found.ranked:
+        if isinstance(hit, TurnHit):
+            text = readable(hit.turn)
+            answers.append((hit.confidence, "", shorten(text, _ANSWER_CHARACTERS), text))
+        else:
+            memory = hit.memory
+            answers.append((hit.confidence, memory.id, memory.subject, memory.content))
     first = answers[0][2] if answers else ""
     pin = Pin(pin.question, pin.answer or first.rstrip("… "))
     holders = [

@@ -326,6 +326,8 @@ class Recipe:
     author in the question. ``presence``: the bonus for sessions with a participant or project in
     the question. ``name``: the bonus for turns with part of an identifier. ``time``: the bonus for
     turns in the named period. ``asks``: the deduction for turns that only ask a question.
+    ``narration``: the deduction for an agent's comments on its tool calls. Real sessions contain
+    ten times as many of these as answers.
     """
 
     lexical: float = 0.5
@@ -336,6 +338,7 @@ class Recipe:
     name: float = 0.1
     time: float = 0.2
     asks: float = 0.1
+    narration: float = 0.2
 
     bm25: Bm25 = Bm25(k1=0.8, b=0.5)
     reach: int = 2

@@ -324,6 +324,11 @@ class TurnRecall:
                 bonuses[place]["name"] = self.recipe.name
         for place in self._of_projects(question.projects, pool):
             bonuses[place]["project"] = self.recipe.presence
+        rows = self.sessions.database.all("find_narration", rows=pool.values())
+        narration = {row for (row,) in rows}
+        for place, row in pool.items():
+            if row in narration:
+                bonuses[place]["narration"] = -self.recipe.narration
         if not question.authors and around is None and question.window is None:
             return bonuses
         rows = self.sessions.database.all("find_bylines", rows=pool.values())

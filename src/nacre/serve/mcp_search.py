@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from nacre.base.text import count, count_tokens, harmless, shorten
+from nacre.base.text import count, harmless, shorten
 from nacre.base.times import shown_day
 from nacre.errors import InvalidInputError
 from nacre.home import views
@@ -289,7 +289,7 @@ def search(desk: Desk, arguments: mcp_arguments.Search) -> str:
         radius_days=arguments.around_days,
         threshold=arguments.threshold,
         ignore_time=arguments.ignore_time,
-        turns=0 if at or browses else arguments.turns,
+        turns=0 if browses else arguments.turns,
         update=at == 0,
         session=desk.session,
     )
@@ -340,18 +340,14 @@ def _passage(passage: Passage) -> str:
 
 
 def _format_hits(arguments: mcp_arguments.Search, result: RecallResult, at: int) -> str:
-    hits = result.hits[at:]
-    blocks = [_hit(hit) for hit in hits]
+    hits = _without_repetition(result.ranked)[at:]
+    blocks = [_turn(hit) if isinstance(hit, TurnHit) else _hit(hit) for hit in hits]
     shown = fitting(blocks, arguments.budget)
-    unshown = _unshown_turns(result.turns, hits[:shown])
-    turns = [_turn(hit) for hit in unshown]
-    room = arguments.budget - sum(map(count_tokens, blocks[:shown]))
-    shown_turns = fitting(turns, room) if turns and room > _MAX_TURN_TOKENS else 0
     last = at + shown
-    more = last < len(result.hits) or (len(hits) == arguments.limit and last < _MAX_HITS)
+    more = shown < len(hits) or (len(result.hits) >= at + arguments.limit and last < _MAX_HITS)
     return framed(
-        "" if hits or shown_turns else _nothing(arguments.channel),
-        "\n".join((*blocks[:shown], *turns[:shown_turns])),
+        "" if hits else _nothing(arguments.channel),
+        "\n".join(blocks[:shown]),
         going_on("memory_search", last) if hits and more else "",
         f"“{result.time_words}” is read as a time: results {result.span} rank higher. ignore_time disables this."
         if result.time_words
@@ -360,10 +356,20 @@ def _format_hits(arguments: mcp_arguments.Search, result: RecallResult, at: int)
     )
 
 
-def _unshown_turns(turns: Sequence[TurnHit], hits: Sequence[MemoryHit]) -> list[TurnHit]:
-    """Return the turns that the memories in the same answer do not already cover."""
-    shown = {turn.turn_id: len(hit.memory.content) for hit in hits for turn in hit.evidence}
-    return [hit for hit in turns if shown.get(hit.turn.id, 0) < _MAX_OVERLAP * len(hit.excerpt)]
+def _without_repetition(hits: Sequence[MemoryHit | TurnHit]) -> list[MemoryHit | TurnHit]:
+    """Leave out turns whose words are mostly those of a memory in the same answer."""
+    stated = {
+        turn.turn_id: len(hit.memory.content)
+        for hit in hits
+        if not isinstance(hit, TurnHit)
+        for turn in hit.evidence
+    }
+    return [
+        hit
+        for hit in hits
+        if not isinstance(hit, TurnHit)
+        or stated.get(hit.turn.id, 0) < _MAX_OVERLAP * len(hit.excerpt)
+    ]
 
 
 def _nothing(channel: str | None) -> str:

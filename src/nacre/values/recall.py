@@ -15,7 +15,7 @@ from nacre.values.memory import Expiry, Kind, Memory, Scope
 from nacre.values.session import Session, Speaker, Turn
 
 DEFAULT_LIMIT = 10
-DEFAULT_TURNS = 3
+DEFAULT_TURNS = 5
 DEFAULT_RADIUS_DAYS = 14.0
 MOST_RADIUS_DAYS = 36_500
 
@@ -172,6 +172,9 @@ class HitConfidence(StrEnum):
     WEAK = "weak"
 
 
+_LEVELS = tuple(HitConfidence)
+
+
 class LaneState(StrEnum):
     """The state of a lane. ``partial``: part of the index has no vectors yet."""
 
@@ -277,13 +280,27 @@ class RecallResult:
         return degraded(self.lanes)
 
     @property
+    def ranked(self) -> tuple[MemoryHit | TurnHit, ...]:
+        """Memories, candidates and turns in one list, best first.
+
+        Results of higher confidence come first. Among results of equal confidence, memories come
+        before turns, and turns before candidates. A memory that may be outdated comes after the
+        memories that probably replaced it.
+        """
+        levels = {hit.memory.id: _LEVELS.index(hit.confidence) for hit in self.hits}
+
+        def key(hit: MemoryHit | TurnHit) -> tuple[int, int]:
+            if isinstance(hit, TurnHit):
+                return _LEVELS.index(hit.confidence), 1
+            level = max(levels.get(item, 0) for item in (hit.memory.id, *hit.outdated_by))
+            return level, 2 * hit.candidate
+
+        return tuple(sorted((*self.hits, *self.turns), key=key))
+
+    @property
     def is_answered(self) -> bool:
         """True if any hit has a higher confidence than ``weak``."""
-        confidences = (
-            *(hit.confidence for hit in self.hits),
-            *(hit.confidence for hit in self.turns),
-        )
-        return any(confidence is not HitConfidence.WEAK for confidence in confidences)
+        return any(hit.confidence is not HitConfidence.WEAK for hit in self.ranked)
 
 
 # -- Deep recall ---------------------------------------------------------------

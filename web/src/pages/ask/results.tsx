@@ -1,11 +1,10 @@
 import { change, useOperation } from "../../api/cache";
-import type { Lane, MemoryHit, Operations, TurnHit } from "../../api/types";
+import type { Lane, MemoryHit, Operations, RecallResult, TurnHit } from "../../api/types";
 import { setQuery } from "../../app/router";
 import { common } from "../../i18n/common";
 import { number } from "../../i18n/index";
 import { said } from "../../i18n/said";
 import { Badge, Button } from "../../ui/controls";
-import { Section } from "../../ui/layout";
 import { MemoryFacts } from "../../ui/memory-facts";
 import { beginning } from "../../ui/memory-row";
 import { Empty, Failure, Skeleton } from "../../ui/states";
@@ -33,26 +32,32 @@ export function Results({ request }: { request: Operations["recall"][0] }) {
           <Button onClick={() => setQuery({ ignore_time: "1" })}>{t.value.ignoreTime}</Button>
         </p>
       )}
-      {data.hits.length > 0 ? (
+      {data.hits.length + data.turns.length > 0 ? (
         <ol class="ask-hits">
-          {data.hits.map((hit, rank) => (
-            <Hit key={hit.memory.id} hit={hit} question={rank && hit.confidence !== "sure" ? null : data.query} />
-          ))}
+          {ranked(data).map((hit, rank) =>
+            "memory" in hit ? (
+              <Hit key={hit.memory.id} hit={hit} question={rank && hit.confidence !== "sure" ? null : data.query} />
+            ) : (
+              <Said key={hit.turn.id} hit={hit} />
+            ),
+          )}
         </ol>
       ) : (
-        !data.turns.length && <Empty title={t.value.none}>{t.value.noneNote}</Empty>
-      )}
-      {data.turns.length > 0 && (
-        <Section title={t.value.said}>
-          <ul class="ask-said">
-            {data.turns.map((turn) => (
-              <Said key={turn.turn.id} hit={turn} />
-            ))}
-          </ul>
-        </Section>
+        <Empty title={t.value.none}>{t.value.noneNote}</Empty>
       )}
     </div>
   );
+}
+
+/** Memories, turns and candidates in one list, as RecallResult.ranked orders them. */
+function ranked({ hits, turns }: RecallResult): (MemoryHit | TurnHit)[] {
+  const level = (hit: MemoryHit | TurnHit) => ["sure", "likely", "weak"].indexOf(hit.confidence);
+  const levels = new Map(hits.map((hit) => [hit.memory.id, level(hit)]));
+  const place = (hit: MemoryHit | TurnHit) =>
+    "memory" in hit
+      ? 3 * Math.max(level(hit), ...hit.outdated_by.map((id) => levels.get(id) ?? 0)) + (hit.candidate ? 2 : 0)
+      : 3 * level(hit) + 1;
+  return [...hits, ...turns].sort((left, right) => place(left) - place(right));
 }
 
 function Lanes({ lanes }: { lanes: readonly Lane[] }) {
@@ -157,7 +162,7 @@ function Said({ hit }: { hit: TurnHit }) {
   const at = turn.time ?? session.started;
   const id = `${session.tool}:${session.native_id}`;
   return (
-    <li>
+    <li class="ask-said">
       <Origin trust={turn.trust}>
         <p class="ask-content">
           <Text>{excerpt}</Text>

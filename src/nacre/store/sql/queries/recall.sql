@@ -2,6 +2,11 @@
 -- Authors and times of some turns, without their texts.
 SELECT row, time, author FROM turns WHERE row IN (SELECT CAST(value AS BIGINT) FROM json_each(:rows));
 
+-- find_narration --
+-- Those of some turns in which an agent says what it does with its tools.
+SELECT row FROM turns
+WHERE row IN (SELECT CAST(value AS BIGINT) FROM json_each(:rows)) AND speaker = 'agent' AND tools IS NOT NULL;
+
 -- find_texts --
 -- Texts of some turns.
 SELECT row, text FROM turns WHERE row IN (SELECT CAST(value AS BIGINT) FROM json_each(:rows));
