@@ -109,7 +109,7 @@ def _ask(home: Home, pin: Pin) -> PinCheck:
     answers = []
     for hit in found.ranked:
         if isinstance(hit, TurnHit):
-            text = readable(hit.turn)
+            text = recalling.readable(hit.turn)
             answers.append((hit.confidence, "", shorten(text, _ANSWER_CHARACTERS), text))
         else:
             memory = hit.memory
