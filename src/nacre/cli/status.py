@@ -72,6 +72,9 @@ def _render(paper: Paper, status: Status) -> None:
     _render_today(paper, status)
     _render_learned(paper, status)
     _render_waiting(paper, status)
+    if effects := _effects(status):
+        paper.heading("Context in the last 30 days")
+        paper.line(effects, indent=2)
     paper.heading("Today's cost")
     paper.line(_cost(status), indent=2)
     paper.blank()
@@ -171,6 +174,18 @@ def _waiting(page: Status) -> Iterator[tuple[str, str]]:
     if page.writer.waiting and page.writer.state != "ready":
         label = f"{count(page.writer.waiting, 'session')} for the writer: {writers.STATES[page.writer.state]}"
         yield label, "nacre writer"
+
+
+def _effects(page: Status) -> str:
+    effects = page.effects
+    parts = []
+    if effects.shown:
+        shown = count(effects.shown, "memory", "memories")
+        parts.append(f"{shown}: {effects.followed} followed, {effects.broken} broken")
+    if effects.pointers:
+        parts.append(f"{count(effects.pointers, 'pointer')}: {effects.pointers_followed} followed")
+    parts += [f"pointers are off in {name} (nacre context --pointers)" for name in effects.off]
+    return "; ".join(parts)
 
 
 def _cost(page: Status) -> str:
