@@ -43,7 +43,6 @@ _AGAIN = re.compile(
 )
 """A complaint that the owner said something before."""
 
-_BEFORE = re.compile(r"\b(?:before|bevor|vor)\b", re.IGNORECASE)
 _CLAUSE_END = re.compile(
     r"[,;:()—，；：。！？\n]|[.!?](?=\s|$)|\b(?:but|because|since|so that|weil|sondern)\b"
 )
@@ -55,8 +54,9 @@ _SIGN = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*|!!|={2,3}")
 _GENERIC = {
     stem(word)
     for word in (
-        "use run call execute write edit change modify touch create add make put give file folder directory code repo "
-        "command operator hand manually each every directly own anything everything project always please must want need prefer"
+        "use run call execute write edit change modify touch create add make put give file folder directory "
+        "code repo command operator hand manually each every directly own anything everything project always "
+        "please must want need prefer"
     ).split()
 }
 _ASKS = re.compile(r"memory_(?:get|search)|\bnacre\b", re.IGNORECASE)
@@ -82,10 +82,6 @@ def judge(kind: Kind, text: str, turns: Sequence[Turn]) -> Outcome:
     broken = any(ban <= act for ban in bans for act in acts if not any(map(act.issuperset, names)))
     if code and signs and _ALWAYS.search(text):
         broken |= any(_stems(code[0]) <= act and not signs <= act for act in acts)
-    parts = _BEFORE.split(wanted, maxsplit=1)
-    if code and len(parts) == 2 and (then := _content(_CLAUSE_END.split(parts[1], maxsplit=1)[0])):
-        is_first_done = any(any(map(act.issuperset, names)) for act in acts)
-        broken |= not is_first_done and any(then <= act for act in acts)
     if broken or _is_corrected(kind, text, turns):
         return Outcome.BROKEN
     content, said = _content(wanted), list(_said(turns))
@@ -189,35 +185,36 @@ def judge_pointer(ref: str, text: str, turns: Sequence[Turn]) -> Outcome:
         ):
             return Outcome.FOLLOWED
     told = [_content(sentence) for sentence in _SENTENCE.split(text)]
-    if any(
+    is_used = any(
         _covers(sentence, stems, _MIN_SPOKEN_SHARE, _MIN_SPOKEN)
         for stems, _ in _said(turns)
         for sentence in told
-    ):
-        return Outcome.FOLLOWED
-    return Outcome.UNTOUCHED
+    )
+    return Outcome.FOLLOWED if is_used else Outcome.UNTOUCHED
 
 
 def record_effects(home: Home, stored: StoredSession) -> None:
     """Judge and record what became of the memories and pointers that a session received."""
     name = stored.session.id
     given = read_state(home.settings.home, name).given
-    outcomes: dict[str, tuple[Outcome, str]] = {}
-    turns = [item.turn for item in home.sessions.turns_of(stored.row)] if given else []
-    for memory in home.memories.in_any_state(given) if turns else ():
-        outcomes[memory.id] = judge(memory.kind, memory.content, turns), ""
-    for ref in given if turns and stored.project else ():
-        session, is_turn, turn_id = ref.partition("#")
-        for source in home.sessions.find(session) if is_turn and not ref.endswith("#") else ():
-            text = next(
-                (
-                    item.turn.text
-                    for item in home.sessions.turns_of(source.row)
-                    if item.turn.id == turn_id
-                ),
-                "",
-            )
-            outcomes[session_name(ref)] = judge_pointer(ref, text, turns), stored.project or ""
+    if not given:
+        return
+    turns = [item.turn for item in home.sessions.turns_of(stored.row)]
+    outcomes = {
+        memory.id: (judge(memory.kind, memory.content, turns), "")
+        for memory in home.memories.in_any_state(given)
+    }
+    for ref in given:
+        session, _, turn_id = ref.partition("#")
+        if stored.project and turn_id and not turn_id.endswith("#"):
+            texts = [
+                item.turn.text
+                for source in home.sessions.find(session)
+                for item in home.sessions.turns_of(source.row)
+                if item.turn.id == turn_id
+            ]
+            outcome = judge_pointer(ref, "\n".join(texts), turns)
+            outcomes[session_name(ref)] = outcome, stored.project
     with home.transaction():
         for item, (outcome, project) in outcomes.items():
             home.usage.record_effect(
