@@ -146,7 +146,7 @@ def test_session_end_records_outcomes_for_the_memorys_page_and_the_status(world:
     world.rebuild()
     assert status(world.settings()).effects.shown == 2
     with world.open() as memory:
-        memory.forget(memory=lint)
+        memory.forget(memory.plan_forgetting(memories=[lint]))
     assert status(world.settings()).effects.shown == 1
 
 
