@@ -311,8 +311,8 @@ def context(  # noqa: PLR0913 - one parameter per option
         raise click.UsageError("--store needs --handoff")
     if pointers:
         project = perform(run, effects.turn_pointers_on, folder=here)
-        place = f"in {project}" if project else "nowhere: this folder belongs to no known project"
-        run.answer({"project": project}, Paper.line, f"Pointers are on {place}.")
+        place = project or "this folder, which belongs to no known project"
+        run.answer({"project": project}, Paper.line, f"Pointers are on in {place}.")
         return
     text = sys.stdin.read() if prompt_option == "-" else prompt_option or words
     run.by_itself = no_daemon

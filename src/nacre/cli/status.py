@@ -178,14 +178,15 @@ def _waiting(page: Status) -> Iterator[tuple[str, str]]:
 
 def _effects(page: Status) -> str:
     effects = page.effects
-    parts = []
-    if effects.shown:
-        shown = count(effects.shown, "memory", "memories")
-        parts.append(f"{shown}: {effects.followed} followed, {effects.broken} broken")
-    if effects.pointers:
-        parts.append(f"{count(effects.pointers, 'pointer')}: {effects.pointers_followed} followed")
-    parts += [f"pointers are off in {name} (nacre context --pointers)" for name in effects.off]
-    return "; ".join(parts)
+    if not (effects.shown or effects.pointers):
+        return ""
+    memories = count(effects.shown, "memory", "memories")
+    pointers = count(effects.pointers, "pointer")
+    off = "".join(f"; pointers are off in {name}: nacre context --pointers" for name in effects.off)
+    return (
+        f"{memories} shown: {effects.followed} followed, {effects.broken} broken; "
+        f"{pointers}: {effects.pointers_followed} followed{off}"
+    )
 
 
 def _cost(page: Status) -> str:

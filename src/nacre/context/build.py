@@ -364,24 +364,21 @@ def add_previous(draft: Draft) -> None:
             draft.leave(Part.PREVIOUS, session.session.id, f"ended {age.days} days ago")
         else:
             room = draft.room(Part.PREVIOUS)
-            fitting_turns: list[tuple[ContextItem, str]] = []
-            for turn in reversed(_not_handed_over(draft, session, turns)):
+            for turn in _not_handed_over(draft, session, turns):
                 text = text_of(draft.home, session.row, turn)
                 if not text or draft.knows(text):
                     continue
                 line = quote_turn(
                     turn.speaker.value, text, TURN_CHARACTERS, turn.time or session.ended
                 )
-                room -= count_tokens(line + "\n")
+                room -= count_tokens(line)
                 ref = f"{session.session.id}#{turn.id}#"
                 if room < 0:
                     draft.leave(Part.PREVIOUS, ref, OVER_BUDGET)
                     continue
                 why = f"the end of {session.session.id}"
                 item = ContextItem(Part.PREVIOUS, line, count_tokens(line), ref, turn.time, why=why)
-                fitting_turns.append((item, shorten(text, TURN_CHARACTERS)))
-            for item, words in reversed(fitting_turns):
-                draft.add(item, words)
+                draft.add(item, shorten(text, TURN_CHARACTERS))
 
 
 def _learned(draft: Draft) -> dict[Part, list[Memory]]:

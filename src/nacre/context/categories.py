@@ -10,7 +10,6 @@ from functools import cached_property
 from pathlib import Path
 
 from nacre.base import named_files
-from nacre.base.frozen import frozen
 from nacre.base.text import (
     STOP_WORDS,
     count_tokens,
@@ -141,11 +140,6 @@ def frame(sections: Sequence[tuple[Part, Sequence[str]]]) -> str:
 def frame_tokens() -> int:
     """Return the number of tokens in a context without sections."""
     return count_tokens(_FRAME)
-
-
-def title_tokens(part: Part) -> int:
-    """Return the number of tokens in a section's heading."""
-    return count_tokens(title(part))
 
 
 def title(part: Part) -> str:
@@ -330,21 +324,6 @@ _MARK_CHARACTERS = " -*+#>.!?。！？"
 _PARAGRAPH = re.compile(r"\n\s*\n|\n\s*(?=[-*+]\s|\d+[.)]\s|#)")
 
 
-@frozen
-class HostFiles:
-    """The sentences in a host's instruction files."""
-
-    sentences: frozenset[str] = frozenset()
-
-    def say(self, content: str) -> bool:
-        """Return True if the files contain every sentence of the content verbatim.
-
-        One changed word can reverse the meaning.
-        """
-        parts = _sentences_host_files(content)
-        return bool(parts) and parts <= self.sentences
-
-
 def _paths(tool: str, folder: str | None, user_home: Path, *, has_own: bool) -> Iterator[Path]:
     for name in _OF_USER.get(tool, ()):
         yield user_home / name
@@ -432,7 +411,7 @@ class Draft:
             parts = list(SHARES)
             granted = sum(SHARES[other] for other in parts[: parts.index(part) + 1])
             tokens -= self.budget_tokens - int(granted * self.budget_tokens)
-        return tokens - (0 if self._has(part) else title_tokens(part))
+        return tokens - (0 if self._has(part) else count_tokens(title(part)))
 
     @cached_property
     def given_sentences(self) -> Sentences:
@@ -523,10 +502,13 @@ class Draft:
             return IS_GIVEN
         if self.knows(memory.content):
             return IS_REPEATED
-        return LOADED if self._host_files.say(memory.content) else ""
+        # One changed word can reverse the meaning, so each sentence must be there verbatim.
+        parts = _sentences_host_files(memory.content)
+        return LOADED if parts and parts <= self._host_files else ""
 
     @cached_property
-    def _host_files(self) -> HostFiles:
+    def _host_files(self) -> frozenset[str]:
+        """The sentences in the instruction files that the host loads."""
         tool = (self.request.session or "").partition(":")[0]
         left_characters = _MAX_HOST_CHARACTERS
         sentences: set[str] = set()
@@ -537,7 +519,7 @@ class Draft:
             text = _text(path)[:left_characters]
             left_characters -= len(text)
             sentences |= _sentences_host_files(text)
-        return HostFiles(frozenset(sentences))
+        return frozenset(sentences)
 
     def knows(self, text: str) -> bool:
         """Return True if the session has already received a text verbatim."""

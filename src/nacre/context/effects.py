@@ -24,8 +24,8 @@ from nacre.values.memory import Kind
 from nacre.values.session import Action, Speaker, StoredSession, Turn
 
 _NOT = re.compile(
-    r"\b(?:never|(?:do|does|did|must|should|can|wo|is|are)n['’]?t|cannot|not|no longer|no more|no|avoid|stop"
-    r"|leave out|instead of|rather than|without|nie|niemals|nicht|keine?n?|statt|jamais|pas de|nunca)\b"
+    r"\b(?:never|(?:do|does|did|have|has|must|should|can|wo|is|are)n['’]?t|cannot|not|no longer|no more|no|nothing"
+    r"|avoid|stop|leave out|instead of|rather than|without|nie|niemals|nicht|keine?n?|statt|jamais|pas de|nunca)\b"
     r"|不要|不用|禁止|而不是|别",
     re.IGNORECASE,
 )
@@ -48,7 +48,7 @@ _CLAUSE_END = re.compile(
 )
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|[。！？\n]+")
 _OR = re.compile(r"\bor\b|\boder\b|/|或")
-_CODE = re.compile(r"`([^`\n]+)`")
+_CODE = re.compile(r"`([^`\n]*[^\W_][^`\n]*)`")
 _BRACKETS = re.compile(r"\([^)]*\)")
 _SIGN = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*|!!|={2,3}")
 _GENERIC = {
@@ -80,23 +80,22 @@ def judge(kind: Kind, text: str, turns: Sequence[Turn]) -> Outcome:
     names = [signs] if signs else [_stems(name) for name in code or identifiers(wanted)]
     acts = list(_acts(turns))
     broken = any(ban <= act for ban in bans for act in acts if not any(map(act.issuperset, names)))
+    content = _content(wanted)
     if code and signs and _ALWAYS.search(text):
         broken |= any(_stems(code[0]) <= act and not signs <= act for act in acts)
     if broken or _is_corrected(kind, text, turns):
         return Outcome.BROKEN
-    content, said = _content(wanted), list(_said(turns))
-    if any(
-        any(map(act.issuperset, names))
-        or _covers(content, act, _MIN_SHARE, 1 if bans else _MIN_WORDS)
-        for act in acts
-    ) or any(denies and ban <= stems for ban in bans for stems, denies in said):
-        return Outcome.FOLLOWED
+    said = list(_said(turns))
     spoken = [stems for stems, _ in said] if kind not in _RULES else []
     if kind is Kind.TODO:
         spoken.append(frozenset().union(*acts))
-    if any(_covers(content, stems, _MIN_SPOKEN_SHARE, _MIN_SPOKEN) for stems in spoken):
-        return Outcome.FOLLOWED
-    return Outcome.UNTOUCHED
+    is_followed = (
+        any(any(map(act.issuperset, names)) for act in acts)
+        or any(_covers(content, act, _MIN_SHARE, 1 if bans else _MIN_WORDS) for act in acts)
+        or any(_covers(content, stems, _MIN_SPOKEN_SHARE, _MIN_SPOKEN) for stems in spoken)
+        or any(denies and ban <= stems for ban in bans for stems, denies in said)
+    )
+    return Outcome.FOLLOWED if is_followed else Outcome.UNTOUCHED
 
 
 def _split(text: str) -> tuple[str, list[frozenset[str]]]:
@@ -161,7 +160,7 @@ def _covers(
     content: frozenset[str], stems: frozenset[str], min_share: float, min_words: int
 ) -> bool:
     shared = len(content & stems)
-    return shared >= min_words and shared >= min_share * len(content)
+    return shared >= max(min_words, min_share * len(content))
 
 
 def _content(text: str) -> frozenset[str]:
