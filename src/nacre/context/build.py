@@ -147,18 +147,16 @@ def _open_handoffs(draft: Draft) -> Added:
 
 
 def _news(handoff: Handoff, is_known: Callable[[str], bool]) -> list[str]:
-    """Return the lines of a handoff that the session does not know yet, and all its headings."""
+    """Return the sentences of a handoff that the session does not know yet, and all its headings."""
     lines = [line for line in handoff.content.splitlines() if line.strip()]
     has_headings = handoff.by != BY_RULES
-    news = [
-        line
-        for line in lines
-        if (has_headings and line.endswith(":"))
-        or not all(
-            is_known(sentence) or is_trivial(sentence)
-            for sentence in SENTENCE.split(line.removeprefix("- "))
-        )
-    ]
+    news = []
+    for line in lines:
+        is_heading = has_headings and line.endswith(":")
+        sentences = SENTENCE.split(line.removeprefix("- "))
+        kept = [sentence for sentence in sentences if is_heading or not is_known(sentence)]
+        if not all(map(is_trivial, kept)):
+            news.append("- " * line.startswith("- ") + " ".join(kept))
     return news if any(not line.endswith(":") for line in news) else []
 
 
@@ -390,8 +388,7 @@ def _learned(draft: Draft) -> dict[Part, list[Memory]]:
     sorts = (
         replace(criteria, expiry=(Expiry.CORE,)),
         replace(criteria, kinds=(Kind.TODO,)),
-        replace(criteria, kinds=(Kind.PREFERENCE, Kind.DECISION)),
-        replace(criteria, kinds=(Kind.LESSON,)),
+        replace(criteria, kinds=(Kind.PREFERENCE, Kind.DECISION, Kind.LESSON)),
         criteria,
     )
     rows = [
@@ -429,7 +426,7 @@ def _add_learned(draft: Draft, part: Part, memories: Sequence[Memory]) -> None:
     room, most = draft.room(part), _MAX_MEMORIES[part]
     for at, memory in enumerate(memories):
         room -= count_tokens(draft.line(memory))
-        if at < most and room >= 0:
+        if at == 0 or (at < most and room >= 0):
             why = f"a {memory.kind.value}, importance {memory.importance}"
             draft.add_memory(part, memory, memory.importance / 10, why)
             continue
@@ -471,7 +468,14 @@ def _session_before(draft: Draft) -> tuple[StoredSession, list[Turn]] | None:
         last = reading.sort_by_time(
             [item.turn for item in sessions.last_turns(stored.row, _MAX_TURNS)]
         )
-        turns = [turn for turn in last if _is_talk(turn) and turn.trust is Trust.TRUSTED]
+        turns = [
+            turn
+            for turn in last
+            if turn.text.strip()
+            and not turn.flags & _NOT_CONVERSATION
+            and turn.speaker in (Speaker.OWNER, Speaker.AGENT)
+            and turn.trust is Trust.TRUSTED
+        ]
         requests = [
             at
             for at, turn in enumerate(turns)
@@ -485,11 +489,6 @@ def _session_before(draft: Draft) -> tuple[StoredSession, list[Turn]] | None:
                 answers = []
             return stored, [turns[requests[-1]], *answers[-1:]]
     return None
-
-
-def _is_talk(turn: Turn) -> bool:
-    is_plain = bool(turn.text.strip()) and not turn.flags & _NOT_CONVERSATION
-    return is_plain and turn.speaker in (Speaker.OWNER, Speaker.AGENT)
 
 
 def _not_handed_over(draft: Draft, session: StoredSession, turns: Sequence[Turn]) -> list[Turn]:

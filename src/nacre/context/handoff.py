@@ -262,12 +262,12 @@ def by_rules(
     until = last_turn(turns)
     texts = [
         text
-        for at, (item, text) in enumerate(telling, start=1)
+        for item, text in telling
         if is_telling(text)
         and not sentences.language_of(text).summary.onward.match(text)
         and not text.rstrip().endswith((":", "："))  # the pasted text is missing
         # Only the last question may be open.
-        and (at == len(telling) or _is_work(item) or not text.rstrip().endswith(("?", "？")))
+        and (item is telling[-1][0] or _is_work(item) or not text.rstrip().endswith(("?", "？")))
     ][-OWNER_TURNS:]
     if (
         not texts
