@@ -41,8 +41,6 @@ _AGAIN = re.compile(
     r"|schon (?:wieder|gesagt)|doch gesagt)\b|又|说过",
     re.IGNORECASE,
 )
-"""A complaint that the owner said something before."""
-
 _CLAUSE_END = re.compile(
     r"[,;:()—，；：。！？\n]|[.!?](?=\s|$)|\b(?:but|because|since|so that|weil|sondern)\b"
 )
@@ -66,7 +64,7 @@ _MIN_SHARE, _MIN_WORDS, _MIN_SPOKEN_SHARE, _MIN_SPOKEN = 0.5, 2, 0.6, 3
 
 
 class Outcome(StrEnum):
-    """What became of an item of context in a session. In doubt, an item is untouched."""
+    """What became of an item of context in a session."""
 
     FOLLOWED = "followed"
     BROKEN = "broken"

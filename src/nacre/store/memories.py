@@ -692,7 +692,7 @@ class UsageLog(Store):
     def record_effect(
         self, item: str, session: str, outcome: str, at: int, *, project: str = ""
     ) -> None:
-        """Record what became of a memory or a pointer in a session. Only pointers have a project."""
+        """Record what became of a memory or a pointer in a session."""
 
     def effects(self, since: int) -> dict[tuple[str, bool], int]:
         """Count outcomes since a time (epoch milliseconds), separately for memories and pointers."""
