@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from nacre.errors import InvalidInputError
 from nacre.learn.ingest import ingest
 from nacre.memories.decision import StoreRequest
 from nacre.memories.edit import scan
-from nacre.memories.store import edit, store
+from nacre.memories.store import edit, fold_usage, store
 from nacre.values.context import ContextBlock, ContextRequest, Moment, Occasion, Part
 from nacre.values.memory import Expiry, Kind
 from nacre.values.session import Trust
@@ -80,7 +81,7 @@ def test_session_starts_with_the_last_ending_and_recent_decisions(
 
 def test_context_contains_each_item_once(home: World) -> None:
     block = start(home, prompt="Which database do we use for billing, and why?")
-    assert Part.RELEVANT in {item.part for item in block.items}
+    assert block.text.count(DECIDED) == 1
     refs = [item.ref for item in block.items]
     assert len(refs) == len(set(refs))
 
@@ -95,7 +96,7 @@ def test_session_start_excludes_memories_of_other_projects(home: World) -> None:
         "s2",
         says(
             "user",
-            "Remember that the quay camera is blue.",
+            "From now on always point the quay camera at the gate.",
             uuid="q1",
             session="5e55-0002",
             cwd="/code/quay",
@@ -198,7 +199,7 @@ def test_corrupt_session_state_is_reset(home: World, kept: bytes) -> None:
         ("lesson", 6, False),
         ("preference", 7, True),
         ("preference", 6, False),
-        ("todo", 6, False),
+        ("todo", 6, True),
         ("decision", 6, False),
         ("decision", 7, True),
         ("fact", 6, False),
@@ -213,9 +214,7 @@ def test_session_starts_with_important_memories_of_each_kind(
     assert (MAST in start(home).text) is is_told
 
 
-def test_session_start_is_limited_for_the_first_two_prompts(
-    home: World,
-) -> None:
+def test_first_prompt_adds_at_most_three_memories(home: World) -> None:
     with home.open() as memory:
         for name in ("billing", "invoices", "customers", "payments", "taxes"):
             memory.store(
@@ -224,24 +223,12 @@ def test_session_start_is_limited_for_the_first_two_prompts(
                 project="acme-billing",
                 force=True,
             )
-    home.transcript(
-        "s2",
-        says("user", "On which PostgreSQL does billing run now?", uuid="q1", session="5e55-0002"),
-        says(
-            "assistant", "PostgreSQL 18 holds billing.", uuid="q2", parent="q1", session="5e55-0002"
-        ),
-    )
-    ingest(home.context())
-    fitting = (
-        start(home, prompt="On which PostgreSQL does billing run now?"),
-        start(home),
-        start(home, prompt="hello"),
-    )
-    assert [sum(item.part is Part.RELEVANT for item in block.items) for block in fitting] == [
-        3,
-        1,
-        1,
+    shown = [
+        sum(item.part is Part.RELEVANT for item in start(home, prompt=prompt).items)
+        for prompt in ("On which PostgreSQL does billing run now?", "hello", "")
     ]
+    assert 0 < shown[0] <= 3
+    assert shown[1:] == [0, 0]
 
 
 def test_resumed_session_gets_only_new_memories(home: World) -> None:
@@ -256,7 +243,7 @@ def test_resumed_session_gets_only_new_memories(home: World) -> None:
         ),
     )
     again = start(home, session=SESSION, occasion=Occasion.RESUME)
-    assert parts(again) == ["preferences"]
+    assert parts(again) == ["rules"]
     assert "Fridays" in again.text
     assert (
         "Prefer short answers"
@@ -277,11 +264,11 @@ def test_repeatedly_resumed_session_gets_each_new_memory_once(
 
     def told(occasion: Occasion) -> list[str]:
         block = start(home, session=SESSION, occasion=occasion)
-        return [item.text for item in block.items if item.part is not Part.PREVIOUS]
+        return [item.text for item in block.items if item.part is not Part.PREVIOUS and item.ref]
 
     remembered("Invoices", 20)
     home.clock.pass_days(1)
-    assert len(told(Occasion.STARTUP)) == 12
+    assert len(told(Occasion.STARTUP)) == 13, "twelve rules and a decision of the session"
     assert told(Occasion.RESUME) == []
     home.clock.pass_days(1)
     remembered("Reminders", 3)
@@ -318,43 +305,81 @@ def test_context_stays_within_its_budget_and_reports_omissions(home: World) -> N
     assert len(start(home, budget_tokens=100_000).text) < 10_000, "hosts cut what is longer"
 
 
-def test_old_rules_are_shown_while_old_facts_get_little_space(home: World) -> None:
-    facts = [
-        f"The weather mast {number} of the harbour stands on pier {number}." for number in range(60)
-    ]
-    stored = [
-        store(home.context(), StoreRequest(content=fact, project="acme-billing", force=True))
-        for fact in facts
-    ]
-    learned = {
-        Part.RELEVANT,
-        Part.CORE,
-        Part.ACTIVE,
-        Part.PREFERENCES,
-        Part.LESSONS,
-        Part.RECENT,
-        Part.KNOWN,
-    }
-    assert sum(item.part in learned for item in start(home).items) == 12
-    assert any(
-        one.why == "a session starts with 12 memories at most" for one in start(home).left_out
-    )
+def test_rules_that_do_not_fit_are_counted_and_old_facts_get_little_space(home: World) -> None:
+    with home.open() as memory:
+        for number in range(60):
+            fact = f"The weather mast {number} of the harbour stands on pier {number}."
+            last = memory.store(fact, project="acme-billing", force=True).memory_id
     home.clock.pass_days(40)
     block = start(home)
     assert RULE in block.text
-    assert not any(item.part is Part.RECENT for item in block.items)
-    known = [item for item in block.items if item.part is Part.KNOWN]
-    assert 0 < sum(item.tokens for item in known) <= 0.15 * 2000
-    assert any(one.part is Part.KNOWN and one.why == "over the budget" for one in block.left_out)
-    edit(home.context(), stored[7].memory_id, expiry=Expiry.CORE)
-    assert f"## Always true\n- {facts[7]}" in start(home).text
+    assert sum(item.part is Part.KNOWN for item in block.items) == 3
+    edit(home.context(), last, expiry=Expiry.CORE)
+    assert "The weather mast 59" in start(home).text.partition("## Standing rules")[2]
+    with home.open() as memory:
+        for number in range(30):
+            rule = f"Always paint pier {number} of the harbour before spring."
+            memory.store(rule, kind="preference", project="acme-billing", force=True)
+    text = start(home).text
+    assert text.count("Always paint pier") <= 12
+    assert re.search(r"^- … and \d+ more: nacre list --kind preference$", text, re.MULTILINE)
+
+
+def test_long_rules_are_cut_at_a_sentence(home: World) -> None:
+    rule = "Never drain the dock at night. " + " ".join(
+        f"The reason of year {1980 + number} is in the ledger of the harbour."
+        for number in range(30)
+    )
+    stored = store(
+        home.context(), StoreRequest(content=rule, kind=Kind.PREFERENCE, project="acme-billing")
+    )
+    line = next(line for line in start(home).text.splitlines() if "drain the dock" in line)
+    assert line.startswith("- Never drain the dock at night. The reason of year 1980")
+    assert line.endswith(f"harbour. … (preference, 2026-11-20, {stored.memory_id[-8:]})")
+    assert len(line) < 500
+
+
+def test_guessed_memories_need_evidence(home: World) -> None:
+    home.transcript(
+        "s2",
+        says("user", "Remember that the quay camera is blue.", uuid="q1", session="5e55-0002"),
+    )
+    ingest(home.context())
+    assert "quay camera is blue. (" not in start(home).text
+    with home.open() as memory:
+        memory.get(memory.recall("Which colour has the quay camera?").hits[0].memory.id)
+    fold_usage(home.context())
+    assert "quay camera is blue. (" in start(home).text
+
+
+@pytest.mark.parametrize(
+    ("kind", "score", "most"),
+    [("fact", None, 5), ("fact", 0.9, 1), ("preference", 0.9, 1), ("preference", None, None)],
+)
+def test_memories_without_use_are_dropped_except_instructions(
+    home: World, kind: str, score: float | None, most: int | None
+) -> None:
+    """A score marks a memory that a writer chose for every session."""
+    told = "The pilots of the harbour count berths from the sea."
+    stored = store(
+        home.context(), StoreRequest(content=told, kind=Kind(kind), project="acme-billing")
+    ).memory_id
+    context = home.context()
+    with context.change("edit") as change, change.transaction():
+        found = context.memories.in_any_state([stored])[0]
+        change.put([replace(found, confidence_score=score)])
+    for session in range(7):
+        assert (told in start(home).text) is (most is None or session < most)
+        home.context().usage.record_effect(stored, f"session {session}", "untouched", session)
+    home.context().usage.record_effect(stored, "session 9", "followed", 9)
+    assert told in start(home).text
 
 
 def test_lessons_are_shown_regardless_of_age(home: World) -> None:
     told = "The nightly import fails when the disk of the mirror is full: empty its cache first."
     store(home.context(), StoreRequest(content=told, kind=Kind.LESSON, project="acme-billing"))
     home.clock.pass_days(200)
-    assert f"## Lessons\n- {told}" in start(home).text
+    assert told in start(home).text
 
 
 def test_only_a_recent_last_exchange_is_shown(home: World) -> None:
@@ -362,7 +387,7 @@ def test_only_a_recent_last_exchange_is_shown(home: World) -> None:
     assert [item.text for item in start(home).items if item.part is Part.PREVIOUS][-1].endswith(
         "each time."
     )
-    assert len([item for item in start(home).items if item.part is Part.PREVIOUS]) == 2
+    assert len([item for item in start(home).items if item.part is Part.PREVIOUS]) == 1
     home.clock.pass_days(30)
     block = start(home)
     assert Part.PREVIOUS not in {item.part for item in block.items}
@@ -520,7 +545,7 @@ def test_session_with_a_single_command_is_not_the_previous_session(home: World) 
         says("user", printed, uuid="c2", parent="c1", session="5e55-0004"),
     )
     ingest(home.context())
-    assert "> owner, " in start(home).text
+    assert "> agent, " in start(home).text
 
 
 def test_session_starts_with_the_most_important_memories(
@@ -548,7 +573,7 @@ def test_current_session_is_not_its_own_previous_session(home: World) -> None:
     )
     ingest(home.context())
     block = start(home, session="claude-code:5e55-0005", occasion=Occasion.RESUME)
-    assert "> owner, " in block.text
+    assert "> agent, " in block.text
     assert "begin with the invoices" not in block.text
 
 
@@ -764,12 +789,10 @@ _HEADINGS = [
         "This project",
         "The end of the last session",
         "What may matter for this",
-        "Always true",
+        "Standing rules",
         "Open",
-        "Preferences and decisions",
-        "Lessons",
-        "Learned lately",
-        "Known for longer",
+        "Decided lately",
+        "Worth knowing",
     )
 ]
 
@@ -826,7 +849,7 @@ def test_context_does_not_count_as_use(home: World) -> None:
 
 
 def test_only_requested_parts_are_shown(home: World) -> None:
-    assert parts(start(home, parts=(Part.PREFERENCES,))) == ["preferences"]
+    assert parts(start(home, parts=(Part.RULES,))) == ["rules"]
 
 
 @pytest.mark.parametrize("alone", [False, True])

@@ -197,7 +197,7 @@ def test_invalid_files_in_the_handoff_folder_are_ignored(world: World) -> None:
     assert len(handed(started(world))) == 1
 
 
-def test_handoff_contains_five_shortened_owner_messages(world: World) -> None:
+def test_handoff_contains_three_shortened_owner_messages(world: World) -> None:
     long = "Please check that " + "the nightly export keeps every column and " * 20
     texts = [
         part
@@ -207,8 +207,8 @@ def test_handoff_contains_five_shortened_owner_messages(world: World) -> None:
     ended(world, talk(world, *texts, long, "Yes."))
     (made,) = handoffs(world)
     lines = made.content.splitlines()[1:]
-    assert len(lines) == 5
-    assert lines[0] == "- Please mend page 2 of the export."
+    assert len(lines) == 3
+    assert lines[0] == "- Please mend page 4 of the export."
     assert len(lines[-1]) <= 202
     assert lines[-1].endswith("…")
 
@@ -580,7 +580,7 @@ def test_memory_with_handoff_tags_is_an_ordinary_memory(world: World) -> None:
         ] == [stored]
     block = started(world)
     assert handed(block) == []
-    assert [item.part for item in block.items if "heron" in item.text] == [Part.RECENT]
+    assert [item.part for item in block.items if "heron" in item.text] == [Part.KNOWN]
 
 
 def test_handoff_is_neither_a_memory_nor_shown_to_other_projects(

@@ -66,9 +66,7 @@ def after_a_session(world: World) -> None:
 
 
 def started(world: World) -> ContextBlock:
-    return build(
-        world.context(), ContextRequest(Moment.START, folder=FOLDER, parts=(Part.PREFERENCES,))
-    )
+    return build(world.context(), ContextRequest(Moment.START, folder=FOLDER, parts=(Part.RULES,)))
 
 
 def oven(world: World) -> Memory:
@@ -82,7 +80,7 @@ def asked(world: World) -> str:
 
 
 def told(block: ContextBlock) -> list[str]:
-    return [item.text for item in block.items if item.part is Part.PREFERENCES]
+    return [item.text for item in block.items if item.part is Part.RULES]
 
 
 def test_session_start_omits_a_stale_memory_with_a_reason(changed: World) -> None:

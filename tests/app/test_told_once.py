@@ -105,9 +105,8 @@ def test_handoff_is_not_repeated_as_memory_or_with_a_prompt(world: World, agent:
     ended(world)
     remembered(world, RULE)
     remembered(world, SHORT)
-    start = agent.starts()
+    agent.starts()
     assert (agent.was_told(RULE), agent.was_told(SHORT)) == (1, 1)
-    assert any(one.why == "said already" for one in start.left_out)
     agent.prompted()
     agent.prompted("May I push it on a Friday?")
     assert agent.twice == []

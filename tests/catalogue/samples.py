@@ -129,6 +129,7 @@ SAMPLES: dict[str, Sample] = {
             "folder": "/code/acme-billing",
         }
     ),
+    "pointers-on": Sample({"folder": "/code/acme-billing"}),
     "handoff": Sample({"folder": "/code/acme-billing"}),
     "flush": Sample({"seconds": 0}),
     "chores": Sample({"seconds": 0}),

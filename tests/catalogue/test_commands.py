@@ -87,6 +87,7 @@ COMMANDS = {
     "ingest-estimate": "ingest --estimate",
     "quickstart": "quickstart",
     "context": f"context '{QUESTION}' --folder /code/acme-billing",
+    "pointers-on": "context --pointers --folder /code/acme-billing",
     "handoff": "context --handoff --folder /code/acme-billing",
     "chores": "chores --seconds 0",
     "page-own": "project page profile",

@@ -23,7 +23,7 @@ def test_explain_lists_included_and_excluded_memories(nacre: Nacre, tmp_path: Pa
     assert "a decision, importance 7" in explained
     assert "over the budget" in explained
     as_json = nacre("context", "--json", "--folder", str(tmp_path)).json
-    assert [item["part"] for item in as_json["context"]["items"]] == ["preferences", "preferences"]
+    assert [item["part"] for item in as_json["context"]["items"]] == ["rules", "rules"]
 
 
 def test_explain_reports_an_empty_context(nacre: Nacre, tmp_path: Path) -> None:
@@ -67,12 +67,12 @@ def test_prompt_is_read_from_a_pipe_or_first_argument(nacre: Nacre, tmp_path: Pa
         "--moment",
         "start",
         "--part",
-        "preferences",
+        "rules",
         "--folder",
         str(tmp_path),
         "--json",
     ).json
-    assert [item["part"] for item in first["context"]["items"]] == ["preferences"]
+    assert [item["part"] for item in first["context"]["items"]] == ["rules"]
 
 
 def test_session_receives_each_memory_once(nacre: Nacre, tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_omitted_memories_are_named(nacre: Nacre, tmp_path: Path) -> None:
             "--subject",
             f"The {place}",
         )
-    arguments = ("context", "--part", "preferences", "--folder", str(tmp_path))
+    arguments = ("context", "--part", "rules", "--folder", str(tmp_path))
     left = nacre(*arguments, "--json").json["context"]["left_out"]
     assert {one["subject"] for one in left} < {f"The {place}" for place in places}
     named = "; ".join(one["subject"] for one in left[:3])

@@ -30,6 +30,7 @@ from nacre.base.times import day_interval, shown_day, shown_minute
 from nacre.care import autostart, database
 from nacre.care import proofs as prove
 from nacre.context import hooks
+from nacre.context.effects import Effects, count_effects
 from nacre.data import history
 from nacre.data import sync as data_sync
 from nacre.errors import ConflictError, NacreError, NotFoundError, UnusableStoreError
@@ -931,7 +932,7 @@ class Status:
     ``wired``: connected hosts. ``not_wired``: other installed hosts. ``read``: time of the last reading. ``learned``:
     latest memories. ``candidates``, ``doubts``, ``conflicts``: numbers of pending items. ``broken_pins``: pinned
     answers that do not hold. ``cost``, ``budget``: today's cost and the background budget, in millionths of a US
-    dollar, without subscription use.
+    dollar, without subscription use. ``effects``: the effects of delivered context.
 
     An empty home has no memories and no sessions.
     """
@@ -951,6 +952,7 @@ class Status:
     writer: WriterStatus = WriterStatus()
     cost: int = 0
     budget: int = 0
+    effects: Effects = Effects()
 
 
 @operation("status")
@@ -1006,6 +1008,7 @@ def _page(home: Home, wired: tuple[str, ...], not_wired: tuple[str, ...]) -> Sta
         writer=status_as_it_is(home),
         cost=spent + noted,
         budget=budgets(home.settings, home.spending, day)[0].most,
+        effects=count_effects(home),
     )
 
 

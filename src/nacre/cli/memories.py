@@ -423,6 +423,7 @@ def _facts(view: views.MemoryView, vault: Path) -> list[tuple[str, str | Span]]:
         ),
         ("session", memory.source.session or ""),
         ("recalled", used if view.usage.recall_count else ""),
+        ("in context", _effects(view.usage)),
         ("maturity", f"{view.maturity.value} ({uses})" if view.usage.access_count else ""),
         (
             "quality",
@@ -430,6 +431,13 @@ def _facts(view: views.MemoryView, vault: Path) -> list[tuple[str, str | Span]]:
         ),
         ("file", str(vault / view.path) if view.path else ""),
     ]
+
+
+def _effects(used: review.Usage) -> str:
+    if not used.shown:
+        return ""
+    outcomes = f"followed {used.followed}, broken {used.broken}"
+    return f"shown in {count(used.shown, 'session')}: {outcomes}"
 
 
 def render_evidence(paper: Paper, item: Evidence, memory: Memory) -> None:

@@ -31,7 +31,7 @@ from nacre.cli.options import (
     tie_hint,
     with_memory_filter,
 )
-from nacre.context import categories, hooks
+from nacre.context import categories, effects, hooks
 from nacre.context import handoff as context_handoff
 from nacre.home import location, views
 from nacre.home.home import territory
@@ -276,6 +276,7 @@ _SUBJECTS_SHOWN = 3
     "store",
     help="With --handoff: write it now, from the given text or else the last messages.",
 )
+@flag("--pointers", "Turn pointers to earlier turns on again in this project.")
 @NO_DAEMON
 def context(  # noqa: PLR0913 - one parameter per option
     run: Run,
@@ -286,6 +287,7 @@ def context(  # noqa: PLR0913 - one parameter per option
     output: Path | None,
     is_handoff: bool,
     store: bool,
+    pointers: bool,
     no_daemon: bool,
     **request: Any,
 ) -> None:
@@ -319,6 +321,11 @@ def context(  # noqa: PLR0913 - one parameter per option
         return
     if store:
         raise click.UsageError("--store needs --handoff")
+    if pointers:
+        project = perform(run, effects.turn_pointers_on, folder=here)
+        place = project or "this folder, which belongs to no known project"
+        run.answer({"project": project}, Paper.line, f"Pointers are on in {place}.")
+        return
     text = sys.stdin.read() if prompt_option == "-" else prompt_option or words
     run.by_itself = no_daemon
     request["moment"] = request["moment"] or ("prompt" if text.strip() else "start")

@@ -72,6 +72,9 @@ def _render(paper: Paper, status: Status) -> None:
     _render_today(paper, status)
     _render_learned(paper, status)
     _render_waiting(paper, status)
+    if effects := _effects(status):
+        paper.heading("Context in the last 30 days")
+        paper.line(effects, indent=2)
     paper.heading("Today's cost")
     paper.line(_cost(status), indent=2)
     paper.blank()
@@ -174,6 +177,19 @@ def _waiting(page: Status) -> Iterator[tuple[str, str]]:
     if page.writer.waiting and page.writer.state != "ready":
         label = f"{count(page.writer.waiting, 'session')} for the writer: {writers.STATES[page.writer.state]}"
         yield label, "nacre writer"
+
+
+def _effects(page: Status) -> str:
+    effects = page.effects
+    if not (effects.shown or effects.pointers):
+        return ""
+    memories = count(effects.shown, "memory", "memories")
+    pointers = count(effects.pointers, "pointer")
+    off = "".join(f"; pointers are off in {name}: nacre context --pointers" for name in effects.off)
+    return (
+        f"{memories} shown: {effects.followed} followed, {effects.broken} broken; "
+        f"{pointers}: {effects.pointers_followed} followed{off}"
+    )
 
 
 def _cost(page: Status) -> str:

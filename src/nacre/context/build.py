@@ -17,31 +17,26 @@ from nacre.base.frozen import frozen
 from nacre.base.ids import bytes_hash, first_id, to_ms
 from nacre.base.text import STOP_WORDS, count_tokens, harmless, is_unspaced, shorten, stem
 from nacre.base.text import words as text_words
-from nacre.base.times import shown_day, shown_minute
+from nacre.base.times import shown_minute
 from nacre.context import delivery, hooks
 from nacre.context.categories import (
     ABOVE,
     ELSEWHERE,
     IS_REPEATED,
-    KNOWN_SHARE,
     OVER_BUDGET,
+    SENTENCE,
     SHARES,
     TURN_CHARACTERS,
-    Candidate,
     Draft,
     Sentences,
-    choose,
     frame,
     frame_tokens,
-    is_for_every_session,
+    lack_of_evidence,
     line_of,
     part_of,
     quote,
     quote_turn,
     text_of,
-    title_tokens,
-    weight_of,
-    worthiest,
 )
 from nacre.context.hooks import just_ended, read_state
 from nacre.errors import EditConflictError, InvalidInputError, UnusableVaultError
@@ -53,8 +48,7 @@ from nacre.learn import reading
 from nacre.memories import edit, projects
 from nacre.operations import operation
 from nacre.recall import recall
-from nacre.recall.lanes import Ranking
-from nacre.recall.ranking import doubts, engine_of, projects_named, ranked_by_words
+from nacre.recall.ranking import projects_named, ranked_by_words
 from nacre.values import fields
 from nacre.values import memory as filters
 from nacre.values.context import (
@@ -80,9 +74,9 @@ from nacre.vault.files import OWN_PAGES
 if TYPE_CHECKING:
     from nacre.values.session import StoredSession
 
-_MAX_START_MEMORIES = 12
-_ALWAYS = frozenset(Moment)
-_WITH_PROMPTS = frozenset({Moment.PROMPT})
+_MAX_MEMORIES = {Part.RULES: 12, Part.ACTIVE: 3, Part.DECISIONS: 3, Part.KNOWN: 3}
+"""Parts for memories at a session's start, with the maximum number of memories."""
+
 _FORGOT = frozenset({Occasion.COMPACT, Occasion.CLEAR})
 """Occasions on which the agent loses its context, even if the session keeps its name."""
 
@@ -90,24 +84,8 @@ _SESSION_CHARACTERS = 80
 
 
 @frozen
-class Recipient:
-    """The session that receives context items.
-
-    ``reason_against`` returns the reason for excluding a memory, or an empty string if the memory
-    is allowed. ``knows`` returns True if the session has already received a text.
-    """
-
-    home: Home
-    request: ContextRequest
-    state: SessionState
-    project: str | None
-    reason_against: Callable[[Memory], str]
-    knows: Callable[[str], bool]
-
-
-@frozen
 class Added:
-    """The result of an :class:`Addition`.
+    """Items for one part of a context.
 
     ``state``: the session's new state if all items fit into the context. ``declined``: function
     that is called with each item that does not fit.
@@ -119,34 +97,22 @@ class Added:
     declined: Callable[[ContextItem], object] = lambda _: None
 
 
-@frozen
-class Addition:
-    """A function that finds items for one part of a context.
-
-    ``moments``: the moments at which the function is called.
-    """
-
-    part: Part
-    moments: frozenset[Moment]
-    find: Callable[[Recipient], Added]
-
-
-def _open_handoffs(recipient: Recipient) -> Added:
+def _open_handoffs(draft: Draft) -> Added:
     """Claim and return the handoffs that earlier sessions left for this session.
 
     A handoff that comes after the start of the session is delivered with a prompt.
     """
-    home, request, state = recipient.home, recipient.request, recipient.state
+    home, request, state = draft.home, draft.request, draft.state
     is_start = request.moment is Moment.START
     if not is_start and (state.handed or not request.session):
         return Added()
     is_late = not is_start and state.started > 0
     # If the session start was missed, the first prompt counts as the start.
     if not is_late and request.occasion is not Occasion.RESUME:
-        state = replace(state, started=_now_ms(recipient), handed=False)
+        state = replace(state, started=home.now_ms(), handed=False)
     items, left, known_lines = [], [], Sentences()
     for handoff in delivery.due(
-        home, recipient.project, request.session, own=request.occasion in _FORGOT
+        home, draft.project, request.session, own=request.occasion in _FORGOT
     ):
         if handoff.id in state.given:
             continue
@@ -158,7 +124,7 @@ def _open_handoffs(recipient: Recipient) -> Added:
         if not delivery.claim(home, handoff, request.session):
             left.append(LeftOut(Part.HANDOFF, handoff.id, "another session gets it"))
             continue
-        news = _news(handoff, lambda line: recipient.knows(line) or known_lines.has_all(line))
+        news = _news(handoff, lambda line: draft.knows(line) or known_lines.has_all(line))
         if news:
             origin = f"{shorten(harmless(handoff.session), _SESSION_CHARACTERS)}, {shown_minute(handoff.written)}"
             by = ", in an agent's own words" if handoff.by == Speaker.AGENT.value else ""
@@ -181,36 +147,40 @@ def _open_handoffs(recipient: Recipient) -> Added:
 
 
 def _news(handoff: Handoff, is_known: Callable[[str], bool]) -> list[str]:
-    """Return the lines of a handoff that the session does not know yet, and all its headings."""
+    """Return the sentences of a handoff that the session does not know yet, and all its headings."""
     lines = [line for line in handoff.content.splitlines() if line.strip()]
     has_headings = handoff.by != BY_RULES
-    news = [line for line in lines if (has_headings and line.endswith(":")) or not is_known(line)]
+    news = []
+    for line in lines:
+        is_heading = has_headings and line.endswith(":")
+        sentences = SENTENCE.split(line.removeprefix("- "))
+        kept = [sentence for sentence in sentences if is_heading or not is_known(sentence)]
+        if not all(map(is_trivial, kept)):
+            news.append("- " * line.startswith("- ") + " ".join(kept))
     return news if any(not line.endswith(":") for line in news) else []
 
 
-def _new_signals(recipient: Recipient) -> Added:
+def _new_signals(draft: Draft) -> Added:
     """Return relevant memories that other sessions stored since this session's first context."""
-    home, request = recipient.home, recipient.request
+    home, request = draft.home, draft.request
     if not request.session:
         return Added()
-    now, folder, state = _now_ms(recipient), recipient.request.folder or "", recipient.state
+    now, folder, state = home.now_ms(), request.folder or "", draft.state
     after = state.after
-    if recipient.request.moment is Moment.START or not state.name:
+    if request.moment is Moment.START or not state.name:
         after = tuple(
-            dict.fromkeys(
-                (*after, *just_ended(recipient.home.settings.home, request.session, folder, now))
-            )
+            dict.fromkeys((*after, *just_ended(home.settings.home, request.session, folder, now)))
         )
     state = replace(state, name=request.session, folder=folder, seen=now, ended=0, after=after)
     if request.moment is Moment.START:
         return Added(state=hooks.start_signals(home, state))
     limits = hooks.limits_of(request.signals)
-    due = hooks.due(home, state, recipient.project, limits)
-    memories = [memory for _, memory in due.memories if not recipient.reason_against(memory)]
+    due = hooks.due(home, state, draft.project, limits)
+    memories = [memory for _, memory in due.memories if not draft.reason_against(memory)]
     delivered = hooks.start_signals(
-        home, due.after_delivery(state, len(due.memories), len(memories), _now_ms(recipient))
+        home, due.after_delivery(state, len(due.memories), len(memories), home.now_ms())
     )
-    texts = [(memory, line_of(memory)) for memory in memories]
+    texts = zip(memories, map(line_of, memories), strict=True)
     why = "stored by another session just now"
     items = tuple(
         ContextItem(Part.SIGNALS, text, count_tokens(text), memory.id, memory.updated, why=why)
@@ -219,10 +189,8 @@ def _new_signals(recipient: Recipient) -> Added:
     return Added(items, state=delivered)
 
 
-def _store_reminder(recipient: Recipient) -> Added:
-    state = hooks.count_prompt(
-        recipient.home, recipient.state, recipient.request.session, recipient.project
-    )
+def _store_reminder(draft: Draft) -> Added:
+    state = hooks.count_prompt(draft.home, draft.state, draft.request.session, draft.project)
     if not hooks.is_due(state):
         return Added(state=state)
     why = f"nothing stored in {hooks.TURNS} turns"
@@ -230,26 +198,11 @@ def _store_reminder(recipient: Recipient) -> Added:
     return Added((item,), state=replace(state, turns=0, nudges=state.nudges + 1))
 
 
-def _now_ms(recipient: Recipient) -> int:
-    return int(recipient.home.clock().timestamp() * 1000)
-
-
-ADDITIONS: tuple[Addition, ...] = (
-    Addition(Part.HANDOFF, _ALWAYS, _open_handoffs),
-    Addition(Part.SIGNALS, _ALWAYS, _new_signals),
-    Addition(Part.NUDGE, _WITH_PROMPTS, _store_reminder),
-)
-"""Additions, in the order in which they are evaluated."""
-
-
 # -- Prompt queries -----------------------------------------------------------
 
 
 QUERY_CHARACTERS = 2_000
 _PROMPT_CHARACTERS = 20_000
-SEED_CHARACTERS = 400
-"""Number of characters at the end of the previous session that predict the new session's topic."""
-
 RECENT_PROMPTS, PROMPT_CHARACTERS = 5, 200
 """Number of recent prompts to keep, and their maximum length in characters."""
 
@@ -388,19 +341,9 @@ def _is_same(prompt: str, before: str) -> bool:
 STALE_DAYS = 30
 """Maximum age of a previous session to show, in days."""
 
-_DIGEST_DAYS = 7
-_DIGEST = {
-    (Kind.TODO,): "an open todo",
-    (Kind.DECISION,): "decided lately",
-    tuple(kind for kind in Kind if kind not in (Kind.TODO, Kind.DECISION)): "learned lately",
-}
-_SEED_TURNS = 7
 _MAX_SESSIONS = 5
 _MAX_TURNS = 80
 _MAX_BROWSED = 100
-_MAX_LATEST = 200
-_HOOK_DIVISOR = 4
-"""Divisor for the number of memories to rank in a hook. It saves time when the daemon is not running."""
 _PAGE_CHARACTERS = 8_000
 _PROFILE = "profile.md"
 _MARK = "nacre:start"
@@ -409,105 +352,90 @@ _MARK = "nacre:start"
 _NOT_CONVERSATION = Flag.META | Flag.SUMMARY | Flag.SIDECHAIN | Flag.COMMAND
 
 
-def add_previous(draft: Draft) -> str:
-    """Add the last exchange of the project's previous session. Return the text of its last turns."""
-    previous = _session_before(draft)
-    if previous is None:
-        return ""
-    session, turns = previous
-    if draft.wants(Part.PREVIOUS):
+def add_previous(draft: Draft) -> None:
+    """Add the last exchange of the project's previous session."""
+    previous = _session_before(draft) if draft.wants(Part.PREVIOUS) else None
+    if previous:
+        session, turns = previous
         age = draft.home.clock() - session.ended if session.ended else timedelta()
         if age > timedelta(days=STALE_DAYS):
             draft.leave(Part.PREVIOUS, session.session.id, f"ended {age.days} days ago")
         else:
             room = draft.room(Part.PREVIOUS)
-            fitting_turns: list[tuple[ContextItem, str]] = []
-            for turn in reversed(_not_handed_over(draft, session, _last_exchange(turns))):
+            for turn in _not_handed_over(draft, session, turns):
                 text = text_of(draft.home, session.row, turn)
-                if not text:
+                if not text or draft.knows(text):
                     continue
                 line = quote_turn(
                     turn.speaker.value, text, TURN_CHARACTERS, turn.time or session.ended
                 )
-                room -= count_tokens(line + "\n")
-                ref = f"{session.session.id}#{turn.id}"
+                room -= count_tokens(line)
+                ref = f"{session.session.id}#{turn.id}#"
                 if room < 0:
                     draft.leave(Part.PREVIOUS, ref, OVER_BUDGET)
                     continue
                 why = f"the end of {session.session.id}"
                 item = ContextItem(Part.PREVIOUS, line, count_tokens(line), ref, turn.time, why=why)
-                fitting_turns.append((item, shorten(text, TURN_CHARACTERS)))
-            for item, words in reversed(fitting_turns):
-                draft.add(item, words)
-    return " ".join(shorten(turn.text, TURN_CHARACTERS) for turn in turns)
+                draft.add(item, shorten(text, TURN_CHARACTERS))
 
 
-def add_learned(draft: Draft) -> None:
-    """Add core, active, preference, lesson, recent and older memories.
+def _learned(draft: Draft) -> dict[Part, list[Memory]]:
+    """Return the memories that a session start can contain, most important first.
 
-    Each of these parts has its own share of the token budget. A resumed session gets only new
-    memories.
+    A resumed session gets only new memories.
     """
-    now = draft.home.clock()
-    selection, criteria, today = draft.home.selection, draft.filter(), draft.home.today()
+    home, criteria = draft.home, draft.filter()
     sorts = (
         replace(criteria, expiry=(Expiry.CORE,)),
         replace(criteria, kinds=(Kind.TODO,)),
-        replace(criteria, kinds=(Kind.PREFERENCE, Kind.DECISION)),
-        replace(criteria, kinds=(Kind.LESSON,)),
+        replace(criteria, kinds=(Kind.PREFERENCE, Kind.DECISION, Kind.LESSON)),
         criteria,
     )
-    share = _HOOK_DIVISOR if draft.request.alone else 1
-    browsed, latest = _MAX_BROWSED // share, _MAX_LATEST // share
     rows = [
-        row for sort in sorts for row in selection.browse_memories(sort, limit=browsed, today=today)
+        row
+        for sort in sorts
+        for row in home.selection.browse_memories(sort, limit=_MAX_BROWSED, today=home.today())
     ]
-    hits = engine_of(draft.home).browse(
-        list(
-            dict.fromkeys([*rows, *selection.latest_memories(criteria, limit=latest, today=today)])
-        ),
-        Ranking(now),
-    )
-    outdated = dict(doubts(draft.home, hits))
-    candidates: list[Candidate] = []
-    for hit in hits:
-        part = part_of(hit.memory, now)
+    memories = home.memories.by_rows(list(dict.fromkeys(rows))).values()
+    ids = [memory.id for memory in memories]
+    outdated = {doubt.older for doubt in home.reviews.doubts(ids, both_ways=True)}
+    usage = home.usage.of(ids)
+    learned: dict[Part, list[Memory]] = {part: [] for part in _MAX_MEMORIES}
+    for memory in sorted(
+        memories, key=lambda memory: (memory.importance, memory.updated), reverse=True
+    ):
+        part = part_of(memory, home.clock())
         if part is None or not draft.wants(part):
             continue
-        reason = draft.reason_against(hit.memory) or (
-            "likely to be outdated" if hit.memory.id in outdated else ""
+        reason = (
+            draft.reason_against(memory)
+            or ("likely to be outdated" if memory.id in outdated else "")
+            or lack_of_evidence(memory, part, usage[memory.id])
         )
-        if not (reason or part is Part.CORE or is_for_every_session(hit.memory)):
-            reason = "it concerns only a part of the work"
-        if not reason and draft.has_begun and not _is_new(hit.memory, draft.state.started):
+        if not reason and draft.has_begun and not _is_new(memory, draft.state.started):
             reason = "it was there when the session began"
         if reason:
-            draft.leave(part, hit.memory.id, reason, hit.memory.subject)
-            continue
-        score = draft.weaken(
-            hit.memory, weight_of(hit.memory, now) if part is Part.KNOWN else hit.score
-        )
-        candidates.append(
-            Candidate(hit.memory, part, count_tokens(draft.line(hit.memory) + "\n"), score)
-        )
-    titles = sum(map(title_tokens, {hit.part for hit in candidates}))
-    older = 1.0 if draft.request.parts == (Part.KNOWN,) else KNOWN_SHARE
-    chosen = choose(candidates, max(0, draft.left_tokens - titles), older_share=older)
-    relevant_count = sum(hit.part is Part.RELEVANT for hit in draft.items)
-    worthiest_kept = worthiest(chosen.kept, max(0, _MAX_START_MEMORIES - relevant_count))
-    for candidate in chosen.kept:
-        if candidate in worthiest_kept:
-            draft.add_memory(
-                candidate.part,
-                candidate.memory,
-                candidate.score,
-                _REASONS[candidate.part](candidate),
-            )
+            draft.leave(part, memory.id, reason, memory.subject)
         else:
-            limit = f"a session starts with {_MAX_START_MEMORIES} memories at most"
-            draft.leave(candidate.part, candidate.memory.id, limit, candidate.memory.subject)
-    for candidate in chosen.rest:
-        draft.leave(candidate.part, candidate.memory.id, OVER_BUDGET, candidate.memory.subject)
+            learned[part].append(memory)
+    return learned
+
+
+def _add_learned(draft: Draft, part: Part, memories: Sequence[Memory]) -> None:
+    """Add memories to a part until its share or its maximum number is reached."""
+    room, most = draft.room(part), _MAX_MEMORIES[part]
+    for at, memory in enumerate(memories):
+        room -= count_tokens(draft.line(memory))
+        if at == 0 or (at < most and room >= 0):
+            why = f"a {memory.kind.value}, importance {memory.importance}"
+            draft.add_memory(part, memory, memory.importance / 10, why)
+            continue
+        for rest in memories[at:]:
+            draft.leave(part, rest.id, OVER_BUDGET, rest.subject)
+        if part is Part.RULES:
+            text = f"- … and {len(memories) - at} more: nacre list --kind preference"
+            draft.add(ContextItem(part, text, count_tokens(text), why="rules that do not fit"))
+        return
 
 
 def _is_new(memory: Memory, since_ms: int) -> bool:
@@ -529,10 +457,9 @@ def _page(draft: Draft, part: Part, *paths: str) -> None:
 
 
 def _session_before(draft: Draft) -> tuple[StoredSession, list[Turn]] | None:
-    """Return the project's latest other session with a nontrivial prompt, and its last turns."""
+    """Return the project's latest other session with a nontrivial prompt, and its last exchange."""
     if not draft.project:
         return None
-
     sessions = draft.home.sessions
     criteria = filters.SessionFilter(project=draft.project, kind=SessionKind.MAIN)
     for stored in sessions.newest(criteria, limit=_MAX_SESSIONS):
@@ -543,42 +470,25 @@ def _session_before(draft: Draft) -> tuple[StoredSession, list[Turn]] | None:
         )
         turns = [
             turn
-            for turn in _conclusions(list(filter(_is_talk, last)))
-            if turn.trust is Trust.TRUSTED
+            for turn in last
+            if turn.text.strip()
+            and not turn.flags & _NOT_CONVERSATION
+            and turn.speaker in (Speaker.OWNER, Speaker.AGENT)
+            and turn.trust is Trust.TRUSTED
         ]
-        if any(turn.speaker is Speaker.OWNER and not is_trivial(turn.text) for turn in turns):
-            return stored, turns[-_SEED_TURNS:]
+        requests = [
+            at
+            for at, turn in enumerate(turns)
+            if turn.speaker is Speaker.OWNER and not is_trivial(turn.text)
+        ]
+        if requests:
+            after = turns[requests[-1] + 1 :]
+            answers = [turn for turn in after if turn.speaker is Speaker.AGENT]
+            # Text before a tool call only announces a step.
+            if answers and any(turn.tool_calls for turn in last[last.index(answers[-1]) :]):
+                answers = []
+            return stored, [turns[requests[-1]], *answers[-1:]]
     return None
-
-
-def _conclusions(turns: Sequence[Turn]) -> list[Turn]:
-    """Return the owner's turns and the last of each series of agent turns.
-
-    Earlier agent turns only announce steps.
-    """
-    return [
-        turn
-        for at, turn in enumerate(turns)
-        if turn.speaker is Speaker.OWNER
-        or all(turn.speaker is Speaker.OWNER for turn in turns[at + 1 : at + 2])
-    ]
-
-
-def _last_exchange(turns: Sequence[Turn]) -> list[Turn]:
-    requests = [
-        at
-        for at, turn in enumerate(turns)
-        if turn.speaker is Speaker.OWNER and not is_trivial(turn.text)
-    ]
-    if not requests:
-        return list(turns[-1:])
-    answers = [turn for turn in turns[requests[-1] + 1 :] if turn.speaker is Speaker.AGENT]
-    return [turns[requests[-1]], *answers[-1:]]
-
-
-def _is_talk(turn: Turn) -> bool:
-    is_plain = bool(turn.text.strip()) and not turn.flags & _NOT_CONVERSATION
-    return is_plain and turn.speaker in (Speaker.OWNER, Speaker.AGENT)
 
 
 def _not_handed_over(draft: Draft, session: StoredSession, turns: Sequence[Turn]) -> list[Turn]:
@@ -599,34 +509,15 @@ def _not_handed_over(draft: Draft, session: StoredSession, turns: Sequence[Turn]
     return [turn for turn in turns if turn.id not in covered]
 
 
-_REASONS: dict[Part, Callable[[Candidate], str]] = {
-    Part.CORE: lambda _: "core",
-    Part.ACTIVE: lambda _: "an open todo",
-    Part.PREFERENCES: lambda item: (
-        f"a {item.memory.kind.value}, importance {item.memory.importance}"
-    ),
-    Part.LESSONS: lambda item: f"a lesson, importance {item.memory.importance}",
-    Part.RECENT: lambda item: (
-        f"changed {shown_day(item.updated)}, importance {item.memory.importance}"
-    ),
-    Part.KNOWN: lambda item: f"older, importance {item.memory.importance}",
-}
-
-
 # -- Building a context -------------------------------------------------------
 # This writes nothing. A session gets each item only once.
 
 
 _PROMPT_HITS = 8
-_START_HITS, _AFTER_PREVIOUS_HITS = 3, 1
-"""Maximum number of hits for a first prompt or, if there is no prompt, for the previous session's end.
-
-Only 5 of 16 second and third hits for the previous session's end were useful. See docs/context.md.
-"""
+_START_HITS = 3
+"""Maximum number of hits for a first prompt."""
 
 _MAX_TRIGGERED = 3
-_MIN_SEED_WORDS = 5
-"""Minimum number of words for a first prompt to show the topic."""
 
 
 @operation("context")
@@ -688,7 +579,7 @@ def _budget(home: Home, moment: Moment) -> int:
 
 
 def add_start(draft: Draft) -> None:
-    """Add pages, the previous session's end, memories for the prompt, and learned memories.
+    """Add pages, memories, the previous session's end, and memories for the first prompt.
 
     A resumed session already has the pages and the previous session's end.
     """
@@ -698,40 +589,16 @@ def add_start(draft: Draft) -> None:
         if draft.project and draft.wants(Part.PROJECT):
             text = change.page_text(draft.home, draft.project, own=True)[:_PAGE_CHARACTERS]
             draft.add_page(Part.PROJECT, quote(text), "the project's page")
+    learned = _learned(draft)
+    for part in (Part.RULES, Part.ACTIVE, Part.DECISIONS):
+        _add_learned(draft, part, learned[part])
     _add(draft, Moment.START)
-    previous = "" if draft.has_begun else add_previous(draft)
-    _relevant(draft, previous)
-    if Part.DIGEST in draft.request.parts:
-        home, criteria = draft.home, draft.filter()
-        since = home.clock() - timedelta(days=_DIGEST_DAYS)
-        for kinds, why in _DIGEST.items():
-            rows = home.selection.latest_memories(
-                replace(criteria, kinds=kinds), limit=_MAX_LATEST, today=home.today()
-            )
-            by_row = home.memories.by_rows(rows)
-            memories = [by_row[row] for row in rows if row in by_row]
-            if kinds == (Kind.TODO,):
-                memories.sort(key=lambda todo: (todo.created, todo.id))
-            for memory in memories:
-                if kinds == (Kind.TODO,) or memory.updated >= since:
-                    draft.add_memory(Part.DIGEST, memory, memory.importance / 10, why)
-    add_learned(draft)
-
-
-def _relevant(draft: Draft, previous: str) -> None:
-    """Add search results for the session's first prompt.
-
-    If the prompt is short or missing, the query includes the end of the previous session.
-    """
-    if not draft.wants(Part.RELEVANT):
-        return
+    if not draft.has_begun:
+        add_previous(draft)
     prompt = query_of(draft.request.prompt).query
-    most = _START_HITS
-    if len(prompt.split()) < _MIN_SEED_WORDS and prompt.isascii():
-        prompt = f"{prompt}\n{previous[-SEED_CHARACTERS:]}".strip()
-        most = _AFTER_PREVIOUS_HITS
-    if prompt:
-        _tell_hits(draft, prompt, most, draft.room(Part.RELEVANT))
+    if prompt and draft.wants(Part.RELEVANT):
+        _tell_hits(draft, prompt, _START_HITS, draft.room(Part.RELEVANT))
+    _add_learned(draft, Part.KNOWN, learned[Part.KNOWN])
 
 
 def _prompt(draft: Draft) -> None:
@@ -800,17 +667,17 @@ def _choose_projects(draft: Draft, query: str) -> None:
 
 
 def _add(draft: Draft, moment: Moment) -> None:
-    """Add the items that the functions in ``ADDITIONS`` find.
+    """Add handoffs, signals and, with a prompt, a reminder.
 
-    A function can change the session's state only if all its items fit.
+    The session's state changes only if all items of a part fit.
     """
-    for addition in ADDITIONS:
-        if moment not in addition.moments or not draft.wants(addition.part):
+    additions = {Part.HANDOFF: _open_handoffs, Part.SIGNALS: _new_signals}
+    if moment is Moment.PROMPT:
+        additions[Part.NUDGE] = _store_reminder
+    for part, find in additions.items():
+        if not draft.wants(part):
             continue
-        recipient = Recipient(
-            draft.home, draft.request, draft.state, draft.project, draft.reason_against, draft.knows
-        )
-        added = addition.find(recipient)
+        added = find(draft)
         draft.left_out += added.left_out
         too_much = [
             item for item in added.items if not (draft.includes(item.ref) or draft.add(item))

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from functools import cached_property, cmp_to_key
+from functools import cached_property
 from pathlib import Path
 
 from nacre.base import named_files
-from nacre.base.frozen import frozen
 from nacre.base.text import (
     STOP_WORDS,
     count_tokens,
@@ -40,192 +38,60 @@ from nacre.values.context import (
     Part,
     SessionState,
 )
-from nacre.values.memory import Expiry, Kind, Memory
+from nacre.values.memory import Confidence, Expiry, Kind, Memory
 from nacre.values.recall import Filter, Lane
+from nacre.values.review import Usage
 from nacre.values.session import Speaker, Turn
 
-_LEAST_RECENT = 0.20
-_BOUNDS = {Part.ACTIVE: (0.10, 0.30), Part.PREFERENCES: (0.20, 0.40), Part.LESSONS: (0.05, 0.15)}
-_CORE_SHARE = 0.4
-"""Maximum share of the budget for core memories, which precede all other parts."""
-
-KNOWN_SHARE = 0.15
-"""Maximum share of the budget for older memories, which follow all other parts."""
-
-_EQUAL_SCORES = 0.05
-"""Maximum score difference within which recent memories are sorted by date."""
-
-PERMANENT_DAYS, TEMPORARY_DAYS = 30, 7
-_FADING_DAYS = 90
-_GOTCHA = "gotcha"
+_RECENT, _TEMPORARY = timedelta(days=30), timedelta(days=7)
 _MIN_GENERAL_IMPORTANCE = 7
 """Minimum importance of memories that sessions on any topic need. See prompts/system-5.md."""
 
-SHARING = (Part.ACTIVE, Part.PREFERENCES, Part.LESSONS, Part.RECENT)
-"""Parts that share the budget left after core memories. Older memories come after these parts."""
+_MAX_IGNORED, _MAX_IGNORED_CHOICE = 5, 1
+"""Number of sessions that receive a memory without using it. The latter is for a writer's choice."""
 
-
-@frozen
-class Candidate:
-    """A memory that can be included, with its part, token count and score."""
-
-    memory: Memory
-    part: Part
-    tokens: int
-    score: float
-
-    @property
-    def updated(self) -> datetime:
-        """Time of the memory's last change."""
-        return self.memory.updated
-
-
-@frozen
-class Choice:
-    """The candidates that fit, in output order, and the remaining candidates."""
-
-    kept: tuple[Candidate, ...]
-    rest: tuple[Candidate, ...]
+_RULES = (Kind.PREFERENCE, Kind.LESSON, Kind.DECISION)
+_NAMED = (Kind.PREFERENCE, Kind.DECISION, Kind.TODO)
+"""Kinds that the owner's words name, such as "from now on". Rules guess the other kinds."""
 
 
 def part_of(memory: Memory, now: datetime) -> Part | None:
-    """Return the context part for a memory, or ``None`` if the memory is too old to include.
+    """Return the part of a session start for a memory, or ``None`` if the memory is too old.
 
-    Core memories, todos, preferences, decisions and lessons are never too old. Temporary memories
-    are too old after seven days. Other memories are in the recent part for 30 days, and then in the
-    part for older memories.
+    Core memories, and the preferences, lessons and decisions that the owner stored, are rules.
+    Decisions found in a session are shown as decisions for 30 days.
     """
-    if memory.expiry is Expiry.CORE:
-        return Part.CORE
     if memory.kind is Kind.TODO:
         return Part.ACTIVE
-    if memory.kind in (Kind.PREFERENCE, Kind.DECISION):
-        return Part.PREFERENCES
-    if memory.kind is Kind.LESSON or _GOTCHA in memory.tags:
-        return Part.LESSONS
+    is_found = memory.kind is Kind.DECISION and memory.is_learned
+    if memory.expiry is Expiry.CORE or (memory.kind in _RULES and not is_found):
+        return Part.RULES
     age = now - memory.updated
-    if memory.expiry is Expiry.TEMPORARY:
-        return Part.RECENT if age <= timedelta(days=TEMPORARY_DAYS) else None
-    return Part.RECENT if age <= timedelta(days=PERMANENT_DAYS) else Part.KNOWN
+    if is_found and age <= _RECENT:
+        return Part.DECISIONS
+    return None if memory.expiry is Expiry.TEMPORARY and age > _TEMPORARY else Part.KNOWN
 
 
-def is_for_every_session(memory: Memory) -> bool:
-    """Return True if a memory is important enough for sessions on any topic."""
-    return memory.importance >= _MIN_GENERAL_IMPORTANCE
+def lack_of_evidence(memory: Memory, part: Part, usage: Usage) -> str:
+    """Return the reason for omitting a memory that nothing shows to be useful, or "".
 
-
-def weight_of(memory: Memory, now: datetime) -> float:
-    """Return an older memory's importance, which decays exponentially."""
-    days = max(1.0, (now - memory.updated) / timedelta(days=1))
-    return memory.importance / 10 * math.exp(-days / _FADING_DAYS)
-
-
-def shares(counts: Mapping[Part, int]) -> dict[Part, float]:
-    """Return the share of the token budget for each part of the context. The shares add up to 1.
-
-    A part without memories gets nothing. The part for recent memories gets the rest.
+    The owner's explicit instructions need no evidence.
     """
-    total = sum(counts.get(part, 0) for part in SHARING)
-    if not total:
-        return {**dict.fromkeys(_BOUNDS, 0.0), Part.RECENT: 1.0}
-    bounded = {
-        part: min(max(counts.get(part, 0) / total, least), most) if counts.get(part) else 0.0
-        for part, (least, most) in _BOUNDS.items()
-    }
-    most = 1 - _LEAST_RECENT
-    scale = min(1.0, most / (sum(bounded.values()) or most))
-    scaled = {part: share * scale for part, share in bounded.items()}
-    return {**scaled, Part.RECENT: 1 - sum(scaled.values())}
-
-
-def choose(
-    candidates: Sequence[Candidate], budget_tokens: int, *, older_share: float = KNOWN_SHARE
-) -> Choice:
-    """Choose the memories that fit into the token budget.
-
-    The budget is divided between the parts of the context. Tokens that are left go to the memories
-    with the best scores, and then to older memories. Each part ends at the first memory that does
-    not fit, so that a short memory cannot displace a more important long one.
-    """
-    by_part = {
-        part: [candidate for candidate in candidates if candidate.part is part]
-        for part in (Part.CORE, *SHARING, Part.KNOWN)
-    }
-    has_others = any(by_part[part] for part in SHARING)
-    core_tokens = int(_CORE_SHARE * budget_tokens) if has_others else budget_tokens
-    kept, waiting = _each_that_fits(_by_score(by_part[Part.CORE]), core_tokens)
-    parts = shares({part: len(by_part[part]) for part in SHARING})
-    room = budget_tokens - _tokens(kept)
-    for part in SHARING:
-        ordered = _recent_first(by_part[part]) if part is Part.RECENT else _by_score(by_part[part])
-        fits, beyond = _fill(ordered, int(parts[part] * room))
-        kept += fits
-        waiting += beyond
-    fits, beyond = _fill(_by_score(waiting), budget_tokens - _tokens(kept))
-    kept += fits
-    older = min(int(older_share * budget_tokens), budget_tokens - _tokens(kept))
-    fits, left = _fill(_by_score(by_part[Part.KNOWN]), older)
-    order = list(Part)
-    together = sorted((*kept, *fits), key=lambda item: order.index(item.part))
-    return Choice(tuple(together), (*beyond, *left))
-
-
-def worthiest(items: Sequence[Candidate], most: int | None) -> list[Candidate]:
-    """Return at most ``most`` items, in their original order.
-
-    Each part except older memories gets an equal share. Unused slots go to core memories, then to memories
-    with the highest importance and score.
-    """
-    ranked = sorted(items, key=_worth)
-    share = (most or len(ranked)) // max(1, len({item.part for item in ranked} - {Part.KNOWN}))
-    places = {part: share if part is not Part.KNOWN else 0 for part in Part}
-    first: list[Candidate] = []
-    rest: list[Candidate] = []
-    for item in ranked:
-        (first if places[item.part] > 0 else rest).append(item)
-        places[item.part] -= 1
-    kept = [*first, *rest][:most]
-    return [item for item in items if item in kept]
-
-
-def _worth(item: Candidate) -> tuple[bool, int, float, str]:
-    return (item.part is not Part.CORE, -item.memory.importance, -item.score, item.memory.id)
-
-
-def _tokens(items: Sequence[Candidate]) -> int:
-    return sum(item.tokens for item in items)
-
-
-def _each_that_fits(
-    ordered: Sequence[Candidate], tokens: int
-) -> tuple[list[Candidate], list[Candidate]]:
-    """Divide memories into those that fit and the others. Short ones can fit after a long one."""
-    kept: list[Candidate] = []
-    beyond: list[Candidate] = []
-    for item in ordered:
-        (kept if item.tokens <= tokens - _tokens(kept) else beyond).append(item)
-    return kept, beyond
-
-
-def _fill(ordered: Sequence[Candidate], tokens: int) -> tuple[list[Candidate], list[Candidate]]:
-    for at, item in enumerate(ordered):
-        tokens -= item.tokens
-        if tokens < 0:
-            return list(ordered[:at]), list(ordered[at:])
-    return list(ordered), []
-
-
-def _by_score(items: Sequence[Candidate]) -> list[Candidate]:
-    return sorted(items, key=lambda item: (-item.score, -item.updated.timestamp(), item.memory.id))
-
-
-def _recent_first(items: Sequence[Candidate]) -> list[Candidate]:
-    def compare(left: Candidate, right: Candidate) -> int:
-        if abs(left.score - right.score) > _EQUAL_SCORES:
-            return -1 if left.score > right.score else 1
-        return (left.updated < right.updated) - (left.updated > right.updated)
-
-    return sorted(_by_score(items), key=cmp_to_key(compare))
+    if part in (Part.RULES, Part.KNOWN) and memory.importance < _MIN_GENERAL_IMPORTANCE:
+        return "it concerns only a part of the work"
+    is_restated = any(item.session != memory.source.session for item in memory.confirmed)
+    uses = (usage.recall_count, usage.access_count, usage.followed, usage.broken, is_restated)
+    if any(uses):
+        return ""
+    is_of_file = memory.source.file and not (memory.source.session or memory.is_owners)
+    if is_of_file or (memory.confidence is Confidence.INFERRED and memory.kind not in _NAMED):
+        return "its kind is a guess that no use confirms"
+    is_choice = memory.confidence_score is not None
+    if part in (Part.RULES, Part.ACTIVE) and not is_choice:
+        return ""
+    is_marked = is_choice and memory.importance >= _MIN_GENERAL_IMPORTANCE
+    is_ignored = usage.shown >= (_MAX_IGNORED_CHOICE if is_marked else _MAX_IGNORED)
+    return "sessions received it without using it" if is_ignored else ""
 
 
 # -- Text format --------------------------------------------------------------
@@ -248,17 +114,15 @@ _TITLES = {
     Part.HANDOFF: "Handed over from the last session",
     Part.PREVIOUS: "The end of the last session",
     Part.RELEVANT: "What may matter for this",
-    Part.CORE: "Always true",
+    Part.RULES: "Standing rules",
     Part.ACTIVE: "Open",
-    Part.PREFERENCES: "Preferences and decisions",
-    Part.LESSONS: "Lessons",
-    Part.RECENT: "Learned lately",
-    Part.KNOWN: "Known for longer",
-    Part.DIGEST: "The last seven days",
+    Part.DECISIONS: "Decided lately",
+    Part.KNOWN: "Worth knowing",
     Part.SIGNALS: "Just learned in another session",
     Part.NUDGE: "A reminder",
 }
 _SUBJECT_CHARACTERS = 120
+_LINE_CHARACTERS = 480
 _ID_CHARACTERS = 8
 _SAID_SHARE = 0.8
 """Minimum share of a subject's words that the content must include for the subject to be omitted."""
@@ -278,20 +142,15 @@ def frame_tokens() -> int:
     return count_tokens(_FRAME)
 
 
-def title_tokens(part: Part) -> int:
-    """Return the number of tokens in a section's heading."""
-    return count_tokens(title(part))
-
-
 def title(part: Part) -> str:
     """Return a section's heading with surrounding newlines."""
     return f"\n\n## {_TITLES[part]}\n"
 
 
 def line_of(
-    memory: Memory, characters: int | None = None, doubt: str = "", space: str | None = None
+    memory: Memory, characters: int = _LINE_CHARACTERS, doubt: str = "", space: str | None = None
 ) -> str:
-    """Return a line with a memory's content (cut to fit ``characters``), its origin, and any doubt about it."""
+    """Return a line with a memory's first sentences, its origin, and any doubt about it."""
     content = one_line(harmless(memory.content))
     subject = one_line(harmless(shorten(memory.subject, _SUBJECT_CHARACTERS)))
     head = "" if _includes(content, subject) else f"{subject}: "
@@ -299,12 +158,14 @@ def line_of(
     space_name = f"space {space}, " if space else ""
     day = shown_day(memory.valid.since or memory.created)
     origin = f"{space_name}{memory.kind.value}{by}, {day}, {memory.id[-_ID_CHARACTERS:]}"
-    body = (
-        f"{head}{content}"
-        if characters is None
-        else shorten(f"{head}{content}", max(0, characters - len(origin) - 5))
-    )
+    body = _first_sentences(f"{head}{content}", max(0, characters - len(origin) - 5))
     return f"- {body} ({origin}{f'; may be out of date: {one_line(harmless(doubt))}' if doubt else ''})"
+
+
+def _first_sentences(text: str, characters: int) -> str:
+    ends = [match.start() for match in SENTENCE.finditer(text[:characters])]
+    is_cut = len(text) > characters and ends
+    return f"{text[: ends[-1]]} …" if is_cut else shorten(text, characters)
 
 
 def says_otherwise(newer: Sequence[str]) -> str:
@@ -313,17 +174,18 @@ def says_otherwise(newer: Sequence[str]) -> str:
     return f"{ids} {'says' if len(newer) == 1 else 'say'} otherwise" if ids else ""
 
 
-_CODE_AND_TABLES = re.compile(
-    r"^[ \t]*```.*?(?:^[ \t]*```[ \t]*$|\Z)|^[ \t]*\|[^\n]*$", re.DOTALL | re.MULTILINE
+SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
+_LAYOUT = re.compile(
+    r"^[ \t]*```.*?(?:^[ \t]*```[ \t]*$|\Z)|^[ \t]*\|[^\n]*$|^#{1,6} ", re.DOTALL | re.MULTILINE
 )
 
 
 def quote_turn(speaker: str, text: str, characters: int, at: datetime | None = None) -> str:
     """Return a turn as one quoted line with the speaker and the day.
 
-    Tables and code blocks are removed.
+    Tables, code blocks and marks of headings are removed.
     """
-    bare = _CODE_AND_TABLES.sub("", text)
+    bare = _LAYOUT.sub("", text)
     text = bare if bare.strip() else text
     return f"> {speaker}{f', {shown_day(at)}' if at else ''}: {shorten(harmless(text), characters)}"
 
@@ -350,32 +212,17 @@ SHARES = {
     Part.IDENTITY: 0.08,
     Part.PROFILE: 0.12,
     Part.PROJECT: 0.10,
-    Part.HANDOFF: 0.12,
+    Part.RULES: 0.20,
+    Part.ACTIVE: 0.08,
+    Part.DECISIONS: 0.08,
+    Part.HANDOFF: 0.10,
     Part.PREVIOUS: 0.10,
-    Part.RELEVANT: 0.13,
+    Part.RELEVANT: 0.10,
+    Part.KNOWN: 0.04,
 }
-"""Share of the budget for each section, in output order. Memories get at least the budget that is left."""
+"""Share of the budget for each section, in the order in which the sections are filled."""
 
 _MORE = "> …"
-
-
-class Allowance:
-    """Token limits for the sections of a context.
-
-    Call :meth:`of` for the sections in order. Tokens that a section does not use go to the next
-    section.
-    """
-
-    def __init__(self, budget_tokens: int) -> None:
-        self._budget = budget_tokens
-        self._granted = 0.0
-        self._next = list(SHARES)
-
-    def of(self, part: Part, used_tokens: int) -> int:
-        """Return a section's token limit, given the tokens that earlier sections used."""
-        while part in self._next:
-            self._granted += SHARES[self._next.pop(0)]
-        return max(0, int(self._granted * self._budget) - used_tokens)
 
 
 def cut_to_fit(lines: Sequence[str], tokens: int) -> list[str]:
@@ -399,7 +246,6 @@ TURN_CHARACTERS = 400
 """Maximum length of the text shown from a turn, in characters."""
 
 _LATEST_TURNS = 80
-_SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
 
 
 class Sentences:
@@ -439,7 +285,7 @@ def text_of(home: home_home.Home, row: int, turn: Turn) -> str:
 
 
 def _sentences(text: str) -> Iterator[str]:
-    for part in _SENTENCE.split(text):
+    for part in SENTENCE.split(text):
         if sentence := normalise(part):
             yield sentence
 
@@ -476,21 +322,6 @@ _MAX_FOLDERS = 8
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])")
 _MARK_CHARACTERS = " -*+#>.!?。！？"
 _PARAGRAPH = re.compile(r"\n\s*\n|\n\s*(?=[-*+]\s|\d+[.)]\s|#)")
-
-
-@frozen
-class HostFiles:
-    """The sentences in a host's instruction files."""
-
-    sentences: frozenset[str] = frozenset()
-
-    def say(self, content: str) -> bool:
-        """Return True if the files contain every sentence of the content verbatim.
-
-        One changed word can reverse the meaning.
-        """
-        parts = _sentences_host_files(content)
-        return bool(parts) and parts <= self.sentences
 
 
 def _paths(tool: str, folder: str | None, user_home: Path, *, has_own: bool) -> Iterator[Path]:
@@ -564,7 +395,6 @@ class Draft:
     def __post_init__(self) -> None:
         self.left_tokens = self.budget_tokens
         self.left_characters = MOST_CHARACTERS - len(_FRAME)
-        self._allowance = Allowance(self.budget_tokens)
 
     def wants(self, part: Part) -> bool:
         return not self.request.parts or part in self.request.parts
@@ -578,8 +408,10 @@ class Draft:
         """Return the number of tokens left for a section, excluding its heading."""
         tokens = self.left_tokens
         if not self.request.parts:
-            tokens = min(tokens, self._allowance.of(part, self.budget_tokens - self.left_tokens))
-        return tokens - (0 if self._has(part) else title_tokens(part))
+            parts = list(SHARES)
+            granted = sum(SHARES[other] for other in parts[: parts.index(part) + 1])
+            tokens -= self.budget_tokens - int(granted * self.budget_tokens)
+        return tokens - (0 if self._has(part) else count_tokens(title(part)))
 
     @cached_property
     def given_sentences(self) -> Sentences:
@@ -592,7 +424,7 @@ class Draft:
         for handoff in self.home.handoffs.among(self.project, ids) if self.project and ids else ():
             history.add(handoff.content)
         for ref in refs:
-            session, _, turn = ref.partition("#")
+            session, _, turn = ref.rstrip("#").partition("#")
             for stored in self.home.sessions.find(session):
                 for last in self.home.sessions.last_turns(stored.row, _LATEST_TURNS):
                     if last.turn.id == turn:
@@ -670,10 +502,13 @@ class Draft:
             return IS_GIVEN
         if self.knows(memory.content):
             return IS_REPEATED
-        return LOADED if self._host_files.say(memory.content) else ""
+        # One changed word can reverse the meaning, so each sentence must be there verbatim.
+        parts = _sentences_host_files(memory.content)
+        return LOADED if parts and parts <= self._host_files else ""
 
     @cached_property
-    def _host_files(self) -> HostFiles:
+    def _host_files(self) -> frozenset[str]:
+        """The sentences in the instruction files that the host loads."""
         tool = (self.request.session or "").partition(":")[0]
         left_characters = _MAX_HOST_CHARACTERS
         sentences: set[str] = set()
@@ -684,7 +519,7 @@ class Draft:
             text = _text(path)[:left_characters]
             left_characters -= len(text)
             sentences |= _sentences_host_files(text)
-        return HostFiles(frozenset(sentences))
+        return frozenset(sentences)
 
     def knows(self, text: str) -> bool:
         """Return True if the session has already received a text verbatim."""

@@ -212,7 +212,7 @@ def _is_open(turns: Sequence[Turn], spoken: Sequence[sentences.Utterance]) -> bo
 # They quote the owner's last messages verbatim.
 
 
-OWNER_TURNS = 5
+OWNER_TURNS = 3
 OWNER_CHARACTERS = 200
 _HEAD = "The owner said last in that session:"
 
@@ -232,7 +232,7 @@ class LastWords:
 def by_rules(
     session: Session, turns: Sequence[Turn], is_nod: Callable[[str], bool] = is_idle
 ) -> LastWords | None:
-    """Return the owner's last five messages as a handoff, each cut to 200 characters.
+    """Return the owner's last three messages as a handoff, each cut to 200 characters.
 
     Pasted text and messages that only agree, such as "go on", are left out. ``is_nod`` returns True
     for other messages to leave out. Returns ``None`` if there is no work to hand over.
@@ -262,8 +262,12 @@ def by_rules(
     until = last_turn(turns)
     texts = [
         text
-        for _, text in telling
-        if is_telling(text) and not sentences.language_of(text).summary.onward.match(text)
+        for item, text in telling
+        if is_telling(text)
+        and not sentences.language_of(text).summary.onward.match(text)
+        and not text.rstrip().endswith((":", "："))  # the pasted text is missing
+        # Only the last question may be open.
+        and (item is telling[-1][0] or _is_work(item) or not text.rstrip().endswith(("?", "？")))
     ][-OWNER_TURNS:]
     if (
         not texts

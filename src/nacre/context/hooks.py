@@ -172,7 +172,11 @@ def answer(home: Home, call: HookCall) -> HookAnswer:
     project = location.project_of_folder(home, Path(call.folder)) if call.folder else None
     request = ContextRequest(Moment.PROMPT, folder=call.folder, session=call.session)
     draft = categories.Draft(
-        home, request, state, project, _MAX_RULE_TOKENS + categories.title_tokens(Part.RELEVANT)
+        home,
+        request,
+        state,
+        project,
+        _MAX_RULE_TOKENS + count_tokens(categories.title(Part.RELEVANT)),
     )
     where = schema.memory_clause(replace(draft.filter(), kinds=_RULES), home.today())
     if tool_call.action is Action.EDIT:

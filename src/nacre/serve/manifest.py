@@ -25,6 +25,7 @@ PLACES = {
     "page-write": "context.build",
     "context-given": "context.build",
     "hook": "context.build values.context:HookCall",
+    "pointers-on": "context.effects",
     "handoff": "context.handoff",
     "backup-create": "data.backup",
     "forget-plan": "data.forget",

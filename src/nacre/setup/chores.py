@@ -21,6 +21,7 @@ from nacre.base.frozen import frozen
 from nacre.base.link import CHORES_LOCK, chores_folder
 from nacre.base.locks import FileLock
 from nacre.context import delivery
+from nacre.context.effects import record_effects
 from nacre.context.handoff import hand_over, hand_over_late, improve, put_away
 from nacre.context.hooks import note_share, prune_states
 from nacre.data.imports import capture
@@ -466,6 +467,7 @@ def _ended(home: Home, chore: Chore, *, learns_all: bool) -> Sequence[Chore]:
     session = read_session(home, chore.session or "", chore.transcript)
     if session is None or session.session.kind is not SessionKind.MAIN:
         return []
+    record_effects(home, session)
     handoff = hand_over(home, session)
     following = [Chore(IMPROVE, session.session.id, at=chore.at)] if handoff else []
     if any(stored.row == session.row for stored in home.sessions.to_extract()):

@@ -41,6 +41,7 @@ CARRIED = {
     "candidates": ("candidates", ""),
     "usage": ("how memories were used", "memory"),
     "uses": ("when memories were used", "memory"),
+    "effects": ("what became of context", ""),
     "usage_values": ("how far use was counted", ""),
     "co_recall": (
         "which memories were used together",
@@ -154,6 +155,7 @@ _ERASE_STATEMENTS = (
     "erase_links",
     "erase_usage",
     "erase_uses",
+    "erase_effects",
     "erase_co_recall",
     "erase_reviews",
     "erase_unsettled",

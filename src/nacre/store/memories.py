@@ -688,6 +688,29 @@ class UsageLog(Store):
         """Record that memories were viewed. Views count as accesses, not as recalls."""
         self._db.run_many("record_look", [{"memory": memory} for memory in memory_ids])
 
+    @runs("record_effect")
+    def record_effect(
+        self, item: str, session: str, outcome: str, at: int, *, project: str = ""
+    ) -> None:
+        """Record what became of a memory or a pointer in a session."""
+
+    def effects(self, since: int) -> dict[tuple[str, bool], int]:
+        """Count outcomes since a time (epoch milliseconds), separately for memories and pointers."""
+        rows = self._db.all("count_effects", since=since)
+        return {(outcome, bool(is_pointer)): count for outcome, is_pointer, count in rows}
+
+    def pointer_outcomes(self, project: str, limit: int) -> list[str]:
+        """Return the outcomes of a project's latest pointers."""
+        return self._db.column("list_pointer_outcomes", project=project, limit=limit)
+
+    def pointer_projects(self) -> list[str]:
+        """Return the projects that received pointers."""
+        return self._db.column("list_pointer_projects")
+
+    @runs("forget_pointers")
+    def forget_pointers(self, project: str) -> None:
+        """Delete the outcomes of a project's pointers."""
+
     @runs("confirm_memory")
     def confirm(self, memory: str) -> None:
         """Record that a memory was stated again."""

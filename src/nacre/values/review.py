@@ -137,7 +137,9 @@ class Usage:
     """How a memory has been used so far.
 
     Several recalls in one session count once (docs/context.md). ``intervals`` are the times of the
-    counted recalls, in epoch milliseconds. ``access_count`` counts every use.
+    counted recalls, in epoch milliseconds. ``access_count`` counts every use. ``shown``: number of
+    sessions that received the memory in a context. ``followed``, ``broken``: number of these
+    sessions that followed or broke it.
     """
 
     recall_count: int = 0
@@ -146,6 +148,9 @@ class Usage:
     contradictions: int = 0
     quality: float = NEUTRAL_QUALITY
     access_count: int = 0
+    shown: int = 0
+    followed: int = 0
+    broken: int = 0
 
 
 @frozen

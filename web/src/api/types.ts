@@ -422,6 +422,15 @@ export interface DreamReport {
   is_first: boolean;
 }
 
+export interface Effects {
+  shown: number;
+  followed: number;
+  broken: number;
+  pointers: number;
+  pointers_followed: number;
+  off: Array<string>;
+}
+
 export interface Embedded {
   made: number;
   left: number;
@@ -1180,7 +1189,7 @@ export interface Pairing {
   approved: string | null;
 }
 
-export type Part = "active" | "core" | "digest" | "handoff" | "identity" | "known" | "lessons" | "nudge" | "preferences" | "previous" | "profile" | "project" | "recent" | "relevant" | "signals";
+export type Part = "active" | "decisions" | "handoff" | "identity" | "known" | "nudge" | "previous" | "profile" | "project" | "relevant" | "rules" | "signals";
 
 export interface Passage {
   text: string;
@@ -1701,6 +1710,7 @@ export interface Status {
   writer: WriterStatus;
   cost: number;
   budget: number;
+  effects: Effects;
 }
 
 export interface StoreOutcome {
@@ -1928,6 +1938,9 @@ export interface Usage {
   contradictions: number;
   quality: number;
   access_count: number;
+  shown: number;
+  followed: number;
+  broken: number;
 }
 
 export interface UsedTogether {
@@ -2556,6 +2569,9 @@ export interface Operations {
     goes_on?: boolean;
     signals?: SignalLimits | null;
   }, HookAnswer];
+  "pointers-on": [{
+    folder: string;
+  }, string | null];
   "handoff": [{
     folder?: string | null;
     store?: boolean;

@@ -408,7 +408,7 @@ _START_SHARE = 0.6
 """Share of the memory budget for general memories. Relevant memories get the remaining budget."""
 
 _MAX_RELEVANT = 8
-_ALWAYS = (Part.IDENTITY, Part.PROFILE, Part.CORE, Part.ACTIVE, Part.PREFERENCES)
+_ALWAYS = (Part.IDENTITY, Part.PROFILE, Part.RULES, Part.ACTIVE, Part.DECISIONS)
 _MAX_MESSAGE_CHARACTERS = 24_000
 """Maximum length of a message in the prompt, in characters."""
 _EARLIER_CHARACTERS = 4_000

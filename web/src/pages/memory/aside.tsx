@@ -35,6 +35,7 @@ export function Aside({ view }: { view: MemoryView }) {
           rows={[
             [t.value.usage, t.value.recalled(usage.recall_count)],
             [t.value.last, usage.last_recalled && <Time at={usage.last_recalled} />],
+            [t.value.inContext, usage.shown > 0 && t.value.shown(usage.shown, usage.followed, usage.broken)],
             [t.value.maturity, view.maturity],
             [t.value.quality, `${Math.round(usage.quality * 100)} %`],
           ]}

@@ -43,6 +43,9 @@ export const t = texts({
     usage: "Use",
     recalled: (n: number) => (n ? `Recalled in ${count(n, "sitting", "sittings")}` : "Never recalled"),
     last: "Last",
+    inContext: "In context",
+    shown: (n: number, followed: number, broken: number) =>
+      `Shown in ${count(n, "session", "sessions")}: followed ${followed}, broken ${broken}`,
     maturity: "Maturity",
     quality: "Quality",
     ranks: "Why it ranks",
@@ -149,6 +152,9 @@ export const t = texts({
     usage: "使用情况",
     recalled: (n: number) => (n ? `在 ${n} 次使用中被想起` : "从未被想起"),
     last: "最近",
+    inContext: "上下文",
+    shown: (n: number, followed: number, broken: number) =>
+      `在 ${n} 次会话中提供:遵循 ${followed} 次,违反 ${broken} 次`,
     maturity: "成熟度",
     quality: "质量",
     ranks: "排名原因",

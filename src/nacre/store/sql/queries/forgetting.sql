@@ -101,6 +101,10 @@ DELETE FROM usage WHERE memory = :id;
 -- Of a forgotten memory.
 DELETE FROM uses WHERE memory = :id;
 
+-- erase_effects --
+-- Of a forgotten memory.
+DELETE FROM effects WHERE item = :id;
+
 -- erase_co_recall --
 -- Of a forgotten memory.
 DELETE FROM co_recall WHERE a = :id OR b = :id;

@@ -1,7 +1,35 @@
 -- find_usage --
--- Of some memories.
-SELECT memory, recall_count, last_recalled, recall_intervals, contradictions, quality, access_count FROM usage
-WHERE memory IN (SELECT value FROM json_each(:ids));
+-- Of some memories, with the outcomes of the sessions that received them in a context.
+SELECT i.value, coalesce(u.recall_count, 0), u.last_recalled, coalesce(u.recall_intervals, '[]'),
+    coalesce(u.contradictions, 0), coalesce(u.quality, 0.5), coalesce(u.access_count, 0),
+    coalesce(e.shown, 0), coalesce(e.followed, 0), coalesce(e.broken, 0)
+FROM json_each(:ids) i LEFT JOIN usage u ON u.memory = i.value LEFT JOIN (
+    SELECT item, count(*) AS shown, count(*) FILTER (WHERE outcome = 'followed') AS followed,
+        count(*) FILTER (WHERE outcome = 'broken') AS broken
+    FROM effects WHERE item IN (SELECT value FROM json_each(:ids)) GROUP BY item
+) e ON e.item = i.value
+WHERE u.memory IS NOT NULL OR e.item IS NOT NULL;
+
+-- record_effect --
+-- What became of an item in a session. A session that goes on is judged again.
+INSERT INTO effects (item, session, outcome, at, project) VALUES (:item, :session, :outcome, :at, :project)
+ON CONFLICT (item, session) DO UPDATE SET outcome = :outcome;
+
+-- count_effects --
+-- Outcomes of memories and of pointers, since a time.
+SELECT outcome, project <> '', count(*) FROM effects WHERE at >= :since GROUP BY outcome, project <> '';
+
+-- list_pointer_outcomes --
+-- Of a project's latest pointers.
+SELECT outcome FROM effects WHERE project = :project ORDER BY at DESC LIMIT :limit;
+
+-- list_pointer_projects --
+-- Projects that received pointers.
+SELECT DISTINCT project FROM effects WHERE project <> '' ORDER BY project;
+
+-- forget_pointers --
+-- Of a project, so that it receives pointers again.
+DELETE FROM effects WHERE project = :project;
 
 -- record_recall --
 -- Record a recall from the spool: the first in its sitting, or one that only updates the time. The list

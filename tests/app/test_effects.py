@@ -1,0 +1,174 @@
+"""What became of the context that a session received."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from nacre.care.health import status
+from nacre.context.build import build
+from nacre.context.effects import (
+    Effects,
+    judge,
+    judge_pointer,
+    pointers_are_off,
+    turn_pointers_on,
+)
+from nacre.context.hooks import read_state, write_state
+from nacre.memories.decision import GetRequest
+from nacre.memories.store import session_name
+from nacre.memories.usage import look_at
+from nacre.setup.chores import Chore, do_waiting, put
+from nacre.values.context import ContextRequest
+from nacre.values.memory import Kind
+from nacre.values.session import Action, Speaker, ToolCall, Turn
+from tests.app.conftest import World, calls, says
+
+FOLDER = "/code/acme-billing"
+SESSION = "claude-code:5e55-0001"
+LINT = "Use ruff for linting, never flake8."
+CHECK = "From now on run `make check --all` before you push."
+FACT = "The ledger of the harbour closes at 17:30 on Fridays."
+
+
+def ran(command: str) -> Turn:
+    return Turn("c", Speaker.AGENT, "", tool_calls=(ToolCall("Bash", command, "ok", Action.RUN),))
+
+
+def edited(path: str, text: str = "") -> Turn:
+    call = ToolCall("Edit", f"{path}\n{text}", "ok", Action.EDIT, (path,))
+    return Turn("e", Speaker.AGENT, "", tool_calls=(call,))
+
+
+def said(text: str, speaker: Speaker = Speaker.AGENT) -> Turn:
+    return Turn("s", speaker, text)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "turns", "outcome"),
+    [
+        (Kind.PREFERENCE, LINT, [ran("ruff check src")], "followed"),
+        (Kind.PREFERENCE, LINT, [ran("flake8 src")], "broken"),
+        (Kind.PREFERENCE, LINT, [ran("grep flake8 setup.cfg")], "untouched"),
+        (Kind.PREFERENCE, LINT, [ran("git commit -m 'drop flake8'")], "untouched"),
+        (
+            Kind.PREFERENCE,
+            LINT,
+            [said("Done."), said("again: ruff, not flake8", Speaker.OWNER)],
+            "broken",
+        ),
+        (Kind.PREFERENCE, CHECK, [ran("make check --all && git push")], "followed"),
+        (Kind.PREFERENCE, CHECK, [ran("make test")], "untouched"),
+        (Kind.PREFERENCE, "Never push to main.", [ran("git push origin main")], "broken"),
+        (Kind.PREFERENCE, "Never push to main.", [ran("git push origin fix")], "untouched"),
+        (Kind.PREFERENCE, "Never push to main.", [said("I did not push to main.")], "followed"),
+        (Kind.PREFERENCE, "Never deploy without a dump.", [ran("make deploy")], "untouched"),
+        (Kind.LESSON, "Never edit files in gen/ by hand.", [edited("gen/api.go")], "broken"),
+        (Kind.LESSON, "Never edit files in gen/ by hand.", [edited("src/api.go")], "untouched"),
+        (
+            Kind.LESSON,
+            "Always give `kubectl` the option --context.",
+            [ran("kubectl apply -f a")],
+            "broken",
+        ),
+        (Kind.FACT, FACT, [said("On Fridays the harbour closes its ledger at 17:30.")], "followed"),
+        (Kind.FACT, FACT, [said("The harbour is open.")], "untouched"),
+        (
+            Kind.TODO,
+            "Write the test of the ledger export.",
+            [edited("tests/ledger_export.py")],
+            "followed",
+        ),
+    ],
+)
+def test_items_are_judged_by_calls_and_words(
+    kind: Kind, text: str, turns: list[Turn], outcome: str
+) -> None:
+    assert judge(kind, text, turns) == outcome
+
+
+@pytest.mark.parametrize(
+    ("turns", "outcome"),
+    [
+        ([ran("nacre sessions show 5e55-00077 --turn u77")], "followed"),
+        (
+            [Turn("m", Speaker.AGENT, "", tool_calls=(ToolCall("memory_search", "berth pilots"),))],
+            "followed",
+        ),
+        (
+            [said("The pilots count the berths from the sea, so I number them that way.")],
+            "followed",
+        ),
+        ([said("I numbered them."), ran("make test")], "untouched"),
+    ],
+)
+def test_pointers_are_followed_if_opened_searched_or_used(turns: list[Turn], outcome: str) -> None:
+    text = "Pilots count the berths from the sea. Thanks!"
+    assert judge_pointer("claude-code:5e55-00077#u77", text, turns) == outcome
+
+
+def end(world: World, *records: dict[str, Any], given: tuple[str, ...] = ()) -> None:
+    """End a session that received its start context and further items."""
+    block = build(world.context(), ContextRequest(folder=FOLDER, session=SESSION))
+    assert block.state
+    write_state(world.home, SESSION, block.state.with_given(given))
+    transcript = world.transcript("5e55-0001", *records)
+    put(
+        world.home,
+        Chore("session-end", SESSION, str(transcript), FOLDER, "", world.clock().timestamp()),
+    )
+    do_waiting(world.context())
+
+
+def test_session_end_records_outcomes_for_the_memorys_page_and_the_status(world: World) -> None:
+    with world.open() as memory:
+        lint = memory.store(LINT, kind="preference", project="acme-billing").memory_id
+        check = memory.store(CHECK, kind="preference", project="acme-billing").memory_id
+    world.transcript(
+        "5e55-0000",
+        says("user", "Count the berths from the sea.", uuid="u7", session="5e55-0000", cwd=FOLDER),
+    )
+    with world.open() as memory:
+        memory.ingest()
+    end(
+        world,
+        says("user", "Please clean up.", uuid="u1", session="5e55-0001", cwd=FOLDER),
+        *calls("Bash", "ok", uuid="u2", session="5e55-0001", command="flake8 src"),
+        *calls("Bash", "ok", uuid="u3", session="5e55-0001", command="make check --all"),
+        given=("claude-code:5e55-0000#u7", "claude-code:5e55-0000#u8#"),
+    )
+    assert set(read_state(world.home, SESSION).given) >= {lint, check}
+    for reference, followed, broken in ((lint, 0, 1), (check, 1, 0)):
+        usage = look_at(world.context(), GetRequest(reference=reference, update=False)).usage
+        assert (usage.shown, usage.followed, usage.broken) == (1, followed, broken)
+    assert status(world.settings()).effects == Effects(2, 1, 1, pointers=1)
+    world.rebuild()
+    assert status(world.settings()).effects.shown == 2
+    with world.open() as memory:
+        memory.forget(memory.plan_forgetting(memories=[lint]))
+    assert status(world.settings()).effects.shown == 1
+
+
+def test_ignored_pointers_are_off_until_the_owner_turns_them_on(world: World) -> None:
+    world.transcript(
+        "5e55-0001",
+        says("user", "Hello there, harbour.", uuid="u1", session="5e55-0001", cwd=FOLDER),
+    )
+    with world.open() as memory:
+        memory.ingest()
+    home = world.context()
+    for number in range(21):
+        assert not pointers_are_off(home, "acme-billing") or number == 20
+        home.usage.record_effect(
+            f"pointer {number}",
+            session_name("s"),
+            "untouched",
+            home.now_ms() + number,
+            project="acme-billing",
+        )
+    assert pointers_are_off(home, "acme-billing")
+    assert not pointers_are_off(home, None)
+    assert status(world.settings()).effects.off == ("acme-billing",)
+    assert turn_pointers_on(home, FOLDER) == "acme-billing"
+    assert status(world.settings()).effects == Effects()
