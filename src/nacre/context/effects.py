@@ -15,9 +15,8 @@ from nacre.base.text import STOP_WORDS, identifiers, stem, words
 from nacre.context.hooks import read_state
 from nacre.home.home import Home
 from nacre.home.location import project_of_folder
-from nacre.learn.reading import is_objection
-from nacre.learn.sentences import language_of, utterances
-from nacre.memories.store import session_name
+from nacre.learn import reading, sentences
+from nacre.memories import store
 from nacre.operations import operation
 from nacre.readers import conversation
 from nacre.values.memory import Kind
@@ -139,14 +138,14 @@ def _is_corrected(kind: Kind, text: str, turns: Sequence[Turn]) -> bool:
     """Return True if the owner objects in words of the item after the agent's first turn."""
     start = next((at for at, turn in enumerate(turns) if turn.speaker is Speaker.AGENT), len(turns))
     content = _stems(text) - STOP_WORDS
-    for message in utterances(turns):
+    for message in sentences.utterances(turns):
         shared = _stems(message.text) & content
         if message.index < start or not shared:
             continue
         objects = (
             _AGAIN.search(message.text)
             or message.correcting
-            or is_objection(message, language_of(message.text))
+            or reading.is_objection(message, sentences.language_of(message.text))
             or (kind in _RULES and _NOT.search(message.text))
         )
         if objects and (len(shared) >= _MIN_WORDS or any(map(_SIGN.fullmatch, shared))):
@@ -211,11 +210,11 @@ def record_effects(home: Home, stored: StoredSession) -> None:
                 if item.turn.id == turn_id
             ]
             outcome = judge_pointer(ref, "\n".join(texts), turns)
-            outcomes[session_name(ref)] = outcome, stored.project
+            outcomes[store.session_name(ref)] = outcome, stored.project
     with home.transaction():
         for item, (outcome, project) in outcomes.items():
             home.usage.record_effect(
-                item, session_name(name), outcome.value, home.now_ms(), project=project
+                item, store.session_name(name), outcome.value, home.now_ms(), project=project
             )
 
 
