@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -111,6 +111,10 @@ def _open_handoffs(draft: Draft) -> Added:
     if not is_late and request.occasion is not Occasion.RESUME:
         state = replace(state, started=home.now_ms(), handed=False)
     items, left, known_lines = [], [], Sentences()
+
+    def is_known(session: str, line: str) -> bool:
+        return draft.knows(line) or known_lines.has_all(line) or draft.states(session, line)
+
     for handoff in delivery.due(
         home, draft.project, request.session, own=request.occasion in _FORGOT
     ):
@@ -124,7 +128,7 @@ def _open_handoffs(draft: Draft) -> Added:
         if not delivery.claim(home, handoff, request.session):
             left.append(LeftOut(Part.HANDOFF, handoff.id, "another session gets it"))
             continue
-        news = _news(handoff, lambda line: draft.knows(line) or known_lines.has_all(line))
+        news = _news(handoff, partial(is_known, handoff.session))
         if news:
             origin = f"{shorten(harmless(handoff.session), _SESSION_CHARACTERS)}, {shown_minute(handoff.written)}"
             by = ", in an agent's own words" if handoff.by == Speaker.AGENT.value else ""
@@ -364,7 +368,7 @@ def add_previous(draft: Draft) -> None:
             room = draft.room(Part.PREVIOUS)
             for turn in _not_handed_over(draft, session, turns):
                 text = text_of(draft.home, session.row, turn)
-                if not text or draft.knows(text):
+                if not text or draft.knows(text) or draft.states(session.session.id, text):
                     continue
                 line = quote_turn(
                     turn.speaker.value, text, TURN_CHARACTERS, turn.time or session.ended

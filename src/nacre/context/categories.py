@@ -385,6 +385,7 @@ class Draft:
     budget_tokens: int
     items: list[ContextItem] = field(default_factory=list)
     left_out: list[LeftOut] = field(default_factory=list)
+    memories: list[Memory] = field(default_factory=list)
     lanes: tuple[Lane, ...] = ()
     gate: str = ""
     named: tuple[str, ...] = ()
@@ -488,6 +489,7 @@ class Draft:
         newer = [doubt.newer for doubt in self.home.reviews.doubts([memory.id], both_ways=True)]
         text = self.line(memory, newer)
         item = ContextItem(part, text, count_tokens(text), memory.id, memory.updated, score, why)
+        self.memories.append(memory)
         return self.add(item, memory.content, memory.subject)
 
     def reason_against(self, memory: Memory) -> str:
@@ -524,6 +526,13 @@ class Draft:
     def knows(self, text: str) -> bool:
         """Return True if the session has already received a text verbatim."""
         return self.given_sentences.has_all(text)
+
+    def states(self, session: str, text: str) -> bool:
+        """Return True if a memory in this context was learned from these words of a session."""
+        return any(
+            memory.source.session == session and normalise(memory.content) in normalise(text)
+            for memory in self.memories
+        )
 
     def includes(self, ref: str | None) -> bool:
         return ref is not None and any(item.ref == ref for item in self.items)
