@@ -13,11 +13,7 @@ REDACTOR = Redactor()
 
 
 def cleaned(path: Path) -> list[Portion]:
-    return list(
-        clean_file(
-            Job(path, path.stat().st_size), Cleaner(REDACTOR.clean_all, REDACTOR.find_suspects)
-        )
-    )
+    return list(clean_file(Job(path, path.stat().st_size), Cleaner(REDACTOR.clean_all)))
 
 
 def test_cleaned_portions_are_found_in_file_order(tmp_path: Path) -> None:

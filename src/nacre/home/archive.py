@@ -67,7 +67,7 @@ class _Work:
 
 
 def _new_work(home: Home) -> _Work:
-    return _Work(home, packs.Cleaner(home.redactor.clean_all, home.redactor.find_suspects))
+    return _Work(home, packs.Cleaner(home.redactor.clean_all))
 
 
 def archive(home: Home, on_progress: reports.OnProgress | None = None) -> reports.ArchiveReport:

@@ -12,7 +12,7 @@ from nacre.base import files
 from nacre.errors import DamagedArchiveError, NacreError
 from nacre.home.home import Home
 from nacre.store import packs
-from nacre.store.packs import CleanAll, Pack, Payload, Segment, Title, clean_lines, clean_whole
+from nacre.store.packs import CleanAll, Pack, Payload, Segment, Title, clean_whole
 from nacre.store.sessions import Archived
 
 FOLDER = "archive"
@@ -160,7 +160,7 @@ def clean(home: Home, state: Archived, clean_all: CleanAll, *, dry_run: bool) ->
 
     def cleaned(payload: Payload) -> Payload:
         new = (
-            clean_lines(payload.text, clean_all)
+            packs.Cleaner(clean_all).lines(payload.text)
             if _is_lines(payload.text)
             else clean_whole(payload.text, clean_all)
         )

@@ -77,7 +77,7 @@ def clean_in_processes(
 
 def _read_function(redactor: Redactor, setup: Setup) -> _Read:
     if setup.cleans:
-        return partial(clean_file, cleaner=Cleaner(redactor.clean_all, redactor.find_suspects))
+        return partial(clean_file, cleaner=Cleaner(redactor.clean_all))
     return partial(read_file, redactor=redactor, excluded_tools=frozenset(setup.excluded_tools))
 
 
