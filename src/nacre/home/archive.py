@@ -239,23 +239,27 @@ def _keep_lines(
         fingerprint = readers_adapter.fingerprint_of(
             file, min(readers_adapter.FINGERPRINT_BYTES, size)
         )
-        state, cuts = _find_moved(
-            home, file, replace(state, fingerprint=state.fingerprint or fingerprint)
-        )
+        state = replace(state, fingerprint=state.fingerprint or fingerprint)
         pack = archive_packs.open_pack(home, state)
         if pack and pack.title.kind != packs.LINES:
             raise _NeedsRewriteError
         start = _resume_at(work, file, size, state, pack)
         if start == 0:
             state = replace(state, fingerprint=fingerprint)
+        elif pack and pack.is_fragmented:
+            pack, start = None, 0
         old_pack = pack
-        pack = _append(work, state, pack, _segments(work, file, state, start, size, cuts))
+        old_end = pack.end if pack else 0
+        segments = _segments(work, file, state, start, size)
+        if pack:
+            pack.append(segments, durable=work.waits)
+        else:
+            pack = archive_packs.write(home, state, packs.LINES, segments, durable=work.waits)
+        work.stored += pack.end - old_end
+        work.files += pack.end > old_end
     if old_pack is None and not _has_same_sessions(work, adapter, path, pack):
         pack.place.unlink()
         raise _NeedsRewriteError
-    tail = pack.foldable()
-    if tail and not home.archive.copies(state.path):
-        pack.fold(tail, archive_packs.finder(home, state.path))
     with home.transaction():
         archive_packs.remember(home, state, pack)
 
@@ -279,27 +283,13 @@ def _has_same_sessions(
                 )
             ]
         return _outlines_match(home, adapter, reread.ArchivedSource(path, head), head)
-    pairs = pack.payloads(archive_packs.finder(home, str(path)))
     with readers_adapter.FileSource(path) as source:
         return _outlines_match(
-            home, adapter, source, ((segment.start, payload) for segment, payload in pairs)
+            home,
+            adapter,
+            source,
+            ((segment.start, payload) for segment, payload in pack.payloads()),
         )
-
-
-def _append(
-    work: _Work, state: sessions.Archived, pack: packs.Pack | None, segments: Iterator[packs.Fresh]
-) -> packs.Pack:
-    old_end = pack.end if pack else 0
-    if pack is None:
-        place = archive_packs.place_for(work.home, state.tool, state.path)
-        pack = packs.create(
-            place, archive_packs.title_of(state, packs.LINES), segments, durable=work.waits
-        )
-    else:
-        pack.append(segments, durable=work.waits)
-    work.stored += pack.end - old_end
-    work.files += pack.end > old_end
-    return pack
 
 
 def _resume_at(
@@ -321,55 +311,18 @@ def _resume_at(
     return until if packs.digest_of(payload.pack()) == first.digest else 0
 
 
-def _find_moved(
-    home: Home, file: BinaryIO, state: sessions.Archived
-) -> tuple[sessions.Archived, list[int]]:
-    """Find the archived original of a renamed or copied file by the file's first bytes.
-
-    A renamed file gets the original's pack. For a copy, return where the original's segments end.
-    """
-    if state.pack is not None:
-        return state, []
-    for other in home.archive.alike(state.fingerprint, state.path):
-        if (
-            not Path(other.path).exists()
-            and other.inode == os.fstat(file.fileno()).st_ino
-            and not other.withheld
-        ):
-            pack = archive_packs.open_pack(home, other)
-            if pack:
-                pack.retitle(archive_packs.title_of(state, packs.LINES))
-                with home.transaction():
-                    home.archive.delete(state.path)
-                    home.archive.rename(other.path, state.path)
-                    archive_packs.remember(home, replace(other, path=state.path), pack)
-                return replace(state, pack=other.pack, until=other.until, size=pack.end), []
-        return state, [until for _, until in home.archive.parts(other.path)]
-    return state, []
-
-
 def _segments(
-    work: _Work,
-    file: BinaryIO,
-    state: sessions.Archived,
-    start: int,
-    size: int,
-    cuts: Sequence[int],
+    work: _Work, file: BinaryIO, state: sessions.Archived, start: int, size: int
 ) -> Iterator[packs.Fresh]:
     work.is_redacted = False
-    for offset, raw in parsing.cut(file, start, size, cuts):
+    for offset, raw in parsing.cut(file, start, size):
         payload = work.ahead.find(Path(state.path), offset, raw) if work.ahead else None
         payload = payload or parsing.clean(work.cleaner, raw)
         work.is_redacted |= payload.text is not raw and any(
             payload.text.count(mark) > raw.count(mark) for mark in _MARKERS
         )
-        digest = packs.digest_of(payload.pack())
-        holder = work.home.archive.holder(digest, beside=state.path)
-        is_known = holder is not None and (archive_packs.folder_of(work.home) / holder).exists()
         work.read += len(raw)
-        yield packs.Fresh(
-            offset, offset + len(raw), digest, None if is_known else payload, state.changed
-        )
+        yield packs.Fresh(offset, offset + len(raw), payload, state.changed)
 
 
 def _keep_whole(
@@ -389,7 +342,7 @@ def _keep_whole(
     with readers_adapter.FileSource(path) as source:
         if not _outlines_match(home, adapter, source, [(0, payload)]):
             raise _NeedsRewriteError
-    segment = packs.Fresh(0, size, packs.digest_of(payload.pack()), payload, state.changed)
+    segment = packs.Fresh(0, size, payload, state.changed)
     _replace(work, state, packs.LINES, [segment])
     work.read += size
 
@@ -427,7 +380,7 @@ def _keep_sessions(work: _Work, state: sessions.Archived) -> None:
         if archived.fingerprint != fingerprint or archived.changed == STALE:
             _keep_turns(work, replace(archived, fingerprint=fingerprint, changed=state.changed))
     with home.transaction():
-        home.archive.save(replace(state, kind=packs.TURNS), [])
+        home.archive.save(replace(state, kind=packs.TURNS))
 
 
 def _keep_turns(work: _Work, state: sessions.Archived) -> None:
@@ -441,17 +394,13 @@ def _keep_turns(work: _Work, state: sessions.Archived) -> None:
     if not lines:
         remaining = archive_packs.drop(home, state)
         with home.transaction():
-            home.archive.save(replace(remaining, kind=packs.TURNS), [])
+            home.archive.save(replace(remaining, kind=packs.TURNS))
         return
     segments = []
     offset = 0
     for text in _in_portions(lines):
         payload = packs.Payload(text)
-        segments.append(
-            packs.Fresh(
-                offset, offset + len(text), packs.digest_of(payload.pack()), payload, state.changed
-            )
-        )
+        segments.append(packs.Fresh(offset, offset + len(text), payload, state.changed))
         offset += len(text)
     _replace(work, state, packs.TURNS, segments)
 
@@ -473,10 +422,7 @@ def _replace(
     work: _Work, state: sessions.Archived, kind: str, segments: Sequence[packs.Fresh]
 ) -> None:
     home = work.home
-    archive_packs.give_up(home, state)
-    place = archive_packs.folder_of(home) / state.pack if state.pack else None
-    place = place or archive_packs.place_for(home, state.tool, state.path)
-    pack = packs.create(place, archive_packs.title_of(state, kind), segments, durable=work.waits)
+    pack = archive_packs.write(home, state, kind, segments, durable=work.waits)
     with home.transaction():
         archive_packs.remember(home, state, pack)
     work.files += 1
@@ -583,7 +529,7 @@ def mend(home: Home) -> int:
         for state in damaged:
             updated = replace(archive_packs.set_aside(home, state), changed=0)
             with home.transaction():
-                home.archive.save(updated, [])
+                home.archive.save(updated)
         for place in unknown:
             archive_packs.put_aside(place)
     return len(damaged) + len(unknown)
@@ -693,14 +639,8 @@ def _resume_from(home: Home, state: sessions.Archived, places: list[tuple[int, i
     stored_cursor = home.sessions.cursor(state.path)
     if pack is None:
         return
-    empty = packs.Payload(b"")
-    pack.append(
-        [
-            packs.Fresh(
-                stat.st_size, stat.st_size, packs.digest_of(empty.pack()), empty, stat.st_mtime_ns
-            )
-        ]
-    )
+    end = stat.st_size
+    pack.append([packs.Fresh(end, end, packs.Payload(b""), stat.st_mtime_ns)])
     with home.transaction():
         after = replace(state, inode=stat.st_ino, fingerprint=fingerprint, changed=stat.st_mtime_ns)
         archive_packs.remember(home, after, pack)
@@ -751,8 +691,6 @@ def damage(home: Home, state: sessions.Archived) -> str | None:
         pack = packs.load(archive_packs.folder_of(home) / (state.pack or ""), thorough=True)
         if pack.end < state.size:
             return f"the last {state.size - pack.end:,} bytes of its pack are lost"
-        for _ in pack.payloads(archive_packs.finder(home, state.path)):
-            pass  # reading a payload checks its checksum
     except NacreError as error:
         return error.message
     return None

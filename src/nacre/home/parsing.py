@@ -605,22 +605,13 @@ def clean_file(job: Job, cleaner: Cleaner) -> Iterator[Portion]:
     yield Portion(job.path, job.size, b"", None, is_last=True)
 
 
-def cut(
-    file: BinaryIO, start: int, size: int, cuts: Sequence[int] = ()
-) -> Iterator[tuple[int, bytes]]:
+def cut(file: BinaryIO, start: int, size: int) -> Iterator[tuple[int, bytes]]:
     """Yield complete lines from an offset, some megabytes at a time.
 
     Lines that are too long are replaced with blank lines.
     """
     while start < size:
-        ends = [cut for cut in cuts if start < cut <= size]
-        length = (
-            min(
-                ends[0] if ends else size,
-                start + max(SEGMENT_BYTES, ends[0] - start if ends else 0),
-            )
-            - start
-        )
+        length = min(size - start, SEGMENT_BYTES)
         file.seek(start)
         raw = file.read(min(length, MAX_LINE_BYTES))
         complete = raw[: raw.rfind(b"\n") + 1]

@@ -56,16 +56,6 @@ def unpack(data: bytes) -> Payload:
         raise DamagedArchiveError(f"a segment cannot be read: {error}") from error
 
 
-def join(payloads: Sequence[Payload]) -> Payload:
-    """Concatenate consecutive payloads."""
-    lengths: list[tuple[int, int]] = []
-    before = 0
-    for payload in payloads:
-        lengths += [(number + before, length) for number, length in payload.lengths]
-        before += payload.text.count(b"\n")
-    return Payload(b"".join(payload.text for payload in payloads), tuple(lengths))
-
-
 # -- Removing secrets from lines of JSON --------------------------------------
 # Strings and names are examined, and short strings and numbers also together with their names.
 
@@ -318,12 +308,8 @@ LINES, TURNS = "lines", "turns"
 MOST_BYTES = 512 * 1024 * 1024
 _MAX_HEAD_BYTES = 65_536
 _BASE_BYTES = 256 * 1024
-_BLOCK_BYTES = 1024 * 1024
-_SMALL_SEGMENT_BYTES = 1024 * 1024
-_MIN_SEGMENTS_TO_FOLD = 32
-
-Find = Callable[[bytes], Payload | None]
-"""Function that finds a payload in another pack by its digest."""
+_MANY_SEGMENTS = 32
+_SEGMENT_BYTES = 1024 * 1024
 
 
 @frozen
@@ -339,33 +325,26 @@ class Title:
 class Segment:
     """A section of a pack with the transcript's bytes from ``start`` to ``until``.
 
-    ``digest``: hash of the payload. ``size``: 0 if another pack stores the payload. ``position``:
-    offset in the pack. ``changed``: the transcript's modification time in nanoseconds.
+    ``digest``: hash of the payload. ``length``: its size in bytes. ``size``, ``body``: size and
+    offset of its frame in the pack. ``changed``: the transcript's modification time in nanoseconds.
     """
 
     start: int
     until: int
     digest: bytes
-    length: int = 0
-    size: int = 0
-    position: int = 0
-    body: int = 0
-    changed: int = 0
-
-    @property
-    def is_copy(self) -> bool:
-        """True if another pack stores this segment's payload."""
-        return not self.size
+    length: int
+    size: int
+    body: int
+    changed: int
 
 
 @frozen
 class Fresh:
-    """A segment to write. ``payload`` is ``None`` if another pack stores it."""
+    """A segment to write."""
 
     start: int
     until: int
-    digest: bytes
-    payload: Payload | None
+    payload: Payload
     changed: int = 0
 
 
@@ -403,17 +382,16 @@ class Pack:
     torn: int = 0
     _base: bytes | None = None
 
-    def payload(self, segment: Segment, find: Find) -> Payload:
+    @property
+    def is_fragmented(self) -> bool:
+        """True if fewer segments would hold a transcript that was never replaced."""
+        raw = self.segments[-1].until
+        starts = [segment.start for segment in self.segments]
+        return starts.count(0) == 1 and len(starts) > _MANY_SEGMENTS + raw // _SEGMENT_BYTES
+
+    def payload(self, segment: Segment) -> Payload:
         """Return the payload of a segment. Raises DamagedArchiveError."""
-        if segment.is_copy:
-            payload = find(segment.digest)
-            if payload is None:
-                raise DamagedArchiveError(
-                    f"{self.place}: a segment is missing from the other pack that stored it"
-                )
-            return payload
-        first = next(item for item in self.segments if not item.is_copy)
-        base = b"" if segment is first else self._base_of()
+        base = b"" if segment is self.segments[0] else self._base_of()
         with _open_pack(self.place) as file:
             file.seek(segment.body)
             data = decompress(file.read(segment.size), base, segment.length)
@@ -421,10 +399,10 @@ class Pack:
             raise DamagedArchiveError(f"{self.place}: a segment has changed")
         return unpack(data)
 
-    def payloads(self, find: Find) -> Iterator[tuple[Segment, Payload]]:
+    def payloads(self) -> Iterator[tuple[Segment, Payload]]:
         """Yield all segments with their payloads. Raises DamagedArchiveError."""
         for segment in self.segments:
-            yield segment, self.payload(segment, find)
+            yield segment, self.payload(segment)
 
     def append(self, fresh: Iterable[Fresh], *, durable: bool = True) -> None:
         """Append segments, and overwrite incomplete data at the end. Raises OSError."""
@@ -437,84 +415,35 @@ class Pack:
             if durable:
                 os.fsync(file.fileno())
 
-    def foldable(self) -> list[Segment]:
-        """Return the small segments at the end of the pack, if there are enough to merge."""
-        tail: list[Segment] = []
-        for segment in reversed(self.segments):
-            if (
-                segment.is_copy
-                or segment.length > _SMALL_SEGMENT_BYTES
-                or (tail and tail[0].start != segment.until)
-            ):
-                break
-            tail.insert(0, segment)
-        return tail if len(tail) >= _MIN_SEGMENTS_TO_FOLD else []
-
-    def fold(self, tail: Sequence[Segment], find: Find) -> None:
-        """Merge the last segments into one segment. A new file replaces the pack."""
-        payload = join([self.payload(segment, find) for segment in tail])
-        merged = Fresh(
-            tail[0].start, tail[-1].until, digest_of(payload.pack()), payload, tail[-1].changed
-        )
-        remaining, cut = self.segments[: -len(tail)], tail[0].position
-        if not any(not segment.is_copy for segment in remaining):
-            self._base = None
-        with files.new_file(self.place, overwrite=True) as file, _open_pack(self.place) as old:
-            for at in range(0, cut, _BLOCK_BYTES):
-                file.write(old.read(min(_BLOCK_BYTES, cut - at)))
-            self.segments, self.end = remaining, cut + file.write(_encode_title(self.title))
-            self._write(file, merged)
-
-    def retitle(self, title: Title) -> None:
-        """Record a new path for the transcript."""
-        self.title = title
-        with os.fdopen(files.open_file(self.place, os.O_RDWR), "r+b") as file:
-            file.truncate(self.end)
-            file.seek(self.end)
-            self.end += file.write(_encode_title(title))
-            file.flush()
-            os.fsync(file.fileno())
-
     def _fill(self, file: BinaryIO, fresh: Iterable[Fresh]) -> None:
         self.end = file.write(_encode_title(self.title))
         for item in fresh:
             self._write(file, item)
 
     def _write(self, file: BinaryIO, item: Fresh) -> None:
+        data = item.payload.pack()
+        digest = digest_of(data)
+        frame = compress(data, self._base_of(file) if self.segments else b"")
+        if not self.segments:
+            self._base = data[:_BASE_BYTES]
         head = _Head(
-            start=item.start, until=item.until, digest=item.digest.hex(), changed=item.changed
+            start=item.start,
+            until=item.until,
+            digest=digest.hex(),
+            length=len(data),
+            size=len(frame),
+            changed=item.changed,
         )
-        frame = b""
-        if item.payload is not None:
-            data = item.payload.pack()
-            frame = compress(data, b"" if self._is_lonely() else self._base_of(file))
-            head.length, head.size = len(data), len(frame)
-            if self._is_lonely():
-                self._base = data[:_BASE_BYTES]
         head.sum = _sum(head, frame)
         line = msgspec.json.encode(head) + b"\n"
         file.write(line + frame)
-        self.segments.append(
-            Segment(
-                item.start,
-                item.until,
-                item.digest,
-                head.length,
-                head.size,
-                self.end,
-                self.end + len(line),
-                item.changed,
-            )
-        )
+        self.segments.append(_segment(head, self.end + len(line)))
         self.end += len(line) + len(frame)
-
-    def _is_lonely(self) -> bool:
-        return all(segment.is_copy for segment in self.segments)
 
     def _base_of(self, file: BinaryIO | None = None) -> bytes:
         """Return the start of the first segment. Later segments are compressed relative to it."""
         if self._base is None:
-            first = next(segment for segment in self.segments if not segment.is_copy)
+            first = self.segments[0]
             with _open_pack(self.place) as own:
                 source = file or own
                 place = source.tell()
@@ -522,6 +451,11 @@ class Pack:
                 self._base = decompress(source.read(first.size), b"", first.length)[:_BASE_BYTES]
                 source.seek(place)
         return self._base
+
+
+def _segment(head: _Head, body: int) -> Segment:
+    digest = bytes.fromhex(head.digest)
+    return Segment(head.start, head.until, digest, head.length, head.size, body, head.changed)
 
 
 def create(place: Path, title: Title, fresh: Iterable[Fresh], *, durable: bool = True) -> Pack:
@@ -570,17 +504,7 @@ def load(place: Path, *, thorough: bool = False) -> Pack:
                 if not is_last:
                     raise DamagedArchiveError(f"{place}: a segment is damaged")
                 break
-            segment = Segment(
-                head.start,
-                head.until,
-                bytes.fromhex(head.digest),
-                head.length,
-                head.size,
-                pack.end,
-                body,
-                head.changed,
-            )
-            pack.segments.append(segment)
+            pack.segments.append(_segment(head, body))
             pack.end = body + head.size
             file.seek(pack.end)
         pack.torn = size - pack.end
