@@ -131,7 +131,6 @@ class Web:
             self._served,
             lambda: mcp_face.Face(homes.KeyCalls(site.home, site.run), everything=site.everything),
         )
-        app = site.around(app) if site.around else app
         config = http_listening.listening_config(
             app, self._door.cert, self._door.key, room=self._door.room
         )

@@ -6,8 +6,7 @@ import asyncio
 import os
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -39,13 +38,6 @@ _metrics = click.option(
     metavar="[HOST:]PORT",
     type=TEXT,
     help="Address and port of the Prometheus metrics.",
-)
-_otlp = click.option(
-    "--otlp",
-    "collector",
-    metavar="URL",
-    type=TEXT,
-    help="An OpenTelemetry collector for traces and metrics.",
 )
 
 
@@ -132,7 +124,6 @@ def migrate(run: Run, citus: bool, shards: int) -> None:
     help="Seconds to answer after SIGTERM, while /health/ready returns 503.",
 )
 @_metrics
-@_otlp
 def api(
     run: Run,
     http: str,
@@ -140,7 +131,6 @@ def api(
     insecure: bool,
     linger: float,
     figures: str | None,
-    collector: str | None,
 ) -> None:
     """Run the API for programs and agents that have keys.
 
@@ -155,11 +145,9 @@ def api(
     )
     stop = stopped_by_signals()
     with tempfile.TemporaryDirectory(prefix="nacre-api-", ignore_cleanup_errors=True) as folder:
-        around = cluster_api.Continued if collector else None
-        with _watching(run, "api", "requests", figures, collector) as watch:
-            cluster_api.Api(
-                run.settings, Path(folder), door, partial(_tell, run), watch, around
-            ).run(stop, linger)
+        metrics = _metrics_at(run, "requests", figures)
+        api = cluster_api.Api(run.settings, Path(folder), door, partial(_tell, run), metrics)
+        api.run(stop, linger)
     sys.stdout.flush()
     os._exit(0)  # threads that wait for the server would keep the process
 
@@ -196,7 +184,6 @@ def api(
     help="Pause in seconds before the first retry of a failed job; then its square, its cube …",
 )
 @_metrics
-@_otlp
 def worker(
     run: Run,
     jobs: int,
@@ -204,7 +191,6 @@ def worker(
     lease: float,
     backoff: int,
     figures: str | None,
-    collector: str | None,
 ) -> None:
     """Run background work for spaces with changes: learning, vectors, dreams.
 
@@ -213,12 +199,10 @@ def worker(
     """
     run.keeps_history = False
     options = cluster_worker.WorkerOptions(jobs, every, lease, backoff)
-    with (
-        tempfile.TemporaryDirectory(prefix="nacre-worker-", ignore_cleanup_errors=True) as folder,
-        _watching(run, "worker", "jobs", figures, collector) as watch,
-    ):
+    with tempfile.TemporaryDirectory(prefix="nacre-worker-", ignore_cleanup_errors=True) as folder:
+        metrics = _metrics_at(run, "jobs", figures)
         working = cluster_worker.Worker(
-            run.settings, Path(folder), options, partial(_tell, run), watch
+            run.settings, Path(folder), options, partial(_tell, run), metrics
         )
         asyncio.run(working.run())
 
@@ -387,22 +371,13 @@ def _bounds(quota: Quota) -> str:
     return ", ".join(filter(None, told))
 
 
-@contextmanager
-def _watching(
-    run: Run, title: str, what: str, place: str | None, collector: str | None
-) -> Iterator[cluster_api.Watch]:
-    """Serve Prometheus metrics and send traces to a collector during the block."""
-    with ExitStack() as stack:
-        observers: list[cluster_api.Observer] = []
-        if place:
-            metrics = cluster_api.Metrics(what)
-            _tell(run, f"metrics at {metrics.serve(place)}")
-            observers.append(metrics)
-        if collector:
-            sent = cluster_api.Telemetry(f"nacre-{title}", what, collector, partial(_tell, run))
-            stack.callback(sent.close)
-            observers.append(sent)
-        yield cluster_api.Watch(observers)
+def _metrics_at(run: Run, what: str, place: str | None) -> cluster_api.Metrics | None:
+    """Serve Prometheus metrics, if a place is given."""
+    if not place:
+        return None
+    metrics = cluster_api.Metrics(what)
+    _tell(run, f"metrics at {metrics.serve(place)}")
+    return metrics
 
 
 def _tell(run: Run, line: str) -> None:

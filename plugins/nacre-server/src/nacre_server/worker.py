@@ -9,7 +9,7 @@ import asyncio
 import signal
 import traceback
 from collections.abc import Callable
-from contextlib import closing, suppress
+from contextlib import closing, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,7 @@ from nacre.memories.vectors import embed_memories, embed_pending
 from nacre.review.run import dream_if_due
 from nacre.settings import Settings
 from nacre.setup.chores import learn_now
-from nacre_server.cluster import Watch, server_of
+from nacre_server.cluster import Metrics, server_of
 from nacre_server.keys import Spaces
 from nacre_server.queue import AWAY, QUEUE, TEND, deferred, queue_of
 from nacre_server.registry import Registry
@@ -65,7 +65,7 @@ class Worker:
         folder: Path,
         options: WorkerOptions,
         tell: Callable[[str], None],
-        watch: Watch,
+        metrics: Metrics | None = None,
     ) -> None:
         """Create the worker.
 
@@ -77,7 +77,7 @@ class Worker:
         )
         self._options = options
         self._tell = tell
-        self._watch = watch
+        self._metrics = metrics
         self._app = queue_of(self._url, self._tend, options.backoff, patience=options.lease / 3)
         self._is_away = False
 
@@ -164,7 +164,8 @@ class Worker:
 
     def _tend(self, space: str) -> None:
         try:
-            with self._watch.counted(TEND), closing(Registry(self._url)) as registry:
+            counted = self._metrics.counted(TEND) if self._metrics else nullcontext()
+            with counted, closing(Registry(self._url)) as registry:
                 [(number,)] = registry.all("read_last_note", space=space)
                 with self._spaces.homes(self._spaces.owner_of(space)).lent() as home:
                     catch_up(home)

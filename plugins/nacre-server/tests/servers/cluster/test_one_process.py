@@ -13,13 +13,8 @@ from prometheus_client import generate_latest
 
 from nacre.errors import NotFoundError
 from nacre.settings import load_settings
-from nacre_server.cluster import (
-    Metrics,
-    Telemetry,
-    Watch,
-)
+from nacre_server.cluster import Metrics
 from nacre_server.worker import Worker, WorkerOptions
-from servers.cluster.collector import collecting
 from servers.cluster.conftest import key_of, serving_here
 from servers.spaces.conftest import Server
 from tests.cli.conftest import Nacre
@@ -31,30 +26,14 @@ def exposed(figures: Metrics) -> str:
     return generate_latest(figures.registry).decode()
 
 
-def test_outcomes_are_reported_to_a_collector_and_to_prometheus() -> None:
-    told: list[str] = []
+def test_outcomes_are_reported_to_prometheus() -> None:
     figures = Metrics("jobs")
-    with collecting() as collector:
-        sent = Telemetry("nacre-worker", "jobs", collector.url, told.append)
-        watch = Watch([figures, sent])
-        with watch.counted("tend"):
-            pass
-        with pytest.raises(NotFoundError), watch.counted("tend"):
-            raise NotFoundError("no such space")
-        with pytest.raises(RuntimeError), watch.counted("dream"):
-            raise RuntimeError("a fault")
-        sent.close()
-        outcomes = {"ok": 0, "not_found": 0, "fault": 2}
-        spans = {span.attributes[0].value.string_value: span for span in collector.spans()}
-        assert {outcome: span.status.code for outcome, span in spans.items()} == outcomes
-        assert collector.counts("nacre.jobs.duration") == {
-            ("ok", "tend"): 1,
-            ("not_found", "tend"): 1,
-            ("dream", "fault"): 1,
-        }
-        assert collector.services() == {"nacre-worker"}
-        assert b"a fault" not in collector.sent
-    assert told == []
+    with figures.counted("tend"):
+        pass
+    with pytest.raises(NotFoundError), figures.counted("tend"):
+        raise NotFoundError("no such space")
+    with pytest.raises(RuntimeError), figures.counted("dream"):
+        raise RuntimeError("a fault")
     text = httpx.get(figures.serve("0"), trust_env=False, verify=False).text
     assert 'nacre_jobs_total{name="tend",outcome="not_found"} 1.0' in text
     assert 'nacre_jobs_total{name="dream",outcome="fault"} 1.0' in text
@@ -74,7 +53,7 @@ def test_worker_tends_a_changed_space_until_stopped(
         if len(told) == 5:
             os.kill(os.getpid(), signal.SIGTERM)
 
-    worker = Worker(load_settings(), tmp_path, WorkerOptions(every=0.1), tell, Watch([figures]))
+    worker = Worker(load_settings(), tmp_path, WorkerOptions(every=0.1), tell, figures)
     asyncio.run(worker.run())
     assert told[0] == "works"
     assert sorted(told[1:]) == [f"{name}: done" for name in ("anna", "ben", "ferry-team", "rita")]
