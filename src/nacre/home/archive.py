@@ -7,7 +7,6 @@ content, its indexed turns are stored instead. An interruption at any point is h
 
 from __future__ import annotations
 
-import contextlib
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -29,14 +28,14 @@ from nacre.errors import (
     NotFoundError,
     UnavailableError,
 )
-from nacre.home import archive_packs, location, parsing, reread, retention, workers
+from nacre.home import archive_packs, location, parsing, reread, retention
 from nacre.home.home import Home, territory
 from nacre.operations import operation
 from nacre.readers import adapter as readers_adapter
 from nacre.readers import registry
 from nacre.store import packs, sessions
 from nacre.values import reports
-from nacre.values.session import Cursor, StoredSession
+from nacre.values.session import StoredSession
 from nacre.vault import files
 
 MOST_WHOLE_BYTES = 64_000_000
@@ -55,7 +54,6 @@ class _NeedsRewriteError(Exception):
 class _Work:
     home: Home
     cleaner: packs.Cleaner
-    ahead: parsing.Ahead | None = None
     files: int = 0
     read: int = 0
     stored: int = 0
@@ -89,21 +87,20 @@ def archive(home: Home, on_progress: reports.OnProgress | None = None) -> report
         bytes_done = 0
         work.waits = len(due) < _BATCH_FILES or not hasattr(os, "sync")
         home.database.relax()
-        with _prepared_portions(home, due) as work.ahead:
-            for number, item in enumerate(due, 1):
-                _archive_safely(work, item)
-                bytes_done += item.size
-                if not work.waits and (number % _BATCH_FILES == 0 or number == len(due)):
-                    os.sync()  # one sync for the whole batch
-                rate = bytes_done / 1_000_000 / (time.perf_counter() - began)
-                notify(
-                    reports.Progress(
-                        "archiving",
-                        bytes_done,
-                        total,
-                        f"{number:,} of {len(due):,} files, {rate:.0f} MB/s",
-                    )
+        for number, item in enumerate(due, 1):
+            _archive_safely(work, item)
+            bytes_done += item.size
+            if not work.waits and (number % _BATCH_FILES == 0 or number == len(due)):
+                os.sync()  # one sync for the whole batch
+            rate = bytes_done / 1_000_000 / (time.perf_counter() - began)
+            notify(
+                reports.Progress(
+                    "archiving",
+                    bytes_done,
+                    total,
+                    f"{number:,} of {len(due):,} files, {rate:.0f} MB/s",
                 )
+            )
         pruned = retention.prune_as_set(home)
     finally:
         home.database.tighten()
@@ -111,41 +108,6 @@ def archive(home: Home, on_progress: reports.OnProgress | None = None) -> report
     seconds = time.perf_counter() - began
     return reports.ArchiveReport(
         work.files, work.read, work.stored, pruned, seconds, tuple(work.problems)
-    )
-
-
-@contextlib.contextmanager
-def _prepared_portions(home: Home, due: Sequence[sessions.Due]) -> Iterator[parsing.Ahead | None]:
-    """Yield text redacted by worker processes, or ``None`` if one process is enough."""
-    jobs = [job for item in due if (job := _job(home, item))]
-    processes = parsing.count_processes(jobs, home.settings.whole("ingest.workers"))
-    if processes == 1:
-        yield None
-        return
-
-    patterns, allow, kinds = home.settings.redaction
-    setup = workers.Setup(tuple(patterns), tuple(allow), kinds)
-    with contextlib.closing(
-        workers.clean_in_processes(jobs, home.redactor, setup, processes)
-    ) as portions:
-        yield parsing.Ahead(portions, [job.path for job in jobs])
-
-
-def _job(home: Home, due: sessions.Due) -> parsing.Job | None:
-    """Return a job that redacts a file's new lines, or ``None`` for an unsuitable file."""
-    path = Path(due.path)
-    state = home.archive.find(due.path)
-    if (
-        path.name.endswith(readers_adapter.SUFFIXES)
-        or (state and state.withheld)
-        or not path.is_file()
-    ):
-        return None
-    adapter = registry.adapter_of(due.tool, path)
-    if adapter is None or adapter.whole:
-        return None
-    return parsing.Job(
-        path, due.size, due.tool, Cursor(offset=state.until) if state and state.pack else None
     )
 
 
@@ -316,8 +278,8 @@ def _segments(
 ) -> Iterator[packs.Fresh]:
     work.is_redacted = False
     for offset, raw in parsing.cut(file, start, size):
-        payload = work.ahead.find(Path(state.path), offset, raw) if work.ahead else None
-        payload = payload or parsing.clean(work.cleaner, raw)
+        blank = packs.Payload(b"\n", ((0, len(raw) - 1),))
+        payload = work.cleaner.lines(raw) if raw.strip() else blank
         work.is_redacted |= payload.text is not raw and any(
             payload.text.count(mark) > raw.count(mark) for mark in _MARKERS
         )
