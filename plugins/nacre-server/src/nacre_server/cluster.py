@@ -34,7 +34,6 @@ from nacre.values.reports import OnProgress, Progress
 from nacre_server.connection import connect, migrate, state, translated_errors
 from nacre_server.keys import Spaces
 from nacre_server.postgres import Distributed, distribute
-from nacre_server.queue import prepare_queue
 from nacre_server.registry import Registry
 
 if TYPE_CHECKING:
@@ -59,16 +58,14 @@ def server_of(settings: Settings) -> str:
 
 
 def migrate_server(settings: Settings) -> Migrated:
-    """Upgrade the server's database to the current schema, and create the job queue.
+    """Upgrade the server's database to the current schema.
 
     Raises InvalidInputError, SchemaTooNewError, UnusableStoreError, UnavailableError.
     """
-    url = server_of(settings)
-    with closing(connect(url)) as connection, translated_errors():
+    with closing(connect(server_of(settings))) as connection, translated_errors():
         before = state(connection).number
         migrate(connection)
         after = state(connection).number
-    prepare_queue(url)
     return Migrated(before, after)
 
 

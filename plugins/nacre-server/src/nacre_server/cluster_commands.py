@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 import tempfile
@@ -23,13 +22,11 @@ from nacre.cli.options import (
 )
 from nacre.cli.options import (
     flag,
-    minute,
     size,
 )
 from nacre.serve import server_web as daemon_web
 from nacre.values.memory import Quota
 from nacre_server import cluster as cluster_api
-from nacre_server import queue
 from nacre_server import worker as cluster_worker
 
 _metrics = click.option(
@@ -169,81 +166,27 @@ def api(
     show_default=True,
     help="Seconds between two checks for jobs.",
 )
-@click.option(
-    "--lease",
-    type=click.FloatRange(1, 3600),
-    default=30.0,
-    show_default=True,
-    help="Seconds without a heartbeat after which a worker counts as dead.",
-)
-@click.option(
-    "--backoff",
-    type=click.IntRange(0, 20),
-    default=4,
-    show_default=True,
-    help="Pause in seconds before the first retry of a failed job; then its square, its cube …",
-)
 @_metrics
 def worker(
     run: Run,
     jobs: int,
     every: float,
-    lease: float,
-    backoff: int,
     figures: str | None,
 ) -> None:
     """Run background work for spaces with changes: learning, vectors, dreams.
 
     You can run several workers. Each job runs in only one, and another takes over if it is killed.
-    If the server is unreachable, the worker waits. On SIGTERM, it finishes its jobs and ends.
+    A failed job is repeated after 4, 16, 64 and then every 256 seconds. If the server is
+    unreachable, the worker waits. On SIGTERM, it finishes its jobs and ends.
     """
     run.keeps_history = False
-    options = cluster_worker.WorkerOptions(jobs, every, lease, backoff)
+    stop = stopped_by_signals()
     with tempfile.TemporaryDirectory(prefix="nacre-worker-", ignore_cleanup_errors=True) as folder:
         metrics = _metrics_at(run, "jobs", figures)
-        working = cluster_worker.Worker(
-            run.settings, Path(folder), options, partial(_tell, run), metrics
-        )
-        asyncio.run(working.run())
-
-
-@cluster.command(
-    "jobs",
-    examples=["nacre server cluster jobs", "nacre server cluster jobs --retry 17"],
-)
-@click.option("--retry", metavar="JOB|all", type=TEXT, help="Retry this abandoned job, or all.")
-def jobs(run: Run, retry: str | None) -> None:
-    """List pending, running and abandoned jobs."""
-    server = cluster_api.server_of(run.settings)
-    if retry is None:
-        found = queue.list_jobs(server)
-        run.answer({"jobs": found}, lambda paper: _render_jobs(paper, found))
-        return
-    if retry != "all" and not retry.isdecimal():
-        raise click.UsageError("--retry takes the number of a job, or all")
-    done = queue.retry_failed(server, None if retry == "all" else int(retry))
-    run.answer(
-        {"retried": done},
-        lambda paper: paper.line(f"Queued again: {options_count(done, 'job', 'jobs')}."),
-    )
-
-
-def _render_jobs(paper: Paper, found: Sequence[queue.Job]) -> None:
-    if not found:
-        paper.line("There are no jobs.")
-        return
-    names = {"todo": "waits", "doing": "is done", "failed": "given up"}
-    rows = [
-        (
-            bold(str(job.id)),
-            job.space,
-            names.get(job.state, job.state),
-            options_count(job.tries, "try", "tries"),
-            dim(minute(job.due) if job.due else ""),
-        )
-        for job in found
-    ]
-    paper.table(rows, header=("job", "space", "state", "tries", "not before"))
+        working = cluster_worker.Worker(run.settings, Path(folder), partial(_tell, run), metrics)
+        working.run(stop, jobs, every)
+    sys.stdout.flush()
+    os._exit(0)  # threads with unfinished work would keep the process
 
 
 @cluster.command(

@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from threading import Event
 
 import pytest
+from nacre_server.queue import MOST_TRIES
 
 from nacre.api import open_memory
 from nacre_server.connection import connect
-from nacre_server.queue import MOST_TRIES
 from servers.cluster.conftest import Api, Balancer
 from servers.cluster.test_worker import Worker
 from tests.cli.conftest import Nacre
@@ -96,7 +96,7 @@ def test_killed_node_affects_only_its_own_tenants(
 ) -> None:
     keys, ports = _keys(many, monkeypatch), _ports(many)
     nacre("server", "cluster", "migrate")
-    worker = Worker(processes, "--backoff", "1")
+    worker = Worker(processes)
     coordinator, first, second = many.nodes
     here, there = (
         next(one for one in _PEOPLE if ports[one] == node.port) for node in (first, second)

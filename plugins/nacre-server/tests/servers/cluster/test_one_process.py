@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
-import signal
 from pathlib import Path
+from threading import Event
 
 import httpx2 as httpx
 import pytest
@@ -14,7 +12,7 @@ from prometheus_client import generate_latest
 from nacre.errors import NotFoundError
 from nacre.settings import load_settings
 from nacre_server.cluster import Metrics
-from nacre_server.worker import Worker, WorkerOptions
+from nacre_server.worker import Worker
 from servers.cluster.conftest import key_of, serving_here
 from servers.spaces.conftest import Server
 from tests.cli.conftest import Nacre
@@ -43,22 +41,19 @@ def test_worker_tends_a_changed_space_until_stopped(
     team: Server, nacre: Nacre, tmp_path: Path
 ) -> None:
     assert "already" in nacre("server", "cluster", "migrate").out
-    assert nacre("server", "cluster", "jobs").out.strip() == "There are no jobs."
     team.opened("anna", "ferry-team").call("store", content=_FACT)
     told: list[str] = []
-    figures = Metrics("jobs")
+    stop, figures = Event(), Metrics("jobs")
 
     def tell(line: str) -> None:
         told.append(line)
         if len(told) == 5:
-            os.kill(os.getpid(), signal.SIGTERM)
+            stop.set()
 
-    worker = Worker(load_settings(), tmp_path, WorkerOptions(every=0.1), tell, figures)
-    asyncio.run(worker.run())
+    Worker(load_settings(), tmp_path, tell, figures).run(stop, 1, 0.1)
     assert told[0] == "works"
     assert sorted(told[1:]) == [f"{name}: done" for name in ("anna", "ben", "ferry-team", "rita")]
     assert 'nacre_jobs_total{name="tend",outcome="ok"} 4.0' in exposed(figures)
-    assert nacre("server", "cluster", "jobs", "--json").json["jobs"] == []
 
 
 def test_api_answers_keys_until_stopped(team: Server, tmp_path: Path) -> None:
