@@ -33,7 +33,6 @@ from nacre.values.memory import NO_QUOTA, Actor, Quota
 from nacre.values.reports import OnProgress, Progress
 from nacre_server.connection import connect, migrate, state, translated_errors
 from nacre_server.keys import Spaces
-from nacre_server.postgres import Distributed, distribute
 from nacre_server.registry import Registry
 
 if TYPE_CHECKING:
@@ -67,15 +66,6 @@ def migrate_server(settings: Settings) -> Migrated:
         migrate(connection)
         after = state(connection).number
     return Migrated(before, after)
-
-
-def distribute_server(settings: Settings, shards: int) -> Distributed:
-    """Distribute the rows of a migrated server over its Citus nodes.
-
-    Raises InvalidInputError, UnusableStoreError, NotAllowedError, StoreBusyError.
-    """
-    with closing(connect(server_of(settings))) as connection, translated_errors():
-        return distribute(connection, shards)
 
 
 # ----------------------------------------------------------------------------

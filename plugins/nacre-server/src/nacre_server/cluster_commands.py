@@ -54,39 +54,19 @@ def cluster() -> None:
     """
 
 
-@cluster.command(
-    "migrate", examples=["nacre server cluster migrate", "nacre server cluster migrate --citus"]
-)
-@flag("--citus", "Distribute the tenants over the nodes of Citus.")
-@click.option(
-    "--shards",
-    type=click.IntRange(1, 1024),
-    default=32,
-    show_default=True,
-    help="Initial number of partitions of the tenants.",
-)
-def migrate(run: Run, citus: bool, shards: int) -> None:
+@cluster.command("migrate", examples=["nacre server cluster migrate"])
+def migrate(run: Run) -> None:
     """Migrate the server's database to this version's schema.
 
-    If the migration allows it, processes of the previous version keep working. With --citus,
-    tenants are distributed over nodes. Distributed tables stay unchanged, and new nodes are set up.
+    If the migration allows it, processes of the previous version keep working.
     """
     done = cluster_api.migrate_server(run.settings)
     changed = (
         f"Migrated from schema {done.before} to {done.after}."
         if done.after != done.before
-        else (f"The schema is {done.after} already.")
+        else f"The schema is {done.after} already."
     )
-    spread = cluster_api.distribute_server(run.settings, shards) if citus else None
-
-    def tell(paper: Paper) -> None:
-        paper.line(changed)
-        if spread:
-            paper.line(
-                f"Nodes that hold rows: {spread.nodes}. Tables distributed now: {spread.tables}."
-            )
-
-    run.answer({**asdict(done), **(asdict(spread) if spread else {})}, tell)
+    run.answer(done, lambda paper: paper.line(changed))
 
 
 @cluster.command(

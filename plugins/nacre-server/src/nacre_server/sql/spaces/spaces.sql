@@ -63,8 +63,8 @@ INSERT INTO nacre_spaces.audit_log (at, space, account, action, subject, outcome
 VALUES (:at, :space, :account, :action, :subject, :outcome)
 
 -- name_tenant --
--- Until the transaction ends, also on another node with its rows.
-DO $$BEGIN SET LOCAL citus.propagate_set_commands = local; SET LOCAL nacre.tenant = :space; END$$
+-- Until the transaction ends.
+SELECT set_config('nacre.tenant', :space, true)
 
 -- read_use --
 -- Whether that tenant has written anything yet.
