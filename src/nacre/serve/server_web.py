@@ -116,7 +116,7 @@ class Web:
         Raises UnavailableError if the port is in use or a library is missing, UnusableStoreError if
         the token cannot be stored.
         """
-        for library in ("starlette", "uvicorn", "websockets"):
+        for library in ("starlette", "uvicorn"):
             if not is_installed(library):
                 raise UnavailableError(
                     f"serving HTTP needs a missing library: {library}", hint=install_hint("web")
