@@ -9,7 +9,7 @@ export PYTHONDONTWRITEBYTECODE :=  # share bytecode between workers
 
 CODE := src plugins benchmarks tests scripts conftest.py
 PLUGINS := plugins/nacre-code plugins/nacre-extras plugins/nacre-gateway plugins/nacre-server
-SUITE := not live and not hosts and not web and not citus
+SUITE := not live and not hosts and not web
 
 .PHONY: help
 help:  ## this list
@@ -39,10 +39,6 @@ test-hosts: $(VENV)/.installed-dev  ## test real hosts, installed with npm into 
 	$(BIN)/python scripts/install_hosts.py
 	$(BIN)/python -m pytest -m hosts tests/hosts -k "not writer_failure"
 	$(BIN)/python -m pytest -n 2 -m hosts tests/hosts/test_writers.py -k writer_failure  # these wait and have no time limits
-
-.PHONY: test-cluster
-test-cluster: $(VENV)/.installed-dev  ## test storage and all operations on many nodes: CITUS_SRC=/path to the source of Citus
-	$(BIN)/python scripts/test_cluster.py $(CITUS_SRC)
 
 .PHONY: test-live
 test-live: $(VENV)/.installed-dev  ## test real models of every provider with a key in the environment

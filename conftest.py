@@ -36,9 +36,6 @@ settings.load_profile("nacre")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line(
-        "markers", "citus: the test needs a server with Citus; it runs with make test-cluster only"
-    )
     config.addinivalue_line("markers", "embedding: the test runs with the bundled embedding model")
     config.addinivalue_line(
         "markers", "hosts: the test drives a real host; it runs with make test-hosts only"

@@ -131,8 +131,7 @@ def unpacked(path: Path) -> bytes:
     if path.suffix != packs.SUFFIX or ".git" in path.parts:
         return b""
     pack = packs.load(path)
-    own = [segment for segment in pack.segments if not segment.is_copy]
-    return b"".join(pack.payload(segment, lambda _: None).text for segment in own)
+    return b"".join(payload.text for _, payload in pack.payloads())
 
 
 def _around(data: bytes, wanted: bytes) -> str:

@@ -12,16 +12,11 @@ _tenants = count(1)
 
 @pytest.fixture(scope="session")
 def server_url() -> Iterator[str]:
-    """The address of a server, or of a cluster in ``make test-cluster``."""
-    from tests.storage import cluster
+    """The address of a server."""
     from tests.storage.server import running
 
-    if cluster.SERVER:
-        with cluster.running() as many:
-            yield many.url
-    else:
-        with running() as server:
-            yield server.get_uri()
+    with running() as server:
+        yield server.get_uri()
 
 
 @pytest.fixture

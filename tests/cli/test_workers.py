@@ -27,7 +27,6 @@ STORED = {
     "turns_parts_docsize": "id, sz",
     "transcript_cursors": "*",
     "archived": "*",
-    "archive_segments": "*",
 }
 """Tables and columns; what else the full text keeps of a row says in which transaction it came, which time decides."""
 

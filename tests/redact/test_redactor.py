@@ -1304,7 +1304,6 @@ def test_invisible_characters_do_not_split_a_secret(hidden: str) -> None:
     redactor = Redactor()
     assert redactor.clean(text) == "the gateway takes [REDACTED:github-token] for calls"
     assert redactor.clean_all([text]) == [redactor.clean(text)]
-    assert redactor.find_suspects([text.encode()]) == {0}
 
 
 def test_secret_part_after_an_invisible_character_is_removed() -> None:

@@ -13,7 +13,6 @@ from nacre.errors import UnusableStoreError
 from nacre.store.schema import Database
 from nacre.store.sqlite import about_other
 from nacre_server.connection import statement, translated
-from tests.storage import cluster
 from tests.storage.conftest import Open
 
 _QUERIES = Path(nacre.store.__file__).parent / "sql" / "queries"
@@ -67,10 +66,6 @@ def test_server_accepts_all_statements_except_file_specific_statements(server: D
     }
     every = {*named, *map(about_other, named)}.difference(MADE)
     misunderstood = {name for name in every if not _is_understood(server, name)}
-    if cluster.SERVER:
-        misunderstood.discard(
-            "delete_words"
-        )  # a kind of NULL, as here, leads Citus to no shard; nothing asks for it
     expected = {*OF_FULL_TEXT.split(), *OF_THE_FILE.split()}.union(*map(_in_file, ON_A_FILE))
     assert misunderstood - expected == set(), (
         "write it so that a server understands it, or in sql/queries of nacre_server"

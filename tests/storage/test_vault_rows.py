@@ -7,7 +7,6 @@ from dataclasses import replace
 from nacre import __version__
 from nacre.store.journal import Journal, VaultIndex
 from nacre.store.memories import Memories
-from nacre.store.packs import Segment
 from nacre.store.review import Reviews
 from nacre.store.schema import Database
 from nacre.store.sessions import (
@@ -301,45 +300,33 @@ def test_archive_lists_the_contents_of_its_packs(database: Database) -> None:
     store = ArchiveIndex(database)
     one = Archived("/srv/a", "codex", "lines", "p1", 10, 5, 10, 2**40, "ff", 2**60, False)
     two = Archived("/srv/b", "codex", "lines", "p2", 10, 5, 10, 3, "ff", 7, True)
-    parts = [Segment(0, 4, _BYTES, size=1), Segment(4, 10, b"x", size=1)]
-    store.save(one, parts)
-    store.save(one, parts)
-    store.save(two, [Segment(0, 4, _BYTES)])
-    store.save(replace(two, withheld=False), [Segment(0, 4, _BYTES), Segment(4, 9, b"y", size=1)])
+    store.save(one)
+    store.save(one)
+    store.save(two)
+    store.save(replace(two, withheld=False))
     assert store.all() == [one, two]
     assert (store.find("/srv/b"), store.find("/srv/B")) == (two, None)
-    assert store.alike("ff", "/srv/a") == [two]
-    assert store.alike("00", "/srv/a") == []
     assert [store.has_below(folder) for folder in ("/srv", "/sr", "/srv/a", "/SRV")] == [
         True,
         False,
         False,
         False,
     ]
-    assert store.parts("/srv/a") == [(0, 4), (4, 10)]
-    assert (store.holder(_BYTES, beside="/srv/b"), store.holder(_BYTES, beside="/srv/a")) == (
-        "p1",
-        None,
-    )
-    assert (store.copies("/srv/a"), store.copies("/srv/b")) == (["/srv/b"], [])
     store.withhold("/srv/a", "codex")
     store.withhold("/srv/c", "pi")
     assert store.find("/srv/a") == replace(one, withheld=True, changed=-1)
     assert store.find("/srv/c") == Archived("/srv/c", "pi", "turns", withheld=True)
-    store.rename("/srv/b", "/srv/d")
-    store.delete("/srv/a")
-    assert [one.path for one in store.all()] == ["/srv/d", "/srv/c"]
-    assert store.parts("/srv/a") == []
+    assert [one.path for one in store.all()] == ["/srv/b", "/srv/c", "/srv/a"]
     store.clear()
-    assert store.all() == store.parts("/srv/d") == []
+    assert store.all() == []
 
 
 def test_transcripts_read_beyond_the_archive_are_due(database: Database) -> None:
     store, sessions = ArchiveIndex(database), Sessions(database)
     for path, changed in (("/srv/b", 7), ("/srv/a", 7), ("/srv/c", 3), ("/srv/d", 9)):
         sessions.save_cursor(path, "codex", Cursor(1, 2, 3, changed), Tally())
-    store.save(Archived("/srv/d", "codex", "lines", inode=1, changed=9), [])
-    store.save(Archived("/srv/c", "codex", "lines", inode=2, changed=3), [])
+    store.save(Archived("/srv/d", "codex", "lines", inode=1, changed=9))
+    store.save(Archived("/srv/c", "codex", "lines", inode=2, changed=3))
     assert store.due() == [
         Due("/srv/c", "codex", 1, 3, 3),
         Due("/srv/a", "codex", 1, 3, 7),

@@ -140,28 +140,6 @@ def test_certificate_enables_encrypted_serving(
         httpx.get(here.base, verify=ssl.create_default_context(), trust_env=False)
 
 
-def test_websocket_requires_authorisation(site: Serve) -> None:
-    here = site()
-    wants = {
-        "Connection": "Upgrade",
-        "Upgrade": "websocket",
-        "Sec-WebSocket-Version": "13",
-        "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
-    }
-    browser = here.browser()
-    where = "/api/v1/nonsense/ws"
-    assert here.get(where, **wants).status_code == 401
-    assert here.get(where, **wants, **here.token, Origin="http://evil.example").status_code == 403
-    assert here.get(where, **wants, **here.token, Host="evil.example").status_code == 421
-    assert here.get(where, **wants, **browser).status_code == 403, (
-        "programs have no cookie: browsers say their origin"
-    )
-    problems = (
-        here.get(where, **wants, **who) for who in (here.token, {**browser, "Origin": here.base})
-    )
-    assert {one.status_code for one in problems} == {403}, "there is no such socket"
-
-
 def home_of(folder: Path, run: Any, told: list[str]) -> Served:
     """A home whose operations are all ``run``; what goes to the daemon's log is ``told``."""
     live = Live(lambda: open_home(load_settings(folder)), Bus(utc_now))

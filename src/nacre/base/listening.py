@@ -20,7 +20,6 @@ from nacre.base.serving import ADMIT, TOO_MANY
 
 
 _GRACE_SECONDS = 1
-_MAX_MESSAGE_BYTES = 65_536
 _BACKLOG = 32
 """Number of connections accepted in one batch, before the first is handled."""
 
@@ -69,12 +68,6 @@ class Bounded(H11Protocol):
     def data_received(self, data: bytes) -> None:
         if not self._is_leaving:
             super().data_received(data)
-
-    def handle_websocket_upgrade(self, event: Any) -> None:
-        """Stop the timer, because another protocol takes over the connection."""
-        if self._timer:
-            self._timer.cancel()
-        super().handle_websocket_upgrade(event)
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._timer:
@@ -174,19 +167,17 @@ def listening_config(
     cert: str = "",
     key: str = "",
     *,
-    most_message: int = _MAX_MESSAGE_BYTES,
     room: int = 0,
 ) -> uvicorn.Config:
     """Return uvicorn's configuration for an app. Use TLS if ``cert`` is given.
 
-    ``most_message`` is the maximum size of a WebSocket message in bytes. ``room`` replaces the
-    connection limits per address. Behind a load balancer, all connections have the same address.
+    ``room`` replaces the connection limits per address. Behind a load balancer, all connections have
+    the same address.
     """
     return uvicorn.Config(
         app,
         http=type("Roomy", (Bounded,), dict.fromkeys(_LIMITS, room)) if room else Bounded,
-        ws="websockets-sansio",
-        ws_max_size=most_message,
+        ws="none",
         log_level="critical",
         access_log=False,
         log_config=None,

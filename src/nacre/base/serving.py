@@ -109,13 +109,13 @@ class Guard:
         self._lacks = lacks
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        refusal = self._refusal(scope) if scope["type"] in ("http", "websocket") else None
+        refusal = self._refusal(scope) if scope["type"] == "http" else None
         if refusal is None:
             await self._app(scope, receive, send)
             return
-        kind = "http.response" if scope["type"] == "http" else "websocket.http.response"
-        await send({"type": f"{kind}.start", "status": refusal.status, "headers": refusal.headers})
-        await send({"type": f"{kind}.body", "body": refusal.body})
+        status, headers = refusal.status, refusal.headers
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": refusal.body})
 
     def _refusal(self, scope: Scope) -> Refusal | None:
         hosts, origins = values_of(scope, b"host"), values_of(scope, b"origin")

@@ -5,9 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from pathlib import Path, PurePosixPath
@@ -62,7 +61,7 @@ from nacre.operations import operation
 from nacre.values.codec import stamp
 from nacre.values.memory import EDIT, SYNC, Intent, Operation
 from nacre.vault import remotes
-from nacre.vault.documents import MergeOutcome, Note, split
+from nacre.vault.documents import MergeOutcome, Note
 from nacre.vault.files import LEDGER, LISTING, LedgerEntry, is_derived, is_memory_file
 from nacre.vault.files import read as read_ledger
 from nacre.vault.git import TIMEOUT_SECONDS as TIMEOUT_SECONDS_GIT
@@ -81,7 +80,6 @@ from nacre.vault.merging import (
 
 _GIT_REMOTE = "origin"
 _BLOBS_PER_READ = 2000
-_MAX_BASE_DEPTH = 3
 _JOIN_MESSAGE = "Merge changes from the remote\n"
 _UNITE = "unite"
 _INVISIBLE = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
@@ -128,8 +126,8 @@ def plan_join(
         paths = sorted({path for path, _ in local.items() ^ remote_tree.items()})
         changes = changes_between(*_contents(home, (local, remote_tree), paths))
         return Plan(theirs, changes, given_up=united_in(changes), left_out=left_out)
-    bases = [rewritten_from] if rewritten_from else repository.merge_bases(head.commit, theirs)
-    trees = (_base(home, bases), local, remote_tree)
+    base_commit = rewritten_from or repository.merge_base(head.commit, theirs)
+    trees = (repository.tree(base_commit), local, remote_tree)
     paths = _merge_paths(trees)
     base, ours, remote = _contents(home, trees, paths)
     plan, merged = plan_merge(home, base, ours, remote, is_rewritten=bool(rewritten_from))
@@ -199,25 +197,6 @@ def _merge_paths(trees: Sequence[Entries]) -> list[str]:
     return [
         path for path in paths if is_document(path) or len({tree.get(path) for tree in trees}) > 1
     ]
-
-
-def _base(home: Home, commits: Sequence[str], depth: int = 0) -> Entries:
-    """Return the merge base. If there are several (criss-cross merges), they are merged first."""
-    if not commits:
-        return {}
-    base = dict(home.repository.tree(commits[0]))
-    for other in commits[1:] if depth < _MAX_BASE_DEPTH else ():
-        other_tree = home.repository.tree(other)
-        inner = _base(home, home.repository.merge_bases(commits[0], other), depth + 1)
-        trees = (inner, base, other_tree)
-        relevant = _merge_paths(trees)
-        merged = merge_vaults(*_contents(home, trees, relevant))
-        blobs = {blob for tree in trees for _, blob in tree.values()}
-        base = {path: entry for path, entry in base.items() if path not in relevant}
-        for path, data in merged.files.items():
-            blob = home.repository.blob_id(data, next(iter(blobs), None))
-            base[path] = "100644", blob if blob in blobs else home.repository.store(data)
-    return base
 
 
 def _contents(home: Home, trees: Sequence[Entries], paths: Sequence[str]) -> list[dict[str, bytes]]:
@@ -377,25 +356,13 @@ def counted(changes: Iterable[str]) -> str:
 
 
 # -- Writing remote changes into the vault ---------------------------------------------------------
-# Changes are written in parts, between which other processes can write. The files of a part are written and indexed
-# under the vault lock, unless they were edited, so that no scan mistakes them for manual edits. Finally, the branch is
-# moved in one step, unless it has moved. After a crash or concurrent edit, the next sync finds the written parts on
-# both sides.
+# The files are written and indexed under the vault lock, unless they were edited, so that no scan mistakes them for
+# manual edits. Finally, the branch is moved in one step, unless it has moved. After a crash or concurrent edit, the
+# next sync finds the written files on both sides.
 
 
-_FILES_PER_PART = 30
 _MANY_MEMORIES = 100
 _VAULT_CHANGED = "the vault changed during the sync"
-_SUPERSEDES = b"supersedes"
-_TOKEN = re.compile(r"[^\s\"'#,\[\]{}]+")
-
-
-@dataclass(slots=True)
-class _Part:
-    """Files that must change together, see :func:`together`."""
-
-    changes: dict[str, FileChange] = field(default_factory=dict)
-    given_up: set[str] = field(default_factory=set)
 
 
 def take_in(home: Home, head: Head, plan: Plan, held_files: Mapping[str, str]) -> str | None:
@@ -439,7 +406,7 @@ def forget_first(home: Home, theirs: str) -> tuple[Note, ...]:
     before = home.memories.all_ids()
     with home.run(SYNC) as run, run.part() as change:
         apply_intents(home)
-        _written(change, _Part({LEDGER: FileChange(present, merge_ledgers(present or b"", lines))}))
+        _written(change, {LEDGER: FileChange(present, merge_ledgers(present or b"", lines))})
     apply_tombstones(home)
     return tuple(
         Note(MergeOutcome.FORGOTTEN, "", memory)
@@ -457,7 +424,7 @@ def write_plan(home: Home, plan: Plan, held_files: Mapping[str, str]) -> str | N
         for path, change in plan.changes.items()
         if path != LEDGER
     }
-    return _edited(home, files, held_files) or _in_parts(home, plan, files, held_files)
+    return _edited(home, files, held_files) or _take_files(home, plan, files, held_files)
 
 
 def _over_listing(home: Home, path: str, change: FileChange) -> FileChange:
@@ -466,7 +433,7 @@ def _over_listing(home: Home, path: str, change: FileChange) -> FileChange:
     return FileChange(present, change.after) if present and is_derived(present) else change
 
 
-def _in_parts(
+def _take_files(
     home: Home, plan: Plan, files: Mapping[str, FileChange], held_files: Mapping[str, str]
 ) -> str | None:
     """Write the changes as one operation. Ledger lines that forget memories are written first."""
@@ -476,22 +443,21 @@ def _in_parts(
     ) as run:
         with run.part() as change:
             apply_intents(home)
-            if home.files.has_intents():
-                return _VAULT_CHANGED
-            obstacle = _written(change, _Part(_ledger(home, plan)))
+            obstacle = _written(change, _ledger(home, plan))
         if obstacle:
             return obstacle
         apply_tombstones(home)
-        parts = [*_parts(home, files, plan.given_up)]  # before other processes have to wait
         local_ids = home.memories.all_ids()
         awaits = sum(
             change.before is None for path, change in files.items() if is_memory_file(path)
         ) <= max(_MANY_MEMORIES, len(local_ids))
-        for part in parts:
-            with run.part() as change:
-                obstacle = _take_part(change, part, held_files, awaits=awaits)
+        with run.part() as change:
+            apply_intents(home)
+            obstacle = _edited(home, files, held_files) or _written(change, files, plan.given_up)
             if obstacle:
                 return obstacle
+            with home.change(EDIT) as reading:
+                read_written(reading, files, awaits=awaits)
         if not awaits:
             # The new memories were compared with each other on the other machine.
             existing = home.memories.in_any_state(sorted(local_ids))
@@ -501,99 +467,26 @@ def _in_parts(
     return None
 
 
-def _take_part(
-    change: Change, part: _Part, held_files: Mapping[str, str], *, awaits: bool
+def _written(
+    change: Change, changes: Mapping[str, FileChange], given_up: Collection[str] = ()
 ) -> str | None:
-    """Write and index a part's files. If this is impossible, return a message."""
-    home = change.home
-    apply_intents(home)
-    if home.files.has_intents():
-        return _VAULT_CHANGED
-    obstacle = _edited(home, part.changes, held_files) or _written(change, part)
-    if not obstacle:
-        with home.change(EDIT) as reading:
-            read_written(reading, part.changes, awaits=awaits)
-    return obstacle
-
-
-def _written(change: Change, part: _Part) -> str | None:
-    """Write a part's files. If a file was edited during the sync, return a message.
+    """Write files. If the vault or a file was edited during the sync, return a message.
 
     Raises UnusableVaultError.
     """
     home = change.home
-    _write(change, part)
-    changes = part.changes.items()
-    edited = next((path for path, item in changes if _present(home, path) != item.after), None)
+    if home.files.has_intents():
+        return _VAULT_CHANGED
+    _write(change, changes, given_up)
+    edited = next(
+        (path for path, item in changes.items() if _present(home, path) != item.after), None
+    )
     if edited and home.files.has_intents():
         raise UnusableVaultError(
             next(iter(home.problems[-1:]), f"{edited} is not writable"),
             hint="free some space or check its permissions, then sync again; nothing was lost",
         )
     return f"{edited} was edited during the sync" if edited else None
-
-
-def _parts(
-    home: Home, changes: Mapping[str, FileChange], given_up: Collection[str]
-) -> Iterator[_Part]:
-    """Yield groups of changes, each with about thirty files."""
-    going = {file.path: memory for memory in given_up if (file := home.files.file_of(memory))}
-    part = _Part(given_up={memory for memory in given_up if memory not in going.values()})
-    for group in together(changes):
-        part.changes |= {path: changes[path] for path in group}
-        part.given_up |= {going.pop(path) for path in group if path in going}
-        if len(part.changes) >= _FILES_PER_PART:
-            yield part
-            part = _Part()
-    part.given_up |= {*going.values()}
-    if part.changes or part.given_up:
-        yield part
-
-
-def together(changes: Mapping[str, FileChange]) -> list[list[str]]:
-    """Group paths that must change together.
-
-    Files belong together if they contain the same memory or if one memory supersedes the other. A file also belongs
-    together with files in a folder of the same name.
-    """
-    above: dict[str, str] = {}
-
-    def top(name: str) -> str:
-        while above.setdefault(name, name) != name:
-            above[name] = name = above[above[name]]
-        return name
-
-    places = {path: f"path {path.casefold()}" for path in changes}
-    ids = {
-        id_in(data) or ""
-        for change in changes.values()
-        for data in (change.before, change.after)
-        if data
-    }
-    for path, change in changes.items():
-        parents = map(str, PurePosixPath(path).parents)
-        names = [places[over] for over in parents if over in places]
-        names += [
-            f"id {memory}"
-            for data in (change.before, change.after)
-            if data
-            for memory in _ids_in(data, ids)
-        ]
-        for name in names:
-            above[top(name)] = top(places[path])
-    groups: dict[str, list[str]] = defaultdict(list)
-    for path in sorted(changes):
-        groups[top(places[path])].append(path)
-    return list(groups.values())
-
-
-def _ids_in(data: bytes, ids: Collection[str]) -> set[str]:
-    """Return a document's id, and each of ``ids`` that it might supersede."""
-    own = id_in(data)
-    if own is None or _SUPERSEDES not in data:
-        return {own} if own else set()
-    front, _ = split(to_text(data))
-    return {own, *_TOKEN.findall(front or "")} & {own, *ids}
 
 
 def _ledger(home: Home, plan: Plan) -> dict[str, FileChange]:
@@ -607,12 +500,12 @@ def _ledger(home: Home, plan: Plan) -> dict[str, FileChange]:
     return {LEDGER: ledger}
 
 
-def _write(change: Change, part: _Part) -> None:
+def _write(change: Change, planned: Mapping[str, FileChange], given_up: Collection[str]) -> None:
     """Write new files, then remove files. Files with secrets are not stored in the database."""
     home = change.home
     changes = {
         path: file_change
-        for path, file_change in part.changes.items()
+        for path, file_change in planned.items()
         if _present(home, path) != file_change.after
     }
     intents, direct = [], []
@@ -630,7 +523,7 @@ def _write(change: Change, part: _Part) -> None:
         change.intend(intents)
         if intents:
             home.journal.touch(change.operation_id, [*_named(changes)])
-        for memory in part.given_up:  # otherwise, a scan would report a manual deletion
+        for memory in given_up:  # otherwise, a scan would report a manual deletion
             if file := home.files.file_of(memory):
                 home.files.forget(file.path)
             home.memories.delete(memory)

@@ -7,7 +7,6 @@ content, its indexed turns are stored instead. An interruption at any point is h
 
 from __future__ import annotations
 
-import contextlib
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -29,14 +28,14 @@ from nacre.errors import (
     NotFoundError,
     UnavailableError,
 )
-from nacre.home import archive_packs, location, parsing, reread, retention, workers
+from nacre.home import archive_packs, location, parsing, reread, retention
 from nacre.home.home import Home, territory
 from nacre.operations import operation
 from nacre.readers import adapter as readers_adapter
 from nacre.readers import registry
 from nacre.store import packs, sessions
 from nacre.values import reports
-from nacre.values.session import Cursor, StoredSession
+from nacre.values.session import StoredSession
 from nacre.vault import files
 
 MOST_WHOLE_BYTES = 64_000_000
@@ -55,7 +54,6 @@ class _NeedsRewriteError(Exception):
 class _Work:
     home: Home
     cleaner: packs.Cleaner
-    ahead: parsing.Ahead | None = None
     files: int = 0
     read: int = 0
     stored: int = 0
@@ -67,7 +65,7 @@ class _Work:
 
 
 def _new_work(home: Home) -> _Work:
-    return _Work(home, packs.Cleaner(home.redactor.clean_all, home.redactor.find_suspects))
+    return _Work(home, packs.Cleaner(home.redactor.clean_all))
 
 
 def archive(home: Home, on_progress: reports.OnProgress | None = None) -> reports.ArchiveReport:
@@ -89,21 +87,20 @@ def archive(home: Home, on_progress: reports.OnProgress | None = None) -> report
         bytes_done = 0
         work.waits = len(due) < _BATCH_FILES or not hasattr(os, "sync")
         home.database.relax()
-        with _prepared_portions(home, due) as work.ahead:
-            for number, item in enumerate(due, 1):
-                _archive_safely(work, item)
-                bytes_done += item.size
-                if not work.waits and (number % _BATCH_FILES == 0 or number == len(due)):
-                    os.sync()  # one sync for the whole batch
-                rate = bytes_done / 1_000_000 / (time.perf_counter() - began)
-                notify(
-                    reports.Progress(
-                        "archiving",
-                        bytes_done,
-                        total,
-                        f"{number:,} of {len(due):,} files, {rate:.0f} MB/s",
-                    )
+        for number, item in enumerate(due, 1):
+            _archive_safely(work, item)
+            bytes_done += item.size
+            if not work.waits and (number % _BATCH_FILES == 0 or number == len(due)):
+                os.sync()  # one sync for the whole batch
+            rate = bytes_done / 1_000_000 / (time.perf_counter() - began)
+            notify(
+                reports.Progress(
+                    "archiving",
+                    bytes_done,
+                    total,
+                    f"{number:,} of {len(due):,} files, {rate:.0f} MB/s",
                 )
+            )
         pruned = retention.prune_as_set(home)
     finally:
         home.database.tighten()
@@ -111,41 +108,6 @@ def archive(home: Home, on_progress: reports.OnProgress | None = None) -> report
     seconds = time.perf_counter() - began
     return reports.ArchiveReport(
         work.files, work.read, work.stored, pruned, seconds, tuple(work.problems)
-    )
-
-
-@contextlib.contextmanager
-def _prepared_portions(home: Home, due: Sequence[sessions.Due]) -> Iterator[parsing.Ahead | None]:
-    """Yield text redacted by worker processes, or ``None`` if one process is enough."""
-    jobs = [job for item in due if (job := _job(home, item))]
-    processes = parsing.count_processes(jobs, home.settings.whole("ingest.workers"))
-    if processes == 1:
-        yield None
-        return
-
-    patterns, allow, kinds = home.settings.redaction
-    setup = workers.Setup(tuple(patterns), tuple(allow), kinds)
-    with contextlib.closing(
-        workers.clean_in_processes(jobs, home.redactor, setup, processes)
-    ) as portions:
-        yield parsing.Ahead(portions, [job.path for job in jobs])
-
-
-def _job(home: Home, due: sessions.Due) -> parsing.Job | None:
-    """Return a job that redacts a file's new lines, or ``None`` for an unsuitable file."""
-    path = Path(due.path)
-    state = home.archive.find(due.path)
-    if (
-        path.name.endswith(readers_adapter.SUFFIXES)
-        or (state and state.withheld)
-        or not path.is_file()
-    ):
-        return None
-    adapter = registry.adapter_of(due.tool, path)
-    if adapter is None or adapter.whole:
-        return None
-    return parsing.Job(
-        path, due.size, due.tool, Cursor(offset=state.until) if state and state.pack else None
     )
 
 
@@ -239,23 +201,27 @@ def _keep_lines(
         fingerprint = readers_adapter.fingerprint_of(
             file, min(readers_adapter.FINGERPRINT_BYTES, size)
         )
-        state, cuts = _find_moved(
-            home, file, replace(state, fingerprint=state.fingerprint or fingerprint)
-        )
+        state = replace(state, fingerprint=state.fingerprint or fingerprint)
         pack = archive_packs.open_pack(home, state)
         if pack and pack.title.kind != packs.LINES:
             raise _NeedsRewriteError
         start = _resume_at(work, file, size, state, pack)
         if start == 0:
             state = replace(state, fingerprint=fingerprint)
+        elif pack and pack.is_fragmented:
+            pack, start = None, 0
         old_pack = pack
-        pack = _append(work, state, pack, _segments(work, file, state, start, size, cuts))
+        old_end = pack.end if pack else 0
+        segments = _segments(work, file, state, start, size)
+        if pack:
+            pack.append(segments, durable=work.waits)
+        else:
+            pack = archive_packs.write(home, state, packs.LINES, segments, durable=work.waits)
+        work.stored += pack.end - old_end
+        work.files += pack.end > old_end
     if old_pack is None and not _has_same_sessions(work, adapter, path, pack):
         pack.place.unlink()
         raise _NeedsRewriteError
-    tail = pack.foldable()
-    if tail and not home.archive.copies(state.path):
-        pack.fold(tail, archive_packs.finder(home, state.path))
     with home.transaction():
         archive_packs.remember(home, state, pack)
 
@@ -279,27 +245,13 @@ def _has_same_sessions(
                 )
             ]
         return _outlines_match(home, adapter, reread.ArchivedSource(path, head), head)
-    pairs = pack.payloads(archive_packs.finder(home, str(path)))
     with readers_adapter.FileSource(path) as source:
         return _outlines_match(
-            home, adapter, source, ((segment.start, payload) for segment, payload in pairs)
+            home,
+            adapter,
+            source,
+            ((segment.start, payload) for segment, payload in pack.payloads()),
         )
-
-
-def _append(
-    work: _Work, state: sessions.Archived, pack: packs.Pack | None, segments: Iterator[packs.Fresh]
-) -> packs.Pack:
-    old_end = pack.end if pack else 0
-    if pack is None:
-        place = archive_packs.place_for(work.home, state.tool, state.path)
-        pack = packs.create(
-            place, archive_packs.title_of(state, packs.LINES), segments, durable=work.waits
-        )
-    else:
-        pack.append(segments, durable=work.waits)
-    work.stored += pack.end - old_end
-    work.files += pack.end > old_end
-    return pack
 
 
 def _resume_at(
@@ -321,55 +273,18 @@ def _resume_at(
     return until if packs.digest_of(payload.pack()) == first.digest else 0
 
 
-def _find_moved(
-    home: Home, file: BinaryIO, state: sessions.Archived
-) -> tuple[sessions.Archived, list[int]]:
-    """Find the archived original of a renamed or copied file by the file's first bytes.
-
-    A renamed file gets the original's pack. For a copy, return where the original's segments end.
-    """
-    if state.pack is not None:
-        return state, []
-    for other in home.archive.alike(state.fingerprint, state.path):
-        if (
-            not Path(other.path).exists()
-            and other.inode == os.fstat(file.fileno()).st_ino
-            and not other.withheld
-        ):
-            pack = archive_packs.open_pack(home, other)
-            if pack:
-                pack.retitle(archive_packs.title_of(state, packs.LINES))
-                with home.transaction():
-                    home.archive.delete(state.path)
-                    home.archive.rename(other.path, state.path)
-                    archive_packs.remember(home, replace(other, path=state.path), pack)
-                return replace(state, pack=other.pack, until=other.until, size=pack.end), []
-        return state, [until for _, until in home.archive.parts(other.path)]
-    return state, []
-
-
 def _segments(
-    work: _Work,
-    file: BinaryIO,
-    state: sessions.Archived,
-    start: int,
-    size: int,
-    cuts: Sequence[int],
+    work: _Work, file: BinaryIO, state: sessions.Archived, start: int, size: int
 ) -> Iterator[packs.Fresh]:
     work.is_redacted = False
-    for offset, raw in parsing.cut(file, start, size, cuts):
-        payload = work.ahead.find(Path(state.path), offset, raw) if work.ahead else None
-        payload = payload or parsing.clean(work.cleaner, raw)
+    for offset, raw in parsing.cut(file, start, size):
+        blank = packs.Payload(b"\n", ((0, len(raw) - 1),))
+        payload = work.cleaner.lines(raw) if raw.strip() else blank
         work.is_redacted |= payload.text is not raw and any(
             payload.text.count(mark) > raw.count(mark) for mark in _MARKERS
         )
-        digest = packs.digest_of(payload.pack())
-        holder = work.home.archive.holder(digest, beside=state.path)
-        is_known = holder is not None and (archive_packs.folder_of(work.home) / holder).exists()
         work.read += len(raw)
-        yield packs.Fresh(
-            offset, offset + len(raw), digest, None if is_known else payload, state.changed
-        )
+        yield packs.Fresh(offset, offset + len(raw), payload, state.changed)
 
 
 def _keep_whole(
@@ -389,7 +304,7 @@ def _keep_whole(
     with readers_adapter.FileSource(path) as source:
         if not _outlines_match(home, adapter, source, [(0, payload)]):
             raise _NeedsRewriteError
-    segment = packs.Fresh(0, size, packs.digest_of(payload.pack()), payload, state.changed)
+    segment = packs.Fresh(0, size, payload, state.changed)
     _replace(work, state, packs.LINES, [segment])
     work.read += size
 
@@ -427,7 +342,7 @@ def _keep_sessions(work: _Work, state: sessions.Archived) -> None:
         if archived.fingerprint != fingerprint or archived.changed == STALE:
             _keep_turns(work, replace(archived, fingerprint=fingerprint, changed=state.changed))
     with home.transaction():
-        home.archive.save(replace(state, kind=packs.TURNS), [])
+        home.archive.save(replace(state, kind=packs.TURNS))
 
 
 def _keep_turns(work: _Work, state: sessions.Archived) -> None:
@@ -441,17 +356,13 @@ def _keep_turns(work: _Work, state: sessions.Archived) -> None:
     if not lines:
         remaining = archive_packs.drop(home, state)
         with home.transaction():
-            home.archive.save(replace(remaining, kind=packs.TURNS), [])
+            home.archive.save(replace(remaining, kind=packs.TURNS))
         return
     segments = []
     offset = 0
     for text in _in_portions(lines):
         payload = packs.Payload(text)
-        segments.append(
-            packs.Fresh(
-                offset, offset + len(text), packs.digest_of(payload.pack()), payload, state.changed
-            )
-        )
+        segments.append(packs.Fresh(offset, offset + len(text), payload, state.changed))
         offset += len(text)
     _replace(work, state, packs.TURNS, segments)
 
@@ -473,10 +384,7 @@ def _replace(
     work: _Work, state: sessions.Archived, kind: str, segments: Sequence[packs.Fresh]
 ) -> None:
     home = work.home
-    archive_packs.give_up(home, state)
-    place = archive_packs.folder_of(home) / state.pack if state.pack else None
-    place = place or archive_packs.place_for(home, state.tool, state.path)
-    pack = packs.create(place, archive_packs.title_of(state, kind), segments, durable=work.waits)
+    pack = archive_packs.write(home, state, kind, segments, durable=work.waits)
     with home.transaction():
         archive_packs.remember(home, state, pack)
     work.files += 1
@@ -583,7 +491,7 @@ def mend(home: Home) -> int:
         for state in damaged:
             updated = replace(archive_packs.set_aside(home, state), changed=0)
             with home.transaction():
-                home.archive.save(updated, [])
+                home.archive.save(updated)
         for place in unknown:
             archive_packs.put_aside(place)
     return len(damaged) + len(unknown)
@@ -693,14 +601,8 @@ def _resume_from(home: Home, state: sessions.Archived, places: list[tuple[int, i
     stored_cursor = home.sessions.cursor(state.path)
     if pack is None:
         return
-    empty = packs.Payload(b"")
-    pack.append(
-        [
-            packs.Fresh(
-                stat.st_size, stat.st_size, packs.digest_of(empty.pack()), empty, stat.st_mtime_ns
-            )
-        ]
-    )
+    end = stat.st_size
+    pack.append([packs.Fresh(end, end, packs.Payload(b""), stat.st_mtime_ns)])
     with home.transaction():
         after = replace(state, inode=stat.st_ino, fingerprint=fingerprint, changed=stat.st_mtime_ns)
         archive_packs.remember(home, after, pack)
@@ -751,8 +653,6 @@ def damage(home: Home, state: sessions.Archived) -> str | None:
         pack = packs.load(archive_packs.folder_of(home) / (state.pack or ""), thorough=True)
         if pack.end < state.size:
             return f"the last {state.size - pack.end:,} bytes of its pack are lost"
-        for _ in pack.payloads(archive_packs.finder(home, state.path)):
-            pass  # reading a payload checks its checksum
     except NacreError as error:
         return error.message
     return None

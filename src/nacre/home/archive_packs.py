@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from nacre.base import files
 from nacre.errors import DamagedArchiveError, NacreError
 from nacre.home.home import Home
 from nacre.store import packs
-from nacre.store.packs import CleanAll, Pack, Payload, Segment, Title, clean_lines, clean_whole
+from nacre.store.packs import CleanAll, Pack, Payload, Segment, Title, clean_whole
 from nacre.store.sessions import Archived
 
 FOLDER = "archive"
@@ -60,32 +60,11 @@ def open_pack(home: Home, state: Archived) -> Pack | None:
     return pack
 
 
-def finder(home: Home, path: str) -> Callable[[bytes], Payload | None]:
-    """Return a function that finds a segment's payload in another transcript's pack."""
-
-    def find(digest: bytes) -> Payload | None:
-        holder = home.archive.holder(digest, beside=path)
-        if holder is None:
-            return None
-        pack = packs.load(folder_of(home) / holder)
-        segment_found = next(
-            (
-                segment
-                for segment in pack.segments
-                if segment.digest == digest and not segment.is_copy
-            ),
-            None,
-        )
-        return pack.payload(segment_found, lambda _: None) if segment_found else None
-
-    return find
-
-
 def payloads(home: Home, state: Archived) -> Iterator[tuple[Segment, Payload]]:
     """Yield a transcript's archived segments with their payloads. Raises DamagedArchiveError."""
     pack = open_pack(home, state)
     if pack:
-        yield from pack.payloads(finder(home, state.path))
+        yield from pack.payloads()
 
 
 def remember(home: Home, state: Archived, pack: Pack) -> Archived:
@@ -100,56 +79,29 @@ def remember(home: Home, state: Archived, pack: Pack) -> Archived:
         until=segments[-1].until if segments else 0,
         raw=sum(segment.until - segment.start for segment in segments),
     )
-    home.archive.save(saved, segments)
+    home.archive.save(saved)
     return saved
 
 
 def drop(home: Home, state: Archived) -> Archived:
-    """Delete a transcript's pack, after copying shared segments to the packs that need them."""
+    """Delete a transcript's pack."""
     if state.pack is None:
         return state
-    give_up(home, state)
     (folder_of(home) / state.pack).unlink(missing_ok=True)
     dropped = replace(state, pack=None, until=0, size=0, raw=0)
     with home.transaction():
-        home.archive.save(dropped, [])
+        home.archive.save(dropped)
     return dropped
 
 
-def give_up(home: Home, state: Archived) -> None:
-    """Before a pack is deleted or rewritten, copy shared segments to the packs that refer to them."""
-    for path in home.archive.copies(state.path):
-        other = home.archive.find(path)
-        if other is None or other.pack is None:
-            continue
-        pack = open_pack(home, other)
-        if pack:
-            rewrite(home, other, pack, lambda payload: payload, finder(home, path))
-
-
-def rewrite(
-    home: Home,
-    state: Archived,
-    pack: Pack,
-    change: Callable[[Payload], Payload],
-    find: Callable[[bytes], Payload | None],
-) -> Archived:
-    """Rewrite a pack, applying ``change`` to each payload."""
-
-    def fresh() -> Iterator[packs.Fresh]:
-        for segment, payload in pack.payloads(find):
-            changed_payload = change(payload)
-            yield packs.Fresh(
-                segment.start,
-                segment.until,
-                packs.digest_of(changed_payload.pack()),
-                changed_payload,
-                segment.changed,
-            )
-
-    rewritten = packs.create(pack.place, pack.title, fresh())
-    with home.transaction():
-        return remember(home, state, rewritten)
+def write(
+    home: Home, state: Archived, kind: str, segments: Iterable[packs.Fresh], *, durable: bool = True
+) -> Pack:
+    """Write a transcript's pack. It replaces the previous pack, if any."""
+    title = Title(state.tool, state.path, kind)
+    place = folder_of(home) / state.pack if state.pack else None
+    place = place or place_for(home, state.tool, state.path)
+    return packs.create(place, title, segments, durable=durable)
 
 
 def clean(home: Home, state: Archived, clean_all: CleanAll, *, dry_run: bool) -> bool:
@@ -160,7 +112,7 @@ def clean(home: Home, state: Archived, clean_all: CleanAll, *, dry_run: bool) ->
 
     def cleaned(payload: Payload) -> Payload:
         new = (
-            clean_lines(payload.text, clean_all)
+            packs.Cleaner(clean_all).lines(payload.text)
             if _is_lines(payload.text)
             else clean_whole(payload.text, clean_all)
         )
@@ -170,14 +122,15 @@ def clean(home: Home, state: Archived, clean_all: CleanAll, *, dry_run: bool) ->
 
     with home.archive_lock:
         try:
-            pack = open_pack(home, state)
-            find = finder(home, state.path)
-            is_dirty = pack is not None and any(
-                cleaned(payload) != payload for _, payload in pack.payloads(find)
-            )
-            if is_dirty and pack and not dry_run:
-                give_up(home, state)
-                rewrite(home, state, pack, cleaned, find)
+            is_dirty = any(cleaned(payload) != payload for _, payload in payloads(home, state))
+            if is_dirty and not dry_run:
+                segments = (
+                    packs.Fresh(segment.start, segment.until, cleaned(payload), segment.changed)
+                    for segment, payload in payloads(home, state)
+                )
+                pack = write(home, state, state.kind, segments)
+                with home.transaction():
+                    remember(home, state, pack)
         except DamagedArchiveError:
             return False
     return is_dirty
@@ -226,8 +179,3 @@ def read_index(home: Home) -> list[str]:
             )
             remember(home, replace(archived, withheld=title.kind == packs.TURNS), pack)
     return problems
-
-
-def title_of(state: Archived, kind: str) -> Title:
-    """Return the title at the start of a transcript's pack."""
-    return Title(state.tool, state.path, kind)

@@ -42,7 +42,6 @@ from nacre.readers.conversation import ERROR_CHARACTERS, strip
 from nacre.readers.registry import adapter_of, find_adapter
 from nacre.redact.redactor import Redactor
 from nacre.store.foreign import ForeignDatabase, open_foreign
-from nacre.store.packs import Cleaner, Payload, digest_of
 from nacre.values.reports import Problem
 from nacre.values.session import Cursor, Session, Tally, ToolCall, Turn
 
@@ -188,7 +187,7 @@ def count_processes(jobs: Sequence[Job], requested: int = 0) -> int:
     if requested:
         return min(requested, len(jobs))
     unread = sum(job.unread for job in jobs)
-    return min(_count_cores(), MOST_PROCESSES, len(jobs)) if unread >= BORDER_BYTES else 1
+    return min(count_cores(), MOST_PROCESSES, len(jobs)) if unread >= BORDER_BYTES else 1
 
 
 def read_files(
@@ -528,99 +527,26 @@ def _with_texts(turn: Turn, texts: Iterator[str]) -> Turn:
     return replace(turn, text=text, author=author, tool_calls=calls)
 
 
-def _count_cores() -> int:
+def count_cores() -> int:
+    """Return the number of processor cores that this process can use."""
     if sys.platform == "linux":
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
-# -- Redacted portions for the archive -----------------------------------------
+# -- Portions for the archive --------------------------------------------------
 
 
 SEGMENT_BYTES = 4_000_000
 
 
-@frozen
-class Portion:
-    """Lines of a file, redacted for the archive.
-
-    ``start``: offset of the first line. ``of``: digest of the original lines. ``payload``: the
-    redacted lines, or ``None`` if nothing was redacted.
-    """
-
-    path: Path
-    start: int
-    of: bytes
-    payload: Payload | None
-    is_last: bool
-
-
-class Ahead:
-    """Portions redacted by other processes. They must be requested in the order of ``paths``."""
-
-    def __init__(self, portions: Iterator[Portion], paths: Sequence[Path]) -> None:
-        self._portions = portions
-        self._order: Mapping[Path, int] = {path: number for number, path in enumerate(paths)}
-        self._next: Portion | None = None
-
-    def find(self, path: Path, start: int, raw: bytes) -> Payload | None:
-        """Return the prepared redaction of some lines, or ``None`` if the lines have changed."""
-        number = self._order.get(path)
-        if number is None:
-            return None
-        while self._next is None or (self._order[self._next.path], self._next.start) < (
-            number,
-            start,
-        ):
-            self._next = next(self._portions, None)
-            if self._next is None:
-                return None
-        portion = self._next
-        if (portion.path, portion.start) != (path, start) or portion.of != digest_of(raw):
-            return None
-        return portion.payload or Payload(raw)
-
-
-def clean(cleaner: Cleaner, raw: bytes) -> Payload:
-    """Redact some lines of a file."""
-    return cleaner.lines(raw) if raw.strip() else Payload(b"\n", ((0, len(raw) - 1),))
-
-
-def clean_file(job: Job, cleaner: Cleaner) -> Iterator[Portion]:
-    """Yield redacted portions of the unarchived part of a file. The last portion is empty."""
-    start = job.cursor.offset if job.cursor else 0
-    try:
-        with job.path.open("rb") as file:
-            for offset, raw in cut(file, start, job.size):
-                payload = clean(cleaner, raw)
-                yield Portion(
-                    job.path,
-                    offset,
-                    digest_of(raw),
-                    None if payload.text is raw else payload,
-                    is_last=False,
-                )
-    except OSError:
-        pass  # reported by the archiving process
-    yield Portion(job.path, job.size, b"", None, is_last=True)
-
-
-def cut(
-    file: BinaryIO, start: int, size: int, cuts: Sequence[int] = ()
-) -> Iterator[tuple[int, bytes]]:
+def cut(file: BinaryIO, start: int, size: int) -> Iterator[tuple[int, bytes]]:
     """Yield complete lines from an offset, some megabytes at a time.
 
     Lines that are too long are replaced with blank lines.
     """
     while start < size:
-        ends = [cut for cut in cuts if start < cut <= size]
-        length = (
-            min(
-                ends[0] if ends else size,
-                start + max(SEGMENT_BYTES, ends[0] - start if ends else 0),
-            )
-            - start
-        )
+        length = min(size - start, SEGMENT_BYTES)
         file.seek(start)
         raw = file.read(min(length, MAX_LINE_BYTES))
         complete = raw[: raw.rfind(b"\n") + 1]

@@ -67,9 +67,7 @@ class ArchivedSource(Source):
 
 def missing(home: Home) -> list[Archived]:
     """Return archived transcripts whose file no longer exists, oldest first."""
-    return [
-        state for state in reversed(home.archive.all()) if state.pack and _is_missing(home, state)
-    ]
+    return [state for state in reversed(home.archive.all()) if state.pack and _is_missing(state)]
 
 
 def read_archived(home: Home, states: Iterable[Archived]) -> Iterator[Batch | FileFailed]:
@@ -134,14 +132,13 @@ def generations(pairs: Iterable[tuple[Segment, Payload]]) -> list[list[tuple[int
     return files
 
 
-def _is_missing(home: Home, state: Archived) -> bool:
+def _is_missing(state: Archived) -> bool:
     try:
         size = Path(state.path).stat().st_size
     except OSError:
         return True
-    if state.kind != LINES:
-        return False
-    return size < state.until or sum(start == 0 for start, _ in home.archive.parts(state.path)) > 1
+    # A replaced file begins again at 0.
+    return state.kind == LINES and (size < state.until or state.raw > state.until)
 
 
 def _batches_of(home: Home, state: Archived) -> Iterator[Batch]:

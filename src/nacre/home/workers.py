@@ -1,4 +1,4 @@
-"""Parse and redact transcripts in several processes, with the same results as in one process.
+"""Read files in several processes, with the same results as in one process.
 
 Processes receive groups of files, and results are returned in file order. The main process reads
 large files itself, because other processes return a file's results only at its end.
@@ -12,18 +12,17 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from types import ModuleType
+from typing import Any, Generic, TypeVar
 
 from nacre.base.frozen import frozen
-from nacre.home.parsing import Event, FileFailed, Job, Portion, clean_file, read_file
+from nacre.home.parsing import Event, FileFailed, Job, read_file
 from nacre.redact.redactor import Redactor
-from nacre.store.packs import Cleaner
 from nacre.values.reports import Problem
 
 _GROUP_BYTES = 1_000_000
@@ -35,58 +34,79 @@ _HINT = "is there enough memory? nacre config set ingest.workers 1 uses one proc
 _GC_THRESHOLD = 50_000
 """Number of allocations between garbage collections, because reading creates few cycles."""
 
-_Read = Callable[[Job], Iterable[Event | Portion]]
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 @frozen
 class Setup:
-    """The settings for a worker process.
-
-    ``patterns``, ``allow`` and ``kinds`` are redaction rules. If ``cleans`` is True, the process
-    redacts files for the archive and does not parse them.
-    """
+    """The settings for a worker process: the redaction rules and the excluded tools."""
 
     patterns: tuple[str, ...] = ()
     allow: tuple[str, ...] = ()
     kinds: tuple[str, ...] = ()
     excluded_tools: tuple[str, ...] = ()
-    cleans: bool = False
 
 
 def read_in_processes(
     jobs: Sequence[Job], redactor: Redactor, setup: Setup, count: int
 ) -> Iterator[Event]:
-    """Read files in ``count`` processes. Yield a failure for a file that crashes two processes.
+    """Read transcripts in ``count`` processes. Yield a failure for a file that crashes two processes.
 
     If no process can be started, this process reads the files with ``redactor``.
     """
-    for event in _work(jobs, setup, count, _read_function(redactor, setup)):
-        if not isinstance(event, Portion):
-            yield event
+    excluded = frozenset(setup.excluded_tools)
+    tasks = Tasks(
+        partial(_transcript_reader, setup),
+        partial(read_file, redactor=redactor, excluded_tools=excluded),
+        lambda job: FileFailed(
+            job.path,
+            job.size,
+            Problem(str(job.path), "the process that read it crashed", _HINT),
+        ),
+        lambda job: job.unread > _LARGE_FILE_BYTES,
+    )
+    return in_processes(_groups(jobs), tasks, count)
 
 
-def clean_in_processes(
-    jobs: Sequence[Job], redactor: Redactor, setup: Setup, count: int
-) -> Generator[Portion, None, None]:
-    """Yield redacted portions of files in order, without files that crash a process twice."""
-    setup = replace(setup, cleans=True)
-    for event in _work(jobs, setup, count, _read_function(redactor, setup)):
-        if isinstance(event, Portion):
-            yield event
+def _transcript_reader(setup: Setup) -> Callable[[Job], Iterable[Event]]:
+    redactor = Redactor(setup.patterns, setup.allow, setup.kinds)
+    excluded = frozenset(setup.excluded_tools)
+    return partial(read_file, redactor=redactor, excluded_tools=excluded)
 
 
-def _read_function(redactor: Redactor, setup: Setup) -> _Read:
-    if setup.cleans:
-        return partial(clean_file, cleaner=Cleaner(redactor.clean_all, redactor.find_suspects))
-    return partial(read_file, redactor=redactor, excluded_tools=frozenset(setup.excluded_tools))
+def _groups(jobs: Sequence[Job]) -> list[list[Job]]:
+    groups: list[list[Job]] = []
+    size = _GROUP_BYTES
+    for job in jobs:
+        is_large = job.unread > _LARGE_FILE_BYTES
+        if is_large or size >= _GROUP_BYTES or len(groups[-1]) == _GROUP_FILES:
+            groups.append([])
+            size = 0
+        groups[-1].append(job)
+        size += job.size
+    return groups
 
 
-def _work(
-    jobs: Sequence[Job], setup: Setup, count: int, read_here: _Read
-) -> Iterator[Event | Portion]:
-    groups = _groups(jobs)
-    pool = _Pool(setup, count)
-    futures: dict[int, Future[list[Event | Portion]] | None] = {}
+@frozen
+class Tasks(Generic[T, R]):
+    """Functions that read files.
+
+    ``prepare`` is called once in each process, and returns the function that reads a file there.
+    ``read_here`` reads a file in this process. ``fail`` returns the result for a file that crashes
+    processes. ``stays_here`` returns True for a file that only this process should read.
+    """
+
+    prepare: Callable[[], Callable[[T], Iterable[R]]]
+    read_here: Callable[[T], Iterable[R]]
+    fail: Callable[[T], R]
+    stays_here: Callable[[T], bool] = lambda _: False
+
+
+def in_processes(groups: Sequence[Sequence[T]], tasks: Tasks[T, R], count: int) -> Iterator[R]:
+    """Yield the results for groups of files in order, read in ``count`` processes."""
+    pool = _Pool(tasks, count)
+    futures: dict[int, Future[list[R]] | None] = {}
     try:
         for index, group in enumerate(groups):
             for upcoming in range(index, min(index + count + 1, len(groups))):
@@ -94,49 +114,45 @@ def _work(
                     futures[upcoming] = pool.read(groups[upcoming])
             future = futures.pop(index)
             try:
-                events = (
-                    future.result()
-                    if future
-                    else (event for job in group for event in read_here(job))
-                )
+                results = future.result() if future else None
             except BrokenProcessPool:
                 futures.clear()
-                events = (event for job in group for event in _read_alone(pool, job, read_here))
-            yield from events
+                pool.end()
+                for item in group:
+                    yield from _read_alone(pool, item)
+                continue
+            if results is None:
+                for item in group:
+                    yield from tasks.read_here(item)
+            else:
+                yield from results
     finally:
         pool.end()
 
 
-def _read_alone(pool: _Pool, job: Job, read_here: _Read) -> Iterable[Event | Portion]:
-    """Read a file in a separate process, because the file might have crashed a process."""
+def _read_alone(pool: _Pool[T, R], item: T) -> Iterable[R]:
+    """Read a file while the other processes are idle, because the file might have crashed a process."""
     for _ in range(_MAX_TRIES):
-        pool.end()
-        future = pool.read([job])
+        future = pool.read([item])
         try:
-            return future.result() if future else read_here(job)
+            return future.result() if future else pool.tasks.read_here(item)
         except BrokenProcessPool:
-            continue
-    return [
-        FileFailed(
-            job.path,
-            job.size,
-            Problem(str(job.path), "the process that read it crashed", _HINT),
-        )
-    ]
+            pool.end()
+    return [pool.tasks.fail(item)]
 
 
-class _Pool:
+class _Pool(Generic[T, R]):
     """A process pool that is started on demand and restarted after a crash."""
 
-    def __init__(self, setup: Setup, count: int) -> None:
-        self._setup = setup
+    def __init__(self, tasks: Tasks[T, R], count: int) -> None:
+        self.tasks = tasks
         self._count = count
         self._executor: ProcessPoolExecutor | None = None
         self._is_possible = True
 
-    def read(self, group: Sequence[Job]) -> Future[list[Event | Portion]] | None:
+    def read(self, group: Sequence[T]) -> Future[list[R]] | None:
         """Start reading some files, or return ``None`` if they must be read in this process."""
-        if group[-1].unread > _LARGE_FILE_BYTES:
+        if self.tasks.stays_here(group[-1]):
             return None
         for _ in range(_MAX_TRIES):
             executor = self._running_executor()
@@ -161,7 +177,7 @@ class _Pool:
         try:
             spawn = multiprocessing.get_context("spawn")
             executor = ProcessPoolExecutor(
-                self._count, spawn, initializer=_initialise_process, initargs=(self._setup,)
+                self._count, spawn, initializer=_initialise_process, initargs=(self.tasks.prepare,)
             )
             with _without_main():
                 executor.submit(int).result()
@@ -184,10 +200,10 @@ def _without_main() -> Iterator[None]:
         sys.modules["__main__"] = main
 
 
-_read: _Read = lambda _: ()  # noqa: E731 - set in each process
+_read: Callable[[Any], Iterable[Any]] = lambda _: ()  # noqa: E731 - set in each process
 
 
-def _initialise_process(setup: Setup) -> None:
+def _initialise_process(prepare: Callable[[], Callable[[Any], Iterable[Any]]]) -> None:
     """Prepare a worker process that prints nothing, ignores Ctrl-C, and ends when its parent ends."""
     global _read
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -199,7 +215,7 @@ def _initialise_process(setup: Setup) -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
     gc.freeze()
     gc.set_threshold(_GC_THRESHOLD)
-    _read = _read_function(Redactor(setup.patterns, setup.allow, setup.kinds), setup)
+    _read = prepare()
 
 
 def _end_with_parent() -> None:
@@ -209,18 +225,5 @@ def _end_with_parent() -> None:
         os._exit(0)
 
 
-def _read_group(group: Sequence[Job]) -> list[Event | Portion]:
-    return [event for job in group for event in _read(job)]
-
-
-def _groups(jobs: Sequence[Job]) -> list[list[Job]]:
-    groups: list[list[Job]] = []
-    size = _GROUP_BYTES
-    for job in jobs:
-        is_large = job.unread > _LARGE_FILE_BYTES
-        if is_large or size >= _GROUP_BYTES or len(groups[-1]) == _GROUP_FILES:
-            groups.append([])
-            size = 0
-        groups[-1].append(job)
-        size += job.size
-    return groups
+def _read_group(group: Sequence[Any]) -> list[Any]:
+    return [result for item in group for result in _read(item)]

@@ -246,11 +246,8 @@ class Scan:
         """True if the text contains no invisible characters."""
         return _INVISIBLE_CLASS not in self._classes and (not self._rest or is_visible(self._rest))
 
-    def look(self, *, closely: bool = True) -> Places:
-        """Return the offsets of literals at which a rule might match.
-
-        If ``closely`` is False, return the offsets of all literals.
-        """
+    def look(self) -> Places:
+        """Return the offsets of literals at which a rule might match."""
         data = self._data
         # Escaped colours, as in raw JSON, hide the start of a token. They are replaced by blanks,
         # which keeps all offsets.
@@ -258,14 +255,14 @@ class Scan:
             data = _COLOUR.sub(lambda match: b" " * len(match[0]), data)
             self._classes = data.translate(_CLASSES)
         places = Places(data, self._table)
-        self._look_everywhere(places, closely=closely)
+        self._look_everywhere(places)
         for literal, foreign in self._table.foreign.items() if self._rest else ():
             if foreign in self._rest:
                 places.add_all(literal, data.lower())
         self._look_at_runs(places)
         return places
 
-    def _look_everywhere(self, places: Places, *, closely: bool) -> None:
+    def _look_everywhere(self, places: Places) -> None:
         data, ends, anywhere = places.data, self._ends, self._table.anywhere
         reached: dict[bytes, int] = {}
         for literal, place in self._table.hints.find(data):
@@ -274,7 +271,7 @@ class Scan:
             elif literal in anywhere:
                 # Offsets inside the last match are not tried, because trying each offset is too
                 # slow.
-                if closely and place >= reached.get(literal, 0):
+                if place >= reached.get(literal, 0):
                     match = compile_any(literal).match(data, place, ends[bisect_right(ends, place)])
                     if match is None:
                         continue
@@ -488,21 +485,6 @@ class Redactor:
             suspects.update(first + piece for piece in self._iter_suspect_pieces(batch, ends))
         cleaned = {unique[number]: self.clean(unique[number]) for number in suspects}
         return [cleaned.get(text, text) for text in texts]
-
-    def find_suspects(self, pieces: Sequence[bytes]) -> set[int]:
-        """Return the indexes of the pieces that might contain a secret.
-
-        Pieces must not contain line breaks. The other pieces contain no secret, even if the
-        punctuation or blanks between their words change.
-        """
-        if self._owner:
-            return set(range(len(pieces)))
-        suspects: set[int] = set()
-        for first, batch, ends in _iter_batches(pieces):
-            scan = Scan(b"\n".join(batch), self._table, ends)
-            suspects.update(first + number for number in _iter_hidden(scan, batch))
-            suspects.update(first + number for number in scan.look(closely=False).split(ends))
-        return suspects
 
     def clean(self, text: str) -> str:
         """Return the text without secrets. The same object is returned if there are no secrets."""

@@ -45,8 +45,6 @@ from nacre.values.reports import Following
 from nacre.vault.watch import VaultWatch
 
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp
-
     from nacre.home.home import ModelLoader
     from nacre.serve.browsers import Browsers
     from nacre.store.search import Kept
@@ -310,9 +308,6 @@ class Site:
 
     is_ready: Callable[[], bool] = lambda: True
     """Function that returns True if the database can be reached. It blocks."""
-
-    around: Callable[[ASGIApp], ASGIApp] | None = None
-    """Function that wraps the app in middleware."""
 
 
 # -- Spaces of keys --------------------------------------------------------------------------------

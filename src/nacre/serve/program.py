@@ -13,7 +13,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
-from starlette.routing import Mount, Route, WebSocketRoute
+from starlette.routing import Mount, Route
 
 from nacre.base.plugins import SERVICES, load_usable_plugins
 from nacre.base.serving import Guard, Refusal, shows_token, values_of
@@ -55,7 +55,6 @@ def make_app(served: Served, make_face: Callable[[], mcp_face.Face]) -> Starlett
                 routes=[
                     Route("/me", web.get_me),
                     Route("/events", web.get_events),
-                    WebSocketRoute("/events/ws", web.socket),
                     *resource_routes(),
                     Route("/{operation}", web.post_operation, methods=["POST"]),
                 ],
@@ -150,7 +149,7 @@ class _Bearers(_Middleware):
     """
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        key = self._served.given_key(scope) if scope["type"] in ("http", "websocket") else ""
+        key = self._served.given_key(scope) if scope["type"] == "http" else ""
         if key and self._served.bearer and _is_of_a_space(scope["path"]):
             try:
                 bearer = await anyio.to_thread.run_sync(self._served.bearer, key)

@@ -116,7 +116,7 @@ class Web:
         Raises UnavailableError if the port is in use or a library is missing, UnusableStoreError if
         the token cannot be stored.
         """
-        for library in ("starlette", "uvicorn", "websockets"):
+        for library in ("starlette", "uvicorn"):
             if not is_installed(library):
                 raise UnavailableError(
                     f"serving HTTP needs a missing library: {library}", hint=install_hint("web")
@@ -131,7 +131,6 @@ class Web:
             self._served,
             lambda: mcp_face.Face(homes.KeyCalls(site.home, site.run), everything=site.everything),
         )
-        app = site.around(app) if site.around else app
         config = http_listening.listening_config(
             app, self._door.cert, self._door.key, room=self._door.room
         )

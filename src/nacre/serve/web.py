@@ -42,7 +42,6 @@ from starlette.responses import (
 )
 from starlette.routing import Route
 from starlette.staticfiles import StaticFiles
-from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from nacre import errors
 from nacre.base import plugins
@@ -343,15 +342,13 @@ class Served(Site):
         Cookies do not distinguish between a machine's ports.
         """
         keys = values_of(scope, OWN_HEADER)
-        changes = scope["type"] == "http" and scope["method"] not in SAFE
+        changes = scope["method"] not in SAFE
         if (changes and len(keys) != 1) or not set(
             values_of(scope, b"sec-fetch-site")
         ) <= _OWN_SITES:
             return False
         origins = values_of(scope, b"origin")
-        if (scope["type"] == "websocket" and not origins) or not self.names.origins.isdisjoint(
-            origins
-        ):
+        if not self.names.origins.isdisjoint(origins):
             return False
         return any(
             self.browsers.knows(cookie, keys[0] if changes else None)
@@ -466,7 +463,7 @@ async def json_body(request: Request) -> bytes:
 
 
 # -- Events ----------------------------------------------------------------------------------------
-# ``/api/v1/events`` sends changes in the home as server-sent events or over a WebSocket.
+# ``/api/v1/events`` sends changes in the home as server-sent events.
 
 
 BEAT_SECONDS = 15.0
@@ -477,7 +474,6 @@ MOST_LISTENERS = 50
 
 _RETRY = b"retry: 2000\n\n"
 _HEARTBEAT = b":\n\n"
-_REFUSED = 1008
 
 Permit = Callable[[], Awaitable[bool]]
 
@@ -494,25 +490,6 @@ async def get_events(request: Request) -> Response:
     )
 
 
-async def socket(websocket: WebSocket) -> None:
-    """Send new events to the WebSocket ``/api/v1/events/ws``, one event per message.
-
-    A request with ``?after=<id>`` also gets the events since that id. Input is ignored.
-    """
-    try:
-        live = await _ready(websocket)
-    except NacreError as error:
-        await websocket.send_denial_response(of_error(error))
-        return
-    await websocket.accept()
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_send, websocket, live.bus)
-        with suppress(WebSocketDisconnect):
-            while True:
-                await websocket.receive_text()
-        tasks.cancel_scope.cancel()
-
-
 async def _ready(connection: HTTPConnection) -> Live:
     live = await anyio.to_thread.run_sync(served_by(connection).live_for, connection.scope)
     if live.bus.listeners >= MOST_LISTENERS:
@@ -521,17 +498,6 @@ async def _ready(connection: HTTPConnection) -> Live:
         )
     await anyio.to_thread.run_sync(live.wait_ready)
     return live
-
-
-async def _send(websocket: WebSocket, bus: Bus) -> None:
-    with suppress(WebSocketDisconnect):
-        async with aclosing(
-            _events(bus, websocket.query_params.get("after", ""), _permit(websocket))
-        ) as events:
-            async for event in events:
-                if event:
-                    await websocket.send_text(event.data.decode())
-        await websocket.close(_REFUSED)
 
 
 async def _stream(bus: Bus, after: str, permit: Permit) -> AsyncGenerator[bytes]:

@@ -13,7 +13,6 @@ from nacre.base.frozen import frozen
 from nacre.base.ids import from_ms
 from nacre.base.text import identifiers, noted, segment
 from nacre.base.times import day_interval
-from nacre.store.packs import Segment
 from nacre.store.rows import record, records
 from nacre.store.schema import (
     Database,
@@ -25,7 +24,6 @@ from nacre.store.schema import (
     did_of,
     encode,
     fits_index,
-    in_transaction,
     runs,
     stored_turn,
     tools_column,
@@ -789,11 +787,6 @@ class ArchiveIndex(Store):
         """Return a transcript's archive state."""
         return record(Archived, self._db.one("find_archived", path=path))
 
-    def alike(self, fingerprint: str, path: str) -> list[Archived]:
-        """Return other transcripts that start with the same bytes."""
-        rows = self._db.all("find_archived_alike", fingerprint=fingerprint, path=path)
-        return records(Archived, rows)
-
     def has_below(self, folder: str) -> bool:
         """Return True if any transcript in a folder is archived."""
         return self._db.one("find_archived_below", start=f"{folder}/", end=f"{folder}0") is not None
@@ -802,44 +795,16 @@ class ArchiveIndex(Store):
         """Return transcripts that have changed since they were archived, oldest first."""
         return records(Due, self._db.all("list_archive_due"))
 
-    @in_transaction
-    def save(self, archived: Archived, segments: Sequence[Segment]) -> None:
-        """Record the contents of a pack."""
+    def save(self, archived: Archived) -> None:
+        """Record a transcript's archive state."""
         self._db.run("save_archived", **asdict(archived))
-        self._db.run("delete_archive_segments", path=archived.path)
-        self._db.run_many(
-            "insert_archive_segment",
-            [
-                asdict(segment)
-                | {"path": archived.path, "number": number, "is_copy": segment.is_copy}
-                for number, segment in enumerate(segments)
-            ],
-        )
-
-    def rename(self, before: str, path: str) -> None:
-        self._db.run("rename_archived", before=before, path=path)
 
     @runs("withhold_archived")
     def withhold(self, path: str, tool: str) -> None:
         """Mark a transcript so that only its indexed text is archived."""
 
-    def delete(self, path: str) -> None:
-        self._db.run("delete_archived", path=path)
-
     def clear(self) -> None:
         self._db.run("clear_archived")
-
-    def parts(self, path: str) -> list[tuple[int, int]]:
-        """Return the start and end of each segment of a transcript's pack, in order."""
-        return self._db.all("list_archive_segments", path=path)
-
-    def holder(self, digest: bytes, *, beside: str) -> str | None:
-        """Return the path of a pack that contains a segment. The pack of ``beside`` is skipped."""
-        return self._db.value("find_archive_segment", digest=digest, path=beside)
-
-    def copies(self, path: str) -> list[str]:
-        """Return transcripts whose packs refer to the pack of a given transcript."""
-        return self._db.column("list_archive_copies", path=path)
 
     def sessions_of(self, tool: str, path: str) -> list[int]:
         """Return the rows of sessions read from a transcript."""

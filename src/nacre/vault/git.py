@@ -714,11 +714,9 @@ class Repository:
         self._descents |= {(commit, of)} if is_below else set()
         return is_below
 
-    def merge_bases(self, commit: str, other: str) -> list[str]:
-        """Return the best common ancestors of two commits, if any."""
-        return sorted(
-            self.git.attempt("merge-base", "--all", commit, other).stdout.decode().split()
-        )
+    def merge_base(self, commit: str, other: str) -> str | None:
+        """Return a best common ancestor of two commits, if any."""
+        return self.git.attempt("merge-base", commit, other).stdout.decode().strip() or None
 
     def new_blobs(self, commit: str, known_commit: str | None) -> dict[str, str]:
         """Return ids and paths of blobs that a commit reaches, but ``known_commit`` does not."""
@@ -730,14 +728,6 @@ class Repository:
             if path:
                 paths[blob.decode()] = os.fsdecode(path)
         return paths
-
-    def store(self, data: bytes) -> str:
-        """Store a blob, without a reference to it, and return its id."""
-        return (
-            self.git.run("hash-object", "-w", "--stdin", "--no-filters", stdin=data)
-            .decode()
-            .strip()
-        )
 
     def add_commits(self, commits: Sequence[NewCommit], parent: str | None) -> list[str]:
         """Create a chain of commits after ``parent`` and return their ids. No branch is moved."""

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import hashlib
-import os
-import queue
 import signal
-import struct
-import subprocess
 import sys
-import threading
 import time
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from subprocess import DEVNULL, PIPE, Popen
-from typing import IO, TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
@@ -30,6 +24,8 @@ from nacre.errors import InvalidInputError, NotFoundError
 from nacre.home.change import known_or_named, project_called
 from nacre.home.home import Home
 from nacre.home.location import projects
+from nacre.home.parsing import count_cores
+from nacre.home.workers import Tasks, in_processes
 from nacre.operations import operation
 from nacre.values.reports import OnProgress, Progress
 from nacre_code.ask import (
@@ -218,229 +214,65 @@ class _Reading:
 
 
 # ----------------------------------------------------------------------------
-# A worker process reads a root and paths from standard input, and writes facts to standard output.
-# A parser written in C can crash on a file or take hours for nested brackets. In that case only
-# this process ends.
+# Reading in worker processes. Two cores halve the time. A parser written in C can crash on a file
+# or take hours for nested brackets. Then only a worker process ends.
 
 
 SECONDS_PER_FILE = 10
 """Maximum processor time per file, in seconds. Files that take longer are not meant to be read."""
 
 MAX_MEMORY_BYTES = 2**31
+MAX_PROCESSES = 4
+
+_FILES_PER_GROUP = 40
+_MIN_FILES_FOR_WORKERS = 300
+"""Minimum number of files for more than one process."""
 
 resource = Module("resource")  # Windows lacks this module
-
-_SIZE = struct.Struct("<I")
 
 
 class ReadFile(msgspec.Struct, frozen=True, array_like=True):
     """A file that was read. ``facts`` is ``None`` if reading failed."""
 
     path: str
-    language: str
     facts: Facts | None
 
 
-_encode = msgspec.msgpack.Encoder().encode
-_paths_decoder = msgspec.msgpack.Decoder(list[str])
-_read_decoder = msgspec.msgpack.Decoder(ReadFile)
-
-
-def main() -> None:
-    """Read files until standard input ends or standard output is closed."""
-    out = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
-    gc.freeze()
-    gc.set_threshold(50_000)
-    if sys.platform != "win32":
-        with contextlib.suppress(OSError, ValueError):
-            resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
-    with contextlib.suppress(OSError):
-        _serve(sys.stdin.buffer, out)
-    os._exit(0)
-
-
-def read_path(root: Path, path: str) -> ReadFile:
-    """Read a file."""
-    language = language_of(path) or ""
-    data = read_file(root, path)
-    return ReadFile(
-        path, language, read_code(language, data) if data is not None and language else None
-    )
-
-
-def send(stream: IO[bytes], value: object) -> None:
-    """Write a value after its size."""
-    packed = _encode(value)
-    stream.write(_SIZE.pack(len(packed)) + packed)
-
-
-def _receive(stream: IO[bytes]) -> bytes | None:
-    head = stream.read(_SIZE.size)
-    if len(head) < _SIZE.size:
-        return None
-    (size,) = _SIZE.unpack(head)
-    packed = stream.read(size)
-    return packed if len(packed) == size else None
-
-
-def _serve(requests: IO[bytes], out: IO[bytes]) -> None:
-    first = _receive(requests)
-    if first is None:
-        return
-    root = Path(_paths_decoder.decode(first)[0])
-    while (packed := _receive(requests)) is not None:
-        for path in _paths_decoder.decode(packed):
-            _limit_time(SECONDS_PER_FILE)
-            read = read_path(root, path)
-            _limit_time(0)
-            send(out, read)
-            out.flush()
-
-
-def _limit_time(seconds: int) -> None:
-    """End this process after ``seconds`` of processor time, even inside C code.
-
-    0 removes the limit. This has no effect on Windows.
-    """
-    if sys.platform != "win32":
-        signal.setitimer(signal.ITIMER_PROF, seconds)
-
-
-# ----------------------------------------------------------------------------
-# Reading in worker processes. Two cores halve the time, and a crash of the parser affects only one
-# file.
-
-
-_FILES_PER_REQUEST = 40
-_MIN_FILES_FOR_WORKERS = 300
-"""Minimum number of files for more than one process."""
-
-MAX_PROCESSES = 4
-
-
-def count_processes(files: int) -> int:
-    """Return the number of processes to start for this many files."""
-    cores = (
-        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    )
-    return 1 if files < _MIN_FILES_FOR_WORKERS else min(cores, MAX_PROCESSES)
-
-
-def read_all(root: Path, paths: Sequence[str], processes: int) -> Iterator[ReadFile]:
-    """Yield files in the order in which they are finished. A file that crashes a process has no facts."""
-    if getattr(sys, "frozen", False) or not sys.executable:
-        yield from (read_path(root, path) for path in paths)
-        return
-    portions: queue.SimpleQueue[Sequence[str]] = queue.SimpleQueue()
-    for start in range(0, len(paths), _FILES_PER_REQUEST):
-        portions.put(paths[start : start + _FILES_PER_REQUEST])
-    done: queue.Queue[ReadFile | None] = queue.Queue(maxsize=200)
-    over = threading.Event()
-    threads = [
-        threading.Thread(
-            target=_feed_worker, args=(root, portions, done, over), name="nacre-code", daemon=True
-        )
-        for _ in range(processes)
+def read_all(root: Path, paths: Sequence[str]) -> Iterator[ReadFile]:
+    """Yield files in order. A file that crashes a process has no facts."""
+    tasks = Tasks(partial(_limited_reader, root), partial(_read_path, root), _crashed)
+    groups = [
+        paths[start : start + _FILES_PER_GROUP] for start in range(0, len(paths), _FILES_PER_GROUP)
     ]
-    for thread in threads:
-        thread.start()
-    try:
-        running = len(threads)
-        while running:
-            result = done.get()
-            running -= result is None
-            if result is not None:
-                yield result
-    finally:
-        over.set()
+    count = min(count_cores(), MAX_PROCESSES) if len(paths) >= _MIN_FILES_FOR_WORKERS else 1
+    return in_processes(groups, tasks, count)
 
 
-def _feed_worker(
-    root: Path,
-    portions: queue.SimpleQueue[Sequence[str]],
-    done: queue.Queue[ReadFile | None],
-    over: threading.Event,
-) -> None:
-    process: Popen[bytes] | None = None
-    try:
-        while not over.is_set():
-            try:
-                left = list(portions.get_nowait())
-            except queue.Empty:
-                break
-            while left and not over.is_set():
-                process = process or _start_worker(root)
-                read = _read_portion(process, left, done, over)
-                if read < len(left) and not over.is_set():
-                    _hand_over(done, over, ReadFile(left[read], "", None))
-                    _kill(process)
-                    process, read = None, read + 1
-                left = left[read:]
-    finally:
-        if process:
-            _kill(process)
-        _hand_over(done, over, None)
+def _crashed(path: str) -> ReadFile:
+    return ReadFile(path, None)
 
 
-def _read_portion(
-    process: Popen[bytes],
-    paths: list[str],
-    done: queue.Queue[ReadFile | None],
-    over: threading.Event,
-) -> int:
-    """Return the number of files that a process read before it died, or the number of all files."""
-    assert process.stdin is not None  # noqa: S101 - it was started with pipes
-    assert process.stdout is not None  # noqa: S101
-    try:
-        send(process.stdin, paths)
-        process.stdin.flush()
-        for number in range(len(paths)):
-            packed = _receive(process.stdout)
-            result = _read_decoder.decode(packed) if packed is not None else None
-            if result is None or not _hand_over(done, over, result):
-                return number
-    except OSError:
-        return 0
-    return len(paths)
+def _read_path(root: Path, path: str) -> Iterator[ReadFile]:
+    language = language_of(path)
+    data = read_file(root, path)
+    facts = read_code(language, data) if data is not None and language else None
+    yield ReadFile(path, facts)
 
 
-def _hand_over(
-    done: queue.Queue[ReadFile | None], over: threading.Event, result: ReadFile | None
-) -> bool:
-    """Put a result into the queue. If the queue is full, wait unless reading was stopped."""
-    while not over.is_set():
-        try:
-            done.put(result, timeout=0.2)
-        except queue.Full:
-            continue
-        return True
-    return False
+def _limited_reader(root: Path) -> Callable[[str], Iterator[ReadFile]]:
+    """Limit the memory of this process, and return a function that reads a file in limited time."""
+    if sys.platform == "win32":
+        return partial(_read_path, root)
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
 
+    def read(path: str) -> Iterator[ReadFile]:
+        # The timer ends this process, even inside C code.
+        signal.setitimer(signal.ITIMER_PROF, SECONDS_PER_FILE)
+        yield from _read_path(root, path)
+        signal.setitimer(signal.ITIMER_PROF, 0)
 
-def _start_worker(root: Path) -> Popen[bytes]:
-    script = f"import sys; sys.path[:] = {sys.path!a}; from nacre_code.ingest import main; main()"
-    # Use a separate process group. Ctrl-C is meant for the parent, which then ends this process.
-    process = Popen(
-        [sys.executable, "-P", "-c", script],
-        stdin=PIPE,
-        stdout=PIPE,
-        stderr=DEVNULL,
-        start_new_session=True,
-        creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
-    )
-    assert process.stdin is not None  # noqa: S101 - it was started with pipes
-    send(process.stdin, [str(root)])
-    return process
-
-
-def _kill(process: Popen[bytes]) -> None:
-    process.kill()
-    for stream in (process.stdin, process.stdout):
-        if stream is not None:
-            with contextlib.suppress(OSError):
-                stream.close()
-    process.wait()
+    return read
 
 
 # ----------------------------------------------------------------------------
@@ -502,7 +334,7 @@ def ingest_code(
     digests = dict(changed)
     waiting: list[NewFile] = []
     done = 0
-    for read in read_all(root, list(digests), count_processes(len(digests))):
+    for read in read_all(root, list(digests)):
         done += 1
         if read.facts is None:
             tally.failed.append(read.path)

@@ -18,8 +18,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from nacre.base import listening, serving
 from nacre_gateway.channels import ServesHttp
 
-_MAX_MESSAGE = 262_144
-
 
 class Listener:
     """Serves the routes of channels. It listens only on this machine, unless the place names another host.
@@ -43,7 +41,7 @@ class Listener:
             exception_handlers={HTTPException: _empty_response, Exception: self._failed},
         )
         app.router.redirect_slashes = False
-        self._config = listening.listening_config(_CapacityLimit(app), most_message=_MAX_MESSAGE)
+        self._config = listening.listening_config(_CapacityLimit(app))
         self._listening: socket.socket | None = None
 
     def open(self) -> str:
@@ -95,11 +93,7 @@ class _CapacityLimit:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        admit = (
-            cast("serving.Admit | None", scope.get("state", {}).get(serving.ADMIT))
-            if scope["type"] == "http"
-            else None
-        )
+        admit = cast("serving.Admit | None", scope.get("state", {}).get(serving.ADMIT))
         if admit is None or admit(False):
             await self._app(scope, receive, send)
             return

@@ -13,8 +13,6 @@ import httpx2
 import pytest
 from starlette.requests import Request
 from starlette.responses import Response
-from websockets.asyncio.client import connect
-from websockets.exceptions import InvalidStatus
 
 from gateway.sites import Routes, client_of, hello, listening, run, signed, webhook
 from nacre.base.listening import Bounded
@@ -50,17 +48,6 @@ def test_unknown_routes_return_an_empty_404(tmp_path: Path, method: str, path: s
             assert (answer.status_code, answer.content) == (404, b"")
             assert not {"server", "set-cookie", "location"} & set(answer.headers)
             assert not [name for name in answer.headers if name.startswith("access-control")]
-
-    run(work())
-
-
-def test_websocket_on_an_unknown_route_is_refused(tmp_path: Path) -> None:
-    async def work() -> None:
-        async with webhook(tmp_path) as site:
-            for path in ("/", "/hook", "/api/v1/events/ws"):
-                with pytest.raises(InvalidStatus):
-                    async with connect(site.address.replace("http", "ws") + path, proxy=None):
-                        pass
 
     run(work())
 

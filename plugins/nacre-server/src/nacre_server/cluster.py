@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import logging
-import os
-import socket
 import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any
 
 from nacre import __version__
 from nacre.base.environment import install_hint, is_installed
@@ -39,12 +33,10 @@ from nacre.values.memory import NO_QUOTA, Actor, Quota
 from nacre.values.reports import OnProgress, Progress
 from nacre_server.connection import connect, migrate, state, translated_errors
 from nacre_server.keys import Spaces
-from nacre_server.postgres import Distributed, distribute
-from nacre_server.queue import prepare_queue
 from nacre_server.registry import Registry
 
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp
+    pass
 
 
 @frozen
@@ -65,83 +57,15 @@ def server_of(settings: Settings) -> str:
 
 
 def migrate_server(settings: Settings) -> Migrated:
-    """Upgrade the server's database to the current schema, and create the job queue.
+    """Upgrade the server's database to the current schema.
 
     Raises InvalidInputError, SchemaTooNewError, UnusableStoreError, UnavailableError.
     """
-    url = server_of(settings)
-    with closing(connect(url)) as connection, translated_errors():
+    with closing(connect(server_of(settings))) as connection, translated_errors():
         before = state(connection).number
         migrate(connection)
         after = state(connection).number
-    prepare_queue(url)
     return Migrated(before, after)
-
-
-def distribute_server(settings: Settings, shards: int) -> Distributed:
-    """Distribute the rows of a migrated server over its Citus nodes.
-
-    Raises InvalidInputError, UnusableStoreError, NotAllowedError, StoreBusyError.
-    """
-    with closing(connect(server_of(settings))) as connection, translated_errors():
-        return distribute(connection, shards)
-
-
-# ----------------------------------------------------------------------------
-# Observation of a process. It records the name, outcome and duration of each operation or job, but
-# no content.
-
-
-OK = "ok"
-FAULT = "fault"
-"""The outcome of an unexpected exception. Other outcomes are ``ok`` or an error code."""
-
-SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0, 600.0)
-"""Bounds of the histogram buckets, in seconds."""
-
-Note = Callable[[str, float], None]
-"""A function that takes an outcome and a duration in seconds."""
-
-
-class Observer(Protocol):
-    """A receiver of observations."""
-
-    def observed(self, name: str) -> AbstractContextManager[Note]:
-        """Observe the block under a name. The block reports its outcome and duration to the yielded function."""
-        ...
-
-
-class Watch:
-    """A group of observers."""
-
-    def __init__(self, observers: Sequence[Observer] = ()) -> None:
-        self._observers = tuple(observers)
-
-    @contextmanager
-    def counted(self, name: str) -> Iterator[None]:
-        """Report the block to all observers."""
-        began, outcome = time.perf_counter(), FAULT
-        with ExitStack() as stack:
-            notes = [stack.enter_context(observer.observed(name)) for observer in self._observers]
-            try:
-                yield
-                outcome = OK
-            except NacreError as error:
-                outcome = error.code
-                raise
-            finally:
-                seconds = time.perf_counter() - began
-                for note in notes:
-                    note(outcome, seconds)
-
-    def measured(self, run: Run) -> Run:
-        """Wrap ``run`` so that each call is reported to the observers."""
-
-        def counted(operation: str, request: bytes, actor: Actor, caller: Waiting) -> bytes:
-            with self.counted(operation):
-                return run(operation, request, actor, caller)
-
-        return counted
 
 
 # ----------------------------------------------------------------------------
@@ -162,8 +86,7 @@ END_SECONDS = 30.0
 class Api:
     """An HTTP server for clients with keys.
 
-    ``folder`` is empty and can be deleted afterwards. ``watch`` observes all operations. ``around``
-    wraps the ASGI app.
+    ``folder`` is empty and can be deleted afterwards. ``metrics`` count all operations.
     """
 
     def __init__(
@@ -172,8 +95,7 @@ class Api:
         folder: Path,
         door: Door,
         tell: Callable[[str], None],
-        watch: Watch,
-        around: Callable[[ASGIApp], ASGIApp] | None = None,
+        metrics: Metrics | None = None,
     ) -> None:
         """Create the server. Raises InvalidInputError if no server is set or ``door`` is unsafe."""
         server_of(settings)
@@ -185,7 +107,7 @@ class Api:
         self._web = Web(
             Site(
                 folder,
-                watch.measured(self._answering.run),
+                metrics.measured(self._answering.run) if metrics else self._answering.run,
                 lambda: {"version": __version__},
                 Browsers(folder),
                 Live(_refused, Bus(utc_now)),
@@ -194,7 +116,6 @@ class Api:
                 bearer=self._spaces.bearer,
                 live_of=self._spaces.live,
                 is_ready=self._spaces.is_reachable,
-                around=around,
             ),
             replace(door, room=MOST_CLIENTS),
         )
@@ -233,6 +154,14 @@ def _refused() -> Home:
 
 # ----------------------------------------------------------------------------
 # Metrics of a process for Prometheus: counts, durations and outcomes, but no spaces or texts.
+
+
+OK = "ok"
+FAULT = "fault"
+"""The outcome of an unexpected exception. Other outcomes are ``ok`` or an error code."""
+
+SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0, 600.0)
+"""Bounds of the histogram buckets, in seconds."""
 
 
 if TYPE_CHECKING:
@@ -281,165 +210,27 @@ class Metrics:
         return f"http://{f'[{host}]' if ':' in host else host}:{server.server_port}/metrics"
 
     @contextmanager
-    def observed(self, name: str) -> Iterator[Note]:
-        def note(outcome: str, seconds: float) -> None:
-            self._seconds.labels(name).observe(seconds)
-            self._done.labels(name, outcome).inc()
+    def counted(self, name: str) -> Iterator[None]:
+        """Count and time the block under a name."""
+        outcome = FAULT
+        with self._running.track_inprogress(), self._seconds.labels(name).time():
+            try:
+                yield
+                outcome = OK
+            except NacreError as error:
+                outcome = error.code
+                raise
+            finally:
+                self._done.labels(name, outcome).inc()
 
-        with self._running.track_inprogress():
-            yield note
+    def measured(self, run: Run) -> Run:
+        """Wrap ``run`` so that each call is counted."""
 
+        def counted(operation: str, request: bytes, actor: Actor, caller: Waiting) -> bytes:
+            with self.counted(operation):
+                return run(operation, request, actor, caller)
 
-# ----------------------------------------------------------------------------
-# Traces and metrics for an OpenTelemetry collector, sent with OTLP over HTTP, without spaces and
-# texts. The standard variables ``OTEL_…`` set headers, time limits, sampling and attributes.
-
-
-if TYPE_CHECKING:
-    from opentelemetry import context, trace
-    from opentelemetry.exporter.otlp.proto.http import metric_exporter, trace_exporter
-    from opentelemetry.sdk import metrics, resources
-    from opentelemetry.sdk import trace as tracing
-    from opentelemetry.sdk.metrics import export as metrics_export
-    from opentelemetry.sdk.trace import export as trace_export
-    from opentelemetry.trace.propagation import tracecontext
-    from starlette.types import ASGIApp, Receive, Scope, Send
-else:
-    context = Module("opentelemetry.context")
-    trace = Module("opentelemetry.trace")
-    metric_exporter = Module("opentelemetry.exporter.otlp.proto.http.metric_exporter")
-    trace_exporter = Module("opentelemetry.exporter.otlp.proto.http.trace_exporter")
-    metrics = Module("opentelemetry.sdk.metrics")
-    resources = Module("opentelemetry.sdk.resources")
-    tracing = Module("opentelemetry.sdk.trace")
-    metrics_export = Module("opentelemetry.sdk.metrics.export")
-    trace_export = Module("opentelemetry.sdk.trace.export")
-    tracecontext = Module("opentelemetry.trace.propagation.tracecontext")
-
-_END_SECONDS = 10.0
-_LIBRARY = "opentelemetry.exporter.otlp.proto.http"
-_TRACE_HEADERS = {b"traceparent", b"tracestate"}
-
-
-class Telemetry:
-    """Sends spans, a histogram of durations, and the number of operations in progress.
-
-    A span has the operation's name and ``nacre.outcome``. Its status is an error for ``fault``. Its
-    parent is the client's span in ``traceparent``.
-    """
-
-    def __init__(self, service: str, what: str, url: str, tell: Callable[[str], None]) -> None:
-        """Connect to the collector at ``url``, such as ``http://localhost:4318``.
-
-        ``what`` is ``requests`` or ``jobs``. ``tell`` is called once if the collector rejects data.
-        Raises InvalidInputError, and UnavailableError if a library is missing.
-        """
-        if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
-            raise InvalidInputError(
-                f"{url!r} is not the address of a collector",
-                hint="e.g. --otlp http://localhost:4318",
-            )
-        try:
-            import_module(_LIBRARY)
-        except ImportError as error:
-            raise UnavailableError(
-                f"traces need a library: {_LIBRARY}", hint=install_hint("telemetry")
-            ) from error
-        # The logs of failed sends contain the data, so a single message replaces them.
-        logger = logging.getLogger("opentelemetry")
-        logger.propagate = False
-        logger.handlers = [_Once(tell)]
-        of_this = resources.Resource(
-            {
-                "service.name": service,
-                "service.version": __version__,
-                "service.instance.id": f"{socket.gethostname()}-{os.getpid()}",
-            }
-        )
-        resource = of_this.merge(resources.OTELResourceDetector().detect())
-        base = url.rstrip("/")
-        self._spans = tracing.TracerProvider(resource=resource, shutdown_on_exit=False)
-        self._spans.add_span_processor(
-            trace_export.BatchSpanProcessor(trace_exporter.OTLPSpanExporter(f"{base}/v1/traces"))
-        )
-        reader = metrics_export.PeriodicExportingMetricReader(
-            metric_exporter.OTLPMetricExporter(f"{base}/v1/metrics")
-        )
-        self._figures = metrics.MeterProvider([reader], resource, shutdown_on_exit=False)
-        self._tracer = self._spans.get_tracer("nacre", __version__)
-        meter = self._figures.get_meter("nacre", __version__)
-        self._seconds = meter.create_histogram(
-            f"nacre.{what}.duration",
-            "s",
-            "Duration.",
-            explicit_bucket_boundaries_advisory=SECONDS,
-        )
-        self._running = meter.create_up_down_counter(f"nacre.{what}.running", "1", "In progress.")
-        self._kind = trace.SpanKind.SERVER if what == "requests" else trace.SpanKind.CONSUMER
-
-    @contextmanager
-    def observed(self, name: str) -> Iterator[Note]:
-        self._running.add(1)
-        try:
-            with self._tracer.start_as_current_span(
-                name, kind=self._kind, record_exception=False, set_status_on_exception=False
-            ) as span:
-
-                def note(outcome: str, seconds: float) -> None:
-                    span.set_attribute("nacre.outcome", outcome)
-                    if outcome == FAULT:
-                        span.set_status(trace.StatusCode.ERROR)
-                    self._seconds.record(seconds, {"name": name, "outcome": outcome})
-
-                yield note
-        finally:
-            self._running.add(-1)
-
-    def close(self) -> None:
-        """Send the remaining data. Wait some seconds if the collector is unreachable."""
-        closing = [
-            threading.Thread(target=item.shutdown, daemon=True)
-            for item in (self._spans, self._figures)
-        ]
-        for item in closing:
-            item.start()
-        for item in closing:
-            item.join(_END_SECONDS)
-
-
-class Continued:
-    """ASGI middleware that makes the client's span the parent of a request's spans."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        named = {
-            key.decode(): value.decode("latin-1")
-            for key, value in scope.get("headers", ())
-            if key in _TRACE_HEADERS
-        }
-        token = (
-            context.attach(tracecontext.TraceContextTextMapPropagator().extract(named))
-            if named
-            else None
-        )
-        try:
-            await self._app(scope, receive, send)
-        finally:
-            if token:
-                context.detach(token)
-
-
-class _Once(logging.Handler):
-    def __init__(self, tell: Callable[[str], None]) -> None:
-        super().__init__(logging.WARNING)
-        self._tell: Callable[[str], None] | None = tell
-
-    def emit(self, _: logging.LogRecord) -> None:
-        tell, self._tell = self._tell, None
-        if tell:
-            tell("the collector rejects data: traces and metrics are lost")
+        return counted
 
 
 # ----------------------------------------------------------------------------

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -24,13 +22,11 @@ from nacre.cli.options import (
 )
 from nacre.cli.options import (
     flag,
-    minute,
     size,
 )
 from nacre.serve import server_web as daemon_web
 from nacre.values.memory import Quota
 from nacre_server import cluster as cluster_api
-from nacre_server import queue
 from nacre_server import worker as cluster_worker
 
 _metrics = click.option(
@@ -39,13 +35,6 @@ _metrics = click.option(
     metavar="[HOST:]PORT",
     type=TEXT,
     help="Address and port of the Prometheus metrics.",
-)
-_otlp = click.option(
-    "--otlp",
-    "collector",
-    metavar="URL",
-    type=TEXT,
-    help="An OpenTelemetry collector for traces and metrics.",
 )
 
 
@@ -65,39 +54,19 @@ def cluster() -> None:
     """
 
 
-@cluster.command(
-    "migrate", examples=["nacre server cluster migrate", "nacre server cluster migrate --citus"]
-)
-@flag("--citus", "Distribute the tenants over the nodes of Citus.")
-@click.option(
-    "--shards",
-    type=click.IntRange(1, 1024),
-    default=32,
-    show_default=True,
-    help="Initial number of partitions of the tenants.",
-)
-def migrate(run: Run, citus: bool, shards: int) -> None:
+@cluster.command("migrate", examples=["nacre server cluster migrate"])
+def migrate(run: Run) -> None:
     """Migrate the server's database to this version's schema.
 
-    If the migration allows it, processes of the previous version keep working. With --citus,
-    tenants are distributed over nodes. Distributed tables stay unchanged, and new nodes are set up.
+    If the migration allows it, processes of the previous version keep working.
     """
     done = cluster_api.migrate_server(run.settings)
     changed = (
         f"Migrated from schema {done.before} to {done.after}."
         if done.after != done.before
-        else (f"The schema is {done.after} already.")
+        else f"The schema is {done.after} already."
     )
-    spread = cluster_api.distribute_server(run.settings, shards) if citus else None
-
-    def tell(paper: Paper) -> None:
-        paper.line(changed)
-        if spread:
-            paper.line(
-                f"Nodes that hold rows: {spread.nodes}. Tables distributed now: {spread.tables}."
-            )
-
-    run.answer({**asdict(done), **(asdict(spread) if spread else {})}, tell)
+    run.answer(done, lambda paper: paper.line(changed))
 
 
 @cluster.command(
@@ -132,7 +101,6 @@ def migrate(run: Run, citus: bool, shards: int) -> None:
     help="Seconds to answer after SIGTERM, while /health/ready returns 503.",
 )
 @_metrics
-@_otlp
 def api(
     run: Run,
     http: str,
@@ -140,7 +108,6 @@ def api(
     insecure: bool,
     linger: float,
     figures: str | None,
-    collector: str | None,
 ) -> None:
     """Run the API for programs and agents that have keys.
 
@@ -155,11 +122,9 @@ def api(
     )
     stop = stopped_by_signals()
     with tempfile.TemporaryDirectory(prefix="nacre-api-", ignore_cleanup_errors=True) as folder:
-        around = cluster_api.Continued if collector else None
-        with _watching(run, "api", "requests", figures, collector) as watch:
-            cluster_api.Api(
-                run.settings, Path(folder), door, partial(_tell, run), watch, around
-            ).run(stop, linger)
+        metrics = _metrics_at(run, "requests", figures)
+        api = cluster_api.Api(run.settings, Path(folder), door, partial(_tell, run), metrics)
+        api.run(stop, linger)
     sys.stdout.flush()
     os._exit(0)  # threads that wait for the server would keep the process
 
@@ -181,85 +146,27 @@ def api(
     show_default=True,
     help="Seconds between two checks for jobs.",
 )
-@click.option(
-    "--lease",
-    type=click.FloatRange(1, 3600),
-    default=30.0,
-    show_default=True,
-    help="Seconds without a heartbeat after which a worker counts as dead.",
-)
-@click.option(
-    "--backoff",
-    type=click.IntRange(0, 20),
-    default=4,
-    show_default=True,
-    help="Pause in seconds before the first retry of a failed job; then its square, its cube …",
-)
 @_metrics
-@_otlp
 def worker(
     run: Run,
     jobs: int,
     every: float,
-    lease: float,
-    backoff: int,
     figures: str | None,
-    collector: str | None,
 ) -> None:
     """Run background work for spaces with changes: learning, vectors, dreams.
 
     You can run several workers. Each job runs in only one, and another takes over if it is killed.
-    If the server is unreachable, the worker waits. On SIGTERM, it finishes its jobs and ends.
+    A failed job is repeated after 4, 16, 64 and then every 256 seconds. If the server is
+    unreachable, the worker waits. On SIGTERM, it finishes its jobs and ends.
     """
     run.keeps_history = False
-    options = cluster_worker.WorkerOptions(jobs, every, lease, backoff)
-    with (
-        tempfile.TemporaryDirectory(prefix="nacre-worker-", ignore_cleanup_errors=True) as folder,
-        _watching(run, "worker", "jobs", figures, collector) as watch,
-    ):
-        working = cluster_worker.Worker(
-            run.settings, Path(folder), options, partial(_tell, run), watch
-        )
-        asyncio.run(working.run())
-
-
-@cluster.command(
-    "jobs",
-    examples=["nacre server cluster jobs", "nacre server cluster jobs --retry 17"],
-)
-@click.option("--retry", metavar="JOB|all", type=TEXT, help="Retry this abandoned job, or all.")
-def jobs(run: Run, retry: str | None) -> None:
-    """List pending, running and abandoned jobs."""
-    server = cluster_api.server_of(run.settings)
-    if retry is None:
-        found = queue.list_jobs(server)
-        run.answer({"jobs": found}, lambda paper: _render_jobs(paper, found))
-        return
-    if retry != "all" and not retry.isdecimal():
-        raise click.UsageError("--retry takes the number of a job, or all")
-    done = queue.retry_failed(server, None if retry == "all" else int(retry))
-    run.answer(
-        {"retried": done},
-        lambda paper: paper.line(f"Queued again: {options_count(done, 'job', 'jobs')}."),
-    )
-
-
-def _render_jobs(paper: Paper, found: Sequence[queue.Job]) -> None:
-    if not found:
-        paper.line("There are no jobs.")
-        return
-    names = {"todo": "waits", "doing": "is done", "failed": "given up"}
-    rows = [
-        (
-            bold(str(job.id)),
-            job.space,
-            names.get(job.state, job.state),
-            options_count(job.tries, "try", "tries"),
-            dim(minute(job.due) if job.due else ""),
-        )
-        for job in found
-    ]
-    paper.table(rows, header=("job", "space", "state", "tries", "not before"))
+    stop = stopped_by_signals()
+    with tempfile.TemporaryDirectory(prefix="nacre-worker-", ignore_cleanup_errors=True) as folder:
+        metrics = _metrics_at(run, "jobs", figures)
+        working = cluster_worker.Worker(run.settings, Path(folder), partial(_tell, run), metrics)
+        working.run(stop, jobs, every)
+    sys.stdout.flush()
+    os._exit(0)  # threads with unfinished work would keep the process
 
 
 @cluster.command(
@@ -387,22 +294,13 @@ def _bounds(quota: Quota) -> str:
     return ", ".join(filter(None, told))
 
 
-@contextmanager
-def _watching(
-    run: Run, title: str, what: str, place: str | None, collector: str | None
-) -> Iterator[cluster_api.Watch]:
-    """Serve Prometheus metrics and send traces to a collector during the block."""
-    with ExitStack() as stack:
-        observers: list[cluster_api.Observer] = []
-        if place:
-            metrics = cluster_api.Metrics(what)
-            _tell(run, f"metrics at {metrics.serve(place)}")
-            observers.append(metrics)
-        if collector:
-            sent = cluster_api.Telemetry(f"nacre-{title}", what, collector, partial(_tell, run))
-            stack.callback(sent.close)
-            observers.append(sent)
-        yield cluster_api.Watch(observers)
+def _metrics_at(run: Run, what: str, place: str | None) -> cluster_api.Metrics | None:
+    """Serve Prometheus metrics, if a place is given."""
+    if not place:
+        return None
+    metrics = cluster_api.Metrics(what)
+    _tell(run, f"metrics at {metrics.serve(place)}")
+    return metrics
 
 
 def _tell(run: Run, line: str) -> None:

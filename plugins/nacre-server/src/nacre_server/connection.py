@@ -216,9 +216,6 @@ _QUOTED_OR_NAME = re.compile(r"('(?:[^']|'')*')|(?<![:\w]):([a-z_]\w*)|(\?)")
 _WRITES = re.compile(r"\b(?:INSERT INTO|UPDATE \w+ SET|DELETE FROM)\b")
 _CONFLICT_TARGET = re.compile(r"\bON CONFLICT \(")
 _LIST = re.compile(r"(FROM json_each\((?::\w+|\?)\))\)")
-_INSERT_SELECT = re.compile(
-    r".*\bINSERT INTO (?!.*\b(?:VALUES|ON CONFLICT|RETURNING)\b)", re.DOTALL
-)
 _LIMIT = re.compile(r"\bLIMIT (:\w+|\?|-1)")
 
 
@@ -249,13 +246,9 @@ def translated(sql: str) -> str:
     Placeholders ``:name`` and ``?`` are converted, conflict targets begin with the tenant, and
     negative limits mean no limit. ``OFFSET 0`` casts the values of a list before the comparison. A
     cast can reveal its argument, so row-level security would otherwise prevent the use of an index.
-    INSERT … SELECT returns its rows, because Citus would otherwise use COPY, which row-level
-    security forbids.
     """
     bare = _LIMIT.sub(r"LIMIT nacre.most(\1)", _COMMENT.sub("", sql).replace("%", "%%"))
     bare = _LIST.sub(r"\1 OFFSET 0)", bare)
-    if _INSERT_SELECT.match(bare):
-        bare = f"{bare.rstrip(' ;')} RETURNING 1"
     return _CONFLICT_TARGET.sub("ON CONFLICT (tenant, ", _QUOTED_OR_NAME.sub(_placeholder, bare))
 
 

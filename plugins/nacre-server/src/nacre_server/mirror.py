@@ -22,7 +22,7 @@ TABLES = tuple(
         "turn_passages passage_bits memory_vectors embedding other_passages "
         "other_turn_passages other_passage_bits other_memory_vectors other_embedding usage "
         "uses effects usage_values co_recall review_queue operations intents touched tombstones "
-        "standing_retirements forgetting_values archived archive_segments transcript_cursors "
+        "standing_retirements forgetting_values archived transcript_cursors "
         "ingest_log model_calls model_health model_answers traces code_projects code_files "
         "code_symbols code_edges code_outside code_mentions code_mentions_read"
     ).split()

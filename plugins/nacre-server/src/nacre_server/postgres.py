@@ -1,4 +1,4 @@
-"""The PostgreSQL engine: rows of tenants, which Citus can distribute, and locks."""
+"""The PostgreSQL engine: rows of tenants, and locks."""
 
 from __future__ import annotations
 
@@ -12,13 +12,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 import apsw
 import psycopg
-from psycopg import sql
 from psycopg.pq import TransactionStatus
 
-from nacre.base.frozen import frozen
 from nacre.base.lazy import Module
 from nacre.base.locks import PATIENCE_SECONDS, FileLock
-from nacre.base.sql import Parameters, Queries, bind, bound, statements
+from nacre.base.sql import Parameters, Queries, bind, bound
 from nacre.errors import InvalidInputError, NacreError, NotAllowedError, UnusableStoreError
 from nacre.store.schema import Indexed, Row
 from nacre.store.sqlite import stemmer
@@ -53,111 +51,6 @@ if TYPE_CHECKING:
     from nacre_server.keys import Spaces
 else:
     keys, spaces = Module("nacre_server.keys"), Module("nacre_server.spaces")
-
-SHARDS = 32
-"""Initial number of shards for tenants' rows, and therefore the maximum number of nodes."""
-
-IS_DISTRIBUTED = (
-    "(SELECT provolatile = 'i' FROM pg_proc WHERE oid = to_regprocedure('nacre.tenant()'))"
-)
-"""SQL that is true on a distributed server, where the coordinator needs the tenant's name as a
-constant to find the node."""
-
-_DISTRIBUTED_SETTINGS = (
-    b"SET search_path = nacre_rows, nacre, pg_catalog, public, pg_temp;"
-    b" SET citus.propagate_set_commands = local"
-)
-"""Settings for a distributed server. Rows are inserted into the tables, because Citus cannot insert into views."""
-
-
-@frozen
-class Distributed:
-    """The number of nodes with tenants' rows, and the number of tables that this call distributed."""
-
-    nodes: int
-    tables: int
-
-
-def telling_nodes(connection: psycopg.Connection[Any], settings: Mapping[str, str]) -> bytes:
-    """Configure a connection for distributed rows. Return the SQL that must begin each transaction.
-
-    Row-level security on the nodes needs the tenant's name, but nodes do not know the settings of
-    the coordinator's connections. Citus passes on settings made in a transaction (decision 26). The
-    SQL can precede a statement to form one transaction. It is a DO block, because Citus passes on
-    the whole message that contains a SET.
-    """
-    connection.execute(_DISTRIBUTED_SETTINGS)
-    set_statements = sql.SQL("; ").join(
-        sql.SQL("SET LOCAL {} = {}").format(sql.Identifier(*name.split(".")), value)
-        for name, value in settings.items()
-    )
-    return (
-        sql.SQL("DO {};")
-        .format(f"BEGIN {set_statements.as_string(connection)}; END")
-        .as_bytes(connection)
-    )
-
-
-def distribute(connection: psycopg.Connection[Any], shards: int = SHARDS) -> Distributed:
-    """Distribute the rows of a migrated server by tenant.
-
-    Distributed tables stay unchanged. New nodes receive the data that Citus does not copy
-    automatically. All writers are blocked. Raises UnusableStoreError, NotAllowed, psycopg.Error.
-    """
-    if not _run(connection, "has_citus"):
-        raise UnusableStoreError(
-            "this database has no Citus",
-            hint="CREATE EXTENSION citus in it, on the coordinator and on each node",
-        )
-    if not _run(connection, "count_nodes")[0][0]:
-        raise UnusableStoreError(
-            "there is no node to hold rows",
-            hint="SELECT citus_add_node('host', 5432) on the coordinator, for each",
-        )
-    if not _run(connection, "sees_all")[0][0]:
-        raise NotAllowedError(
-            "row-level security hides rows from this login",
-            hint="let a superuser distribute the rows",
-        )
-    with connection.transaction():
-        _run(connection, "prepare")
-        _run(connection, "be_quiet")
-        local_tables = [name for (name,) in _run(connection, "list_local")]
-        for name in local_tables:
-            _run(
-                connection,
-                "distribute_first" if name == "nacre_rows.memories" else "distribute_beside",
-                held=name,
-                shards=shards,
-            )
-        for (name,) in _run(connection, "list_functions"):
-            _run(connection, "distribute_function", held=name)
-        for step in ("grant_words", "close_words", "open_words", "let_in", "number_rows"):
-            _run(connection, step)
-    with connection.transaction():
-        _run(connection, "prepare")
-        for name in local_tables:
-            _run(connection, "drop_copy", held=name)
-    with connection.transaction():
-        _raise_failures(_run(connection, "give_operator"))
-        _raise_failures(_run(connection, "know_tenant_there"))
-        _run(connection, "know_tenant")
-    return Distributed(_run(connection, "count_nodes")[0][0], len(local_tables))
-
-
-def _raise_failures(failed: list[Any]) -> None:
-    for node, port, reason in failed:
-        raise UnusableStoreError(
-            f"the node {node}:{port} refuses it: {reason}", hint="fix this, then repeat the command"
-        )
-
-
-def _run(connection: psycopg.Connection[Any], name: str, **values: Any) -> list[Any]:
-    cursor = connection.execute(
-        translated(statements("nacre_server", "sql/distribution")[name]).encode(), values
-    )
-    return cursor.fetchall() if cursor.description else []
-
 
 # -- Connections for one tenant -----------------------------------------------
 # They run the same named queries and transactions as a database file. Each
@@ -230,7 +123,6 @@ class PostgresDatabase(Queries):
         self._is_final = False
         self._own = 0
         self._has_written = False  # in the open block
-        self._opening = b""
         self._held: set[str] = set()
         self._connect()
 
@@ -253,14 +145,9 @@ class PostgresDatabase(Queries):
                     "TimeZone": local_zone(),
                     **_SEARCH_SETTINGS,
                 }
-                set_all = "set_config(%s, %s, false), " * len(settings)
+                set_all = ", ".join(["set_config(%s, %s, false)"] * len(settings))
                 values = [value for setting in settings.items() for value in setting]
-                row = self._connection.execute(
-                    f"SELECT {set_all} {IS_DISTRIBUTED}".encode(), values
-                ).fetchone()
-                self._opening = (
-                    telling_nodes(self._connection, settings) if row and row[-1] else b""
-                )
+                self._connection.execute(f"SELECT {set_all}".encode(), values)
             self.unwritable = self._write_refusal() or self.unwritable
         except BaseException:
             self._connection.close()
@@ -395,8 +282,8 @@ class PostgresDatabase(Queries):
         if self.is_in_transaction:
             yield
             return
-        begin = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;"
-        self._first(lambda: self._connection.execute(begin + self._opening))
+        begin = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+        self._first(lambda: self._connection.execute(begin))
         self._is_open = True
         try:
             yield
@@ -491,14 +378,7 @@ class PostgresDatabase(Queries):
         values = _clean(parameters)
         if writes(sql):
             return self._alone(lambda: self._note(self._connection.execute(sql, values)).fetchall())
-        return self._first(lambda: self._read(sql, values))
-
-    def _read(self, sql: str, values: Any) -> list[Row]:
-        if self._is_open or not self._opening:
-            return self._connection.execute(sql, values).fetchall()
-        cursor = self._connection.execute(self._opening + sql.encode(), values)
-        cursor.nextset()
-        return cursor.fetchall()
+        return self._first(lambda: self._connection.execute(sql, values).fetchall())
 
     def _note(self, cursor: psycopg.Cursor[Row]) -> psycopg.Cursor[Row]:
         self._has_written |= cursor.rowcount > 0
@@ -538,7 +418,7 @@ class PostgresDatabase(Queries):
     def _ask_for_lock(self) -> None:
         if self.unwritable:  # each connect sets this again
             raise self.unwritable
-        self._connection.execute(b"BEGIN;" + self._opening)
+        self._connection.execute(b"BEGIN")
         self._connection.execute(
             "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (self.tenant,)
         )

@@ -28,7 +28,6 @@ from nacre.data.sync import (
     Plan,
     plan_merge,
     refuse_paths,
-    together,
     united_in,
     write_plan,
 )
@@ -584,9 +583,9 @@ def _reason_to_hold(home: Home, state: State, path: str, data: bytes | None) -> 
 def _parts(changes: Mapping[str, FileChange]) -> Iterator[list[str]]:
     part: list[str] = []
     size = 0
-    for group in together(changes):
-        part += group
-        size += sum(len(changes[path].after or b"") for path in group)
+    for path, change in changes.items():
+        part.append(path)
+        size += len(change.after or b"")
         if size >= _BYTES_PER_PUSH or len(part) >= _DOCUMENTS_PER_PUSH:
             yield part
             part, size = [], 0

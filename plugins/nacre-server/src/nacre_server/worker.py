@@ -1,194 +1,124 @@
 """A process that learns, computes vectors and consolidates for all spaces.
 
-Jobs are idempotent. If a worker is killed, its heartbeat stops and another worker repeats its job.
+The audit log and the table ``tended`` show which spaces have changed, so there is no queue. A worker
+locks a space while it works on it. The server releases the lock if the worker is killed, and
+another worker repeats the work, which is idempotent.
 """
 
 from __future__ import annotations
 
-import asyncio
-import signal
+import threading
+import time
 import traceback
 from collections.abc import Callable
-from contextlib import closing, suppress
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import closing, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-import psycopg
-
-from nacre.base.frozen import frozen
-from nacre.base.lazy import Module
-from nacre.errors import NacreError
+from nacre.errors import MissingStoreError, NacreError, UnavailableError
 from nacre.home.spending import fold_notes
 from nacre.memories.edit import catch_up
 from nacre.memories.vectors import embed_memories, embed_pending
 from nacre.review.run import dream_if_due
 from nacre.settings import Settings
 from nacre.setup.chores import learn_now
-from nacre_server.cluster import Watch, server_of
+from nacre_server.cluster import Metrics, server_of
 from nacre_server.keys import Spaces
-from nacre_server.queue import AWAY, QUEUE, TEND, deferred, queue_of
 from nacre_server.registry import Registry
 
-if TYPE_CHECKING:
-    import procrastinate
-else:
-    procrastinate = Module("procrastinate")
-
-_AWAY_SECONDS = 2.0
-"""Pause between attempts to reach an unavailable server, in seconds."""
-
+TEND = "tend"
 END_SECONDS = 60.0
-"""Time limit for jobs in progress at the end, in seconds. Another worker repeats unfinished jobs."""
+"""Time limit for work in progress at the end, in seconds. Another worker repeats unfinished work."""
 
-
-@frozen
-class WorkerOptions:
-    """Options of a worker.
-
-    ``jobs`` is the maximum number of simultaneous jobs. ``every`` is the interval for finding
-    changed spaces, in seconds. A worker without a heartbeat for ``lease`` seconds counts as dead.
-    """
-
-    jobs: int = 1
-    every: float = 60.0
-    lease: float = 30.0
-    backoff: int = 4
+_MAX_FAILURES = 4
+_BACKOFF = 4
+"""Pause in seconds after the first failure. Later pauses are its second, third and fourth power."""
 
 
 class Worker:
-    """A worker that runs until SIGTERM. ``folder`` is empty and can be deleted afterwards."""
+    """A worker. ``folder`` is empty and can be deleted afterwards."""
 
     def __init__(
         self,
         settings: Settings,
         folder: Path,
-        options: WorkerOptions,
         tell: Callable[[str], None],
-        watch: Watch,
+        metrics: Metrics | None = None,
     ) -> None:
-        """Create the worker.
-
-        Raises InvalidInputError if no server is set, and UnavailableError if a library is missing.
-        """
+        """Create the worker. Raises InvalidInputError if no server is set."""
         self._url = server_of(settings)
         self._spaces = Spaces(
             replace(settings, home=folder, database=folder / "nacre.db", is_temporary=True)
         )
-        self._options = options
         self._tell = tell
-        self._watch = watch
-        self._app = queue_of(self._url, self._tend, options.backoff, patience=options.lease / 3)
-        self._is_away = False
+        self._metrics = metrics
+        self._failures: dict[str, tuple[int, float]] = {}
 
-    async def run(self) -> None:
-        """Run until SIGTERM or SIGINT. Wait while the server is unavailable.
+    def run(self, stop: threading.Event, jobs: int, every: float) -> None:
+        """Work until ``stop`` is set, on ``jobs`` spaces at a time. Wait while the server is unavailable.
 
-        Raises the errors of the first connection.
+        ``every`` is the interval for finding changed spaces, in seconds. Raises the errors of the
+        first connection.
         """
-        await asyncio.to_thread(self._untended)
-        asyncio.get_running_loop().set_exception_handler(_unless_away)
-        is_over = asyncio.Event()
-        for name in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(name, is_over.set)
-        while not is_over.is_set():
-            with suppress(
-                *AWAY, procrastinate.exceptions.ConnectorException, psycopg.OperationalError
-            ):
-                await asyncio.to_thread(
-                    self._untended
-                )  # this notices immediately, while the queue's pool tries for half a minute
-                try:
-                    lease = self._options.lease
-                    await self._app.open_async()
-                    self._is_away = False
-                    self._tell("works")
-                    working = asyncio.create_task(
-                        self._app.run_worker_async(
-                            queues=[QUEUE],
-                            concurrency=self._options.jobs,
-                            shutdown_graceful_timeout=END_SECONDS,
-                            fetch_job_polling_interval=min(5.0, self._options.every),
-                            delete_jobs="successful",
-                            update_heartbeat_interval=lease / 3,
-                            stalled_worker_timeout=lease,
-                            install_signal_handlers=False,
-                        )
-                    )
-                    beside = [
-                        asyncio.create_task(self._look_on()),
-                        asyncio.create_task(is_over.wait()),
-                    ]
-                    ended, _ = await asyncio.wait(
-                        [working, *beside], return_when=asyncio.FIRST_COMPLETED
-                    )
-                    for task in (*beside, working):
-                        task.cancel()
-                    with suppress(asyncio.CancelledError):
-                        await working
-                    for task in ended:
-                        task.result()
-                finally:
-                    await (
-                        self._app.close_async()
-                    )  # close it even if it was not opened, or its pool stays closed
-            if not is_over.is_set() and not self._is_away:
-                self._is_away = True
-                self._tell("the server does not answer; waits for it")
-            with suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(is_over.wait(), _AWAY_SECONDS)
-        self._spaces.close()
-
-    async def _look_on(self) -> None:
-        while True:
+        self._untended()
+        self._tell("works")
+        is_away = False
+        running: dict[str, Future[None]] = {}
+        pool = ThreadPoolExecutor(jobs, thread_name_prefix="tending")
+        while not stop.is_set():
+            running = {space: job for space, job in running.items() if not job.done()}
             try:
-                manager, defer = self._app.job_manager, deferred(self._app)
-                for job in await manager.get_stalled_jobs(
-                    queue=QUEUE, seconds_since_heartbeat=self._options.lease
-                ):
-                    self._tell(f"repeats: {job.lock}")
-                    await manager.retry_job(job)
-                known = {job.lock for job in await manager.list_jobs_async(queue=QUEUE)}
-                for space in await asyncio.to_thread(self._untended):
-                    if space not in known:
-                        await defer(space)
-            except (*AWAY, procrastinate.exceptions.ConnectorException):
-                return
-            except (NacreError, OSError) as error:
+                for space in self._untended():
+                    _, until = self._failures.get(space, (0, 0.0))
+                    if space not in running and until <= time.monotonic():
+                        running[space] = pool.submit(self._tend, space)
+                if is_away:
+                    self._tell("works")
+                is_away = False
+            except (MissingStoreError, UnavailableError):
+                if not is_away:
+                    self._tell("the server does not answer; waits for it")
+                is_away = True
+            except NacreError as error:
                 self._tell(f"cannot find changed spaces: {error}")
-            await asyncio.sleep(self._options.every)
+            stop.wait(every)
+        pool.shutdown(wait=False, cancel_futures=True)
+        wait([job for job in running.values() if not job.cancelled()], END_SECONDS)
+        self._spaces.close()
 
     def _untended(self) -> list[str]:
         with closing(Registry(self._url)) as registry:
             return [name for (name,) in registry.all("list_untended")]
 
     def _tend(self, space: str) -> None:
+        """Work on a space, unless another worker does."""
         try:
-            with self._watch.counted(TEND), closing(Registry(self._url)) as registry:
-                [(number,)] = registry.all("read_last_note", space=space)
-                with self._spaces.homes(self._spaces.owner_of(space)).lent() as home:
-                    catch_up(home)
-                    learn_now(home, None)
-                    embed_memories(home, begins=True)
-                    embed_pending(home, lambda _: None)
-                    dream_if_due(home)
-                    with suppress(OSError):
-                        fold_notes(home)
-                registry.run("set_tended", space=space, number=number)
-        except NacreError as error:
-            self._tell(f"{space}: {error.code}")
-            raise
-        except Exception as error:
+            with closing(Registry(self._url)) as registry:
+                [(is_ours,)] = registry.all("hold_space", space=space)
+                if not is_ours:
+                    return
+                with self._metrics.counted(TEND) if self._metrics else nullcontext():
+                    self._tend_locked(registry, space)
+        except Exception as error:  # noqa: BLE001 - the worker continues with other spaces
+            failures = min(self._failures.get(space, (0, 0.0))[0] + 1, _MAX_FAILURES)
+            self._failures[space] = failures, time.monotonic() + _BACKOFF**failures
             where = "".join(traceback.format_tb(error.__traceback__))
-            self._tell(
-                f"{space}: {type(error).__name__}\n{where}"
-            )  # not the message, which can contain text
-            raise
+            # The message of an unexpected error can contain text.
+            unexpected = f"{type(error).__name__}\n{where}"
+            self._tell(f"{space}: {error.code if isinstance(error, NacreError) else unexpected}")
+            return
+        self._failures.pop(space, None)
         self._tell(f"{space}: done")
 
-
-def _unless_away(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Ignore errors of the queue's tasks if the server is unavailable, because the worker reports this once."""
-    away = (*AWAY, procrastinate.exceptions.ConnectorException, psycopg.OperationalError)
-    if not isinstance(context.get("exception"), away):
-        loop.default_exception_handler(context)
+    def _tend_locked(self, registry: Registry, space: str) -> None:
+        [(number,)] = registry.all("read_last_note", space=space)
+        with self._spaces.homes(self._spaces.owner_of(space)).lent() as home:
+            catch_up(home)
+            learn_now(home, None)
+            embed_memories(home, begins=True)
+            embed_pending(home, lambda _: None)
+            dream_if_due(home)
+            with suppress(OSError):
+                fold_notes(home)
+        registry.run("set_tended", space=space, number=number)

@@ -19,7 +19,7 @@ import pytest
 from nacre.serve.server_web import Door
 from nacre.settings import load_settings
 from nacre_server.cluster import Api as RunningApi
-from nacre_server.cluster import Continued, Observer, Watch
+from nacre_server.cluster import Metrics
 from servers.spaces.conftest import Server, server, team  # noqa: F401 - fixtures
 from tests.cli.conftest import command, environment, nacre, process  # noqa: F401 - fixtures
 from tests.processes import Processes
@@ -103,7 +103,7 @@ class Api:
 
 
 @contextmanager
-def serving_here(folder: Path, *observers: Observer) -> Iterator[tuple[str, list[str]]]:
+def serving_here(folder: Path, metrics: Metrics | None = None) -> Iterator[tuple[str, list[str]]]:
     """Serve keys in a thread of this process: the address, and what the API says."""
     told: list[str] = []
     listens, stop = Event(), Event()
@@ -113,7 +113,7 @@ def serving_here(folder: Path, *observers: Observer) -> Iterator[tuple[str, list
         listens.set()
 
     settings = load_settings()
-    api = RunningApi(settings, folder, Door.of(settings, "0"), tell, Watch(observers), Continued)
+    api = RunningApi(settings, folder, Door.of(settings, "0"), tell, metrics)
     running = Thread(target=api.run, args=(stop, 0.0))
     running.start()
     try:

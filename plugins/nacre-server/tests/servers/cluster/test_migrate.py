@@ -22,9 +22,3 @@ def test_cluster_without_server_is_refused_naming_the_setting(
     refused = nacre("server", "cluster", "migrate", code=None)
     assert refused.code == 2
     assert "NACRE_DB" in refused.err
-
-
-def test_server_without_citus_error_names_the_extension(server: Server, nacre: Nacre) -> None:  # noqa: F811
-    refused = nacre("server", "cluster", "migrate", "--citus", code=None)
-    assert refused.code != 0
-    assert "CREATE EXTENSION citus" in refused.err

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
-import signal
 from pathlib import Path
+from threading import Event
 
 import httpx2 as httpx
 import pytest
@@ -13,13 +11,8 @@ from prometheus_client import generate_latest
 
 from nacre.errors import NotFoundError
 from nacre.settings import load_settings
-from nacre_server.cluster import (
-    Metrics,
-    Telemetry,
-    Watch,
-)
-from nacre_server.worker import Worker, WorkerOptions
-from servers.cluster.collector import collecting
+from nacre_server.cluster import Metrics
+from nacre_server.worker import Worker
 from servers.cluster.conftest import key_of, serving_here
 from servers.spaces.conftest import Server
 from tests.cli.conftest import Nacre
@@ -31,30 +24,14 @@ def exposed(figures: Metrics) -> str:
     return generate_latest(figures.registry).decode()
 
 
-def test_outcomes_are_reported_to_a_collector_and_to_prometheus() -> None:
-    told: list[str] = []
+def test_outcomes_are_reported_to_prometheus() -> None:
     figures = Metrics("jobs")
-    with collecting() as collector:
-        sent = Telemetry("nacre-worker", "jobs", collector.url, told.append)
-        watch = Watch([figures, sent])
-        with watch.counted("tend"):
-            pass
-        with pytest.raises(NotFoundError), watch.counted("tend"):
-            raise NotFoundError("no such space")
-        with pytest.raises(RuntimeError), watch.counted("dream"):
-            raise RuntimeError("a fault")
-        sent.close()
-        outcomes = {"ok": 0, "not_found": 0, "fault": 2}
-        spans = {span.attributes[0].value.string_value: span for span in collector.spans()}
-        assert {outcome: span.status.code for outcome, span in spans.items()} == outcomes
-        assert collector.counts("nacre.jobs.duration") == {
-            ("ok", "tend"): 1,
-            ("not_found", "tend"): 1,
-            ("dream", "fault"): 1,
-        }
-        assert collector.services() == {"nacre-worker"}
-        assert b"a fault" not in collector.sent
-    assert told == []
+    with figures.counted("tend"):
+        pass
+    with pytest.raises(NotFoundError), figures.counted("tend"):
+        raise NotFoundError("no such space")
+    with pytest.raises(RuntimeError), figures.counted("dream"):
+        raise RuntimeError("a fault")
     text = httpx.get(figures.serve("0"), trust_env=False, verify=False).text
     assert 'nacre_jobs_total{name="tend",outcome="not_found"} 1.0' in text
     assert 'nacre_jobs_total{name="dream",outcome="fault"} 1.0' in text
@@ -64,22 +41,19 @@ def test_worker_tends_a_changed_space_until_stopped(
     team: Server, nacre: Nacre, tmp_path: Path
 ) -> None:
     assert "already" in nacre("server", "cluster", "migrate").out
-    assert nacre("server", "cluster", "jobs").out.strip() == "There are no jobs."
     team.opened("anna", "ferry-team").call("store", content=_FACT)
     told: list[str] = []
-    figures = Metrics("jobs")
+    stop, figures = Event(), Metrics("jobs")
 
     def tell(line: str) -> None:
         told.append(line)
         if len(told) == 5:
-            os.kill(os.getpid(), signal.SIGTERM)
+            stop.set()
 
-    worker = Worker(load_settings(), tmp_path, WorkerOptions(every=0.1), tell, Watch([figures]))
-    asyncio.run(worker.run())
+    Worker(load_settings(), tmp_path, tell, figures).run(stop, 1, 0.1)
     assert told[0] == "works"
     assert sorted(told[1:]) == [f"{name}: done" for name in ("anna", "ben", "ferry-team", "rita")]
     assert 'nacre_jobs_total{name="tend",outcome="ok"} 4.0' in exposed(figures)
-    assert nacre("server", "cluster", "jobs", "--json").json["jobs"] == []
 
 
 def test_api_answers_keys_until_stopped(team: Server, tmp_path: Path) -> None:

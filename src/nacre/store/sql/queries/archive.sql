@@ -8,11 +8,6 @@ ORDER BY changed DESC, path DESC;
 SELECT path, tool, kind, pack, until, size, raw, inode, fingerprint, changed, withheld FROM archived
 WHERE path = :path;
 
--- find_archived_alike --
--- Transcripts with the same first bytes.
-SELECT path, tool, kind, pack, until, size, raw, inode, fingerprint, changed, withheld FROM archived
-WHERE fingerprint = :fingerprint AND path != :path AND pack IS NOT NULL AND kind = 'lines' ORDER BY row;
-
 -- find_archived_below --
 -- Any path in a folder. "0" is the character after the slash.
 SELECT 1 FROM archived WHERE path >= :start AND path < :end LIMIT 1;
@@ -26,14 +21,6 @@ ON CONFLICT (path) DO UPDATE SET
     raw = excluded.raw, inode = excluded.inode, fingerprint = excluded.fingerprint, changed = excluded.changed,
     withheld = max(archived.withheld, excluded.withheld);
 
--- rename_archived --
--- After a transcript was renamed.
-UPDATE archived SET path = :path WHERE path = :before;
-
--- delete_archived --
--- After its removal from the archive.
-DELETE FROM archived WHERE path = :path;
-
 -- clear_archived --
 -- Before all packs are read again.
 DELETE FROM archived;
@@ -42,33 +29,6 @@ DELETE FROM archived;
 -- Archive only the indexed text, because the transcript contains forgotten or excluded content.
 INSERT INTO archived (path, tool, kind, withheld) VALUES (:path, :tool, 'turns', 1)
 ON CONFLICT (path) DO UPDATE SET withheld = 1, changed = -1;
-
--- delete_archive_segments --
--- Before they are stored again.
-DELETE FROM archive_segments WHERE archived = (SELECT row FROM archived WHERE path = :path);
-
--- insert_archive_segment --
--- A segment of a pack.
-INSERT INTO archive_segments (archived, number, start, until, digest, is_copy)
-SELECT row, :number, :start, :until, :digest, :is_copy FROM archived WHERE path = :path;
-
--- list_archive_segments --
--- Byte ranges in a pack.
-SELECT start, until FROM archive_segments
-WHERE archived = (SELECT row FROM archived WHERE path = :path) ORDER BY number;
-
--- find_archive_segment --
--- Another pack that contains a segment's payload.
-SELECT a.pack FROM archive_segments s JOIN archived a ON a.row = s.archived
-WHERE s.digest = :digest AND s.is_copy = 0 AND a.pack IS NOT NULL AND a.path != :path ORDER BY a.row LIMIT 1;
-
--- list_archive_copies --
--- Transcripts whose packs refer to the pack of a given transcript.
-SELECT DISTINCT a.path FROM archive_segments s JOIN archived a ON a.row = s.archived
-WHERE s.is_copy = 1 AND a.path != :path AND s.digest IN (
-    SELECT digest FROM archive_segments
-    WHERE archived = (SELECT row FROM archived WHERE path = :path) AND is_copy = 0
-) ORDER BY a.path;
 
 -- list_archive_due --
 -- Transcripts that were read further than archived, oldest first, because tools delete the oldest first.

@@ -63,8 +63,8 @@ INSERT INTO nacre_spaces.audit_log (at, space, account, action, subject, outcome
 VALUES (:at, :space, :account, :action, :subject, :outcome)
 
 -- name_tenant --
--- Until the transaction ends, also on another node with its rows.
-DO $$BEGIN SET LOCAL citus.propagate_set_commands = local; SET LOCAL nacre.tenant = :space; END$$
+-- Until the transaction ends.
+SELECT set_config('nacre.tenant', :space, true)
 
 -- read_use --
 -- Whether that tenant has written anything yet.
@@ -75,6 +75,10 @@ SELECT 1 FROM nacre_rows.edition WHERE tenant = nacre.tenant()
 SELECT s.name FROM nacre_spaces.spaces s LEFT JOIN nacre_spaces.tended t ON t.space = s.name
 WHERE EXISTS (SELECT 1 FROM nacre_spaces.audit_log a WHERE a.space = s.name AND a.number > coalesce(t.number, 0))
 ORDER BY s.name
+
+-- hold_space --
+-- For one worker, until its connection ends.
+SELECT pg_try_advisory_lock(hashtextextended(:space, 2))
 
 -- read_last_note --
 SELECT coalesce(max(number), 0) FROM nacre_spaces.audit_log WHERE space = :space
@@ -140,9 +144,3 @@ DELETE FROM nacre_spaces.tended WHERE space = :space
 
 -- delete_space --
 DELETE FROM nacre_spaces.spaces WHERE name = :space
-
--- has_queue --
-SELECT 1 FROM pg_tables WHERE schemaname = 'nacre_jobs' AND tablename = 'procrastinate_jobs'
-
--- create_queue --
-CREATE SCHEMA IF NOT EXISTS nacre_jobs
