@@ -15,7 +15,6 @@ import click
 from click.core import ParameterSource
 
 from nacre.base import text
-from nacre.base.lazy import load
 from nacre.base.times import shown_minute
 from nacre.cli import hits
 from nacre.cli.command import TEXT, Paper, Run, bold, command, dim
@@ -91,13 +90,7 @@ def recall(
     explain: bool,
     **request: Any,
 ) -> None:
-    """Find the memories that answer a question.
-
-    Without a question, on a terminal, it opens a picker: type to search, press Enter to show a memory.
-    """
-    if not (text or deep or browse) and load("nacre.cli.terminal:can_be_drawn")(run):
-        load("nacre.cli.terminal:browse")(run, wanted)
-        return
+    """Find the memories that answer a question."""
     request |= {"text": " ".join(text), "filter": wanted}
     if deep:
         _refuse_with_deep("browse", *request.keys() - _WITH_DEEP)
