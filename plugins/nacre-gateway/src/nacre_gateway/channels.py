@@ -116,14 +116,6 @@ class ServesHttp(Protocol):
         """Return routes below ``/<name of the channel>``. They must check signatures before they read anything else."""
 
 
-@runtime_checkable
-class ShowsPieces(Protocol):
-    """A channel that shows an answer while the agent writes it. The complete answer is sent at the end."""
-
-    async def show_piece(self, chat: Chat, piece: str) -> None:
-        """Show the next piece of an answer, in order. Failures are ignored."""
-
-
 @frozen
 class ChannelSetup:
     """The name, option values and resolved secrets for creating a channel.

@@ -9,7 +9,7 @@ import traceback
 from collections import OrderedDict, deque
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -53,7 +53,7 @@ from nacre.values.gateway import (
 )
 from nacre.values.gateway import Chat as gateway_Chat
 from nacre.values.session import Task
-from nacre_gateway.channels import Channel, ServesHttp, ShowsPieces, Tell, open_channel
+from nacre_gateway.channels import Channel, ServesHttp, Tell, open_channel
 from nacre_gateway.conversation import (
     ANSWER_SECONDS,
     SESSION_HOURS,
@@ -487,24 +487,17 @@ class Gateway:
             self._keeping.index(self._turns.ended)
             self._turns.ended.clear()
             return
-        pieces: asyncio.Queue[str] = asyncio.Queue()
-        shown = [
-            asyncio.create_task(self._show_typing(opened.channel, batch.chat)),
-            asyncio.create_task(self._show_pieces(opened.channel, batch.chat, pieces)),
-        ]
+        typing = asyncio.create_task(self._show_typing(opened.channel, batch.chat))
         try:
-            answer, problem = await self._make_answer(batch, opened, pieces)
+            answer, problem = await self._make_answer(batch, opened)
         finally:
-            for task in shown:
-                task.cancel()
+            typing.cancel()
         silent = answer.text.strip() == _NO_REPLY
         self._turns.finish(batch, answer, opened.channel.limits, problem=problem, is_silent=silent)
         self._delivery.send(key, channel)
         self._keeping.look(batch.session.key, opened.options)
 
-    async def _make_answer(
-        self, batch: Batch, opened: Open, pieces: asyncio.Queue[str]
-    ) -> tuple[Answer, str]:
+    async def _make_answer(self, batch: Batch, opened: Open) -> tuple[Answer, str]:
         if batch.is_hopeless:
             return Answer(
                 "I cannot answer this message."
@@ -512,14 +505,7 @@ class Gateway:
         loop = asyncio.get_running_loop()
         try:
             work = Work(batch.session, opened.options, batch.turn)
-            hear = (
-                partial(_put_piece, loop, pieces)
-                if isinstance(opened.channel, ShowsPieces)
-                else None
-            )
-            return await loop.run_in_executor(
-                self._pool, self._parts.answering.answer, work, hear
-            ), ""
+            return await loop.run_in_executor(self._pool, self._parts.answering.answer, work), ""
         except NacreError as error:
             self._parts.log(f"{batch.session.key}: no answer: {error.message}")
             if self._parts.answering.is_closed:
@@ -531,12 +517,6 @@ class Gateway:
         while seconds > 0:
             await self._guarded("", channel.show_typing(chat))
             await asyncio.sleep(seconds * 0.8)
-
-    async def _show_pieces(
-        self, channel: Channel, chat: gateway_Chat, pieces: asyncio.Queue[str]
-    ) -> None:
-        while isinstance(channel, ShowsPieces):
-            await self._guarded("", channel.show_piece(chat, await pieces.get()))
 
     # Tidying up
 
@@ -558,12 +538,6 @@ class Gateway:
         except Exception as error:  # noqa: BLE001 - a channel may be a third party's
             if label:
                 self._parts.log(f"{label}: {error}")
-
-
-def _put_piece(loop: asyncio.AbstractEventLoop, pieces: asyncio.Queue[str], piece: str) -> None:
-    """Pass on a piece of an answer from the thread that makes the answer."""
-    with suppress(RuntimeError):  # the loop has ended
-        loop.call_soon_threadsafe(pieces.put_nowait, piece)
 
 
 # ----------------------------------------------------------------------------

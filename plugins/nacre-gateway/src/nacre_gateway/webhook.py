@@ -1,4 +1,4 @@
-"""The channel for any program that knows a secret, over HTTP or a WebSocket."""
+"""The channel for any program that knows a secret, over HTTP."""
 
 from __future__ import annotations
 
@@ -6,22 +6,19 @@ import asyncio
 import hmac
 import json
 import re
-import secrets
 import time
-from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from http import HTTPStatus
 from pathlib import Path
-from typing import Annotated, Any, Protocol, TypeVar
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 import msgspec
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import BaseRoute, Route, WebSocketRoute
+from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
-from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from nacre.base import json as json_values
 from nacre.base.frozen import frozen
@@ -51,56 +48,31 @@ _MAX_WAITING = 50
 """Maximum number of waiting requests. The server handles 64 requests at a time."""
 
 
-class Listener(Protocol):
-    """A program that listens to a chat."""
-
-    async def give(self, answer: Fields) -> bool:
-        """Offer an answer. Return True if the program took it."""
-
-    async def show(self, chat: Chat, event: Fields) -> None:
-        """Show the progress of an answer: ``typing`` or a ``piece``."""
-
-
-class Listeners:
-    """The programs that listen to each chat."""
+class Waiters:
+    """The requests that wait for an answer, by chat."""
 
     def __init__(self) -> None:
-        self._by_chat: dict[tuple[str, str], list[Listener]] = {}
-        self._waiting = 0
-
-    def add(self, chat: Chat, listener: Listener) -> None:
-        self._by_chat.setdefault((chat.id, chat.thread), []).append(listener)
-
-    def remove(self, chat: Chat, listener: Listener) -> None:
-        listeners = self._by_chat[chat.id, chat.thread]
-        listeners.remove(listener)
-        if not listeners:
-            del self._by_chat[chat.id, chat.thread]
+        self._by_chat: dict[tuple[str, str], list[Waiter]] = {}
 
     async def give(self, chat: Chat, answer: Fields) -> bool:
-        """Offer an answer to the chat's listeners. Return True if any program took it."""
-        return any(await asyncio.gather(*(listener.give(answer) for listener in self._of(chat))))
-
-    async def show(self, chat: Chat, event: Fields) -> None:
-        await asyncio.gather(*(listener.show(chat, event) for listener in self._of(chat)))
+        """Offer an answer to the chat's requests. Return True if any program took it."""
+        waiters = self._by_chat.get((chat.id, chat.thread), ())
+        return any(await asyncio.gather(*(waiter.give(answer) for waiter in tuple(waiters))))
 
     @contextmanager
     def waiting(self, chat: Chat, *, should_wait: bool) -> Iterator[Waiter | None]:
         """Yield a request that waits for an answer in a chat, or ``None`` if not wanted or too many are waiting."""
-        if not should_wait or self._waiting >= _MAX_WAITING:
+        if not should_wait or sum(map(len, self._by_chat.values())) >= _MAX_WAITING:
             yield None
             return
-        waiter = Waiter()
-        self._waiting += 1
-        self.add(chat, waiter)
+        waiter, place = Waiter(), (chat.id, chat.thread)
+        self._by_chat.setdefault(place, []).append(waiter)
         try:
             yield waiter
         finally:
-            self._waiting -= 1
-            self.remove(chat, waiter)
-
-    def _of(self, chat: Chat) -> tuple[Listener, ...]:
-        return tuple(self._by_chat.get((chat.id, chat.thread), ()))
+            self._by_chat[place].remove(waiter)
+            if not self._by_chat[place]:
+                del self._by_chat[place]
 
 
 class Waiter:
@@ -118,9 +90,6 @@ class Waiter:
         done, _ = await asyncio.wait({self._was_taken}, timeout=TAKE_SECONDS)
         return bool(done) and self._was_taken.result()
 
-    async def show(self, chat: Chat, event: Fields) -> None:
-        """See Listener. Requests show no progress."""
-
     def settle(self, *, was_taken: bool) -> None:
         self._was_taken.set_result(was_taken)
 
@@ -130,7 +99,7 @@ class Waiter:
 
 
 MAX_BYTES = 262_144
-"""Maximum size of a request's body and of a message over a WebSocket."""
+"""Maximum size of a request's body."""
 
 _NO_CONTROLS = r"\A[^\x00-\x1f\x7f]*\Z"
 _PLAIN = r"\A(?!\s)[^\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]+(?<!\s)\Z"
@@ -142,8 +111,6 @@ Id = Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern=_PLAIN)]
 Name = Annotated[str, msgspec.Meta(max_length=200, pattern=_NO_CONTROLS)]
 Url = Annotated[str, msgspec.Meta(min_length=1, max_length=2_000, pattern=_NO_CONTROLS)]
 Text = Annotated[str, msgspec.Meta(max_length=32_000)]
-
-T = TypeVar("T")
 
 
 class _Object(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -198,28 +165,10 @@ class Message(_Object, frozen=True):
         )
 
 
-class AuthFrame(_Object, frozen=True, tag_field="type", tag="auth"):
-    """The first frame of a connection."""
-
-    t: Annotated[int, msgspec.Meta(ge=0, le=10**12)]
-    v1: Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{64}\Z")]
-
-
-class MessageFrame(Message, frozen=True, tag_field="type", tag="message"):
-    """A message over a WebSocket."""
-
-
-class ReceivedFrame(_Object, frozen=True, tag_field="type", tag="received"):
-    """Confirms that the program received the answer with this key."""
-
-    key: Id
-
-
-def decode(data: bytes, kind: type[T] | Any) -> T:
-    """Decode and check data from a program. Raises InvalidInputError."""
+def decode(data: bytes) -> Message:
+    """Decode and check a message from a program. Raises InvalidInputError."""
     try:
-        value: T = json_values.parse_json_tree(data, kind)
-        return value
+        return json_values.parse_json_tree(data, Message)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise InvalidInputError(
             str(error)[:_MAX_ERROR_CHARACTERS], hint="docs/gateway-channels.md has the fields"
@@ -228,17 +177,13 @@ def decode(data: bytes, kind: type[T] | Any) -> T:
 
 def answer_of(outgoing: Outgoing) -> dict[str, Any]:
     """Return a part of an answer in the form for programs."""
+    chat = outgoing.chat
     return {
         "key": outgoing.key,
-        "chat": chat_of(outgoing.chat),
+        "chat": {"id": chat.id, "kind": chat.kind.value, "thread": chat.thread},
         "text": outgoing.text,
         "reply_to": outgoing.reply_to,
     }
-
-
-def chat_of(chat: Chat) -> dict[str, str]:
-    """Return a chat in the form for programs."""
-    return {"id": chat.id, "kind": chat.kind.value, "thread": chat.thread}
 
 
 # ----------------------------------------------------------------------------
@@ -294,188 +239,6 @@ class Signatures:
 
     def _mac(self, moment: int, message: bytes) -> str:
         return hmac.digest(self._secret, b"%d.%b" % (moment, message), "sha256").hex()
-
-
-# ----------------------------------------------------------------------------
-# ``/<name>/ws`` exchanges messages and answers as frames of a WebSocket.
-
-
-MAX_CONNECTIONS = 50
-"""Maximum number of authenticated connections, and of connections that are still authenticating."""
-
-_PATIENCE_SECONDS = 10.0
-_TYPING_SECONDS = 1.0
-_MAX_CHATS = 1_000
-_MAX_UNSTORED = 10
-_POLICY, _TRY_LATER = 1008, 1013
-
-Keep = Callable[[Incoming], Awaitable[bool]]
-"""Stores a message and returns True if it is new. Raises NacreError."""
-
-
-class Connections:
-    """The WebSockets of a channel.
-
-    Authenticated programs can write, and receive the answers of chats where they wrote.
-    """
-
-    def __init__(self, name: str, signatures: Signatures, listeners: Listeners, keep: Keep) -> None:
-        self._name = name
-        self._signatures = signatures
-        self._listeners = listeners
-        self._keep = keep
-        self._open = 0
-        self._unauthenticated: deque[asyncio.Timeout] = deque()
-
-    async def serve(self, websocket: WebSocket) -> None:
-        with suppress(WebSocketDisconnect):
-            await websocket.accept()
-            if not await self._authenticate(websocket):
-                await websocket.close(_POLICY)
-            elif self._open >= MAX_CONNECTIONS:
-                await websocket.close(_TRY_LATER)
-            else:
-                connection = _Connection(websocket, self._name, self._listeners, self._keep)
-                self._open += 1
-                try:
-                    await connection.run()
-                finally:
-                    self._open -= 1
-                    connection.leave()
-
-    async def _authenticate(self, websocket: WebSocket) -> bool:
-        """Return True if the client signs a new random number.
-
-        Above the limit, the oldest waiting client is rejected.
-        """
-        nonce = secrets.token_urlsafe(16)
-        try:
-            async with asyncio.timeout(_PATIENCE_SECONDS) as patience:
-                self._unauthenticated.append(patience)
-                if len(self._unauthenticated) > MAX_CONNECTIONS:
-                    self._unauthenticated[0].reschedule(0)
-                await websocket.send_json({"type": "hello", "nonce": nonce})
-                auth: AuthFrame = decode(await _next_frame(websocket), AuthFrame)
-        except (TimeoutError, InvalidInputError):
-            return False
-        finally:
-            self._unauthenticated.remove(patience)
-        return self._signatures.is_valid(
-            Stamp(auth.t, auth.v1), f"ws.{self._name}.{nonce}".encode()
-        )
-
-
-class _Connection:
-    """A connected program. Frames are read even while messages are stored, because answers wait for received frames."""
-
-    def __init__(self, websocket: WebSocket, name: str, listeners: Listeners, keep: Keep) -> None:
-        self._websocket = websocket
-        self._name = name
-        self._listeners = listeners
-        self._keep = keep
-        self._chats: dict[tuple[str, str], Chat] = {}
-        self._unstored: asyncio.Queue[Incoming] = asyncio.Queue(_MAX_UNSTORED)
-        self._receipts: dict[str, asyncio.Future[bool]] = {}
-
-    async def run(self) -> None:
-        """Serve until the program disconnects. Raises WebSocketDisconnect."""
-        await self._send({"type": "ready"})
-        tasks = {asyncio.create_task(self._read_all()), asyncio.create_task(self._keep_all())}
-        try:
-            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-        done.pop().result()
-
-    def leave(self) -> None:
-        for chat in self._chats.values():
-            self._listeners.remove(chat, self)
-        for receipt in self._receipts.values():
-            if not receipt.done():
-                receipt.set_result(False)
-
-    async def give(self, answer: Fields) -> bool:
-        receipt: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self._receipts[answer["key"]] = receipt
-        try:
-            async with asyncio.timeout(TAKE_SECONDS):
-                await self._send({"type": "answer", **answer})
-                return await receipt
-        except (TimeoutError, WebSocketDisconnect):
-            return False
-        finally:
-            self._receipts.pop(answer["key"], None)
-
-    async def show(self, chat: Chat, event: Fields) -> None:
-        with suppress(TimeoutError, WebSocketDisconnect):
-            async with asyncio.timeout(_TYPING_SECONDS):
-                await self._send({**event, "chat": chat_of(chat)})
-
-    async def _read_all(self) -> None:
-        while True:
-            frame = await _next_frame(self._websocket)
-            try:
-                await self._take(decode(frame, MessageFrame | ReceivedFrame))
-            except InvalidInputError as error:
-                await self._refuse(error)
-
-    async def _take(self, frame: MessageFrame | ReceivedFrame) -> None:
-        if isinstance(frame, ReceivedFrame):
-            receipt = self._receipts.get(frame.key)
-            if receipt and not receipt.done():
-                receipt.set_result(True)
-            return
-        message = frame.incoming(self._name)
-        try:
-            self._unstored.put_nowait(message)
-        except asyncio.QueueFull:
-            hint = "send it again after another is accepted"
-            await self._refuse(
-                ChannelUnavailableError("too many messages are waiting to be accepted", hint=hint),
-                message.id,
-            )
-
-    async def _keep_all(self) -> None:
-        while True:
-            message = await self._unstored.get()
-            try:
-                self._listen(message.chat)
-                is_new = await self._keep(message)
-            except NacreError as error:
-                await self._refuse(error, message.id)
-            else:
-                accepted = {"type": "accepted", "id": message.id, "duplicate": not is_new}
-                await self._send(accepted)
-
-    def _listen(self, chat: Chat) -> None:
-        if (chat.id, chat.thread) in self._chats:
-            return
-        if len(self._chats) >= _MAX_CHATS:
-            raise InvalidInputError(
-                f"a connection may write in at most {_MAX_CHATS:,} chats",
-                hint="open another connection",
-            )
-        self._chats[chat.id, chat.thread] = chat
-        self._listeners.add(chat, self)
-
-    async def _send(self, frame: Fields) -> None:
-        try:
-            await self._websocket.send_json(frame)
-        except RuntimeError as error:  # the server is closing it
-            raise WebSocketDisconnect from error
-
-    async def _refuse(self, error: NacreError, message: str = "") -> None:
-        frame = {"type": "error", "code": error.code, "message": str(error), "hint": error.hint}
-        await self._send(frame | ({"id": message} if message else {}))
-
-
-async def _next_frame(websocket: WebSocket) -> bytes:
-    received = await websocket.receive()
-    if received["type"] == "websocket.disconnect":
-        raise WebSocketDisconnect(received.get("code", 1005))
-    return (received.get("text") or "").encode() or received.get("bytes") or b""
 
 
 # ----------------------------------------------------------------------------
@@ -563,11 +326,10 @@ TOO_LARGE = Refusal.of(
 class Webhook(Listening):
     """See Channel and ServesHttp.
 
-    An answer is one part, so that a waiting request gets all of it. It is shorter than the megabyte
-    that WebSocket clients accept.
+    An answer is one part, so that a waiting request gets all of it.
     """
 
-    limits = Limits(characters=200_000, typing_seconds=5.0, is_idempotent=True, always_replies=True)
+    limits = Limits(characters=200_000, is_idempotent=True, always_replies=True)
 
     def __init__(self, setup: ChannelSetup, clock: Callable[[], float] = time.time) -> None:
         """``clock`` returns Unix time. Raises InvalidSettingsError for a weak secret or a URL that is not encrypted."""
@@ -579,27 +341,22 @@ class Webhook(Listening):
             )
         self._setup = setup
         self._signatures = Signatures(secret, clock)
-        self._listeners = Listeners()
-        self._connections = Connections(setup.name, self._signatures, self._listeners, self._keep)
+        self._waiters = Waiters()
         target = str(setup.options["deliver_to"])
         self._delivery = Delivery(target, self._signatures) if target else None
         self._logged_statuses: set[int] = set()
 
     def routes(self) -> Sequence[BaseRoute]:
-        name = self._setup.name
-        return [
-            Route(f"/{name}", self._post, methods=["POST"]),
-            WebSocketRoute(f"/{name}/ws", self._connections.serve),
-        ]
+        return [Route(f"/{self._setup.name}", self._post, methods=["POST"])]
 
     async def send(self, outgoing: Outgoing) -> str:
         """See Channel.
 
-        Send to all listeners of the chat and to ``deliver_to``. If that is
+        Send to all requests that wait in the chat and to ``deliver_to``. If that is
         set, only its result counts.
         """
         answer = answer_of(outgoing)
-        was_taken = await self._listeners.give(outgoing.chat, answer)
+        was_taken = await self._waiters.give(outgoing.chat, answer)
         if self._delivery:
             await self._delivery.post(answer)
         elif not was_taken:
@@ -611,10 +368,7 @@ class Webhook(Listening):
         return outgoing.key
 
     async def show_typing(self, chat: Chat) -> None:
-        await self._listeners.show(chat, {"type": "typing"})
-
-    async def show_piece(self, chat: Chat, piece: str) -> None:
-        await self._listeners.show(chat, {"type": "piece", "text": piece})
+        """See Channel. A waiting request shows no progress."""
 
     async def fetch(self, attachment: Attachment, target: Path, most_bytes: int) -> None:
         may_be_private = bool(self._setup.options["fetch_private"])
@@ -630,10 +384,9 @@ class Webhook(Listening):
             if isinstance(signed, Refusal):
                 return self._refused(signed)
             body, is_first = signed
-            message: Message = decode(body, Message)
             return await self._accept(
                 request,
-                message.incoming(self._setup.name),
+                decode(body).incoming(self._setup.name),
                 _wait_seconds(request) if is_first else 0,
             )
         except InvalidInputError as error:
@@ -661,7 +414,7 @@ class Webhook(Listening):
         return body, self._signatures.is_first(stamp)
 
     async def _accept(self, request: Request, message: Incoming, wait: int) -> Response:
-        with self._listeners.waiting(message.chat, should_wait=wait > 0) as waiter:
+        with self._waiters.waiting(message.chat, should_wait=wait > 0) as waiter:
             is_new = await self._keep(message)
             if waiter and await _await_answer(request, waiter, wait):
                 return _Answer(waiter)

@@ -15,7 +15,6 @@ import httpx2
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
-from websockets.asyncio.client import ClientConnection, connect
 
 from nacre.errors import ChannelUnavailableError
 from nacre.values.gateway import Chat, Outgoing
@@ -134,22 +133,6 @@ class Site:
         """Until a message is kept."""
         await self.inbox.wait_for(lambda: any(one.id == message for one in self.inbox.messages))
 
-    @asynccontextmanager
-    async def stranger(self) -> AsyncIterator[tuple[ClientConnection, str]]:
-        """A connection that has shown nothing yet, and its nonce."""
-        async with connect(self.address.replace("http", "ws") + "/hook/ws", proxy=None) as link:
-            greeting = json.loads(await link.recv())
-            assert greeting["type"] == "hello"
-            yield link, greeting["nonce"]
-
-    @asynccontextmanager
-    async def connected(self) -> AsyncIterator[ClientConnection]:
-        """A connection that has shown that it knows the secret."""
-        async with self.stranger() as (link, nonce):
-            await say(link, auth(nonce))
-            assert await hear(link) == {"type": "ready"}
-            yield link
-
 
 @asynccontextmanager
 async def webhook(
@@ -177,19 +160,3 @@ def setup(folder: Path, told: list[str], secret: str = SECRET, **options: Any) -
     """What the channel is made from."""
     values = {option.name: option.default for option in KIND.options} | options
     return ChannelSetup("hook", values, {"secret": secret}, folder, told.append)
-
-
-def auth(nonce: str, moment: int = NOW, secret: str = SECRET) -> dict[str, Any]:
-    """The frame that shows that a program knows the secret."""
-    return {"type": "auth", "t": moment, "v1": mac(moment, f"ws.hook.{nonce}".encode(), secret)}
-
-
-async def say(link: ClientConnection, frame: Any) -> None:
-    """Send a frame of JSON."""
-    await link.send(json.dumps(frame))
-
-
-async def hear(link: ClientConnection) -> dict[str, Any]:
-    """The next frame, in JSON."""
-    heard: dict[str, Any] = json.loads(await link.recv())
-    return heard
