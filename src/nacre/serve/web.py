@@ -110,7 +110,7 @@ _STATUS: tuple[tuple[type[errors.NacreError], int], ...] = (
 """HTTP status for each error class. Other errors get 503 (unavailable)."""
 
 _COOKIE_HINT = "run nacre open in your own terminal and do it in the dashboard"
-_HINT = "/api/docs lists the routes and their fields"
+_HINT = "/api/openapi.json lists the routes and their fields"
 _RETRY_SECONDS = 1
 
 
