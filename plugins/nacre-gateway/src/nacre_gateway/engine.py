@@ -676,7 +676,7 @@ class TerminalChat:
     def last_messages(self, limit: int) -> Sequence[ChatMessage]:
         return self._sessions.transcripts.recent(self.session.id, limit).messages
 
-    def ask(self, text: str, hear: Tell | None = None, *, piped: str = "") -> Answer:
+    def ask(self, text: str, *, piped: str = "") -> Answer:
         """Answer a message.
 
         Output from another program (``piped``) does not count as the owner's. Raises
@@ -689,7 +689,7 @@ class TerminalChat:
         batch = asyncio.run(self._turns.take(self._key, self._open))
         if batch is None:
             return Answer("A new conversation.")
-        answer = self._answering.answer(Work(batch.session, self._open.options, batch.turn), hear)
+        answer = self._answering.answer(Work(batch.session, self._open.options, batch.turn))
         self._turns.finish(batch, answer, self._open.channel.limits, is_silent=True)
         return answer
 
@@ -719,7 +719,7 @@ class TerminalChat:
 
 
 class _Screen:
-    """The limits of a terminal. Answers are printed as they are written, and there are no files."""
+    """The limits of a terminal. There are no files."""
 
     limits = Limits(characters=1_000_000)
 
