@@ -10,9 +10,6 @@ import pytest
 
 from nacre.api import open_memory
 from nacre.errors import NotFoundError
-from nacre.home.home import open_home
-from nacre.sessions.find import follow_session
-from nacre.settings import load_settings
 from tests.cli.conftest import SESSION, Nacre, said, write_transcript
 
 PROJECT = "/code/acme-billing"
@@ -199,12 +196,6 @@ def test_tail_shows_the_end_of_a_session(nacre: Nacre, mended: Path) -> None:
         "please mend it"
         not in nacre("sessions", "show", "--tail", SESSION[:8], "-n", "2").out.split("file")[1]
     )
-    assert (
-        "--follow"
-        in nacre("sessions", "show", "--tail", SESSION[:8], "--follow", "--json", code=2).error[
-            "message"
-        ]
-    )
 
 
 def test_turns_around_a_turn_are_selected_by_its_id(nacre: Nacre, mended: Path) -> None:
@@ -216,45 +207,6 @@ def test_turns_around_a_turn_are_selected_by_its_id(nacre: Nacre, mended: Path) 
         assert [one.seq for one in first] == [one.seq for one in turns[:3]]
         with pytest.raises(NotFoundError):
             memory.call("session", reference=SESSION, around="nowhere")
-
-
-def test_follow_shows_new_turns(nacre: Nacre, mended: Path) -> None:
-    context = open_home(load_settings())
-    waits = 0
-
-    def wait(_: float) -> None:
-        nonlocal waits
-        waits += 1
-        with mended.open("a", encoding="utf-8") as file:
-            line = json.dumps(said("user", "And the tax, too.", 50))
-            file.write(line[:20] if waits == 1 else f"{line[20:]}\n" if waits == 2 else "")
-
-    followed = follow_session(context, SESSION, limit=1, wait=wait)
-    assert [item.turn.text for item in next(followed)] == ["thanks"]
-    assert [item.turn.text for item in next(followed)] == ["And the tax, too."]
-    assert waits == 2
-    context.database.close()
-
-
-def test_follow_continues_after_a_temporary_missing_file(nacre: Nacre, mended: Path) -> None:
-    context = open_home(load_settings())
-    away = mended.with_suffix(".away")
-    waits = 0
-
-    def wait(_: float) -> None:
-        nonlocal waits
-        waits += 1
-        if waits == 1:
-            mended.rename(away)
-        elif waits == 2:
-            away.rename(mended)
-            with mended.open("a", encoding="utf-8") as file:
-                file.write(f"{json.dumps(said('user', 'And the tax, too.', 50))}\n")
-
-    followed = follow_session(context, SESSION, limit=1, wait=wait)
-    assert [item.turn.text for item in next(followed)] == ["thanks"]
-    assert [item.turn.text for item in next(followed)] == ["And the tax, too."]
-    context.database.close()
 
 
 def test_export_preserves_speakers_and_frames_untrusted_text(nacre: Nacre, tmp_path: Path) -> None:

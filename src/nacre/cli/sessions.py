@@ -55,7 +55,6 @@ from nacre.data import export
 from nacre.errors import UnavailableError
 from nacre.home import archive, views
 from nacre.home.home import territory
-from nacre.sessions import find as sessions_follow
 from nacre.values import session as values_session
 from nacre.values.memory import SessionFilter
 
@@ -100,7 +99,6 @@ _CHILDREN_SHOWN = 12
     help=f"Maximum number of turns; 0 for all [default: {_TURNS_SHOWN}, {_TAIL_SHOWN} at the end; all with --json].",
 )
 @flag("--tail", "Show the last turns.")
-@flag("--follow", "Show the last turns, and new ones until Ctrl-C.", "-f")
 @flag("--full", "Do not shorten long turns.")
 def show(
     run: Run,
@@ -108,21 +106,13 @@ def show(
     first: int,
     limit: int | None,
     tail: bool,
-    follow: bool,
     full: bool,
 ) -> None:
     """Show a session's turns and the memories learned from it.
 
-    ID is the tool's session id or its beginning [default: the last session of this folder]. With --follow, new turns
-    are read and shown.
+    ID is the tool's session id or its beginning [default: the last session of this folder].
     """
-    if follow and run.as_json:
-        raise click.UsageError(
-            "--follow and --json cannot be combined, since --json prints one object; omit one"
-        )
-    if follow:
-        _follow(run, reference, limit or _TAIL_SHOWN, full=full)
-    elif tail:
+    if tail:
         end = ask_session(run, reference, limit=limit or _TAIL_SHOWN, at_end=True)
         run.present(end, _render_end, full=full)
     else:
@@ -161,17 +151,6 @@ def tell_which(run: Run, reference: str | None, session: values_session.StoredSe
         click.echo(
             "No session in this folder is known; showing the last session of any folder.", err=True
         )
-
-
-def _follow(run: Run, reference: str | None, limit: int, *, full: bool) -> None:
-    try:
-        for turns in sessions_follow.follow_session(run.home, reference, limit=limit):
-            paper = run.paper()
-            _render_turns(paper, turns, full=full)
-            click.echo(f"\n{paper.text()}", nl=False)
-            sys.stdout.flush()
-    except KeyboardInterrupt:
-        click.echo(err=True)
 
 
 def session_title(line: SessionLine) -> tuple[Span | str, ...]:
@@ -213,7 +192,8 @@ def render_facts(paper: Paper, view: SessionView) -> None:
 
 def _render_end(paper: Paper, view: SessionView, *, full: bool) -> None:
     render_facts(paper, view)
-    _render_turns(paper, view.turns, full=full)
+    for item in view.turns:
+        _render_turn(paper, item, full=full)
 
 
 def _render_session(paper: Paper, view: SessionView, *, first: int, full: bool) -> None:
@@ -254,11 +234,6 @@ def _render_children(paper: Paper, view: SessionView) -> None:
         indent=2,
     )
     paper.more(len(view.children) - len(shown))
-
-
-def _render_turns(paper: Paper, turns: Sequence[values_session.StoredTurn], *, full: bool) -> None:
-    for item in turns:
-        _render_turn(paper, item, full=full)
 
 
 def _reference(stored: values_session.StoredSession) -> str:
