@@ -416,7 +416,7 @@ BEAT_SECONDS = 15.0
 """Idle time in seconds after which a comment is sent to keep the connection open."""
 
 MOST_LISTENERS = 50
-"""Maximum number of listeners. Each listener uses one of the 64 connections."""
+"""Maximum number of listeners. Each listener uses one of the 128 connections."""
 
 _RETRY = b"retry: 2000\n\n"
 _HEARTBEAT = b":\n\n"
