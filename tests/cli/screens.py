@@ -1,4 +1,4 @@
-"""A pseudo-terminal with nacre on it: keys are pressed, the screen is waited for."""
+"""A pseudo-terminal with nacre on it: keys are pressed when nacre waits for one."""
 
 from __future__ import annotations
 
@@ -51,9 +51,21 @@ class Terminal:
         """The window has another size."""
         fcntl.ioctl(self._mine, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
-    def press(self, keys: str) -> Terminal:
-        """Press keys."""
-        os.write(self._mine, keys.encode())
+    def press(self, *keys: str) -> Terminal:
+        """Press each key when nacre waits for one."""
+        for key in keys:
+            end = time.monotonic() + _SECONDS
+            while self.after[3] & termios.ICANON:
+                assert self._read(0.01) or time.monotonic() < end, "it waits for no key"
+            shown = len(self.shown)
+            os.write(self._mine, key.encode())
+            while len(self.shown) == shown and self._process.poll() is None:
+                assert self._read(0.01) or time.monotonic() < end, "it ignores the key"
+        return self
+
+    def type(self, line: str) -> Terminal:
+        """Enter a line."""
+        os.write(self._mine, f"{line}\n".encode())
         return self
 
     def until(self, text: str) -> str:

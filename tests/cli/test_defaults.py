@@ -25,7 +25,7 @@ def test_last_session_of_any_folder_is_the_fallback(
     nacre: Nacre, learned: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for command in (("show",), ("summary",), ("export", "--format", "markdown")):
+    for command in (("show",), ("summary",), ("export",)):
         shown = nacre("sessions", *command)
         assert "PostgreSQL" in shown.out
         assert "showing the last session of any folder" in shown.err

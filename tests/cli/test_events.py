@@ -79,7 +79,7 @@ def test_events_show_chat_activity(nacre: Nacre, hearing: Callable[..., Hearing]
     heard = hearing()
     with closing(GatewayStore.open(Path(os.environ["NACRE_HOME"]))) as store:
         store.ask_pairing(Pairing("telegram", "77", "Ines", "K7QM-2XDP", utc_now()))
-    assert heard.until("chat ").strip().endswith("chat telegram: senders changed")
+    assert heard.until("chat: ").strip().endswith("chat: messages or senders changed")
     assert heard.end() == 0
 
 

@@ -351,7 +351,6 @@ def test_setup_enables_background_agent_with_a_token_limit(
         answers=[
             ("Number", "3"),
             ("Model [1]", ""),
-            ("Vectors [", ""),
             ("background? [", "y"),
             ("limit in tokens [", "1000"),
             ("limit in tokens [", ""),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +9,6 @@ import pytest
 
 from nacre.api import open_memory
 from nacre.errors import NotFoundError
-from nacre.home.home import open_home
-from nacre.sessions.find import follow_session
-from nacre.settings import load_settings
 from tests.cli.conftest import SESSION, Nacre, said, write_transcript
 
 PROJECT = "/code/acme-billing"
@@ -179,13 +175,7 @@ def test_last_session_of_this_folder_is_the_default(
     folder = tmp_path / "greenhouse"
     folder.mkdir()
     monkeypatch.chdir(folder)
-    assert nacre(
-        "sessions",
-        command,
-        "--format" if command == "export" else "--json",
-        *(["json"] if command == "export" else []),
-        code=3,
-    )
+    assert nacre("sessions", command, "--json", code=3)
     records = [said("user", "Water the tomatoes at noon, please.", 1, cwd=str(folder))]
     nacre("ingest", str(write_transcript(tmp_path / f"{SESSION}.jsonl", records)))
     assert "Water the tomatoes at noon, please." in nacre("sessions", command).out
@@ -198,12 +188,6 @@ def test_tail_shows_the_end_of_a_session(nacre: Nacre, mended: Path) -> None:
     assert (
         "please mend it"
         not in nacre("sessions", "show", "--tail", SESSION[:8], "-n", "2").out.split("file")[1]
-    )
-    assert (
-        "--follow"
-        in nacre("sessions", "show", "--tail", SESSION[:8], "--follow", "--json", code=2).error[
-            "message"
-        ]
     )
 
 
@@ -218,45 +202,6 @@ def test_turns_around_a_turn_are_selected_by_its_id(nacre: Nacre, mended: Path) 
             memory.call("session", reference=SESSION, around="nowhere")
 
 
-def test_follow_shows_new_turns(nacre: Nacre, mended: Path) -> None:
-    context = open_home(load_settings())
-    waits = 0
-
-    def wait(_: float) -> None:
-        nonlocal waits
-        waits += 1
-        with mended.open("a", encoding="utf-8") as file:
-            line = json.dumps(said("user", "And the tax, too.", 50))
-            file.write(line[:20] if waits == 1 else f"{line[20:]}\n" if waits == 2 else "")
-
-    followed = follow_session(context, SESSION, limit=1, wait=wait)
-    assert [item.turn.text for item in next(followed)] == ["thanks"]
-    assert [item.turn.text for item in next(followed)] == ["And the tax, too."]
-    assert waits == 2
-    context.database.close()
-
-
-def test_follow_continues_after_a_temporary_missing_file(nacre: Nacre, mended: Path) -> None:
-    context = open_home(load_settings())
-    away = mended.with_suffix(".away")
-    waits = 0
-
-    def wait(_: float) -> None:
-        nonlocal waits
-        waits += 1
-        if waits == 1:
-            mended.rename(away)
-        elif waits == 2:
-            away.rename(mended)
-            with mended.open("a", encoding="utf-8") as file:
-                file.write(f"{json.dumps(said('user', 'And the tax, too.', 50))}\n")
-
-    followed = follow_session(context, SESSION, limit=1, wait=wait)
-    assert [item.turn.text for item in next(followed)] == ["thanks"]
-    assert [item.turn.text for item in next(followed)] == ["And the tax, too."]
-    context.database.close()
-
-
 def test_export_preserves_speakers_and_frames_untrusted_text(nacre: Nacre, tmp_path: Path) -> None:
     records = [
         said("user", "What does the ledger page say?", 1),
@@ -269,43 +214,10 @@ def test_export_preserves_speakers_and_frames_untrusted_text(nacre: Nacre, tmp_p
     assert page.startswith("# What does the ledger page say?\n")
     assert "**owner** · 2026-11-18T09:01:00Z" in page
     assert f"*untrusted, based on text from outside*\n\n> {OUTSIDE}" in page
-    lines = [
-        json.loads(line)
-        for line in nacre("sessions", "export", SESSION, "--format", "jsonl").out.splitlines()
-    ]
-    assert lines[0]["session"]["session"]["native_id"] == SESSION
-    assert (lines[-1]["turn"]["speaker"], lines[-1]["turn"]["trust"]) == ("agent", "untrusted")
-    whole = json.loads(nacre("sessions", "export", SESSION, "--format", "json").out)
-    assert [whole | {"turns": []}, *whole["turns"]] == lines
-
-
-def test_export_asks_before_overwriting_a_file(
-    nacre: Nacre, terminal: Nacre, mended: Path, tmp_path: Path
-) -> None:
-    target = tmp_path / "talk.jsonl"
-    answer = nacre("sessions", "export", SESSION, "--output", str(target), "--json").json
-    assert (answer["format"], answer["turns"], answer["bytes"]) == (
-        "jsonl",
-        5,
-        target.stat().st_size,
-    )
-    before = target.read_bytes()
-    target.write_text("mine", encoding="utf-8")
-    assert (
-        nacre("sessions", "export", SESSION, "--output", str(target), "--json", code=4).error[
-            "code"
-        ]
-        == "conflict"
-    )
-    declined = terminal("sessions", "export", SESSION, "--output", str(target), typed="n\n")
-    assert "Overwrite it?" in declined.out
-    assert target.read_text(encoding="utf-8") == "mine"
-    nacre("sessions", "export", SESSION, "--output", str(target), "--force")
-    assert target.read_bytes() == before
-
-
-def test_export_to_stdout_refuses_the_json_report(nacre: Nacre, mended: Path) -> None:
-    assert "--output" in nacre("sessions", "export", SESSION, "--json", code=2).error["message"]
+    whole = nacre("sessions", "export", SESSION, "--json").json
+    assert whole["session"]["session"]["native_id"] == SESSION
+    last = whole["turns"][-1]["turn"]
+    assert (last["speaker"], last["trust"]) == ("agent", "untrusted")
 
 
 def test_export_redacts_secrets_with_current_rules(

@@ -403,7 +403,6 @@ def test_terminal_setup_asks_for_everything_and_hides_the_key(
             ("Number", "1"),
             ("API key", KEY),
             ("Model [1]", "2"),
-            ("Vectors [", ""),
             ("background? [", "y"),
             ("dollars [", "0.25"),
         ],

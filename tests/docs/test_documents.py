@@ -206,7 +206,7 @@ def keys_of(value: Any) -> set[str]:
         "sessions show {session}",
         "sessions summary {session}",
         "sessions show --tail {session}",
-        "sessions export {session} --output {tmp}/out.md",
+        "sessions export {session}",
         "recall --deep deploy",
         "list",
         "todo",

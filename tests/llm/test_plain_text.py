@@ -1,4 +1,4 @@
-"""Prompts without a schema: plain text, in pieces where a model can, and with tools where they are allowed."""
+"""Prompts without a schema: plain text, and with tools where they are allowed."""
 
 from __future__ import annotations
 
@@ -22,17 +22,12 @@ ASKED = Prompt(Task.CHAT, "You know boats.", "What is red on the boat?", {})
 SAID = "The hull is red, and so is the sail that hangs to dry beside it since Friday."
 APIS = ["anthropic", "openai", "chat"]
 
-STREAMING = f"""
+CLAUDE = f"""
 given = sys.stdin.read()
 told = sys.argv[sys.argv.index("--system-prompt-file") + 1]
 Path(os.environ["NOTES"]).write_text(json.dumps({{
     "arguments": sys.argv[1:], "given": given, "told": Path(told).read_text(), "folder": os.getcwd(),
 }}))
-for part in {SAID!r}.partition("red"):
-    delta = {{"type": "content_block_delta", "delta": {{"type": "text_delta", "text": part}}}}
-    print(json.dumps({{"type": "stream_event", "event": delta}}), flush=True)
-    while "--include-partial-messages" in sys.argv and not Path(os.environ["NOTES"] + ".heard").exists():
-        time.sleep(0.01)
 used = {{"type": "tool_use", "name": "Read", "input": {{"file_path": "plan.txt"}}}}
 print(json.dumps({{"type": "assistant", "message": {{"content": [used]}}}}))
 print(json.dumps({{"type": "result", "result": {SAID!r}, "usage": {{"input_tokens": 9, "output_tokens": 3}}}}))
@@ -58,7 +53,7 @@ told = json.loads(os.environ["OPENCODE_CONFIG_CONTENT"])["agent"]["nacre"]["prom
 Path(os.environ["NOTES"]).write_text(json.dumps({{"arguments": sys.argv[1:], "given": given, "told": told}}))
 print(json.dumps({{"type": "text", "part": {{"text": {SAID!r}}}}}))
 """
-COMMANDS = [("claude", STREAMING), ("codex", CODEX), ("gemini", GEMINI), ("opencode", OPENCODE)]
+COMMANDS = [("claude", CLAUDE), ("codex", CODEX), ("gemini", GEMINI), ("opencode", OPENCODE)]
 
 
 @pytest.mark.parametrize("api", APIS)
@@ -76,56 +71,25 @@ def test_plain_text_request_omits_schema_options(opened: Open, api: str, answers
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_streamed_pieces_equal_the_answer(opened: Open, api: str) -> None:
-    heard: list[str] = []
-    with FakeProvider([SAID, SAID]) as provider:
-        model = opened("fake:m", provider.config(api))
-        whole = model.complete(ASKED)
-        completion = model.complete(replace(ASKED, hear=heard.append))
-        assert [bool(call.body.get("stream")) for call in provider.calls] == [False, True]
-    assert len(heard) > 2
-    assert "".join(heard) == completion.text == whole.text
-    assert completion.tokens.output == whole.tokens.output
-    assert completion.tokens.input > 0
-
-
-@pytest.mark.parametrize("api", APIS)
-def test_interrupted_streamed_answer_is_not_restarted(opened: Open, api: str) -> None:
-    heard: list[str] = []
-    with FakeProvider([Reply(SAID, fault="half-stream"), "Nothing is."]) as provider:
-        with pytest.raises(ModelUnavailableError, match="broke off"):
-            opened("fake:m", provider.config(api)).complete(replace(ASKED, hear=heard.append))
-        assert len(provider.calls) == 1
-    assert SAID.startswith("".join(heard))
-    assert heard
-
-
-@pytest.mark.parametrize("api", APIS)
-def test_failure_before_the_first_piece_is_retried(opened: Open, api: str) -> None:
-    heard: list[str] = []
+def test_failed_plain_text_call_is_retried(opened: Open, api: str) -> None:
     with FakeProvider([Reply(status=429, headers={"retry-after": "0"}), SAID]) as provider:
-        opened("fake:m", provider.config(api)).complete(replace(ASKED, hear=heard.append))
+        assert opened("fake:m", provider.config(api)).complete(ASKED).text == SAID
         assert len(provider.calls) == 2
-    assert "".join(heard) == SAID
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_html_page_is_not_a_stream(opened: Open, api: str) -> None:
+def test_html_page_is_not_an_answer(opened: Open, api: str) -> None:
     with (
         FakeProvider([Reply(fault="html")]) as provider,
         pytest.raises(ModelUnavailableError, match="web page"),
     ):
-        opened("fake:m", provider.config(api)).complete(replace(ASKED, hear=lambda _: None))
+        opened("fake:m", provider.config(api)).complete(ASKED)
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_streamed_answer_cut_by_token_limit_is_marked(opened: Open, api: str) -> None:
+def test_answer_cut_by_token_limit_is_marked(opened: Open, api: str) -> None:
     with FakeProvider([Reply(SAID, is_cut=True)]) as provider:
-        assert (
-            opened("fake:m", provider.config(api))
-            .complete(replace(ASKED, hear=lambda _: None))
-            .is_cut
-        )
+        assert opened("fake:m", provider.config(api)).complete(ASKED).is_cut
 
 
 def test_prompt_timeout_overrides_the_configured_timeout(opened: Open) -> None:
@@ -165,24 +129,10 @@ def test_command_gets_system_prompt_separately_and_input_on_stdin(
     assert "schema" not in arguments
 
 
-def test_claude_output_is_streamed_while_written(installed: Installed, tmp_path: Path) -> None:
-    heard: list[str] = []
-
-    def hear(piece: str) -> None:
-        heard.append(piece)
-        (tmp_path / "notes.heard").touch()  # without which it would write no further
-
-    completion = installed("claude", STREAMING).complete(
-        replace(ASKED, hear=hear, timeout_seconds=20)
-    )
-    assert len(heard) == 3
-    assert "".join(heard) == completion.text
-
-
 def test_claude_uses_only_allowed_tools_in_the_folder(installed: Installed, tmp_path: Path) -> None:
     tools = ("Read", "Edit", "Bash(git log:*)", "WebSearch", "Read(//srv/docs/**)")
-    model = installed("claude", STREAMING)
-    completion = model.complete(replace(ASKED, hear=lambda _: None, tools=tools, folder=tmp_path))
+    model = installed("claude", CLAUDE)
+    completion = model.complete(replace(ASKED, tools=tools, folder=tmp_path))
     told = notes(tmp_path)
     pairs = dict(zip(told["arguments"], told["arguments"][1:], strict=False))
     assert pairs["--tools"] == "Read,Edit,Bash,WebSearch,Read"
@@ -203,7 +153,7 @@ def test_claude_uses_only_allowed_tools_in_the_folder(installed: Installed, tmp_
 )
 def test_unknown_claude_tool_is_refused(installed: Installed, tmp_path: Path, tool: str) -> None:
     with pytest.raises(ModelRefusedError, match="does not have the tools"):
-        installed("claude", STREAMING).complete(replace(ASKED, tools=(tool,), folder=tmp_path))
+        installed("claude", CLAUDE).complete(replace(ASKED, tools=(tool,), folder=tmp_path))
     assert not (tmp_path / "notes").exists()
 
 

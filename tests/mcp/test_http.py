@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 import json
 import socket
-import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, contextmanager, suppress
@@ -290,62 +289,17 @@ def test_slow_strangers_do_not_block_token_holders(
         assert here.post(**bearer)[0] == 200
 
 
-def test_longest_waiting_stranger_is_refused_when_overloaded(
+def test_longest_waiting_connection_is_closed_when_many_are_open(
     site: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Bounded, "most_strangers_of_peer", 2)
+    monkeypatch.setattr(Bounded, "most", 2)
     with site(token=TOKEN) as here, ExitStack() as held:
         links = [begin(here.port, held) for _ in range(3)]
-        told = links[0].makefile("rb").read()
-        head, _, body = told.partition(b"\r\n\r\n")
-        assert head.startswith(b"HTTP/1.1 503 ")
-        assert b"retry-after: 1" in head.split(b"\r\n")
-        assert json.loads(body)["code"] == "busy"
+        with suppress(ConnectionError):
+            assert links[0].makefile("rb").read() == b""
         for link in links[1:]:
             link.sendall(b"0.1\r\nConnection: close\r\n\r\n")
             assert link.makefile("rb").read().startswith(b"HTTP/1.1 401 ")
-
-
-@pytest.mark.skipif(
-    sys.platform != "linux", reason="elsewhere this machine has one loopback address"
-)
-def test_client_with_most_connections_is_refused_under_load(
-    site: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Bounded, "most_strangers", 3)
-    with site(token=TOKEN) as here, ExitStack() as held:
-        first = begin(here.port, held, address="127.0.0.2")
-        many = [begin(here.port, held) for _ in range(4)]
-        assert many[1].makefile("rb").read().startswith(b"HTTP/1.1 503 ")
-        first.sendall(b"0.1\r\nConnection: close\r\n\r\n")
-        assert first.makefile("rb").read().startswith(b"HTTP/1.1 401 ")
-
-
-def test_token_holder_is_refused_when_others_hold_all_slots(
-    site: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Bounded, "most_served", 1)
-    bearer = {"Authorization": f"Bearer {TOKEN}"}
-    with site(token=TOKEN) as here:
-        kept = http.client.HTTPConnection("127.0.0.1", here.port, timeout=30)
-        kept.request("POST", "/mcp", json.dumps(GREETING), {**ACCEPT, **bearer})
-        assert kept.getresponse().read()
-        assert here.post(**bearer)[0] == 503
-        kept.request("POST", "/mcp", json.dumps(GREETING), {**ACCEPT, **bearer})
-        assert kept.getresponse().status == 200
-        kept.close()
-
-
-def test_longest_awaited_body_is_refused_despite_its_token(
-    site: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Bounded, "most_served", 2)
-    bearer = {"Authorization": f"Bearer {TOKEN}"}
-    head = f"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {TOKEN}\r\nContent-Length: 100\r\n"
-    with site(token=TOKEN) as here, ExitStack() as held:
-        slow = [begin(here.port, held, f"{head}Accept: */*\r\n\r\n{{".encode()) for _ in range(3)]
-        assert slow[0].makefile("rb").read().startswith(b"HTTP/1.1 503 ")
-        assert here.post(**bearer)[0] == 200
 
 
 def send_on(link: socket.socket, data: bytes) -> None:

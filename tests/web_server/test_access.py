@@ -13,7 +13,6 @@ import pytest
 
 from nacre.serve.browsers import Browsers
 from nacre.serve.catalogue import offered_by
-from nacre.serve.web import Limit, Limits
 from nacre.values.memory import Face
 from tests.cli.conftest import Nacre, environment
 from tests.daemon.conftest import home
@@ -235,26 +234,6 @@ def test_forget_revokes_access_of_every_browser(site: Serve, process: Nacre) -> 
     assert process("open", "--forget", "--json").json == {"forgotten": True}
     assert here.ask("list", **one).status_code == here.ask("list", **other).status_code == 401
     assert process("open", "--forget", "--json").json == {"forgotten": False}
-
-
-def test_too_frequent_client_is_rate_limited(site: Serve) -> None:
-    here = site()
-    answers = [here.get("/health", **here.token) for _ in range(101)]
-    assert {one.status_code for one in answers[:100]} == {200}
-    assert answers[100].status_code == 429
-    assert 0 < int(answers[100].headers["retry-after"]) <= 60
-    assert answers[100].json()["code"] == "too_many_requests"
-    assert here.get("/api/v1/me", **here.token).status_code == 200
-
-
-def test_rate_limit_is_per_client_and_minute() -> None:
-    now = [0.0]
-    limits, limit = Limits(clock=lambda: now[0]), Limit("some", 2)
-    assert [limits.wait("a", limit) for _ in range(3)] == [0.0, 0.0, 60.0]
-    assert limits.wait("b", limit) == 0.0
-    assert limits.wait("a", Limit("other", 2)) == 0.0
-    now[0] = 60.0
-    assert limits.wait("a", limit) == 0.0
 
 
 def test_token_file_is_accessible_only_to_the_owner(site: Serve) -> None:

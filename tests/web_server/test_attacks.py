@@ -105,11 +105,9 @@ def test_event_listeners_leave_capacity_for_others(site: Serve) -> None:
         assert here.get("/api/v1/me", **here.token).status_code == 200
 
 
-def test_unauthenticated_requests_do_not_consume_other_limits(site: Serve) -> None:
+def test_guessed_codes_give_no_access(site: Serve) -> None:
     here = site()
     page = {"Sec-Fetch-Site": "cross-site"}  # an image in a page of the web
-    assert {here.get("/health", **page).status_code for _ in range(101)} == {200, 429}
-    assert here.get("/health", **here.token).status_code == 200
     assert {here.get("/open?code=guessed", **page).status_code for _ in range(40)} == {403}
     assert here.get("/api/v1/me", **here.browser()).json()["owner"] is True
 

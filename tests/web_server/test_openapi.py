@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html.parser
 from collections.abc import Callable
 from typing import Any
 
@@ -74,38 +73,3 @@ def test_resources_map_to_http_operations_and_get_is_read_only() -> None:
         operation: Operation = CATALOGUE[one.operation]
         assert one.operation in OFFERED
         assert operation.writes != one.reads
-
-
-def test_api_page_lists_every_operation_without_scripts(site: Serve) -> None:
-    here = site()
-    answer = here.get("/api/docs", **here.token)
-    assert answer.headers["content-type"].startswith("text/html")
-    assert "script-src 'self'" in answer.headers["content-security-policy"]
-    found = Page()
-    found.feed(answer.text)
-    assert not found.tags & {"script", "img", "iframe", "form", "object"}
-    assert found.links == {"/api/docs.css", "/api/openapi.json"}
-    for name in OFFERED:
-        assert f"{PREFIX}/{name}" in found.codes
-    style = here.get("/api/docs.css", **here.token)
-    assert style.headers["content-type"].startswith("text/css")
-    assert "url(" not in style.text
-
-
-class Page(html.parser.HTMLParser):
-    """What a page is made of."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.tags: set[str] = set()
-        self.links: set[str] = set()
-        self.codes: set[str] = set()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.add(tag)
-        self.links |= {value or "" for name, value in attrs if name in ("href", "src")}
-        assert not any(name.startswith("on") or name == "style" for name, _ in attrs)
-
-    def handle_data(self, data: str) -> None:
-        if self.lasttag == "code":
-            self.codes.add(data)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable
 from contextlib import closing
@@ -20,7 +19,6 @@ from tests.web.story import talk
 from tests.web_server.conftest import Site
 
 Serve = Callable[..., Site]
-LINES = "application/x-ndjson"
 
 
 def stored(count: int) -> list[str]:
@@ -86,6 +84,9 @@ def test_edit_of_a_changed_memory_overwrites_nothing(program: Callable[..., Any]
 
 
 def test_links_lead_through_all_pages_of_a_list(program: Callable[..., Any]) -> None:
+    refused = program("GET", "/memories?nothing=1")
+    assert refused.status_code == 400
+    assert refused.headers["content-type"] == "application/problem+json"
     seen: list[str] = []
     path = "/memories?limit=2&kind=fact"
     while path:
@@ -93,35 +94,6 @@ def test_links_lead_through_all_pages_of_a_list(program: Callable[..., Any]) -> 
         seen += [memory["id"] for memory in page.json()["memories"]]
         path = page.links.get("next", {}).get("url", "").removeprefix("/api/v1")
     assert len(seen) == len(set(seen)) == 5
-
-
-def test_list_is_returned_as_json_lines_or_a_document(program: Callable[..., Any]) -> None:
-    answer = program("GET", "/memories", accept=LINES)
-    assert answer.headers["content-type"] == LINES
-    assert len({json.loads(line)["id"] for line in answer.text.splitlines()}) == 5
-    assert len(program("GET", "/memories?offset=3", accept=LINES).text.splitlines()) == 2
-    some = program("GET", "/memories?limit=2", accept=LINES)
-    assert len(some.text.splitlines()) == 2
-    assert 'rel="next"' in some.headers["link"]
-    assert all(
-        json.loads(line)["key"]
-        for line in program("GET", "/settings", accept=LINES).text.splitlines()
-    )
-    refused = program("GET", "/memories?nothing=1", accept=LINES)
-    assert (refused.status_code, refused.headers["content-type"]) == (
-        400,
-        "application/problem+json",
-    )
-
-
-def test_json_lines_contain_more_than_a_page(site: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    stored(5)
-    with open_memory() as memory:
-        for number in range(210):
-            memory.store(f"Berth {number:03d} is {number % 7} metres deep at low tide", force=True)
-    served = site()
-    answer = served.get("/api/v1/memories", accept=LINES, **served.token)
-    assert len({json.loads(line)["id"] for line in answer.text.splitlines()}) == 215
 
 
 def test_query_parameters_are_request_and_filter_fields(

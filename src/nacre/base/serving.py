@@ -9,7 +9,7 @@ import socket
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from http import HTTPStatus
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from nacre.base.frozen import frozen
 from nacre.errors import InvalidInputError, UnavailableError
@@ -17,18 +17,11 @@ from nacre.errors import InvalidInputError, UnavailableError
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-ADMIT = "nacre.admit"
-"""Key in the request state. Its value is a function that gets "has the token" and returns True if there is room."""
-
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 """Names by which this machine can call itself."""
 
-RETRY_SECONDS = 1
-"""``Retry-After`` in seconds, sent when a server has no room."""
-
 PROBLEM = "application/problem+json"
 
-Admit = Callable[[bool], bool]
 Shows = Callable[["Scope"], bool]
 """A function that returns True if a request's headers contain a valid credential."""
 
@@ -98,8 +91,8 @@ class Names:
 class Guard:
     """Middleware that refuses requests based on their headers, before reading the body.
 
-    The status is 421 for a wrong host, 403 for a page from a wrong origin, 401 for a missing
-    credential, and 503 if there is no room.
+    The status is 421 for a wrong host, 403 for a page from a wrong origin, and 401 for a
+    missing credential.
     """
 
     def __init__(self, app: ASGIApp, names: Names, shows: Shows, lacks: Lacks) -> None:
@@ -123,11 +116,7 @@ class Guard:
             return OTHER_HOST
         if len(origins) > 1 or not all(self._names.is_same(origin, hosts[0]) for origin in origins):
             return OTHER_ORIGIN
-        has_credential = self._shows(scope)
-        if not has_credential and (refusal := self._lacks(scope)):
-            return refusal
-        admit = cast("Admit | None", scope.get("state", {}).get(ADMIT))
-        return TOO_MANY if admit and not admit(has_credential) else None
+        return None if self._shows(scope) else self._lacks(scope)
 
 
 def shows_token(token: str | None) -> Shows:
@@ -192,13 +181,6 @@ NO_TOKEN = Refusal.of(
 )
 NO_KEY = Refusal.of(
     403, "no_key", "the browser's key is needed to change anything", "run nacre open again"
-)
-TOO_MANY = Refusal.of(
-    503,
-    "busy",
-    "too many connections are open",
-    "try again in a second",
-    (b"retry-after", str(RETRY_SECONDS).encode()),
 )
 
 

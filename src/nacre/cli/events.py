@@ -109,26 +109,12 @@ def _session(_: Run, values: dict[str, Any]) -> list[str]:
     ]
 
 
-def _chat(_: Run, values: dict[str, Any]) -> list[str]:
-    where = values["key"] or values["channel"]
-    return [f"chat {where}: {_CHATS.get(values['change'], values['change'])}"]
-
-
-_CHATS = {
-    "grew": "new messages",
-    "ended": "ended",
-    "waiting": "a message is pending",
-    "answering": "writing an answer",
-    "pairing": "senders changed",
-    "undelivered": "undelivered messages changed",
-}
-
 _LINES: dict[str, Callable[[Run, dict[str, Any]], list[str]]] = {
     "hello": lambda _, __: ["listening; Ctrl-C ends it"],
     "missed": lambda _, __: ["the database was replaced"],
     "memory": _memories,
     "session": _session,
-    "chat": _chat,
+    "chat": lambda _, __: ["chat: messages or senders changed"],
     "candidate": lambda _, values: [f"{count(values['waiting'], 'candidate')} to review"],
     "doubt": lambda _, values: [
         f"{count(values['total'], 'memory', 'memories')} newly or no longer in doubt"

@@ -15,7 +15,6 @@ import click
 from click.core import ParameterSource
 
 from nacre.base import text
-from nacre.base.lazy import load
 from nacre.base.times import shown_minute
 from nacre.cli import hits
 from nacre.cli.command import TEXT, Paper, Run, bold, command, dim
@@ -101,15 +100,9 @@ def recall(
     answer: str | None,
     **request: Any,
 ) -> None:
-    """Find the memories that answer a question.
-
-    Without a question, on a terminal, it opens a picker: type to search, press Enter to show a memory.
-    """
+    """Find the memories that answer a question."""
     if answer is not None and not text:
         raise click.UsageError("write the question before --pin")
-    if not (text or deep or browse) and load("nacre.cli.terminal:can_be_drawn")(run):
-        load("nacre.cli.terminal:browse")(run, wanted)
-        return
     request |= {"text": " ".join(text), "filter": wanted}
     if answer is not None:
         _refuse_with("pin", "deep", "browse", *request.keys() - {"text"})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import shutil
@@ -14,9 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from nacre.base import named_files
 from nacre.base import text as passages
-from nacre.base.json import to_plain
 from nacre.cli import hits, options
 from nacre.cli.command import (
     TEXT,
@@ -29,7 +26,6 @@ from nacre.cli.command import (
     command,
     dim,
     joined,
-    unsteered,
 )
 from nacre.cli.operations import ask, is_empty, perform, place_of
 from nacre.cli.options import (
@@ -54,8 +50,6 @@ from nacre.cli.options import options as options_options
 from nacre.data import export
 from nacre.errors import UnavailableError
 from nacre.home import archive, views
-from nacre.home.home import territory
-from nacre.sessions import find as sessions_follow
 from nacre.values import session as values_session
 from nacre.values.memory import SessionFilter
 
@@ -100,7 +94,6 @@ _CHILDREN_SHOWN = 12
     help=f"Maximum number of turns; 0 for all [default: {_TURNS_SHOWN}, {_TAIL_SHOWN} at the end; all with --json].",
 )
 @flag("--tail", "Show the last turns.")
-@flag("--follow", "Show the last turns, and new ones until Ctrl-C.", "-f")
 @flag("--full", "Do not shorten long turns.")
 def show(
     run: Run,
@@ -108,21 +101,13 @@ def show(
     first: int,
     limit: int | None,
     tail: bool,
-    follow: bool,
     full: bool,
 ) -> None:
     """Show a session's turns and the memories learned from it.
 
-    ID is the tool's session id or its beginning [default: the last session of this folder]. With --follow, new turns
-    are read and shown.
+    ID is the tool's session id or its beginning [default: the last session of this folder].
     """
-    if follow and run.as_json:
-        raise click.UsageError(
-            "--follow and --json cannot be combined, since --json prints one object; omit one"
-        )
-    if follow:
-        _follow(run, reference, limit or _TAIL_SHOWN, full=full)
-    elif tail:
+    if tail:
         end = ask_session(run, reference, limit=limit or _TAIL_SHOWN, at_end=True)
         run.present(end, _render_end, full=full)
     else:
@@ -161,17 +146,6 @@ def tell_which(run: Run, reference: str | None, session: values_session.StoredSe
         click.echo(
             "No session in this folder is known; showing the last session of any folder.", err=True
         )
-
-
-def _follow(run: Run, reference: str | None, limit: int, *, full: bool) -> None:
-    try:
-        for turns in sessions_follow.follow_session(run.home, reference, limit=limit):
-            paper = run.paper()
-            _render_turns(paper, turns, full=full)
-            click.echo(f"\n{paper.text()}", nl=False)
-            sys.stdout.flush()
-    except KeyboardInterrupt:
-        click.echo(err=True)
 
 
 def session_title(line: SessionLine) -> tuple[Span | str, ...]:
@@ -213,7 +187,8 @@ def render_facts(paper: Paper, view: SessionView) -> None:
 
 def _render_end(paper: Paper, view: SessionView, *, full: bool) -> None:
     render_facts(paper, view)
-    _render_turns(paper, view.turns, full=full)
+    for item in view.turns:
+        _render_turn(paper, item, full=full)
 
 
 def _render_session(paper: Paper, view: SessionView, *, first: int, full: bool) -> None:
@@ -254,11 +229,6 @@ def _render_children(paper: Paper, view: SessionView) -> None:
         indent=2,
     )
     paper.more(len(view.children) - len(shown))
-
-
-def _render_turns(paper: Paper, turns: Sequence[values_session.StoredTurn], *, full: bool) -> None:
-    for item in turns:
-        _render_turn(paper, item, full=full)
 
 
 def _reference(stored: values_session.StoredSession) -> str:
@@ -649,83 +619,21 @@ def _exec_tool(run: Run, program: str, resumption: Resumption) -> NoReturn:
 # ``nacre sessions export``.
 
 
-_STDOUT = "-"
-_FORMS = ("markdown", "jsonl", "json")
-_ENDINGS = {".md": "markdown", ".markdown": "markdown", ".jsonl": "jsonl", ".json": "json"}
-
-
 @command(
     "export",
-    examples=[
-        "nacre sessions export > session.md",
-        "nacre sessions export 7f3a1c2d --output talk.jsonl",
-        "nacre sessions export 7f3a1c2d --format json | jq .turns[].turn.text",
-    ],
+    examples=["nacre sessions export > session.md", "nacre sessions export 7f3a1c2d --json"],
 )
 @REFERENCE
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(_FORMS),
-    help="Output format [default: by the file's extension, else markdown].",
-)
-@click.option(
-    "--output",
-    "-o",
-    type=click.Path(path_type=Path, allow_dash=True),
-    default=Path(_STDOUT),
-    show_default=True,
-    help="The file to write; - is standard output.",
-)
-@flag("--force", "Overwrite the file.")
-def export_session(
-    run: Run, reference: str | None, form: str | None, output: Path, force: bool
-) -> None:
-    """Export a session to a file for sharing.
+def export_session(run: Run, reference: str | None) -> None:
+    """Print a session as Markdown for sharing.
 
     ID is the tool's session id or its beginning [default: the last session of this folder]. Secrets are removed again.
     Speakers and untrusted text stay marked.
     """
-    to_stdout = str(output) == _STDOUT
-    if to_stdout and run.as_json:
-        raise click.UsageError(
-            "--json needs --output FILE; for the session as JSON, use --format json"
-        )
-    form = form or _ENDINGS.get(output.suffix.lower(), "markdown")
     view = ask_session(run, reference, limit=None)
-    data = "".join(f"{line}\n" for line in _lines(view, form)).encode("utf-8", "replace")
-    if to_stdout:
-        click.echo(data, nl=False)
-        return
-    path = output.expanduser().absolute()
-    named_files.refuse_named(path, territory(run.settings))
-    if path.exists() and not force and run.is_interactive:
-        run.confirm(f"{path} exists. Overwrite it?")
-        force = True
-    with named_files.named_file(path, territory(run.settings), overwrite=force) as file:
-        file.write(data)
-    record = {
-        "path": path,
-        "format": form,
-        "session": view.session.session.id,
-        "turns": len(view.turns),
-        "bytes": len(data),
-    }
-    run.answer(record, Paper.line, f"Wrote {len(view.turns):,} turns to {path}")
-
-
-def _lines(view: SessionView, form: str) -> Iterable[str]:
-    if form == "markdown":
-        return export.session_lines(
-            view.session, [item.turn for item in view.turns], title=view.opening
-        )
-    if form == "json":
-        return [_line(view)]
-    return [_line(replace(view, turns=())), *map(_line, view.turns)]
-
-
-def _line(value: object) -> str:
-    return unsteered(json.dumps(to_plain(value), ensure_ascii=False))
+    turns = [item.turn for item in view.turns]
+    lines = export.session_lines(view.session, turns, title=view.opening)
+    run.answer(view, Paper.verbatim, "\n".join(lines))
 
 
 # ----------------------------------------------------------------------------

@@ -29,9 +29,17 @@ if TYPE_CHECKING:
 
 
 def complete(
-    settings: Settings, wish: Wish, provider: str, dialog: Dialog | None, *, takes_proposals: bool
+    settings: Settings,
+    wish: Wish,
+    provider: str,
+    dialog: Dialog | None,
+    *,
+    takes_proposals: bool = False,
+    keeps_model: bool = True,
 ) -> Wish:
     """Ask for the values that are missing in a request, and return the complete request.
+
+    ``keeps_model``: use the current model if it belongs to the provider, instead of asking.
 
     Raises UsageError with the names of the missing options if there is no terminal.
     """
@@ -53,7 +61,8 @@ def complete(
         else:
             missing.append("--key-env VAR or --key-stdin")
     current = settings.text("models.default")
-    model = model or (current if current.partition(":")[0] == provider else None)
+    if keeps_model and current.partition(":")[0] == provider:
+        model = model or current
     if not model and dialog:
         model = dialog.model(provider, wish.base_url)
     elif not model:
@@ -128,14 +137,9 @@ def walk(run: Run) -> Wish:
     option = options[int(chosen) - 1]
     if option.provider == spending_models.NONE:
         return models.Wish(spending_models.NONE)
-    wish = models.Wish(f"{option.provider}:", option.auth or None)
-    if option.provider == _OTHER:
-        wish = dialog.other()
-    if models.needs_key(settings, wish) or dialog.wants_other_key(wish):
-        wish = with_key(wish, dialog.key(wish))
-    model = dialog.model(wish.provider, wish.base_url)
-    wish = replace(wish, model=models.full_name(settings, model, wish.provider))
-    return dialog.bounds(replace(wish, embedding=dialog.embedding()))
+    provider = dialog.other() if option.provider == _OTHER else option.provider
+    wish = models.Wish(auth=option.auth or None)
+    return dialog.bounds(complete(settings, wish, provider, dialog, keeps_model=False))
 
 
 def _render_found(paper: Paper, found: models.SigningIn, local: dict[str, list[str]]) -> None:
@@ -164,37 +168,17 @@ class Dialog:
         self._run = run
         self._settings = run.settings
 
-    def other(self) -> Wish:
-        """Ask for a provider that is not in the list, either by name or by address."""
-        names = [
-            name
-            for name, provider in credentials.providers(self._settings).items()
-            if provider.api == "chat"
-        ]
-        known = f"Known providers: {', '.join(names)}. For another OpenAI-compatible server, "
-        self._run.introduce(Paper.line, f"{known}enter a name of your choice.")
+    def other(self) -> str:
+        """Ask for a provider that is not in the list. Raises UsageError for an unknown provider."""
+        names = credentials.providers(self._settings)
+        known = ", ".join(name for name, provider in names.items() if provider.api == "chat")
+        self._run.introduce(Paper.line, f"Known providers: {known}.")
         name = str(click.prompt("Provider", err=True)).strip().lower()
-        if credentials.is_built_in(name) or name in self._settings["models.providers"]:
-            return models.Wish(f"{name}:")
-        url = str(click.prompt("Its address (https://…/v1)", err=True)).strip()
-        wish = models.Wish(f"{name}:", base_url=url)
-        secret = self._hidden("Its key, if needed (hidden; empty for none)", may_be_empty=True)
-        return replace(wish, secret=secret or None)
-
-    def wants_other_key(self, wish: Wish) -> bool:
-        """Ask whether to replace the existing key."""
-        method = credentials.methods().get(wish.auth or "")
-        if wish.secret or (method and method.kind == credentials.BEARER and method.login):
-            return False
-        after = models.wished(self._settings, wish)
-        if not credentials.provider_of(after, wish.provider).needs_key:
-            return False
-        taken = credentials.credential_for(after, wish.provider)
-        if taken is None:
-            return True
-        return not click.confirm(
-            f"Use the key {taken.masked} from {taken.origin}?", default=True, err=True
-        )
+        if name not in names:
+            raise click.UsageError(
+                f"there is no provider {name!r}: for your own server, add --provider NAME --base-url URL"
+            )
+        return name
 
     def key(self, wish: Wish) -> str:
         """Ask for a key at a hidden prompt."""
@@ -207,11 +191,14 @@ class Dialog:
         while True:
             after = models.wished(self._settings, wish)
             provider = credentials.provider_of(after, wish.provider)
-            secret = self._hidden(f"{label} for {provider.label}")
+            question = f"{label} for {provider.label}"
+            secret = str(click.prompt(question, hide_input=True, err=True)).strip()
             try:
-                with_key(wish, secret)
+                with_key(wish, check_key(secret, "your input"))
             except NacreError as error:
-                click.echo(f"{error.message}: {error.hint}", err=True)
+                click.echo(
+                    f"{error.message}: {error.hint}" if error.hint else error.message, err=True
+                )
                 continue
             return secret
 
@@ -236,15 +223,6 @@ class Dialog:
             click.echo(
                 f"There is no number {answer}. Type one of those above, or a name.", err=True
             )
-
-    def embedding(self) -> str:
-        """Ask for the embedding model."""
-        current = self._settings.text("embedding.model")
-        self._run.introduce(
-            Paper.line,
-            "Vectors find similar meaning in other words. minilm is bundled and works offline; none turns vectors off.",
-        )
-        return str(click.prompt("Vectors", default=current, err=True)).strip()
 
     def bounds(self, wish: Wish) -> Wish:
         """Ask whether the model is allowed to work in the background. If so, also ask for a daily limit."""
@@ -282,17 +260,6 @@ class Dialog:
                 click.echo(error.message, err=True)
                 continue
             return int(limit)
-
-    def _hidden(self, question: str, *, may_be_empty: bool = False) -> str:
-        while True:
-            default = "" if may_be_empty else None
-            secret = str(
-                click.prompt(question, default, hide_input=True, show_default=False, err=True)
-            ).strip()
-            try:
-                return check_key(secret, "your input") if secret or not may_be_empty else ""
-            except NacreError as error:
-                click.echo(error.message, err=True)
 
 
 def _render_choices(paper: Paper, rows: Sequence[tuple[str, str]], *question: Part) -> None:

@@ -7,7 +7,7 @@ import math
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
@@ -27,7 +27,6 @@ from nacre.values.models import Capabilities, Completion, Prompt, Tokens, most_w
 
 S = TypeVar("S", bound=msgspec.Struct)
 
-Hear = Callable[[str], None]
 
 CONNECT_SECONDS = 10.0
 CHARACTERS_PER_TOKEN = 4
@@ -349,7 +348,7 @@ class _LibraryModel:
                     self._target,
                     self._library,
                     seconds,
-                    partial(self._send, request, prompt.hear),
+                    partial(self._send, request),
                 )
                 return completion
             except ModelRefusedError as error:
@@ -366,7 +365,7 @@ class _LibraryModel:
     def _request(self, prompt: Prompt, able: Capabilities) -> JsonObject:
         raise NotImplementedError
 
-    def _send(self, request: JsonObject, hear: Hear | None) -> Completion:
+    def _send(self, request: JsonObject) -> Completion:
         raise NotImplementedError
 
     def _check_stream(self, response: Any) -> None:
@@ -420,9 +419,9 @@ class AnthropicModel(_LibraryModel):
     def _request(self, prompt: Prompt, able: Capabilities) -> JsonObject:
         return _request(prompt, able)
 
-    def _send(self, request: JsonObject, hear: Hear | None) -> Completion:
-        if hear or request["max_tokens"] > STREAMED_TOKENS:
-            message = self._stream(request, hear)
+    def _send(self, request: JsonObject) -> Completion:
+        if request["max_tokens"] > STREAMED_TOKENS:
+            message = self._stream(request)
         else:
             raw = self._client.messages.with_raw_response.create(**request)
             message = body_of(self._target, raw.http_response, _Message)
@@ -442,12 +441,9 @@ class AnthropicModel(_LibraryModel):
             more={"id": message.id},
         )
 
-    def _stream(self, request: JsonObject, hear: Hear | None) -> _Message:
+    def _stream(self, request: JsonObject) -> _Message:
         with self._client.messages.stream(**request) as stream:
             self._check_stream(stream.response)
-            if hear:
-                for piece in stream.text_stream:
-                    hear(piece)
             return json_values.convert(stream.get_final_message().to_dict(), _Message)
 
 
@@ -481,7 +477,6 @@ def _request(prompt: Prompt, able: Capabilities) -> JsonObject:
 
 
 _LESS_OPENAI_API = {"schema": "json", "tool": "json", "json": "text"}
-_ENDS = ("response.completed", "response.incomplete", "response.failed")
 
 
 class _Choice(msgspec.Struct):
@@ -524,16 +519,13 @@ class OpenAIModel(_LibraryModel):
         by_responses = self._target.provider.api == "openai"
         return _as_response(prompt, able) if by_responses else _as_chat(prompt, able)
 
-    def _send(self, request: JsonObject, hear: Hear | None) -> Completion:
+    def _send(self, request: JsonObject) -> Completion:
         by_responses = self._target.provider.api == "openai"
-        return self._respond(request, hear) if by_responses else self._chat(request, hear)
+        return self._respond(request) if by_responses else self._chat(request)
 
-    def _chat(self, request: JsonObject, hear: Hear | None) -> Completion:
-        if hear:
-            chat = self._streamed_chat(request, hear)
-        else:
-            raw = self._client.chat.completions.with_raw_response.create(**request)
-            chat = body_of(self._target, raw.http_response, _Chat)
+    def _chat(self, request: JsonObject) -> Completion:
+        raw = self._client.chat.completions.with_raw_response.create(**request)
+        chat = body_of(self._target, raw.http_response, _Chat)
         if not chat.choices:
             raise failures.broken(self._target)
         choice = chat.choices[0]
@@ -544,52 +536,9 @@ class OpenAIModel(_LibraryModel):
         text = calls[0]["function"]["arguments"] if calls else content
         return _completion(self._target, text, chat, is_cut=choice.finish_reason == "length")
 
-    def _streamed_chat(self, request: JsonObject, hear: Hear) -> _Chat:
-        """Receive an answer piece by piece, and call ``hear`` for each piece.
-
-        Raises ModelUnavailableError if the answer is incomplete.
-        """
-        last, pieces = _Choice({}), list[str]()
-        whole = _Chat(choices=[last])
-        for piece in self._pieces(
-            self._client.chat.completions, request, stream_options={"include_usage": True}
-        ):
-            whole.usage = piece.get("usage") or whole.usage
-            whole.model, whole.id = piece.get("model") or "", piece.get("id") or ""
-            for choice in objects(piece, "choices"):
-                delta = mapping(choice, "delta")
-                last.finish_reason = choice.get("finish_reason") or last.finish_reason
-                last.message["refusal"] = delta.get("refusal") or last.message.get("refusal")
-                if content := delta.get("content"):
-                    pieces.append(content)
-                    hear(content)
-        if last.finish_reason is None:
-            raise failures.broken(self._target)
-        last.message["content"] = text = "".join(pieces)
-        whole.usage = whole.usage or _estimated(request, text)
-        return whole
-
-    def _streamed_response(self, request: JsonObject, hear: Hear) -> _Response:
-        for event in self._pieces(self._client.responses, request):
-            if event["type"] == "response.output_text.delta" and event.get("delta"):
-                hear(event["delta"])
-            if event["type"] in _ENDS:
-                return json_values.convert(event.get("response"), _Response)
-        raise failures.broken(self._target)
-
-    def _pieces(self, api: Any, request: JsonObject, **more: Any) -> Iterator[Values]:
-        """Yield the events of a streamed answer."""
-        with api.create(**request, stream=True, **more) as stream:
-            self._check_stream(stream.response)
-            for event in stream:
-                yield event.to_dict()
-
-    def _respond(self, request: JsonObject, hear: Hear | None) -> Completion:
-        if hear:
-            response = self._streamed_response(request, hear)
-        else:
-            raw = self._client.responses.with_raw_response.create(**request)
-            response = body_of(self._target, raw.http_response, _Response)
+    def _respond(self, request: JsonObject) -> Completion:
+        raw = self._client.responses.with_raw_response.create(**request)
+        response = body_of(self._target, raw.http_response, _Response)
         if response.error:
             codes, message = (str(response.error.get(key) or "") for key in ("code", "message"))
             raise failures.refusal(self._target, 500, message, {}, codes)
@@ -619,15 +568,6 @@ def _completion(target: CallTarget, text: object, answer: _Answer, *, is_cut: bo
     written = total(usage, "output_tokens") or total(usage, "completion_tokens")
     tokens = Tokens(max(0, prompt_tokens - cached), written, cached)
     return Completion(text, tokens, answer.model, is_cut, more={"id": answer.id})
-
-
-def _estimated(request: JsonObject, answer: str) -> dict[str, int]:
-    """Estimate the tokens of a call, because some servers do not report the tokens of streamed answers."""
-    characters = sum(len(str(message["content"])) for message in request["messages"])
-    return {
-        "prompt_tokens": characters // CHARACTERS_PER_TOKEN,
-        "completion_tokens": len(answer) // CHARACTERS_PER_TOKEN,
-    }
 
 
 def _as_chat(prompt: Prompt, able: Capabilities) -> JsonObject:

@@ -10,9 +10,9 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
-from threading import Event, Lock, Thread
+from threading import Lock
 from typing import IO, Any
 
 import msgspec
@@ -27,9 +27,6 @@ from nacre.values.models import OWN_CALL, OWN_CONVERSATION, Capabilities, Comple
 
 INSTRUCTIONS = "You answer the question of a program, with JSON and nothing else."
 """Replaces the agent's own system prompt, which has thousands of tokens."""
-
-_POLL_SECONDS = 0.05
-"""Interval between reads of a running command's output, in seconds."""
 
 _KILL_TIMEOUT_SECONDS = 5.0
 """Maximum wait for a killed process, in seconds."""
@@ -55,7 +52,6 @@ class CommandModel:
 
     program: str
     has_tools = False
-    has_pieces = False
 
     def __init__(
         self, target: CallTarget, capabilities: Capabilities, environ: Mapping[str, str]
@@ -86,9 +82,6 @@ class CommandModel:
     def complaint(self, output: str) -> str:  # noqa: ARG002 - for commands that retry
         return ""
 
-    def piece(self, line: str) -> str:  # noqa: ARG002 - for commands with pieces
-        return ""
-
     def complete(self, prompt: Prompt) -> Completion:
         """Answer a prompt. Raises ModelUnavailableError, ModelRefusedError."""
         form = schema_text(prompt) if self.capabilities.answers == "text" else ""
@@ -100,7 +93,7 @@ class CommandModel:
             folder = Path(temporary)
             (folder / "empty").mkdir()
             where = (self.has_tools and prompt.tools and prompt.folder) or folder / "empty"
-            output = self._run(*self.invoke(prompt, folder), where, text, prompt)
+            output = self._run(*self.invoke(prompt, folder), where, text, prompt.timeout_seconds)
         return self.read(*output)
 
     def close(self) -> None:
@@ -115,13 +108,11 @@ class CommandModel:
         environ: Mapping[str, str],
         folder: Path,
         text: str,
-        prompt: Prompt,
+        seconds: float,
     ) -> tuple[str, str]:
-        seconds = prompt.timeout_seconds
         with (
             tempfile.TemporaryFile() as out,
             tempfile.TemporaryFile() as err,
-            self._heard(out, prompt),
         ):
             process = _Process(
                 [self._path, *arguments],
@@ -154,36 +145,6 @@ class CommandModel:
             complaint = _written(out)
             failed = (_written(err).strip() or complaint.strip())[-2_000:] or "no word"
             return complaint, failed if status else ""
-
-    @contextmanager
-    def _heard(self, out: IO[bytes], prompt: Prompt) -> Iterator[None]:
-        """Report the pieces of an answer while they are written, and the remaining text at the end."""
-        hear = prompt.hear
-        if (
-            not self.has_pieces or hear is None or os.name != "posix"
-        ):  # otherwise, reading would move the command's write position
-            yield
-            return
-        over = Event()
-
-        def follow() -> None:
-            at, rest, is_last = 0, b"", False
-            while not is_last:
-                is_last = over.wait(_POLL_SECONDS)
-                while part := os.pread(out.fileno(), 65_536, at):
-                    at += len(part)
-                    *lines, rest = (rest + part).split(b"\n")
-                    for line in lines:
-                        if piece := self.piece(line.decode(errors="replace")):
-                            hear(piece)
-
-        following = Thread(target=follow, name="nacre-pieces", daemon=True)
-        following.start()
-        try:
-            yield
-        finally:
-            over.set()
-            following.join()
 
 
 def instructions(prompt: Prompt) -> str:
@@ -293,17 +254,11 @@ class ClaudeModel(CommandModel):
     """A model that is called with ``claude``."""
 
     program = "claude"
-    has_tools = has_pieces = True
+    has_tools = True
 
     def invoke(self, prompt: Prompt, folder: Path) -> tuple[Sequence[str], Mapping[str, str]]:
         form = _structured(prompt) if prompt.answer else _plain(prompt, folder)
         return [*_FLAGS, *form, *_tools(prompt, self._target), *self._model], _ENVIRON
-
-    def piece(self, line: str) -> str:
-        if "text_delta" not in line:
-            return ""
-        delta = mapping(next(events_in(line), {}), "event", "delta")
-        return str(delta.get("text", "")) if delta.get("type") == "text_delta" else ""
 
     def read(self, text: str, failed: str) -> Completion:
         *_, result = [{}, *events_in((text.strip().splitlines() or [""])[-1])]
@@ -349,16 +304,11 @@ def _structured(prompt: Prompt) -> list[str]:
 
 
 def _plain(prompt: Prompt, folder: Path) -> list[str]:
-    """Return the arguments for a plain-text answer.
-
-    An answer with tools is not streamed, because other text can precede the answer.
-    """
-    pieces = ["--include-partial-messages"] if prompt.hear and not prompt.tools else []
+    """Return the arguments for a plain-text answer."""
     return [
         "--output-format",
         "stream-json",
         "--verbose",
-        *pieces,
         "--system-prompt-file",
         _instructions_file(prompt, folder),
     ]

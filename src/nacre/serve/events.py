@@ -11,7 +11,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
-from dataclasses import field
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -22,9 +21,8 @@ from nacre.base.frozen import frozen
 from nacre.base.ids import Clock
 from nacre.errors import NacreError, StoreBusyError, UnavailableError
 from nacre.home.home import Home
-from nacre.store.gateway import GatewayStore, OpenState, SessionState
+from nacre.store.gateway import GatewayStore
 from nacre.store.sessions import Changes
-from nacre.values.gateway import Pairing, Undelivered
 from nacre.values.models import DOLLAR
 from nacre.values.reports import Progress
 
@@ -171,14 +169,6 @@ MOST_SESSIONS = 200
 """Maximum number of recent conversations to compare."""
 
 
-@frozen
-class _ChatState:
-    sessions: Mapping[str, SessionState] = field(default_factory=dict)
-    open: Mapping[str, OpenState] = field(default_factory=dict)
-    pairings: frozenset[Pairing] = frozenset()
-    undelivered: tuple[Undelivered, ...] = ()
-
-
 class ChatLook:
     """A watcher that publishes changes in the gateway's conversations."""
 
@@ -187,11 +177,9 @@ class ChatLook:
         self._bus = bus
         self._edition: object = None
         self._store: GatewayStore | None = None
-        self._state = _ChatState()
+        self._state: object = None
         with suppress(NacreError):
-            store = self._open()
-            self._edition = store.edition() if store else None
-            self._state = self._read()
+            self._edition, self._state = self._read()
 
     def look(self) -> bool:
         """Publish the changes since the last check. Return True if the database was written.
@@ -199,16 +187,15 @@ class ChatLook:
         Return False if it cannot be read. The next check tries again.
         """
         try:
-            store = self._open()
-            edition = store.edition() if store else None
-            if edition == self._edition:
-                return False
-            before, self._state = self._state, self._read()
+            edition, state = self._read()
         except NacreError:
             self.close()
             return False
-        self._publish_changes(before)
-        self._edition = edition
+        if edition == self._edition:
+            return False
+        if state != self._state:
+            self._bus.publish("chat")
+        self._edition, self._state = edition, state
         return True
 
     def close(self) -> None:
@@ -224,54 +211,13 @@ class ChatLook:
             self._store = GatewayStore.open_to_read(self._home)
         return self._store
 
-    def _read(self) -> _ChatState:
-        store = self._store
+    def _read(self) -> tuple[object, object]:
+        """Return the edition of the database, and the state if the edition is new."""
+        store = self._open()
         if store is None:
-            return _ChatState()
-        return _ChatState(
-            {state.id: state for state in store.recent_states(MOST_SESSIONS)},
-            {state.key: state for state in store.open_states()},
-            frozenset(store.pairings()),
-            tuple(store.problems()),
-        )
-
-    def _publish_changes(self, before: _ChatState) -> None:
-        now = self._state
-        for state in now.sessions.values():
-            previous = before.sessions.get(state.id)
-            if state != previous:
-                self._publish(
-                    "ended" if state.is_closed and previous and not previous.is_closed else "grew",
-                    state,
-                )
-        for conversation in now.open.values():
-            earlier = before.open.get(
-                conversation.key, OpenState(conversation.key, conversation.channel, 0, 0)
-            )
-            if conversation.taken and not earlier.taken:
-                self._publish("answering", conversation)
-            elif conversation.waiting > earlier.waiting:
-                self._publish("waiting", conversation)
-        for channel in sorted({state.channel for state in now.pairings ^ before.pairings}):
-            self._bus.publish("chat", change="pairing", channel=channel, key=None, session=None)
-        for channel in sorted(
-            {message.channel for message in set(before.undelivered) ^ set(now.undelivered)}
-        ):
-            self._bus.publish("chat", change="undelivered", channel=channel, key=None, session=None)
-
-    def _publish(self, change: str, state: SessionState | OpenState) -> None:
-        session = state.id if isinstance(state, SessionState) else self._session_of(state.key)
-        self._bus.publish(
-            "chat", change=change, channel=state.channel, key=state.key, session=session
-        )
-
-    def _session_of(self, key: str) -> str | None:
-        matches = (
-            state.id
-            for state in self._state.sessions.values()
-            if state.key == key and not state.is_closed
-        )
-        return next(matches, None)
+            return None, None
+        edition = store.edition()
+        return edition, self._state if edition == self._edition else store.state(MOST_SESSIONS)
 
 
 # -- Changes in a home -----------------------------------------------------------------------------

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from contextlib import nullcontext
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import anyio.to_thread
@@ -19,15 +19,9 @@ from nacre.base.plugins import SERVICES, load_usable_plugins
 from nacre.base.serving import Guard, Refusal, shows_token, values_of
 from nacre.errors import NacreError
 from nacre.serve import mcp_http, web
-from nacre.serve.catalogue import find_operation
 from nacre.serve.rest import api_routes, resource_routes
 from nacre.serve.web import (
-    ASKING,
     BEARER,
-    LONG,
-    Limit,
-    Limits,
-    Service,
     get_live,
     get_ready,
     program_of,
@@ -60,7 +54,7 @@ def make_app(served: Served, make_face: Callable[[], mcp_face.Face]) -> Starlett
                 ],
             ),
             *api_routes(),
-            *(route for service in _services() for route in service.routes),
+            *chain.from_iterable(load_usable_plugins(SERVICES, list).values()),
             Route("/health/live", get_live),
             Route("/health/ready", get_ready),
             Route("/open", web.get_open),
@@ -72,7 +66,6 @@ def make_app(served: Served, make_face: Callable[[], mcp_face.Face]) -> Starlett
             Middleware(_Bearers, served=served),
             _guard(served),
             *_cors(served),
-            Middleware(_RateLimit, served=served),
         ],
         exception_handlers={
             NacreError: web.of_nacre,
@@ -82,10 +75,6 @@ def make_app(served: Served, make_face: Callable[[], mcp_face.Face]) -> Starlett
     )
     app.state.served = served
     return app
-
-
-def _services() -> Collection[Service]:
-    return load_usable_plugins(SERVICES, Service).values()
 
 
 def _guard(served: Served) -> Middleware:
@@ -170,49 +159,6 @@ class _Bearers(_Middleware):
 
 def _is_of_a_space(path: str) -> bool:
     return path.startswith(("/api/v1/", MCP)) and not path.startswith("/api/v1/me")
-
-
-class _RateLimit(_Middleware):
-    """Middleware that limits requests per client (status 429)."""
-
-    def __init__(self, app: ASGIApp, served: Served) -> None:
-        super().__init__(app, served)
-        self._limits = Limits()
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        limit = limit_of(scope) if scope["type"] == "http" else None
-        seconds = self._limits.wait(self._client(scope), limit) if limit else 0.0
-        if not seconds:
-            await self._app(scope, receive, send)
-            return
-        message = f"{limit.a_minute:,} requests a minute are allowed" if limit else ""
-        headers = {"Retry-After": str(math.ceil(seconds))}
-        refusal = web.problem_response(
-            429, "too_many_requests", message, "try again later", headers
-        )
-        await refusal(scope, receive, send)
-
-    def _client(self, scope: Scope) -> str:
-        """Return the client name under which requests are counted.
-
-        All programs on a machine that use the token share a name. Requests without credentials are counted separately,
-        because any web page can cause them.
-        """
-        place = scope["client"][0] if scope.get("client") else ""
-        actor = self._served.actor(scope)
-        return f"{place} {'nobody' if actor is None else actor.in_words}"
-
-
-def limit_of(scope: Scope) -> Limit | None:
-    """Return the rate limit for a request, if any."""
-    path = scope["path"]
-    for service in _services():
-        if limit := service.limit_of(path):
-            return limit
-    if not web.API.match(path):
-        return None
-    operation = find_operation(path.rpartition("/")[2], Face.HTTP)
-    return LONG if operation and operation.takes_long else ASKING
 
 
 class _Edge(_Middleware):

@@ -1,12 +1,10 @@
-"""The REST API: resources with paging and entity tags, and the OpenAPI document with its page."""
+"""The REST API: resources with paging and entity tags, and the OpenAPI document."""
 
 from __future__ import annotations
 
 import hashlib
-import html
-import json
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 from functools import cache
 from inspect import getdoc
@@ -16,7 +14,7 @@ from urllib.parse import quote, urlencode
 import msgspec
 from msgspec import inspect
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 from starlette.routing import Route
 
 from nacre import __version__
@@ -60,7 +58,7 @@ class Resource:
     path: str
     operation: str
     names: Mapping[str, str] = field(default_factory=dict)
-    given: Mapping[str, object] = field(default_factory=dict)
+    given: Mapping[str, Any] = field(default_factory=dict)
     rows: str | None = None
     offset: str = "offset"
     creates: bool = False
@@ -257,7 +255,7 @@ def converted(operation: Operation, fields: Values) -> Any:
         return json_values.from_plain(fields, operation.request, strict=False)
     except (msgspec.ValidationError, NotImplementedError) as error:
         raise InvalidInputError(
-            f"{operation.name}: {error}", hint="/api/docs lists the fields"
+            f"{operation.name}: {error}", hint="/api/openapi.json lists the fields"
         ) from error
 
 
@@ -285,7 +283,7 @@ def _holds_objects(kind: inspect.Type) -> bool:
 
 
 _REFERENCES = "#/components/schemas/{name}"
-_JSON, _PROBLEM, NDJSON = "application/json", "application/problem+json", "application/x-ndjson"
+_JSON, _PROBLEM = "application/json", "application/problem+json"
 _ROLE = re.compile(r":\w+:`(?:~?[\w.]+\.)?(\w+)(?: <[^>]*>)?`")
 _NOT_WORD = re.compile(r"\W+")
 _IN_PATH = re.compile(r"\{(\w+)(?::path)?\}")
@@ -432,7 +430,7 @@ _FAILURES = {
     "415": "The body is not JSON.",
     "421": "The request names another host.",
     "422": "It contains a possible secret.",
-    "429": "Too many requests; see Retry-After.",
+    "429": "The daily limit of the key is reached; see Retry-After.",
     "502": "A language model or remote server refused or gave an unusable answer.",
     "503": "Temporarily unavailable; see Retry-After.",
 }
@@ -482,10 +480,8 @@ def _described(
     return described
 
 
-def _answers(result: _Schema, rows: _Schema | None = None) -> _Schema:
-    content: _Schema = {_JSON: {"schema": result}}
-    if rows is not None:
-        content[NDJSON] = {"schema": rows}
+def _answers(result: _Schema) -> _Schema:
+    content = {_JSON: {"schema": result}}
     statuses = [status for status in _FAILURES if status != "412"]
     failures: _Schema = {
         status: {"$ref": f"#/components/responses/Problem{status}"} for status in statuses
@@ -500,7 +496,7 @@ def _resource(
     components: _Schema,
 ) -> _Schema:
     request = requests[resource.operation]
-    answers = _answers(results[resource.operation], {} if resource.rows is not None else None)
+    answers = _answers(results[resource.operation])
     path = _NOT_WORD.sub("-", resource.path.replace(":path", "")).rstrip("-")
     if resource.creates:
         answers["201"] = {
@@ -591,139 +587,18 @@ def _body(resource: Resource, request: _Schema, components: _Schema) -> _Schema:
     }
 
 
-# -- Page of the API -------------------------------------------------------------------------------
-# ``/api/docs`` lists all routes, without scripts or external resources.
-
-
-_STYLE = """
-:root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }
-body { max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
-code { font: 0.875rem/1.5 ui-monospace, monospace; }
-details { border-bottom: 1px solid color-mix(in srgb, CanvasText 18%, Canvas); }
-summary { padding: 0.5rem 0; cursor: pointer; }
-details > :not(summary) { margin-inline: 1rem; }
-table { border-collapse: collapse; width: 100%; margin-block: 0.75rem; }
-th, td { text-align: start; vertical-align: top; padding: 0.25rem 1rem 0.25rem 0; }
-th { font-weight: 600; }
-.method { display: inline-block; min-width: 4.5rem; font-weight: 600; }
-.quiet { color: color-mix(in srgb, CanvasText 70%, Canvas); }
-"""
-_CODE = re.compile("`([^`]+)`")
-_BOUNDS = {
-    "minimum": "from",
-    "exclusiveMinimum": "above",
-    "maximum": "to",
-    "maxLength": "at most",
-    "minItems": "least",
-}
-_HEAD = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>nacre: the API</title><link rel="stylesheet" href="/api/docs.css"></head><body>
-<h1>nacre: the API</h1>
-"""
-
-
 def api_routes() -> list[Route]:
-    """Return the routes of the OpenAPI document and its web page."""
-    return [
-        Route("/api/openapi.json", _answer(document, _JSON)),
-        Route("/api/docs", _answer(page, "text/html")),
-        Route("/api/docs.css", _answer(lambda _: _STYLE.encode(), "text/css")),
-    ]
+    """Return the route of the OpenAPI document."""
+    return [Route("/api/openapi.json", _answer_document)]
 
 
-@cache
-def page(cookie: str) -> bytes:
-    """Return the web page. ``cookie`` is the name of the owner's cookie."""
-    openapi = msgspec.json.decode(document(cookie))
-    about = "".join(
-        f"<p>{_text(route)}</p>" for route in openapi["info"]["description"].split("\n\n")
-    )
-    parts = [_HEAD, about, '<p>As a document: <a href="/api/openapi.json">OpenAPI 3.1</a>.</p>']
-    for tag, heading in (("resources", "Resources"), ("operations", "Operations")):
-        parts.append(f"<h2>{heading}</h2>")
-        parts += [
-            _route(path, method, route, openapi["components"]["schemas"])
-            for path, methods in openapi["paths"].items()
-            for method, route in methods.items()
-            if tag in route["tags"]
-        ]
-    return "\n".join([*parts, "</body></html>"]).encode()
-
-
-def _answer(make: Callable[[str], bytes], kind: str) -> Callable[[Request], Awaitable[Response]]:
-    async def answer(request: Request) -> Response:
-        return Response(make(served_by(request).browsers.cookie), media_type=kind)
-
-    return answer
-
-
-def _route(path: str, method: str, route: _Schema, components: _Schema) -> str:
-    fields = _fields_page(route, components)
-    rows = "".join(
-        f"<tr><td><code>{_text(name)}</code></td><td>{_text(kind)}</td><td>{_text(help_text)}</td></tr>"
-        for name, kind, help_text in fields
-    )
-    table = (
-        f"<table><tr><th>Field</th><th>Type</th><th>Meaning</th></tr>{rows}</table>" if rows else ""
-    )
-    return (
-        f'<details><summary><span class="method">{method.upper()}</span> <code>{_text(path)}</code> '
-        f'<span class="quiet">{_text(route["summary"])}</span></summary>'
-        f"<p>{_text(route['description'])}</p>{table}</details>"
-    )
-
-
-def _fields_page(route: _Schema, components: _Schema) -> list[tuple[str, str, str]]:
-    rows = [
-        (
-            parameter["name"],
-            _kind(parameter["schema"], components, needed=parameter["required"]),
-            parameter.get("description", ""),
-        )
-        for parameter in route.get("parameters", ())
-        if parameter.get("in") in ("path", "query")
-    ]
-    content = route.get("requestBody", {}).get("content", {})
-    body = _followed(content.get(_JSON, {}).get("schema", {}), components)
-    for name, schema in body.get("properties", {}).items():
-        kind = _kind(schema, components, needed=name in body["required"])
-        rows.append((name, kind, help_of(schema)))
-    return rows
-
-
-def _kind(schema: _Schema, components: _Schema, *, needed: bool) -> str:
-    options = [option for option in schema.get("anyOf", [schema]) if option != {"type": "null"}]
-    label = " or ".join(dict.fromkeys(_type_name(option, components) for option in options))
-    default = schema.get("default")
-    if needed:
-        return f"{label}, required"
-    return f"{label}, default {json.dumps(default)}" if default not in (None, [], "", {}) else label
-
-
-def _type_name(schema: _Schema, components: _Schema) -> str:
-    schema = _followed(schema, components) if "$ref" in schema else schema
-    if "enum" in schema:
-        return ", ".join(str(value) for value in schema["enum"])
-    if schema.get("type") == "array":
-        items = schema.get("items") or (schema.get("prefixItems") or [{}])[0]
-        return f"list of {_type_name(items, components)}" if items else "list"
-    if schema.get("type") == "object" and schema.get("properties"):
-        return "{" + ", ".join(schema["properties"]) + "}"
-    bounds = [f"{word} {schema[name]:,}" for name, word in _BOUNDS.items() if name in schema]
-    return " ".join([str(schema.get("format") or schema.get("type", "any value")), *bounds])
-
-
-def _text(text: str) -> str:
-    return _CODE.sub(r"<code>\1</code>", html.escape(text))
+async def _answer_document(request: Request) -> Response:
+    return Response(document(served_by(request).browsers.cookie), media_type=_JSON)
 
 
 # -- Resources -------------------------------------------------------------------------------------
-# Responses can have entity tags, links to the next page, or one record per line.
+# Responses can have entity tags and links to the next page.
 
-
-_PAGE_ITEMS = 200
-"""Number of items read at a time when all items are requested."""
 
 _TAG_BYTES = 12
 _EMPTY = msgspec.Raw(b"[]")
@@ -737,36 +612,6 @@ def resource_routes() -> list[Route]:
     return [
         Route(path, _Endpoint(methods), methods=list(methods)) for path, methods in routes.items()
     ]
-
-
-@frozen
-class _Call:
-    """A request for a resource. ``fields``: the operation's fields, which can still be strings."""
-
-    resource: Resource
-    fields: _Schema
-
-    @property
-    def operation(self) -> Operation:
-        return CATALOGUE[self.resource.operation]
-
-    @property
-    def goes_on(self) -> bool:
-        """True if the list can continue on another page."""
-        return has_pages(self.resource) and not {"at_end", "around"} & self.fields.keys()
-
-    def encoded(self, **further: Any) -> bytes:
-        """Encode the operation's request as JSON. Raises InvalidInputError."""
-        return json_values.encode(
-            converted(self.operation, {**self.resource.given, **self.fields, **further})
-        )
-
-    def number(self, name: str) -> int:
-        """Return an integer field or its default. Raises InvalidInputError."""
-        value = getattr(
-            converted(self.operation, {**self.resource.given, **self.fields}), name, None
-        )
-        return value or 0
 
 
 class _Endpoint:
@@ -783,35 +628,29 @@ class _Endpoint:
 
 
 async def _read(resource: Resource, request: Request) -> Response:
+    operation = CATALOGUE[resource.operation]
     texts = [*request.path_params.items(), *request.query_params.multi_items()]
-    call = _Call(resource, request_of(CATALOGUE[resource.operation], texts, resource.names, {}))
-    wants_lines = resource.rows is not None and NDJSON in request.headers.get("accept", "")
-    if wants_lines and "limit" not in call.fields:
-        return await _all_lines(call, request)
-    result = await answer_of(request, resource.operation, call.encoded())
-    headers = _next_page(call, request, result)
-    if wants_lines:
-        return Response(
-            b"".join(bytes(row) + b"\n" for row in _rows(resource, result)), 200, headers, NDJSON
-        )
+    fields = {**resource.given} | request_of(operation, texts, resource.names, {})
+    call = converted(operation, fields)
+    result = await answer_of(request, resource.operation, json_values.encode(call))
     tag = entity_tag(result)
     if _is_named(tag, request.headers.get("if-none-match")):
         return Response(status_code=304, headers={"ETag": tag})
-    return Response(result, 200, headers | {"ETag": tag}, _JSON)
+    headers = {"ETag": tag}
+    if has_pages(resource) and not {"at_end", "around"} & fields.keys():
+        headers |= _next_page(resource, call, request, result)
+    return Response(result, 200, headers, _JSON)
 
 
-def _next_page(call: _Call, request: Request, result: bytes) -> dict[str, str]:
-    offset = call.resource.offset
-    if not call.goes_on:
-        return {}
-    count = len(_rows(call.resource, result))
-    seen = call.number(offset) + count
+def _next_page(resource: Resource, call: Any, request: Request, result: bytes) -> dict[str, str]:
+    count = len(_rows(resource, result))
+    seen = (getattr(call, resource.offset) or 0) + count
     size = _parsed(result)
     is_last = size.more is False or (size.total is not None and seen >= size.total)
-    if not count or count < call.number("limit") or is_last:
+    if not count or count < (getattr(call, "limit", None) or 0) or is_last:
         return {}
-    query = [pair for pair in request.query_params.multi_items() if pair[0] != offset]
-    address = f"{quote(request.url.path)}?{urlencode([*query, (offset, seen)])}"
+    query = [pair for pair in request.query_params.multi_items() if pair[0] != resource.offset]
+    address = f"{quote(request.url.path)}?{urlencode([*query, (resource.offset, seen)])}"
     return {"Link": f'<{address}>; rel="next"'}
 
 
@@ -834,31 +673,6 @@ def _rows(resource: Resource, result: bytes) -> list[msgspec.Raw]:
         else msgspec.Raw(result)
     )
     return json_values.parse_json_tree(listed, list[msgspec.Raw])
-
-
-async def _all_lines(call: _Call, request: Request) -> Response:
-    """Stream all records page by page. The first page is read before the response starts."""
-    goes_on = call.goes_on
-    further = {"limit": _PAGE_ITEMS} if goes_on else {}
-    first = await _page(call, request, further)
-
-    async def lines() -> AsyncIterator[bytes]:
-        page, seen = first, call.number(call.resource.offset)
-        while page:
-            yield b"".join(bytes(row) + b"\n" for row in page)
-            seen += len(page)
-            further[call.resource.offset] = seen
-            page = (
-                await _page(call, request, further) if goes_on and len(page) == _PAGE_ITEMS else []
-            )
-
-    return StreamingResponse(lines(), media_type=NDJSON)
-
-
-async def _page(call: _Call, request: Request, further: dict[str, int]) -> list[msgspec.Raw]:
-    return _rows(
-        call.resource, await answer_of(request, call.resource.operation, call.encoded(**further))
-    )
 
 
 async def _write(resource: Resource, request: Request) -> Response:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import threading
 import time
 import traceback
 from collections.abc import (
@@ -14,7 +13,6 @@ from collections.abc import (
     Callable,
     Iterator,
     Mapping,
-    Sequence,
 )
 from contextlib import (
     aclosing,
@@ -40,12 +38,10 @@ from starlette.responses import (
     Response,
     StreamingResponse,
 )
-from starlette.routing import Route
 from starlette.staticfiles import StaticFiles
 
 from nacre import errors
 from nacre.base import plugins
-from nacre.base.frozen import frozen
 from nacre.base.serving import (
     NO_KEY,
     NO_TOKEN,
@@ -109,7 +105,7 @@ _STATUS: tuple[tuple[type[errors.NacreError], int], ...] = (
 """HTTP status for each error class. Other errors get 503 (unavailable)."""
 
 _COOKIE_HINT = "run nacre open in your own terminal and do it in the dashboard"
-_HINT = "/api/docs lists the routes and their fields"
+_HINT = "/api/openapi.json lists the routes and their fields"
 _RETRY_SECONDS = 1
 
 
@@ -164,60 +160,7 @@ async def of_fault(request: Request, error: Exception) -> Response:
 # -- Limits on requests ----------------------------------------------------------------------------
 
 
-_WINDOW_SECONDS = 60.0
-_MAX_CLIENTS = 1_000
 _MAX_REQUESTS_PER_SPACE = 4
-
-
-@frozen
-class Limit:
-    """A limit on requests per minute. Limits with the same name share a counter."""
-
-    name: str
-    a_minute: int
-
-
-ASKING = Limit("asking", 3_000)
-"""Limit for short operations."""
-
-LONG = Limit("long", 60)
-"""Limit for operations that can take minutes."""
-
-
-@frozen
-class Service:
-    """A plugin's routes. ``limit_of``: returns the limit for a path, or ``None`` for the default."""
-
-    routes: Sequence[Route]
-    limit_of: Callable[[str], Limit | None] = lambda _: None
-
-
-class Limits:
-    """Thread-safe counters of requests per client and minute."""
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._guard = threading.Lock()
-        self._windows: dict[tuple[str, str], tuple[float, int]] = {}
-
-    def wait(self, client: str, limit: Limit) -> float:
-        """Count a request. Return how many seconds the client must wait.
-
-        The result is 0 if the limit is not exceeded.
-        """
-        now, key = self._clock(), (client, limit.name)
-        with self._guard:
-            ends, count = self._windows.get(key, (0.0, 0))
-            if ends <= now:
-                ends, count = now + _WINDOW_SECONDS, 0
-                self._make_room(now)
-            self._windows[key] = ends, count + 1
-        return ends - now if count >= limit.a_minute else 0.0
-
-    def _make_room(self, now: float) -> None:
-        if len(self._windows) >= _MAX_CLIENTS:
-            current = {key: window for key, window in self._windows.items() if window[0] > now}
-            self._windows = current if len(current) < _MAX_CLIENTS else {}
 
 
 class Turns:
@@ -470,7 +413,7 @@ BEAT_SECONDS = 15.0
 """Idle time in seconds after which a comment is sent to keep the connection open."""
 
 MOST_LISTENERS = 50
-"""Maximum number of listeners. Each listener uses one of the 64 connections."""
+"""Maximum number of listeners. Each listener uses one of the 128 connections."""
 
 _RETRY = b"retry: 2000\n\n"
 _HEARTBEAT = b":\n\n"

@@ -1,27 +1,24 @@
-"""Request types of sessions, live following, and regular-expression search."""
+"""Request types of sessions, and regular-expression search."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
-from pathlib import Path
 from typing import Annotated
 
 from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.request import Request
 from nacre.base.text import Expression, one_line
-from nacre.errors import NotFoundError
 from nacre.home import home, location
-from nacre.learn import ingest as learn_ingest
 from nacre.operations import operation
 from nacre.recall import ranking
 from nacre.values.fields import Limit, Offset
 from nacre.values.memory import DeedFilter, SessionFilter
 from nacre.values.recall import Filter, HitConfidence, TurnHit
-from nacre.values.session import StoredTurn, Trust, Turn
+from nacre.values.session import Trust, Turn
 
 SessionId = Annotated[
     str, bounds("A session's id, or its beginning.", examples=["claude-code:7f3a1c2d"])
@@ -126,65 +123,6 @@ class FixQuery(Request):
     wanted: WhoseDeeds = DeedFilter()
     limit: Limit = 3
     repairs: Annotated[int, bounds("Maximum repairs per error.", ge=0)] = 3
-
-
-# -- Following a session ------------------------------------------------------
-# The transcript is read again whenever it grows.
-
-
-_PAUSE_SECONDS = 0.5
-_MAX_TURNS_AHEAD = 1_000
-
-
-def follow_session(
-    home: home.Home,
-    reference: str | None,
-    *,
-    limit: int,
-    wait: Callable[[float], object] = time.sleep,
-) -> Iterator[list[StoredTurn]]:
-    """Yield a session's last turns, and then turns that are new or grow, until the caller stops.
-
-    Only this session's transcript is read. Nothing is learned from it. Raises NotFoundError,
-    ConflictError.
-    """
-    session = location.find_session(home, reference)
-    path = Path(session.file) if session.file else None
-    if path is None or not path.exists():
-        raise NotFoundError(
-            f"the transcript of {session.session.id} is gone", hint="omit --follow to see its end"
-        )
-    last_turns = home.sessions.last_turns(session.row, limit)
-    yield last_turns
-    first = last_turns[-1].seq if last_turns else 0
-    by_seq = {item.seq: item.turn for item in last_turns}
-    last_state: tuple[int, int] | None = None
-    while True:
-        state = _state(path)
-        if state is not None and state != last_state:
-            last_state = state
-            learn_ingest.ingest(
-                home,
-                learn_ingest.IngestOptions(
-                    paths=(path,), remember_paths=False, extract=False, vectors=False
-                ),
-            )
-            turns = home.sessions.turns_of(session.row, first=first, limit=_MAX_TURNS_AHEAD)
-            fresh = [item for item in turns if by_seq.get(item.seq) != item.turn]
-            by_seq = {item.seq: item.turn for item in turns}
-            first = turns[-1].seq if turns else first
-            if fresh:
-                yield fresh
-        wait(_PAUSE_SECONDS)
-
-
-def _state(path: Path) -> tuple[int, int] | None:
-    """Return a file's size and modification time, or ``None`` if the tool has moved it temporarily."""
-    try:
-        stat = path.stat()
-    except OSError:
-        return None
-    return stat.st_size, stat.st_mtime_ns
 
 
 # -- Regular-expression search with a deadline --------------------------------

@@ -126,21 +126,8 @@ def _view(home: Home, stored: StoredSession, turns: Sequence[StoredTurn]) -> Ses
 
 def clean_turn(turn: Turn, clean: Callable[[str], str]) -> Turn:
     """Redact a turn with the current rules."""
-    calls = tuple(
-        replace(
-            call,
-            name=clean(call.name),
-            input=clean(call.input),
-            outcome=call.outcome and clean(call.outcome),
-            paths=tuple(map(clean, call.paths)),
-            error=call.error and clean(call.error),
-            made=tuple(map(clean, call.made)),
-        )
-        for call in turn.tool_calls
-    )
-    return replace(
-        turn, text=clean(turn.text), author=turn.author and clean(turn.author), tool_calls=calls
-    )
+    cleaned: Turn = with_texts(turn, clean, ("id",))
+    return cleaned
 
 
 # -- Summaries ----------------------------------------------------------------

@@ -81,32 +81,6 @@ class Line:
     text: str
 
 
-@frozen
-class SessionState:
-    """Counts and status of a chat session.
-
-    ``is_pending``: True if some lines are not yet in the transcript.
-    """
-
-    id: str
-    key: str
-    channel: str
-    messages: int
-    compactions: int
-    is_closed: bool
-    is_pending: bool
-
-
-@frozen
-class OpenState:
-    """The numbers of messages that are waiting or being answered in a conversation."""
-
-    key: str
-    channel: str
-    waiting: int
-    taken: int
-
-
 class GatewayStore:
     """Storage of the gateway. Each thread needs a separate instance."""
 
@@ -372,13 +346,15 @@ class GatewayStore:
         self._db.run("note_chat_compacted", id=session, tokens=tokens)
         self.add_lines(session, [line])
 
-    def recent_states(self, most: int) -> list[SessionState]:
-        """Return the states of the most recently used sessions."""
-        return records(SessionState, self._db.all("list_recent_chat_states", most=most))
-
-    def open_states(self) -> list[OpenState]:
-        """Return the conversations in which messages are waiting or being answered."""
-        return records(OpenState, self._db.all("list_open_chat_states"))
+    def state(self, most: int) -> object:
+        """Return a value that changes with the last sessions, pending messages, senders and undelivered messages."""
+        parts = (
+            self._db.all("list_recent_chat_states", most=most),
+            self._db.all("list_open_chat_states"),
+            self.pairings(),
+            self.problems(),
+        )
+        return parts if any(parts) else None
 
     def add_part(self, key: str, part: Outgoing, at: datetime) -> None:
         """Queue a message part to send, unless a part with the same key exists."""

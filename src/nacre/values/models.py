@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import field
 from datetime import date, datetime
 from decimal import Decimal
@@ -94,9 +94,8 @@ class Prompt:
     ``system``, ``shared``: text that many prompts share. This text comes first, so that a provider
     can cache it. ``text``: text of this prompt. ``answer``: JSON schema for the answer, or empty
     for plain text. ``name``: name of the answer, for models that answer with a tool call.
-    ``version``: name of the prompt's file, such as ``extraction/1``. ``hear``: function that
-    receives each piece of a plain-text answer, in order and from another thread. This function must
-    not raise. ``tools``, ``folder``: tools that an agent can use, and its working folder.
+    ``version``: name of the prompt's file, such as ``extraction/1``. ``tools``, ``folder``: tools
+    that an agent can use, and its working folder.
     """
 
     task: Task
@@ -108,7 +107,6 @@ class Prompt:
     version: str = ""
     output_tokens: int = 4_096
     timeout_seconds: float = TIMEOUT_SECONDS
-    hear: Callable[[str], None] | None = None
     tools: tuple[str, ...] = ()
     folder: Path | None = None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from typing import Any
 
@@ -11,7 +10,6 @@ from nacre.base.text import one_line, shorten
 from nacre.data.importers import project_of, tags_of, text_of
 from nacre.errors import InvalidMemoryError, NotFoundError
 from nacre.redact.redactor import Redactor
-from nacre.serve.web import Limit, Service
 from nacre.vault import documents
 from nacre_extras.compatibility import (
     Call,
@@ -477,18 +475,4 @@ async def _auto_link(call: Call, link: Any) -> Record:
     return {"target": path_of(target), "similarity": round(link["strength"], 2)}
 
 
-_PATHS = ("/health", "/api/index-status", "/api/knowledge", "/api/sessions", "/api/events")
-_SLOW_PATHS = re.compile(
-    "/api/(?:knowledge/(?:search|consolidate|reflect|god-nodes|gaps|brief)|sessions/(?:search|recall))"
-)
-
-
-def _limit_of(path: str) -> Limit | None:
-    """Return the limit that agent-knowledge sets for a path."""
-    if not path.startswith(_PATHS):
-        return None
-    is_slow = _SLOW_PATHS.fullmatch(path)
-    return Limit("slow agent-knowledge", 20) if is_slow else Limit("agent-knowledge", 100)
-
-
-SERVICE = Service(_route, _limit_of)
+SERVICE = _route

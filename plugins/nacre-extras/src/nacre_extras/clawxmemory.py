@@ -13,7 +13,6 @@ from nacre.base import files, ids
 from nacre.base.text import one_line, shorten
 from nacre.data.export import FORMAT, entry_file, project_id_of, write_snapshot
 from nacre.errors import ConflictError, InvalidInputError
-from nacre.serve.web import Service
 from nacre.values.codec import stamp
 from nacre.values.memory import Kind, Memory
 from nacre.vault import documents
@@ -403,4 +402,4 @@ def _manifest(memory: Memory) -> Record:
     }
 
 
-SERVICE = Service(_route)
+SERVICE = _route

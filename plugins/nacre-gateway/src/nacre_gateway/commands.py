@@ -350,16 +350,8 @@ def _converse(run: Run, talk: TerminalChat) -> None:
 
 
 def _show(talk: TerminalChat, text: str, piped: str = "") -> None:
-    heard: list[str] = []
-
-    def hear(piece: str) -> None:
-        click.echo(("" if heard else _WIPED) + printable(piece), nl=False)
-        heard.append(piece)
-
     click.echo(_WAITS, nl=False)
-    answer = talk.ask(text, hear, piped=piped)
-    rest = "" if heard else _WIPED + printable(answer.text)
-    click.echo(f"{rest}\n")
+    click.echo(f"{_WIPED}{printable(talk.ask(text, piped=piped).text)}\n")
 
 
 def _greet(paper: Paper, talk: TerminalChat) -> None:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import secrets
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
-from os.path import commonprefix
 from pathlib import Path
-from threading import Lock
 from typing import Any, Protocol
 
 from nacre.base import files
@@ -37,7 +34,7 @@ from nacre.store.gateway import GatewayStore
 from nacre.values.gateway import Answer, Chat, ChatType, Incoming, Limits, Pairing, Sender
 from nacre.values.models import Capabilities, Prompt
 from nacre.values.session import Task
-from nacre_gateway.channels import Channel, Tell, options_of
+from nacre_gateway.channels import Channel, options_of
 
 SESSION_HOURS = 4.0
 """Hours of silence after which a new conversation begins."""
@@ -320,12 +317,10 @@ class Responder(Protocol):
     window: int
     """Maximum number of tokens for input and output."""
 
-    def answer(self, question: Question, hear: Tell | None = None) -> Answer:
+    def answer(self, question: Question) -> Answer:
         """Answer in plain text.
 
-        ``hear`` receives pieces of the answer if the responder can stream, and otherwise the whole
-        answer at the end. It can be called in another thread and must not raise. Raises
-        ModelUnavailableError, ModelRefusedError, BudgetSpentError.
+        Raises ModelUnavailableError, ModelRefusedError, BudgetSpentError.
         """
 
     def close(self) -> None:
@@ -360,47 +355,40 @@ class ModelResponder:
         self._model = model
         self._api = api
 
-    def answer(self, question: Question, hear: Tell | None = None) -> Answer:
-        """Answer in plain text. An answer that was partly streamed is not retried.
+    def answer(self, question: Question) -> Answer:
+        """Answer in plain text.
 
         Raises ModelUnavailableError, ModelRefusedError, BudgetSpentError.
         """
         self._check_tools(question)
-        pieces = _Pieces(hear)
         prompt = Prompt(
             Task.CHAT,
             question.system,
             question.text,
             {},
             timeout_seconds=question.seconds,
-            hear=pieces.hear if hear else None,
             tools=question.tools,
             folder=question.folder,
         )
         try:
-            try:
-                completion = self._model.complete(prompt)
-            except ModelUnavailableError as error:
-                if "models.timeout_seconds" in (error.hint or ""):
-                    error.hint = "send a shorter message"
-                raise
-            if not completion.text.strip():
-                raise ModelUnavailableError(
-                    f"{self.name} gave an empty answer", hint="send the message again", retry=False
-                )
-            text = completion.text + (_CUT_MARK if completion.is_cut else "")
-            pieces.complete(text)
-            tokens = completion.tokens
-            return Answer(
-                text,
-                self.name,
-                tokens.input + tokens.cached + tokens.written,
-                tokens.output,
-                float(cost_of(completion, self._model.capabilities) or 0),
-                tuple(completion.more.get("steps", ())),
+            completion = self._model.complete(prompt)
+        except ModelUnavailableError as error:
+            if "models.timeout_seconds" in (error.hint or ""):
+                error.hint = "send a shorter message"
+            raise
+        if not completion.text.strip():
+            raise ModelUnavailableError(
+                f"{self.name} gave an empty answer", hint="send the message again", retry=False
             )
-        finally:
-            pieces.close()
+        tokens = completion.tokens
+        return Answer(
+            completion.text + (_CUT_MARK if completion.is_cut else ""),
+            self.name,
+            tokens.input + tokens.cached + tokens.written,
+            tokens.output,
+            float(cost_of(completion, self._model.capabilities) or 0),
+            tuple(completion.more.get("steps", ())),
+        )
 
     def close(self) -> None:
         self._model.close()
@@ -418,31 +406,6 @@ class ModelResponder:
                 f"{self.name} may use tools, but has no folder for them: {question.folder or 'none is set'}",
                 hint="set the folder of the channel",
             )
-
-
-class _Pieces:
-    """Passes on the pieces of an answer until it ends, because a cancelled call can still send pieces."""
-
-    def __init__(self, hear: Tell | None) -> None:
-        self._hear = hear
-        self._heard = ""
-        self._lock = Lock()
-
-    def hear(self, piece: str) -> None:
-        with self._lock:
-            if self._hear:
-                self._heard += piece
-                self._hear(piece)
-
-    def complete(self, text: str) -> None:
-        if text.startswith(self._heard):
-            rest = text[len(self._heard) :]
-            if rest:
-                self.hear(rest)
-
-    def close(self) -> None:
-        with self._lock:
-            self._hear = None
 
 
 # ----------------------------------------------------------------------------
@@ -566,64 +529,3 @@ def _read_text(path: Path) -> str | None:
         return None if b"\0" in data else data.decode("utf-8")
     except (OSError, UnicodeDecodeError):
         return None
-
-
-# ----------------------------------------------------------------------------
-# An answer in progress, which is passed on by lines and sentences without secrets
-
-
-_AHEAD = 60
-"""Number of characters that must follow a sentence before it is passed on, so that secrets that
-begin in it are found."""
-
-_LONG = 200
-"""Number of characters without a sentence end after which text is passed on up to a space."""
-
-_CONTEXT = 2_000
-"""Minimum number of characters before the current line that are checked together with it."""
-
-_STOP = re.compile(r"[.!?:;]\s|[。！？]")
-_KEY_BEGIN, _KEY_END = "-----BEGIN", "-----END"
-
-
-class CleanStream:
-    """Passes on a model's pieces as soon as they certainly contain no secret.
-
-    No word and no match of the redactor is cut. A private key is held back until its end.
-    """
-
-    def __init__(self, redactor: Cleans, hear: Tell) -> None:
-        self._redactor = redactor
-        self._hear = hear
-        self._text = ""
-        self._passed_end = 0
-        self._heard = ""
-
-    def hear(self, piece: str) -> None:
-        self._text += piece
-        text = self._text
-        end = text.rfind("\n") + 1
-        if end <= self._passed_end:
-            pending = text[self._passed_end : -_AHEAD]
-            stops = [stop.end() for stop in _STOP.finditer(pending)]
-            end = self._passed_end + (
-                stops[-1] if stops else pending.rfind(" ") + 1 if len(pending) > _LONG else 0
-            )
-        key = text.rfind(_KEY_BEGIN)
-        end = min(end, key) if key >= 0 and _KEY_END not in text[key:] else end
-        if end > self._passed_end:
-            self._pass(end)
-
-    def finish(self) -> None:
-        self._pass(len(self._text))
-
-    def _pass(self, end: int) -> None:
-        head = self._redactor.clean(self._text[:end])
-        if end < len(self._text) and not self._redactor.clean(self._text).startswith(head):
-            return  # this would cut a secret
-        shared = commonprefix([head, self._heard])  # noqa: RUF071 - of characters, not of paths
-        if fresh := head[len(shared) :]:
-            self._hear(fresh)
-        if end > _CONTEXT and head == self._text[:end] and head.endswith("\n"):
-            self._text, head, end = self._text[end:], "", 0
-        self._passed_end, self._heard = end, head

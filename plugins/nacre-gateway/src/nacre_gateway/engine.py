@@ -487,11 +487,11 @@ class Gateway:
             self._keeping.index(self._turns.ended)
             self._turns.ended.clear()
             return
-        shown = asyncio.create_task(self._show_typing(opened.channel, batch.chat))
+        typing = asyncio.create_task(self._show_typing(opened.channel, batch.chat))
         try:
             answer, problem = await self._make_answer(batch, opened)
         finally:
-            shown.cancel()
+            typing.cancel()
         silent = answer.text.strip() == _NO_REPLY
         self._turns.finish(batch, answer, opened.channel.limits, problem=problem, is_silent=silent)
         self._delivery.send(key, channel)
@@ -676,7 +676,7 @@ class TerminalChat:
     def last_messages(self, limit: int) -> Sequence[ChatMessage]:
         return self._sessions.transcripts.recent(self.session.id, limit).messages
 
-    def ask(self, text: str, hear: Tell | None = None, *, piped: str = "") -> Answer:
+    def ask(self, text: str, *, piped: str = "") -> Answer:
         """Answer a message.
 
         Output from another program (``piped``) does not count as the owner's. Raises
@@ -689,7 +689,7 @@ class TerminalChat:
         batch = asyncio.run(self._turns.take(self._key, self._open))
         if batch is None:
             return Answer("A new conversation.")
-        answer = self._answering.answer(Work(batch.session, self._open.options, batch.turn), hear)
+        answer = self._answering.answer(Work(batch.session, self._open.options, batch.turn))
         self._turns.finish(batch, answer, self._open.channel.limits, is_silent=True)
         return answer
 
@@ -719,7 +719,7 @@ class TerminalChat:
 
 
 class _Screen:
-    """The limits of a terminal. Answers are printed as they are written, and there are no files."""
+    """The limits of a terminal. There are no files."""
 
     limits = Limits(characters=1_000_000)
 

@@ -13,7 +13,6 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from nacre.base import listening, serving
 from nacre_gateway.channels import ServesHttp
@@ -41,7 +40,7 @@ class Listener:
             exception_handlers={HTTPException: _empty_response, Exception: self._failed},
         )
         app.router.redirect_slashes = False
-        self._config = listening.listening_config(_CapacityLimit(app))
+        self._config = listening.listening_config(app)
         self._listening: socket.socket | None = None
 
     def open(self) -> str:
@@ -84,27 +83,6 @@ class _Server(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         """See uvicorn."""
         yield
-
-
-class _CapacityLimit:
-    """Refuses requests when too many are in progress."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        admit = cast("serving.Admit | None", scope.get("state", {}).get(serving.ADMIT))
-        if admit is None or admit(False):
-            await self._app(scope, receive, send)
-            return
-        await send(
-            {
-                "type": "http.response.start",
-                "status": serving.TOO_MANY.status,
-                "headers": serving.TOO_MANY.headers,
-            }
-        )
-        await send({"type": "http.response.body", "body": serving.TOO_MANY.body})
 
 
 async def _empty_response(_: Request, error: Exception) -> Response:

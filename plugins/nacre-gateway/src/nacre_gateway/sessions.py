@@ -57,7 +57,6 @@ from nacre_gateway.conversation import (
     ANSWER_SECONDS,
     ChannelOptions,
     Cleans,
-    CleanStream,
     Open,
     Question,
     Responder,
@@ -582,8 +581,8 @@ class Answering:
         self.is_closed = False
         """True if no more answers will be made."""
 
-    def answer(self, work: Work, hear: Tell | None = None) -> Answer:
-        """Ask the responder. ``hear`` receives the answer in progress, without secrets.
+    def answer(self, work: Work) -> Answer:
+        """Ask the responder.
 
         Raises ModelUnavailableError, ModelRefusedError, BudgetSpentError, and errors of opening the
         home.
@@ -608,10 +607,7 @@ class Answering:
                 ANSWER_SECONDS,
             )
             with self._responder(home, options) as responder:
-                stream = CleanStream(home.redactor, hear) if hear else None
-                answer = responder.answer(question, stream.hear if stream else None)
-                if stream:
-                    stream.finish()
+                answer = responder.answer(question)
                 return replace(
                     answer, text=home.redactor.clean(bounded(answer.text, _MAX_ANSWER_CHARACTERS))
                 )

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from http import HTTPStatus
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 import msgspec
@@ -48,34 +48,31 @@ _MAX_WAITING = 50
 """Maximum number of waiting requests. The server handles 64 requests at a time."""
 
 
-class Listeners:
+class Waiters:
     """The requests that wait for an answer, by chat."""
 
     def __init__(self) -> None:
         self._by_chat: dict[tuple[str, str], list[Waiter]] = {}
-        self._waiting = 0
 
     async def give(self, chat: Chat, answer: Fields) -> bool:
-        """Offer an answer to the waiting requests. Return True if any program took it."""
+        """Offer an answer to the chat's requests. Return True if any program took it."""
         waiters = self._by_chat.get((chat.id, chat.thread), ())
-        return any(await asyncio.gather(*(waiter.give(answer) for waiter in waiters)))
+        return any(await asyncio.gather(*(waiter.give(answer) for waiter in tuple(waiters))))
 
     @contextmanager
     def waiting(self, chat: Chat, *, should_wait: bool) -> Iterator[Waiter | None]:
         """Yield a request that waits for an answer in a chat, or ``None`` if not wanted or too many are waiting."""
-        if not should_wait or self._waiting >= _MAX_WAITING:
+        if not should_wait or sum(map(len, self._by_chat.values())) >= _MAX_WAITING:
             yield None
             return
-        waiter, waiters = Waiter(), self._by_chat.setdefault((chat.id, chat.thread), [])
-        self._waiting += 1
-        waiters.append(waiter)
+        waiter, place = Waiter(), (chat.id, chat.thread)
+        self._by_chat.setdefault(place, []).append(waiter)
         try:
             yield waiter
         finally:
-            self._waiting -= 1
-            waiters.remove(waiter)
-            if not waiters:
-                self._by_chat.pop((chat.id, chat.thread), None)
+            self._by_chat[place].remove(waiter)
+            if not self._by_chat[place]:
+                del self._by_chat[place]
 
 
 class Waiter:
@@ -114,8 +111,6 @@ Id = Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern=_PLAIN)]
 Name = Annotated[str, msgspec.Meta(max_length=200, pattern=_NO_CONTROLS)]
 Url = Annotated[str, msgspec.Meta(min_length=1, max_length=2_000, pattern=_NO_CONTROLS)]
 Text = Annotated[str, msgspec.Meta(max_length=32_000)]
-
-T = TypeVar("T")
 
 
 class _Object(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -170,11 +165,10 @@ class Message(_Object, frozen=True):
         )
 
 
-def decode(data: bytes, kind: type[T] | Any) -> T:
-    """Decode and check data from a program. Raises InvalidInputError."""
+def decode(data: bytes) -> Message:
+    """Decode and check a message from a program. Raises InvalidInputError."""
     try:
-        value: T = json_values.parse_json_tree(data, kind)
-        return value
+        return json_values.parse_json_tree(data, Message)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise InvalidInputError(
             str(error)[:_MAX_ERROR_CHARACTERS], hint="docs/gateway-channels.md has the fields"
@@ -347,7 +341,7 @@ class Webhook(Listening):
             )
         self._setup = setup
         self._signatures = Signatures(secret, clock)
-        self._listeners = Listeners()
+        self._waiters = Waiters()
         target = str(setup.options["deliver_to"])
         self._delivery = Delivery(target, self._signatures) if target else None
         self._logged_statuses: set[int] = set()
@@ -358,11 +352,11 @@ class Webhook(Listening):
     async def send(self, outgoing: Outgoing) -> str:
         """See Channel.
 
-        Send to all requests that wait in the chat and to ``deliver_to``. If that is set, only its
-        result counts.
+        Send to all requests that wait in the chat and to ``deliver_to``. If that is
+        set, only its result counts.
         """
         answer = answer_of(outgoing)
-        was_taken = await self._listeners.give(outgoing.chat, answer)
+        was_taken = await self._waiters.give(outgoing.chat, answer)
         if self._delivery:
             await self._delivery.post(answer)
         elif not was_taken:
@@ -374,7 +368,7 @@ class Webhook(Listening):
         return outgoing.key
 
     async def show_typing(self, chat: Chat) -> None:
-        """Do nothing, because ``limits.typing_seconds`` is 0."""
+        """See Channel. A waiting request shows no progress."""
 
     async def fetch(self, attachment: Attachment, target: Path, most_bytes: int) -> None:
         may_be_private = bool(self._setup.options["fetch_private"])
@@ -390,10 +384,9 @@ class Webhook(Listening):
             if isinstance(signed, Refusal):
                 return self._refused(signed)
             body, is_first = signed
-            message: Message = decode(body, Message)
             return await self._accept(
                 request,
-                message.incoming(self._setup.name),
+                decode(body).incoming(self._setup.name),
                 _wait_seconds(request) if is_first else 0,
             )
         except InvalidInputError as error:
@@ -421,7 +414,7 @@ class Webhook(Listening):
         return body, self._signatures.is_first(stamp)
 
     async def _accept(self, request: Request, message: Incoming, wait: int) -> Response:
-        with self._listeners.waiting(message.chat, should_wait=wait > 0) as waiter:
+        with self._waiters.waiting(message.chat, should_wait=wait > 0) as waiter:
             is_new = await self._keep(message)
             if waiter and await _await_answer(request, waiter, wait):
                 return _Answer(waiter)

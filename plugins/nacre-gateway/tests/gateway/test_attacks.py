@@ -18,7 +18,7 @@ from nacre.store.gateway import GatewayStore
 from nacre.values.gateway import Chat, ChatType, Incoming, Limits, Pairing, Received, Sender
 from nacre_gateway.conversation import Rules, identities, length, split
 from nacre_gateway.sessions import key_of
-from nacre_gateway.webhook import Message, decode
+from nacre_gateway.webhook import decode
 from tests.cli.conftest import Nacre
 from tests.fakes.provider import FakeProvider, Reply
 
@@ -108,11 +108,9 @@ def test_ignored_strangers_expire_and_full_channels_block_no_others(
 def test_invisible_characters_in_ids_are_refused(sender: str) -> None:
     body = json.dumps({"id": "1", "text": "hello", "sender": {"id": sender}}).encode()
     with pytest.raises(InvalidInputError):
-        decode(body, Message)
+        decode(body)
     assert (
-        decode(
-            body.replace(json.dumps(sender).encode(), b'"\xc3\x96tt\xc3\xb6 5"'), Message
-        ).sender.id
+        decode(body.replace(json.dumps(sender).encode(), b'"\xc3\x96tt\xc3\xb6 5"')).sender.id
         == "Öttö 5"
     )
 

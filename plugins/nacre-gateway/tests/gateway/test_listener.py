@@ -98,23 +98,6 @@ def test_headers_are_bounded(tmp_path: Path) -> None:
     run(work())
 
 
-def test_requests_over_capacity_are_refused_with_retry_after(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Bounded, "most_served", 1)
-
-    async def work() -> None:
-        async with webhook(tmp_path) as site:
-            asked = asyncio.create_task(site.post(hello(), Prefer="wait=30"))
-            await site.until_kept("m1")
-            answer = await site.post(hello(id="m2"))
-            assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
-            await site.answer()
-            assert (await asked).status_code == 200
-
-    run(work())
-
-
 def test_channel_failure_is_reported_without_message_content(tmp_path: Path) -> None:
     told: list[str] = []
 

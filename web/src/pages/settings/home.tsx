@@ -57,8 +57,8 @@ export function Home() {
             ],
             [
               t.value.api,
-              <a key="api" class="link" href="/api/docs" target="_blank" rel="noreferrer">
-                /api/docs
+              <a key="api" class="link" href="/api/openapi.json" target="_blank" rel="noreferrer">
+                /api/openapi.json
               </a>,
             ],
           ]}
