@@ -156,5 +156,5 @@ def test_setup_without_a_terminal_names_required_options(nacre: Nacre) -> None:
 
 def test_eval_describes_itself(nacre: Nacre, learned: dict[str, Any]) -> None:
     assert nacre("admin", "eval").out.startswith(
-        "Current results of the saved queries. --save-baseline saves them"
+        "These are the current results. --save-baseline saves them"
     )

@@ -244,7 +244,7 @@ def test_merge_preview_changes_nothing(nacre: Nacre, visit: Visit, tmp_path: Pat
     )
     assert ["root", str(old)] in plan["takes"]
     assert ["alias", "mill-old"] in plan["takes"]
-    assert "that is your decision" in nacre("project", "merge", "mill-old", "mill", "--dry-run").out
+    assert "You decide" in nacre("project", "merge", "mill-old", "mill", "--dry-run").out
     assert "pass --yes" in nacre("project", "merge", "mill-old", "mill", code=2).err
     assert files() == before
 

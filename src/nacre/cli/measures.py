@@ -27,9 +27,9 @@ from nacre.home import location
 
 _LABELS = {
     Aspect.MESSAGES: "your messages in a session",
-    Aspect.CORRECTIONS: "corrections in 100 messages",
-    Aspect.REPEATED: "repetitions in 100 messages",
-    Aspect.FAILED_CALLS: "failures in 100 tool calls",
+    Aspect.CORRECTIONS: "corrections per 100 messages",
+    Aspect.REPEATED: "repetitions per 100 messages",
+    Aspect.FAILED_CALLS: "failures per 100 tool calls",
 }
 _NAMES = {
     Aspect.MESSAGES: "messages",
@@ -72,7 +72,7 @@ def _render(paper: Paper, found: Usefulness) -> None:
         )
     if found.since is None:
         if found.share:
-            paper.line("The hold-out begins with the next session.")
+            paper.line("The next session is the first that can be held out.")
         return
     paper.line(
         bold(f"{found.compared:.0%} of sessions held out, from {day(found.since)}: "),
@@ -210,9 +210,9 @@ def _render_evaluation(
 ) -> None:
     if not (baseline or saved):
         paper.note(
-            "Current results of the saved queries. --save-baseline saves them, --compare shows later changes."
+            "These are the current results. --save-baseline saves them, and --compare shows later changes."
         )
-        paper.note("nacre admin eval add saves your own query.")
+        paper.note("To save a query of your own: nacre admin eval add.")
     for answer in answers:
         _render_answer(paper, answer, is_compared=baseline is not None)
     paper.blank()

@@ -742,7 +742,7 @@ _KEYS = {
     END: "quit",
 }
 _HELP = (
-    ("k", "keep it: a candidate becomes a memory, a memory stays; in a conflict, both stay"),
+    ("k", "keep it; a candidate becomes a memory; in a conflict, both memories stay"),
     ("e", "keep it in other words, written in your editor"),
     (
         "m",
@@ -750,12 +750,12 @@ _HELP = (
     ),
     ("n", "in a conflict, replace the older memory with the newer one"),
     ("o", "in a conflict, keep the older memory and retire the newer one"),
-    ("d", "drop it: a candidate is not proposed again, a memory is retired and its file is kept"),
-    ("s", "skip it: it stays pending"),
+    ("d", "drop it; a candidate is not proposed again; a memory is retired, but its file is kept"),
+    ("s", "skip it, so that it stays pending"),
     ("w", "show or hide its source turns"),
     ("u", "undo the last decision; repeat for earlier ones"),
     ("↑ ↓", "scroll a long text"),
-    ("q", "quit: other items stay pending"),
+    ("q", "quit; other items stay pending"),
 )
 _ASIDE = {"?": "help", "w": "where"}
 """Maps keys to views that are shown until the next key."""
@@ -777,8 +777,8 @@ _DONE = {
 _WHY = {
     "found": "you said it",
     "unproven": "not proven",
-    "untrusted": "may come from outside",
-    "minor": "others matter more",
+    "untrusted": "untrusted source",
+    "minor": "less important than others",
 }
 _TWO = "These two are in conflict: n keeps the newer one, o the older one, k both; m merges them."
 
