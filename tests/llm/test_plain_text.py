@@ -93,7 +93,7 @@ def test_streamed_pieces_equal_the_answer(opened: Open, api: str) -> None:
 def test_interrupted_streamed_answer_is_not_restarted(opened: Open, api: str) -> None:
     heard: list[str] = []
     with FakeProvider([Reply(SAID, fault="half-stream"), "Nothing is."]) as provider:
-        with pytest.raises(ModelUnavailableError, match="broke off"):
+        with pytest.raises(ModelUnavailableError, match="was cut off"):
             opened("fake:m", provider.config(api)).complete(replace(ASKED, hear=heard.append))
         assert len(provider.calls) == 1
     assert SAID.startswith("".join(heard))
@@ -202,7 +202,7 @@ def test_claude_uses_only_allowed_tools_in_the_folder(installed: Installed, tmp_
     "tool", ["default", "mcp__trap__do", "--dangerously-skip-permissions", "Read Bash", ""]
 )
 def test_unknown_claude_tool_is_refused(installed: Installed, tmp_path: Path, tool: str) -> None:
-    with pytest.raises(ModelRefusedError, match="does not have the tools"):
+    with pytest.raises(ModelRefusedError, match="has no tools named"):
         installed("claude", STREAMING).complete(replace(ASKED, tools=(tool,), folder=tmp_path))
     assert not (tmp_path / "notes").exists()
 
@@ -224,7 +224,7 @@ def test_codex_runs_commands_in_a_sandbox_in_the_folder(
 
 
 def test_unknown_codex_tool_is_refused(installed: Installed, tmp_path: Path) -> None:
-    with pytest.raises(ModelRefusedError, match="does not have the tools danger"):
+    with pytest.raises(ModelRefusedError, match="has no tools named danger"):
         installed("codex", CODEX).complete(replace(ASKED, tools=("danger",), folder=tmp_path))
 
 

@@ -546,7 +546,7 @@ def _history(home: Home) -> Iterator[Check]:
         yield _warning(error.message, error.hint)
     for path in home.journal.withheld():
         hint = "remove it from the file; if it is not a secret: nacre config set redaction.allow '[\"the text\"]'"
-        yield _warning(f"{path} contains what looks like a secret, so it is not committed", hint)
+        yield _warning(f"{path} seems to contain a secret, so it is not committed", hint)
 
 
 def _repository(home: Home) -> Check:

@@ -102,9 +102,7 @@ def end_other_version(home: Path) -> DaemonMet | None:
     if found.on_demand and link.ask_to_stop(home):
         message = f"The daemon of nacre {found.version} was stopped; the next session starts {own}."
         return DaemonMet(found.version, "ended", message)
-    message = (
-        f"The daemon is nacre {found.version}, but this is {own}: restart it (nacre serve stop)."
-    )
+    message = f"The daemon has version {found.version}, not {own}: restart it (nacre serve stop)."
     return DaemonMet(found.version, "runs", message)
 
 
@@ -299,9 +297,7 @@ def open_dashboard(run: Run, only_prints: bool, forget: bool) -> None:
     run.settings.actor.require_owner("nacre open")
     if forget:
         forgotten = browsers.Browsers(run.settings.home).forget()
-        message = (
-            "The access of all browsers was revoked." if forgotten else "No browser had access."
-        )
+        message = "All browsers lost their access." if forgotten else "No browser had access."
         run.answer({"forgotten": forgotten}, Paper.line, message)
         return
     address = _address(run)
@@ -390,8 +386,7 @@ def mcp(run: Run, home: Path | None, tools: str | None, structured: bool) -> Non
 
     if run.is_interactive:
         click.echo(
-            "Waiting for an agent. Agents normally start this command. Press Ctrl-D to end it.",
-            err=True,
+            "Waiting for an agent. Agents start this command. Press Ctrl-D to end it.", err=True
         )
     mcp_protocol.serve(face, mcp_protocol.Wire.taken())
 

@@ -149,8 +149,8 @@ def changes_of(home: Home, operation: Operation) -> list[Change]:
         states = _pending(home, operation)
         if touched and not states:
             raise NotFoundError(
-                "the texts of this operation are no longer kept",
-                hint="with git on (git.enabled), the whole history is kept",
+                "the old texts of this operation are gone",
+                hint="turn on git.enabled to keep the whole history",
             )
     return _by_memory(touched, states)
 
@@ -463,7 +463,7 @@ def _take(change: change_Change, step: Step) -> None:
         base = content_hash(after.text)
         change.intend([Intent("remove", after.path, base=base, former=after.text)])
     elif step.action == "conflict":
-        change.home.problems.append(f"{step.subject}: has just changed; left as it is")
+        change.home.problems.append(f"{step.subject}: was just changed, so it stays")
 
 
 def _step(home: Home, operation: Operation, change: views.Change, *, force: bool) -> Step:

@@ -691,7 +691,7 @@ def page_objection(home: Home, step: Step) -> str | None:
     if not page.is_wanted:
         return "its front matter says dreams: false"
     if without_secrets(home.redactor, page.text + step.words) is None:
-        return "the page contains what looks like a secret"
+        return "the page seems to contain a secret"
     if step.mark != mark_of(home, page, step.project, step.words):
         return "some of its memories have changed since"
     if not _is_borne_out(home, step, page):

@@ -582,9 +582,7 @@ class Pack:
         if segment.is_copy:
             payload = find(segment.digest)
             if payload is None:
-                raise DamagedArchiveError(
-                    f"{self.place}: a segment is missing from the other pack that stored it"
-                )
+                raise DamagedArchiveError(f"{self.place}: a segment is missing from another pack")
             return payload
         first = next(item for item in self.segments if not item.is_copy)
         base = b"" if segment is first else self._base_of()

@@ -384,7 +384,7 @@ _MAX_DOCUMENT_BYTES = 3_000_000
 _DOCUMENTS_PER_PUSH, _BYTES_PER_PUSH = 100, 1_000_000
 """Maximum number of documents and bytes per push. A server accepts this in some seconds."""
 
-_FLAGGED_REASON = "holds what looks like a secret"
+_FLAGGED_REASON = "seems to contain a secret"
 _PRIVATE_REASON = "private; it stays on this machine"
 
 
