@@ -710,9 +710,7 @@ def test_readers_of_sessions_are_reported_with_alternatives(
     monkeypatch.setenv("NACRE_DAEMON_ENABLED", "false")
     shown = nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", "20000").out
     for told in (shown, nacre("writer").out, checked(nacre, "admin doctor")["detail"]):
-        assert "run nacre ingest now, or nacre init so that your agents do it" in " ".join(
-            told.split()
-        )
+        assert "run nacre ingest, or nacre init to connect your agents" in " ".join(told.split())
     nacre("init", "--host", "codex", "--yes", code=None)
     for told in (nacre("writer").out, checked(nacre, "admin doctor")["detail"]):
         assert "hooks from nacre init in codex" in " ".join(told.split())

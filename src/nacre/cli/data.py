@@ -181,7 +181,7 @@ def restore(run: Run, backup: Path, target: Path | None, replace: bool) -> None:
     def render(paper: Paper) -> None:
         paper.line(bold("Restored"), f" {report.home} from the backup of {report.manifest.created}")
         if report.kept:
-            paper.line(f"The previous home is {report.kept}", indent=2)
+            paper.line(f"The previous home was moved to {report.kept}", indent=2)
         for note in report.manifest.notes:
             paper.note(note, indent=2)
         paper.note("nacre admin doctor --deep checks it", indent=2)

@@ -724,7 +724,7 @@ def restore(
     target: Annotated[
         Path | None, bounds("The folder of the home; default: the one from the settings.")
     ] = None,
-    replace: Annotated[bool, bounds("Move an existing home aside and take its place.")] = False,
+    replace: Annotated[bool, bounds("Move an existing home aside and replace it.")] = False,
 ) -> backups.RestoreReport:
     """Restore a backup as a home. Raises NotFoundError, InvalidInputError, ConflictError, UnavailableError."""
     target = (target or settings.home).expanduser().absolute()

@@ -608,7 +608,7 @@ def _same(left: Memory, right: Memory) -> bool:
 # -- Operations ----------------------------------------------------------------------------------
 
 
-Force = Annotated[bool, bounds("Keep both versions of memories that changed since.")]
+Force = Annotated[bool, bounds("Keep both versions of memories that have changed since then.")]
 OperationId = Annotated[
     str | None,
     bounds("The operation's id or its end; default: the last one that is not undone."),

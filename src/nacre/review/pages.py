@@ -257,7 +257,7 @@ def _unlike_a_merge(step: Step, named: Sequence[Memory]) -> str | None:
         return "one is from the owner, the other from an agent"
     words, sources = step.words or named[0].content, [memory.content for memory in named]
     if len(words) > sum(map(len, sources)) + _MAX_ADDED_CHARACTERS:
-        return "the text is longer than all of them together"
+        return "the text is longer than all memories together"
     for source in sources:
         if missing := _missing(source, words):
             return f"the text leaves out {missing}"

@@ -199,7 +199,9 @@ def keep_items(
             kept.append(store.get(home, outcome.memory_id))
         elif "+" in reference and into is None:
             if content is not None:
-                raise InvalidInputError("a conflict has no text", hint="edit one of its memories")
+                raise InvalidInputError(
+                    "a conflict has no text of its own", hint="edit one of its memories"
+                )
             pair = contradictions.find(home, reference)
             kept.append(contradictions.resolve(home, pair, Choice.KEEP_BOTH).older)
         elif "+" in reference:
@@ -554,7 +556,7 @@ def answer(
     if keep:
         if pair is None:
             raise ConflictError(
-                "these two memories have no conflict", hint="--link contradicts creates one"
+                "these two memories are not in conflict", hint="--link contradicts creates one"
             )
         pair = contradictions.resolve(home, pair, keep)
         memories = by_id((pair.older, pair.newer))

@@ -227,7 +227,7 @@ class Api:
 def _refused() -> Home:
     raise NotAllowedError(
         "this server has no memory of its own",
-        hint="send a key to a space: nacre server keys create",
+        hint="send a space's key (nacre server keys create)",
     )
 
 

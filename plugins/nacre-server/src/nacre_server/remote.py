@@ -157,7 +157,7 @@ def check_url(url: str) -> str:
         ) from None
     if parts.scheme in ("postgresql", "postgres"):
         raise InvalidInputError(
-            "that is a database; machines sync through nacre serve, with a key",
+            "that is a database; give the address of nacre serve",
             hint="give the address of nacre serve --http; to work on the database directly, use nacre data move --to",
         )
     if parts.username or parts.password or parts.query or parts.fragment:
