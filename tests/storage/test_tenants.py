@@ -255,7 +255,7 @@ def test_connection_without_a_tenant_gets_an_error_and_no_rows(kept: Kept, namin
     ],
 )
 def test_tenant_has_no_rights_beyond_rows(tenants: Open, right: str) -> None:
-    with pytest.raises(UnusableStoreError, match="refuses it"):
+    with pytest.raises(UnusableStoreError, match="refused the request"):
         tenants("plain").rows(right)
 
 

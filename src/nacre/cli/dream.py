@@ -142,7 +142,7 @@ def _render_alike(paper: Paper, alike: review_dream.Alike) -> None:
             text = shorten(one_line(item.content), LINE_CHARACTERS)
             paper.line(text, dim(f"  {day(item.created)} · {short_id(item)}"), indent=2)
     if alike.total > len(alike.groups):
-        paper.note(f"and {count(alike.total - len(alike.groups), 'group')} more")
+        paper.note(f"and {count(alike.total - len(alike.groups), 'more group')}")
     if alike.groups:
         paper.blank()
         paper.note("Similar memories can still differ. To retire a redundant one: nacre retire ID.")

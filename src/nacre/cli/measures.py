@@ -75,8 +75,8 @@ def _render(paper: Paper, found: Usefulness) -> None:
             paper.line("The next session is the first that can be held out.")
         return
     paper.line(
-        bold(f"{found.compared:.0%} of sessions held out, from {day(found.since)}: "),
-        f"{found.sessions_held_out:,}, compared with {found.sessions_told:,} others"
+        bold(f"{found.compared:.0%} of sessions held out since {day(found.since)}: "),
+        f"{found.sessions_held_out:,} held out, {found.sessions_told:,} others"
         + (f"; {found.left_out:,} not compared" if found.left_out else ""),
         hang=2,
     )

@@ -73,7 +73,7 @@ if TYPE_CHECKING:
 def resolve(
     home: Home,
     reference: Item,
-    choice: Annotated[Choice, bounds("The memory that holds.")],
+    choice: Annotated[Choice, bounds("The memory that is true.")],
     reason: Annotated[str | None, bounds("The reason, kept in the ledger.")] = None,
 ) -> Pair:
     """Settle a conflict between two memories. Raises NotFoundError, ConflictError."""
@@ -531,7 +531,7 @@ def answer(
         Relates | None, bounds("The relation of the first memory to the second.")
     ] = None,
     keep: Annotated[
-        Choice | None, bounds("The memory that holds, if the two contradict each other.")
+        Choice | None, bounds("The memory that is true, if the two contradict each other.")
     ] = None,
     skip: Annotated[bool, bounds("Do not ask about this pair again.")] = False,
     lesson: Annotated[bool, bounds("Store the sentence as a lesson; default: as a fact.")] = False,

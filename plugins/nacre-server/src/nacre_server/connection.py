@@ -179,7 +179,7 @@ def translated_errors() -> Iterator[None]:
         ) from error
     except errors.InsufficientPrivilege as error:
         raise UnusableStoreError(
-            f"the PostgreSQL server refuses it: {_first_line(error)}", hint=_RIGHTS
+            f"the PostgreSQL server refused the request: {_first_line(error)}", hint=_RIGHTS
         ) from error
     except (errors.FeatureNotSupported, errors.UndefinedFile) as error:
         raise UnusableStoreError(

@@ -148,7 +148,8 @@ def distribute(connection: psycopg.Connection[Any], shards: int = SHARDS) -> Dis
 def _raise_failures(failed: list[Any]) -> None:
     for node, port, reason in failed:
         raise UnusableStoreError(
-            f"the node {node}:{port} refuses it: {reason}", hint="fix this, then repeat the command"
+            f"the node {node}:{port} refused the request: {reason}",
+            hint="fix this, then repeat the command",
         )
 
 
