@@ -336,7 +336,7 @@ _NAMES = (
 
 @pytest.mark.parametrize("name", [*_NAMES, "a" * 65])
 def test_tenant_needs_a_plain_name(server_url: str, name: str) -> None:
-    with pytest.raises(InvalidInputError, match="cannot name a tenant"):
+    with pytest.raises(InvalidInputError, match="is not a valid tenant name"):
         PostgresDatabase(server_url, name)
 
 

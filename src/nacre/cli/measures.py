@@ -210,7 +210,7 @@ def _render_evaluation(
 ) -> None:
     if not (baseline or saved):
         paper.note(
-            "These are the current results. --save-baseline saves them, and --compare shows later changes."
+            "These are the current results. --save-baseline saves them, --compare shows later changes."
         )
         paper.note("To save a query of your own: nacre admin eval add.")
     for answer in answers:

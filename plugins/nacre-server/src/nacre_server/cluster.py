@@ -214,7 +214,7 @@ class Api:
         self._tell(f"serves keys at {self._web.address}, agents at {self._web.address}/mcp")
         while not stop.wait(FOLD_SECONDS):
             self._spaces.fold()
-        self._tell("ends: finishing the requests in progress")
+        self._tell("stopping: finishing the requests in progress")
         self._web.leave()
         self._spaces.end_events()
         has_ended = self._web.drain(linger, END_SECONDS)
@@ -535,7 +535,7 @@ def remove_tenant(settings: Settings, name: str) -> Removed:
         left = sum(rows for rows, _ in found.values())
         if left:
             raise ConflictError(
-                f"{left} rows of {name} were written meanwhile",
+                f"{left} rows of {name} were written in the meantime",
                 hint="stop its writers and try again",
             )
         return Removed(name, deleted, len(found), left)

@@ -106,7 +106,7 @@ def distribute(connection: psycopg.Connection[Any], shards: int = SHARDS) -> Dis
     """
     if not _run(connection, "has_citus"):
         raise UnusableStoreError(
-            "this database has no Citus",
+            "this database does not have Citus",
             hint="CREATE EXTENSION citus in it, on the coordinator and on each node",
         )
     if not _run(connection, "count_nodes")[0][0]:
@@ -215,7 +215,7 @@ class PostgresDatabase(Queries):
         """
         if not _TENANT.fullmatch(tenant):
             raise InvalidInputError(
-                f"{tenant!r} cannot name a tenant",
+                f"{tenant!r} is not a valid tenant name",
                 hint="use up to 64 lower-case letters and digits",
             )
         self.tenant = tenant
@@ -242,7 +242,7 @@ class PostgresDatabase(Queries):
                 encoding = self._connection.info.parameter_status("server_encoding")
                 if encoding != "UTF8":
                     raise UnusableStoreError(
-                        f"the database on the PostgreSQL server keeps its texts in {encoding}, nacre's are UTF8",
+                        f"the database on the PostgreSQL server uses {encoding}, but nacre needs UTF8",
                         hint="make another one: CREATE DATABASE nacre ENCODING 'UTF8' TEMPLATE template0",
                     )
                 migrate(self._connection)

@@ -134,7 +134,7 @@ class Connection:
             parsed: T = json.decode(bytes(data), answer)
         except (msgspec.DecodeError, msgspec.ValidationError):
             raise RemoteRefusedError(
-                "the server's answer is not understood",
+                "the server's answer is unexpected",
                 hint="check that it has the same version of nacre",
             ) from None
         return parsed
@@ -162,7 +162,8 @@ def check_url(url: str) -> str:
         )
     if parts.username or parts.password or parts.query or parts.fragment:
         raise InvalidInputError(
-            "the address must not contain a key", hint="the key is asked for and stored separately"
+            "the address must not contain a key",
+            hint="nacre asks for the key and stores it apart",
         )
     if not host or not (parts.scheme == "https" or (parts.scheme == "http" and is_loopback(host))):
         raise InvalidInputError(
