@@ -91,7 +91,7 @@ SETTINGS: tuple[Setting, ...] = (
         "context.proposals_after",
         int,
         0,
-        "prompts before Claude Code is asked once for five memories; 0: never",
+        "prompts after which Claude Code is asked once for five memories; 0: never",
         is_hidden=True,
     ),
     Setting(
@@ -254,7 +254,7 @@ SETTINGS: tuple[Setting, ...] = (
         "models.capabilities",
         dict[str, dict[str, Any]],
         {},
-        "corrections of what nacre knows about a model",
+        "overrides for the capabilities and prices of models",
         is_hidden=True,
     ),
     Setting(
@@ -320,7 +320,7 @@ SETTINGS: tuple[Setting, ...] = (
         "projects.labels",
         dict[str, str],
         {},
-        "projects by conversation label: label = project",
+        "the project of each conversation label: label = project",
     ),
     Setting(
         "daemon.enabled",
@@ -346,7 +346,7 @@ SETTINGS: tuple[Setting, ...] = (
         "web.port",
         int,
         7077,
-        "port for nacre open on this machine; another one if in use",
+        "port for nacre open on this machine, or another if in use",
     ),
     Setting(
         "web.origins",
@@ -427,7 +427,7 @@ SETTINGS: tuple[Setting, ...] = (
         "watch.changed_since",
         str,
         "",
-        "time before which unchanged transcripts wait for nacre ingest",
+        "transcripts unchanged since this time wait for nacre ingest",
         is_hidden=True,
     ),
 )
@@ -533,7 +533,7 @@ def check(key: str, value: Any) -> Any:
     if converted and key in _CHECKS:
         _CHECKS[key](converted)
     if key in _MODELS and not _MODEL.fullmatch(converted):
-        hint = "provider:model, as ollama:qwen3 or anthropic:sonnet; or none"
+        hint = "provider:model, such as ollama:qwen3 or anthropic:sonnet; or none"
         raise InvalidSettingsError(f"{key} cannot be {value!r}", hint=hint)
     if key == "embedding.model" and not _EMBEDDING.fullmatch(converted):
         raise InvalidSettingsError(
@@ -567,8 +567,8 @@ def _check_server(address: str) -> None:
         raise InvalidSettingsError(told, hint="write postgresql://login@server:5432/database")
     if _PASSWORD.search(address):
         raise InvalidSettingsError(
-            "storage.url holds a password",
-            hint="leave it out: the server's client reads it from ~/.pgpass; or set NACRE_DB to the whole address",
+            "storage.url contains a password",
+            hint="put it into ~/.pgpass instead, or set NACRE_DB to the whole address",
         )
 
 

@@ -107,7 +107,7 @@ class Settings:
         return self.texts("redaction.patterns"), self.texts("redaction.allow"), kinds
 
     def _of(self, kind: type[T], key: str) -> T:
-        assert known(key).type == kind, f"{key} is another type"  # noqa: S101 - a mistake in nacre's code
+        assert known(key).type == kind, f"{key} has another type"  # noqa: S101 - a mistake in nacre's code
         value: T = self[key]
         return value
 

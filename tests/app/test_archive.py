@@ -524,8 +524,8 @@ def test_retention_reports_transcripts_beyond_an_editors_session_limit(
     (told,) = with_context(world, retention.leaving)
     assert (told.files, told.archived, told.days) == (2, 0, None)
     assert told.in_words() == (
-        "VS Code Copilot Chat keeps the newest 400 sessions of a folder: "
-        "2 transcripts are deleted with the next 397 sessions there; archived 0 of 2"
+        "VS Code Copilot Chat keeps only the newest 400 sessions of a folder: "
+        "2 transcripts are deleted within the next 397 sessions; archived 0 of 2"
     )
     del world.environ["NACRE_ARCHIVE_ENABLED"]
     ingest(world)

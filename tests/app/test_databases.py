@@ -501,7 +501,7 @@ def test_foreign_database_reads_only_tables(tmp_path: Path, definition: str) -> 
         connection.execute(definition)
     with (
         open_foreign(path) as database,
-        pytest.raises(InvalidInputError, match="view or a virtual table"),
+        pytest.raises(InvalidInputError, match="view or virtual table"),
     ):
         database.all("SELECT count(title) FROM Books")
 

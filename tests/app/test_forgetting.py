@@ -353,7 +353,7 @@ def test_forgetting_a_replacement_does_not_reactivate_the_replaced_memory(world:
         left = memory.get(old, update=False)
         assert (left.superseded_by, left.retired and left.retired.reason) == (
             None,
-            "what superseded it was forgotten",
+            "its successor was forgotten",
         )
         assert not memory.list()
         memory.unretire(old)

@@ -367,7 +367,7 @@ def test_edit_during_a_rewrite_keeps_both_versions(world: World) -> None:
     leave_pending(context, [_with(memory, "High tide is at nine.")])
     _atomically(file, file.read_text().replace("eight", "seven"))
     scan(context)
-    assert context.problems == ["global/fact/tide.md: was just edited; both versions are kept"]
+    assert context.problems == ["global/fact/tide.md was just edited; both versions are kept"]
     with world.open() as home:
         assert {item.content for item in home.list()} == {
             "High tide is at seven.",

@@ -583,7 +583,7 @@ def test_forgetting_marks_summary_pages_and_a_dream_removes_lines(
     dreamt(world)
     with world.open() as memory:
         found = memory.forget(memory.plan_forgetting(memories=[memories[LABELS].id])).unreached
-    (place,) = [one for one in found if one.what == "summary of it"]
+    (place,) = [one for one in found if one.what == "summary"]
     assert place.where.endswith(PAGE)
     assert "Print the labels" in told(world)
     dream(world.context(), DreamRequest(tier=3, writer=False, first=True))

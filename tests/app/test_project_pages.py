@@ -290,7 +290,7 @@ def test_secrets_never_reach_a_page(world: World) -> None:
     ("page", "why"),
     [
         (OWN.replace("---\n#", "dreams: false\n---\n#"), "its front matter says dreams: false"),
-        (OWN + "The key is AKIAZ7VRQMTLXN4WPHJ2.\n", "the page contains what looks like a secret"),
+        (OWN + "The key is AKIAZ7VRQMTLXN4WPHJ2.\n", "the page seems to contain a secret"),
         (
             OWN + "<!-- nacre:start -->\n- one\n- two\n- three\n<!-- nacre:end -->\n",
             "3 of the 3 lines written by nacre would be lost",

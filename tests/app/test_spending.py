@@ -114,10 +114,7 @@ def test_call_that_could_exceed_the_budget_is_not_made(world: World) -> None:
     with pytest.raises(BudgetSpentError) as refused:
         asked(context).complete(prompt("two?", output_tokens=1_200))
     assert "$0.0060 a day" in refused.value.message
-    assert (
-        refused.value.hint
-        == "a day with room for such a call: nacre config set models.daily_budget_usd …"
-    )
+    assert refused.value.hint == "to allow the call: nacre config set models.daily_budget_usd …"
     assert len(model.prompts) == 1
     asked(context, background=False).complete(
         prompt("two?", output_tokens=1_200)
@@ -228,7 +225,7 @@ def test_rebuild_reports_unreadable_costs(world: World) -> None:
 
     (problem,) = rebuild(world.settings(), world.context, vectors=False).problems
 
-    assert problem.message == "what models cost could not be read"
+    assert problem.message == "model costs could not be read"
     context = home(world, priced())
     assert entries(context) == []
     assert [trace.prompt for trace in list_traces(context)] == ["Which colour has the sky?"]
@@ -404,7 +401,7 @@ def test_reasoning_tokens_count_against_the_budget(world: World) -> None:
     with by_wire(world, {"colour": "blue"}, api="openai") as fake:
         world.environ["NACRE_MODELS_DAILY_BUDGET_USD"] = "0.04"
         context = world.context()
-        with pytest.raises(BudgetSpentError, match=r"a call can cost \$0\.04"):
+        with pytest.raises(BudgetSpentError, match=r"this call can cost \$0\.04"):
             ask_once(context, prompt(output_tokens=1_000))
         world.environ["NACRE_MODELS_DAILY_BUDGET_USD"] = "0.05"
         ask_once(world.context(), prompt(output_tokens=1_000))

@@ -94,8 +94,8 @@ def test_health_counts_the_memories_a_dream_would_end(world: World) -> None:
 @pytest.mark.parametrize(
     ("at_night", "state", "detail"),
     [
-        ("false", WARNING, "51 memories are ready to be tidied: 51 over"),
-        ("true", OK, "51 over: the daemon's dreams end a few per night"),
+        ("false", WARNING, "51 memories are ready for tidying: 51 over"),
+        ("true", OK, "51 over: the daemon's dreams retire a few per night"),
     ],
 )
 def test_health_warns_of_many_endings_without_automatic_dreams(

@@ -216,11 +216,11 @@ def test_invalid_yaml_is_reported_and_the_last_version_kept(world: World) -> Non
     ("front", "complaint"),
     [
         ("importance: eleven", "importance must be a number"),
-        ("importance: 11", "importance is 1 to 10"),
+        ("importance: 11", "importance must be 1 to 10"),
         ("created: the day before", "created is not a date"),
         ("expiry: forever", "unknown expiry 'forever'"),
         ("tags: {a: b}", "tags must be a list"),
-        ("links: [supersedes]", "links are a list"),
+        ("links: [supersedes]", "links must be a list"),
     ],
 )
 def test_invalid_value_error_names_file_and_value(world: World, front: str, complaint: str) -> None:

@@ -208,5 +208,5 @@ def test_candidate_shows_its_review_reason(nacre: Nacre) -> None:
             for candidate, why in zip(held, Why, strict=True)
         )
     shown = nacre("review", "--only", "candidate").out
-    reasons = {"you said it", "not proven", "may come from outside", "others matter more"}
+    reasons = {"you said it", "not proven", "untrusted source", "less important than others"}
     assert reasons <= {line.strip() for line in shown.splitlines()}

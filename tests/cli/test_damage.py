@@ -74,9 +74,7 @@ def test_rebuild_drops_unreadable_model_records(nacre: Nacre, home: Path) -> Non
     spoil(home, "INSERT INTO model_health (model, until, told) VALUES ('m:1', 0, BAD)")
     spoil(home, f"{trace} VALUES ('t', 'chat', unixepoch() * 1000, '', '[3]')")
     told = nacre("admin", "db", "rebuild", "--yes", "--json").json
-    assert [
-        one for one in told["problems"] if "which models failed could not be read" in one["message"]
-    ]
+    assert [one for one in told["problems"] if "model failures could not be read" in one["message"]]
     assert [one for one in told["problems"] if "traces could not be read" in one["message"]]
     assert nacre("writer", "traces", "--json").json
     assert nacre("admin", "doctor", "--deep", "--json").json["ok"] is True

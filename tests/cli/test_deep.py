@@ -119,7 +119,7 @@ BREAKS: dict[str, tuple[str, Break, str, bool]] = {
     "text of a memory is lost": (
         "full text",
         execute("DELETE FROM memories_fts"),
-        "are missing in the full text",
+        "are missing from the full text",
         True,
     ),
     "text of turns is lost": (
@@ -268,7 +268,7 @@ def test_sample_of_transcripts_is_checked_and_all_on_request(nacre: Nacre, user_
     few = nacre("admin", "doctor", "--deep", "--json", code=1).json["findings"]
     every = nacre("admin", "doctor", "--deep", "--all", "--json", code=1).json["findings"]
     lost = [
-        sum("are missing in the index" in one["sentence"] for one in found)
+        sum("are missing from the index" in one["sentence"] for one in found)
         for found in (few, every)
     ]
     assert 10 <= lost[0] <= 20
@@ -329,6 +329,6 @@ def test_files_without_a_creation_date_are_not_reported(nacre: Nacre, kept: Path
 def test_deep_check_is_readable_and_all_requires_deep(nacre: Nacre, kept: Path) -> None:
     execute("DELETE FROM memories_fts")(kept)
     shown = nacre("admin", "doctor", "--deep", code=1).out
-    assert "missing in the full text index" in shown
+    assert "missing from the full text index" in shown
     assert "nacre admin doctor --deep --repair" in shown
     assert nacre("admin", "doctor", "--all", "--json", code=2).error["code"] == "usage"

@@ -126,7 +126,7 @@ def test_folder_is_tied_to_one_known_project(
         in nacre("project", "tie", BILLING, f"../{BILLING}", code=4).err
     )
     assert (
-        "holds more than one project"
+        "contains more than one project"
         in nacre("project", "tie", BILLING, str(user_home), code=2).err
     )
 

@@ -36,13 +36,13 @@ def test_dream_shows_its_plan_asks_runs_and_is_undone(
     plan, _, done = shown.out.partition("Apply this plan?")
     assert "Expired: 1" in plan
     assert "last stated or recalled on" in plan
-    assert "1 memory ended" in done
+    assert "1 memory retired" in done
     assert not over.exists()
     (diary,) = (user_home / ".nacre/vault/dreams").iterdir()
     assert "The crew is away." in diary.read_text()
     nacre("undo", "--yes")
     assert over.read_bytes() == before
-    assert "left: 1 memory that a dream ended and you restored" in nacre("dream", "--dry-run").out
+    assert "unchanged: 1 memory that you restored after a dream" in nacre("dream", "--dry-run").out
 
 
 def test_declined_or_dry_run_dream_changes_nothing(
@@ -55,9 +55,9 @@ def test_declined_or_dry_run_dream_changes_nothing(
 
 
 def test_first_unattended_dream_only_plans(nacre: Nacre, over: Path) -> None:
-    assert "the first dream only plans" in nacre("dream", "--yes").out
+    assert "The first dream changes nothing" in nacre("dream", "--yes").out
     assert over.exists()
-    assert "1 memory ended" in nacre("dream", "--yes").out
+    assert "1 memory retired" in nacre("dream", "--yes").out
     assert not over.exists()
     assert nacre("dream", "--yes").out.startswith("Nothing to do: ")
 
@@ -110,7 +110,7 @@ def test_broken_link_is_shown_dropped_and_restored_by_undo(nacre: Nacre, user_ho
     linked = path.read_bytes()
     plan = nacre("dream", "--dry-run").out
     assert "Broken links: 1" in plan
-    assert "0 of 1 memory would end, and 1 link dropped." in plan
+    assert "0 of 1 memory would be retired, and 1 link dropped." in plan
     (step,) = nacre("dream", "--dry-run", "--json").json["steps"]
     assert (step["action"], step["into"], step["links"]) == ("unlink", jar, [label])
     assert "Done: 1 link dropped." in nacre("dream", "--yes").out
@@ -172,7 +172,7 @@ def test_writer_is_called_after_consent_and_results_are_applied(
         )
     assert "both tell the jar" in " ".join(shown.out.split())
     assert f"ends: {JARS}" in shown.out
-    assert "1 memory ended" in shown.out
+    assert "1 memory retired" in shown.out
     assert [one["content"] for one in nacre("list", "--json").json["memories"]] == [WITH_REASON]
 
 
@@ -220,7 +220,7 @@ def test_tier_three_files_memories_that_name_their_project(
         "dream", "--tier", "3", answers=[("Apply this plan?", "y")], environ={"NO_COLOR": "1"}
     )
     plan, _, done = shown.out.partition("Apply this plan?")
-    assert "Nothing to ask the writer: no writer is set" in plan
+    assert "No work for the writer: no writer is set" in plan
     assert "From the inbox to their projects: 1" in plan
     assert "→ hivelog  names hivelog" in plan
     assert "1 memory more in the inbox: project unknown" in plan

@@ -122,7 +122,7 @@ def test_a_session_is_handed_over_on_demand_and_shown(nacre: Nacre, transcript: 
     shown = nacre("context", "--handoff", "--folder", "/code/acme")
     assert "No handoff in acme." in shown.out
     stored = nacre("context", "--handoff", "--store", "--folder", "/code/acme")
-    assert "stored; waits for the next session" in stored.out
+    assert "stored; for the next session" in stored.out
     assert ASKED in stored.out
     told = nacre("context", "--handoff", "--folder", "/code/acme", "--json").json
     assert (told["project"], told["waits"], told["is_new"]) == ("acme", True, False)

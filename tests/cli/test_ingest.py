@@ -104,7 +104,7 @@ def test_named_file_that_is_not_a_transcript_is_reported(
     bad.write_bytes(content)
     answer = nacre("ingest", str(bad), str(transcript), code=1)
     assert "Read 1 file" in answer.out
-    assert f"{bad}: not a transcript nacre knows" in answer.out.replace("\n    ", " ")
+    assert f"{bad}: not a transcript that nacre knows" in answer.out.replace("\n    ", " ")
     report = nacre("ingest", str(bad), str(transcript), "--json", code=1).json
     assert [problem["path"] for problem in report["problems"]] == [str(bad)]
 

@@ -739,7 +739,7 @@ def test_setup_by_another_nacre_version_is_reported_as_outdated(
         for one in nacre("admin", "doctor", "hosts", "--json", code=None).json["checks"]
     }["roo files"]
     assert found["state"] == "warning"
-    assert found["detail"].startswith("nacre 0.0.9 wrote it, this is ")
+    assert found["detail"].startswith("nacre 0.0.9 wrote it, but this is ")
     assert found["hint"] == "nacre init --host roo"
     line = {one["name"]: one for one in nacre("admin", "doctor", "--json").json["checks"]}["hosts"]
     assert line["hint"] == "nacre init updates them"

@@ -53,7 +53,7 @@ def test_commit_updates_the_listing_with_working_links(vault: Path) -> None:
     assert "- [Wheel \\[left\\]](fact/wheel-left.md) · " in page
     assert (vault / "projects/mill/fact/wheel-left.md").is_file()
     top = (vault / "MEMORY.md").read_text()
-    assert "4 memories; of no project: 1." in top
+    assert "4 memories; 1 without a project." in top
     assert "- [mill](projects/mill/MEMORY.md): 3" in top
     assert "](global/preference/" in top
 

@@ -44,7 +44,7 @@ def test_models_are_listed_with_tasks_price_and_key_source(
     shown = nacre("writer", "models")
     assert "$1.00 in, $5.00 out" in shown.out
     assert "$ANTHROPIC_API_KEY" in shown.out
-    assert "there is no key for OpenAI" in shown.out
+    assert "needs a key for OpenAI" in shown.out
     assert KEY not in shown.out
     record = nacre("writer", "models", "--json").json
     assert record["tasks"]["recall"] == "openai:gpt-5-mini"

@@ -34,9 +34,9 @@ FAILURES = [
         "add credit",
     ),
     (Reply(status=404, message="no such model"), "has no model m", "check its name"),
-    (Reply(fault="html"), "answers with a web page", "base_url"),
+    (Reply(fault="html"), "sent a web page", "base_url"),
     (Reply("I would rather not."), "it is no JSON", "choose another model"),
-    (Reply(fault="truncated", headers={"retry-after-ms": "1"}), "broke off", "later"),
+    (Reply(fault="truncated", headers={"retry-after-ms": "1"}), "was cut off", "later"),
     (Reply(fault="hang"), "did not answer within 1 seconds", "proxy"),
 ]
 

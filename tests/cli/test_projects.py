@@ -244,7 +244,7 @@ def test_merge_preview_changes_nothing(nacre: Nacre, visit: Visit, tmp_path: Pat
     )
     assert ["root", str(old)] in plan["takes"]
     assert ["alias", "mill-old"] in plan["takes"]
-    assert "that is your decision" in nacre("project", "merge", "mill-old", "mill", "--dry-run").out
+    assert "You decide" in nacre("project", "merge", "mill-old", "mill", "--dry-run").out
     assert "pass --yes" in nacre("project", "merge", "mill-old", "mill", code=2).err
     assert files() == before
 
@@ -335,7 +335,8 @@ def test_merge_with_a_secret_or_itself_is_refused(nacre: Nacre) -> None:
     )
     before = files()
     assert (
-        "looks like a secret" in nacre("project", "merge", "mill-old", "mill", "--yes", code=4).err
+        "seems to contain a secret"
+        in nacre("project", "merge", "mill-old", "mill", "--yes", code=4).err
     )
     assert files() == before
 
@@ -349,11 +350,12 @@ def test_project_with_forgotten_statements_cannot_be_merged_or_renamed(
     nacre("store", "Rye comes on Mondays", "--project", "mill-old")
     for source, into in (("mill-old", "mill"), ("mill", "mill-old")):
         assert (
-            "forgotten statements of"
+            "the record of what was forgotten"
             in nacre("project", "merge", source, into, "--yes", code=4).err
         )
     assert (
-        "forgotten statements of" in nacre("project", "rename", "mill-old", "elsewhere", code=4).err
+        "the record of what was forgotten"
+        in nacre("project", "rename", "mill-old", "elsewhere", code=4).err
     )
     assert len(ids(nacre)) == 2
 

@@ -198,7 +198,7 @@ def test_missing_transcript_or_folder_is_reported_with_a_remedy(
 @pytest.mark.usefixtures("sessions")
 def test_unmatched_words_find_no_session(nacre: Nacre) -> None:
     refused = nacre("resume", "zebra", "crossing", "--json", code=3).error
-    assert refused["message"] == "no session is called 'zebra crossing', and no session contains it"
+    assert refused["message"] == "no session has the name 'zebra crossing' or contains it"
 
 
 def test_sub_agent_session_points_to_its_parent(

@@ -132,7 +132,7 @@ def test_summary_shows_requests_outcome_and_open_points(nacre: Nacre, mended: Pa
     for told in (
         "Asked for",
         "· The ledger loses cents when amounts are rounded, please mend it.",
-        "done  you are content",
+        "done  you are satisfied",
         "you: thanks",
         "left: Migrate the old amounts",
         "src/ledger.py",
@@ -146,7 +146,7 @@ def test_summary_shows_requests_outcome_and_open_points(nacre: Nacre, mended: Pa
     summary = report["summary"]
     assert (summary["outcome"]["ending"], summary["outcome"]["reason"]) == (
         "done",
-        "the owner is content",
+        "the owner is satisfied",
     )
     assert [(end["kind"], end["text"]) for end in summary["open_ends"]] == [
         ("next step", "Migrate the old amounts")

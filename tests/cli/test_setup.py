@@ -553,7 +553,7 @@ def test_settings_are_shown_without_keys(nacre: Nacre, key: str, value: str) -> 
     for one in shown:
         assert "no-shape-of-a-key" not in one.out + one.err
         assert "0123456789abcdef" not in one.out + one.err
-    assert "stores keys more safely" in said.err
+    assert "use nacre writer keys" in said.err
 
 
 def test_malformed_provider_setting_error_hides_its_key(nacre: Nacre) -> None:

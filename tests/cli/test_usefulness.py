@@ -56,14 +56,14 @@ def test_new_usefulness_measurement_reports_too_few_sessions(nacre: Nacre) -> No
     nacre("config", "set", "usefulness.hold_out", "0.2")
     told = nacre("admin", "usefulness").out
     assert "20% of sessions held out" in told
-    assert "0, compared with 0 others" in told
+    assert "0 held out, 0 others" in told
     assert "Too few sessions: 200 sessions more needed." in told
 
 
 def test_differences_are_shown_with_intervals(nacre: Nacre, compared: Path) -> None:
     told = nacre("admin", "usefulness").out
     assert "50% of sessions held out" in told
-    assert "80, compared with 80 others" in told
+    assert "80 held out, 80 others" in told
     (row,) = [line for line in told.splitlines() if line.startswith("your messages in a session")]
     assert row.count("+") == 3
     assert "Fewer with memory: messages, corrections, repetitions, failed" in told
@@ -83,4 +83,4 @@ def test_past_measurement_is_shown_after_disabling(nacre: Nacre, compared: Path)
     nacre("config", "set", "usefulness.hold_out", "0")
     told = nacre("admin", "usefulness").out
     assert told.startswith("Every session gets context")
-    assert "80, compared with 80 others" in told
+    assert "80 held out, 80 others" in told

@@ -148,7 +148,7 @@ def test_third_party_adapter_runs_in_workers_despite_its_output(
     report = ingest(process, tmp_path, folder, code=1).json
     assert (report["files"], report["turns"]) == (3, 4)
     assert [problem["path"] for problem in report["problems"]] == [str(folder / "2.txt")]
-    assert "cannot be carried over" in report["problems"][0]["message"]
+    assert "cannot be copied" in report["problems"][0]["message"]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")

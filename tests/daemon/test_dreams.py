@@ -42,5 +42,5 @@ def test_idle_daemon_dreams_if_allowed(nacre: Nacre) -> None:
         stop.set()
         thread.join()
         homes.close()
-    assert told == ["dreamt: memories that end: 1, links dropped: 0"]
+    assert told == ["dreamt: retired memories: 1, dropped links: 0"]
     assert nacre("show", over.id, "--json").json["memory"]["retired"]

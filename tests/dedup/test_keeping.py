@@ -112,7 +112,7 @@ ADDED = {
     "an end": ("Nils will paint the gates of the lock of Almen, dawn is no more", "a negation"),
     "an only": (
         "The lock of Almen only opens at dawn, and Nils will paint its gates",
-        "that it has no other case",
+        "that nothing else applies",
     ),
     "a denial": (
         "The lock of Almen opens at dawn and not for Nils, who will paint its gates",

@@ -353,7 +353,7 @@ def test_record_with_a_foreign_project_or_id_stays_in_vault(
     out.write_bytes(data + json.dumps(trailer).encode() + b"\n")
     answer = nacre("data", "import", str(out), "--json").json
     assert answer["added"] == 1
-    assert ["'../../evil' cannot be an id" in item["reason"] for item in answer["skipped"]] == [
+    assert ["'../../evil' is not a valid id" in item["reason"] for item in answer["skipped"]] == [
         True
     ]
     files = [

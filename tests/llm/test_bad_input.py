@@ -107,21 +107,21 @@ def failure(
                 message="max_tokens: 64000 > 32000, the maximum allowed number of output tokens",
             ),
             ModelRefusedError,
-            "such a long answer",
+            "an answer of this length",
             "output = ",
         ),
         (
             Reply(status=418, message="a teapot"),
             ModelRefusedError,
-            "refuses .* 418: .*a teapot",
+            "refused .* 418: .*a teapot",
             "models.providers",
         ),
         (Reply(status=500, message="oh"), ModelUnavailableError, r"fails \(500\)", "later"),
         (Reply(status=529, message="busy"), ModelUnavailableError, "overloaded", "later"),
         (Reply(status=429, message="slow down"), ModelUnavailableError, "limits the rate", "later"),
         (Reply(fault="html"), ModelUnavailableError, "web page", "sign-in"),
-        (Reply(fault="garbage"), ModelUnavailableError, "not answer with JSON", "base_url"),
-        (Reply({"word": "hull"}, fault="truncated"), ModelUnavailableError, "broke off", "later"),
+        (Reply(fault="garbage"), ModelUnavailableError, "is not JSON", "base_url"),
+        (Reply({"word": "hull"}, fault="truncated"), ModelUnavailableError, "was cut off", "later"),
         (Reply(fault="drop"), ModelUnavailableError, "127.0.0.1", "base_url"),
         (
             Reply(fault="hang"),
@@ -151,8 +151,8 @@ def test_answer_with_an_unexpected_shape_names_its_service() -> None:
             "no credit left for fake:m",
         ),
         (b'{"error": {"message": "upstream is away"}}', ModelUnavailableError, "upstream is away"),
-        (b'{"status": "ok"}', UnexpectedServiceError, "not answer in Fake's format"),
-        (b'{"choices": [{"mess', ModelUnavailableError, "broke off"),
+        (b'{"status": "ok"}', UnexpectedServiceError, "is not in Fake's format"),
+        (b'{"choices": [{"mess', ModelUnavailableError, "was cut off"),
     ]:
         with pytest.raises(kind, match=told):
             body_of(asked, SimpleNamespace(content=body, headers={}), Shape)

@@ -185,7 +185,7 @@ def test_unexpected_vector_size_is_refused(opened: Opened) -> None:
     fault = Reply({"data": [{"embedding": [1.0, 2.0, 3.0]}]})
     with (
         FakeProvider(embedding_faults=[fault]) as provider,
-        pytest.raises(EmbedderUnavailableError, match="3 numbers"),
+        pytest.raises(EmbedderUnavailableError, match="3 dimensions"),
     ):
         opened(provider, "openai:text-embedding-3-small").embed(["a crane"])
 
@@ -229,7 +229,7 @@ def test_missing_key_or_unknown_model_fails_before_sending(
 ) -> None:
     with FakeProvider() as provider:
         for name, told in (
-            ("openai:m", "no key"),
+            ("openai:m", "needs a key"),
             ("claude-cli:sonnet", "no embedding models"),
             ("nobody:m", "nobody"),
         ):

@@ -152,7 +152,7 @@ def test_claude_uses_only_allowed_tools_in_the_folder(installed: Installed, tmp_
     "tool", ["default", "mcp__trap__do", "--dangerously-skip-permissions", "Read Bash", ""]
 )
 def test_unknown_claude_tool_is_refused(installed: Installed, tmp_path: Path, tool: str) -> None:
-    with pytest.raises(ModelRefusedError, match="does not have the tools"):
+    with pytest.raises(ModelRefusedError, match="has no tools named"):
         installed("claude", CLAUDE).complete(replace(ASKED, tools=(tool,), folder=tmp_path))
     assert not (tmp_path / "notes").exists()
 
@@ -174,7 +174,7 @@ def test_codex_runs_commands_in_a_sandbox_in_the_folder(
 
 
 def test_unknown_codex_tool_is_refused(installed: Installed, tmp_path: Path) -> None:
-    with pytest.raises(ModelRefusedError, match="does not have the tools danger"):
+    with pytest.raises(ModelRefusedError, match="has no tools named danger"):
         installed("codex", CODEX).complete(replace(ASKED, tools=("danger",), folder=tmp_path))
 
 

@@ -120,7 +120,7 @@ def test_keys_come_from_the_variable_named_by_a_provider(opened: Open) -> None:
         own = f'[models.providers.fake]\nbase_url = "{provider.url}/v1"\nkey = "BOAT_KEY"\n'
         opened("fake:m", own, {"BOAT_KEY": "a-key-of-boats"}).complete(PROMPT)
         assert provider.calls[0].key == "a-key-of-boats"
-    with pytest.raises(ModelRefusedError, match="no key") as refused:
+    with pytest.raises(ModelRefusedError, match="needs a key") as refused:
         opened("fake:m", own)
     assert "BOAT_KEY" in str(refused.value.hint)
 
@@ -161,10 +161,10 @@ def test_proxy_is_not_used_for_local_servers(opened: Open, monkeypatch: pytest.M
         ('base_url = "models.example"', "not an address"),
         (
             'base_url = "https://models.example"\nkey = "sk-live-0123456789abcdef"',
-            "not the name of an environment variable",
+            "must be the name of an environment variable",
         ),
         ('base_url = "https://models.example"\napi = "soap"', "cannot be 'soap'"),
-        ('base_url = "https://models.example"\ncolour = "red"', "no key 'colour'"),
+        ('base_url = "https://models.example"\ncolour = "red"', "unknown key 'colour'"),
     ],
 )
 def test_misspelt_provider_is_named_without_its_key(opened: Open, own: str, told: str) -> None:

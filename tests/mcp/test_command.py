@@ -12,4 +12,4 @@ def test_unknown_tool_set_is_refused_with_valid_names(nacre: Nacre) -> None:
 
 
 def test_terminal_start_explains_how_to_end(terminal_process: Nacre) -> None:
-    assert "Ctrl-D ends it" in terminal_process("mcp", typed="\x04").out
+    assert "Press Ctrl-D to end it" in terminal_process("mcp", typed="\x04").out

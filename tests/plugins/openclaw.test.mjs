@@ -325,11 +325,11 @@ test("limits of signals go with each prompt, to the daemon and to nacre-hook, an
 
 test("keys that do nothing are told once, with what to use instead, unless they ask for what nacre does", async (t) => {
   const config = { dbPath: "/x", uiPort: 1, uiHost: "h", captureStrategy: "last_turn", handoff: { includeBackground: true, logEnabled: false } };
-  const told = (claw) => claw.logged.filter((line) => /nothing here/.test(line));
+  const told = (claw) => claw.logged.filter((line) => /no effect/.test(line));
   const claw = await host(t, { config });
   assert.deepEqual(told(claw).map((line) => line.split(":").slice(0, 2).join(":")), [
-    "nacre: dbPath does nothing here", "nacre: handoff.includeBackground does nothing here",
-    "nacre: captureStrategy does nothing here", "nacre: uiHost, uiPort do nothing here",
+    "nacre: dbPath has no effect", "nacre: handoff.includeBackground has no effect",
+    "nacre: captureStrategy has no effect", "nacre: uiHost, uiPort have no effect",
   ]);
   assert.deepEqual(told(await host(t, { config })), []);
   const fits = { captureStrategy: "full_session", includeAssistant: true, uiEnabled: false, handoff: { includeBackground: false } };

@@ -84,7 +84,7 @@ def test_ineffective_key_is_described_by_its_replacement() -> None:
     readme = (CLAW / "README.md").read_text(encoding="utf-8").replace("`", "")
     for one in _idle():
         assert f"| {', '.join(one['keys'])} | {one['instead']} |" in readme
-        assert {described[key] for key in one["keys"]} == {f"Does nothing here: {one['instead']}."}
+        assert {described[key] for key in one["keys"]} == {f"Has no effect: {one['instead']}."}
 
 
 def test_every_effective_key_is_read() -> None:

@@ -89,7 +89,7 @@ def test_unprivileged_owner_migrates_with_an_existing_granted_role(
 def test_owner_without_the_granted_role_gets_a_hint(
     database_of: Make,
 ) -> None:
-    with pytest.raises(UnusableStoreError, match="refuses it") as told:
+    with pytest.raises(UnusableStoreError, match="refused the request") as told:
         PostgresDatabase(database_of("owner", has_vector=True), "a")
     assert "GRANT nacre_tenant TO" in str(told.value.hint)
 
@@ -114,13 +114,13 @@ def test_tenant_only_login_opens_a_migrated_database(
     url = database_of("postgres")
     PostgresDatabase(url, "a").close()
     _write_and_read(_address(guarded, "plain", _name(url)))
-    with pytest.raises(UnusableStoreError, match="refuses it") as told:
+    with pytest.raises(UnusableStoreError, match="refused the request") as told:
         PostgresDatabase(_address(guarded, "owner", _name(url)), "a")
     assert "GRANT nacre_tenant TO" in str(told.value.hint)
 
 
 def test_login_without_rights_names_rights_for_the_first_opening(database_of: Make) -> None:
-    with pytest.raises(UnusableStoreError, match="refuses it") as told:
+    with pytest.raises(UnusableStoreError, match="refused the request") as told:
         PostgresDatabase(database_of("postgres", "plain"), "a")
     assert "vector" in str(told.value.hint)
 

@@ -164,10 +164,10 @@ def _plain(value: Any) -> Any:
         return str(value)
     if isinstance(value, NacreError):  # for display; never decoded
         return {"code": value.code, "message": value.message, "hint": value.hint}
-    raise NotImplementedError(f"{type(value).__name__} does not cross processes")
+    raise NotImplementedError(f"{type(value).__name__} cannot be sent to another process")
 
 
 def _special(kind: Any, value: Any) -> Any:
     if kind is Path and isinstance(value, str):
         return Path(value)
-    raise TypeError(f"{value!r} is no {getattr(kind, '__name__', kind)}")
+    raise TypeError(f"{value!r} is not a {getattr(kind, '__name__', kind)}")

@@ -181,7 +181,7 @@ def post(home: str, target: str, body: bytes, *, seconds: float) -> tuple[int, b
                 link.settimeout(_remaining(until))
                 chunk = link.recv(_CHUNK)
                 if not chunk or len(received) > MOST_BYTES:
-                    raise DaemonAwayError("the answer breaks off")
+                    raise DaemonAwayError("the answer is incomplete")
                 received += chunk
         top, _, payload = bytes(received).partition(b"\r\n\r\n")
         return int(top.split(b" ", 2)[1]), payload

@@ -167,7 +167,7 @@ class Refusal:
 
 
 OTHER_HOST = Refusal.of(
-    421, "other_host", "this server has another name", "use the address printed by nacre serve"
+    421, "other_host", "the request names another server", "use the address printed by nacre serve"
 )
 OTHER_ORIGIN = Refusal.of(
     403, "other_origin", "pages from other origins are not allowed", "call it from a program"

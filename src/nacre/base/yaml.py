@@ -114,23 +114,21 @@ class _Reader:
         event = next(self._events)
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
             raise NotPlainError(
-                "anchors and aliases (& and *) are not used here; put quotes around the text",
+                "anchors and aliases (& and *) are not supported; quote the text",
                 _line(event),
             )
         if getattr(event, "tag", None):
-            raise NotPlainError(
-                "tags (!) are not used here; put quotes around the text", _line(event)
-            )
+            raise NotPlainError("tags (!) are not supported; quote the text", _line(event))
         return event
 
     def _key(self, event: Any, previous: Mapping[str, Any]) -> str:
         if not isinstance(event, yaml.ScalarEvent):
-            raise NotPlainError("a key is not a word", _line(event))
+            raise NotPlainError("a key is not a plain word", _line(event))
         key: str = event.value
         if key == "<<" and event.implicit[0]:
-            raise NotPlainError("merge keys (<<) are not used here", _line(event))
+            raise NotPlainError("merge keys (<<) are not supported", _line(event))
         if key in previous:
-            raise NotPlainError(f"{key[:80]!r} is there twice", _line(event))
+            raise NotPlainError(f"{key[:80]!r} occurs twice", _line(event))
         return key
 
     def _value(self, event: Any, depth: int) -> Any:

@@ -230,7 +230,7 @@ def _task(settings: Settings, words: Sequence[str]) -> Installation:
 def stop(settings: Settings) -> None:
     """Stop the daemon if it is running. Raises UnavailableError."""
     if not ask_to_stop(settings.home):
-        raise UnavailableError("the daemon did not stop", hint="kill the process nacre serve")
+        raise UnavailableError("the daemon did not stop", hint="kill the nacre serve process")
 
 
 def _require(settings: Settings, service: Installation) -> None:

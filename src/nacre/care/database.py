@@ -242,7 +242,7 @@ def _put_in_place(
                 with contextlib.closing(FileDatabase(new)) as fresh:
                     parts = maintenance.carry_over(database, fresh)
                     fresh.fold_log()
-                hint = "the vault has all memories; today's costs are counted from here"
+                hint = "the vault has all memories, but today's costs begin again at 0"
                 lost += [
                     Problem(str(database), f"{part} could not be read", hint) for part in parts
                 ]
@@ -418,7 +418,7 @@ def verify(
                 _counts(home, manifest),
                 _recall(home),
                 *(
-                    Check("note", WARNING, note, "it is missing in the backup")
+                    Check("note", WARNING, note, "it is missing from the backup")
                     for note in manifest.notes
                 ),
             ]
@@ -574,9 +574,9 @@ def _dream(home: Home, ending: Sequence[Step], active: int) -> Iterator[Check]:
     parts = {"over": over, "never recalled": len(ending) - over}
     finding = " and ".join(f"{number:,} {name}" for name, number in parts.items() if number)
     if home.settings.flag("dream.at_night"):
-        yield Check("dream", OK, f"{finding}: the daemon's dreams end a few per night")
+        yield Check("dream", OK, f"{finding}: the daemon's dreams retire a few per night")
     elif len(ending) > _MANY_ENDING_MEMORIES or active > _MANY_ACTIVE_MEMORIES:
-        ready = f"{len(ending):,} {'memory is' if len(ending) == 1 else 'memories are'} ready to be tidied: {finding}"
+        ready = f"{len(ending):,} {'memory is' if len(ending) == 1 else 'memories are'} ready for tidying: {finding}"
         yield Check("dream", WARNING, ready, "nacre dream shows them and asks; nothing is deleted")
     else:
         yield Check("dream", OK, f"{finding}: nacre dream --dry-run shows them")

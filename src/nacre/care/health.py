@@ -229,7 +229,7 @@ def damaged_archive(home: Home) -> Iterator[Check]:
 # A writer only sees sessions that were read.
 
 
-NOTHING = "nothing automatically: run nacre ingest now, or nacre init so that your agents do it"
+NOTHING = "nothing automatically; run nacre ingest, or nacre init to connect your agents"
 """Text shown if sessions are read only on request."""
 
 
@@ -349,7 +349,7 @@ def _chats(home: Home) -> list[Check]:
     names = ", ".join(f"{name} ({count:,})" for name, count in senders[:_MAX_NAMED])
     return [
         _warning(
-            f"nothing is learned from messages by: {names}",
+            f"nacre does not learn from messages by: {names}",
             "if one of them is you: nacre config set owner.identities '[\"telegram:ID\"]'; see docs/adapters.md",
         )
     ]
@@ -530,7 +530,7 @@ def _lost_memories(home: Home) -> Iterator[Check]:
             f"{shorten(subject, 40)} ({memory[-8:]})" for memory, subject in lost[:_MAX_NAMED]
         )
         more = f" and {len(lost) - _MAX_NAMED} more" if len(lost) > _MAX_NAMED else ""
-        detail = f"superseded by memories that no longer hold, so never recalled: {named}{more}"
+        detail = f"superseded by memories that are no longer true, so never recalled: {named}{more}"
         yield _warning(detail, f"nacre retire --restore {lost[0][0][-8:]}")
 
 
@@ -548,7 +548,7 @@ def _history(home: Home) -> Iterator[Check]:
         yield _warning(error.message, error.hint)
     for path in home.journal.withheld():
         hint = "remove it from the file; if it is not a secret: nacre config set redaction.allow '[\"the text\"]'"
-        yield _warning(f"{path} contains what looks like a secret, so it is not committed", hint)
+        yield _warning(f"{path} seems to contain a secret, so it is not committed", hint)
 
 
 def _repository(home: Home) -> Check:
@@ -560,7 +560,9 @@ def _repository(home: Home) -> Check:
     head = history.fit_to_commit(home)
     lock = home.repository.git.git_dir / "index.lock"
     if lock.exists() and home.clock().timestamp() - lock.stat().st_mtime > _STALE_LOCK_SECONDS:
-        return _warning("an interrupted git left its lock: git status is out of date", f"rm {lock}")
+        return _warning(
+            "an interrupted git command left a lock, so git status is out of date", f"rm {lock}"
+        )
     since = f" since {shown_minute(oldest)}" if waiting and oldest else ""
     return _ok(f"git, branch {head.branch}; {_waiting(waiting, 'operation')} for a commit{since}")
 
@@ -603,14 +605,14 @@ def _credential(home: Home, provider: str) -> Check:
 
 def _model(home: Home) -> Check:
     if home.settings.text("embedding.model") == "none":
-        return _ok("off; the lexical lanes are used")
+        return _ok("off; recall searches by words")
     try:
         embedder = consent.configured_embedder(home)
         if isinstance(embedder, RemoteEmbedder):
             embedder = embedder.within(_EMBED_TIMEOUT_SECONDS)
         vector = embedder.embed(["a test"])
     except NacreError as error:
-        return _warning(error.message, error.hint or "lexical recall works without it")
+        return _warning(error.message, error.hint or "search by words works without it")
     return _ok(f"{embedder.name}, {vector.shape[1]} dimensions")
 
 
@@ -847,7 +849,7 @@ def prove_home(
     on_progress: OnProgress | None = None,
     *,
     everything: Annotated[bool, bounds("Reread all transcripts, not a sample.")] = False,
-    repair: Annotated[bool, bounds("Repair findings if nothing can be lost.")] = False,
+    repair: Annotated[bool, bounds("Repair findings where no data can be lost.")] = False,
 ) -> list[Check]:
     """Check every part of the home against its sources."""
     proofs = prove.prove(home, everything=everything, on_progress=on_progress)

@@ -155,10 +155,10 @@ def prove_full_text(home: Home) -> Proof:
     memories, turns = sound.memories_unindexed(), sound.turns_unindexed()
     findings: list[Finding] = []
     if memories:
-        sentence = f"{len(memories)} memories are missing in the full text index"
+        sentence = f"{len(memories)} memories are missing from the full text index"
         findings.append(Finding(FAILURE, sentence, DEEP_REPAIR, partial(_reindex, memories)))
     if turns:
-        sentence = f"{len(turns)} turns are missing in the full text index"
+        sentence = f"{len(turns)} turns are missing from the full text index"
         findings.append(
             Finding(FAILURE, sentence, DEEP_REPAIR, lambda home: home.sessions.index_again(turns))
         )
@@ -208,7 +208,7 @@ def prove_vectors(home: Home) -> Proof:
             Finding(FAILURE, sentence, f"{DEEP_REPAIR}, then nacre ingest", _drop_vectors)
         )
     elif sound.bits_missing():
-        sentence = f"{sound.bits_missing()} passages are missing in the quick index"
+        sentence = f"{sound.bits_missing()} passages are missing from the quick index"
         findings.append(
             Finding(FAILURE, sentence, f"{DEEP_REPAIR}, then nacre ingest", _drop_vectors)
         )
@@ -275,7 +275,7 @@ def _read_again(home: Home, sound: maintenance.Soundness, file: SeenFile) -> lis
         ]
     if not lacking:
         return []
-    sentence = f"{lacking} of {total} turns of {path} are missing in the index"
+    sentence = f"{lacking} of {total} turns of {path} are missing from the index"
     return [Finding(FAILURE, sentence, f"nacre ingest --force {path}", partial(_ingest, path))]
 
 
@@ -355,7 +355,7 @@ def prove_files(home: Home) -> Proof:
             )
         elif path not in seen_files:
             findings.append(
-                Finding(FAILURE, f"{path} is missing in the index", "nacre admin db rebuild")
+                Finding(FAILURE, f"{path} is missing from the index", "nacre admin db rebuild")
             )
         else:
             findings += _compare_file(home, stat, seen_files[path])
@@ -440,9 +440,7 @@ def prove_links(home: Home) -> Proof:
         for old in superseded_ids(memory):
             successor = memories.get(old)
             if successor and successor.is_active and not memory.retired:
-                sentence = (
-                    f"{_label(memory)} claims to supersede {_label(successor)}, which still holds"
-                )
+                sentence = f"{_label(memory)} claims to supersede {_label(successor)}, which is still active"
                 findings.append(Finding(WARNING, sentence, compare))
     return Proof("links", f"{links:,} in the front matter of {len(memories):,} memories", findings)
 

@@ -99,7 +99,7 @@ def set_value(run: Run, key: str, value: str) -> None:
     shown = writers.hidden(run.settings, written)
     if shown != written:
         run.warnings.append(
-            f"{path} now contains an API key; nacre writer keys stores keys more safely"
+            f"{path} now contains an API key; to store the key more safely, use nacre writer keys"
         )
     variable = known_settings.known(key).variable
     if run.settings.values[key].origin == f"${variable}":

@@ -219,7 +219,7 @@ def start_daemon(run: Run) -> None:
     while found is None or found.on_demand:
         if time.monotonic() > until or (process and process.poll() is not None):
             last = log.last_lines(1)
-            told = f"; its last output: {last[0]}" if last != before else ""
+            told = f"; it printed: {last[0]}" if last != before else ""
             raise UnavailableError(
                 f"the daemon did not start{told}", hint="nacre serve shows the problem"
             )
@@ -239,10 +239,10 @@ def daemon_status(run: Run) -> None:
         return
     run.exit_code = 1
     if locks.is_held(run.settings.home / link.LOCK):
-        state, problem = "silent", "This home's daemon does not answer."
+        state, problem = "silent", "This home's daemon is not responding."
         hint = "nacre serve logs"
     else:
-        state, problem = "none", "No daemon serves this home."
+        state, problem = "none", "No daemon is running for this home."
         also = ", as do hooks" if ways.hooks_start_daemon(run.settings) else ""
         hint = f"nacre serve starts it{also}"
     run.answer({"state": state}, Paper.line, bold(problem), dim(f"  {hint}"))
@@ -296,7 +296,7 @@ def stop_daemon(run: Run) -> None:
     """
     was_there = locks.is_held(run.settings.home / link.LOCK)
     autostart.stop(run.settings)
-    told = "The daemon ended." if was_there else "No daemon serves this home."
+    told = "The daemon ended." if was_there else "No daemon is running for this home."
     run.answer({"ended": was_there}, Paper.line, told)
 
 
@@ -310,7 +310,7 @@ def stop_daemon(run: Run) -> None:
     help="Number of lines.",
 )
 def daemon_logs(run: Run, lines: int) -> None:
-    """Show the log of the daemon: its problems, and the sessions that it read."""
+    """Show the daemon's log, with problems and the sessions it has read."""
     log = Log(run.settings.home, "daemon")
     found = log.last_lines(lines)
 

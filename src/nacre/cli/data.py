@@ -43,7 +43,8 @@ if TYPE_CHECKING:
 def archive(run: Run) -> None:
     """Show the archived transcripts, and transcripts that tools will delete soon.
 
-    Every ingest archives the files it read, compressed and without secrets. Transcripts that a tool deletes stay here.
+    Every ingest compresses the files it read, removes their secrets and archives them, so that transcripts deleted by
+    a tool are kept.
     nacre admin db rebuild reads them, and nacre sessions restore writes them back. nacre admin doctor --deep verifies
     every checksum. The settings archive.keep_days and archive.budget_mb limit the archive.
     """
@@ -78,7 +79,7 @@ def _render_status(paper: Paper, status: home_archive.ArchiveStatus) -> None:
 
 
 def _describe(tool: home_archive.ArchivedTool) -> str:
-    gone = f", {tool.gone:,} no longer in the tool" if tool.gone else ""
+    gone = f", {tool.gone:,} deleted by the tool" if tool.gone else ""
     return f"{count(tool.files, 'transcript')}{gone}, {size(tool.stored)}, {day(tool.first)} to {day(tool.last)}"
 
 
@@ -124,7 +125,7 @@ def create(run: Run, target: Path | None, overwrite: bool) -> None:
         for note in report.manifest.notes:
             paper.note(note, indent=2)
         paper.note(
-            f"nacre data backup verify {report.path} checks {count(len(report.manifest.files), 'file')}",
+            f"to check its {count(len(report.manifest.files), 'file')}: nacre data backup verify {report.path}",
             indent=2,
         )
 
@@ -180,7 +181,7 @@ def restore(run: Run, backup: Path, target: Path | None, replace: bool) -> None:
     def render(paper: Paper) -> None:
         paper.line(bold("Restored"), f" {report.home} from the backup of {report.manifest.created}")
         if report.kept:
-            paper.line(f"The previous home is {report.kept}", indent=2)
+            paper.line(f"The previous home was moved to {report.kept}", indent=2)
         for note in report.manifest.notes:
             paper.note(note, indent=2)
         paper.note("nacre admin doctor --deep checks it", indent=2)
@@ -225,11 +226,13 @@ _NAMES = {
     type=click.Choice(["jsonl", "markdown", "clawxmemory"]),
     default=None,
     show_default=False,
-    help="By default, FILE's ending decides: .md is one page, .zip the Markdown files, others JSON lines. "
-    "clawxmemory is a snapshot that ClawXMemory imports.",
+    help="The format [default: by FILE's extension: .md (one page), .zip (Markdown files), else JSON lines]. "
+    "ClawXMemory can import clawxmemory.",
 )
 @option("export", "sessions")
-@option("export", "project", callback=None, help="Only this project; . is the current folder's.")
+@option(
+    "export", "project", callback=None, help="Only this project; . means this folder's project."
+)
 @option("export", "include_retired")
 @option("export", "overwrite", "--force", help="Overwrite FILE.")
 def export(
@@ -244,7 +247,7 @@ def export(
     """Export your memories to one file that other programs can read.
 
     It contains memories with all fields, links, usage, the ledger and project pages. FILE can be - for standard output.
-    Secrets are removed again. nacre data import reads the JSON lines and the zip.
+    Secrets are removed. nacre data import can read the JSON lines and the zip.
     """
     to_stdout = str(target) == _STDOUT
     if to_stdout and run.as_json:
@@ -290,11 +293,11 @@ def _render_export(paper: Paper, report: exporting.ExportReport) -> None:
         paper.line(f"with {', '.join(others)}", indent=2)
     if report.left_out:
         retired = count(report.left_out, "retired memory", "retired memories")
-        paper.note(f"without {retired}: add --include-retired", indent=2)
+        paper.note(f"without {retired}; to include them: --include-retired", indent=2)
     if report.withheld:
         memories = count(report.withheld, "memory", "memories")
         paper.note(
-            f"without {memories} from outside or proposed by agents: {report.form} cannot mark them",
+            f"without {memories} that are untrusted or proposed by agents: {report.form} cannot mark them",
             indent=2,
         )
 
@@ -316,17 +319,17 @@ def _render_export(paper: Paper, report: exporting.ExportReport) -> None:
     "import",
     "source",
     "--from",
-    help="The program that wrote it; recognised by its content if possible.",
+    help="The program that wrote it [default: detected from the content].",
 )
 @option("import", "trust")
 @option(
     "import",
     "project",
     callback=None,
-    help="Put everything into this project; . is the current folder's.",
+    help="Put everything into this project; . means this folder's project.",
 )
 @flag("--dry-run", "Only show what would be done.")
-@option("import", "vectors", help="Leave the vectors to the next ingest.")
+@option("import", "vectors", help="Do not compute vectors until the next ingest.")
 @YES
 def import_(run: Run, path: Path, **options: Any) -> None:
     """Import memories from another tool or an account's export.
@@ -413,9 +416,9 @@ def _render_import(paper: Paper, plan: imports.ImportPlan, report: imports.Impor
 def _render_counts(paper: Paper, plan: imports.ImportPlan, report: imports.ImportReport) -> None:
     kinds = ", ".join(f"{number:,} {kind}" for kind, number in plan.kinds.items())
     new = count(len(report.added), "memory", "memories")
-    how = "" if plan.options.trust else "; untrusted, add --trust if they are yours"
+    how = "" if plan.options.trust else "; untrusted (add --trust if they are yours)"
     restored = f"{report.brought_back:,} removed by an undo" if report.brought_back else ""
-    files = f"{count(len(plan.transcripts), 'file')}, read as nacre ingest reads them"
+    files = f"{count(len(plan.transcripts), 'file')}, as with nacre ingest"
     sessions = f"{report.sessions:,} with {report.turns:,} turns" if report.sessions else ""
     paper.facts(
         (

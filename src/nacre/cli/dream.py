@@ -41,7 +41,7 @@ _SHOWN = 12
 _PAGES_SHOWN = 3
 _UNLINK = dreams.DreamAction.UNLINK
 _EFFECTS = (
-    (None, "memory", "memories", "ended"),
+    (None, "memory", "memories", "retired"),
     (_UNLINK, "link", "links", "dropped"),
     (dreams.DreamAction.LINK, "link", "links", "added"),
     (dreams.DreamAction.FILE, "memory", "memories", "filed"),
@@ -73,10 +73,10 @@ _HEADINGS = {
 @option("dream", "project")
 @option("dream", "most")
 @option("dream", "tier")
-@option("dream", "writer", help="Do not ask the writer (from tier 2 on).")
+@option("dream", "writer", help="Do not use the writer (tiers 2 and 3).")
 @option("dream", "backfill")
-@flag("--estimate", "Show what the writer would cost (from tier 2 on); asks no model.")
-@flag("--alike", "Only list similar memories; asks no model.")
+@flag("--estimate", "Only show what the writer would cost (tiers 2 and 3).")
+@flag("--alike", "Only list similar memories, without a model.")
 @flag("--dry-run", "Only show the plan.")
 @YES
 def dream(
@@ -142,10 +142,10 @@ def _render_alike(paper: Paper, alike: review_dream.Alike) -> None:
             text = shorten(one_line(item.content), LINE_CHARACTERS)
             paper.line(text, dim(f"  {day(item.created)} · {short_id(item)}"), indent=2)
     if alike.total > len(alike.groups):
-        paper.note(f"and {count(alike.total - len(alike.groups), 'group')} more")
+        paper.note(f"and {count(alike.total - len(alike.groups), 'more group')}")
     if alike.groups:
         paper.blank()
-        paper.note("Similar memories may differ: nacre retire ID retires one that another covers.")
+        paper.note("Similar memories can still differ. To retire a redundant one: nacre retire ID.")
 
 
 def _estimate(run: Run, request: Mapping[str, Any]) -> dreams.DreamEstimate:
@@ -155,7 +155,7 @@ def _estimate(run: Run, request: Mapping[str, Any]) -> dreams.DreamEstimate:
 
 def _render_estimate(paper: Paper, estimate: DreamEstimate) -> None:
     if not estimate.calls:
-        paper.line(f"Nothing to ask the writer: {estimate.note or 'it has seen everything'}.")
+        paper.line(f"No work for the writer: {estimate.note or 'it has read everything'}.")
         if estimate.note:
             paper.note("nacre dream --alike lists similar memories")
         return
@@ -193,7 +193,9 @@ def _render_plan(paper: Paper, plan: DreamPlan) -> None:
     _promotions(paper, plan.promotions)
     paper.blank()
     dropped = f", and {count(plan.dropped, 'link')} dropped" if plan.dropped else ""
-    paper.line(f"{plan.ending:,} of {count(plan.seen, 'memory', 'memories')} would end{dropped}.")
+    paper.line(
+        f"{plan.ending:,} of {count(plan.seen, 'memory', 'memories')} would be retired{dropped}."
+    )
     for text in _remarks(plan):
         paper.note(text)
 
@@ -203,15 +205,15 @@ def _remarks(plan: DreamPlan) -> Iterator[str]:
     if plan.unfiled:
         yield f"{count(len(plan.unfiled), 'memory', 'memories')} more in the inbox: project unknown"
     if plan.brought_back:
-        yield f"left: {count(plan.brought_back, 'memory', 'memories')} that a dream ended and you restored"
+        yield f"unchanged: {count(plan.brought_back, 'memory', 'memories')} that you restored after a dream"
     if plan.refused:
-        yield f"{count(len(plan.refused), 'proposal')} of the writer rejected: see nacre review"
+        yield f"{count(len(plan.refused), 'proposal')} from the writer rejected: see nacre review"
     if plan.unasked:
-        yield f"{plan.unasked:,} more left for a later call of the writer"
+        yield f"{plan.unasked:,} more left for later"
     if plan.note:
         yield f"Writer: {plan.note}"
     if plan.put_off:
-        why = f"a dream ends at most {plan.most:,} memories (--most), and the first with a writer only plans"
+        why = f"a dream retires at most {plan.most:,} memories (--most); the first with a writer only makes a plan"
         yield f"{count(len(plan.put_off), 'step')} more left for later: {why}"
 
 
@@ -268,13 +270,13 @@ def _render(paper: Paper, report: DreamReport, *, is_seen: bool) -> None:
         _render_plan(paper, report.plan)
     if report.is_first and report.plan.steps:
         paper.line(
-            "Nothing was changed: the first dream only plans. The next applies it; nacre dream --dry-run shows it."
+            "The first dream changes nothing. The next one applies this plan; nacre dream --dry-run shows it."
         )
     elif report.operation:
         paper.line(bold("Done: "), f"{_done(report)}. See {report.diary} in the vault.")
         paper.note(f"nacre undo {report.operation[-8:]} reverts it")
     for step, why in report.left:
-        paper.note(f"left: {step.subject}: {why}")
+        paper.note(f"skipped: {step.subject}: {why}")
 
 
 def _done(report: DreamReport) -> str:
@@ -290,7 +292,7 @@ def _done(report: DreamReport) -> str:
         ]
         if number := sum(affected):
             parts.append(f"{count(number, noun, nouns)} {verb}")
-    return ", ".join(parts) or "0 memories ended"
+    return ", ".join(parts) or "0 memories retired"
 
 
 # ----------------------------------------------------------------------------
@@ -316,7 +318,7 @@ def _done(report: DreamReport) -> str:
     help="One session of PATH. Without PATH: a session that was already read.",
 )
 @option(
-    "extract-propose", "model", help="The language model as provider:model; none extracts by rules."
+    "extract-propose", "model", help="The language model, as provider:model, or none (only rules)."
 )
 def extract(run: Run, path: Path | None, **request: Any) -> None:
     """Show what nacre would learn from a transcript, without storing it.
@@ -392,7 +394,7 @@ def _render_proposals(
 def _how(proposal: Proposal) -> str:
     """Return a description of how many memories were found, and whether rules or a model found them."""
     if proposal.session.kind is not values_session.SessionKind.MAIN:
-        return f"no memories: sessions of kind {proposal.session.kind.value} yield none"
+        return f"no memories: sessions of kind {proposal.session.kind.value} are skipped"
     result = (
         count(len(proposal.memories), "memory", "memories") if proposal.memories else "no memories"
     )

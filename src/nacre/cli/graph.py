@@ -108,7 +108,7 @@ _KEYS = {
     "link",
     examples=[
         "nacre graph link 5f0c2a4d depends_on 91d0a4be",
-        'nacre graph link 5f0c2a4d part_of "Billing" --strength 0.9 --reason "it is the ledger of it"',
+        'nacre graph link 5f0c2a4d part_of "Billing" --strength 0.9 --reason "it records the bills"',
         "nacre graph link --file edges.jsonl",
     ],
 )
@@ -171,7 +171,7 @@ def unlink(
 ) -> None:
     """Remove a link, all links between two memories, or all links of an origin.
 
-    With --at, recall and lists ignore the link from that day on. The link still counts if --as-of names an earlier day.
+    With --at, recall and lists ignore the link from that day on, but --as-of an earlier day still includes it.
     A memory that was superseded by the link becomes active again. nacre undo restores the link.
     """
     if (origin is None) == (asked["relation"] is None):
@@ -299,7 +299,7 @@ def _render_change(paper: Paper, done: LinkChange) -> None:
     paper.more(len(done.links) - _MOST_SHOWN)
     if done.waiting:
         paper.line(
-            f"{count(len(done.waiting), 'memory', 'memories')} of the owner: the request is pending in nacre review."
+            f"This changes {count(len(done.waiting), 'memory', 'memories')} of the owner: pending in nacre review."
         )
 
 
@@ -361,7 +361,7 @@ def _render_tree(paper: Paper, found: Traversal) -> None:
     paper.line(bold(_title(root)), dim(f"  {_name(root)}{_state(root)}"))
     _branches(paper, found, children, 0, "")
     told = f"{count(len(found.nodes) - 1, 'memory', 'memories')}, {count(len(found.hops), 'link')}"
-    more = f"{told}; more lie beyond --limit" if found.more else told
+    more = f"{told}; raise --limit for more" if found.more else told
     paper.note(more if found.hops else "No links; nacre graph link adds one.")
     if found.together:
         paper.heading("Used together with")

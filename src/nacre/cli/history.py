@@ -90,10 +90,10 @@ _DONE = {
 @argument("log", "reference", metavar="[MEMORY|OPERATION]")
 @flag(
     "--diff",
-    "Show the changes by the given operation, or by the last one (of the given memory).",
+    "Show the changes in detail: of this operation, of a memory's last one, or of the last one.",
     "shows_diff",
 )
-@option("log", "project", help="Only changes in this project; . is the current folder's.")
+@option("log", "project", help="Only changes in this project; . means this folder's project.")
 @option("log", "action", metavar="NAME")
 @option("log", "limit", type=click.IntRange(1, 10_000), default=30)
 @EVERYTHING
@@ -119,7 +119,7 @@ def log(run: Run, reference: str | None, shows_diff: bool, **asked: Any) -> None
 )
 @argument("undo", "operation", metavar="[OPERATION|ITEM]")
 @flag("--dry-run", "Only show what would be done.")
-@option("undo", "force", help="Keep both versions where the same text was changed since.")
+@option("undo", "force", help="Keep both versions of text that was changed again later.")
 @YES
 def undo(run: Run, operation: str | None, dry_run: bool, force: bool, yes: bool) -> None:
     """Undo an operation.
@@ -300,7 +300,7 @@ def _render_undo(paper: Paper, undoing: data_undo.Undoing, *, is_seen: bool = Fa
 
 def _step(paper: Paper, step: data_undo.Step, *, is_done: bool) -> None:
     verb = (_DONE if is_done else _PLANNED).get(step.action, step.action)
-    clashes = f": changed since in {', '.join(step.clashes)}" if step.clashes else ""
+    clashes = f": also changed later: {', '.join(step.clashes)}" if step.clashes else ""
     style = "yellow" if step.clashes else ""
     paper.line(Span(verb, style), f" {step.subject}", Span(clashes, style), indent=2, hang=4)
 
@@ -341,7 +341,10 @@ _SHORTEST_ID = 4
 @option("forget", "sessions", metavar="ID", help="A session and the memories learned from it.")
 @option("forget", "memories", "--memory", metavar="ID", help="A memory and its source turns.")
 @option(
-    "forget", "project", callback=None, help="Everything in a project; . is the current folder's."
+    "forget",
+    "project",
+    callback=None,
+    help="Everything in a project; . means this folder's project.",
 )
 @option("forget", "match", metavar="TEXT", help="Every turn and memory that contains this text.")
 @option("forget", "regex", help="With --match: TEXT is a regular expression.")
@@ -370,8 +373,8 @@ def forget(
 ) -> None:
     """Permanently delete memories, their source turns and everything derived from them.
 
-    This cannot be undone. The ledger keeps only ids and keyed hashes, so that neither a transcript read again nor
-    another machine restores the content. To hide memories from recall but keep them, retire them.
+    This cannot be undone. The ledger keeps ids and keyed hashes, so that no later ingest and no other machine
+    restores the content. To hide memories from recall but keep them, retire them.
     """
     if words:
         raise _unmarked(words)
@@ -477,7 +480,7 @@ def _render_forgotten(paper: Paper, report: ForgetReport) -> None:
             indent=2,
         )
     if not report.is_erased:
-        text = "The database still has part of it, because another process is using it; nacre ingest removes this part."
+        text = "Another process is using the database, so part of the content is still there; nacre ingest removes it."
         paper.note(text, "yellow", indent=2)
     paper.heading("Not deleted")
     kinds = dict.fromkeys(place.what for place in report.unreached)

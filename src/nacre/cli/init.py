@@ -461,7 +461,7 @@ def _read(run: Run, paths: Sequence[Path]) -> bool:
     help="For all your projects (user), or for the current folder's project.",
 )
 @flag("--plain", "Claude Code: use its settings instead of a plugin.")
-@flag("--slot", "OpenClaw: also take its memory slot.")
+@flag("--slot", "OpenClaw: also use its memory slot.")
 @flag("--tool-hook", "Claude Code, Codex: also run before edits and commands.")
 @click.option(
     "--own-memory",

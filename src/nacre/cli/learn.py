@@ -29,28 +29,26 @@ _MAX_PROBLEMS = 20
 def render_estimate(paper: Paper, estimate: Estimate) -> None:
     """Print the pending sessions, the maximum cost of learning from them, and today's limit."""
     what = f"{count(estimate.waiting, 'session')} with content to learn from"
-    rest = f", {estimate.trivial:,} without (not sent to a model)" if estimate.trivial else ""
+    rest = f", {estimate.trivial:,} trivial (not sent to a model)" if estimate.trivial else ""
     paper.line(bold(what), rest)
     if not estimate.waiting:
         return
     if estimate.model == "none":
         paper.line(
-            "No model is set: rules learn from them at no cost. Set a model with nacre writer setup."
+            "No model is set, so rules read them for free. Set a model with nacre writer setup."
         )
         return
     paper.line(f"At most {estimate.demand}, with {estimate.model}.", indent=2)
     if not estimate.is_background_on:
-        note = "Rules learn from them until models.background is on."
+        note = "Rules read them until models.background is on."
     elif estimate.cost is None and estimate.tokens_left is None:
-        note = (
-            "The price is unknown: rules learn from them until models.capabilities has the price."
-        )
+        note = "The price is unknown. Rules read them until models.capabilities has the price."
     elif estimate.now >= estimate.waiting:
         note = f"Left today: {estimate.limit}, which is enough."
     else:
         note = (
-            f"Left today: {estimate.limit}. A model learns from at least {estimate.now:,} of them, "
-            f"and from the others {estimate.rest}."
+            f"Left today: {estimate.limit}. A model reads at least {estimate.now:,} of them, "
+            f"and the others {estimate.rest}."
         )
     paper.line(note)
     for problem in estimate.problems[:_MAX_PROBLEMS]:
@@ -156,7 +154,7 @@ def _learning_facts(report: IngestReport) -> list[tuple[str, str]]:
 
 def _by_model(report: ModelExtraction | None) -> str:
     if report and report.elsewhere:
-        return f"{count(report.elsewhere, 'session')} being read by it now in another process"
+        return f"{count(report.elsewhere, 'session')} being read in another process"
     if report is None or not report.calls:
         return ""
     read = report.tokens.input + report.tokens.cached + report.tokens.written
@@ -279,7 +277,7 @@ _BACKGROUND_VECTOR_SECONDS = 20.0
 )
 @argument("ingest", "paths")
 @option("ingest", "globs", metavar="PATTERN")
-@option("ingest", "vectors", help="Leave the vectors to the next ingest.")
+@option("ingest", "vectors", help="Do not compute vectors until the next ingest.")
 @option("ingest", "extract", help="Make sessions searchable without writing memories.")
 @option("ingest", "force", help="Also read unchanged files again.")
 @option(

@@ -19,9 +19,9 @@ from nacre.recall import pins
 
 _LABELS = {
     Aspect.MESSAGES: "your messages in a session",
-    Aspect.CORRECTIONS: "corrections in 100 messages",
-    Aspect.REPEATED: "repetitions in 100 messages",
-    Aspect.FAILED_CALLS: "failures in 100 tool calls",
+    Aspect.CORRECTIONS: "corrections per 100 messages",
+    Aspect.REPEATED: "repetitions per 100 messages",
+    Aspect.FAILED_CALLS: "failures per 100 tool calls",
 }
 _NAMES = {
     Aspect.MESSAGES: "messages",
@@ -64,11 +64,11 @@ def _render(paper: Paper, found: Usefulness) -> None:
         )
     if found.since is None:
         if found.share:
-            paper.line("The hold-out begins with the next session.")
+            paper.line("The next session is the first that can be held out.")
         return
     paper.line(
-        bold(f"{found.compared:.0%} of sessions held out, from {day(found.since)}: "),
-        f"{found.sessions_held_out:,}, compared with {found.sessions_told:,} others"
+        bold(f"{found.compared:.0%} of sessions held out since {day(found.since)}: "),
+        f"{found.sessions_held_out:,} held out, {found.sessions_told:,} others"
         + (f"; {found.left_out:,} not compared" if found.left_out else ""),
         hang=2,
     )

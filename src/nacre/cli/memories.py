@@ -73,13 +73,13 @@ _STORED = {
 @argument("store", "content")
 @options("store", "subject", "kind", "importance", "expiry", "scope")
 @option("store", "expires_on", type=DAY)
-@option("store", "project", callback=None, help="The project; . is this folder's project.")
+@option("store", "project", callback=None, help="The project; . means this folder's project.")
 @option("store", "tags", help="A tag.")
 @option(
     "store",
     "triggers",
     "--trigger",
-    help="An agent gets this memory with a prompt that has this word or phrase.",
+    help="Give an agent this memory if its prompt contains this word or phrase.",
 )
 @option("store", "canonical_key", "--key")
 @option("store", "quote")
@@ -134,19 +134,21 @@ def _place(home: Home, project: str | None) -> tuple[str | None, str | None]:
     "edit",
     "expires_on",
     type=DAY,
-    help='Exclude it from recall and context from this day on; "" for never.',
+    help='Exclude it from recall and context from this day on; "" never excludes it.',
 )
-@option("edit", "project", callback=None, help='The project; "" for none: it applies everywhere.')
+@option("edit", "project", callback=None, help='The project; "" if it applies everywhere.')
 @option("edit", "tags")
 @option("edit", "add_tags", help="An additional tag.")
 @option(
     "edit",
     "triggers",
     "--trigger",
-    help='An agent gets this memory with a prompt that has this word or phrase; "" for none.',
+    help='Give an agent this memory if its prompt contains this word or phrase; "" for none.',
 )
 @option(
-    "edit", "valid", help='The time in which it is true, as 2026-01-01..2026-06-30; "" for always.'
+    "edit",
+    "valid",
+    help='The days on which it is true, such as 2026-01-01..2026-06-30; "" for always.',
 )
 @option("edit", "evergreen", "--evergreen/--no-evergreen", default=None)
 @option(
@@ -222,11 +224,11 @@ def _render_stored(
         by = f"{outcome.decided_by}: " if outcome.decided_by else ""
         paper.note(f"{by}{outcome.reason}{forced.get(outcome.action, '')}", indent=2)
     elif dry_run and outcome.action == "stored" and not (outcome.supersedes or outcome.similar):
-        paper.note("rules: no memory is a duplicate or changed", indent=2)
+        paper.note("rules: no duplicates or changed memories", indent=2)
     for supersede in outcome.supersedes:
         _concerned(paper, "supersedes", supersede.memory, supersede.reason)
     if outcome.amended:
-        _concerned(paper, "shortened", outcome.amended, "a part of it is out of date")
+        _concerned(paper, "shortened", outcome.amended, "part of it is out of date")
     if outcome.superseded_by:
         _concerned(
             paper, "superseded by", outcome.superseded_by.memory, outcome.superseded_by.reason
@@ -295,7 +297,7 @@ def list_memories(run: Run, words: tuple[str, ...], wanted: Filter, **paging: An
 # ``nacre show``: one memory in full, and its history.
 
 
-_UNSETTLED = "unknown (inbox): not part of context until nacre edit --project sets its project"
+_UNSETTLED = "unknown (inbox); not in context until you set it with nacre edit --project"
 
 
 @command(
@@ -511,7 +513,7 @@ _HOW = {
 )
 @options("retire", "reason", "persist")
 @flag("--dry-run", "Only show what would be retired.")
-@flag("--list", "List retired memories and standing rules.", "shows_list")
+@flag("--list", "List retired memories and rules for later ones.", "shows_list")
 @flag("--restore", "Restore retired or superseded memories.")
 @flag("--yes", "Do not ask.", "-y", "--force", "yes")
 def retire(  # noqa: PLR0913 - one parameter per option
@@ -588,7 +590,7 @@ def _ask(run: Run, chosen: retiring.RetirePlan, *, persist: bool, yes: bool) -> 
         return
     run.show(hits.render_table, chosen.memories)
     run.confirm(
-        "Retire these, and all later memories with such a subject?" if persist else "Retire?"
+        "Retire these, and all later memories with a matching subject?" if persist else "Retire?"
     )
 
 
@@ -660,7 +662,7 @@ def _standing(rule: StandingRetirement) -> str:
     cls=DefaultGroup,
     examples=["nacre todo", 'nacre todo add "Rotate the staging keys"', "nacre todo done 5f0c2a4d"],
 )
-@option("store", "project", help="Only todos of this project; . is this folder's project.")
+@option("store", "project", help="Only todos of this project; . means this folder's project.")
 @limit_option("list", default=50, help="Maximum number of todos.")
 def todo(run: Run, project: str | None, limit: int) -> None:
     """List, add and finish todos.
@@ -690,7 +692,7 @@ def todo(run: Run, project: str | None, limit: int) -> None:
 )
 @argument("store", "content", metavar="TEXT...", nargs=-1)
 @option("store", "importance", default=6)
-@option("store", "project", callback=None, help="The project; . is this folder's project.")
+@option("store", "project", callback=None, help="The project; . means this folder's project.")
 @option("store", "tags", help="A tag.")
 def add(
     run: Run, content: tuple[str, ...], importance: int, project: str | None, tags: tuple[str, ...]

@@ -502,7 +502,7 @@ _PLACE_AND_TIME = (
     (
         "projects",
         "--project",
-        "Only this project and memories without a project; . is this folder's project.",
+        "Only this project and memories without a project; . means this folder's project.",
     ),
     (
         "strict",
@@ -645,7 +645,7 @@ def project_slug(
 
 def tie_hint(namesake: str) -> str:
     """Return the hint for a folder that has no project but has the same name as a project."""
-    return f"if it is the project {namesake}: nacre project tie {namesake}"
+    return f"if this folder belongs to {namesake}: nacre project tie {namesake}"
 
 
 def _no_project_here(namesake: str | None = None) -> NotFoundError:

@@ -68,7 +68,7 @@ _DECIDERS = {"model": "the model", "rules": "rules", "asker": "you"}
 @LANES
 @flag(
     "--deep",
-    "Show what an agent should know first, from one project chosen by the configured model or by rules.",
+    "Show what an agent should know first, from one project that the configured model or rules choose.",
 )
 @flag("--browse", "Sort by importance and date; no question needed.")
 @options("recall", "expand", "rerank")
@@ -286,8 +286,8 @@ def context(  # noqa: PLR0913 - one parameter per option
 ) -> None:
     """Print the context for an agent, at session start or for a prompt.
 
-    If nothing is relevant, the command prints nothing. An unexpected reason for missing context goes to standard error.
-    --output writes a file for agents that only read files.
+    If nothing is relevant, the command prints nothing. If context is missing unexpectedly, standard error has the
+    reason. --output writes a file for agents that only read files.
 
     Sessions are handed over automatically when they end, are reset or are compacted. The next session of the project
     receives the handoff at its start. --handoff shows the handoff, and --handoff --store writes one now.
@@ -332,7 +332,7 @@ def context(  # noqa: PLR0913 - one parameter per option
         if not (block.text or run.as_json) and block.gate in ("", values_context.LOOKED_FOR):
             _explain_empty(run, *_reason_for_empty(run, block.project, here))
         elif not run.as_json and block.gate == values_context.HELD_OUT:
-            hint = "nacre admin usefulness shows the effect; the agent can still search by itself"
+            hint = "the agent can still search; nacre admin usefulness shows the effect"
             _explain_empty(run, values_context.HELD_OUT, hint)
     hooks.write_state(run.settings.home, session, block.state)
 
@@ -358,10 +358,10 @@ def _reason_for_empty(run: Run, project: str | None, folder: str) -> tuple[str, 
     if is_empty(run):
         return "there are no memories yet", "nacre quickstart"
     if project:
-        return f"no memory of {project} fits", "--explain shows what was left out"
+        return f"no memory of {project} is relevant", "--explain shows what was left out"
     namesake = ask(run, views.Place, "place", folder=folder).namesake
     hint = tie_hint(namesake) if namesake else "nacre project list shows the projects"
-    return f"{folder} belongs to no known project, and no global memory fits", hint
+    return f"{folder} belongs to no known project, and no global memory is relevant", hint
 
 
 def _render_explained(paper: Paper, block: values_context.ContextBlock) -> None:
@@ -450,7 +450,7 @@ def _render_handoff(paper: Paper, view: HandoffView) -> None:
             paper.note(view.note, indent=2)
         return
     state = "stored; " if view.is_new else ""
-    state += f"given to {handoff.given}" if handoff.given else "waits for the next session"
+    state += f"given to {handoff.given}" if handoff.given else "for the next session"
     paper.line(
         bold(f"session handoff {shown_minute(handoff.said)}"), dim(f"  {view.project} · {state}")
     )

@@ -283,7 +283,7 @@ _ASKED_WHICH = "Keep (n)ewer, (o)lder, (b)oth. Or type a sentence; Enter: later,
 @argument("reflect-answer", "reference", metavar="[ID]", required=False)
 @argument("reflect-answer", "text", metavar="[TEXT]", required=False)
 @option("reflect", "limit", "--limit", "-n")
-@option("reflect", "project", help="Only about this project; . is this folder's project.")
+@option("reflect", "project", help="Only about this project; . means this folder's project.")
 @options("reflect-answer", "link", "keep", "skip", "lesson")
 def reflect(
     run: Run, /, reference: str | None, limit: int, project: str | None, **answer: Any
@@ -441,7 +441,7 @@ _BY_PERSON = {"used": "good", "corrected": "bad"}
     type=click.Path(dir_okay=False, exists=True, allow_dash=True),
     help="A file with the agent's reply [default: standard input].",
 )
-@option("feedback", "stored", "--stored", help="A memory that the agent has stored since.")
+@option("feedback", "stored", "--stored", help="A memory that the agent has stored since then.")
 @click.option("--good/--bad", "good", default=None, help="Your own rating, instead of a reply.")
 def feedback(run: Run, reply: str | None, good: bool | None, **judged: Any) -> None:
     """Rate whether recalled memories were useful.
@@ -507,7 +507,9 @@ _CHARACTERS_GAPS = 160
 )
 @option("unanswered", "days")
 @option(
-    "unanswered", "project", help="Only questions about this project; . is this folder's project."
+    "unanswered",
+    "project",
+    help="Only questions about this project; . means this folder's project.",
 )
 @option("unanswered", "min_times")
 @option("unanswered", "limit", "--limit", "-n")

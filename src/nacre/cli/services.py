@@ -77,7 +77,7 @@ def start_for_hosts(settings: nacre_settings.Settings) -> DaemonMet | None:
         if started.poll() is not None or time.monotonic() > until:
             return None  # its log has the reason; hooks try again
         time.sleep(0.05)
-    message = "The daemon now runs in the background, and ends when idle."
+    message = "The daemon now runs in the background and stops when idle."
     return DaemonMet(__version__, "started", message)
 
 
@@ -87,11 +87,11 @@ def end_unneeded(home: Path) -> DaemonMet | None:
     if found is None:
         return None
     if found.on_demand and link.ask_to_stop(home):
-        message = "The daemon was stopped. New sessions are read by nacre ingest only."
+        message = "The daemon was stopped. Only nacre ingest reads new sessions now."
         return DaemonMet(found.version, "ended", message)
-    reads = " and reads your agents' sessions" if found.following else ""
-    stop = "nacre serve stop ends it, nacre serve uninstall also removes its service"
-    return DaemonMet(found.version, "runs", f"The daemon still runs{reads}: {stop}.")
+    reads = " and reading your agents' sessions" if found.following else ""
+    stop = "to stop it, run nacre serve stop, or nacre serve uninstall to remove its service"
+    return DaemonMet(found.version, "runs", f"The daemon is still running{reads}; {stop}.")
 
 
 def end_other_version(home: Path) -> DaemonMet | None:
@@ -102,7 +102,7 @@ def end_other_version(home: Path) -> DaemonMet | None:
     if found.on_demand and link.ask_to_stop(home):
         message = f"The daemon of nacre {found.version} was stopped; the next session starts {own}."
         return DaemonMet(found.version, "ended", message)
-    message = f"The daemon is nacre {found.version}, this is {own}: restart it (nacre serve stop)."
+    message = f"The daemon has version {found.version}, not {own}: restart it (nacre serve stop)."
     return DaemonMet(found.version, "runs", message)
 
 
@@ -215,7 +215,7 @@ def render_done(
     for path in done.backups:
         paper.note(f"backup: {places.short(path)}")
     for path in done.old_copies:
-        paper.note(f"backup from before nacre: {places.short(path)}")
+        paper.note(f"original file, before nacre: {places.short(path)}")
     for command, said in done.failed:
         paper.line(Span("failed", "bold red"), f" {command}: {said}", hang=2)
     _left(paper, done.left_alone, places)
@@ -237,7 +237,7 @@ def _captured(paper: Paper, captured: Sequence[Captured], places: Shown) -> None
         if added or updated:
             above = places.short(Path(os.path.commonpath([item.path for item in own])))
             changed = f", {updated} changed" if updated else ""
-            hint = dim(f"  searchable; nacre data import {above} --trust also gives it to sessions")
+            hint = dim(f"  searchable; to give them to sessions: nacre data import {above} --trust")
             paper.line(
                 Span("imported", "green"),
                 f" {count(added, 'memory', 'memories')} of {above}{changed}",
@@ -286,7 +286,7 @@ _PAUSE_SECONDS = 0.1
 
 @command_command("open", examples=["nacre open", "nacre open --print", "nacre open --forget"])
 @flag("--print", "Print the address instead of opening a browser.", "only_prints")
-@flag("--forget", "End the access of every browser.")
+@flag("--forget", "Revoke the access of all browsers.")
 def open_dashboard(run: Run, only_prints: bool, forget: bool) -> None:
     """Open the dashboard in your browser.
 
@@ -297,7 +297,7 @@ def open_dashboard(run: Run, only_prints: bool, forget: bool) -> None:
     run.settings.actor.require_owner("nacre open")
     if forget:
         forgotten = browsers.Browsers(run.settings.home).forget()
-        message = "Access of all browsers ended." if forgotten else "No browser had access."
+        message = "All browsers lost their access." if forgotten else "No browser had access."
         run.answer({"forgotten": forgotten}, Paper.line, message)
         return
     address = _address(run)
@@ -386,7 +386,7 @@ def mcp(run: Run, home: Path | None, tools: str | None, structured: bool) -> Non
 
     if run.is_interactive:
         click.echo(
-            "Waiting for an agent: this command belongs in its settings. Ctrl-D ends it.", err=True
+            "Waiting for an agent. Agents start this command. Press Ctrl-D to end it.", err=True
         )
     mcp_protocol.serve(face, mcp_protocol.Wire.taken())
 

@@ -334,7 +334,7 @@ def sessions() -> None:
 @limit_option("sessions")
 @OFFSET
 @option(SessionFilter, "tool")
-@option(SessionFilter, "project", help="Only this project; . is this folder's project.")
+@option(SessionFilter, "project", help="Only this project; . means this folder's project.")
 @option(
     SessionFilter,
     "since",

@@ -72,7 +72,7 @@ def complete(
         or_yes = f" (or --yes for {proposed})" if proposed else ""
         missing += [] if model else [f"--model NAME{or_yes}"]
     if missing or not model:
-        raise click.UsageError(f"{provider} needs more: add {', '.join(missing)}")
+        raise click.UsageError(f"{provider} needs more options: {', '.join(missing)}")
     return replace(wish, model=models.full_name(settings, model, provider))
 
 
@@ -371,7 +371,7 @@ _OUTCOMES = {
 @click.option(
     "--provider",
     type=TEXT,
-    help="The provider: anthropic, openai, ollama, claude-cli … or a name of yours.",
+    help="The provider: anthropic, openai, ollama, claude-cli … or a new name.",
 )
 @click.option("--auth", type=click.Choice(METHODS), help="How to sign in to Anthropic or OpenAI.")
 @click.option(
@@ -403,7 +403,7 @@ _OUTCOMES = {
     "--tokens-per-day",
     type=click.IntRange(1),
     metavar="N",
-    help="The daily limit of a subscription.",
+    help="The daily token limit for a subscription.",
 )
 @click.option(
     "--writer",

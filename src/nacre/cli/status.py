@@ -490,7 +490,7 @@ def merge(run: Run, dry_run: bool, yes: bool, reason: str | None, **names: str) 
 def depend(run: Run, project: str, on: Sequence[str], remove: bool) -> None:
     """Set which projects a project depends on.
 
-    Recall and context in PROJECT then include their memories, but not those of their own dependencies.
+    In PROJECT, recall and context then include memories of these projects, but not of their dependencies.
     """
     line = perform(run, projects.depend, project=_named(run, project), on=tuple(on), remove=remove)
     named = ", ".join(line.dependencies) or "nothing"
@@ -589,7 +589,7 @@ def _render_plan(paper: Paper, plan: projects.ProjectMergePlan) -> None:
     for reason in plan.evidence:
         paper.line(f"Same project because: {reason}.")
     if not plan.evidence:
-        paper.line("nacre has no evidence that they are the same project: that is your decision.")
+        paper.line("nacre has no evidence that they are the same project. You decide.")
 
 
 def _render_moved(paper: Paper, moved: projects.ProjectMoved, words: str) -> None:

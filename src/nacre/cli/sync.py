@@ -21,10 +21,13 @@ _COUNTED = {
     "merged": ("merged 1", "merged {}"),
     "kept_twice": ("1 kept twice", "{} kept twice"),
     "stays_retired": ("1 edited but still retired", "{} edited but still retired"),
-    "kept_edited": ("1 deleted and edited, so kept", "{} deleted and edited, so kept"),
+    "kept_edited": (
+        "1 deleted on one side, edited on the other, kept",
+        "{} deleted on one side, edited on the other, kept",
+    ),
     "renamed": ("1 renamed", "{} renamed"),
     "copy_kept": ("1 copy got a new id", "{} copies got new ids"),
-    "united": ("1 created on both sides combined", "{} created on both sides combined"),
+    "united": ("1 created on both sides, combined", "{} created on both sides, combined"),
     "kept_beside": ("1 file kept in two versions", "{} files kept in two versions"),
     "forgotten": ("1 forgotten elsewhere", "{} forgotten elsewhere"),
 }
@@ -149,7 +152,7 @@ def _describe(note: documents.Note) -> str:
 def db() -> None:
     """Manage the database.
 
-    It can always be rebuilt: the vault has every memory.
+    It can always be rebuilt, because the vault has every memory.
     """
 
 
@@ -168,7 +171,7 @@ def vacuum(run: Run) -> None:
     result = perform(run, database.vacuum)
     if not result.is_clean:
         run.warnings.append(
-            "another process is reading the database: its log keeps old bytes until it is closed"
+            "another process is reading the database, so its log keeps old data until that process ends"
         )
     saved = max(0, result.before - result.after)
     run.answer(result, Paper.line, bold(size(result.after)), dim(f" ({size(saved)} freed)"))
@@ -177,7 +180,7 @@ def vacuum(run: Run) -> None:
 @db.command(
     "rebuild", examples=["nacre admin db rebuild", "nacre admin db rebuild --yes --no-vectors"]
 )
-@option("db-rebuild", "vectors", help="Leave the vectors to the next ingest.")
+@option("db-rebuild", "vectors", help="Do not compute vectors until the next ingest.")
 @YES
 def rebuild(run: Run, vectors: bool, yes: bool) -> None:
     """Rebuild the database from the vault and the transcripts.
@@ -221,7 +224,7 @@ def reset(run: Run, yes: bool) -> None:
     def render(paper: Paper) -> None:
         if copy:
             paper.line(bold("Removed"), f" {run.settings.database}; the copy is {copy}")
-            paper.note("The vault has every memory: nacre admin db rebuild", indent=2)
+            paper.note("To rebuild it from the vault: nacre admin db rebuild", indent=2)
         else:
             paper.line("There is no database to remove.")
 

@@ -53,7 +53,7 @@ _KEYS = {
     "w": "where",
 }
 _HELP = (
-    ("k", "keep it: a candidate becomes a memory, a memory stays; in a conflict, both stay"),
+    ("k", "keep it; a candidate becomes a memory; in a conflict, both memories stay"),
     ("e", "keep it in other words, written in your editor"),
     (
         "m",
@@ -61,11 +61,11 @@ _HELP = (
     ),
     ("n", "in a conflict, replace the older memory with the newer one"),
     ("o", "in a conflict, keep the older memory and retire the newer one"),
-    ("d", "drop it: a candidate is not proposed again, a memory is retired and its file is kept"),
-    ("s", "skip it: it stays pending"),
+    ("d", "drop it; a candidate is not proposed again; a memory is retired, but its file is kept"),
+    ("s", "skip it, so that it stays pending"),
     ("w", "show its source turns"),
     ("u", "undo the last decision; repeat for earlier ones"),
-    ("q", "quit: other items stay pending"),
+    ("q", "quit; other items stay pending"),
 )
 _CHARACTERS_OF_A_TURN = 2_000
 _MOST_CHOICES = 9
@@ -85,8 +85,8 @@ _DONE = {
 _WHY = {
     "found": "you said it",
     "unproven": "not proven",
-    "untrusted": "may come from outside",
-    "minor": "others matter more",
+    "untrusted": "untrusted source",
+    "minor": "less important than others",
 }
 _TWO = "These two are in conflict: n keeps the newer one, o the older one, k both; m merges them."
 

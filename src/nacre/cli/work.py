@@ -54,9 +54,9 @@ _FILTER = {"project", "tool", "since", "until"}
 @limit_option("did")
 @OFFSET
 @option("did", "reads", help="Also show turns that only read it.")
-@option("did", "commands", help="Also show commands that name it.")
+@option("did", "commands", help="Also show commands that mention it.")
 @option(DeedFilter, "tool", help="Only sessions with this tool, e.g. claude-code.")
-@option(DeedFilter, "project", help="Only this project; . is this folder's project.")
+@option(DeedFilter, "project", help="Only this project; . means this folder's project.")
 @option(DeedFilter, "since", help="From this day on: 2026-11-20, 3d, 2w, yesterday, march.")
 @option(DeedFilter, "until")
 def did(run: Run, path: str, **asked: Any) -> None:
@@ -85,7 +85,7 @@ def _with_filter(asked: dict[str, Any]) -> dict[str, Any]:
 @argument("fix", "error", nargs=-1, required=False)
 @limit_option("fix")
 @option(DeedFilter, "tool", help="Only sessions with this tool, e.g. claude-code.")
-@option(DeedFilter, "project", help="Only this project; . is this folder's project.")
+@option(DeedFilter, "project", help="Only this project; . means this folder's project.")
 @option(DeedFilter, "since", help="From this day on: 2026-11-20, 3d, 2w, yesterday, march.")
 def fix(run: Run, error: tuple[str, ...], **asked: Any) -> None:
     """Show earlier attempts to fix an error, and which worked.

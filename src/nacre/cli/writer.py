@@ -104,7 +104,7 @@ def set_writer(
     run.settings.actor.require_owner("nacre writer set")
     if writer == "none":
         if tokens_per_day is not None or dollars_per_day is not None:
-            raise click.UsageError("none takes no limit")
+            raise click.UsageError("none cannot be combined with a limit")
         _answer(run, perform(run, setup_requests.end))
         return
     if writer is None and not run.is_interactive:
@@ -223,8 +223,8 @@ def describe_scope(proposal: WriterProposal) -> str:
     projects = ", ".join(scope.projects) or "no project"
     covered = f" ({', '.join(scope.tools)}; {projects})" if scope.tools else ""
     return (
-        "It gets, without secrets, the sessions of all tools and projects that nacre reads"
-        f"{covered}; exclude some with writer.exclude_tools and writer.exclude_projects.{kept}"
+        "It gets the sessions of all tools and projects that nacre reads"
+        f"{covered}, with secrets removed; exclude some with writer.exclude_tools and writer.exclude_projects.{kept}"
     )
 
 
@@ -235,8 +235,8 @@ def _answer(run: Run, writer_status: WriterStatus) -> None:
 
 def _off(model: str) -> str:
     if model == "none":
-        return "nacre writer set proposes one from your agents and models"
-    return f"{model} is set but only works on request: nacre writer set {model} makes it the writer"
+        return "nacre writer set proposes an agent or a model"
+    return f"{model} only works on request; to make it the writer: nacre writer set {model}"
 
 
 def _render(paper: Paper, writer_status: WriterStatus, reads: Sequence[str]) -> None:
@@ -606,7 +606,7 @@ def embed(run: Run, name: str | None, resume: bool, estimate: bool, yes: bool) -
     You are asked before texts leave this machine, unless you agreed earlier. The daily budget does not apply.
     """
     if name and resume:
-        raise click.UsageError("--resume takes no model")
+        raise click.UsageError("--resume cannot be combined with a model")
     if name or resume:
         _make(run, name, estimate=estimate, yes=yes)
     elif estimate or yes:
@@ -688,7 +688,7 @@ def _render_standing(paper: Paper, standing: Standing) -> None:
 def _lot_facts(lot: Lot) -> list[tuple[str, Cell]]:
     made = f"{count(lot.passages, 'passage')}, {count(lot.memories, 'memory', 'memories')}"
     facts: list[tuple[str, Cell]] = [("model", lot.model)] if lot.model != lot.setting else []
-    facts.append(("vectors", f"{made}; {lot.dimensions:,} numbers each, {size(lot.bytes)}"))
+    facts.append(("vectors", f"{made}; {lot.dimensions:,} dimensions, {size(lot.bytes)}"))
     if lot.waiting:
         facts.append(("pending", f"{count(lot.waiting, 'text')}"))
     return facts
@@ -702,13 +702,13 @@ def _where(place: values_models.Place) -> str:
 
 def _describe_sending(plan: Plan) -> str:
     now = f"{count(plan.texts, 'text')} ({plan.tokens:,} tokens, {_embedding_cost(plan.cost)})"
-    return f"{now} would be sent to {plan.place.host}, as would later texts and questions"
+    return f"{now} would be sent to {plan.place.host}; later texts and questions, too"
 
 
 def _render_plan(paper: Paper, plan: Plan, trial: vectors.Trial | None = None) -> None:
     paper.line(bold(plan.setting), "  ", dim(_where(plan.place)))
     answers = (
-        [("answers", f"{trial.dimensions:,} numbers, in {trial.seconds:.2f} s")] if trial else []
+        [("answers", f"{trial.dimensions:,} dimensions, in {trial.seconds:.2f} s")] if trial else []
     )
     paper.facts(
         [
@@ -730,7 +730,7 @@ def _later(plan: Plan) -> str:
     if plan.place.is_local:
         return ""
     if plan.cost is None:
-        return "new texts wait for nacre writer embedding --resume until models.capabilities has the price"
+        return "new texts wait until you set the price in models.capabilities or run nacre writer embedding --resume"
     if not plan.place.price:
         return "new texts and each question are sent there too"
     left = values_models.dollars(plan.left)
@@ -837,8 +837,7 @@ def traces(
 ) -> None:
     """Show the calls of language models, or one call in full: prompt, answer, tokens, cost and error.
 
-    Every call leaves a trace: its prompt and answer without secrets, its tokens, cost and error. Traces are deleted
-    after traces.keep_days.
+    Prompts and answers are stored without secrets. Traces are deleted after traces.keep_days.
     """
     if reference:
         run.present(ask(run, values_models.Trace, "trace", reference=reference), _render_trace)
@@ -849,7 +848,7 @@ def traces(
 
 def _render_traces(paper: Paper, traces: Sequence[Trace]) -> None:
     if not traces:
-        paper.line("There are no traces: no model was called lately.")
+        paper.line("There are no traces, because no model was called recently.")
         return
     rows = [
         (

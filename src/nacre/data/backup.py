@@ -417,7 +417,7 @@ def _manifest(backup: Path, archive: zipfile.ZipFile) -> Manifest:
             raise _damaged(backup, "its manifest is too large")
         values = json_text.parse(archive.read(info))
         if values["format"] != FORMAT:
-            raise ValueError("not a backup of nacre")
+            raise ValueError("not a nacre backup")
         if values["version"] > VERSION:
             raise InvalidInputError(
                 f"{backup} was made by a newer nacre", hint="upgrade nacre, then restore it"

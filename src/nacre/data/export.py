@@ -253,11 +253,9 @@ class ImportOptions(Request):
     source: Annotated[
         str, bounds("The program that wrote it; auto detects it from the content.")
     ] = "auto"
-    trust: Annotated[
-        bool, bounds("The data is yours: trust it like your own statements to nacre.")
-    ] = False
+    trust: Annotated[bool, bounds("Trust the data like your own statements.")] = False
     project: Annotated[str | None, bounds("Import everything into this project.")] = None
-    vectors: Annotated[bool, bounds("False: the next ingest computes the vectors.")] = True
+    vectors: Annotated[bool, bounds("If false, the next ingest computes the vectors.")] = True
 
 
 # -- Export ----------------------------------------------------------------------------------------

@@ -375,7 +375,7 @@ class ScrubOptions(Request):
         bool, bounds("Also rewrite the vault's git history; all commits get new ids.")
     ] = False
     remove_copies: Annotated[bool, bounds("Also remove older copies of the database.")] = False
-    vectors: Annotated[bool, bounds("False: the next ingest computes the new vectors.")] = True
+    vectors: Annotated[bool, bounds("If false, the next ingest computes the vectors.")] = True
 
 
 # -- Remaining copies ------------------------------------------------------------------------------
@@ -396,7 +396,7 @@ def unreached(home: Home, plan: ForgetPlan) -> tuple[Unreached, ...]:
     """Return the places that might still contain the forgotten content."""
     match = pattern_of(plan)
     transcripts = [file for file in plan.files if Path(file).exists()]
-    remedy = "the host's own file: delete it there; nacre no longer reads it"
+    remedy = "delete the host's file yourself; nacre no longer reads it"
     return (
         *(Unreached("transcript", file, remedy) for file in transcripts),
         *_git(home),
@@ -406,7 +406,7 @@ def unreached(home: Home, plan: ForgetPlan) -> tuple[Unreached, ...]:
         Unreached(
             "copies elsewhere",
             "exports, backups on other disks, file system snapshots",
-            "other machines forget with their next sync; delete exported copies yourself",
+            "other machines delete it at their next sync; delete other copies yourself",
         ),
     )
 
@@ -455,7 +455,7 @@ def _pages(home: Home, plan: ForgetPlan) -> Iterator[Unreached]:
             continue
         if any(forgotten.intersection(references_of(line)) for line in text.splitlines()):
             yield Unreached(
-                "summary of it",
+                "summary",
                 str(home.vault.root / path),
                 "nacre dream --tier 3 --no-writer removes the line",
             )
@@ -924,7 +924,7 @@ def _matching_runs(
     ]
     if len(matching) > 1:
         raise ConflictError(
-            f"{reference!r} matches several runs: {', '.join(matching)}",
+            f"{reference!r} matches several deletions: {', '.join(matching)}",
             hint="give more characters of the id",
         )
     if matching:
@@ -940,8 +940,8 @@ def _matching_runs(
         if of:
             return of, {name: reference}
     raise NotFoundError(
-        f"nothing forgotten matches {reference!r}",
-        hint="nacre forget --list shows the runs",
+        f"no deletion matches {reference!r}",
+        hint="nacre forget --list shows them",
     )
 
 

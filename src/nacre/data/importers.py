@@ -156,7 +156,7 @@ def open_tree(path: Path, clean: Callable[[str], str] = str) -> Tree:
         raise NotFoundError(f"{path} does not exist", hint="check the path")
     if not path.is_file():
         raise InvalidInputError(
-            f"{path} is neither a file nor a folder", hint="give the data of the other memory"
+            f"{path} is neither a file nor a folder", hint="give the other memory system's data"
         )
     leaf = _leaf(path, path.name)
     if zipfile.is_zipfile(path) and leaf.read(len(_DATABASE)) != _DATABASE:

@@ -392,7 +392,7 @@ class _Sorter:
         if self.plan.options.trust and present.was_taken_out and not step.memory.retired:
             back = replace(present, retired=None, trust=step.memory.trust)
             return replace(
-                step, memory=back, action=Action.BRING_BACK, reason="removed here, but not by you"
+                step, memory=back, action=Action.BRING_BACK, reason="removed here by an undo"
             )
         state = (
             "retired here"
@@ -417,11 +417,11 @@ class _Sorter:
             return replace(step, action=Action.KNOWN, reason=state)
         if not is_untouched(present):
             return replace(
-                step, action=Action.KNOWN, reason="edited on both sides: the local version stays"
+                step, action=Action.KNOWN, reason="edited in both places; kept as it is here"
             )
         if not _may_follow(step, present):
             return replace(
-                step, action=Action.KNOWN, reason="edited there, and trusted here: needs --trust"
+                step, action=Action.KNOWN, reason="edited there, but trusted here: needs --trust"
             )
         return _followed(step, present)
 
@@ -724,7 +724,7 @@ def restore(
     target: Annotated[
         Path | None, bounds("The folder of the home; default: the one from the settings.")
     ] = None,
-    replace: Annotated[bool, bounds("Move an existing home aside and take its place.")] = False,
+    replace: Annotated[bool, bounds("Move an existing home aside and replace it.")] = False,
 ) -> backups.RestoreReport:
     """Restore a backup as a home. Raises NotFoundError, InvalidInputError, ConflictError, UnavailableError."""
     target = (target or settings.home).expanduser().absolute()

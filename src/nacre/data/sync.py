@@ -556,7 +556,7 @@ def _edited(
             continue
         if path in held_files:
             raise EditConflictError(
-                f"{path} is held here ({held_files[path]}) and also changed at the remote",
+                f"{path} has a problem ({held_files[path]}) and also changed at the remote",
                 hint="correct the file or move it out of the vault, then sync again",
             )
         return f"{path} was edited during the sync"
@@ -830,9 +830,9 @@ def _rewritten_from(
     if request.accept_rewritten:
         return synced
     raise HistoryRewrittenError(
-        f"the remote's history was rewritten: commit {synced[:8]}, present at the last sync, is gone",
+        f"the remote's history was rewritten: commit {synced[:8]} of the last sync is gone",
         hint=(
-            "nothing was changed. Inspect it (git fetch, git log). To accept it and put the local changes on top: "
+            "nothing was changed. Inspect the new history (git fetch, git log). To accept it: "
             "nacre sync --accept-rewritten"
         ),
     )
@@ -859,8 +859,8 @@ def _refuse_secrets(home: Home, commits: Sequence[PastCommit], blobs: Mapping[st
         rest = len(finds) - _MAX_LISTED_FINDS
         more = f" and {rest} more" if rest > 0 else ""
         raise SecretFoundError(
-            f"nothing was sent: {listing}{more} contains what looks like a secret",
-            hint="remove it, also from the history: nacre admin scrub; or mark it as harmless: redaction.allow",
+            f"nothing was sent: {listing}{more} seems to contain a secret",
+            hint="remove it from files and history with nacre admin scrub --history, or allow it with redaction.allow",
         )
 
 

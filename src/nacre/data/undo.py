@@ -149,8 +149,8 @@ def changes_of(home: Home, operation: Operation) -> list[Change]:
         states = _pending(home, operation)
         if touched and not states:
             raise NotFoundError(
-                "the texts of this operation are no longer kept",
-                hint="with git on (git.enabled), the whole history is kept",
+                "the old texts of this operation are gone",
+                hint="turn on git.enabled to keep the whole history",
             )
     return _by_memory(touched, states)
 
@@ -463,7 +463,7 @@ def _take(change: change_Change, step: Step) -> None:
         base = content_hash(after.text)
         change.intend([Intent("remove", after.path, base=base, former=after.text)])
     elif step.action == "conflict":
-        change.home.problems.append(f"{step.subject}: has just changed; left as it is")
+        change.home.problems.append(f"{step.subject}: was just changed, so it stays")
 
 
 def _step(home: Home, operation: Operation, change: views.Change, *, force: bool) -> Step:
@@ -608,7 +608,7 @@ def _same(left: Memory, right: Memory) -> bool:
 # -- Operations ----------------------------------------------------------------------------------
 
 
-Force = Annotated[bool, bounds("Keep both versions of memories that changed since.")]
+Force = Annotated[bool, bounds("Keep both versions of memories that have changed since then.")]
 OperationId = Annotated[
     str | None,
     bounds("The operation's id or its end; default: the last one that is not undone."),

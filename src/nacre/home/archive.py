@@ -472,10 +472,10 @@ def verify(
             )
         notify(reports.Progress("verifying", index + 1, len(states), Path(state.path).name))
     for place in _unindexed_packs(home, states):
-        message, hint = "it is missing in the index", "nacre admin db rebuild adds it"
+        message, hint = "it is not in the index", "nacre admin db rebuild adds it"
         if not _is_sound(place):
             message, hint = (
-                "it is damaged, and missing in the index",
+                "it is damaged and not in the index",
                 _repair_hint(has_transcript=False),
             )
         problems.append(reports.Problem(str(place), message, hint))

@@ -594,7 +594,7 @@ def tie_folder(home: home.Home, slug: str, folder: Path) -> None:
         or home.settings.user_home.is_relative_to(place.root)
     ):
         raise InvalidInputError(
-            f"{folder} holds more than one project", hint="use the project's own folder"
+            f"{folder} contains more than one project", hint="use the project's own folder"
         )
     read_pages(home)
     read_page(home, slug)

@@ -71,7 +71,7 @@ def wants_yes(settings: Settings, setting: str) -> EmbedderHeldError | None:
         return None
     return EmbedderHeldError(
         f"{setting} sends no text to {place.host} without your consent",
-        hint="nacre writer embedding --resume shows the texts and the cost, and asks",
+        hint="nacre writer embedding --resume shows the cost and asks",
         reason="no yes",
     )
 
@@ -84,8 +84,8 @@ def notice_of(settings: Settings, setting: str) -> str | None:
     if place.is_local:
         return None
     return (
-        f"{setting} sends texts to {place.host} within the budget: "
-        "nacre writer embedding --resume --estimate shows how many, without --estimate sends all now"
+        f"{setting} sends texts to {place.host} within the budget; to send all now, use "
+        "nacre writer embedding --resume (with --estimate, it only shows the number)"
     )
 
 
@@ -99,8 +99,8 @@ def say_yes(home: Home, setting: str) -> Home:
     origin = home.settings.values[SENDS_TO].origin
     if origin.startswith("$"):
         raise InvalidSettingsError(
-            f"{origin} takes precedence over consent",
-            hint=f"add the host there, or unset {origin[1:]}",
+            f"{origin} overrides your consent",
+            hint=f"add the host to it, or unset {origin[1:]}",
         )
     hosts = [*home.settings[SENDS_TO], place_of(home.settings, setting).host]
     write_setting(home.settings.config, SENDS_TO, hosts)
@@ -266,7 +266,7 @@ class _Ledger:
             raise
         except NacreError as error:
             raise EmbedderUnavailableError(
-                f"calls of {self._setting} cannot be recorded: {error.message}", hint=error.hint
+                f"calls to {self._setting} cannot be recorded: {error.message}", hint=error.hint
             ) from error
 
 

@@ -281,7 +281,7 @@ def _apply_remove(home: Home, intent: Intent) -> bool:
         return True
     if intent.base is not None and present != intent.base:
         home.problems.append(
-            f"{intent.path}: was just edited, so the old file stays next to the new one"
+            f"{intent.path} was just edited, so the old file stays next to the new one"
         )
         return False
     home.vault.remove(intent.path)
@@ -323,9 +323,9 @@ def _keep_both(home: Home, intent: Intent) -> _Applied:
     """
     memory = home.memories.find(intent.memory or "")
     if memory is None:
-        home.problems.append(f"{intent.path}: was just edited; that version is kept")
+        home.problems.append(f"{intent.path} was just edited; that version is kept")
         return (intent, None, False)
-    home.problems.append(f"{intent.path}: was just edited; both versions are kept")
+    home.problems.append(f"{intent.path} was just edited; both versions are kept")
     own_version = replace(
         memory, id=home.ids(), links=(*memory.links, Link("alternative_to", memory.id))
     )

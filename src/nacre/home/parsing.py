@@ -204,7 +204,7 @@ def read_file(job: Job, redactor: Redactor, excluded_tools: Container[str]) -> I
         with open_transcript(job.path, job.tool, job.cursor, job.identities) as (adapter, source):
             if adapter is None or job.reader not in (None, adapter.tool):
                 problem = (
-                    Problem(str(job.path), "not a transcript nacre knows", None)
+                    Problem(str(job.path), "not a transcript that nacre knows", None)
                     if job.is_named
                     else None
                 )
@@ -385,7 +385,7 @@ def batches(
             session, turns, characters = _clean_session(item, redactor), [], 0
             continue
         if session is None:
-            raise ValueError(f"{adapter.tool} gave a turn before its session")
+            raise ValueError(f"the {adapter.tool} adapter returned a turn before its session")
         turns.append(item)
         characters += len(item.text)
         if len(turns) >= BATCH_TURNS or characters >= BATCH_CHARACTERS:
@@ -413,7 +413,7 @@ def _clean_values(value: Any, redactor: Redactor) -> Any:
         return [_clean_values(item, redactor) for item in value]
     if value is None or isinstance(value, int | float):
         return value
-    raise TypeError(f"a {type(value).__name__} cannot be carried over")
+    raise TypeError(f"a {type(value).__name__} cannot be copied")
 
 
 def _clean_counts(counts: Mapping[str, int], redactor: Redactor) -> Counter[str]:
@@ -459,7 +459,7 @@ def _clean_turns(turns: Sequence[Turn], redactor: Redactor) -> tuple[Turn, ...]:
 def _stripped_turn(turn: Turn, redactor: Redactor) -> Turn:
     """Remove context that nacre added and unpaired surrogates. Redact the turn's id."""
     if turn.time and turn.time.tzinfo is None:
-        raise ValueError("a turn's time has no zone")
+        raise ValueError("a turn's time has no time zone")
     stripped = strip(_encodable(turn.text))
     flags = turn.flags | stripped.flags
     author = _encodable(turn.author) if turn.author else turn.author

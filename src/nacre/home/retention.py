@@ -49,12 +49,12 @@ class Leaving:
 
     def _rule(self) -> str:
         if self.retention.days is None:
-            return f"keeps the newest {self.retention.files:,} sessions of a folder"
+            return f"keeps only the newest {self.retention.files:,} sessions of a folder"
         return f"deletes transcripts older than {self.retention.days:,.0f} days"
 
     def _when(self) -> str:
         if self.days is None:
-            return f"with the next {SOON_FILES} sessions there"
+            return f"within the next {SOON_FILES} sessions"
         return f"starting in {self.days:.0f} days" if self.days >= 1 else "starting now"
 
 

@@ -331,14 +331,10 @@ def over_budget(
             )
         if limit.spent + cost > limit.most:
             resumes = "it continues tomorrow" if period == "day" else "it continues next month"
-            when = (
-                f"a {period} with room for such a call"
-                if cost > limit.most
-                else f"{resumes}; for more"
-            )
+            when = "to allow the call" if cost > limit.most else f"{resumes}; to raise the limit"
             return BudgetSpentError(
                 f"{scope} can spend {dollars(limit.most)} a {period} in the background, "
-                f"{dollars(limit.spent)} are used, and a call can cost {dollars(cost)}",
+                f"{dollars(limit.spent)} are spent, and this call can cost {dollars(cost)}",
                 hint=f"{when}: nacre config set {key} …",
             )
     return None
@@ -469,7 +465,7 @@ class HomeBooks:
                     spending.add(call)
         except NacreError as error:
             raise BudgetSpentError(
-                f"calls of {call.model} cannot be recorded, so no budget can limit them: {error.message}",
+                f"calls to {call.model} cannot be recorded, so no budget can limit them: {error.message}",
                 hint=error.hint,
             ) from error
         if refused:
@@ -491,7 +487,7 @@ class HomeBooks:
         requested = call.tokens.input + call.tokens.output
         command = f"nacre config set {key} …"
         if limit <= 0:
-            writer = "nacre writer set sets the daily tokens of each writer"
+            writer = "nacre writer set sets a writer's daily tokens"
             return BudgetSpentError(
                 f"{call.model} has no tokens for background work",
                 hint=f"{key} is 0: {command}" if is_chat else writer,
@@ -499,12 +495,12 @@ class HomeBooks:
         if used + requested <= limit:
             return None
         when = (
-            "a day with room for such a call"
+            "to allow the call"
             if requested > limit
-            else "it continues tomorrow; for more"
+            else "it continues tomorrow; to raise the limit"
         )
         return BudgetSpentError(
-            f"{call.model} can use {limit:,} tokens a day, {used:,} are used, and a call can use {requested:,}",
+            f"{call.model} can use {limit:,} tokens a day, {used:,} are used, and this call can use {requested:,}",
             hint=f"{when}: {command}",
         )
 

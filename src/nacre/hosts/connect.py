@@ -258,7 +258,7 @@ class _Books:
 
     def _refuse_changed(self, change: FileChange, rewritten: Sequence[Path]) -> None:
         if change.path not in rewritten and files.read(change.path).content != change.before:
-            raise UneditableFileError("it changed meanwhile")
+            raise UneditableFileError("it changed in the meantime")
 
     def _report_unchanged(self, change: FileChange, error: UneditableFileError) -> None:
         self.left_alone.append(

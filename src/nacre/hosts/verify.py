@@ -271,7 +271,10 @@ def _check_server(settings: Settings, wish: WiringWish, server: Server, hint: st
     finding = f"{len(tools)} offered after {took * 1000:.0f} ms"
     if took > _SLOW_SECONDS:
         return Check(
-            "tools", WARNING, finding, "that late, hosts send their first request without tools"
+            "tools",
+            WARNING,
+            finding,
+            "after such a delay, hosts send their first request without tools",
         )
     return Check("tools", OK, finding)
 
@@ -338,8 +341,8 @@ def written_by_another(settings: Settings, wired: Wired) -> str:
     if not wired.nacre or (wired.nacre, wired.program) == (__version__, program):
         return ""
     if wired.nacre != __version__:
-        return f"nacre {wired.nacre} wrote it, this is {__version__}"
-    return f"the nacre at {wired.program} wrote it, this is {program}"
+        return f"nacre {wired.nacre} wrote it, but this is {__version__}"
+    return f"the nacre at {wired.program} wrote it, but this is {program}"
 
 
 def daemon_of_another(settings: Settings) -> Iterator[Check]:
@@ -351,9 +354,9 @@ def daemon_of_another(settings: Settings) -> Iterator[Check]:
     except (DaemonAwayError, DaemonRefusedError, KeyError, TypeError):
         return
     if version != __version__:
-        finding = f"nacre {version} serves this home, this is {__version__}"
+        finding = f"nacre {version} serves this home, but this is {__version__}"
         yield Check(
-            "daemon", WARNING, finding, "nacre serve stop; the next session starts this one's"
+            "daemon", WARNING, finding, "nacre serve stop; the next session starts this version"
         )
 
 
@@ -522,7 +525,7 @@ def _prove_files(expected: WiringPlan, other: str) -> Iterator[Check]:
         )
     differs = [change for change in expected.changes if change.action in _DIFFERS]
     if other and differs:
-        finding = f"{len(differs)} file{'s' if differs[1:] else ''} would be otherwise"
+        finding = f"{len(differs)} file{'s' if differs[1:] else ''} would be different"
         yield Check("files", WARNING, f"{other}; {finding}")
     elif differs:
         named = [

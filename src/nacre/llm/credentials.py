@@ -117,7 +117,7 @@ def _with_own(provider: Provider, own: Mapping[str, str]) -> Provider:
     for key in own:
         if key not in _OWN_KEYS:
             raise ModelRefusedError(
-                f"{where} has no key {key!r}", hint=f"keys: {', '.join(_OWN_KEYS)}"
+                f"{where}: unknown key {key!r}", hint=f"keys: {', '.join(_OWN_KEYS)}"
             )
     _check_choice(where, "api", own, APIS)
     _check_choice(where, "answers", own, _ANSWERS)
@@ -125,8 +125,8 @@ def _with_own(provider: Provider, own: Mapping[str, str]) -> Provider:
         own["key"]
     ):  # the value is not shown, because it might be a key
         raise ModelRefusedError(
-            f"{where}.key is not the name of an environment variable",
-            hint="key = the variable's name",
+            f"{where}.key must be the name of an environment variable",
+            hint="set key to the variable's name",
         )
     plain: dict[str, Any] = {
         name: own[name]
@@ -322,7 +322,7 @@ def store_in_keyring(user: str, secret: str) -> None:
     _require_keyring()
     _bounded(lambda: _library().set_password(SERVICE, user, secret), _WRITE_TIMEOUT_SECONDS)
     if read_from_keyring(user) != secret:
-        raise UnavailableError("the keyring did not keep the key")
+        raise UnavailableError("the keyring did not store the key")
 
 
 def delete_from_keyring(user: str) -> bool:

@@ -451,16 +451,16 @@ class RemoteEmbedder:
         sizes = {len(vector) for vector in rows}
         if len(rows) != count or len(sizes) != 1 or sizes == {0}:
             raise self._unusable(
-                f"gave {len(rows)} vectors for {count} texts, of {len(sizes)} sizes"
+                f"returned {len(rows)} vectors for {count} texts, of {len(sizes)} sizes"
             )
         size = sizes.pop()
         if self.dimensions not in (0, size):
-            raise self._unusable(f"gave vectors of {size} numbers instead of {self.dimensions}")
+            raise self._unusable(f"returned {size} dimensions instead of {self.dimensions}")
         with np.errstate(all="ignore"):  # values too large for a float are rejected below
             vectors = np.array(rows, np.float32)
             lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         if not np.isfinite(lengths).all() or (lengths < 1e-12).any():
-            raise self._unusable("gave a zero vector")
+            raise self._unusable("returned a zero vector")
         self._shared.dimensions = size
         unit: NDArray[np.float32] = vectors / lengths
         return unit

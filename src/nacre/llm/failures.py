@@ -128,7 +128,7 @@ _ROWS = (
     _Row(
         (400, 422),
         r"max(_output|_completion)?_tokens.{0,80}(too large|maximum|at most|exceed|less than)",
-        "{name} cannot write such a long answer{said}",
+        "{name} cannot write an answer of this length{said}",
         'set its limit: models.capabilities."{name}" = {{output = …}}',
     ),
     _Row(
@@ -155,7 +155,7 @@ _ROWS = (
     _Row(
         (404,),
         "response_format|json_schema|tool_choice|structured",
-        "{label} rejects the call of {name}{said}",
+        "{label} rejected the call to {name}{said}",
         "{another}",
     ),
     _Row((404,), "model|deployment|engine", "{label} has no model {model} ({name})", "{pull}"),
@@ -193,7 +193,7 @@ def refusal(
             )
     if status in _RETRIED_STATUSES or status >= 500:
         return _busy(target, status, detail, headers)
-    message = f"{target.provider.label} refuses the call of {target.name} with {status}{_quoted(target, detail)}"
+    message = f"{target.provider.label} refused the call to {target.name} with {status}{_quoted(target, detail)}"
     return ModelRefusedError(message, hint=f"check models.providers, or {ANOTHER}")
 
 
@@ -207,7 +207,7 @@ def _busy(
         if status in (503, 529)
         else f"fails ({status})"
     )
-    message = f"{target.provider.label} {state}: {target.name} does not answer now{_quoted(target, detail)}"
+    message = f"{target.provider.label} {state}, so {target.name} cannot answer now{_quoted(target, detail)}"
     return ModelUnavailableError(
         message,
         hint=f"try again later, or {ANOTHER}",
@@ -256,24 +256,22 @@ def late(target: CallTarget, seconds: float) -> ModelUnavailableError:
 def cut_off(target: CallTarget) -> ModelUnavailableError:
     """Return the error for a call that nacre cancelled."""
     return ModelUnavailableError(
-        f"the call of {target.name} was cut off", hint="run the command again", retry=False
+        f"the call to {target.name} was cut off", hint="run the command again", retry=False
     )
 
 
 def ended(target: CallTarget) -> ModelUnavailableError:
     """Return the error for an agent's command that another program killed."""
-    message = (
-        f"the command of {target.provider.label} was killed before it answered ({target.name})"
-    )
+    message = f"the {target.provider.label} command was killed before it answered ({target.name})"
     return ModelUnavailableError(
-        message, hint="try again; the system may kill programs if memory is short", retry=False
+        message, hint="try again; the system may be short of memory", retry=False
     )
 
 
 def broken(target: CallTarget) -> ModelUnavailableError:
     """Return the error for an incomplete answer."""
     return ModelUnavailableError(
-        f"the answer of {target.name} broke off ({target.host})", hint="try again later"
+        f"the answer of {target.name} was cut off ({target.host})", hint="try again later"
     )
 
 
@@ -281,21 +279,21 @@ def strange(target: CallTarget, kind: str = "", body: bytes = b"") -> ModelUnava
     """Return the error for a 2xx response that is not from the provider, such as another site's page."""
     if "html" in kind or body.lstrip()[:1] == b"<":
         return UnexpectedServiceError(
-            f"{target.host} answers with a web page instead of {target.provider.label}'s format ({target.name})",
+            f"{target.host} sent a web page instead of {target.provider.label}'s format ({target.name})",
             hint=f"the network may require a sign-in, or models.providers.{target.provider.name}.base_url is wrong",
             retry=False,
             may_cost=False,
         )
     if _is_json(body):
         return UnexpectedServiceError(
-            f"{target.host} does not answer in {target.provider.label}'s format ({target.name})",
+            f"the answer of {target.host} is not in {target.provider.label}'s format ({target.name})",
             hint=f"check models.providers.{target.provider.name}.base_url and api",
             retry=False,
         )
     if not body.strip() or body.lstrip()[:1] in (b"{", b"["):
         return broken(target)
     return UnexpectedServiceError(
-        f"{target.host} does not answer with JSON ({target.name})",
+        f"the answer of {target.host} is not JSON ({target.name})",
         hint=f"check models.providers.{target.provider.name}.base_url, or try again later",
     )
 
@@ -310,7 +308,7 @@ def _is_json(body: bytes) -> bool:
 def no_answer(target: CallTarget, detail: str) -> UnreadableModelError:
     """Return the error for a command that succeeded with an unreadable answer. It is not retried."""
     label = target.provider.label
-    problem = f"the command of {label} succeeds, but its answer cannot be read ({target.name})"
+    problem = f"the {label} command succeeded, but its answer cannot be read ({target.name})"
     message = f"{problem}{_quoted(target, detail.strip())}"
     return UnreadableModelError(
         message, hint=f"run {label} yourself to see why, or {ANOTHER}", retry=False
@@ -331,14 +329,14 @@ def program_failed(target: CallTarget, detail: str, status: int = 0) -> NacreErr
             message, hint=f"sign in with {label} itself, then run the command again"
         )
     if status >= 500:
-        message = f"{label} fails temporarily ({target.name}){_quoted(target, detail)}"
+        message = f"{label} is temporarily unavailable ({target.name}){_quoted(target, detail)}"
         return ModelUnavailableError(
             message,
             hint=f"try again later, or {ANOTHER}",
             may_cost=status not in _UNPROCESSED_STATUSES,
         )
     if re.search(_OFFLINE, detail, re.I):
-        message = f"{label} has no connection ({target.name}){_quoted(target, detail)}"
+        message = f"{label} cannot connect ({target.name}){_quoted(target, detail)}"
         return ModelUnavailableError(
             message, hint="check the network and its proxy", retry=False, may_cost=False
         )
@@ -348,9 +346,9 @@ def program_failed(target: CallTarget, detail: str, status: int = 0) -> NacreErr
         )
     if re.search(r"model", detail, re.I):
         return ModelRefusedError(
-            f"{label} returned no answer of {target.name}{_quoted(target, detail)}", hint=ANOTHER
+            f"{label} returned no answer from {target.name}{_quoted(target, detail)}", hint=ANOTHER
         )
-    message = f"the command of {label} failed for {target.name}{_quoted(target, detail)}"
+    message = f"the {label} command failed for {target.name}{_quoted(target, detail)}"
     return ModelUnavailableError(
         message, hint=f"run {label} yourself to see why, or {ANOTHER}", retry=False
     )
@@ -360,7 +358,7 @@ def no_such_tool(target: CallTarget, tools: Iterable[str], available: str) -> Mo
     """Return the error for tools that an agent's command does not have."""
     names = ", ".join(tools)
     return ModelRefusedError(
-        f"{target.provider.label} does not have the tools {names} ({target.name})",
+        f"{target.provider.label} has no tools named {names} ({target.name})",
         hint=f"tools: {available}",
     )
 
@@ -418,14 +416,14 @@ def no_key(target: CallTarget) -> ModelRefusedError:
     provider = target.provider
     other = f", or set {provider.variables[0]}" if provider.variables else ""
     return ModelRefusedError(
-        f"there is no key for {provider.label}, which {target.name} needs",
+        f"{target.name} needs a key for {provider.label}",
         hint=f"nacre writer keys {provider.name}{other}; nacre writer setup chooses another model",
     )
 
 
 def no_library(target: CallTarget, library: str) -> ModelRefusedError:
     """Return the error for a missing provider library."""
-    message = f"the library {library!r} is not installed, which {target.name} needs"
+    message = f"{target.name} needs the library {library!r}, which is not installed"
     return ModelRefusedError(message, hint=install_hint(library))
 
 
@@ -433,7 +431,7 @@ def no_program(target: CallTarget, program: str) -> ModelRefusedError:
     """Return the error for an agent whose command is not installed."""
     hint = f"install {target.provider.label}, sign in with it, and make sure that {program!r} is on PATH"
     return ModelRefusedError(
-        f"the command {program!r} is not installed, which {target.name} needs", hint=hint
+        f"{target.name} needs the command {program!r}, which is not installed", hint=hint
     )
 
 

@@ -486,7 +486,7 @@ class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def load_folder(folder: Path) -> FolderEmbedder:
     """Load the model in a folder. Raises EmbedderUnavailableError."""
     if not folder.is_absolute():
-        raise EmbedderUnavailableError(f"onnx:{folder} is not absolute", hint="onnx:/path")
+        raise EmbedderUnavailableError(f"onnx:{folder} is not an absolute path", hint="onnx:/path")
     return FolderEmbedder(folder)
 
 
@@ -547,7 +547,9 @@ class FolderEmbedder:
         vector = output[0] if output.ndim == 2 else self._pooled(output[0])
         length = float(np.linalg.norm(vector))
         if vector.ndim != 1 or not np.isfinite(length) or length < 1e-12:
-            raise EmbedderUnavailableError(f"{self.name} gave a zero vector", hint=_EMBEDDER_HINT)
+            raise EmbedderUnavailableError(
+                f"{self.name} returned a zero vector", hint=_EMBEDDER_HINT
+            )
         unit: NDArray[np.float32] = vector / length
         return unit
 

@@ -298,9 +298,7 @@ def _memory_in(home: Home, text: str, stat: FileStat, seen: SeenMemoryFile | Non
     written = parse(text, stat.path, new_id=new_id, modified=_modification_time(home, stat))
     memory = redact(home.redactor, written)
     if memory.content != written.content:
-        home.problems.append(
-            f"{stat.path}: contains what looks like a secret, which recall leaves out"
-        )
+        home.problems.append(f"{stat.path} seems to contain a secret, which recall leaves out")
     return memory
 
 

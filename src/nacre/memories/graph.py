@@ -731,9 +731,7 @@ def invalidate(
     source: Reference,
     target: Target,
     relation: AnyRelation = None,
-    at: Annotated[
-        date | None, bounds("The day from which it no longer holds; default: today.")
-    ] = None,
+    at: Annotated[date | None, bounds("The day on which the link ends; default: today.")] = None,
 ) -> LinkChange:
     """End links but keep them in the file. Raises the same errors as :func:`link`."""
     edit.catch_up(home)

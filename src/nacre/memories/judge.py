@@ -563,7 +563,7 @@ def _share_a_key(memory: Memory, other: Memory) -> bool:
 # a ``supersedes`` link with the reason. Either side can be undone.
 
 
-OUTLIVED = "what superseded it was forgotten"
+OUTLIVED = "its successor was forgotten"
 
 
 def mark_ended(old: Memory, new: Memory) -> Memory:

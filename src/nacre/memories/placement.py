@@ -50,7 +50,7 @@ AMENDED = "amended"
 
 _SIMILAR_RELATIONS = frozenset({Relation.RELATED, Relation.DOUBTS})
 
-_SAID_AGAIN = "the other was stated again since"
+_SAID_AGAIN = "the other was stated again later"
 _MAX_REASON_CHARACTERS = 160
 _MAX_CANDIDATES = 12
 _MAX_SIMILAR = 3

@@ -73,7 +73,7 @@ def page_of(home: Home, slug: str) -> Page | None:
     page = read_page(home, slug)
     if page and without_secrets(home.redactor, page.text) is None:
         raise ConflictError(
-            f"{page_path(slug)} contains what looks like a secret", hint="remove the secret first"
+            f"{page_path(slug)} seems to contain a secret", hint="remove the secret first"
         )
     return page
 
@@ -534,8 +534,8 @@ def _refuse_privacy(home: Home, source: str, into: str) -> None:
         affected = barred.projects(scope, (source, into)) if scope else None
         if affected:
             raise ConflictError(
-                f"forgotten statements of {affected[0]} from before {shown_day(until)} are recorded by its name",
-                hint="such a project keeps its name",
+                f"the record of what was forgotten before {shown_day(until)} names {affected[0]}",
+                hint="projects with such a record keep their names",
             )
     for key in _EXCLUSION_SETTINGS:
         patterns = home.settings.texts(key)

@@ -404,14 +404,14 @@ def adds(text: str, both: Sequence[str]) -> str | None:
         return new
     statement, others = read(text), [read(other) for other in both]
     for sort, addition in (
-        ("firm", "that it has no other case"),
+        ("firm", "that nothing else applies"),
         ("unsure", "a guess"),
         ("now", "a change"),
     ):
         if statement.cues(sort).difference(*(other.cues(sort) for other in others)):
             return addition
     if statement.departures and not any(other.departures for other in others):
-        return "that something has gone"
+        return "that something ended"
     return None
 
 

@@ -66,13 +66,13 @@ class DreamPlanRequest(Request):
         Annotated[
             int,
             bounds(
-                "Maximum number of memories to end; default: 2 % of all, at least 20.",
+                "Maximum number of memories to retire; default: 2 % of all, at least 20.",
                 ge=0,
             ),
         ]
         | None
     ) = None
-    writer: Annotated[bool, bounds("Ask the writer, if one is set (from tier 2).")] = True
+    writer: Annotated[bool, bounds("Use the writer, if one is set (tiers 2 and 3).")] = True
     backfill: Annotated[
         bool,
         bounds("Pages cover sessions of any age, including those before the last dream (tier 3)."),
@@ -295,7 +295,7 @@ def render_section(report: DreamReport, memories: MemoriesById, now: datetime) -
     """Return a dream as a section of its day's diary."""
     plan = report.plan
     ending = plan.ending - sum(len(step.ends) for step, _ in report.left)
-    summary = f"{plan.seen:,} memories seen, {ending:,} ended; {report.operation}."
+    summary = f"{plan.seen:,} memories checked, {ending:,} retired; {report.operation}."
     lines = [f"## {shown(now, '%H:%M')}", "", summary]
     left_ids = {id(step) for step, _ in report.left}
     for action, heading in _HEADINGS.items():
@@ -310,7 +310,7 @@ def render_section(report: DreamReport, memories: MemoriesById, now: datetime) -
     if plan.put_off:
         lines += [
             "",
-            f"{len(plan.put_off):,} more steps are postponed: a dream ends at most {plan.most:,} "
+            f"{len(plan.put_off):,} more steps are postponed: a dream retires at most {plan.most:,} "
             "memories.",
         ]
     if plan.refused:

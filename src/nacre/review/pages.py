@@ -257,7 +257,7 @@ def _unlike_a_merge(step: Step, named: Sequence[Memory]) -> str | None:
         return "one is from the owner, the other from an agent"
     words, sources = step.words or named[0].content, [memory.content for memory in named]
     if len(words) > sum(map(len, sources)) + _MAX_ADDED_CHARACTERS:
-        return "the text is longer than all of them together"
+        return "the text is longer than all memories together"
     for source in sources:
         if missing := _missing(source, words):
             return f"the text leaves out {missing}"
@@ -691,7 +691,7 @@ def page_objection(home: Home, step: Step) -> str | None:
     if not page.is_wanted:
         return "its front matter says dreams: false"
     if without_secrets(home.redactor, page.text + step.words) is None:
-        return "the page contains what looks like a secret"
+        return "the page seems to contain a secret"
     if step.mark != mark_of(home, page, step.project, step.words):
         return "some of its memories have changed since"
     if not _is_borne_out(home, step, page):

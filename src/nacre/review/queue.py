@@ -73,7 +73,7 @@ if TYPE_CHECKING:
 def resolve(
     home: Home,
     reference: Item,
-    choice: Annotated[Choice, bounds("The memory that holds.")],
+    choice: Annotated[Choice, bounds("The memory that is true.")],
     reason: Annotated[str | None, bounds("The reason, kept in the ledger.")] = None,
 ) -> Pair:
     """Settle a conflict between two memories. Raises NotFoundError, ConflictError."""
@@ -199,7 +199,9 @@ def keep_items(
             kept.append(store.get(home, outcome.memory_id))
         elif "+" in reference and into is None:
             if content is not None:
-                raise InvalidInputError("a conflict has no text", hint="edit one of its memories")
+                raise InvalidInputError(
+                    "a conflict has no text of its own", hint="edit one of its memories"
+                )
             pair = contradictions.find(home, reference)
             kept.append(contradictions.resolve(home, pair, Choice.KEEP_BOTH).older)
         elif "+" in reference:
@@ -529,7 +531,7 @@ def answer(
         Relates | None, bounds("The relation of the first memory to the second.")
     ] = None,
     keep: Annotated[
-        Choice | None, bounds("The memory that holds, if the two contradict each other.")
+        Choice | None, bounds("The memory that is true, if the two contradict each other.")
     ] = None,
     skip: Annotated[bool, bounds("Do not ask about this pair again.")] = False,
     lesson: Annotated[bool, bounds("Store the sentence as a lesson; default: as a fact.")] = False,
@@ -554,7 +556,7 @@ def answer(
     if keep:
         if pair is None:
             raise ConflictError(
-                "these two memories have no conflict", hint="--link contradicts creates one"
+                "these two memories are not in conflict", hint="--link contradicts creates one"
             )
         pair = contradictions.resolve(home, pair, keep)
         memories = by_id((pair.older, pair.newer))

@@ -386,9 +386,7 @@ class Tending:
             self._tell(f"no dream: {error.message}")
             return
         if report:
-            result = (
-                f"memories that end: {report.plan.ending}, links dropped: {report.plan.dropped}"
-            )
+            result = f"retired memories: {report.plan.ending}, dropped links: {report.plan.dropped}"
             self._tell(f"dreamt: {result if report.operation else 'planned, without changes'}")
             give_back()
 
@@ -625,7 +623,7 @@ class Daemon:
             return
         process = f" (process {daemon.pid})" if daemon else ""
         raise ConflictError(
-            f"a daemon serves {home} already{process}", hint="see nacre serve status"
+            f"a daemon already serves {home}{process}", hint="see nacre serve status"
         )
 
     def _begin(self) -> None:

@@ -397,7 +397,7 @@ async def json_body(request: Request) -> bytes:
         body += chunk
         if len(body) > MOST_BYTES:
             raise TooLargeError(
-                f"a request can have {MOST_BYTES:,} bytes", hint="send it in smaller parts"
+                f"a request can have at most {MOST_BYTES:,} bytes", hint="send it in smaller parts"
             )
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if body and kind != _JSON:

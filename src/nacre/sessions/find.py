@@ -81,7 +81,7 @@ class ChatSearchRequest(Request):
     """A search in chat conversations."""
 
     query: Annotated[str, bounds("A question or keywords.", max_length=4_000)]
-    limit: Annotated[int, bounds("Passages at most.", ge=1, le=50)] = 10
+    limit: Annotated[int, bounds("Maximum number of passages.", ge=1, le=50)] = 10
     channel: (
         Annotated[
             str,

@@ -419,7 +419,7 @@ def resume(home: Home, request: ResumeRequest) -> Resumption:
             hint=f"{look}{parent}",
         )
     if _is_own(home, stored):
-        raise ConflictError(f"{session.id} is nacre's own call of a model", hint=look)
+        raise ConflictError(f"{session.id} is nacre's own call to a model", hint=look)
     command = _command(home, stored, look)
     if session.cwd and not Path(session.cwd).is_dir():
         raise NotFoundError(
@@ -457,7 +457,7 @@ def _find_resumable(home: Home, reference: str, folder: Path) -> StoredSession:
     if session := _first(home, (home.sessions.find(session_id)[0] for session_id in ids)):
         return session
     raise NotFoundError(
-        f"no session is called {reference!r}, and no session contains it",
+        f"no session has the name {reference!r} or contains it",
         hint="nacre sessions list shows them",
     )
 

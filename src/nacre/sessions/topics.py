@@ -424,14 +424,14 @@ def outcome(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> SessionOutcom
     """
     end = End(turns, spoken)
     if spoken and not end.has_acted and all(map(end.is_empty, spoken)):
-        return SessionOutcome(Ending.UNKNOWN, "there was no request in words")
+        return SessionOutcome(Ending.UNKNOWN, "there was no written request")
     result = (
         _by_owner(end)
         or (SessionOutcome(Ending.STOPPED, CUT_OFF[2]) if end.is_interrupted else None)
         or _in_the_middle(end)
         or _outcome_by_report(end)
     )
-    return result or SessionOutcome(Ending.UNKNOWN, "nothing tells")
+    return result or SessionOutcome(Ending.UNKNOWN, "there is no evidence")
 
 
 def _by_owner(end: End) -> SessionOutcome | None:
@@ -451,7 +451,7 @@ def _by_owner(end: End) -> SessionOutcome | None:
             unanswered = "the last request has no answer"
             return None if end.agent else _with_owner_words(Ending.STOPPED, unanswered, end, text)
         objection = _objection(end, before, says_undone(before.text))
-        return objection or _with_owner_words(Ending.DONE, "the owner is content", end, text)
+        return objection or _with_owner_words(Ending.DONE, "the owner is satisfied", end, text)
     if end.agent or end.is_interrupted:
         return None
     if (
@@ -459,7 +459,7 @@ def _by_owner(end: End) -> SessionOutcome | None:
         and is_objection(end.owner, language)
         and not language.summary.onward.match(text)
     ):
-        return _with_owner_words(Ending.FAILED, "the owner's last words object", end, text)
+        return _with_owner_words(Ending.FAILED, "the owner's last message objects", end, text)
     return _with_owner_words(Ending.STOPPED, "the last request has no answer", end, text)
 
 
@@ -519,13 +519,13 @@ def _outcome_by_report(end: End) -> SessionOutcome | None:
         return None
     last = end.agent[-1]
     if announces(last.text):
-        return SessionOutcome(Ending.UNKNOWN, "it ends with what the agent was about to do")
+        return SessionOutcome(Ending.UNKNOWN, "it ends with an announcement of the agent")
     if not _objection(end, last, speaks_against(last.text)):
         if pass_at_the_end(end.work):
             return SessionOutcome(Ending.DONE, "its checks pass at the end")
         if _has_committed(end):
             return SessionOutcome(Ending.DONE, "the work was committed")
-    return SessionOutcome(Ending.UNKNOWN, "its last words draw on text from outside")
+    return SessionOutcome(Ending.UNKNOWN, "its last message uses external text")
 
 
 def _has_committed(end: End) -> bool:
@@ -585,11 +585,13 @@ def _objection(end: End, report: Turn, denial: str) -> SessionOutcome | None:
             Ending.UNKNOWN, "a command failed and did not work later", report, denial
         )
     if open_todos(end.turns) or find_unticked(report.text):
-        return _with_agent_words(Ending.UNKNOWN, "the agent's list has open items", report, denial)
+        return _with_agent_words(
+            Ending.UNKNOWN, "the agent's todo list has open items", report, denial
+        )
     if denial:
         return _with_agent_words(
             Ending.UNKNOWN,
-            "the agent's last words say that something failed or is left",
+            "the agent's last message says that something failed or is left",
             report,
             denial,
         )

@@ -89,7 +89,7 @@ Key = Annotated[str, bounds("The setting's key, such as recall.limit.")]
 class WriterRequest(Request):
     """The writer for sessions that end from now on, and its limits."""
 
-    writer: Annotated[str, bounds("provider:model, as claude-cli:haiku.", min_length=1)]
+    writer: Annotated[str, bounds("provider:model, such as claude-cli:haiku.", min_length=1)]
     tokens_per_day: (
         Annotated[int, bounds("Tokens per day, for a writer paid by subscription.", ge=1)] | None
     ) = None
@@ -461,7 +461,7 @@ def obstacle_to(settings: Settings, name: str) -> NacreError | None:
     if not key:
         return unpriced(name)
     message = (
-        f"{target.provider.label} would bill the key in {key}, and the price of {name} is unknown"
+        f"{target.provider.label} would bill the key in {key}, but the price of {name} is unknown"
     )
     return ModelRefusedError(
         message,

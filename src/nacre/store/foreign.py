@@ -95,7 +95,7 @@ class ForeignDatabase:
                 return rows
             self.close()
             self._connection = self._open()
-        raise InvalidInputError(f"{self._path} changes while it is read", hint="try again")
+        raise InvalidInputError(f"{self._path} keeps changing", hint="try again")
 
     def rows(self, table: str, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
         """Yield the rows of a table with the given columns.
@@ -164,7 +164,7 @@ class ForeignDatabase:
                     shutil.copyfile(f"{self._path}{suffix}", folder / f"copy.db{suffix}")
             if before == _signature(self._path):
                 return folder / "copy.db"
-        raise InvalidInputError(f"{self._path} changes while it is read", hint="try again")
+        raise InvalidInputError(f"{self._path} keeps changing", hint="try again")
 
 
 @contextlib.contextmanager
@@ -273,7 +273,7 @@ def _explain(path: Path, error: apsw.Error | UnicodeDecodeError) -> InvalidInput
         )
     if isinstance(error, apsw.AuthError) or "not authorized" in str(error):
         return InvalidInputError(
-            f"{path} has a view or a virtual table where its program has a table", hint=None
+            f"{path} has a view or virtual table in place of a table", hint=None
         )
     return InvalidInputError(
         f"cannot read {path}: {error}", hint="close the program that uses it, and try again"

@@ -108,7 +108,7 @@ class GatewayStore:
         if not path.is_file():
             return None
         read_only_error = UnavailableError(
-            "the gateway's database is only read here", hint="this is a bug in nacre"
+            "the gateway's database is read-only here", hint="this is a bug in nacre"
         )
         try:
             return cls(

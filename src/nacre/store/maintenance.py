@@ -34,34 +34,28 @@ from nacre.values.memory import SessionPlace, TurnPlace, TurnText
 from nacre.values.session import Deeds
 
 CARRIED = {
-    "model_calls": ("what models cost", ""),
-    "model_health": ("which models failed", ""),
-    "model_answers": ("what models answered", ""),
+    "model_calls": ("model costs", ""),
+    "model_health": ("model failures", ""),
+    "model_answers": ("model answers", ""),
     "traces": ("traces", ""),
     "candidates": ("candidates", ""),
-    "usage": ("how memories were used", "memory"),
-    "uses": ("when memories were used", "memory"),
-    "effects": ("what became of context", ""),
-    "usage_values": ("how far use was counted", ""),
-    "co_recall": (
-        "which memories were used together",
-        "a b",
-    ),
-    "conflicts": (
-        "judged contradictions",
-        "older newer",
-    ),
-    "claims_waiting": ("which claims were pending", "memory"),
-    "unsettled": ("which memories were to be compared", "memory"),
-    "stale_memories": ("which memories were stale", "memory"),
-    "review_queue": ("what waited for review", "carry_review_queue"),
-    "sessions": ("what was learned from sessions", "carry_sessions"),
-    "code_projects": ("which code was read", ""),
-    "code_files": ("files of code", ""),
-    "code_symbols": ("symbols of code", ""),
-    "code_edges": ("what code calls", ""),
-    "code_outside": ("what code imports", ""),
-    "ingest_log": ("when transcripts were read", ""),
+    "usage": ("use of memories", "memory"),
+    "uses": ("times of use", "memory"),
+    "effects": ("effects of context", ""),
+    "usage_values": ("counters of use", ""),
+    "co_recall": ("memories used together", "a b"),
+    "conflicts": ("judged contradictions", "older newer"),
+    "claims_waiting": ("pending claims", "memory"),
+    "unsettled": ("memories to compare", "memory"),
+    "stale_memories": ("stale memories", "memory"),
+    "review_queue": ("pending reviews", "carry_review_queue"),
+    "sessions": ("results of sessions", "carry_sessions"),
+    "code_projects": ("projects with code", ""),
+    "code_files": ("code files", ""),
+    "code_symbols": ("code symbols", ""),
+    "code_edges": ("calls in code", ""),
+    "code_outside": ("imports in code", ""),
+    "ingest_log": ("times of ingests", ""),
 }
 """Tables copied to a rebuilt database, as table: (description, columns that contain memory ids).
 
@@ -524,7 +518,8 @@ class StoredTexts:
         erasing.merge_full_text()
         if not self._db.compact():
             raise StoreBusyError(
-                "another process reads the database", hint="close it and repeat the command"
+                "another process is reading the database",
+                hint="end that process and repeat the command",
             )
 
 

@@ -901,8 +901,8 @@ class Vectors:
         present = self.dimensions()
         if present and len(vectors) and vectors.shape[1] != present:
             raise EmbedderUnavailableError(
-                f"{self.model()} gives vectors of {vectors.shape[1]} numbers now, and the index has {present}",
-                hint="the model has changed: nacre admin doctor --deep --repair deletes the old vectors",
+                f"{self.model()} now returns {vectors.shape[1]} dimensions, but the index has {present}",
+                hint="to delete the old vectors: nacre admin doctor --deep --repair",
             )
 
     def _add_passages(

@@ -74,7 +74,7 @@ def migrate(connection: apsw.Connection, path: Path, folder: str = MAIN) -> None
         return
     if version > newest(folder):
         raise SchemaTooNewError(
-            f"{path} has schema {version}, this nacre knows up to {newest(folder)}",
+            f"{path} has schema {version}, but this nacre supports only {newest(folder)}",
             hint="upgrade nacre, or point NACRE_HOME at another folder",
         )
     if version:
@@ -277,7 +277,7 @@ class FileDatabase(Queries):
             try:
                 # SQLite opens a file read-only if it cannot be opened for writing.
                 if self._connection.readonly("main"):
-                    raise apsw.ReadOnlyError("it can only be read")
+                    raise apsw.ReadOnlyError("it is read-only")
                 self._connection.set_busy_handler(_wait_for_lock)
                 _keep_a_log(self._connection)
                 self._connection.execute(
@@ -496,7 +496,8 @@ class FileDatabase(Queries):
             busy = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         if busy and busy[0]:
             raise StoreBusyError(
-                f"another process reads {self.path}", hint="close it and repeat the command"
+                f"another process is reading {self.path}",
+                hint="end that process and repeat the command",
             )
 
     def backup(self, target: Path) -> None:
@@ -699,7 +700,7 @@ def _create_private(path: Path) -> None:
         if error.errno == errno.EROFS:
             reason, hint = (
                 "it is on a read-only disk",
-                "make that writable, or set NACRE_HOME to another folder",
+                "make it writable, or set NACRE_HOME to another folder",
             )
         raise UnusableStoreError(f"cannot use the database {path}: {reason}", hint=hint) from error
 

@@ -543,7 +543,7 @@ RENAME = "project-rename"
 FOREIGN = "commit"
 """Action for a commit in the vault's repository that nacre did not make. Its id is the commit hash."""
 
-WITHHELD = "holds what looks like a secret"
+WITHHELD = "seems to contain a secret"
 """Reason why an edit is not committed until its file is corrected."""
 
 

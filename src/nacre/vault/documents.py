@@ -271,7 +271,7 @@ def parse(text: str, path: str, *, new_id: Callable[[], str], modified: datetime
         )
     front, body = split(text)
     if len(body) > MAX_BODY_BYTES // 4 and len(to_bytes(body)) > MAX_BODY_BYTES + _HEADING_BYTES:
-        raise InvalidMemoryError("a memory is at most 1 MB", hint="split the file")
+        raise InvalidMemoryError("a memory can have at most 1 MB", hint="split the file")
     return assemble(load(front) if front else {}, body, path, new_id=new_id, modified=modified)
 
 
@@ -452,7 +452,8 @@ def _id(values: dict[str, Any]) -> str | None:
     identity = _text(values, "id")
     if identity and not _IDENTITY.fullmatch(identity):
         raise InvalidMemoryError(
-            f"{identity[:80]!r} cannot be an id", hint="remove the line: the file gets a new one"
+            f"{identity[:80]!r} is not a valid id",
+            hint="remove the line, and nacre writes a new id",
         )
     return identity
 
@@ -470,7 +471,8 @@ def _links(values: dict[str, Any]) -> tuple[Link, ...]:
         isinstance(link, dict) and link.get("to") for link in links
     ):
         raise InvalidMemoryError(
-            "links are a list of {rel: …, to: …}", hint="e.g. links: [{rel: supersedes, to: <id>}]"
+            "links must be a list of {rel: …, to: …}",
+            hint="e.g. links: [{rel: supersedes, to: <id>}]",
         )
     return tuple(_link(link) for link in links)
 
@@ -479,7 +481,7 @@ def _link(link: dict[str, Any]) -> Link:
     valid = _mapping(link, "valid")
     strength = _number(link, "strength")
     if strength is not None and not 0 <= strength <= 1:
-        raise InvalidMemoryError(f"the strength of a link is 0 to 1, not {strength:g}")
+        raise InvalidMemoryError(f"a link's strength must be 0 to 1, not {strength:g}")
     return Link(
         _text(link, "rel") or "related_to",
         _text(link, "to") or "",
@@ -493,7 +495,7 @@ def _link(link: dict[str, Any]) -> Link:
 def _read_confirmations(values: dict[str, Any]) -> tuple[Confirmation, ...]:
     entries = values.get("confirmed") or []
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        raise InvalidMemoryError("confirmed is a list of {at: …, session: …, turns: …}")
+        raise InvalidMemoryError("confirmed must be a list of {at: …, session: …, turns: …}")
     times = ((entry, _time(entry, "at")) for entry in entries)
     return tuple(
         Confirmation(at, _text(entry, "session"), _texts(entry, "turns"))
@@ -545,7 +547,7 @@ def _importance(values: dict[str, Any]) -> int:
     if number is None:
         return 7
     if not 1 <= number <= 10:
-        raise InvalidMemoryError(f"importance is 1 to 10, not {number:g}")
+        raise InvalidMemoryError(f"importance must be 1 to 10, not {number:g}")
     return round(number)
 
 

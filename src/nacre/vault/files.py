@@ -727,7 +727,7 @@ def global_page(entries: Entries, projects: Mapping[str, int]) -> str:
     omitted = len(lines) - MOST_PROJECTS
     more = [f"- and {omitted:,} more in [projects/](projects/)"] if omitted > 0 else []
     number = len(entries) + sum(projects.values())
-    summary = f"{count(number, 'memory', 'memories')}{f'; of no project: {len(entries):,}' if projects else ''}."
+    summary = f"{count(number, 'memory', 'memories')}{f'; {len(entries):,} without a project' if projects else ''}."
     section = "\n".join(["## Projects", "", *lines[:MOST_PROJECTS], *more])
     return _page("What nacre remembers", summary, entries, [section] if lines else [])
 

@@ -293,7 +293,7 @@ class GitProgram:
         entries = read_entries(os.fsdecode(done.stdout))
         if name := unusable(entries):
             raise UnusableRepositoryError(
-                f"{self.git_dir} makes git run a program: {name}",
+                f"the config of {self.git_dir} makes git run a program: {name}",
                 hint=f"git -C {self.work_tree} config --unset-all {name}; set it in git's global configuration",
             )
         is_whole = mark is not None and not any(
@@ -407,7 +407,7 @@ def _failure(command: str, code: int, output: str) -> UnusableRepositoryError | 
         path = re.search(r"'([^']+\.lock)'", output)
         return RepositoryBusyError(
             f"another git process holds {path.group(1) if path else 'a lock'}",
-            hint=f"wait for it. If none is running, a crash left the file: rm {path.group(1)}"
+            hint=f"wait for it. If no git runs, delete the leftover file: rm {path.group(1)}"
             if path
             else "try again",
         )
@@ -535,7 +535,7 @@ class Repository:
         except GitFailedError as error:
             raise UnusableRepositoryError(
                 f"{folder} is broken: {error.output.splitlines()[0] if error.output else error.message}",
-                hint=f"repair it (git -C {self.root} fsck), or move {folder} away: nacre begins a new one",
+                hint=f"repair it (git -C {self.root} fsck), or move {folder} away, and nacre begins a new one",
             ) from error
         if is_bare:
             raise UnusableRepositoryError(

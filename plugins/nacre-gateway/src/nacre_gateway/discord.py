@@ -569,7 +569,7 @@ _HINTS = {
     401: "copy the bot's token again from the Bot page of the developer portal",
     0: "copy the bot's token again from the Bot page of the developer portal",
     50001: "invite the bot to the server, and let it view the channel",
-    50007: "this person accepts no direct messages from the bot: they share no server or turned them off",
+    50007: "this person does not accept the bot's direct messages (no common server, or turned off)",
     50013: "let the bot send messages in this channel",
 }
 """Hints for Discord's codes and HTTP statuses."""

@@ -282,7 +282,7 @@ class Telegram:
             raise ChannelRefusedError(f"the file is larger than {most_bytes} bytes")
         path = quote(text(file, "file_path", 1_000))
         if not path or ".." in path.split("/"):
-            raise ChannelRefusedError("Telegram returned no path of the file")
+            raise ChannelRefusedError("Telegram returned no path for the file")
         await self._api.download(
             f"{self._base}/file/bot{self._path_token}/{path}", target, most_bytes, {}
         )

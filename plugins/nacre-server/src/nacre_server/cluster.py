@@ -135,7 +135,7 @@ class Api:
         self._tell(f"serves keys at {self._web.address}, agents at {self._web.address}/mcp")
         while not stop.wait(FOLD_SECONDS):
             self._spaces.fold()
-        self._tell("ends: finishing the requests in progress")
+        self._tell("stopping: finishing the requests in progress")
         self._web.leave()
         self._spaces.end_events()
         has_ended = self._web.drain(linger, END_SECONDS)
@@ -148,7 +148,7 @@ class Api:
 def _refused() -> Home:
     raise NotAllowedError(
         "this server has no memory of its own",
-        hint="send a key to a space: nacre server keys create",
+        hint="send a space's key (nacre server keys create)",
     )
 
 
@@ -326,7 +326,7 @@ def remove_tenant(settings: Settings, name: str) -> Removed:
         left = sum(rows for rows, _ in found.values())
         if left:
             raise ConflictError(
-                f"{left} rows of {name} were written meanwhile",
+                f"{left} rows of {name} were written in the meantime",
                 hint="stop its writers and try again",
             )
         return Removed(name, deleted, len(found), left)

@@ -64,7 +64,7 @@ def migrate(run: Run) -> None:
     changed = (
         f"Migrated from schema {done.before} to {done.after}."
         if done.after != done.before
-        else f"The schema is {done.after} already."
+        else f"The schema already has version {done.after}."
     )
     run.answer(done, lambda paper: paper.line(changed))
 
@@ -213,7 +213,7 @@ def tenants_(
     """
     has_limits = bool(lift) or any(value is not None for value in limits.values())
     if remove and has_limits:
-        raise click.UsageError("--remove takes no limits", click.get_current_context())
+        raise click.UsageError("--remove cannot set limits", click.get_current_context())
     if name and remove:
         _remove_tenant(run, name, yes=yes)
     elif name:
@@ -248,7 +248,7 @@ def _limit_tenant(
     quota = cluster_api.limit_tenant(run.settings, name, changed)
     run.answer(
         {"name": name, **asdict(quota)},
-        lambda paper: paper.line(f"{name}: {_bounds(quota) or 'no bounds'}"),
+        lambda paper: paper.line(f"{name}: {_bounds(quota) or 'no limits'}"),
     )
 
 
@@ -258,7 +258,7 @@ def _remove_tenant(run: Run, name: str, *, yes: bool) -> None:
         held = f"{options_count(found.memories, 'memory', 'memories')} and {options_count(found.turns, 'turn')}"
         click.confirm(f"Delete {name} with {held} for good?", abort=True)
     done = cluster_api.remove_tenant(run.settings, name)
-    told = f"Deleted {done.rows:,} rows of {name}; counted again, {done.left} are left in {done.tables} tables."
+    told = f"Deleted {done.rows:,} rows of {name}. A new count found {done.left} in {done.tables} tables."
     run.answer(done, lambda paper: paper.line(told))
 
 

@@ -78,7 +78,7 @@ def revoke(run: Run, /, **asked: Any) -> None:
     ended = perform(run, memories_spaces.revoke_key, **asked)
     run.answer(
         ended,
-        lambda paper: paper.line("Ended: the key ", bold(ended.id), f" of {ended.account}."),
+        lambda paper: paper.line("Revoked the key ", bold(ended.id), f" of {ended.account}."),
     )
 
 
@@ -188,7 +188,7 @@ def create_spaces(run: Run, /, **asked: Any) -> None:
     made = perform(run, memories_spaces.create_space, **asked)
     run.answer(
         made,
-        lambda paper: paper.line("Made: the space ", bold(made.name), f" of a {made.kind}."),
+        lambda paper: paper.line("Created the space ", bold(made.name), f" of a {made.kind}."),
     )
 
 
@@ -213,7 +213,7 @@ def members(run: Run, space: str | None, add: str | None, role: str, remove: str
     which are accounts for programs. Readers can only read.
     """
     if add and remove:
-        raise click.UsageError("--add and --remove exclude each other")
+        raise click.UsageError("--add and --remove cannot be combined")
     if (add or remove) and not space:
         raise click.UsageError("name the space", click.get_current_context())
     found: list[Member]

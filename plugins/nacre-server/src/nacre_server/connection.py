@@ -63,8 +63,8 @@ _KEEPALIVE_OPTIONS: dict[str, Any] = {
 """Options that make client and server detect a lost connection after half a minute."""
 
 _RIGHTS = (
-    "an administrator runs in this database: CREATE EXTENSION IF NOT EXISTS vector; CREATE ROLE nacre_tenant; "
-    "GRANT nacre_tenant TO <login>; and who opens it first needs the right to create schemas there"
+    "an administrator must run in this database: CREATE EXTENSION IF NOT EXISTS vector; CREATE ROLE nacre_tenant; "
+    "GRANT nacre_tenant TO <login>; and the first login needs the right to create schemas"
 )
 
 
@@ -152,7 +152,7 @@ def connect(
     except psycopg.Error as error:
         raise MissingStoreError(
             f"cannot connect to the PostgreSQL server: {_first_line(error).removeprefix('connection failed: ')}",
-            hint="is it running, and are server, port, login and database in NACRE_DB right?",
+            hint="check that it runs, and server, port, login and database in NACRE_DB",
         ) from error
     connection.patience = patience
     connection.adapters.register_loader("numeric", _NumericLoader)
@@ -179,7 +179,7 @@ def translated_errors() -> Iterator[None]:
         ) from error
     except errors.InsufficientPrivilege as error:
         raise UnusableStoreError(
-            f"the PostgreSQL server refuses it: {_first_line(error)}", hint=_RIGHTS
+            f"the PostgreSQL server refused the request: {_first_line(error)}", hint=_RIGHTS
         ) from error
     except (errors.FeatureNotSupported, errors.UndefinedFile) as error:
         raise UnusableStoreError(
@@ -404,7 +404,7 @@ def _is_current(server: State, newest: int) -> bool:
     """Return True if the schema is current. Raises SchemaTooNewError if this program is too old."""
     if server.needs > newest:
         raise SchemaTooNewError(
-            f"the server has schema {server.number}, this nacre knows up to {newest}",
+            f"the server has schema {server.number}, but this nacre supports only {newest}",
             hint="upgrade nacre on this machine",
         )
     return server.number >= newest

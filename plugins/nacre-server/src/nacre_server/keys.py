@@ -194,7 +194,7 @@ class Spaces:
         owners = self._ask(lambda registry: registry.all("read_owner", space=space))
         if not owners:
             raise NotFoundError(
-                f"nobody owns the space {space}",
+                f"the space {space} has no owner",
                 hint=f"nacre server spaces members {space} --add NAME --role owner",
             )
         account, *quota = owners[0]

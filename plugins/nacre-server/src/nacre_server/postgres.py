@@ -107,7 +107,7 @@ class PostgresDatabase(Queries):
         """
         if not _TENANT.fullmatch(tenant):
             raise InvalidInputError(
-                f"{tenant!r} cannot name a tenant",
+                f"{tenant!r} is not a valid tenant name",
                 hint="use up to 64 lower-case letters and digits",
             )
         self.tenant = tenant
@@ -133,7 +133,7 @@ class PostgresDatabase(Queries):
                 encoding = self._connection.info.parameter_status("server_encoding")
                 if encoding != "UTF8":
                     raise UnusableStoreError(
-                        f"the database on the PostgreSQL server keeps its texts in {encoding}, nacre's are UTF8",
+                        f"the database on the PostgreSQL server uses {encoding}, but nacre needs UTF8",
                         hint="make another one: CREATE DATABASE nacre ENCODING 'UTF8' TEMPLATE template0",
                     )
                 migrate(self._connection)

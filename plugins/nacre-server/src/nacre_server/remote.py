@@ -133,7 +133,7 @@ class Connection:
             parsed: T = json.decode(bytes(data), answer)
         except (msgspec.DecodeError, msgspec.ValidationError):
             raise RemoteRefusedError(
-                "the server's answer is not understood",
+                "the server's answer is unexpected",
                 hint="check that it has the same version of nacre",
             ) from None
         return parsed
@@ -156,12 +156,13 @@ def check_url(url: str) -> str:
         ) from None
     if parts.scheme in ("postgresql", "postgres"):
         raise InvalidInputError(
-            "that is a database; machines sync through nacre serve, with a key",
+            "that is a database; give the address of nacre serve",
             hint="give the address of nacre serve --http; to work on the database directly, use nacre data move --to",
         )
     if parts.username or parts.password or parts.query or parts.fragment:
         raise InvalidInputError(
-            "the address must not contain a key", hint="the key is asked for and stored separately"
+            "the address must not contain a key",
+            hint="nacre asks for the key and stores it apart",
         )
     if not host or not (parts.scheme == "https" or (parts.scheme == "http" and is_loopback(host))):
         raise InvalidInputError(
@@ -383,7 +384,7 @@ _MAX_DOCUMENT_BYTES = 3_000_000
 _DOCUMENTS_PER_PUSH, _BYTES_PER_PUSH = 100, 1_000_000
 """Maximum number of documents and bytes per push. A server accepts this in some seconds."""
 
-_FLAGGED_REASON = "holds what looks like a secret"
+_FLAGGED_REASON = "seems to contain a secret"
 _PRIVATE_REASON = "private; it stays on this machine"
 
 

@@ -495,7 +495,7 @@ def open_space(home: Home, space: str, unwritable: NacreError | None = None) -> 
     try:
         if standing(other).kind is None:
             raise NotAllowedError(
-                f"{space} is nobody's space", hint="nacre server spaces shows yours"
+                f"there is no space {space}", hint="nacre server spaces shows yours"
             )
     except BaseException:
         other.database.close()

@@ -70,6 +70,6 @@ def test_api_answers_keys_until_stopped(team: Server, tmp_path: Path) -> None:
         found = client.post("/api/v1/recall", json={"text": "ferry timetable?"}, headers=ben)
         assert _FACT in found.text
         assert client.get("/health/ready").status_code == 200
-    assert told[1:] == ["ends: finishing the requests in progress"]
+    assert told[1:] == ["stopping: finishing the requests in progress"]
     assert 'nacre_requests_total{name="store",outcome="not_allowed"} 1.0' in exposed(figures)
     assert 'nacre_requests_total{name="recall",outcome="ok"} 1.0' in exposed(figures)

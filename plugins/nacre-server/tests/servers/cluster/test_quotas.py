@@ -50,7 +50,7 @@ def test_exceeded_quota_reports_when_to_retry(
     assert second.post("recall", _ASKED, key).status_code == 429, "all processes count together"
     assert nacre(*limited, "--calls", "4").out == "ferry-team: 4 calls a day\n"
     assert [second.post("recall", _ASKED, key).status_code for _ in range(2)] == [200, 429]
-    assert nacre(*limited, "--lift", "calls").out == "ferry-team: no bounds\n"
+    assert nacre(*limited, "--lift", "calls").out == "ferry-team: no limits\n"
     assert second.post("recall", _ASKED, key).status_code == 200
 
 

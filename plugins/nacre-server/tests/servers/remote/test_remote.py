@@ -165,7 +165,7 @@ def test_no_secret_leaves_in_documents_or_turns(
     )
     file.write_text(file.read_text() + f"\n{FORMS[form]}\n")
     held = laptop("server", "remote", "add", place.url, "--yes", "--json").json["held"]
-    assert [reason for _, reason in held] == ["holds what looks like a secret"]
+    assert [reason for _, reason in held] == ["seems to contain a secret"]
     assert CORE.lower() not in place.texts().lower()
 
 

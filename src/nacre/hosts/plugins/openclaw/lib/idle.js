@@ -2,13 +2,13 @@
 /** Keys of other memory plugins. They are accepted, because OpenClaw rejects a config with unknown keys. */
 import { isObject } from "./link.js";
 export const IDLE = [
-    { keys: ["agenrPath"], instead: "nacre.json beside the plugin says where nacre is" },
-    { keys: ["dbPath", "dataDir", "memoryDir"], instead: "use home, which names nacre's home; memories are Markdown in its vault" },
-    { keys: ["sessionsDir"], instead: "nacre finds OpenClaw's sessions; nacre config set ingest.roots names more folders" },
-    { keys: ["handoff.includeBackground"], instead: "every session hands over, and a new one is told of all that wait for it", fits: [false] },
+    { keys: ["agenrPath"], instead: "nacre.json next to the plugin contains nacre's path" },
+    { keys: ["dbPath", "dataDir", "memoryDir"], instead: "use home, the path of nacre's home; memories are Markdown files in its vault" },
+    { keys: ["sessionsDir"], instead: "nacre finds OpenClaw's sessions; nacre config set ingest.roots adds folders" },
+    { keys: ["handoff.includeBackground"], instead: "every session leaves a handoff, and a new session receives all pending handoffs", fits: [false] },
     { keys: ["handoff.logEnabled", "handoff.logDir"], instead: "use nacre writer traces --task handoff", fits: [false] },
-    { keys: ["captureStrategy"], instead: "nacre reads whole sessions, since a turn is understood by those before it", fits: ["full_session"] },
-    { keys: ["includeAssistant"], instead: "nacre reads the agent's words beside the person's, and keeps apart who said what", fits: [true] },
+    { keys: ["captureStrategy"], instead: "nacre reads whole sessions, because a turn depends on earlier turns", fits: ["full_session"] },
+    { keys: ["includeAssistant"], instead: "nacre reads the agent's words and the user's, and records the speaker of each", fits: [true] },
     { keys: ["heartbeatBatchSize", "autoIndexIntervalMinutes", "indexIdleDebounceMs"], instead: "nacre's daemon reads sessions while they are written" },
     { keys: ["autoDreamIntervalMinutes"], instead: "use nacre config set dream.at_night true" },
     { keys: ["uiEnabled", "uiHost", "uiPort", "uiPathPrefix"], instead: "use the nacre command; there are no pages to serve", fits: [false] },
@@ -17,7 +17,7 @@ export const IDLE = [
 export function idleKeys(config) {
     return IDLE.flatMap(({ keys, instead, fits = [] }) => {
         const set = keys.filter((key) => isSet(config, key, fits));
-        return set.length ? [`${set.join(", ")} ${set.length > 1 ? "do" : "does"} nothing here: ${instead}`] : [];
+        return set.length ? [`${set.join(", ")} ${set.length > 1 ? "have" : "has"} no effect: ${instead}`] : [];
     });
 }
 function isSet(config, key, fits) {
