@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.ids import bytes_hash, first_id, to_ms
-from nacre.base.text import STOP_WORDS, count_tokens, harmless, is_unspaced, shorten, stem
+from nacre.base.text import STOP_WORDS, count_tokens, harmless, is_unspaced, shorten
 from nacre.base.text import words as text_words
 from nacre.base.times import shown_day, shown_minute
 from nacre.context import delivery, hooks
@@ -624,7 +624,6 @@ _START_HITS, _AFTER_PREVIOUS_HITS = 3, 1
 Only 5 of 16 second and third hits for the previous session's end were useful. See docs/context.md.
 """
 
-_MAX_TRIGGERED = 3
 _MIN_SEED_WORDS = 5
 """Minimum number of words for a first prompt to show the topic."""
 
@@ -762,33 +761,8 @@ def _without_secrets(draft: Draft, prompt: str) -> str:
 
 
 def _add_triggered(draft: Draft, prompt: str) -> None:
-    home = draft.home
-    rows = home.selection.with_triggers(draft.filter(), today=home.today())
-    if not rows:
-        return
-    stems = _stems(prompt)
-    by_row = home.memories.by_rows(rows)
-    fired = [
-        (by_row[row], trigger)
-        for row in rows
-        if row in by_row
-        and (
-            trigger := next(
-                (
-                    trigger
-                    for trigger in by_row[row].triggers
-                    if trigger.strip() and _stems(trigger) in stems
-                ),
-                "",
-            )
-        )
-    ]
-    for memory, trigger in fired[:_MAX_TRIGGERED]:
-        draft.add_memory(Part.RELEVANT, memory, 1.0, f"the prompt says “{trigger}”")
-
-
-def _stems(text: str) -> str:
-    return f" {' '.join(map(stem, text_words(text)))} "
+    paths = hooks.PATHS.findall(prompt)
+    hooks.add_intents(draft, hooks.Occurrence(hooks.stems(prompt), paths))
 
 
 def _choose_projects(draft: Draft, query: str) -> None:

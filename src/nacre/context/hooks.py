@@ -9,9 +9,11 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, fields, replace
 from datetime import timedelta
+from fnmatch import fnmatchcase
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -19,8 +21,8 @@ from typing import Any
 from nacre.base import files
 from nacre.base.frozen import frozen
 from nacre.base.ids import first_id, keyed_hash
-from nacre.base.link import session_file
-from nacre.base.text import CHARACTERS_PER_TOKEN, count_tokens, identifiers, words
+from nacre.base.link import deliveries, session_file, write_session
+from nacre.base.text import CHARACTERS_PER_TOKEN, count_tokens, identifiers, stem, words
 from nacre.context import categories
 from nacre.errors import UnusableStoreError
 from nacre.home import location
@@ -29,7 +31,6 @@ from nacre.readers import conversation
 from nacre.settings import Settings
 from nacre.store import memories, schema, search
 from nacre.values.context import (
-    ContextItem,
     ContextRequest,
     HookAnswer,
     HookCall,
@@ -76,25 +77,9 @@ def _read(path: Path) -> SessionState:
 
 
 def write_state(home: Path, session: str | None, state: SessionState | None) -> None:
-    """Save the state after delivery, ignoring disk errors.
-
-    If saving fails, the next session gets the handoff again.
-    """
-    if not session or state is None:
-        return
-    path = _path(home, session)
-    temporary = files.temporary_name(path)
-    with contextlib.suppress(OSError):
-        files.make_folder(path.parent)
-        files.sweep(path.parent, path.name)
-        try:
-            descriptor = files.open_file(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(json.dumps(asdict(state)).encode())
-            temporary.replace(path)
-        except OSError:
-            temporary.unlink(missing_ok=True)
-            raise
+    """Save the state after delivery, ignoring disk errors."""
+    if session and state is not None:
+        write_session(str(home), session, asdict(state))
 
 
 def just_ended(home: Path, session: str, folder: str | None, now_ms: int) -> tuple[str, ...]:
@@ -143,25 +128,86 @@ def _path(home: Path, session: str) -> Path:
     return Path(session_file(str(home), session))
 
 
-# -- Rules before an edit or command ------------------------------------------
-# Rules are preferences and lessons that name the file or command. Decision 20 lists the
-# alternatives.
+# -- Standing intents ---------------------------------------------------------
+# A memory with triggers is delivered when a prompt, an edit or a command matches one of them. A
+# preference or lesson that names the file or command of a call needs no trigger. Decision 20 lists
+# the alternatives.
 
 
 _TOOL_HOSTS = frozenset({"claude-code", "codex", "generic"})
 """Hosts that accept context before a tool runs."""
 
 _RULES = (Kind.PREFERENCE, Kind.LESSON)
+_MAX_INTENTS = 3
 _MAX_CANDIDATES = 50
 _MAX_RULE_TOKENS = 80
 _MAX_PROGRAMS = 8
 _MAX_FOLDERS = 12
+_COMMAND = re.compile(r"(?:\$ |`)(.+?)`?")
+_PATH = re.compile(r"\S*[/*]\S*|\S+\.\w+")
+PATHS = re.compile(r"[\w~@*+-]*(?:[/\\.]+[\w~@*+-]+)+/?|[\w-]+/", re.ASCII)
+"""Pattern for the paths in a prompt."""
+
+
+@frozen
+class Occurrence:
+    """A prompt or a tool call.
+
+    ``stems``: the stems of a prompt's words. ``paths``: the paths that it names or edits.
+    """
+
+    stems: str = ""
+    paths: Sequence[str] = ()
+    programs: Sequence[conversation.Invocation] = ()
+
+    def matches(self, trigger: str) -> bool:
+        """Return True if the words, the path or the command of a trigger occur."""
+        if command := _COMMAND.fullmatch(trigger):
+            if any(
+                wanted.words[0] == program.words[0] and set(wanted.words) <= set(program.words)
+                for wanted in conversation.invocations(command[1])
+                for program in self.programs
+            ):
+                return True
+        elif _PATH.fullmatch(trigger):
+            return any(_is_in(path.lower(), trigger.lower()) for path in self.paths)
+        return stems(trigger) in self.stems
+
+
+def add_intents(draft: categories.Draft, occurrence: Occurrence) -> None:
+    """Add at most three memories with a matching trigger, the most important first."""
+    home = draft.home
+    rows = home.selection.with_triggers(draft.filter(), today=home.today())
+    memories = home.memories.by_rows(rows)
+    added = 0
+    for memory in (memories[row] for row in rows if row in memories):
+        trigger = next(filter(occurrence.matches, memory.triggers), None)
+        times = memory.trigger_times
+        if trigger is None or 0 < times <= deliveries(str(home.settings.home), memory.id):
+            continue
+        added += draft.add_memory(Part.RELEVANT, memory, 1.0, f"its trigger is “{trigger}”")
+        if times and draft.includes(memory.id):
+            draft.state = replace(draft.state, limited=(*draft.state.limited, memory.id))
+        if added == _MAX_INTENTS:
+            return
+
+
+def stems(text: str) -> str:
+    """Return the stems of a text's words, each between spaces."""
+    return f" {' '.join(map(stem, words(text)))} "
+
+
+def _is_in(path: str, pattern: str) -> bool:
+    """Return True if a path or a folder above it has a name or pattern. ``*`` matches any text."""
+    plain = path.replace("\\", "/").strip("/")
+    pattern = pattern.removeprefix("~").removeprefix("./").strip("/").replace("[", "[[]")
+    return fnmatchcase(f"/{plain}/", f"*/{pattern}/*")
 
 
 def answer(home: Home, call: HookCall) -> HookAnswer:
-    """Return a stored rule that applies to a tool call.
+    """Return the memories with a trigger for a tool call, or else a rule that applies to it.
 
-    The answer is empty if no rule applies, in automated sessions, and if the daemon is not running.
+    The answer is empty if nothing applies, in automated sessions, and if the daemon is not running.
     """
     if call.is_apart or call.alone or not call.session or call.host not in _TOOL_HOSTS:
         return HookAnswer()
@@ -170,34 +216,46 @@ def answer(home: Home, call: HookCall) -> HookAnswer:
         return HookAnswer()
     state = read_state(home.settings.home, call.session)
     project = location.project_of_folder(home, Path(call.folder)) if call.folder else None
-    request = ContextRequest(Moment.PROMPT, folder=call.folder, session=call.session)
     draft = categories.Draft(
-        home, request, state, project, _MAX_RULE_TOKENS + categories.title_tokens(Part.RELEVANT)
+        home,
+        ContextRequest(Moment.PROMPT, folder=call.folder, session=call.session),
+        state,
+        project,
+        _MAX_INTENTS * _MAX_RULE_TOKENS + categories.title_tokens(Part.RELEVANT),
+        line_characters=_MAX_RULE_TOKENS * CHARACTERS_PER_TOKEN,
     )
-    where = schema.memory_clause(replace(draft.filter(), kinds=_RULES), home.today())
-    if tool_call.action is Action.EDIT:
+    programs = (
+        list(dict.fromkeys(conversation.invocations(tool_call.input)))
+        if tool_call.action is Action.RUN
+        else []
+    )
+    writing = [program for program in programs if not conversation.looks(program.name)]
+    paths = tool_call.paths or [word for program in writing for word in program.words[1:]]
+    add_intents(draft, Occurrence(paths=paths, programs=programs))
+    if not draft.items:
+        where = schema.memory_clause(replace(draft.filter(), kinds=_RULES), home.today())
         rules = [memory for path in tool_call.paths for memory in _naming_file(home, path, where)]
-    else:
-        invocations = dict.fromkeys(conversation.invocations(tool_call.input))
-        programs = [
-            program
-            for program in invocations
-            if program.told and not conversation.looks(program.name)
-        ][:_MAX_PROGRAMS]
-        rows = {row for program in programs for row in _naming_command(home, program, where)}
-        rules = list(home.memories.by_rows(sorted(rows)).values())
-    doubts = home.reviews.doubts([memory.id for memory in rules], both_ways=True) if rules else ()
-    outdated = {doubt.older for doubt in doubts}
-    current = [memory for memory in rules if memory.id not in outdated]
-    for memory in sorted(
-        current, key=lambda memory: (memory.importance, memory.updated), reverse=True
-    ):
-        text = categories.line_of(memory, _MAX_RULE_TOKENS * CHARACTERS_PER_TOKEN)
-        item = ContextItem(Part.RELEVANT, text, count_tokens(text), memory.id, memory.updated)
-        if not draft.reason_against(memory) and draft.add(item, memory.content):
-            block = categories.frame([(Part.RELEVANT, [text])])
-            return HookAnswer(block, count_tokens(block), state=state.with_given((memory.id,)))
-    return HookAnswer()
+        verbal = [program for program in writing if program.told][:_MAX_PROGRAMS]
+        rows = {row for program in verbal for row in _naming_command(home, program, where)}
+        rules += home.memories.by_rows(sorted(rows)).values()
+        doubts = (
+            home.reviews.doubts([memory.id for memory in rules], both_ways=True) if rules else ()
+        )
+        outdated = {doubt.older for doubt in doubts}
+        for memory in sorted(
+            rules, key=lambda memory: (memory.importance, memory.updated), reverse=True
+        ):
+            if memory.id not in outdated and draft.add_memory(
+                Part.RELEVANT, memory, 1.0, "it names the file or command"
+            ):
+                break
+    text = draft.text()
+    refs = tuple(item.ref for item in draft.items if item.ref)
+    return (
+        HookAnswer(text, count_tokens(text), state=draft.state.with_given(refs))
+        if refs
+        else HookAnswer()
+    )
 
 
 def _naming_file(home: Home, path: str, where: schema.Clause) -> list[Memory]:
@@ -208,21 +266,14 @@ def _naming_file(home: Home, path: str, where: schema.Clause) -> list[Memory]:
     names = [name for name in path.replace("\\", "/").split("/") if name]
     pairs = [f"{above}/{name}" for above, name in pairwise(names)][-_MAX_FOLDERS:]
     matched = home.memory_search.match_parts([*names[-1:], *pairs], where, _MAX_CANDIDATES)
-    rules = home.memories.by_rows([row for row, _, _ in matched]).values()
-    whole = f"/{'/'.join(names)}/"
     return [
         memory
-        for memory in rules
-        if any(f"/{name}/" in whole for name in _places(memory, names[-1]))
+        for memory in home.memories.by_rows([row for row, _, _ in matched]).values()
+        if any(
+            ("/" in name.strip("/") or name == names[-1]) and _is_in(path, name)
+            for name in identifiers(memory.content)
+        )
     ]
-
-
-def _places(memory: Memory, file: str) -> Iterator[str]:
-    """Yield the paths that a memory mentions. A name without a folder must be equal to ``file``."""
-    for name in identifiers(memory.content):
-        name = name.strip("/")
-        if "/" in name or name == file:
-            yield name
 
 
 def _naming_command(

@@ -95,11 +95,13 @@ class Invocation(NamedTuple):
     """A program with its subcommands, such as ``git commit``.
 
     ``told``: the subcommands, except words such as ``run``. ``options``: names of long options.
+    ``words``: the program and all words of the command.
     """
 
     name: str
     told: tuple[str, ...]
     options: tuple[str, ...]
+    words: tuple[str, ...]
 
 
 def invocations(command: str) -> Iterator[Invocation]:
@@ -120,6 +122,7 @@ def invocations(command: str) -> Iterator[Invocation]:
             " ".join([words[0], *subcommands]),
             tuple(word for word in subcommands if word not in _OMITTED_SUBCOMMANDS),
             options,
+            (words[0], *part),
         )
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -270,16 +269,13 @@ SHAPES: Mapping[str, Shape] = {
 
 
 _MAX_LOG_BYTES = 1_000_000
-_SAFE_FLAGS = (
-    getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
-)
 
 
 def keep(home: str, call: Given, answer: Given) -> None:
     """Store the session state and the chores that an answer to a hook contains."""
     session, state = call.get("session", ""), answer.get("state")
     if session and isinstance(state, dict):
-        _replace(home, session_file(home, session), state)
+        link.write_session(home, session, state)
     for kind in answer.get("chores") or ():
         if kind != call.get("event"):
             leave_chore(home, str(kind), call)
@@ -291,21 +287,20 @@ def owe_start(home: str, session: str, occasion: str) -> None:
     A resumed session that already received context is skipped.
     """
     if session and (occasion != "resume" or not os.path.exists(session_file(home, session))):
-        _replace(home, session_file(home, session), {"owed": occasion})
+        link.write_session(home, session, {"owed": occasion})
 
 
 def leave_chore(home: str, kind: str, call: Given) -> None:
     """Record a chore to do later, unless the home is missing."""
-    if os.path.isdir(home):
-        with suppress(OSError):
-            link.leave_chore(
-                home,
-                kind,
-                session=str(call.get("session") or ""),
-                transcript=call.get("transcript"),
-                folder=call.get("folder"),
-                occasion=str(call.get("occasion") or ""),
-            )
+    with suppress(OSError):
+        link.leave_chore(
+            home,
+            kind,
+            session=str(call.get("session") or ""),
+            transcript=call.get("transcript"),
+            folder=call.get("folder"),
+            occasion=str(call.get("occasion") or ""),
+        )
 
 
 def log(home: str, host: str, event: str, how: str, ms: float, characters: int) -> None:
@@ -316,34 +311,6 @@ def log(home: str, host: str, event: str, how: str, ms: float, characters: int) 
     line = {"host": host, "event": event, "how": how, "ms": ms, "characters": characters}
     data = json.dumps({"at": round(time.time(), 3), **line}).encode() + b"\n"
     with suppress(OSError):
-        path = os.path.join(_folder(home, "logs"), "hooks.jsonl")
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | _SAFE_FLAGS, 0o600)
-        try:
-            os.write(descriptor, data)
-            is_full = os.fstat(descriptor).st_size > _MAX_LOG_BYTES
-        finally:
-            os.close(descriptor)
-        if is_full:
+        path = os.path.join(home, "logs", "hooks.jsonl")
+        if link.append(home, path, data) > _MAX_LOG_BYTES:
             os.replace(path, path + ".1")
-
-
-def _replace(home: str, path: str, value: dict[str, Any]) -> None:
-    with suppress(OSError):
-        folder = _folder(home, "run", os.path.basename(os.path.dirname(path)))
-        fresh = os.path.join(folder, f".{os.getpid()}-{threading.get_ident()}.tmp")
-        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _SAFE_FLAGS, 0o600)
-        try:
-            os.write(descriptor, json.dumps(value).encode())
-        finally:
-            os.close(descriptor)
-        os.replace(fresh, path)
-
-
-def _folder(home: str, *names: str) -> str:
-    """Create a private folder in the home, and return its path. Raises OSError."""
-    folder = os.path.abspath(home)
-    for name in names:
-        folder = os.path.join(folder, name)
-        with suppress(FileExistsError):
-            os.mkdir(folder, 0o700)
-    return folder

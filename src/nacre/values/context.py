@@ -163,7 +163,7 @@ class SessionState:
     received, latest last. ``asked``: latest search text. ``heard``: latest prompts. ``prompts``:
     number of prompts so far, or -1 after the agent was asked to propose memories. ``handed``: True
     if the session received a handoff. ``held_out``: True if the session gets no context, for
-    comparison.
+    comparison. ``limited``: memories in this context whose triggers end after some deliveries.
 
     ``signals``: number of memories received from other running sessions. ``signal_mark``: row of
     the last such memory. ``signal_at``: time of the last such memory. ``nudges``: number of
@@ -197,6 +197,7 @@ class SessionState:
     owed: str = ""
     prompts: int = 0
     held_out: bool = False
+    limited: tuple[str, ...] = ()
 
     def with_given(self, ids: tuple[str, ...]) -> SessionState:
         """Return the state after the session has received more memories."""
