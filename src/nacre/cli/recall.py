@@ -18,7 +18,7 @@ from nacre.base import text
 from nacre.base.lazy import load
 from nacre.base.times import shown_minute
 from nacre.cli import hits
-from nacre.cli.command import TEXT, Paper, Run, bold, command, dim
+from nacre.cli.command import Paper, Run, bold, command, dim
 from nacre.cli.operations import ask, is_empty, perform
 from nacre.cli.options import (
     LANES,
@@ -235,9 +235,6 @@ _SUBJECTS_SHOWN = 3
     ],
 )
 @argument("context", "prompt", nargs=-1)
-@click.option(
-    "--prompt", "prompt_option", type=TEXT, help="Same as PROMPT; - reads standard input."
-)
 @option(
     "context",
     "moment",
@@ -265,10 +262,9 @@ _SUBJECTS_SHOWN = 3
     help="With --handoff: write it now, from the given text or else the last messages.",
 )
 @NO_DAEMON
-def context(  # noqa: PLR0913 - one parameter per option
+def context(
     run: Run,
     prompt: tuple[str, ...],
-    prompt_option: str | None,
     folder: Path | None,
     explain: bool,
     output: Path | None,
@@ -279,8 +275,8 @@ def context(  # noqa: PLR0913 - one parameter per option
 ) -> None:
     """Print the context for an agent, at session start or for a prompt.
 
-    If nothing is relevant, the command prints nothing. An unexpected reason for missing context goes to standard error.
-    --output writes a file for agents that only read files.
+    A PROMPT of - reads standard input. If nothing is relevant, the command prints nothing. An unexpected reason for
+    missing context goes to standard error. --output writes a file for agents that only read files.
 
     Sessions are handed over automatically when they end, are reset or are compacted. The next session of the project
     receives the handoff at its start. --handoff shows the handoff, and --handoff --store writes one now.
@@ -307,7 +303,7 @@ def context(  # noqa: PLR0913 - one parameter per option
         return
     if store:
         raise click.UsageError("--store needs --handoff")
-    text = sys.stdin.read() if prompt_option == "-" else prompt_option or words
+    text = sys.stdin.read() if words == "-" else words
     run.by_itself = no_daemon
     request["moment"] = request["moment"] or ("prompt" if text.strip() else "start")
     block = ask(run, values_context.ContextBlock, "context", prompt=text, folder=here, **request)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.ids import bytes_hash, first_id, to_ms
-from nacre.base.text import STOP_WORDS, count_tokens, harmless, is_unspaced, shorten
+from nacre.base.text import STOP_WORDS, count_tokens, harmless, is_unspaced, shorten, stems
 from nacre.base.text import words as text_words
 from nacre.base.times import shown_day, shown_minute
 from nacre.context import delivery, hooks
@@ -762,7 +762,7 @@ def _without_secrets(draft: Draft, prompt: str) -> str:
 
 def _add_triggered(draft: Draft, prompt: str) -> None:
     paths = hooks.PATHS.findall(prompt)
-    hooks.add_intents(draft, hooks.Occurrence(hooks.stems(prompt), paths))
+    hooks.add_intents(draft, hooks.Occurrence(stems(prompt), paths))
 
 
 def _choose_projects(draft: Draft, query: str) -> None:

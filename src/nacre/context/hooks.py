@@ -22,7 +22,7 @@ from nacre.base import files
 from nacre.base.frozen import frozen
 from nacre.base.ids import first_id, keyed_hash
 from nacre.base.link import deliveries, session_file, write_session
-from nacre.base.text import CHARACTERS_PER_TOKEN, count_tokens, identifiers, stem, words
+from nacre.base.text import CHARACTERS_PER_TOKEN, count_tokens, identifiers, stems, words
 from nacre.context import categories
 from nacre.errors import UnusableStoreError
 from nacre.home import location
@@ -190,11 +190,6 @@ def add_intents(draft: categories.Draft, occurrence: Occurrence) -> None:
             draft.state = replace(draft.state, limited=(*draft.state.limited, memory.id))
         if added == _MAX_INTENTS:
             return
-
-
-def stems(text: str) -> str:
-    """Return the stems of a text's words, each between spaces."""
-    return f" {' '.join(map(stem, words(text)))} "
 
 
 def _is_in(path: str, pattern: str) -> bool:

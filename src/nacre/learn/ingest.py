@@ -17,7 +17,7 @@ from msgspec import structs
 from nacre.base.bounds import bounds
 from nacre.base.ids import to_ms
 from nacre.base.request import Request
-from nacre.base.text import normalise, written
+from nacre.base.text import normalise, stems, written
 from nacre.errors import InvalidInputError, NacreError
 from nacre.home import workers
 from nacre.home.archive import archive, withhold
@@ -866,7 +866,7 @@ def _with_speaker(home: Home, new: StoreRequest) -> tuple[StoreRequest, OwnerWor
             continue
         for turn, statements in _turns_with_quote(home, stored, new):
             texts = [statement.text for statement in statements]
-            if _is_verbatim(texts, new.content):
+            if _is_verbatim(texts, new.content) and _names_all(new.content, new.triggers):
                 if new.subject and adds(new.subject, [*texts, new.content]) is not None:
                     new = structs.replace(new, subject=None)
                 new = structs.replace(new, project=stored.project or new.project)
@@ -928,6 +928,11 @@ def _is_verbatim(statements: Sequence[str], content: str) -> bool:
     return all(map(is_stated, statements)) and _without_layout(
         " ".join(statements)
     ) == _without_layout(content)
+
+
+def _names_all(content: str, triggers: Sequence[str]) -> bool:
+    """Return True if a text names the phrase, path or command of each trigger."""
+    return all(stems(trigger) in stems(content) for trigger in triggers)
 
 
 def _without_layout(text: str) -> str:

@@ -160,6 +160,15 @@ class NewEntry(_Arguments):
     ] = Expiry.PERMANENT
     expires_on: Annotated[date | None, bounds_of(StoreRequest, "expires_on")] = None
     tags: Annotated[tuple[Word, ...], bounds_of(StoreRequest, "tags", max_length=20)] = ()
+    triggers: Annotated[
+        tuple[Word, ...],
+        bounds_of(
+            StoreRequest,
+            "triggers",
+            "Show it at these phrases, paths (billing/) or commands ($ git push). The quote must "
+            "name them.",
+        ),
+    ] = ()
     scope: Annotated[Scope, bounds_of(StoreRequest, "scope")] = Scope.PRIVATE
     quote: Annotated[
         str | None,

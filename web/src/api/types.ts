@@ -1057,6 +1057,7 @@ export interface MemoryView {
   together: Array<CompanionView>;
   etag: string | null;
   doubt: string | null;
+  deliveries: number;
 }
 
 export type MergeOutcome = "copy_kept" | "forgotten" | "kept_beside" | "kept_edited" | "kept_twice" | "merged" | "renamed" | "stays_retired" | "united";
@@ -1589,6 +1590,7 @@ export interface SessionState {
   owed: string;
   prompts: number;
   held_out: boolean;
+  limited: Array<string>;
 }
 
 export interface SessionView {
@@ -2432,6 +2434,7 @@ export interface SessionStateInput {
   owed?: string;
   prompts?: number;
   held_out?: boolean;
+  limited?: Array<string>;
 }
 
 export interface SignalLimits {
@@ -2460,6 +2463,7 @@ export interface StoreRequest {
   folder?: string | null;
   tags?: Array<string>;
   triggers?: Array<string>;
+  trigger_times?: number;
   canonical_key?: string | null;
   speaker?: Speaker | null;
   trust?: Trust;
@@ -2468,7 +2472,6 @@ export interface StoreRequest {
   author?: string | null;
   force?: boolean;
   online_dedup?: boolean | null;
-  aggressive?: boolean | null;
   dedup_threshold?: number | null;
 }
 
@@ -2805,6 +2808,7 @@ export interface Operations {
     tags?: Array<string>;
     add_tags?: Array<string>;
     triggers?: Array<string>;
+    trigger_times?: number;
     valid?: ValidityInput;
     evergreen?: boolean;
     suppressed_contexts?: Array<"prompt" | "session-start">;

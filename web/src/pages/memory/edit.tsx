@@ -2,7 +2,7 @@ import { useSignal } from "@preact/signals";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { change } from "../../api/cache";
 import { asProblem, call } from "../../api/client";
-import type { Kind, MemoryView, Operations } from "../../api/types";
+import type { Kind, Memory, MemoryView, Operations } from "../../api/types";
 import { common } from "../../i18n/common";
 import { Button, SaveOrCancel, Select, TextArea, TextField } from "../../ui/controls";
 import { WordDiff } from "../../ui/diff";
@@ -16,6 +16,8 @@ interface Draft {
   kind: Kind;
   importance: string;
   tags: string;
+  triggers: string;
+  times: string;
 }
 
 /** The form of a memory. Concurrent changes are shown next to it and never overwritten unseen. */
@@ -115,6 +117,19 @@ function Fields({ draft, set }: { draft: Draft; set: (part: Partial<Draft>) => v
           value={draft.tags}
           onInput={(event) => set({ tags: event.currentTarget.value })}
         />
+        <TextField
+          label={t.value.triggers}
+          hint={t.value.triggersHint}
+          value={draft.triggers}
+          onInput={(event) => set({ triggers: event.currentTarget.value })}
+        />
+        <TextField
+          label={t.value.times}
+          type="number"
+          min="0"
+          value={draft.times}
+          onInput={(event) => set({ times: event.currentTarget.value })}
+        />
       </div>
     </>
   );
@@ -148,6 +163,11 @@ function Conflict(props: { mine: Draft; theirs: MemoryView; onMine: () => void; 
   );
 }
 
+/** Return the number of deliveries after which the triggers end, or nothing. */
+export function timesOf({ extra }: Memory): string {
+  return String(extra.trigger_times ?? "");
+}
+
 function draftOf({ memory }: MemoryView): Draft {
   return {
     subject: memory.subject,
@@ -155,12 +175,16 @@ function draftOf({ memory }: MemoryView): Draft {
     kind: memory.kind,
     importance: String(memory.importance),
     tags: memory.tags.join(", "),
+    triggers: memory.triggers.join(", "),
+    times: timesOf(memory),
   };
 }
 
 /** Return the fields that differ from the memory as read. */
 function requestOf({ memory, etag }: MemoryView, draft: Draft): Operations["edit"][0] {
-  const tags = draft.tags.split(/[,,]/).flatMap((one) => one.trim() || []);
+  const [tags = [], triggers = []] = [draft.tags, draft.triggers].map((list) =>
+    list.split(/[,,]/).flatMap((one) => one.trim() || []),
+  );
   return {
     reference: memory.id,
     ...(etag ? { expected: etag } : {}),
@@ -169,5 +193,7 @@ function requestOf({ memory, etag }: MemoryView, draft: Draft): Operations["edit
     ...(draft.kind !== memory.kind ? { kind: draft.kind } : {}),
     ...(Number(draft.importance) !== memory.importance ? { importance: Number(draft.importance) } : {}),
     ...(tags.join() !== memory.tags.join() ? { tags } : {}),
+    ...(triggers.join() !== memory.triggers.join() ? { triggers } : {}),
+    ...(draft.times !== timesOf(memory) ? { trigger_times: Number(draft.times) } : {}),
   };
 }
