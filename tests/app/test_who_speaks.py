@@ -165,11 +165,11 @@ def test_trigger_that_the_quote_does_not_name_is_pending(talking: World, trigger
         stored_memory = memory.get(outcome.memory_id)
     assert (outcome.proposed, stored_memory.triggers) == (True, ("releases", trigger))
     with talking.open() as memory:
-        (item,) = memory.reviews().items
+        (item,) = memory.reviews()
         assert item.detail == f"triggers: releases, {trigger}"
-        assert memory.context("check the releases").text == ""
+        assert memory.context("check the releases", folder=FOLDER).text == ""
         memory.keep(outcome.memory_id)
-        assert RULE in memory.context("check the releases").text
+        assert RULE in memory.context("check the releases", folder=FOLDER).text
 
 
 @pytest.mark.parametrize("project", ["acme-billing", None])

@@ -21,7 +21,7 @@ export function Aside({ view }: { view: MemoryView }) {
             [t.value.scope, memory.scope],
             [t.value.tags, memory.tags.length > 0 && <Text>{memory.tags.join(", ")}</Text>],
             [t.value.triggers, memory.triggers.length > 0 && <Text>{memory.triggers.join(", ")}</Text>],
-            [t.value.times, timesOf(memory) && `${view.deliveries} / ${timesOf(memory)}`],
+            [t.value.trigger_times, timesOf(memory) && `${view.deliveries} / ${timesOf(memory)}`],
             [t.value.speaker, t.value.speakers[memory.speaker]],
             [t.value.created, <Time key="created" at={memory.created} />],
             [t.value.updated, memory.updated !== memory.created && <Time at={memory.updated} />],

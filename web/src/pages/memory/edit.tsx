@@ -17,8 +17,13 @@ interface Draft {
   importance: string;
   tags: string;
   triggers: string;
-  times: string;
+  trigger_times: string;
 }
+
+const NUMBERS: Record<string, object> = {
+  importance: { type: "number", min: "1", max: "10" },
+  trigger_times: { type: "number", min: "0" },
+};
 
 /** The form of a memory. Concurrent changes are shown next to it and never overwritten unseen. */
 export function Edit({ view, onDone }: { view: MemoryView; onDone: () => void }) {
@@ -103,33 +108,16 @@ function Fields({ draft, set }: { draft: Draft; set: (part: Partial<Draft>) => v
           options={Object.entries(common.value.kinds)}
           onPick={(kind) => set({ kind: kind as Kind })}
         />
-        <TextField
-          label={t.value.importance}
-          type="number"
-          min="1"
-          max="10"
-          value={draft.importance}
-          onInput={(event) => set({ importance: event.currentTarget.value })}
-        />
-        <TextField
-          label={t.value.tags}
-          hint={t.value.tagsHint}
-          value={draft.tags}
-          onInput={(event) => set({ tags: event.currentTarget.value })}
-        />
-        <TextField
-          label={t.value.triggers}
-          hint={t.value.triggersHint}
-          value={draft.triggers}
-          onInput={(event) => set({ triggers: event.currentTarget.value })}
-        />
-        <TextField
-          label={t.value.times}
-          type="number"
-          min="0"
-          value={draft.times}
-          onInput={(event) => set({ times: event.currentTarget.value })}
-        />
+        {(["importance", "tags", "triggers", "trigger_times"] as const).map((name) => (
+          <TextField
+            key={name}
+            label={t.value[name]}
+            hint={t.value.hints[name]}
+            {...NUMBERS[name]}
+            value={draft[name]}
+            onInput={(event) => set({ [name]: event.currentTarget.value })}
+          />
+        ))}
       </div>
     </>
   );
@@ -176,24 +164,25 @@ function draftOf({ memory }: MemoryView): Draft {
     importance: String(memory.importance),
     tags: memory.tags.join(", "),
     triggers: memory.triggers.join(", "),
-    times: timesOf(memory),
+    trigger_times: timesOf(memory),
   };
 }
 
 /** Return the fields that differ from the memory as read. */
-function requestOf({ memory, etag }: MemoryView, draft: Draft): Operations["edit"][0] {
-  const [tags = [], triggers = []] = [draft.tags, draft.triggers].map((list) =>
-    list.split(/[,,]/).flatMap((one) => one.trim() || []),
-  );
+function requestOf(view: MemoryView, draft: Draft): Operations["edit"][0] {
+  const before = draftOf(view);
+  const list = (text: string) => text.split(/[,,]/).flatMap((one) => one.trim() || []);
+  const values: Record<string, unknown> = {
+    ...draft,
+    importance: Number(draft.importance),
+    tags: list(draft.tags),
+    triggers: list(draft.triggers),
+    trigger_times: Number(draft.trigger_times),
+  };
+  const changed = (Object.keys(before) as (keyof Draft)[]).filter((name) => draft[name] !== before[name]);
   return {
-    reference: memory.id,
-    ...(etag ? { expected: etag } : {}),
-    ...(draft.subject !== memory.subject ? { subject: draft.subject } : {}),
-    ...(draft.content !== memory.content ? { content: draft.content } : {}),
-    ...(draft.kind !== memory.kind ? { kind: draft.kind } : {}),
-    ...(Number(draft.importance) !== memory.importance ? { importance: Number(draft.importance) } : {}),
-    ...(tags.join() !== memory.tags.join() ? { tags } : {}),
-    ...(triggers.join() !== memory.triggers.join() ? { triggers } : {}),
-    ...(draft.times !== timesOf(memory) ? { trigger_times: Number(draft.times) } : {}),
+    reference: view.memory.id,
+    ...(view.etag ? { expected: view.etag } : {}),
+    ...Object.fromEntries(changed.map((name) => [name, values[name]])),
   };
 }
