@@ -6,7 +6,6 @@ This module uses only the standard library, because hooks must start fast.
 from __future__ import annotations
 
 import contextlib
-import itertools
 import json
 import os
 import re
@@ -358,36 +357,5 @@ def environment_of(home: str, environ: Mapping[str, str]) -> dict[str, str]:
 # (:mod:`nacre.setup.chores`).
 
 
-_CHORE_NUMBERS = itertools.count()
-
 EVENTS = frozenset({"session-start", "session-end", "pre-compact", "turn-end"})
 """Kinds of chores. They have the names of the events that cause them (:class:`nacre.values.context.HookEvent`)."""
-
-
-def leave_chore(
-    home: str,
-    kind: str,
-    *,
-    session: str = "",
-    transcript: str | None = None,
-    folder: str | None = None,
-    occasion: str = "",
-    at: float | None = None,
-) -> str:
-    """Write a chore atomically to a home and return its path. Raises OSError.
-
-    ``kind`` is one of :data:`EVENTS`. ``session`` is ``<tool>:<the host's id>``, ``transcript`` its
-    file, and ``folder`` its working folder. ``at`` is the time in epoch seconds (default: now).
-    """
-    chore = {
-        "kind": kind,
-        "session": session,
-        "transcript": transcript,
-        "folder": folder,
-        "occasion": occasion,
-        "at": round(time.time() if at is None else at, 3),
-    }
-    name = f"{time.time_ns():020d}-{os.getpid()}-{next(_CHORE_NUMBERS)}.json"
-    path = os.path.join(chores_folder(home), name)
-    write_json(home, path, chore)
-    return path

@@ -204,8 +204,7 @@ def _new_signals(recipient: Recipient) -> Added:
     state = replace(state, name=request.session, folder=folder, seen=now, ended=0, after=after)
     if request.moment is Moment.START:
         return Added(state=hooks.start_signals(home, state))
-    limits = hooks.limits_of(request.signals)
-    due = hooks.due(home, state, recipient.project, limits)
+    due = hooks.due(home, state, recipient.project, request.signals)
     memories = [memory for _, memory in due.memories if not recipient.reason_against(memory)]
     delivered = hooks.start_signals(
         home, due.after_delivery(state, len(due.memories), len(memories), _now_ms(recipient))
@@ -1051,9 +1050,7 @@ def answer(home: Home, call: HookCall) -> HookAnswer:
     )
     block = build(home, request)
     chores = (STARTED,) if moment is Moment.START and call.session else ()
-    return HookAnswer(
-        block.text, block.tokens, chores, block.state, held_out=block.gate == HELD_OUT
-    )
+    return HookAnswer(block.text, chores, block.state, held_out=block.gate == HELD_OUT)
 
 
 def _request_proposals(home: Home, call: HookCall) -> HookAnswer:
@@ -1068,4 +1065,4 @@ def _request_proposals(home: Home, call: HookCall) -> HookAnswer:
     if state.prompts < home.settings.whole("context.proposals_after"):
         return HookAnswer()
     text = frame([(Part.NUDGE, [hooks.PROPOSE])])
-    return HookAnswer(text, count_tokens(text), state=replace(state, prompts=-1))
+    return HookAnswer(text, state=replace(state, prompts=-1))

@@ -11,18 +11,20 @@ import json
 import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, replace
 from datetime import timedelta
 from fnmatch import fnmatchcase
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
+
+import msgspec
 
 from nacre.base import files
 from nacre.base.frozen import frozen
 from nacre.base.ids import first_id, keyed_hash
 from nacre.base.link import deliveries, session_file, write_session
-from nacre.base.text import CHARACTERS_PER_TOKEN, count_tokens, identifiers, stems, words
+from nacre.base.text import CHARACTERS_PER_TOKEN, identifiers, stems, words
 from nacre.context import categories
 from nacre.errors import UnusableStoreError
 from nacre.home import location
@@ -48,32 +50,23 @@ _RESET_SECONDS = 60
 """Maximum time between two sessions that a reset separates, in seconds."""
 
 _MAX_BYTES = 200_000
+_Value = TypeVar("_Value")
 _MAX_OTHERS = 30
 _MAX_PREDECESSORS = 20
 
 
 def read_state(home: Path, session: str | None) -> SessionState:
-    """Return a session's state, or a new state if the file is missing or unreadable."""
-    return _read(_path(home, session)) if session else SessionState()
+    """Return a session's state, or a new state if the file is missing or invalid."""
+    return _load(_path(home, session), SessionState) if session else SessionState()
 
 
-def _read(path: Path) -> SessionState:
+def _load(path: Path, kind: type[_Value]) -> _Value:
+    """Return the value in a JSON file, or the default value if the file is missing or invalid."""
     try:
-        descriptor = files.open_file(path, os.O_RDONLY)
-        with os.fdopen(descriptor, "rb") as file:
-            record = json.loads(file.read(_MAX_BYTES))
-            if not isinstance(record, dict):
-                raise TypeError
-            values: dict[str, Any] = {}
-            for field in fields(SessionState):
-                value, default = record.get(field.name), field.default
-                if isinstance(default, tuple) and isinstance(value, list):
-                    values[field.name] = tuple(item for item in value if isinstance(item, str))
-                elif type(value) is type(default):
-                    values[field.name] = value
-            return SessionState(**values)
-    except (OSError, ValueError, TypeError, RecursionError):
-        return SessionState()
+        with os.fdopen(files.open_file(path, os.O_RDONLY), "rb") as file:
+            return msgspec.convert(json.loads(file.read(_MAX_BYTES)), kind)
+    except (OSError, ValueError, RecursionError, msgspec.ValidationError):
+        return kind()
 
 
 def write_state(home: Path, session: str | None, state: SessionState | None) -> None:
@@ -105,7 +98,7 @@ def _others(home: Path, session: str) -> Iterator[SessionState]:
             ]
         for _, name in sorted(files, reverse=True)[:_MAX_OTHERS]:
             if name != own.name:
-                yield _read(own.with_name(name))
+                yield _load(own.with_name(name), SessionState)
 
 
 def prune_states(home: Path, now: float) -> int:
@@ -244,13 +237,8 @@ def answer(home: Home, call: HookCall) -> HookAnswer:
                 Part.RELEVANT, memory, 1.0, "it names the file or command"
             ):
                 break
-    text = draft.text()
     refs = tuple(item.ref for item in draft.items if item.ref)
-    return (
-        HookAnswer(text, count_tokens(text), state=draft.state.with_given(refs))
-        if refs
-        else HookAnswer()
-    )
+    return HookAnswer(draft.text(), state=draft.state.with_given(refs)) if refs else HookAnswer()
 
 
 def _naming_file(home: Home, path: str, where: schema.Clause) -> list[Memory]:
@@ -352,15 +340,11 @@ def takes(home: Home, session: str) -> bool:
 
 def read_draw(home: Path) -> Draw:
     """Return the holdout assignment, or an empty assignment if the file cannot be read."""
-    try:
-        with os.fdopen(files.open_file(home / _FILE, os.O_RDONLY), "rb") as file:
-            record = json.loads(file.read(_MAX_BYTES))
-        bytes.fromhex(record["salt"])
-        return Draw(
-            record["salt"], tuple((int(since), float(share)) for since, share in record["shares"])
-        )
-    except (OSError, ValueError, TypeError, KeyError, RecursionError):
-        return Draw()
+    draw = _load(home / _FILE, Draw)
+    with contextlib.suppress(ValueError):
+        bytes.fromhex(draw.salt)
+        return draw
+    return Draw()
 
 
 def note_share(settings: Settings, now_ms: int) -> None:
@@ -482,19 +466,14 @@ class Due:
 _SIGNAL_LIMITS = SignalLimits(8, 3, 30, 10, 300)
 
 
-def limits_of(narrower: SignalLimits | None) -> SignalLimits:
-    """Return the limits for signals to a session. A host can set lower limits."""
-    return _SIGNAL_LIMITS.within(narrower) if narrower else _SIGNAL_LIMITS
-
-
-def due(home: Home, state: SessionState, project: str | None, limits: SignalLimits) -> Due:
+def due(home: Home, state: SessionState, project: str | None, narrower: SignalLimits | None) -> Due:
     """Return new memories from other sessions to signal to a running session.
 
     The memories are important and trusted, and belong to the given project or to no project.
     Memories from sessions that this session continues are left out. Nothing is returned during the
     cooldown or after the session's limit is reached.
     """
-    now = home.clock()
+    now, limits = home.clock(), _SIGNAL_LIMITS.within(narrower or SignalLimits())
     now_ms = int(now.timestamp() * 1000)
     since = now_ms - state.signal_at
     if not state.name or state.signal_mark < 0 or not home.settings.flag("context.signals"):

@@ -866,7 +866,8 @@ def _with_speaker(home: Home, new: StoreRequest) -> tuple[StoreRequest, OwnerWor
             continue
         for turn, statements in _turns_with_quote(home, stored, new):
             texts = [statement.text for statement in statements]
-            if _is_verbatim(texts, new.content) and _names_all(new.content, new.triggers):
+            is_named = all(stems(trigger) in stems(new.content) for trigger in new.triggers)
+            if is_named and _is_verbatim(texts, new.content):
                 if new.subject and adds(new.subject, [*texts, new.content]) is not None:
                     new = structs.replace(new, subject=None)
                 new = structs.replace(new, project=stored.project or new.project)
@@ -928,11 +929,6 @@ def _is_verbatim(statements: Sequence[str], content: str) -> bool:
     return all(map(is_stated, statements)) and _without_layout(
         " ".join(statements)
     ) == _without_layout(content)
-
-
-def _names_all(content: str, triggers: Sequence[str]) -> bool:
-    """Return True if a text names the phrase, path or command of each trigger."""
-    return all(stems(trigger) in stems(content) for trigger in triggers)
 
 
 def _without_layout(text: str) -> str:

@@ -183,10 +183,9 @@ def queue_reviews(home: Home) -> None:
         why = f" ({doubt.reason})" if doubt.reason else ""
         detail = f"{doubt.newer[-_SHORT_ID_CHARACTERS:]} contradicts it{why}"
         home.reviews.add(doubt.older, Reason.CONTRADICTED, detail, at, once=False)
-    for proposed in home.reviews.proposed():
-        memory = home.memories.find(proposed)
-        detail = f"triggers: {', '.join(memory.triggers)}" if memory and memory.triggers else ""
-        home.reviews.add(proposed, Reason.PROPOSED, detail, at, once=True)
+    for proposed in home.memories.rows_of(home.reviews.proposed()).values():
+        detail = f"triggers: {', '.join(proposed.triggers)}" if proposed.triggers else ""
+        home.reviews.add(proposed.id, Reason.PROPOSED, detail, at, once=True)
     for stale in decision.unsaid(home):
         home.reviews.add(stale, Reason.STALE, UNSAID, at, once=True)
     for memory, times in home.reviews.contradicted():

@@ -5,6 +5,7 @@ This module imports only the standard library.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -107,7 +108,6 @@ def _read_claude(data: Given) -> Asked:
         "prompt": _text(data, "prompt")[:_MAX_PROMPT_CHARACTERS],
         "occasion": _occasion(_text(data, "source")),
         "transcript": _text(data, "transcript_path") or None,
-        "reason": _text(data, "reason", "trigger"),
         "is_apart": _is_apart(data),
         "tool": _text(data, "tool_name"),
         "arguments": _arguments(data.get("tool_input")),
@@ -127,31 +127,32 @@ def _read_gemini(data: Given) -> Asked:
 
 
 def _read_cursor(data: Given) -> Asked:
-    roots = data.get("workspace_roots")
-    folder = (
-        roots[0]
-        if isinstance(roots, list) and roots and isinstance(roots[0], str)
-        else _text(data, "cwd")
-    )
+    call = _read_claude(data)
     return {
-        **_read_claude(data),
+        **call,
         "session": _text(data, "conversation_id", "session_id"),
-        "folder": folder or None,
+        "folder": _root(data, "workspace_roots") or call["folder"],
     }
 
 
 def _read_cline(data: Given) -> Asked:
-    roots, submission = data.get("workspaceRoots"), data.get("userPromptSubmit")
-    folder = roots[0] if isinstance(roots, list) and roots and isinstance(roots[0], str) else None
+    submission = data.get("userPromptSubmit")
     return {
         **_read_claude(data),
         "session": _text(data, "taskId"),
-        "folder": folder,
+        "folder": _root(data, "workspaceRoots"),
         "prompt": _text(submission, "prompt")[:_MAX_PROMPT_CHARACTERS]
         if isinstance(submission, dict)
         else "",
         "occasion": "resume" if data.get("hookName") == "TaskResume" else "startup",
     }
+
+
+def _root(data: Given, name: str) -> str | None:
+    match data.get(name):
+        case [str(root), *_]:
+            return root or None
+    return None
 
 
 def _signals(data: object) -> dict[str, int] | None:
@@ -268,6 +269,7 @@ SHAPES: Mapping[str, Shape] = {
 # not created.
 
 
+_CHORE_NUMBERS = itertools.count()
 _MAX_LOG_BYTES = 1_000_000
 
 
@@ -291,16 +293,21 @@ def owe_start(home: str, session: str, occasion: str) -> None:
 
 
 def leave_chore(home: str, kind: str, call: Given) -> None:
-    """Record a chore to do later, unless the home is missing."""
+    """Record a chore to do later, unless the home is missing.
+
+    ``kind`` is one of :data:`nacre.base.link.EVENTS`.
+    """
+    chore = {
+        "kind": kind,
+        "session": call.get("session") or "",
+        "transcript": call.get("transcript"),
+        "folder": call.get("folder"),
+        "occasion": call.get("occasion") or "",
+        "at": round(time.time(), 3),
+    }
+    name = f"{time.time_ns():020d}-{os.getpid()}-{next(_CHORE_NUMBERS)}.json"
     with suppress(OSError):
-        link.leave_chore(
-            home,
-            kind,
-            session=str(call.get("session") or ""),
-            transcript=call.get("transcript"),
-            folder=call.get("folder"),
-            occasion=str(call.get("occasion") or ""),
-        )
+        link.write_json(home, os.path.join(link.chores_folder(home), name), chore)
 
 
 def log(home: str, host: str, event: str, how: str, ms: float, characters: int) -> None:

@@ -259,7 +259,6 @@ class HookCall:
     prompt: str = ""
     occasion: Occasion = Occasion.STARTUP
     transcript: str | None = None
-    reason: str = ""
     is_apart: bool = False
     tool: str = ""
     arguments: str = ""
@@ -283,7 +282,6 @@ class HookAnswer:
     """
 
     context: str = ""
-    tokens: int = 0
     chores: tuple[str, ...] = ()
     state: SessionState | None = None
     held_out: bool = False
