@@ -6,6 +6,7 @@ This module uses only the standard library, because hooks must start fast.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import re
@@ -32,6 +33,7 @@ _MAX_SOCKET_PATH_BYTES = 100
 """Maximum length of a socket path in bytes. Systems allow about 104."""
 
 _MAX_NAME_CHARACTERS = 200
+_CHORE_NUMBERS = itertools.count()
 _SAFE_FLAGS = (
     getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 )
@@ -79,6 +81,12 @@ def deliveries(home: str, memory: str) -> int:
 def chores_folder(home: str) -> str:
     """Return the chores folder, which has one file per chore."""
     return os.path.join(home, "run", "chores")
+
+
+def chore_file(home: str) -> str:
+    """Return the path for a new chore's file. Names sort by time."""
+    name = f"{time.time_ns():020d}-{os.getpid()}-{next(_CHORE_NUMBERS)}.json"
+    return os.path.join(chores_folder(home), name)
 
 
 def write_session(home: str, session: str, state: Mapping[str, Any]) -> None:

@@ -53,9 +53,6 @@ if TYPE_CHECKING:
     from nacre.values.reports import StoreOutcome
 
 _LISTS = ("tags", "add_tags", "triggers", "suppressed_contexts")
-_TRIGGER = (
-    'Agents get this memory at a phrase, a path (billing/, *.sql) or a command ("$ git push").'
-)
 _PLACE = click.Choice(["session-start", "prompt", ""])
 _STORED = {
     "stored": ("Stored", "Would be stored"),
@@ -78,7 +75,7 @@ _STORED = {
 @option("store", "expires_on", type=DAY)
 @option("store", "project", callback=None, help="The project; . is this folder's project.")
 @option("store", "tags", help="A tag.")
-@option("store", "triggers", "--trigger", help=_TRIGGER)
+@option("store", "triggers", "--trigger")
 @option("store", "trigger_times", "--times", show_default=False)
 @option("store", "canonical_key", "--key")
 @option("store", "quote")
@@ -137,7 +134,7 @@ def _place(home: Home, project: str | None) -> tuple[str | None, str | None]:
 @option("edit", "project", callback=None, help='The project; "" for none: it applies everywhere.')
 @option("edit", "tags")
 @option("edit", "add_tags", help="An additional tag.")
-@option("edit", "triggers", "--trigger", help=f'{_TRIGGER[:-1]}; "" for none.')
+@option("edit", "triggers", "--trigger")
 @option("edit", "trigger_times", "--times")
 @option(
     "edit", "valid", help='The time in which it is true, as 2026-01-01..2026-06-30; "" for always.'

@@ -212,11 +212,7 @@ def answer(home: Home, call: HookCall) -> HookAnswer:
         _MAX_INTENTS * _MAX_RULE_TOKENS + categories.title_tokens(Part.RELEVANT),
         line_characters=_MAX_RULE_TOKENS * CHARACTERS_PER_TOKEN,
     )
-    programs = (
-        list(dict.fromkeys(conversation.invocations(tool_call.input)))
-        if tool_call.action is Action.RUN
-        else []
-    )
+    programs = list(dict.fromkeys(conversation.invocations(tool_call.input)))
     writing = [program for program in programs if not conversation.looks(program.name)]
     paths = tool_call.paths or [word for program in writing for word in program.words[1:]]
     add_intents(draft, Occurrence(paths=paths, programs=programs))
@@ -226,9 +222,7 @@ def answer(home: Home, call: HookCall) -> HookAnswer:
         verbal = [program for program in writing if program.told][:_MAX_PROGRAMS]
         rows = {row for program in verbal for row in _naming_command(home, program, where)}
         rules += home.memories.by_rows(sorted(rows)).values()
-        doubts = (
-            home.reviews.doubts([memory.id for memory in rules], both_ways=True) if rules else ()
-        )
+        doubts = home.reviews.doubts([memory.id for memory in rules], both_ways=True)
         outdated = {doubt.older for doubt in doubts}
         for memory in sorted(
             rules, key=lambda memory: (memory.importance, memory.updated), reverse=True
@@ -268,7 +262,7 @@ def _naming_command(
     name.
     """
     arguments = _words(program.told)
-    options = [_words([option]) for option in program.options]
+    options = [_words([word.partition("=")[0]]) for word in program.words if word.startswith("--")]
     terms = [
         program.name,
         *dict.fromkeys([*arguments, *(word for option in options for word in option)]),

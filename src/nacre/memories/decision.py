@@ -36,14 +36,14 @@ Lasting = Annotated[Expiry, bounds("How long it is expected to stay true.")]
 SeenBy = Annotated[Scope, bounds("Who may see it.")]
 ExpiresOn = Annotated[
     date | None,
-    bounds("From this day on, recall and context omit the memory; its file stays. None: never."),
+    bounds("From this day on, recall and context omit the memory; its file stays."),
 ]
 Tags = Annotated[tuple[str, ...], bounds("Tags.")]
 Triggers = Annotated[
     tuple[str, ...],
     bounds(
-        "Each a phrase (roll out), a path (billing/, *.sql) or a command ($ git push). A prompt, "
-        "edit or command that matches brings up this memory, once per session.",
+        "A phrase (roll out), path (billing/, *.sql) or command ($ git push) that brings up this "
+        "memory, once per session.",
         max_length=10,
     ),
 ]

@@ -6,6 +6,8 @@ import os
 from dataclasses import asdict
 from typing import Any
 
+import msgspec
+
 from nacre.context import build
 from nacre.home import home as home_home
 from nacre.settings import load_settings
@@ -23,12 +25,5 @@ def answer_alone(home: str, call: dict[str, Any]) -> dict[str, Any]:
     """
     if not os.path.isdir(home):
         return {}
-    limits = context.SignalLimits(**call["signals"]) if call.get("signals") else None
-    event, occasion = context.HookEvent(call["event"]), context.Occasion(call["occasion"])
-    fields = {**call, "event": event, "occasion": occasion, "signals": limits, "alone": True}
-    return asdict(
-        build.answer(
-            home_home.open_to_read(load_settings(home), patience_ms=PATIENCE_MS),
-            context.HookCall(**fields),
-        )
-    )
+    opened = home_home.open_to_read(load_settings(home), patience_ms=PATIENCE_MS)
+    return asdict(build.answer(opened, msgspec.convert({**call, "alone": True}, context.HookCall)))

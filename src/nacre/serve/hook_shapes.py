@@ -5,7 +5,6 @@ This module imports only the standard library.
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import re
@@ -21,15 +20,6 @@ _HOOK_CONTEXT = re.compile(r"<hook_context>.*?</hook_context>\s*", re.DOTALL)
 _APART = re.compile(r":(?:subagent|cron|heartbeat)\b|[/\\]subagents[/\\]")
 _MAX_PROMPT_CHARACTERS = 20_000
 _MAX_ARGUMENT_CHARACTERS = 4_000
-
-_LIMIT_NAMES = (
-    "min_importance",
-    "most_at_once",
-    "cooldown_seconds",
-    "most_per_session",
-    "max_age_seconds",
-)
-"""Field names of :class:`nacre.values.context.SignalLimits`, which is too slow to import here."""
 
 TELLING = frozenset({"session-start", "prompt"})
 """Events at which nacre can give context to a host, with or without the daemon."""
@@ -112,9 +102,7 @@ def _read_claude(data: Given) -> Asked:
         "tool": _text(data, "tool_name"),
         "arguments": _arguments(data.get("tool_input")),
         "goes_on": data.get("stop_hook_active") is True,
-        "budget_tokens": budget
-        if isinstance(budget, int) and not isinstance(budget, bool)
-        else None,
+        "budget_tokens": budget if type(budget) is int else None,
         "signals": _signals(data.get("signals")),
     }
 
@@ -156,9 +144,10 @@ def _root(data: Given, name: str) -> str | None:
 
 
 def _signals(data: object) -> dict[str, int] | None:
+    """Return the fields of :class:`nacre.values.context.SignalLimits`."""
     if not isinstance(data, dict):
         return None
-    return {name: data[name] for name in _LIMIT_NAMES if isinstance(data.get(name), int)} or None
+    return {name: value for name, value in data.items() if type(value) is int}
 
 
 def _arguments(data: object) -> str:
@@ -269,7 +258,6 @@ SHAPES: Mapping[str, Shape] = {
 # not created.
 
 
-_CHORE_NUMBERS = itertools.count()
 _MAX_LOG_BYTES = 1_000_000
 
 
@@ -305,9 +293,8 @@ def leave_chore(home: str, kind: str, call: Given) -> None:
         "occasion": call.get("occasion") or "",
         "at": round(time.time(), 3),
     }
-    name = f"{time.time_ns():020d}-{os.getpid()}-{next(_CHORE_NUMBERS)}.json"
     with suppress(OSError):
-        link.write_json(home, os.path.join(link.chores_folder(home), name), chore)
+        link.write_json(home, link.chore_file(home), chore)
 
 
 def log(home: str, host: str, event: str, how: str, ms: float, characters: int) -> None:

@@ -685,7 +685,6 @@ export type HitConfidence = "likely" | "sure" | "weak";
 
 export interface HookAnswer {
   context: string;
-  tokens: number;
   chores: Array<string>;
   state: SessionState | null;
   held_out: boolean;
@@ -2591,7 +2590,6 @@ export interface Operations {
     prompt?: string;
     occasion?: Occasion;
     transcript?: string | null;
-    reason?: string;
     is_apart?: boolean;
     tool?: string;
     arguments?: string;
