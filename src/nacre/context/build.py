@@ -193,36 +193,34 @@ def _new_signals(recipient: Recipient) -> Added:
     home, request = recipient.home, recipient.request
     if not request.session:
         return Added()
-    now, folder, state = _now_ms(recipient), recipient.request.folder or "", recipient.state
+    now, folder, state = _now_ms(recipient), request.folder or "", recipient.state
     after = state.after
-    if recipient.request.moment is Moment.START or not state.name:
-        after = tuple(
-            dict.fromkeys(
-                (*after, *just_ended(recipient.home.settings.home, request.session, folder, now))
-            )
-        )
+    if request.moment is Moment.START or not state.name:
+        ended = just_ended(home.settings.home, request.session, folder, now)
+        after = tuple(dict.fromkeys((*after, *ended)))
     state = replace(state, name=request.session, folder=folder, seen=now, ended=0, after=after)
     if request.moment is Moment.START:
         return Added(state=hooks.start_signals(home, state))
-    due = hooks.due(home, state, recipient.project, request.signals)
-    memories = [memory for _, memory in due.memories if not recipient.reason_against(memory)]
-    delivered = hooks.start_signals(
-        home, due.after_delivery(state, len(due.memories), len(memories), _now_ms(recipient))
-    )
-    texts = [(memory, line_of(memory)) for memory in memories]
+    news = hooks.due(home, state, recipient.project, request.signals)
+    memories = [memory for _, memory in news if not recipient.reason_against(memory)]
+    if news:
+        at = now if memories else state.signal_at
+        signals = state.signals + len(memories)
+        state = replace(state, signals=signals, signal_mark=news[-1][0], signal_at=at)
     why = "stored by another session just now"
     items = tuple(
         ContextItem(Part.SIGNALS, text, count_tokens(text), memory.id, memory.updated, why=why)
-        for memory, text in texts
+        for memory in memories
+        for text in [line_of(memory)]
     )
-    return Added(items, state=delivered)
+    return Added(items, state=hooks.start_signals(home, state))
 
 
 def _store_reminder(recipient: Recipient) -> Added:
     state = hooks.count_prompt(
         recipient.home, recipient.state, recipient.request.session, recipient.project
     )
-    if not hooks.is_due(state):
+    if state.turns < hooks.TURNS or state.nudges >= hooks.MOST:
         return Added(state=state)
     why = f"nothing stored in {hooks.TURNS} turns"
     item = ContextItem(Part.NUDGE, hooks.TEXT, count_tokens(hooks.TEXT), why=why)
@@ -642,7 +640,7 @@ def build(home: Home, request: ContextRequest) -> ContextBlock:
         state = replace(state, owed="")
         if request.occasion is not Occasion.RESUME:
             state = replace(state, given=(), asked="")
-    if is_held_out(home, request.session):
+    if hooks.is_held_out(home, request.session):
         after = replace(state, started=state.started or to_ms(home.clock()) or 0, held_out=True)
         took = (time.perf_counter() - started) * 1000
         return ContextBlock(gate=HELD_OUT, took_ms=took, state=after if after != before else None)
@@ -670,13 +668,6 @@ def build(home: Home, request: ContextRequest) -> ContextBlock:
         count_tokens(text),
         (time.perf_counter() - started) * 1000,
         after if request.session and after != before else None,
-    )
-
-
-def is_held_out(home: Home, session: str | None) -> bool:
-    """Return True if a session is in the holdout group, which gets no context. See :mod:`nacre.context.hooks`."""
-    return bool(
-        session and home.settings.number("usefulness.hold_out") > 0 and hooks.takes(home, session)
     )
 
 
@@ -1019,7 +1010,7 @@ def answer(home: Home, call: HookCall) -> HookAnswer:
             state=replace(state, name=call.session, folder=call.folder or "", ended=now)
         )
     if call.event in (HookEvent.TURN_END, HookEvent.TOOL):
-        if not call.is_apart and is_held_out(home, call.session):
+        if not call.is_apart and hooks.is_held_out(home, call.session):
             return HookAnswer(held_out=True)
         return (
             hooks.answer(home, call)

@@ -172,17 +172,15 @@ def add_intents(draft: categories.Draft, occurrence: Occurrence) -> None:
     home = draft.home
     rows = home.selection.with_triggers(draft.filter(), today=home.today())
     memories = home.memories.by_rows(rows)
-    added = 0
     for memory in (memories[row] for row in rows if row in memories):
         trigger = next(filter(occurrence.matches, memory.triggers), None)
         times = memory.trigger_times
-        if trigger is None or 0 < times <= deliveries(str(home.settings.home), memory.id):
+        is_over = 0 < times <= deliveries(str(home.settings.home), memory.id)
+        if not trigger or is_over or len(draft.items) == _MAX_INTENTS:
             continue
-        added += draft.add_memory(Part.RELEVANT, memory, 1.0, f"its trigger is “{trigger}”")
-        if times and draft.includes(memory.id):
+        why = f"its trigger is “{trigger}”"
+        if draft.add_memory(Part.RELEVANT, memory, 1.0, why) and times:
             draft.state = replace(draft.state, limited=(*draft.state.limited, memory.id))
-        if added == _MAX_INTENTS:
-            return
 
 
 def _is_in(path: str, pattern: str) -> bool:
@@ -202,13 +200,11 @@ def answer(home: Home, call: HookCall) -> HookAnswer:
     tool_call = conversation.asked(call.tool, call.arguments)
     if tool_call.action not in (Action.EDIT, Action.RUN):
         return HookAnswer()
-    state = read_state(home.settings.home, call.session)
-    project = location.project_of_folder(home, Path(call.folder)) if call.folder else None
     draft = categories.Draft(
         home,
         ContextRequest(Moment.PROMPT, folder=call.folder, session=call.session),
-        state,
-        project,
+        read_state(home.settings.home, call.session),
+        location.project_of_folder(home, Path(call.folder)) if call.folder else None,
         _MAX_INTENTS * _MAX_RULE_TOKENS + categories.title_tokens(Part.RELEVANT),
         line_characters=_MAX_RULE_TOKENS * CHARACTERS_PER_TOKEN,
     )
@@ -286,10 +282,8 @@ def _words(names: Sequence[str]) -> list[str]:
 
 
 # -- The holdout group --------------------------------------------------------
-# A hash of the session name decides which share of sessions gets no context. Comparing them with
-# the other sessions measures the effect of the context. See :mod:`nacre.care.usefulness`.
-# ``hold-out.json`` in nacre's home folder contains the salt and the history of shares, so that the
-# assignment can be reproduced.
+# A hash of the session name decides which share of sessions gets no context. See
+# :mod:`nacre.care.usefulness`. ``hold-out.json`` contains the salt and the history of shares.
 
 
 SHARE = "usefulness.hold_out"
@@ -326,8 +320,10 @@ class Draw:
         )
 
 
-def takes(home: Home, session: str) -> bool:
-    """Return True if a session is held out. The share at the start of the session decides."""
+def is_held_out(home: Home, session: str | None) -> bool:
+    """Return True if a session gets no context. The share at the start of the session decides."""
+    if not session or home.settings.number(SHARE) <= 0:
+        return False
     began = read_state(home.settings.home, session).started or home.now_ms()
     return read_draw(home.settings.home).takes(session, began)
 
@@ -409,11 +405,6 @@ def count_prompt(
     return replace(state, turns=state.turns + 1)
 
 
-def is_due(state: SessionState) -> bool:
-    """Return True if this prompt should remind the agent."""
-    return state.turns >= TURNS and state.nudges < MOST
-
-
 def is_asked_for_proposals(home: Home, host: str) -> bool:
     """Return True if a host's agents should be asked to propose memories."""
     return host in _PROPOSAL_HOSTS and home.settings.whole("context.proposals_after") > 0
@@ -421,47 +412,20 @@ def is_asked_for_proposals(home: Home, host: str) -> bool:
 
 # -- Signals ------------------------------------------------------------------
 # When a session stores an important memory, other running sessions get it with their next prompt.
-# Reading signals takes no lock and writes nothing. The caller saves the mark and counts after
-# delivery, so undelivered signals are repeated.
+# The caller saves the mark and counts after delivery, so undelivered signals are repeated.
 
 
 SAID_WITHIN = timedelta(days=1)
 """Maximum age of a statement that becomes a signal. Newly imported transcripts can contain older statements."""
 
 
-@frozen
-class Due:
-    """New memories to signal to a session, each with its database row.
-
-    Once a signal is handled, signals with lower row numbers count as handled, too.
-    """
-
-    memories: tuple[tuple[int, Memory], ...] = ()
-
-    def after_delivery(
-        self, state: SessionState, handled: int, delivered: int, now_ms: int
-    ) -> SessionState:
-        """Return the session's state after a delivery.
-
-        ``handled``: number of signals that were handled. ``delivered``: number that the session
-        received.
-        """
-        if not handled:
-            return state
-        at = now_ms if delivered else state.signal_at
-        return replace(
-            state,
-            signals=state.signals + delivered,
-            signal_mark=self.memories[handled - 1][0],
-            signal_at=at,
-        )
-
-
 _SIGNAL_LIMITS = SignalLimits(8, 3, 30, 10, 300)
 
 
-def due(home: Home, state: SessionState, project: str | None, narrower: SignalLimits | None) -> Due:
-    """Return new memories from other sessions to signal to a running session.
+def due(
+    home: Home, state: SessionState, project: str | None, narrower: SignalLimits | None
+) -> list[tuple[int, Memory]]:
+    """Return new memories from other sessions to signal to a running session, with their rows.
 
     The memories are important and trusted, and belong to the given project or to no project.
     Memories from sessions that this session continues are left out. Nothing is returned during the
@@ -471,10 +435,10 @@ def due(home: Home, state: SessionState, project: str | None, narrower: SignalLi
     now_ms = int(now.timestamp() * 1000)
     since = now_ms - state.signal_at
     if not state.name or state.signal_mark < 0 or not home.settings.flag("context.signals"):
-        return Due()
+        return []
     remaining = limits.most_per_session - state.signals
     if remaining <= 0 or 0 <= since < limits.cooldown_seconds * 1000:
-        return Due()
+        return []
     criteria = memories.News(
         state.signal_mark,
         first_id(max(0, now_ms - limits.max_age_seconds * 1000)),
@@ -489,7 +453,7 @@ def due(home: Home, state: SessionState, project: str | None, narrower: SignalLi
         for row, memory in home.memories.news(criteria)
         if memory.id not in state.given
     ]
-    return Due(tuple(news[: min(limits.most_at_once, remaining)]))
+    return news[: min(limits.most_at_once, remaining)]
 
 
 def start_signals(home: Home, state: SessionState) -> SessionState:

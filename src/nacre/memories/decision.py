@@ -79,8 +79,8 @@ class StoreRequest(Request):
     If no ``project`` is given, the memory belongs to the project of ``folder``, which is created if
     it is new. If no ``speaker`` is given, the speaker is the agent or the owner who stores the
     memory. If ``source`` contains no session, the session of the calling agent is used, if known. A
-    memory from an agent is a proposal. There is one exception: the memory equals ``quote``, and the
-    owner typed this sentence in that session.
+    memory from an agent is a proposal. There is one exception: the memory equals ``quote``, which the
+    owner typed in that session and which names the triggers.
     """
 
     content: Content
@@ -314,15 +314,12 @@ def as_agent_may(memory: Memory, changes: Mapping[str, Any]) -> dict[str, Any]:
     """
     if changes.keys() <= {"add_tags", "tags"}:
         return dict(changes)
-    fields = {
-        name: value
-        for name, value in changes.items()
-        if name not in _NOT_STORED and (name, value) != ("project", None)
-    }
+    changes = {name: value for name, value in changes.items() if (name, value) != ("project", None)}
+    fields = {name: value for name, value in changes.items() if name not in _NOT_STORED}
     after = as_proposed(replace(memory, **fields))
     return {
+        **changes,
         **{name: getattr(after, name) for name in fields},
-        **{name: changes[name] for name in _NOT_STORED if name in changes},
         "speaker": after.speaker,
         "proposed": True,
     }

@@ -18,6 +18,7 @@ from nacre.base.link import session_file
 
 _HOOK_CONTEXT = re.compile(r"<hook_context>.*?</hook_context>\s*", re.DOTALL)
 _APART = re.compile(r":(?:subagent|cron|heartbeat)\b|[/\\]subagents[/\\]")
+_OCCASIONS = ("resume", "clear", "compact")
 _MAX_PROMPT_CHARACTERS = 20_000
 _MAX_ARGUMENT_CHARACTERS = 4_000
 
@@ -91,12 +92,12 @@ def _text(data: Given, *names: str) -> str:
 
 
 def _read_claude(data: Given) -> Asked:
-    budget = data.get("budget_tokens")
+    budget, source = data.get("budget_tokens"), data.get("source")
     return {
         "session": _text(data, "session_id"),
         "folder": _text(data, "cwd") or None,
         "prompt": _text(data, "prompt")[:_MAX_PROMPT_CHARACTERS],
-        "occasion": _occasion(_text(data, "source")),
+        "occasion": source if source in _OCCASIONS else "startup",
         "transcript": _text(data, "transcript_path") or None,
         "is_apart": _is_apart(data),
         "tool": _text(data, "tool_name"),
@@ -168,10 +169,6 @@ def _is_apart(data: Given) -> bool:
     return bool(data.get("agent_id") or data.get("isSidechain") or any(map(_APART.search, names)))
 
 
-def _occasion(source: str) -> str:
-    return source if source in ("startup", "resume", "clear", "compact") else "startup"
-
-
 def _tell_additional(event: str, _: str, context: str) -> str:
     """Format context with only the keys that Codex's strict schema allows."""
     output = {"hookEventName": event, "additionalContext": context}
@@ -191,10 +188,6 @@ def _tell_cline(_: str, __: str, context: str) -> str:
     return json.dumps({"cancel": False, "contextModification": context}, ensure_ascii=False)
 
 
-def _tell_plain(_: str, __: str, context: str) -> str:
-    return context
-
-
 _CLAUDE = {
     "SessionStart": "session-start",
     "UserPromptSubmit": "prompt",
@@ -203,6 +196,8 @@ _CLAUDE = {
     "Stop": "turn-end",
     "SessionEnd": "session-end",
 }
+
+_PLAIN = Shape({}, _read_claude, lambda _, __, context: context)
 
 SHAPES: Mapping[str, Shape] = {
     "claude-code": Shape(_CLAUDE, _read_claude, _tell_additional),
@@ -246,9 +241,9 @@ SHAPES: Mapping[str, Shape] = {
         _tell_cline,
         silent='{"cancel": false}',
     ),
-    "openclaw": Shape({}, _read_claude, _tell_plain),
-    "opencode": Shape({}, _read_claude, _tell_plain),
-    "generic": Shape({}, _read_claude, _tell_plain),
+    "openclaw": _PLAIN,
+    "opencode": _PLAIN,
+    "generic": _PLAIN,
 }
 """The formats of each host. Hosts without an event map use nacre's event names."""
 

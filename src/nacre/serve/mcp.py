@@ -235,7 +235,7 @@ _OFFERS: tuple[Offer, ...] = (
     Offer(
         "memory_list",
         "List memories",
-        "List memories by date, all or those with certain words: subjects and ids, page by page.",
+        "List memories by date, all or those with certain words: subjects and ids.",
         mcp_arguments.List,
         "mcp_search:list_memories",
         ("list", "place"),

@@ -162,7 +162,8 @@ class NewEntry(_Arguments):
         bounds_of(
             StoreRequest,
             "triggers",
-            "Show it at these phrases, paths (billing/) or commands ($ git push) of the quote.",
+            "Show it at these phrases, paths (billing/) or commands ($ git push). The quote names "
+            "them.",
         ),
     ] = ()
     scope: Annotated[Scope, bounds_of(StoreRequest, "scope")] = Scope.PRIVATE

@@ -72,9 +72,8 @@ class Part(StrEnum):
 class SignalLimits:
     """Limits on showing memories from other running sessions. By default, all are shown.
 
-    ``min_importance`` is 1 to 10. ``most_at_once`` is the maximum number per prompt.
-    ``cooldown_seconds`` is the minimum time between prompts with such memories. ``max_age_seconds``
-    is the memories' maximum age.
+    ``min_importance`` is 1 to 10. ``cooldown_seconds`` is the minimum time between prompts
+    with such memories.
     """
 
     min_importance: int = 1
@@ -96,14 +95,7 @@ class SignalLimits:
 
 @frozen
 class ContextRequest:
-    """A request for context.
-
-    ``session``: the host's session as ``<tool>:<id>``. Without it, items can be repeated.
-    ``folder``: the agent's working folder, which determines the project. ``budget_tokens``: maximum
-    number of tokens, by default from the settings. ``parts``: requested parts of the context.
-    ``alone``: True to avoid models, vectors and locks if the daemon is not running. ``signals``:
-    limits stricter than those in the settings.
-    """
+    """A request for context. Without a session, items can be repeated."""
 
     moment: Annotated[Moment, bounds("At the start of a session, or with a prompt.")] = Moment.START
     occasion: Annotated[Occasion, bounds("Why it starts.")] = Occasion.STARTUP
