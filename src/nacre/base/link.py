@@ -63,10 +63,7 @@ def session_file(home: str, session: str) -> str:
 
 
 def delivery_file(home: str, memory: str) -> str:
-    """Return the path of the file with one byte for each delivery of a memory by its triggers.
-
-    The file exists only if the number of deliveries is limited.
-    """
+    """Return the path of the file with one byte for each limited delivery of a memory."""
     return os.path.join(home, "run", "intents", _name(memory))
 
 
