@@ -68,7 +68,7 @@ def delivery_file(home: str, memory: str) -> str:
 
 
 def deliveries(home: str, memory: str) -> int:
-    """Return how often a memory was delivered by its triggers, if the number is limited."""
+    """Return how often a memory was delivered, if that is limited."""
     try:
         return os.stat(delivery_file(home, memory)).st_size
     except OSError:
