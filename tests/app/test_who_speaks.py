@@ -161,7 +161,13 @@ def test_owners_quote_gives_the_agent_no_extra_weight(talking: World) -> None:
 @pytest.mark.parametrize("trigger", ["billing/", "*", "$ git push"])
 def test_trigger_that_the_quote_does_not_name_is_pending(talking: World, trigger: str) -> None:
     with by_agent(talking) as memory:
-        outcome = memory.call("store", content=RULE, quote=RULE, triggers=("releases", trigger))
+        outcome = memory.call(
+            "store",
+            content=RULE,
+            quote=RULE,
+            project="acme-billing",
+            triggers=("releases", trigger),
+        )
         stored_memory = memory.get(outcome.memory_id)
     assert (outcome.proposed, stored_memory.triggers) == (True, ("releases", trigger))
     with talking.open() as memory:
