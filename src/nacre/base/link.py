@@ -92,7 +92,7 @@ def write_session(home: str, session: str, state: Mapping[str, Any]) -> None:
     If saving fails, the session gets the same context again.
     """
     with contextlib.suppress(OSError):
-        for memory in state.get("limited") or ():
+        for memory in state.get("limited", ()):
             append(home, delivery_file(home, memory), b".")
         write_json(home, session_file(home, session), {**state, "limited": ()})
 

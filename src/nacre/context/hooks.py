@@ -11,14 +11,12 @@ import json
 import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from datetime import timedelta
 from fnmatch import fnmatchcase
 from itertools import pairwise
 from pathlib import Path
-from typing import TypeVar
-
-import msgspec
+from typing import Any
 
 from nacre.base import files
 from nacre.base.frozen import frozen
@@ -50,23 +48,33 @@ _RESET_SECONDS = 60
 """Maximum time between two sessions that a reset separates, in seconds."""
 
 _MAX_BYTES = 200_000
-_Value = TypeVar("_Value")
 _MAX_OTHERS = 30
 _MAX_PREDECESSORS = 20
 
 
 def read_state(home: Path, session: str | None) -> SessionState:
-    """Return a session's state, or a new state if the file is missing or invalid."""
-    return _load(_path(home, session), SessionState) if session else SessionState()
+    """Return a session's state, or a new state if the file is missing or unreadable."""
+    return _read(_path(home, session)) if session else SessionState()
 
 
-def _load(path: Path, kind: type[_Value]) -> _Value:
-    """Return the value in a JSON file, or the default value if the file is missing or invalid."""
+def _read(path: Path) -> SessionState:
+    values: dict[str, Any] = {}
+    record = _load(path)
+    for field in fields(SessionState):
+        value = record.get(field.name)
+        value = tuple(map(str, value)) if isinstance(value, list) else value
+        if type(value) is type(field.default):
+            values[field.name] = value
+    return SessionState(**values)
+
+
+def _load(path: Path) -> dict[str, Any]:
     try:
         with os.fdopen(files.open_file(path, os.O_RDONLY), "rb") as file:
-            return msgspec.convert(json.loads(file.read(_MAX_BYTES)), kind)
-    except (OSError, ValueError, RecursionError, msgspec.ValidationError):
-        return kind()
+            record = json.loads(file.read(_MAX_BYTES))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return record if isinstance(record, dict) else {}
 
 
 def write_state(home: Path, session: str | None, state: SessionState | None) -> None:
@@ -92,29 +100,22 @@ def just_ended(home: Path, session: str, folder: str | None, now_ms: int) -> tup
 def _others(home: Path, session: str) -> Iterator[SessionState]:
     own = _path(home, session)
     with contextlib.suppress(OSError):
-        with os.scandir(own.parent) as entries:
-            files = [
-                (entry.stat().st_mtime, entry.name) for entry in entries if entry.name[:1] != "."
-            ]
-        for _, name in sorted(files, reverse=True)[:_MAX_OTHERS]:
-            if name != own.name:
-                yield _load(own.with_name(name), SessionState)
+        paths = sorted(
+            own.parent.glob("[!.]*"), key=lambda path: path.stat().st_mtime, reverse=True
+        )
+        for path in paths[:_MAX_OTHERS]:
+            if path != own:
+                yield _read(path)
 
 
-def prune_states(home: Path, now: float) -> int:
-    """Delete old temporary files and states unused for a week. Return the number of deleted states.
-
-    ``now`` is in epoch seconds.
-    """
-    removed, folder = 0, _path(home, "any").parent
-    with contextlib.suppress(OSError):
-        files.sweep(folder)
-        for path in folder.iterdir():
-            with contextlib.suppress(OSError):
-                if now - path.stat().st_mtime > KEPT_DAYS * _DAY_SECONDS:
-                    path.unlink()
-                    removed += 1
-    return removed
+def prune_states(home: Path, now: float) -> None:
+    """Delete old temporary files and states unused for a week. ``now`` is in epoch seconds."""
+    folder = _path(home, "any").parent
+    files.sweep(folder)
+    for path in folder.glob("[!.]*"):
+        with contextlib.suppress(OSError):
+            if now - path.stat().st_mtime > KEPT_DAYS * _DAY_SECONDS:
+                path.unlink()
 
 
 def _path(home: Path, session: str) -> Path:
@@ -134,7 +135,6 @@ _RULES = (Kind.PREFERENCE, Kind.LESSON)
 _MAX_INTENTS = 3
 _MAX_CANDIDATES = 50
 _MAX_RULE_TOKENS = 80
-_MAX_PROGRAMS = 8
 _MAX_FOLDERS = 12
 _COMMAND = re.compile(r"(?:\$ |`)(.+?)`?")
 _PATH = re.compile(r"\S*[/*]\S*|\S+\.\w+")
@@ -178,8 +178,7 @@ def add_intents(draft: categories.Draft, occurrence: Occurrence) -> None:
         is_over = 0 < times <= deliveries(str(home.settings.home), memory.id)
         if not trigger or is_over or len(draft.items) == _MAX_INTENTS:
             continue
-        why = f"its trigger is “{trigger}”"
-        if draft.add_memory(Part.RELEVANT, memory, 1.0, why) and times:
+        if draft.add_memory(Part.RELEVANT, memory, 1.0, f"its trigger is “{trigger}”") and times:
             draft.state = replace(draft.state, limited=(*draft.state.limited, memory.id))
 
 
@@ -215,7 +214,7 @@ def answer(home: Home, call: HookCall) -> HookAnswer:
     if not draft.items:
         where = schema.memory_clause(replace(draft.filter(), kinds=_RULES), home.today())
         rules = [memory for path in tool_call.paths for memory in _naming_file(home, path, where)]
-        verbal = [program for program in writing if program.told][:_MAX_PROGRAMS]
+        verbal = [program for program in writing if program.told]
         rows = {row for program in verbal for row in _naming_command(home, program, where)}
         rules += home.memories.by_rows(sorted(rows)).values()
         doubts = home.reviews.doubts([memory.id for memory in rules], both_ways=True)
@@ -259,26 +258,27 @@ def _naming_command(
     """
     arguments = _words(program.told)
     options = [_words([word.partition("=")[0]]) for word in program.words if word.startswith("--")]
-    terms = [
-        program.name,
-        *dict.fromkeys([*arguments, *(word for option in options for word in option)]),
-    ]
+    terms = [program.name, *dict.fromkeys(sum(options, arguments))]
     matched = home.memory_search.match(
         [search.Term(word, word) for word in terms], where, _MAX_CANDIDATES
     )
-    rows = []
-    for match in matched:
-        contained = {terms[place] for place in match.held}
-        is_more = len(arguments) > 1 or any(
-            contained.issuperset(option) for option in options if not set(option) <= set(arguments)
+    more = (
+        [[]]
+        if len(arguments) > 1
+        else [[program.name], *(option for option in options if set(option) - set(arguments))]
+    )
+    return [
+        match.row
+        for match in matched
+        if any(
+            {terms[place] for place in match.held}.issuperset([*arguments, *extra])
+            for extra in more
         )
-        if contained.issuperset(arguments) and (is_more or program.name in contained):
-            rows.append(match.row)
-    return rows
+    ]
 
 
 def _words(names: Sequence[str]) -> list[str]:
-    return list(dict.fromkeys(word for name in names for word in words(name)))
+    return list(dict.fromkeys(words(" ".join(names))))
 
 
 # -- The holdout group --------------------------------------------------------
@@ -330,11 +330,13 @@ def is_held_out(home: Home, session: str | None) -> bool:
 
 def read_draw(home: Path) -> Draw:
     """Return the holdout assignment, or an empty assignment if the file cannot be read."""
-    draw = _load(home / _FILE, Draw)
-    with contextlib.suppress(ValueError):
-        bytes.fromhex(draw.salt)
-        return draw
-    return Draw()
+    record = _load(home / _FILE)
+    try:
+        bytes.fromhex(record["salt"])
+        shares = tuple((int(since), float(share)) for since, share in record["shares"])
+        return Draw(record["salt"], shares)
+    except (ValueError, TypeError, KeyError):
+        return Draw()
 
 
 def note_share(settings: Settings, now_ms: int) -> None:
@@ -391,9 +393,10 @@ def count_prompt(
 
     Prompts from hosts without reminders are not counted.
     """
-    if session and is_asked_for_proposals(home, session.partition(":")[0]) and state.prompts >= 0:
+    host = (session or "").partition(":")[0]
+    if is_asked_for_proposals(home, host) and state.prompts >= 0:
         state = replace(state, prompts=state.prompts + 1)
-    if not session or session.partition(":")[0] not in _HOSTS_WITH_TOOLS:
+    if not session or host not in _HOSTS_WITH_TOOLS:
         return state
     last = home.memories.last_row()
     if state.stored_mark < 0:

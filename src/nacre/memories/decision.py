@@ -266,8 +266,6 @@ MOST_IMPORTANT_QUOTED = 8
 """Maximum importance of the owner's words stored by an agent, as for an explicit request to remember."""
 
 _MAX_DETAIL_CHARACTERS = 300
-_NOT_STORED = ("add_tags", "trigger_times")
-"""Fields of an edit that are not fields of a memory."""
 
 
 def as_proposed(memory: Memory) -> Memory:
@@ -315,7 +313,9 @@ def as_agent_may(memory: Memory, changes: Mapping[str, Any]) -> dict[str, Any]:
     if changes.keys() <= {"add_tags", "tags"}:
         return dict(changes)
     changes = {name: value for name, value in changes.items() if (name, value) != ("project", None)}
-    fields = {name: value for name, value in changes.items() if name not in _NOT_STORED}
+    fields = {
+        name: value for name, value in changes.items() if name not in ("add_tags", "trigger_times")
+    }
     after = as_proposed(replace(memory, **fields))
     return {
         **changes,

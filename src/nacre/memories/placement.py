@@ -367,8 +367,10 @@ def limit_triggers(home: Home, memory: Memory, times: int | None) -> Memory:
     if times is None:
         return memory
     Path(delivery_file(str(home.settings.home), memory.id)).unlink(missing_ok=True)
-    extra = {key: value for key, value in memory.extra.items() if key != TRIGGER_TIMES}
-    return replace(memory, extra=extra | ({TRIGGER_TIMES: times} if times else {}))
+    extra = memory.extra | {TRIGGER_TIMES: times}
+    if not times:
+        del extra[TRIGGER_TIMES]
+    return replace(memory, extra=extra)
 
 
 def confirm(

@@ -6,8 +6,6 @@ import os
 from dataclasses import asdict
 from typing import Any
 
-import msgspec
-
 from nacre.context import build
 from nacre.home import home as home_home
 from nacre.settings import load_settings
@@ -25,5 +23,19 @@ def answer_alone(home: str, call: dict[str, Any]) -> dict[str, Any]:
     """
     if not os.path.isdir(home):
         return {}
+    limits = call["signals"] or {}
+    fields = {
+        **call,
+        "event": context.HookEvent(call["event"]),
+        "occasion": context.Occasion(call["occasion"]),
+        "signals": context.SignalLimits(
+            **{
+                name: limits[name]
+                for name in context.SignalLimits.__annotations__
+                if name in limits
+            }
+        ),
+        "alone": True,
+    }
     opened = home_home.open_to_read(load_settings(home), patience_ms=PATIENCE_MS)
-    return asdict(build.answer(opened, msgspec.convert({**call, "alone": True}, context.HookCall)))
+    return asdict(build.answer(opened, context.HookCall(**fields)))

@@ -351,12 +351,7 @@ def folder_of(home: Path) -> Path:
 
 
 def _files(folder: Path) -> list[Path]:
-    with suppress(OSError):
-        names = sorted(
-            path.name for path in folder.iterdir() if path.suffix == ".json" and path.name[0] != "."
-        )
-        return [folder / name for name in names[:_MAX_FILES]]
-    return []
+    return sorted(folder.glob("[!.]*.json"))[:_MAX_FILES]
 
 
 def _listed(home: Path) -> list[_Pending]:
