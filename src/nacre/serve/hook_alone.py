@@ -23,7 +23,7 @@ def answer_alone(home: str, call: dict[str, Any]) -> dict[str, Any]:
     """
     if not os.path.isdir(home):
         return {}
-    limits = call["signals"] or {}
+    limits = call.get("signals") or {}
     fields = {
         **call,
         "event": context.HookEvent(call["event"]),
