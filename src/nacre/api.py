@@ -172,7 +172,6 @@ class MemoryHome:
         expires_on: date | None = None,
         force: bool = False,
         online_dedup: bool | None = None,
-        aggressive: bool | None = None,
         dedup_threshold: float | None = None,
         quote: str | None = None,
     ) -> StoreOutcome:
@@ -181,10 +180,10 @@ class MemoryHome:
         ``importance`` is 1 to 10. From the day ``expires_on``, recall and context omit the memory.
         Secrets are redacted. Unless ``force`` is set, duplicates in the project are not stored
         again, and contradicted memories are superseded. A language model decides unclear cases if
-        background models are permitted or ``online_dedup`` is set. ``aggressive`` and
-        ``dedup_threshold`` (a cosine similarity) set the minimum similarity of memories in such
-        cases. A memory from an agent is a proposal, unless the content repeats a ``quote`` that the
-        owner typed. Raises InvalidMemoryError. Raises StoreBusyError after 30 seconds.
+        background models are permitted or ``online_dedup`` is set. ``dedup_threshold`` (a cosine
+        similarity) sets the minimum similarity of memories in such cases. A memory from an agent is
+        a proposal, unless the content repeats a ``quote`` that the owner typed. Raises
+        InvalidMemoryError. Raises StoreBusyError after 30 seconds.
         """
         return ingest.store(
             self._home,
@@ -201,7 +200,6 @@ class MemoryHome:
                 expires_on=expires_on,
                 force=force,
                 online_dedup=online_dedup,
-                aggressive=aggressive,
                 dedup_threshold=dedup_threshold,
                 quote=quote,
             ),

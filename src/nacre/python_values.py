@@ -30,6 +30,7 @@ class Changes(TypedDict, total=False):
     tags: Sequence[str]
     add_tags: Sequence[str]
     triggers: Sequence[str]
+    trigger_times: int
     valid: Validity
     evergreen: bool
     suppressed_contexts: Sequence[str]

@@ -572,26 +572,6 @@ def test_memory_text_cannot_close_its_data_section_in_a_prompt(world: World, ask
     assert [json.loads(line)["number"] for line in shown] == [1]
 
 
-def test_aggressive_dedup_shows_ten_memories_instead_of_five(world: World, asked: Any) -> None:
-    for number in range(12):
-        put(
-            world,
-            f"The export of invoices in the cellar of house {number} runs at night",
-            force=True,
-        )
-    model = asked(answer("ADD", None))
-    for is_more in (False, True):
-        with world.open() as memory:
-            outcome = memory.store(
-                "Every house has an export of its own, to the bank",
-                project="acme",
-                aggressive=is_more,
-                dedup_threshold=0.05,
-            )
-            memory.retire(outcome.memory_id)
-    assert [prompt.text.count('"number"') for prompt in model.prompts] == [5, 10]
-
-
 def test_secret_in_a_model_answer_is_not_stored(world: World, old: str, asked: Any) -> None:
     secret = "ghp_" + "a1B2" * 9
     asked(answer("SUPERSEDE", reason=f"the token is {secret}"))

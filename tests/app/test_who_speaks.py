@@ -150,12 +150,32 @@ def test_owners_quote_gives_the_agent_no_extra_weight(talking: World) -> None:
             importance=10,
             expiry=Expiry.CORE,
             canonical_key="merge-style",
-            triggers=("merge",),
+            triggers=("`releases`",),
         )
         one = memory.get(outcome.memory_id)
         assert (one.proposed, one.importance, one.expiry) == (False, 8, Expiry.PERMANENT)
-        assert (one.canonical_key, one.triggers) == (None, ())
+        assert (one.canonical_key, one.triggers) == (None, ("`releases`",))
         assert memory.get(squash).is_active
+
+
+@pytest.mark.parametrize("trigger", ["billing/", "*", "$ git push"])
+def test_trigger_that_the_quote_does_not_name_is_pending(talking: World, trigger: str) -> None:
+    with by_agent(talking) as memory:
+        outcome = memory.call(
+            "store",
+            content=RULE,
+            quote=RULE,
+            project="acme-billing",
+            triggers=("releases", trigger),
+        )
+        stored_memory = memory.get(outcome.memory_id)
+    assert (outcome.proposed, stored_memory.triggers) == (True, ("releases", trigger))
+    with talking.open() as memory:
+        (item,) = memory.reviews()
+        assert item.detail == f"triggers: releases, {trigger}"
+        assert memory.context("check the releases", folder=FOLDER).text == ""
+        memory.keep(outcome.memory_id)
+        assert RULE in memory.context("check the releases", folder=FOLDER).text
 
 
 @pytest.mark.parametrize("project", ["acme-billing", None])

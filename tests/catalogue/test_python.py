@@ -65,7 +65,7 @@ OWN = {
 
 BY_CALL = {
     "ingest": "discover force from_archive globs older puts_off reads remember_paths vector_seconds",
-    "store": "author folder source speaker triggers trust",
+    "store": "author folder source speaker trigger_times triggers trust",
     "recall": "confident co_recall diversify fuzzy is_prompt mmr_lambda prefer_kinds threshold topic word_share",
     "deep_recall": "here",
     "context": "alone signals",

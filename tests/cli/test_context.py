@@ -59,7 +59,7 @@ def test_output_file_is_written_only_if_changed(nacre: Nacre, tmp_path: Path) ->
 def test_prompt_is_read_from_a_pipe_or_first_argument(nacre: Nacre, tmp_path: Path) -> None:
     nacre("store", "We run billing on PostgreSQL, for its transactions.", "--kind", "decision")
     asked = "which database is billing on?"
-    piped = nacre("context", "--prompt", "-", "--folder", str(tmp_path), "--json", stdin=asked).json
+    piped = nacre("context", "-", "--folder", str(tmp_path), "--json", stdin=asked).json
     assert [item["part"] for item in piped["context"]["items"]] == ["relevant"]
     first = nacre(
         "context",

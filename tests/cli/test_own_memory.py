@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from nacre.base.link import leave_chore
+from nacre.serve.hook_shapes import leave_chore
 from tests.cli.conftest import Nacre
 from tests.cli.test_init import SETTINGS, Tree, no_programs, prior, project, tree
 
@@ -72,13 +72,7 @@ def states(answer: Any) -> dict[str, str]:
 
 
 def end_a_session(nacre: Nacre, user_home: Path) -> None:
-    leave_chore(
-        str(user_home / ".nacre"),
-        "session-end",
-        session="claude-code:no-such",
-        transcript=None,
-        folder=None,
-    )
+    leave_chore(str(user_home / ".nacre"), "session-end", {"session": "claude-code:no-such"})
     nacre("chores")
 
 

@@ -1,4 +1,4 @@
-"""What steers when a memory is told: triggers, which have a prompt told it, and contexts that keep it back."""
+"""What steers when a memory is told: triggers, which bring it up, and contexts that keep it back."""
 
 from __future__ import annotations
 
@@ -35,9 +35,74 @@ def test_prompt_containing_a_trigger_adds_the_memory(
         assert RULE not in told(nacre, prompt, tmp_path, *lanes)
 
 
+@pytest.mark.parametrize(
+    ("trigger", "fitting", "other"),
+    [
+        ("billing/", "rename src/billing/ledger.py", "send the bill for src/billings/ledger.py"),
+        ("*.sql", "split the file db/Schema.SQL now.", "split the file db/schema.sqlite now"),
+        ("src/**/*.py", "tidy src/app/one.py", "tidy lib/app/one.py"),
+        ("Makefile.am", "tidy app/makefile.am.", "tidy the makefile of am"),
+        ("$ git push", "then git push the branch", "push the branch"),
+        ("`git push`", "then git push the branch", "push the branch"),
+        ("CI/CD", "mend the CI/CD runner", "mend the runner"),
+    ],
+)
+def test_prompt_that_names_a_path_or_command_adds_the_memory(
+    nacre: Nacre, tmp_path: Path, trigger: str, fitting: str, other: str
+) -> None:
+    stored(nacre, RULE, "--trigger", trigger)
+    assert RULE in told(nacre, fitting, tmp_path)
+    assert RULE not in told(nacre, other, tmp_path)
+
+
+def test_triggers_end_after_the_given_deliveries(nacre: Nacre, tmp_path: Path) -> None:
+    memory = stored(nacre, RULE, "--trigger", "roll out", "--times", "2")
+
+    def times_told(*names: str) -> int:
+        return sum(
+            RULE in told(nacre, "roll out dashboards", tmp_path, "--session", f"codex:{name}")
+            for name in names
+        )
+
+    assert times_told("1", "1") == 1
+    assert "1 of 2 times" in nacre("show", memory).out
+    assert times_told("2", "3", "4") == 1
+    assert nacre("show", memory, "--json").json["deliveries"] == 2
+    assert RULE.rstrip(".") in nacre("recall", "who is told before gateways are touched?").out
+    nacre("edit", memory, "--times", "1")
+    assert times_told("5", "6") == 1
+    stored(nacre, RULE, "--trigger", "roll out", "--times", "3")
+    assert times_told("7", "8") == 2
+    nacre("edit", memory, "--times", "0")
+    assert times_told("9", "10", "11", "12") == 4
+    (path,) = (Path(os.environ["NACRE_HOME"]) / "vault/global").rglob("*.md")
+    assert "trigger_times" not in path.read_text()
+
+
+def test_undo_restores_the_former_triggers(nacre: Nacre, tmp_path: Path) -> None:
+    memory = stored(nacre, RULE, "--trigger", "roll out", "--times", "5")
+    nacre("edit", memory, "--trigger", "billing/", "--times", "2")
+    nacre("undo", "--yes")
+    shown = nacre("show", memory, "--json").json["memory"]
+    assert (shown["triggers"], int(shown["extra"]["trigger_times"])) == (["roll out"], 5)
+    assert RULE in told(nacre, "roll out the new dashboard", tmp_path)
+
+
+def test_repeated_statement_adds_its_triggers(nacre: Nacre, tmp_path: Path) -> None:
+    memory = stored(nacre, RULE, "--trigger", "roll out")
+    assert stored(nacre, RULE, "--trigger", "gateways/") == memory
+    shown = nacre("show", memory, "--json").json["memory"]
+    assert shown["triggers"] == ["roll out", "gateways/"]
+
+
+def test_memory_is_not_shown_from_its_last_day(nacre: Nacre, tmp_path: Path) -> None:
+    stored(nacre, RULE, "--trigger", "roll out", "--expires-on", "2020-01-01")
+    assert told(nacre, "roll out the new dashboard", tmp_path) == ""
+
+
 def test_explain_and_show_name_the_trigger(nacre: Nacre, tmp_path: Path) -> None:
     memory = stored(nacre, RULE, "--trigger", "roll out")
-    assert "the prompt says “roll out”" in told(
+    assert "its trigger is “roll out”" in told(
         nacre, "roll out the new dashboard", tmp_path, "--explain"
     )
     assert "roll out" in nacre("show", memory).out
@@ -76,6 +141,8 @@ def test_at_most_three_triggers_are_shown_once_per_session(nacre: Nacre, tmp_pat
     first = told(nacre, prompt, tmp_path, "--session", "codex:1")
     assert [text for text in texts if text in first] == texts[1:]
     assert first.index(texts[3]) < first.index(texts[1])
+    then = told(nacre, "paint another dashboard in blue", tmp_path, "--session", "codex:1")
+    assert [text for text in texts if text in then] == texts[:1]
 
 
 def test_triggers_are_edited_removed_and_written_to_files(nacre: Nacre, tmp_path: Path) -> None:

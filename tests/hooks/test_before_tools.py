@@ -1,4 +1,4 @@
-"""Before an edit or a command, the agent is told a rule that names the file, or what the command is told to do."""
+"""Before an edit or a command, the agent is told memories with a trigger for it, or else a rule that names it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 import nacre
 from nacre.base.text import count_tokens
-from tests.hooks.conftest import Hooked, Ran, serving
+from tests.hooks.conftest import Hooked, Ran, be_at_rest, serving
 
 SUITES = "Do not run the integration test suites while working on a change: they take half an hour."
 AMENDING = "Never amend commits here: the review tool loses their comments."
@@ -22,6 +22,16 @@ LONG = (
 )
 STATUS = "Paths of `git status` are relative to the repository's root."
 DECIDED = "We run `npm run bundle` with esbuild, decided for its speed."
+HALF_DONE = "The move of the ledgers is half done: say so before any change."
+PUSHED = "The mirror in Oslo is read-only until spring."
+SCHEMA = "Columns are never renamed while the harbour is open."
+READ = "Whitespace is shown with colours."
+INTENTS: tuple[tuple[str, tuple[str, ...], int], ...] = (
+    (HALF_DONE, ("billing/",), 2),
+    (PUSHED, ("$ git push",), 0),
+    (SCHEMA, ("*.sql",), 0),
+    (READ, ("`git diff`",), 0),
+)
 RULES = (SUITES, AMENDING, FORMATTING, LEDGER, GUIDES, LAMPS, STATUS, LONG)
 
 
@@ -102,6 +112,64 @@ def test_edit_receives_the_rule_naming_the_file_or_folder(
 )
 def test_edits_of_other_files_receive_nothing(served: Hooked, path: str) -> None:
     assert edit(served, path).out == ""
+
+
+@pytest.fixture
+def intended(hooked: Hooked) -> Iterator[Hooked]:
+    """A home with memories that have triggers, whose daemon runs."""
+    with nacre.open_memory(hooked.home) as memory:
+        for text, triggers, times in INTENTS:
+            memory.call("store", content=text, triggers=triggers, trigger_times=times)
+    with serving(hooked.home):
+        yield hooked
+
+
+def test_edits_receive_a_memory_by_its_trigger_until_it_ends(intended: Hooked) -> None:
+    path = "/code/app/billing/x.py"
+    contexts = []
+    for number in range(4):
+        arguments = {"file_path": path, "old_string": "a", "new_string": "b"}
+        given = intended.given(
+            session_id=f"5e55-000{number}", tool_name="Edit", tool_input=arguments
+        )
+        contexts += [
+            intended.run("PreToolUse", given).context,
+            intended.run("PreToolUse", given).out,
+        ]
+        be_at_rest(intended.home)
+    assert [HALF_DONE in context for context in contexts] == [True, False] * 2 + [False] * 4
+
+
+@pytest.mark.parametrize(
+    ("command", "text"),
+    [
+        ("git add . && git push origin main", PUSHED),
+        ("psql -f db/schema.sql", SCHEMA),
+        ("git diff", READ),
+        ("git pull", ""),
+        ("cat db/schema.sql", ""),
+        ("echo 'git push'", ""),
+    ],
+)
+def test_command_receives_a_memory_by_its_trigger(
+    intended: Hooked, command: str, text: str
+) -> None:
+    context = run(intended, command).context
+    assert text in context
+    assert bool(context) == bool(text)
+
+
+def test_prompt_and_tool_deliver_a_memory_once_per_session(intended: Hooked) -> None:
+    asked = intended.given(prompt="please move billing/x.py to another folder")
+    assert HALF_DONE in intended.run("UserPromptSubmit", asked).context
+    be_at_rest(intended.home)
+    assert edit(intended, "/code/app/billing/x.py").out == ""
+
+
+def test_several_triggers_of_a_call_are_answered_together(intended: Hooked) -> None:
+    context = edit(intended, "/code/app/billing/schema.sql").context
+    assert HALF_DONE in context
+    assert SCHEMA in context
 
 
 def test_read_only_tools_receive_nothing(served: Hooked) -> None:

@@ -163,6 +163,7 @@ async def test_memory_stored_by_an_agent_is_the_agents_proposal(
                 "kind": "fact",
                 "importance": 8,
                 "tags": ["cron"],
+                "triggers": ["billing/"],
             }
         ],
     )
@@ -173,6 +174,7 @@ async def test_memory_stored_by_an_agent_is_the_agents_proposal(
     assert found.trust is Trust.TRUSTED
     assert found.proposed
     assert (found.importance, found.tags, found.project) == (7, ("cron",), "acme-billing")
+    assert found.triggers == ("billing/",)
     assert "proposal" in stored.text
 
 

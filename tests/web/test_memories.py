@@ -100,10 +100,16 @@ def test_edit_is_saved_in_the_file(board: Dashboard, home: Path) -> None:
     page.get_by_role("button", name="Edit").click()
     page.get_by_label("Content").fill("Alerts are sent as text messages alone.")
     page.get_by_label("Tags").fill("alerts, phones")
+    page.get_by_label("Triggers").fill("alerts/, $ make alerts")
+    page.get_by_label("Times shown").fill("5")
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_role("status").get_by_text("Saved")).to_be_visible()
     expect(page.locator(".markdown")).to_have_text("Alerts are sent as text messages alone.")
-    assert "Alerts are sent as text messages alone." in nacre("show", ALERTS, home=home)
+    expect(page.get_by_text("alerts/, $ make alerts")).to_be_visible()
+    expect(page.get_by_text("0 / 5")).to_be_visible()
+    shown = nacre("show", ALERTS, home=home)
+    assert "Alerts are sent as text messages alone." in shown
+    assert "0 of 5 times" in shown
 
 
 def test_concurrent_editor_change_is_shown_and_not_overwritten(boards: Any, home: Path) -> None:

@@ -33,6 +33,10 @@ _MAX_SOCKET_PATH_BYTES = 100
 """Maximum length of a socket path in bytes. Systems allow about 104."""
 
 _MAX_NAME_CHARACTERS = 200
+_CHORE_NUMBERS = itertools.count()
+_SAFE_FLAGS = (
+    getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+)
 
 
 def socket_path(home: str) -> str:
@@ -58,9 +62,74 @@ def session_file(home: str, session: str) -> str:
     return os.path.join(home, "run", "sessions", f"{_name(session)}.json")
 
 
+def delivery_file(home: str, memory: str) -> str:
+    """Return the path of the file with one byte for each limited delivery of a memory."""
+    return os.path.join(home, "run", "intents", _name(memory))
+
+
+def deliveries(home: str, memory: str) -> int:
+    """Return how often a memory was delivered, if that is limited."""
+    try:
+        return os.stat(delivery_file(home, memory)).st_size
+    except OSError:
+        return 0
+
+
 def chores_folder(home: str) -> str:
     """Return the chores folder, which has one file per chore."""
     return os.path.join(home, "run", "chores")
+
+
+def chore_file(home: str) -> str:
+    """Return the path for a new chore's file. Names sort by time."""
+    name = f"{time.time_ns():020d}-{os.getpid()}-{next(_CHORE_NUMBERS)}.json"
+    return os.path.join(chores_folder(home), name)
+
+
+def write_session(home: str, session: str, state: Mapping[str, Any]) -> None:
+    """Save a session's state after a delivery, and count limited deliveries. Ignore disk errors.
+
+    If saving fails, the session gets the same context again.
+    """
+    with contextlib.suppress(OSError):
+        for memory in state.get("limited", ()):
+            append(home, delivery_file(home, memory), b".")
+        write_json(home, session_file(home, session), {**state, "limited": ()})
+
+
+def write_json(home: str, path: str, value: Mapping[str, Any]) -> None:
+    """Write a file in a home atomically. Raises OSError."""
+    folder, name = _make_folders(home, path), os.path.basename(path)
+    temporary = os.path.join(folder, f".{name}.{time.time_ns()}.{os.getpid()}.tmp")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _SAFE_FLAGS, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(json.dumps(value).encode("utf-8", "surrogatepass"))
+        os.replace(temporary, path)
+    except OSError:
+        os.unlink(temporary)
+        raise
+
+
+def append(home: str, path: str, data: bytes) -> int:
+    """Append data to a file in a home, and return the file's size. Raises OSError."""
+    _make_folders(home, path)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | _SAFE_FLAGS, 0o600)
+    try:
+        os.write(descriptor, data)
+        return os.fstat(descriptor).st_size
+    finally:
+        os.close(descriptor)
+
+
+def _make_folders(home: str, path: str) -> str:
+    """Create the private folders between a home and a file, but not the home. Return the last folder."""
+    folder = os.path.dirname(path)
+    if len(folder) > len(home):
+        _make_folders(home, folder)
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(folder, 0o700)
+    return folder
 
 
 def _name(text: str) -> str:
@@ -293,48 +362,5 @@ def environment_of(home: str, environ: Mapping[str, str]) -> dict[str, str]:
 # (:mod:`nacre.setup.chores`).
 
 
-_CHORE_NUMBERS = itertools.count()
-
 EVENTS = frozenset({"session-start", "session-end", "pre-compact", "turn-end"})
 """Kinds of chores. They have the names of the events that cause them (:class:`nacre.values.context.HookEvent`)."""
-
-
-def leave_chore(
-    home: str,
-    kind: str,
-    *,
-    session: str = "",
-    transcript: str | None = None,
-    folder: str | None = None,
-    occasion: str = "",
-    at: float | None = None,
-) -> str:
-    """Write a chore atomically to a home and return its path. Raises OSError.
-
-    ``kind`` is one of :data:`EVENTS`. ``session`` is ``<tool>:<the host's id>``, ``transcript`` its
-    file, and ``folder`` its working folder. ``at`` is the time in epoch seconds (default: now).
-    """
-    chore = {
-        "kind": kind,
-        "session": session,
-        "transcript": transcript,
-        "folder": folder,
-        "occasion": occasion,
-        "at": round(time.time() if at is None else at, 3),
-    }
-    folder_path = chores_folder(home)
-    for needed in (os.path.dirname(folder_path), folder_path):
-        os.makedirs(needed, mode=0o700, exist_ok=True)
-    name = f"{time.time_ns():020d}-{os.getpid()}-{next(_CHORE_NUMBERS)}.json"
-    path, temporary = os.path.join(folder_path, name), os.path.join(folder_path, f".{name}")
-    descriptor = os.open(
-        temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), 0o600
-    )
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(json.dumps(chore).encode("utf-8", "surrogatepass"))
-        os.replace(temporary, path)
-    except OSError:
-        os.unlink(temporary)
-        raise
-    return path

@@ -269,6 +269,11 @@ def _bare(match: re.Match[str]) -> str:
     return "" if unicodedata.combining(match[0]) and match[0] not in _VOICED else match[0]
 
 
+def stems(text: str) -> str:
+    """Return the stems of a text's words, each between spaces."""
+    return f" {' '.join(map(stem, words(text)))} "
+
+
 def identifiers(text: str) -> list[str]:
     """Return the distinct paths, code names, error codes and hashes in a text, in order."""
     names: dict[str, None] = {}

@@ -67,7 +67,7 @@ _STORED = {
     examples=[
         'nacre store "We deploy on Fridays" --kind decision --project acme',
         "pbpaste | nacre store - --subject 'Release checklist'",
-        'nacre store "The gate needs two reviewers" --online-dedup --dry-run',
+        'nacre store "The move of billing is half done: say so" --trigger billing/ --times 5',
     ],
 )
 @argument("store", "content")
@@ -75,16 +75,11 @@ _STORED = {
 @option("store", "expires_on", type=DAY)
 @option("store", "project", callback=None, help="The project; . means this folder's project.")
 @option("store", "tags", help="A tag.")
-@option(
-    "store",
-    "triggers",
-    "--trigger",
-    help="Give an agent this memory if its prompt contains this word or phrase.",
-)
+@option("store", "triggers", "--trigger")
+@option("store", "trigger_times", "--times", show_default=False)
 @option("store", "canonical_key", "--key")
 @option("store", "quote")
 @options("store", "force", "online_dedup")
-@option("store", "aggressive", "--aggressive", is_flag=True)
 @option("store", "dedup_threshold")
 @flag("--dry-run", "Only show what would happen, and why.")
 def store(run: Run, content: str, project: str | None, dry_run: bool, **values: Any) -> None:
@@ -139,12 +134,8 @@ def _place(home: Home, project: str | None) -> tuple[str | None, str | None]:
 @option("edit", "project", callback=None, help='The project; "" if it applies everywhere.')
 @option("edit", "tags")
 @option("edit", "add_tags", help="An additional tag.")
-@option(
-    "edit",
-    "triggers",
-    "--trigger",
-    help='Give an agent this memory if its prompt contains this word or phrase; "" for none.',
-)
+@option("edit", "triggers", "--trigger")
+@option("edit", "trigger_times", "--times")
 @option(
     "edit",
     "valid",
@@ -388,7 +379,7 @@ def _by_model(memory: Memory, how: str) -> str:
 
 
 def _facts(view: views.MemoryView, vault: Path) -> list[tuple[str, str | Span]]:
-    memory = view.memory
+    memory, times = view.memory, view.memory.trigger_times
     valid = (memory.valid.since, memory.valid.until)
     used = f"{count(view.usage.recall_count, 'time')}, last {when(view.usage.last_recalled)}"
     uses = count(view.usage.access_count, "use")
@@ -400,6 +391,7 @@ def _facts(view: views.MemoryView, vault: Path) -> list[tuple[str, str | Span]]:
         ("project", _UNSETTLED if memory.inbox else memory.project or ""),
         ("tags", ", ".join(memory.tags)),
         ("triggers", ", ".join(memory.triggers)),
+        ("delivered", f"{view.deliveries} of {count(times, 'time')}" if times else ""),
         ("evergreen", "yes: its rank never decays" if memory.evergreen else ""),
         ("excluded from", ", ".join(memory.suppressed_contexts)),
         (

@@ -240,9 +240,6 @@ _SUBJECTS_SHOWN = 3
     ],
 )
 @argument("context", "prompt", nargs=-1)
-@click.option(
-    "--prompt", "prompt_option", type=TEXT, help="Same as PROMPT; - reads standard input."
-)
 @option(
     "context",
     "moment",
@@ -274,7 +271,6 @@ _SUBJECTS_SHOWN = 3
 def context(  # noqa: PLR0913 - one parameter per option
     run: Run,
     prompt: tuple[str, ...],
-    prompt_option: str | None,
     folder: Path | None,
     explain: bool,
     output: Path | None,
@@ -286,8 +282,8 @@ def context(  # noqa: PLR0913 - one parameter per option
 ) -> None:
     """Print the context for an agent, at session start or for a prompt.
 
-    If nothing is relevant, the command prints nothing. If context is missing unexpectedly, standard error has the
-    reason. --output writes a file for agents that only read files.
+    A PROMPT of - reads standard input. If nothing is relevant, the command prints nothing. If context is missing
+    unexpectedly, standard error has the reason. --output writes a file for agents that only read files.
 
     Sessions are handed over automatically when they end, are reset or are compacted. The next session of the project
     receives the handoff at its start. --handoff shows the handoff, and --handoff --store writes one now.
@@ -319,7 +315,7 @@ def context(  # noqa: PLR0913 - one parameter per option
         place = project or "this folder, which belongs to no known project"
         run.answer({"project": project}, Paper.line, f"Pointers are on in {place}.")
         return
-    text = sys.stdin.read() if prompt_option == "-" else prompt_option or words
+    text = sys.stdin.read() if words == "-" else words
     run.by_itself = no_daemon
     request["moment"] = request["moment"] or ("prompt" if text.strip() else "start")
     block = ask(run, values_context.ContextBlock, "context", prompt=text, folder=here, **request)

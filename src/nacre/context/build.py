@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.ids import bytes_hash, first_id, to_ms
-from nacre.base.text import STOP_WORDS, count_tokens, harmless, is_unspaced, shorten, stem
+from nacre.base.text import STOP_WORDS, count_tokens, harmless, is_unspaced, shorten, stems
 from nacre.base.text import words as text_words
 from nacre.base.times import shown_minute
 from nacre.context import delivery, hooks
@@ -172,30 +172,29 @@ def _new_signals(draft: Draft) -> Added:
     now, folder, state = home.now_ms(), request.folder or "", draft.state
     after = state.after
     if request.moment is Moment.START or not state.name:
-        after = tuple(
-            dict.fromkeys((*after, *just_ended(home.settings.home, request.session, folder, now)))
-        )
+        ended = just_ended(home.settings.home, request.session, folder, now)
+        after = tuple(dict.fromkeys((*after, *ended)))
     state = replace(state, name=request.session, folder=folder, seen=now, ended=0, after=after)
     if request.moment is Moment.START:
         return Added(state=hooks.start_signals(home, state))
-    limits = hooks.limits_of(request.signals)
-    due = hooks.due(home, state, draft.project, limits)
-    memories = [memory for _, memory in due.memories if not draft.reason_against(memory)]
-    delivered = hooks.start_signals(
-        home, due.after_delivery(state, len(due.memories), len(memories), home.now_ms())
-    )
-    texts = zip(memories, map(line_of, memories), strict=True)
+    news = hooks.due(home, state, draft.project, request.signals)
+    memories = [memory for _, memory in news if not draft.reason_against(memory)]
+    if news:
+        at = now if memories else state.signal_at
+        signals = state.signals + len(memories)
+        state = replace(state, signals=signals, signal_mark=news[-1][0], signal_at=at)
     why = "stored by another session just now"
     items = tuple(
         ContextItem(Part.SIGNALS, text, count_tokens(text), memory.id, memory.updated, why=why)
-        for memory, text in texts
+        for memory in memories
+        for text in [line_of(memory)]
     )
-    return Added(items, state=delivered)
+    return Added(items, state=hooks.start_signals(home, state))
 
 
 def _store_reminder(draft: Draft) -> Added:
     state = hooks.count_prompt(draft.home, draft.state, draft.request.session, draft.project)
-    if not hooks.is_due(state):
+    if state.turns < hooks.TURNS or state.nudges >= hooks.MOST:
         return Added(state=state)
     why = f"nothing stored in {hooks.TURNS} turns"
     item = ContextItem(Part.NUDGE, hooks.TEXT, count_tokens(hooks.TEXT), why=why)
@@ -521,8 +520,6 @@ _PROMPT_HITS = 8
 _START_HITS = 3
 """Maximum number of hits for a first prompt."""
 
-_MAX_TRIGGERED = 3
-
 
 @operation("context")
 def build(home: Home, request: ContextRequest) -> ContextBlock:
@@ -539,7 +536,7 @@ def build(home: Home, request: ContextRequest) -> ContextBlock:
         state = replace(state, owed="")
         if request.occasion is not Occasion.RESUME:
             state = replace(state, given=(), asked="")
-    if is_held_out(home, request.session):
+    if hooks.is_held_out(home, request.session):
         after = replace(state, started=state.started or to_ms(home.clock()) or 0, held_out=True)
         took = (time.perf_counter() - started) * 1000
         return ContextBlock(gate=HELD_OUT, took_ms=took, state=after if after != before else None)
@@ -567,13 +564,6 @@ def build(home: Home, request: ContextRequest) -> ContextBlock:
         count_tokens(text),
         (time.perf_counter() - started) * 1000,
         after if request.session and after != before else None,
-    )
-
-
-def is_held_out(home: Home, session: str | None) -> bool:
-    """Return True if a session is in the holdout group, which gets no context. See :mod:`nacre.context.hooks`."""
-    return bool(
-        session and home.settings.number("usefulness.hold_out") > 0 and hooks.takes(home, session)
     )
 
 
@@ -633,33 +623,8 @@ def _without_secrets(draft: Draft, prompt: str) -> str:
 
 
 def _add_triggered(draft: Draft, prompt: str) -> None:
-    home = draft.home
-    rows = home.selection.with_triggers(draft.filter(), today=home.today())
-    if not rows:
-        return
-    stems = _stems(prompt)
-    by_row = home.memories.by_rows(rows)
-    fired = [
-        (by_row[row], trigger)
-        for row in rows
-        if row in by_row
-        and (
-            trigger := next(
-                (
-                    trigger
-                    for trigger in by_row[row].triggers
-                    if trigger.strip() and _stems(trigger) in stems
-                ),
-                "",
-            )
-        )
-    ]
-    for memory, trigger in fired[:_MAX_TRIGGERED]:
-        draft.add_memory(Part.RELEVANT, memory, 1.0, f"the prompt says “{trigger}”")
-
-
-def _stems(text: str) -> str:
-    return f" {' '.join(map(stem, text_words(text)))} "
+    paths = hooks.PATHS.findall(prompt)
+    hooks.add_intents(draft, hooks.Occurrence(stems(prompt), paths))
 
 
 def _choose_projects(draft: Draft, query: str) -> None:
@@ -917,7 +882,7 @@ def answer(home: Home, call: HookCall) -> HookAnswer:
             state=replace(state, name=call.session, folder=call.folder or "", ended=now)
         )
     if call.event in (HookEvent.TURN_END, HookEvent.TOOL):
-        if not call.is_apart and is_held_out(home, call.session):
+        if not call.is_apart and hooks.is_held_out(home, call.session):
             return HookAnswer(held_out=True)
         return (
             hooks.answer(home, call)
@@ -948,9 +913,7 @@ def answer(home: Home, call: HookCall) -> HookAnswer:
     )
     block = build(home, request)
     chores = (STARTED,) if moment is Moment.START and call.session else ()
-    return HookAnswer(
-        block.text, block.tokens, chores, block.state, held_out=block.gate == HELD_OUT
-    )
+    return HookAnswer(block.text, chores, block.state, held_out=block.gate == HELD_OUT)
 
 
 def _request_proposals(home: Home, call: HookCall) -> HookAnswer:
@@ -965,4 +928,4 @@ def _request_proposals(home: Home, call: HookCall) -> HookAnswer:
     if state.prompts < home.settings.whole("context.proposals_after"):
         return HookAnswer()
     text = frame([(Part.NUDGE, [hooks.PROPOSE])])
-    return HookAnswer(text, count_tokens(text), state=replace(state, prompts=-1))
+    return HookAnswer(text, state=replace(state, prompts=-1))

@@ -376,7 +376,10 @@ _SUPPRESSED_AT = {Moment.START: "session-start", Moment.PROMPT: "prompt"}
 
 @dataclass
 class Draft:
-    """A context that is being built. ``budget_tokens`` covers items and headings."""
+    """A context that is being built. ``budget_tokens`` covers items and headings.
+
+    ``line_characters``: maximum length of a memory's line.
+    """
 
     home: home_home.Home
     request: ContextRequest
@@ -392,6 +395,7 @@ class Draft:
     """Projects named in a prompt that was sent outside any project's folder."""
     spaces: dict[str, str] = field(default_factory=dict)
     """The space of each memory id, if several spaces were searched."""
+    line_characters: int = _LINE_CHARACTERS
 
     def __post_init__(self) -> None:
         self.left_tokens = self.budget_tokens
@@ -474,7 +478,7 @@ class Draft:
         The line contains a warning if changed files or ``newer`` memories cast doubt on the memory.
         """
         doubt = self._doubt(memory)[1] or says_otherwise(newer)
-        return line_of(memory, doubt=doubt, space=self.spaces.get(memory.id))
+        return line_of(memory, self.line_characters, doubt, self.spaces.get(memory.id))
 
     def weaken(self, memory: Memory, score: float) -> float:
         """Return a score that is lower if the memory might be outdated, and halved if it certainly is."""

@@ -164,11 +164,7 @@ def _holder(path: Path) -> str | None:
 
 
 def _claims(home: Path) -> list[Path]:
-    with suppress(OSError):
-        return [
-            path for path in (home / "run" / "handoffs").iterdir() if not path.name.startswith(".")
-        ]
-    return []
+    return list((home / "run" / "handoffs").glob("[!.]*"))
 
 
 def _path(home: Path, handoff_id: str) -> Path:

@@ -9,9 +9,11 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, fields, replace
 from datetime import timedelta
+from fnmatch import fnmatchcase
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -19,8 +21,8 @@ from typing import Any
 from nacre.base import files
 from nacre.base.frozen import frozen
 from nacre.base.ids import first_id, keyed_hash
-from nacre.base.link import session_file
-from nacre.base.text import CHARACTERS_PER_TOKEN, count_tokens, identifiers, words
+from nacre.base.link import deliveries, session_file, write_session
+from nacre.base.text import CHARACTERS_PER_TOKEN, count_tokens, identifiers, stems, words
 from nacre.context import categories
 from nacre.errors import UnusableStoreError
 from nacre.home import location
@@ -29,7 +31,6 @@ from nacre.readers import conversation
 from nacre.settings import Settings
 from nacre.store import memories, schema, search
 from nacre.values.context import (
-    ContextItem,
     ContextRequest,
     HookAnswer,
     HookCall,
@@ -57,44 +58,29 @@ def read_state(home: Path, session: str | None) -> SessionState:
 
 
 def _read(path: Path) -> SessionState:
+    values: dict[str, Any] = {}
+    record = _load(path)
+    for field in fields(SessionState):
+        value = record.get(field.name)
+        value = tuple(map(str, value)) if isinstance(value, list) else value
+        if type(value) is type(field.default):
+            values[field.name] = value
+    return SessionState(**values)
+
+
+def _load(path: Path) -> dict[str, Any]:
     try:
-        descriptor = files.open_file(path, os.O_RDONLY)
-        with os.fdopen(descriptor, "rb") as file:
+        with os.fdopen(files.open_file(path, os.O_RDONLY), "rb") as file:
             record = json.loads(file.read(_MAX_BYTES))
-            if not isinstance(record, dict):
-                raise TypeError
-            values: dict[str, Any] = {}
-            for field in fields(SessionState):
-                value, default = record.get(field.name), field.default
-                if isinstance(default, tuple) and isinstance(value, list):
-                    values[field.name] = tuple(item for item in value if isinstance(item, str))
-                elif type(value) is type(default):
-                    values[field.name] = value
-            return SessionState(**values)
-    except (OSError, ValueError, TypeError, RecursionError):
-        return SessionState()
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return record if isinstance(record, dict) else {}
 
 
 def write_state(home: Path, session: str | None, state: SessionState | None) -> None:
-    """Save the state after delivery, ignoring disk errors.
-
-    If saving fails, the next session gets the handoff again.
-    """
-    if not session or state is None:
-        return
-    path = _path(home, session)
-    temporary = files.temporary_name(path)
-    with contextlib.suppress(OSError):
-        files.make_folder(path.parent)
-        files.sweep(path.parent, path.name)
-        try:
-            descriptor = files.open_file(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(json.dumps(asdict(state)).encode())
-            temporary.replace(path)
-        except OSError:
-            temporary.unlink(missing_ok=True)
-            raise
+    """Save the state after delivery, ignoring disk errors."""
+    if session and state is not None:
+        write_session(str(home), session, asdict(state))
 
 
 def just_ended(home: Path, session: str, folder: str | None, now_ms: int) -> tuple[str, ...]:
@@ -114,94 +100,134 @@ def just_ended(home: Path, session: str, folder: str | None, now_ms: int) -> tup
 def _others(home: Path, session: str) -> Iterator[SessionState]:
     own = _path(home, session)
     with contextlib.suppress(OSError):
-        with os.scandir(own.parent) as entries:
-            files = [
-                (entry.stat().st_mtime, entry.name) for entry in entries if entry.name[:1] != "."
-            ]
-        for _, name in sorted(files, reverse=True)[:_MAX_OTHERS]:
-            if name != own.name:
-                yield _read(own.with_name(name))
+        paths = sorted(
+            own.parent.glob("[!.]*"), key=lambda path: path.stat().st_mtime, reverse=True
+        )
+        for path in paths[:_MAX_OTHERS]:
+            if path != own:
+                yield _read(path)
 
 
-def prune_states(home: Path, now: float) -> int:
-    """Delete old temporary files and states unused for a week. Return the number of deleted states.
-
-    ``now`` is in epoch seconds.
-    """
-    removed, folder = 0, _path(home, "any").parent
-    with contextlib.suppress(OSError):
-        files.sweep(folder)
-        for path in folder.iterdir():
-            with contextlib.suppress(OSError):
-                if now - path.stat().st_mtime > KEPT_DAYS * _DAY_SECONDS:
-                    path.unlink()
-                    removed += 1
-    return removed
+def prune_states(home: Path, now: float) -> None:
+    """Delete old temporary files and states unused for a week. ``now`` is in epoch seconds."""
+    folder = _path(home, "any").parent
+    files.sweep(folder)
+    for path in folder.glob("[!.]*"):
+        with contextlib.suppress(OSError):
+            if now - path.stat().st_mtime > KEPT_DAYS * _DAY_SECONDS:
+                path.unlink()
 
 
 def _path(home: Path, session: str) -> Path:
     return Path(session_file(str(home), session))
 
 
-# -- Rules before an edit or command ------------------------------------------
-# Rules are preferences and lessons that name the file or command. Decision 20 lists the
-# alternatives.
+# -- Standing intents ---------------------------------------------------------
+# A memory with triggers is delivered when a prompt, an edit or a command matches one of them. A
+# preference or lesson that names the file or command of a call needs no trigger. Decision 20 lists
+# the alternatives.
 
 
 _TOOL_HOSTS = frozenset({"claude-code", "codex", "generic"})
 """Hosts that accept context before a tool runs."""
 
 _RULES = (Kind.PREFERENCE, Kind.LESSON)
+_MAX_INTENTS = 3
 _MAX_CANDIDATES = 50
 _MAX_RULE_TOKENS = 80
-_MAX_PROGRAMS = 8
 _MAX_FOLDERS = 12
+_COMMAND = re.compile(r"(?:\$ |`)(.+?)`?")
+_PATH = re.compile(r"\S*[/*]\S*|\S+\.\w+")
+PATHS = re.compile(r"[\w~@*+-]*(?:[/\\.]+[\w~@*+-]+)+/?|[\w-]+/", re.ASCII)
+"""Pattern for the paths in a prompt."""
+
+
+@frozen
+class Occurrence:
+    """A prompt or a tool call.
+
+    ``stems``: the stems of a prompt's words. ``paths``: the paths that it names or edits.
+    """
+
+    stems: str = ""
+    paths: Sequence[str] = ()
+    programs: Sequence[conversation.Invocation] = ()
+
+    def matches(self, trigger: str) -> bool:
+        """Return True if the words, the path or the command of a trigger occur."""
+        if command := _COMMAND.fullmatch(trigger):
+            if any(
+                wanted.words[0] == program.words[0] and set(wanted.words) <= set(program.words)
+                for wanted in conversation.invocations(command[1])
+                for program in self.programs
+            ):
+                return True
+        elif _PATH.fullmatch(trigger):
+            return any(_is_in(path.lower(), trigger.lower()) for path in self.paths)
+        return stems(trigger) in self.stems
+
+
+def add_intents(draft: categories.Draft, occurrence: Occurrence) -> None:
+    """Add at most three memories with a matching trigger, the most important first."""
+    home = draft.home
+    rows = home.selection.with_triggers(draft.filter(), today=home.today())
+    memories = home.memories.by_rows(rows)
+    for memory in (memories[row] for row in rows if row in memories):
+        trigger = next(filter(occurrence.matches, memory.triggers), None)
+        times = memory.trigger_times
+        is_over = 0 < times <= deliveries(str(home.settings.home), memory.id)
+        if not trigger or is_over or len(draft.items) == _MAX_INTENTS:
+            continue
+        if draft.add_memory(Part.RELEVANT, memory, 1.0, f"its trigger is “{trigger}”") and times:
+            draft.state = replace(draft.state, limited=(*draft.state.limited, memory.id))
+
+
+def _is_in(path: str, pattern: str) -> bool:
+    """Return True if a path or a folder above it has a name or pattern. ``*`` matches any text."""
+    plain = path.replace("\\", "/").strip("/")
+    pattern = pattern.removeprefix("~").removeprefix("./").strip("/").replace("[", "[[]")
+    return fnmatchcase(f"/{plain}/", f"*/{pattern}/*")
 
 
 def answer(home: Home, call: HookCall) -> HookAnswer:
-    """Return a stored rule that applies to a tool call.
+    """Return the memories with a trigger for a tool call, or else a rule that applies to it.
 
-    The answer is empty if no rule applies, in automated sessions, and if the daemon is not running.
+    The answer is empty if nothing applies, in automated sessions, and if the daemon is not running.
     """
     if call.is_apart or call.alone or not call.session or call.host not in _TOOL_HOSTS:
         return HookAnswer()
     tool_call = conversation.asked(call.tool, call.arguments)
     if tool_call.action not in (Action.EDIT, Action.RUN):
         return HookAnswer()
-    state = read_state(home.settings.home, call.session)
-    project = location.project_of_folder(home, Path(call.folder)) if call.folder else None
-    request = ContextRequest(Moment.PROMPT, folder=call.folder, session=call.session)
     draft = categories.Draft(
         home,
-        request,
-        state,
-        project,
-        _MAX_RULE_TOKENS + count_tokens(categories.title(Part.RELEVANT)),
+        ContextRequest(Moment.PROMPT, folder=call.folder, session=call.session),
+        read_state(home.settings.home, call.session),
+        location.project_of_folder(home, Path(call.folder)) if call.folder else None,
+        _MAX_INTENTS * _MAX_RULE_TOKENS + count_tokens(categories.title(Part.RELEVANT)),
+        line_characters=_MAX_RULE_TOKENS * CHARACTERS_PER_TOKEN,
     )
-    where = schema.memory_clause(replace(draft.filter(), kinds=_RULES), home.today())
-    if tool_call.action is Action.EDIT:
+    programs = list(dict.fromkeys(conversation.invocations(tool_call.input)))
+    writing = [program for program in programs if not conversation.looks(program.name)]
+    paths = tool_call.paths or [word for program in writing for word in program.words[1:]]
+    add_intents(draft, Occurrence(paths=paths, programs=programs))
+    if not draft.items:
+        where = schema.memory_clause(replace(draft.filter(), kinds=_RULES), home.today())
         rules = [memory for path in tool_call.paths for memory in _naming_file(home, path, where)]
-    else:
-        invocations = dict.fromkeys(conversation.invocations(tool_call.input))
-        programs = [
-            program
-            for program in invocations
-            if program.told and not conversation.looks(program.name)
-        ][:_MAX_PROGRAMS]
-        rows = {row for program in programs for row in _naming_command(home, program, where)}
-        rules = list(home.memories.by_rows(sorted(rows)).values())
-    doubts = home.reviews.doubts([memory.id for memory in rules], both_ways=True) if rules else ()
-    outdated = {doubt.older for doubt in doubts}
-    current = [memory for memory in rules if memory.id not in outdated]
-    for memory in sorted(
-        current, key=lambda memory: (memory.importance, memory.updated), reverse=True
-    ):
-        text = categories.line_of(memory, _MAX_RULE_TOKENS * CHARACTERS_PER_TOKEN)
-        item = ContextItem(Part.RELEVANT, text, count_tokens(text), memory.id, memory.updated)
-        if not draft.reason_against(memory) and draft.add(item, memory.content):
-            block = categories.frame([(Part.RELEVANT, [text])])
-            return HookAnswer(block, count_tokens(block), state=state.with_given((memory.id,)))
-    return HookAnswer()
+        verbal = [program for program in writing if program.told]
+        rows = {row for program in verbal for row in _naming_command(home, program, where)}
+        rules += home.memories.by_rows(sorted(rows)).values()
+        doubts = home.reviews.doubts([memory.id for memory in rules], both_ways=True)
+        outdated = {doubt.older for doubt in doubts}
+        for memory in sorted(
+            rules, key=lambda memory: (memory.importance, memory.updated), reverse=True
+        ):
+            if memory.id not in outdated and draft.add_memory(
+                Part.RELEVANT, memory, 1.0, "it names the file or command"
+            ):
+                break
+    refs = tuple(item.ref for item in draft.items if item.ref)
+    return HookAnswer(draft.text(), state=draft.state.with_given(refs)) if refs else HookAnswer()
 
 
 def _naming_file(home: Home, path: str, where: schema.Clause) -> list[Memory]:
@@ -212,21 +238,14 @@ def _naming_file(home: Home, path: str, where: schema.Clause) -> list[Memory]:
     names = [name for name in path.replace("\\", "/").split("/") if name]
     pairs = [f"{above}/{name}" for above, name in pairwise(names)][-_MAX_FOLDERS:]
     matched = home.memory_search.match_parts([*names[-1:], *pairs], where, _MAX_CANDIDATES)
-    rules = home.memories.by_rows([row for row, _, _ in matched]).values()
-    whole = f"/{'/'.join(names)}/"
     return [
         memory
-        for memory in rules
-        if any(f"/{name}/" in whole for name in _places(memory, names[-1]))
+        for memory in home.memories.by_rows([row for row, _, _ in matched]).values()
+        if any(
+            ("/" in name.strip("/") or name == names[-1]) and _is_in(path, name)
+            for name in identifiers(memory.content)
+        )
     ]
-
-
-def _places(memory: Memory, file: str) -> Iterator[str]:
-    """Yield the paths that a memory mentions. A name without a folder must be equal to ``file``."""
-    for name in identifiers(memory.content):
-        name = name.strip("/")
-        if "/" in name or name == file:
-            yield name
 
 
 def _naming_command(
@@ -238,34 +257,33 @@ def _naming_command(
     name.
     """
     arguments = _words(program.told)
-    options = [_words([option]) for option in program.options]
-    terms = [
-        program.name,
-        *dict.fromkeys([*arguments, *(word for option in options for word in option)]),
-    ]
+    options = [_words([word.partition("=")[0]]) for word in program.words if word.startswith("--")]
+    terms = [program.name, *dict.fromkeys(sum(options, arguments))]
     matched = home.memory_search.match(
         [search.Term(word, word) for word in terms], where, _MAX_CANDIDATES
     )
-    rows = []
-    for match in matched:
-        contained = {terms[place] for place in match.held}
-        is_more = len(arguments) > 1 or any(
-            contained.issuperset(option) for option in options if not set(option) <= set(arguments)
+    more = (
+        [[]]
+        if len(arguments) > 1
+        else [[program.name], *(option for option in options if set(option) - set(arguments))]
+    )
+    return [
+        match.row
+        for match in matched
+        if any(
+            {terms[place] for place in match.held}.issuperset([*arguments, *extra])
+            for extra in more
         )
-        if contained.issuperset(arguments) and (is_more or program.name in contained):
-            rows.append(match.row)
-    return rows
+    ]
 
 
 def _words(names: Sequence[str]) -> list[str]:
-    return list(dict.fromkeys(word for name in names for word in words(name)))
+    return list(dict.fromkeys(words(" ".join(names))))
 
 
 # -- The holdout group --------------------------------------------------------
-# A hash of the session name decides which share of sessions gets no context. Comparing them with
-# the other sessions measures the effect of the context. See :mod:`nacre.care.usefulness`.
-# ``hold-out.json`` in nacre's home folder contains the salt and the history of shares, so that the
-# assignment can be reproduced.
+# A hash of the session name decides which share of sessions gets no context. See
+# :mod:`nacre.care.usefulness`. ``hold-out.json`` contains the salt and the history of shares.
 
 
 SHARE = "usefulness.hold_out"
@@ -302,22 +320,22 @@ class Draw:
         )
 
 
-def takes(home: Home, session: str) -> bool:
-    """Return True if a session is held out. The share at the start of the session decides."""
+def is_held_out(home: Home, session: str | None) -> bool:
+    """Return True if a session gets no context. The share at the start of the session decides."""
+    if not session or home.settings.number(SHARE) <= 0:
+        return False
     began = read_state(home.settings.home, session).started or home.now_ms()
     return read_draw(home.settings.home).takes(session, began)
 
 
 def read_draw(home: Path) -> Draw:
     """Return the holdout assignment, or an empty assignment if the file cannot be read."""
+    record = _load(home / _FILE)
     try:
-        with os.fdopen(files.open_file(home / _FILE, os.O_RDONLY), "rb") as file:
-            record = json.loads(file.read(_MAX_BYTES))
         bytes.fromhex(record["salt"])
-        return Draw(
-            record["salt"], tuple((int(since), float(share)) for since, share in record["shares"])
-        )
-    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        shares = tuple((int(since), float(share)) for since, share in record["shares"])
+        return Draw(record["salt"], shares)
+    except (ValueError, TypeError, KeyError):
         return Draw()
 
 
@@ -375,9 +393,10 @@ def count_prompt(
 
     Prompts from hosts without reminders are not counted.
     """
-    if session and is_asked_for_proposals(home, session.partition(":")[0]) and state.prompts >= 0:
+    host = (session or "").partition(":")[0]
+    if is_asked_for_proposals(home, host) and state.prompts >= 0:
         state = replace(state, prompts=state.prompts + 1)
-    if not session or session.partition(":")[0] not in _HOSTS_WITH_TOOLS:
+    if not session or host not in _HOSTS_WITH_TOOLS:
         return state
     last = home.memories.last_row()
     if state.stored_mark < 0:
@@ -389,11 +408,6 @@ def count_prompt(
     return replace(state, turns=state.turns + 1)
 
 
-def is_due(state: SessionState) -> bool:
-    """Return True if this prompt should remind the agent."""
-    return state.turns >= TURNS and state.nudges < MOST
-
-
 def is_asked_for_proposals(home: Home, host: str) -> bool:
     """Return True if a host's agents should be asked to propose memories."""
     return host in _PROPOSAL_HOSTS and home.settings.whole("context.proposals_after") > 0
@@ -401,65 +415,33 @@ def is_asked_for_proposals(home: Home, host: str) -> bool:
 
 # -- Signals ------------------------------------------------------------------
 # When a session stores an important memory, other running sessions get it with their next prompt.
-# Reading signals takes no lock and writes nothing. The caller saves the mark and counts after
-# delivery, so undelivered signals are repeated.
+# The caller saves the mark and counts after delivery, so undelivered signals are repeated.
 
 
 SAID_WITHIN = timedelta(days=1)
 """Maximum age of a statement that becomes a signal. Newly imported transcripts can contain older statements."""
 
 
-@frozen
-class Due:
-    """New memories to signal to a session, each with its database row.
-
-    Once a signal is handled, signals with lower row numbers count as handled, too.
-    """
-
-    memories: tuple[tuple[int, Memory], ...] = ()
-
-    def after_delivery(
-        self, state: SessionState, handled: int, delivered: int, now_ms: int
-    ) -> SessionState:
-        """Return the session's state after a delivery.
-
-        ``handled``: number of signals that were handled. ``delivered``: number that the session
-        received.
-        """
-        if not handled:
-            return state
-        at = now_ms if delivered else state.signal_at
-        return replace(
-            state,
-            signals=state.signals + delivered,
-            signal_mark=self.memories[handled - 1][0],
-            signal_at=at,
-        )
-
-
 _SIGNAL_LIMITS = SignalLimits(8, 3, 30, 10, 300)
 
 
-def limits_of(narrower: SignalLimits | None) -> SignalLimits:
-    """Return the limits for signals to a session. A host can set lower limits."""
-    return _SIGNAL_LIMITS.within(narrower) if narrower else _SIGNAL_LIMITS
-
-
-def due(home: Home, state: SessionState, project: str | None, limits: SignalLimits) -> Due:
-    """Return new memories from other sessions to signal to a running session.
+def due(
+    home: Home, state: SessionState, project: str | None, narrower: SignalLimits | None
+) -> list[tuple[int, Memory]]:
+    """Return new memories from other sessions to signal to a running session, with their rows.
 
     The memories are important and trusted, and belong to the given project or to no project.
     Memories from sessions that this session continues are left out. Nothing is returned during the
     cooldown or after the session's limit is reached.
     """
-    now = home.clock()
+    now, limits = home.clock(), _SIGNAL_LIMITS.within(narrower or SignalLimits())
     now_ms = int(now.timestamp() * 1000)
     since = now_ms - state.signal_at
     if not state.name or state.signal_mark < 0 or not home.settings.flag("context.signals"):
-        return Due()
+        return []
     remaining = limits.most_per_session - state.signals
     if remaining <= 0 or 0 <= since < limits.cooldown_seconds * 1000:
-        return Due()
+        return []
     criteria = memories.News(
         state.signal_mark,
         first_id(max(0, now_ms - limits.max_age_seconds * 1000)),
@@ -474,7 +456,7 @@ def due(home: Home, state: SessionState, project: str | None, limits: SignalLimi
         for row, memory in home.memories.news(criteria)
         if memory.id not in state.given
     ]
-    return Due(tuple(news[: min(limits.most_at_once, remaining)]))
+    return news[: min(limits.most_at_once, remaining)]
 
 
 def start_signals(home: Home, state: SessionState) -> SessionState:

@@ -212,9 +212,7 @@ class Handoffs:
                 self.remove(handoff)
 
     def _projects(self) -> list[str]:
-        with suppress(OSError):
-            return sorted(folder.name for folder in self._folder.iterdir())
-        return []
+        return sorted(folder.name for folder in self._folder.glob("*"))
 
     def _path(self, handoff: Handoff) -> Path:
         folder = self._folder / handoff.project
@@ -234,7 +232,7 @@ def _read_all(
 
 
 def _files(folder: Path) -> list[Path]:
-    return [path for path in folder.iterdir() if path.suffix == ".md" and path.name[0] != "."]
+    return list(folder.glob("[!.]*.md"))
 
 
 def _damaged_in(folder: Path) -> Iterator[Handoff]:

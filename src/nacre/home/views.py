@@ -62,7 +62,7 @@ class MemoryView:
 
     ``path`` is relative to the vault. ``together`` lists memories that are often used with this
     memory. ``etag`` identifies the version of the file. ``doubt`` is the reason why the memory
-    might be outdated.
+    might be outdated. ``deliveries`` counts deliveries by triggers that end after some deliveries.
     """
 
     memory: Memory
@@ -74,6 +74,7 @@ class MemoryView:
     together: tuple[CompanionView, ...] = ()
     etag: str | None = None
     doubt: str | None = None
+    deliveries: int = 0
 
 
 @frozen

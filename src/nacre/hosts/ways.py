@@ -241,12 +241,11 @@ def drop_unsupported(settings: Settings, wish: WiringWish) -> WiringWish:
     """
     is_claude = wish.host == registry.NAME
     plain = is_claude and (wish.plain or not (wish.project or program_of(settings, "claude")))
-    takes_rules = wish.host in (registry.NAME, registry.NAME_CODEX)
     return replace(
         wish,
         plain=plain,
         slot=wish.slot and wish.host == OPENCLAW,
-        tool_hook=wish.tool_hook and takes_rules,
+        tool_hook=wish.tool_hook and wish.host in (registry.NAME, registry.NAME_CODEX),
         isolates=wish.isolates and has_own_memory(wish),
         introduces=wish.introduces and has_own_memory(wish),
     )

@@ -17,7 +17,7 @@ from msgspec import structs
 from nacre.base.bounds import bounds
 from nacre.base.ids import to_ms
 from nacre.base.request import Request
-from nacre.base.text import normalise, written
+from nacre.base.text import normalise, stems, written
 from nacre.errors import InvalidInputError, NacreError
 from nacre.home import workers
 from nacre.home.archive import archive, withhold
@@ -868,7 +868,8 @@ def _with_speaker(home: Home, new: StoreRequest) -> tuple[StoreRequest, OwnerWor
             continue
         for turn, statements in _turns_with_quote(home, stored, new):
             texts = [statement.text for statement in statements]
-            if _is_verbatim(texts, new.content):
+            is_named = all(stems(trigger) in stems(new.content) for trigger in new.triggers)
+            if is_named and _is_verbatim(texts, new.content):
                 if new.subject and adds(new.subject, [*texts, new.content]) is not None:
                     new = structs.replace(new, subject=None)
                 new = structs.replace(new, project=stored.project or new.project)

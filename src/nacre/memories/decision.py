@@ -36,15 +36,19 @@ Lasting = Annotated[Expiry, bounds("How long it is expected to stay true.")]
 SeenBy = Annotated[Scope, bounds("Who may see it.")]
 ExpiresOn = Annotated[
     date | None,
-    bounds("From this day on, recall and context omit the memory; its file stays. None: never."),
+    bounds("From this day on, recall and context omit the memory; its file stays."),
 ]
 Tags = Annotated[tuple[str, ...], bounds("Tags.")]
 Triggers = Annotated[
     tuple[str, ...],
     bounds(
-        "Words or phrases. A prompt that contains one of them brings up this memory.",
+        "A phrase (roll out), path (billing/, *.sql) or command ($ git push) that brings up this "
+        "memory, once per session.",
         max_length=10,
     ),
+]
+TriggerTimes = Annotated[
+    int, bounds("Number of deliveries after which the triggers end. 0: no limit.", ge=0, le=1_000)
 ]
 HostSession = Annotated[
     str | None,
@@ -60,14 +64,11 @@ class Asking:
     """Options for asking a model about new memories.
 
     ``online``: True if the user requested the questions, False if the user forbade them, ``None``
-    for background work. ``aggressive``: True to ask about less similar memories, and to show ten
-    memories instead of five. If ``aggressive`` is ``None``, the settings decide. ``threshold``:
-    minimum cosine similarity of the nearest memory, if not the calibrated value. ``seconds``: time
-    limit for all answers, if any.
+    for background work. ``threshold``: minimum cosine similarity of the nearest memory, if not the
+    calibrated value. ``seconds``: time limit for all answers, if any.
     """
 
     online: bool | None = None
-    aggressive: bool | None = None
     threshold: float | None = None
     seconds: float | None = None
 
@@ -78,8 +79,8 @@ class StoreRequest(Request):
     If no ``project`` is given, the memory belongs to the project of ``folder``, which is created if
     it is new. If no ``speaker`` is given, the speaker is the agent or the owner who stores the
     memory. If ``source`` contains no session, the session of the calling agent is used, if known. A
-    memory from an agent is a proposal. There is one exception: the memory equals ``quote``, and the
-    owner typed this sentence in that session.
+    memory from an agent is a proposal. There is one exception: the memory equals ``quote``, which the
+    owner typed in that session and which names the triggers.
     """
 
     content: Content
@@ -96,6 +97,7 @@ class StoreRequest(Request):
     ] = None
     tags: Tags = ()
     triggers: Triggers = ()
+    trigger_times: TriggerTimes = 0
     canonical_key: Annotated[
         str | None, bounds("A canonical key; only one memory can have it.")
     ] = None
@@ -118,7 +120,6 @@ class StoreRequest(Request):
     online_dedup: Annotated[
         bool | None, bounds("Ask a language model if the rules cannot decide, or never.")
     ] = None
-    aggressive: Annotated[bool | None, bounds("Also ask about less similar memories.")] = None
     dedup_threshold: (
         Annotated[float, bounds("Ask from this cosine similarity.", ge=0, le=1)] | None
     ) = None
@@ -126,7 +127,7 @@ class StoreRequest(Request):
     @property
     def asking(self) -> Asking:
         """The options for asking a model about the memory."""
-        return Asking(self.online_dedup, self.aggressive, self.dedup_threshold)
+        return Asking(self.online_dedup, self.dedup_threshold)
 
 
 class EditRequest(Request, omit_defaults=True):
@@ -151,6 +152,7 @@ class EditRequest(Request, omit_defaults=True):
         UNSET
     )
     triggers: Triggers | UnsetType = UNSET
+    trigger_times: TriggerTimes | UnsetType = UNSET
     valid: Annotated[Validity | UnsetType, bounds("The days on which it is true.")] = UNSET
     evergreen: Annotated[
         bool | UnsetType, bounds("It does not fade with age and is never forgotten.")
@@ -282,8 +284,7 @@ def as_proposed(memory: Memory) -> Memory:
 def as_quoted(memory: Memory, source: Source, at: datetime) -> Memory:
     """Return a memory that counts as the owner's, because an agent quoted the owner from a session.
 
-    The importance is limited. The key and the triggers are removed, because the owner did not state
-    them.
+    The importance is limited. The key is removed, because the owner did not state it.
     """
     return replace(
         _without_weight(memory, MOST_IMPORTANT_QUOTED),
@@ -301,7 +302,6 @@ def _without_weight(memory: Memory, max_importance: int) -> Memory:
         importance=min(max_importance, memory.importance),
         canonical_key=None,
         evergreen=False,
-        triggers=(),
     )
 
 
@@ -312,16 +312,14 @@ def as_agent_may(memory: Memory, changes: Mapping[str, Any]) -> dict[str, Any]:
     """
     if changes.keys() <= {"add_tags", "tags"}:
         return dict(changes)
+    changes = {name: value for name, value in changes.items() if (name, value) != ("project", None)}
     fields = {
-        name: value
-        for name, value in changes.items()
-        if name != "add_tags" and (name, value) != ("project", None)
+        name: value for name, value in changes.items() if name not in ("add_tags", "trigger_times")
     }
     after = as_proposed(replace(memory, **fields))
-    tags = {"add_tags": changes["add_tags"]} if "add_tags" in changes else {}
     return {
+        **changes,
         **{name: getattr(after, name) for name in fields},
-        **tags,
         "speaker": after.speaker,
         "proposed": True,
     }

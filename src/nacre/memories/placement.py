@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
+from nacre.base.link import delivery_file
 from nacre.base.text import shorten, title_of, visible, written
 from nacre.base.times import day_of
 from nacre.errors import EditConflictError
@@ -35,7 +37,7 @@ from nacre.memories.judge import (
     vouches,
     without_doubt,
 )
-from nacre.values.memory import Confidence, Confirmation, Link, Memory, by_id
+from nacre.values.memory import TRIGGER_TIMES, Confidence, Confirmation, Link, Memory, by_id
 from nacre.values.reports import Replaced, StoreOutcome
 from nacre.values.review import Reason
 
@@ -357,6 +359,20 @@ def _with_doubts(
     return memory
 
 
+def limit_triggers(home: Home, memory: Memory, times: int | None) -> Memory:
+    """Return a memory whose triggers end after some deliveries, or never if ``times`` is 0.
+
+    The count of deliveries starts again. If ``times`` is ``None``, nothing changes.
+    """
+    if times is None:
+        return memory
+    Path(delivery_file(str(home.settings.home), memory.id)).unlink(missing_ok=True)
+    extra = memory.extra | {TRIGGER_TIMES: times}
+    if not times:
+        del extra[TRIGGER_TIMES]
+    return replace(memory, extra=extra)
+
+
 def confirm(
     change: Change, existing: Memory, memory: Memory, touched: set[str] | None = None
 ) -> None:
@@ -365,12 +381,17 @@ def confirm(
     If ``touched`` is given, the file is written later.
     """
     home = change.home
+    before = existing
     # Stating an expired memory again renews it.
     if existing.expires_on and existing.expires_on <= day_of(memory.created):
         existing = replace(existing, expires_on=memory.expires_on)
-        update(change, existing)
+    if memory.triggers and memory.is_owners:
+        triggers = dict.fromkeys((*existing.triggers, *memory.triggers))
+        existing = replace(existing, triggers=tuple(triggers))
+        existing = limit_triggers(home, existing, memory.trigger_times or None)
     if existing.is_owners and memory.is_worded and not existing.is_worded:
         existing = existing.as_worded()
+    if existing != before:
         update(change, existing)
     source = memory.source
     counted_turns = {(existing.source.session, turn) for turn in existing.source.turns}

@@ -47,7 +47,6 @@ AT_ONCE = 4
 """Maximum number of concurrent questions."""
 
 _MAX_NEAR = 5
-_MAX_NEAR_AGGRESSIVE = 10
 _MAX_BY_WORDS = 12
 _MAX_BY_MEANING = 48
 _MAX_TITLE_CHARACTERS = 80
@@ -154,11 +153,8 @@ def weigh(
 
 
 def _doubtful(home: Home, memories: Sequence[Memory], asking: Asking) -> Iterable[Doubtful]:
-    is_aggressive = bool(asking.aggressive)
     limits = calibration.calibration_of(consent.embedder_in_use(home).name, home.vectors.seen())
-    default = limits.ask_more if is_aggressive else limits.ask
-    min_cosine = default if asking.threshold is None else asking.threshold
-    max_near = _MAX_NEAR_AGGRESSIVE if is_aggressive else _MAX_NEAR
+    min_cosine = limits.ask if asking.threshold is None else asking.threshold
     outcomes = _Outcomes()
     for memory, comparisons, cosines in weigh(home, memories):
         if any(item.repeats or item.replaces or item.is_replaced for item in comparisons):
@@ -171,7 +167,7 @@ def _doubtful(home: Home, memories: Sequence[Memory], asking: Asking) -> Iterabl
         ]
         near.sort(key=lambda other: -cosines[other.id])
         if near:
-            yield Doubtful(memory, outcomes.all(near)[:max_near])
+            yield Doubtful(memory, outcomes.all(near)[:_MAX_NEAR])
 
 
 def may_ask(home: Home, asking: Asking) -> bool:

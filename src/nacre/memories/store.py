@@ -42,13 +42,14 @@ from nacre.memories import decision, requests
 from nacre.memories.decision import StoreRequest, as_proposed, as_quoted
 from nacre.memories.edit import catch_up, scan
 from nacre.memories.judge import Decision, release
-from nacre.memories.placement import await_models, place, put
+from nacre.memories.placement import await_models, limit_triggers, place, put
 from nacre.memories.vectors import embed_memories, has_vectors
 from nacre.store.rows import noted_pair
 from nacre.values.codec import keys_of
 from nacre.values.memory import (
     BESIDE_PASTE,
     MAX_BODY_BYTES,
+    TRIGGER_TIMES,
     Kind,
     Memory,
     Retirement,
@@ -182,8 +183,9 @@ def queue_reviews(home: Home) -> None:
         why = f" ({doubt.reason})" if doubt.reason else ""
         detail = f"{doubt.newer[-_SHORT_ID_CHARACTERS:]} contradicts it{why}"
         home.reviews.add(doubt.older, Reason.CONTRADICTED, detail, at, once=False)
-    for proposed in home.reviews.proposed():
-        home.reviews.add(proposed, Reason.PROPOSED, "an agent stored it", at, once=True)
+    for proposed in home.memories.rows_of(home.reviews.proposed()).values():
+        detail = f"triggers: {', '.join(proposed.triggers)}" if proposed.triggers else ""
+        home.reviews.add(proposed.id, Reason.PROPOSED, detail, at, once=True)
     for stale in decision.unsaid(home):
         home.reviews.add(stale, Reason.STALE, UNSAID, at, once=True)
     for memory, times in home.reviews.contradicted():
@@ -493,11 +495,13 @@ def new_memory(
         "tags": tuple(dict.fromkeys(new.tags)),
         "speaker": Speaker.OWNER if statement else new.speaker or home.actor.speaker,
         "source": replace(new.source, session=new.source.session or home.settings.session),
+        "extra": {TRIGGER_TIMES: new.trigger_times} if new.trigger_times else {},
     }
     memory = Memory(**values | computed)
     if statement:
         memory = as_quoted(memory, statement.source, statement.at or now)
-        memory = replace(memory, extra={BESIDE_PASTE: True}) if statement.mixed else memory
+        extra = {**memory.extra, BESIDE_PASTE: True} if statement.mixed else memory.extra
+        memory = replace(memory, extra=extra)
     elif home.actor.is_agent or memory.speaker is Speaker.AGENT:
         memory = as_proposed(memory)
     return redact(home.redactor, memory)
@@ -557,7 +561,8 @@ def edit(home: Home, reference: str, *, expected: str | None = None, **changes: 
         if "add_tags" in changes:
             added = changes.pop("add_tags")
             changes["tags"] = tuple(dict.fromkeys((*changes.get("tags", memory.tags), *added)))
-        changed = redact(home.redactor, replace(memory, **changes, updated=home.now()))
+        limited = limit_triggers(home, memory, changes.pop("trigger_times", None))
+        changed = redact(home.redactor, replace(limited, **changes, updated=home.now()))
         if replace(changed, updated=memory.updated) == memory:
             return memory
         if changed.content != memory.content:

@@ -13,6 +13,7 @@ from typing import Annotated
 from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.ids import bytes_hash, to_ms
+from nacre.base.link import deliveries
 from nacre.base.plugins import STALE, load_usable_plugins
 from nacre.base.times import day_of
 from nacre.errors import ConflictError, NacreError
@@ -338,6 +339,7 @@ def look_at(home: Home, request: decision.GetRequest) -> home_views.MemoryView:
         tuple(companions),
         store.etag_of(home, memory),
         doubt[1] if doubt else None,
+        deliveries(str(home.settings.home), memory.id),
     )
 
 

@@ -56,7 +56,6 @@ _OMITTED_SUBCOMMANDS = frozenset(
 )
 _NAME = re.compile(r"[A-Za-z_@][\w@:.+-]{0,30}")
 _REDIRECTION = re.compile(r"\d?[<>]")
-_OPTION = re.compile(r"--([a-z][\w-]*)")
 
 
 def only_looks(call: ToolCall) -> bool:
@@ -94,12 +93,13 @@ def names(command: str) -> tuple[str, ...]:
 class Invocation(NamedTuple):
     """A program with its subcommands, such as ``git commit``.
 
-    ``told``: the subcommands, except words such as ``run``. ``options``: names of long options.
+    ``told``: the subcommands, except words such as ``run``. ``words``: the program and all words of
+    the command.
     """
 
     name: str
     told: tuple[str, ...]
-    options: tuple[str, ...]
+    words: tuple[str, ...]
 
 
 def invocations(command: str) -> Iterator[Invocation]:
@@ -115,11 +115,10 @@ def invocations(command: str) -> Iterator[Invocation]:
             subcommands.append(word)
             if word not in _OMITTED_SUBCOMMANDS:
                 break
-        options = tuple(match[1] for word in part if (match := _OPTION.match(word)))
         yield Invocation(
             " ".join([words[0], *subcommands]),
             tuple(word for word in subcommands if word not in _OMITTED_SUBCOMMANDS),
-            options,
+            (words[0], *part),
         )
 
 

@@ -23,12 +23,19 @@ def answer_alone(home: str, call: dict[str, Any]) -> dict[str, Any]:
     """
     if not os.path.isdir(home):
         return {}
-    limits = context.SignalLimits(**call["signals"]) if call.get("signals") else None
-    event, occasion = context.HookEvent(call["event"]), context.Occasion(call["occasion"])
-    fields = {**call, "event": event, "occasion": occasion, "signals": limits, "alone": True}
-    return asdict(
-        build.answer(
-            home_home.open_to_read(load_settings(home), patience_ms=PATIENCE_MS),
-            context.HookCall(**fields),
-        )
-    )
+    limits = call.get("signals") or {}
+    fields = {
+        **call,
+        "event": context.HookEvent(call["event"]),
+        "occasion": context.Occasion(call["occasion"]),
+        "signals": context.SignalLimits(
+            **{
+                name: limits[name]
+                for name in context.SignalLimits.__annotations__
+                if name in limits
+            }
+        ),
+        "alone": True,
+    }
+    opened = home_home.open_to_read(load_settings(home), patience_ms=PATIENCE_MS)
+    return asdict(build.answer(opened, context.HookCall(**fields)))

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -19,17 +18,9 @@ from nacre.base.link import session_file
 
 _HOOK_CONTEXT = re.compile(r"<hook_context>.*?</hook_context>\s*", re.DOTALL)
 _APART = re.compile(r":(?:subagent|cron|heartbeat)\b|[/\\]subagents[/\\]")
+_OCCASIONS = ("resume", "clear", "compact")
 _MAX_PROMPT_CHARACTERS = 20_000
 _MAX_ARGUMENT_CHARACTERS = 4_000
-
-_LIMIT_NAMES = (
-    "min_importance",
-    "most_at_once",
-    "cooldown_seconds",
-    "most_per_session",
-    "max_age_seconds",
-)
-"""Field names of :class:`nacre.values.context.SignalLimits`, which is too slow to import here."""
 
 TELLING = frozenset({"session-start", "prompt"})
 """Events at which nacre can give context to a host, with or without the daemon."""
@@ -101,21 +92,18 @@ def _text(data: Given, *names: str) -> str:
 
 
 def _read_claude(data: Given) -> Asked:
-    budget = data.get("budget_tokens")
+    budget, source = data.get("budget_tokens"), data.get("source")
     return {
         "session": _text(data, "session_id"),
         "folder": _text(data, "cwd") or None,
         "prompt": _text(data, "prompt")[:_MAX_PROMPT_CHARACTERS],
-        "occasion": _occasion(_text(data, "source")),
+        "occasion": source if source in _OCCASIONS else "startup",
         "transcript": _text(data, "transcript_path") or None,
-        "reason": _text(data, "reason", "trigger"),
         "is_apart": _is_apart(data),
         "tool": _text(data, "tool_name"),
         "arguments": _arguments(data.get("tool_input")),
         "goes_on": data.get("stop_hook_active") is True,
-        "budget_tokens": budget
-        if isinstance(budget, int) and not isinstance(budget, bool)
-        else None,
+        "budget_tokens": budget if type(budget) is int else None,
         "signals": _signals(data.get("signals")),
     }
 
@@ -128,26 +116,20 @@ def _read_gemini(data: Given) -> Asked:
 
 
 def _read_cursor(data: Given) -> Asked:
-    roots = data.get("workspace_roots")
-    folder = (
-        roots[0]
-        if isinstance(roots, list) and roots and isinstance(roots[0], str)
-        else _text(data, "cwd")
-    )
+    call = _read_claude(data)
     return {
-        **_read_claude(data),
+        **call,
         "session": _text(data, "conversation_id", "session_id"),
-        "folder": folder or None,
+        "folder": _root(data, "workspace_roots") or call["folder"],
     }
 
 
 def _read_cline(data: Given) -> Asked:
-    roots, submission = data.get("workspaceRoots"), data.get("userPromptSubmit")
-    folder = roots[0] if isinstance(roots, list) and roots and isinstance(roots[0], str) else None
+    submission = data.get("userPromptSubmit")
     return {
         **_read_claude(data),
         "session": _text(data, "taskId"),
-        "folder": folder,
+        "folder": _root(data, "workspaceRoots"),
         "prompt": _text(submission, "prompt")[:_MAX_PROMPT_CHARACTERS]
         if isinstance(submission, dict)
         else "",
@@ -155,10 +137,18 @@ def _read_cline(data: Given) -> Asked:
     }
 
 
+def _root(data: Given, name: str) -> str | None:
+    match data.get(name):
+        case [str(root), *_]:
+            return root or None
+    return None
+
+
 def _signals(data: object) -> dict[str, int] | None:
+    """Return the fields of :class:`nacre.values.context.SignalLimits`."""
     if not isinstance(data, dict):
         return None
-    return {name: data[name] for name in _LIMIT_NAMES if isinstance(data.get(name), int)} or None
+    return {name: value for name, value in data.items() if type(value) is int}
 
 
 def _arguments(data: object) -> str:
@@ -177,10 +167,6 @@ def _is_apart(data: Given) -> bool:
     """Return True for a session without a user, such as a sub-agent, a scheduled run or a heartbeat."""
     names = (_text(data, "session_id"), _text(data, "transcript_path"))
     return bool(data.get("agent_id") or data.get("isSidechain") or any(map(_APART.search, names)))
-
-
-def _occasion(source: str) -> str:
-    return source if source in ("startup", "resume", "clear", "compact") else "startup"
 
 
 def _tell_additional(event: str, _: str, context: str) -> str:
@@ -202,10 +188,6 @@ def _tell_cline(_: str, __: str, context: str) -> str:
     return json.dumps({"cancel": False, "contextModification": context}, ensure_ascii=False)
 
 
-def _tell_plain(_: str, __: str, context: str) -> str:
-    return context
-
-
 _CLAUDE = {
     "SessionStart": "session-start",
     "UserPromptSubmit": "prompt",
@@ -214,6 +196,8 @@ _CLAUDE = {
     "Stop": "turn-end",
     "SessionEnd": "session-end",
 }
+
+_PLAIN = Shape({}, _read_claude, lambda _, __, context: context)
 
 SHAPES: Mapping[str, Shape] = {
     "claude-code": Shape(_CLAUDE, _read_claude, _tell_additional),
@@ -257,9 +241,9 @@ SHAPES: Mapping[str, Shape] = {
         _tell_cline,
         silent='{"cancel": false}',
     ),
-    "openclaw": Shape({}, _read_claude, _tell_plain),
-    "opencode": Shape({}, _read_claude, _tell_plain),
-    "generic": Shape({}, _read_claude, _tell_plain),
+    "openclaw": _PLAIN,
+    "opencode": _PLAIN,
+    "generic": _PLAIN,
 }
 """The formats of each host. Hosts without an event map use nacre's event names."""
 
@@ -270,16 +254,13 @@ SHAPES: Mapping[str, Shape] = {
 
 
 _MAX_LOG_BYTES = 1_000_000
-_SAFE_FLAGS = (
-    getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
-)
 
 
 def keep(home: str, call: Given, answer: Given) -> None:
     """Store the session state and the chores that an answer to a hook contains."""
     session, state = call.get("session", ""), answer.get("state")
     if session and isinstance(state, dict):
-        _replace(home, session_file(home, session), state)
+        link.write_session(home, session, state)
     for kind in answer.get("chores") or ():
         if kind != call.get("event"):
             leave_chore(home, str(kind), call)
@@ -291,21 +272,24 @@ def owe_start(home: str, session: str, occasion: str) -> None:
     A resumed session that already received context is skipped.
     """
     if session and (occasion != "resume" or not os.path.exists(session_file(home, session))):
-        _replace(home, session_file(home, session), {"owed": occasion})
+        link.write_session(home, session, {"owed": occasion})
 
 
 def leave_chore(home: str, kind: str, call: Given) -> None:
-    """Record a chore to do later, unless the home is missing."""
-    if os.path.isdir(home):
-        with suppress(OSError):
-            link.leave_chore(
-                home,
-                kind,
-                session=str(call.get("session") or ""),
-                transcript=call.get("transcript"),
-                folder=call.get("folder"),
-                occasion=str(call.get("occasion") or ""),
-            )
+    """Record a chore to do later, unless the home is missing.
+
+    ``kind`` is one of :data:`nacre.base.link.EVENTS`.
+    """
+    chore = {
+        "kind": kind,
+        "session": call.get("session") or "",
+        "transcript": call.get("transcript"),
+        "folder": call.get("folder"),
+        "occasion": call.get("occasion") or "",
+        "at": round(time.time(), 3),
+    }
+    with suppress(OSError):
+        link.write_json(home, link.chore_file(home), chore)
 
 
 def log(home: str, host: str, event: str, how: str, ms: float, characters: int) -> None:
@@ -316,34 +300,6 @@ def log(home: str, host: str, event: str, how: str, ms: float, characters: int) 
     line = {"host": host, "event": event, "how": how, "ms": ms, "characters": characters}
     data = json.dumps({"at": round(time.time(), 3), **line}).encode() + b"\n"
     with suppress(OSError):
-        path = os.path.join(_folder(home, "logs"), "hooks.jsonl")
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | _SAFE_FLAGS, 0o600)
-        try:
-            os.write(descriptor, data)
-            is_full = os.fstat(descriptor).st_size > _MAX_LOG_BYTES
-        finally:
-            os.close(descriptor)
-        if is_full:
+        path = os.path.join(home, "logs", "hooks.jsonl")
+        if link.append(home, path, data) > _MAX_LOG_BYTES:
             os.replace(path, path + ".1")
-
-
-def _replace(home: str, path: str, value: dict[str, Any]) -> None:
-    with suppress(OSError):
-        folder = _folder(home, "run", os.path.basename(os.path.dirname(path)))
-        fresh = os.path.join(folder, f".{os.getpid()}-{threading.get_ident()}.tmp")
-        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _SAFE_FLAGS, 0o600)
-        try:
-            os.write(descriptor, json.dumps(value).encode())
-        finally:
-            os.close(descriptor)
-        os.replace(fresh, path)
-
-
-def _folder(home: str, *names: str) -> str:
-    """Create a private folder in the home, and return its path. Raises OSError."""
-    folder = os.path.abspath(home)
-    for name in names:
-        folder = os.path.join(folder, name)
-        with suppress(FileExistsError):
-            os.mkdir(folder, 0o700)
-    return folder

@@ -235,7 +235,7 @@ _OFFERS: tuple[Offer, ...] = (
     Offer(
         "memory_list",
         "List memories",
-        "List memories by date, all or those with certain words: subjects and ids, page by page.",
+        "List memories by date, all or those with certain words: subjects and ids.",
         mcp_arguments.List,
         "mcp_search:list_memories",
         ("list", "place"),
@@ -261,8 +261,8 @@ _OFFERS: tuple[Offer, ...] = (
         "memory_graph",
         "Links of a memory",
         "Follow a memory's links to what it replaced, depends on or belongs to. Create and end "
-        "links; for the person's own memories, these become proposals. For indexed code: find "
-        "callers, importers, related memories, and the impact of a change.",
+        "links; for the person's own memories, these become proposals. For indexed code: "
+        "callers, importers, related memories, impact of a change.",
         mcp_arguments.Graph,
         "mcp_search:graph",
         (

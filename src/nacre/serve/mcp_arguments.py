@@ -42,9 +42,7 @@ Tags = Annotated[tuple[Word, ...], bounds_of(Filter, "tags")]
 Budget = Annotated[int, bounds_of(RecallQuery, "budget_tokens", ge=200, le=20_000)]
 Project = Annotated[
     str | None,
-    bounds(
-        'Slug or name. Default: the project of the working folder plus global memories. "*": all.'
-    ),
+    bounds('Slug or name. Default: the project of the folder and global memories. "*": all.'),
 ]
 Cursor = Annotated[str | None, bounds("The cursor at the end of the previous answer.")]
 Since = Annotated[
@@ -107,8 +105,7 @@ class Search(_Arguments):
         Literal["default", "session-start", "browse", "chats"],
         bounds(
             "session-start: what to know before working in this folder; browse: by "
-            "importance and date; chats: verbatim passages of earlier conversations "
-            "in chat channels."
+            "importance and date; chats: verbatim passages from chat channels."
         ),
     ] = "default"
     turns: Annotated[int, bounds_of(RecallQuery, "turns", le=20), MORE] = 2
@@ -171,6 +168,16 @@ class NewEntry(_Arguments):
     ] = Expiry.PERMANENT
     expires_on: Annotated[date | None, bounds_of(StoreRequest, "expires_on"), MORE] = None
     tags: Annotated[tuple[Word, ...], bounds_of(StoreRequest, "tags", max_length=20), MORE] = ()
+    triggers: Annotated[
+        tuple[str, ...],
+        bounds_of(
+            StoreRequest,
+            "triggers",
+            "Show it at these phrases, paths (billing/) or commands ($ git push). The quote names "
+            "them.",
+        ),
+        MORE,
+    ] = ()
     scope: Annotated[Scope, bounds_of(StoreRequest, "scope"), MORE] = Scope.PRIVATE
     quote: Annotated[
         str | None,
@@ -178,8 +185,7 @@ class NewEntry(_Arguments):
             StoreRequest,
             "quote",
             "The person's own sentence, copied from their message. The content must repeat it word "
-            "for word. Without it, the entry is your proposal: found by search, never shown "
-            "unasked.",
+            "for word. Without it, the entry is your proposal, never shown unasked.",
         ),
     ] = None
     from_outside: Annotated[
@@ -254,10 +260,7 @@ class Sessions(_Arguments):
     query: Annotated[str | None, bounds("For search: words; for list: words of the title.")] = None
     match: Annotated[
         Literal["all", "words", "meaning", "regex"],
-        bounds(
-            "For search. regex: the query is a regular expression; searches for at "
-            "most three seconds."
-        ),
+        bounds("For search. regex: a regular expression; searches for at most three seconds."),
     ] = "all"
     scope: Annotated[Aspect, bounds("For search: only turns about this.")] = "all"
     role: Annotated[Role, bounds("For search: only words of the person (owner) or of agents.")] = (
@@ -323,11 +326,10 @@ class Graph(_Arguments):
         ],
         bounds(
             "traverse: follow links from id. list: all links, or those of id. link: "
-            "create a link from id to another memory. unlink: delete it. invalidate: "
-            "keep it, marked as no longer true. bulk_link: create all of links, or "
-            "none. For code, by name: callers: callers of a symbol. importers: "
-            "importers of a file or module. about: memories about a symbol or file. "
-            "impact: what a change to a file affects."
+            "create a link from id. unlink: delete it. invalidate: keep it, marked as no "
+            "longer true. bulk_link: create all of links, or none. For code, by name: callers of "
+            "a symbol, importers of a file or module, memories about a symbol or file, impact of "
+            "a change to a file."
         ),
     ] = "traverse"
     id: (
@@ -400,13 +402,11 @@ class Analyze(_Arguments):
             "stale",
         ],
         bounds(
-            "brief: short overview. central: memories with the most links. gaps: "
-            "memories with at most one link, most proven first. components: connected "
-            "groups. review: contradictory or doubtful memories. file: who changed a "
-            "file, when and why. error: earlier fixes of an error. reflect: questions "
-            "for the person about unconnected memories. alike: groups of similar "
-            "memories. unanswered: questions that memory could not answer. stale: "
-            "memories that name files changed since."
+            "brief: short overview. central: most links. gaps: at most one link, most proven "
+            "first. components: connected groups. review: contradictory or doubtful. file: who "
+            "changed a file, when and why. error: earlier fixes of an error. reflect: questions "
+            "for the person. alike: groups of similar memories. unanswered: questions without an "
+            "answer. stale: memories that name files changed since."
         ),
     ]
     subject: (

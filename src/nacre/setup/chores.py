@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,7 +17,7 @@ from msgspec import Meta
 from nacre.base import files, json
 from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
-from nacre.base.link import CHORES_LOCK, chores_folder
+from nacre.base.link import CHORES_LOCK, chore_file, chores_folder
 from nacre.base.locks import FileLock
 from nacre.context import delivery
 from nacre.context.effects import record_effects
@@ -142,8 +141,6 @@ _KEPT_SECONDS = 7 * 86_400
 _GIVEN_UP = "given-up"
 _MAX_GIVEN_UP = 100
 
-_NUMBERS = itertools.count()
-
 _SLOW_LOCK = "chores-slow.lock"
 
 
@@ -232,7 +229,7 @@ def given_up(home: Path) -> list[Chore]:
 
 def put(home: Path, chore: Chore) -> None:
     """Store a chore. Raises OSError."""
-    files.write_file(_own_name(home), msgspec.json.encode(chore))
+    files.write_file(Path(chore_file(str(home))), msgspec.json.encode(chore))
 
 
 class Worklist:
@@ -296,7 +293,7 @@ class Worklist:
         """Move a chore to new file names, because hooks can reuse the old names. Raises OSError."""
         paths = []
         for path in waits.paths:
-            own = _own_name(self.home_path)
+            own = Path(chore_file(str(self.home_path)))
             with suppress(FileNotFoundError):  # another process was faster
                 path.rename(own)
                 paths.append(own)
@@ -355,18 +352,8 @@ def folder_of(home: Path) -> Path:
     return Path(chores_folder(str(home)))
 
 
-def _own_name(home: Path) -> Path:
-    """Return the path for a new chore's file. Names sort by time."""
-    return folder_of(home) / f"{time.time_ns():020d}-{os.getpid()}-{next(_NUMBERS)}.json"
-
-
 def _files(folder: Path) -> list[Path]:
-    with suppress(OSError):
-        names = sorted(
-            path.name for path in folder.iterdir() if path.suffix == ".json" and path.name[0] != "."
-        )
-        return [folder / name for name in names[:_MAX_FILES]]
-    return []
+    return sorted(folder.glob("[!.]*.json"))[:_MAX_FILES]
 
 
 def _listed(home: Path) -> list[_Pending]:

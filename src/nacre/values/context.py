@@ -67,9 +67,8 @@ class Part(StrEnum):
 class SignalLimits:
     """Limits on showing memories from other running sessions. By default, all are shown.
 
-    ``min_importance`` is 1 to 10. ``most_at_once`` is the maximum number per prompt.
-    ``cooldown_seconds`` is the minimum time between prompts with such memories. ``max_age_seconds``
-    is the memories' maximum age.
+    ``min_importance`` is 1 to 10. ``cooldown_seconds`` is the minimum time between prompts
+    with such memories.
     """
 
     min_importance: int = 1
@@ -91,14 +90,7 @@ class SignalLimits:
 
 @frozen
 class ContextRequest:
-    """A request for context.
-
-    ``session``: the host's session as ``<tool>:<id>``. Without it, items can be repeated.
-    ``folder``: the agent's working folder, which determines the project. ``budget_tokens``: maximum
-    number of tokens, by default from the settings. ``parts``: requested parts of the context.
-    ``alone``: True to avoid models, vectors and locks if the daemon is not running. ``signals``:
-    limits stricter than those in the settings.
-    """
+    """A request for context. Without a session, items can be repeated."""
 
     moment: Annotated[Moment, bounds("At the start of a session, or with a prompt.")] = Moment.START
     occasion: Annotated[Occasion, bounds("Why it starts.")] = Occasion.STARTUP
@@ -158,7 +150,7 @@ class SessionState:
     received, latest last. ``asked``: latest search text. ``heard``: latest prompts. ``prompts``:
     number of prompts so far, or -1 after the agent was asked to propose memories. ``handed``: True
     if the session received a handoff. ``held_out``: True if the session gets no context, for
-    comparison.
+    comparison. ``limited``: memories in this context whose triggers end after some deliveries.
 
     ``signals``: number of memories received from other running sessions. ``signal_mark``: row of
     the last such memory. ``signal_at``: time of the last such memory. ``nudges``: number of
@@ -192,6 +184,7 @@ class SessionState:
     owed: str = ""
     prompts: int = 0
     held_out: bool = False
+    limited: tuple[str, ...] = ()
 
     def with_given(self, ids: tuple[str, ...]) -> SessionState:
         """Return the state after the session has received more memories."""
@@ -253,7 +246,6 @@ class HookCall:
     prompt: str = ""
     occasion: Occasion = Occasion.STARTUP
     transcript: str | None = None
-    reason: str = ""
     is_apart: bool = False
     tool: str = ""
     arguments: str = ""
@@ -277,7 +269,6 @@ class HookAnswer:
     """
 
     context: str = ""
-    tokens: int = 0
     chores: tuple[str, ...] = ()
     state: SessionState | None = None
     held_out: bool = False

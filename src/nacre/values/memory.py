@@ -157,6 +157,9 @@ way.
 """
 
 
+TRIGGER_TIMES = "trigger_times"
+"""Front-matter key with the number of deliveries after which a memory's triggers end."""
+
 _NOT_OWN_WORDS_KEYS = frozenset({BESIDE_PASTE, NODDED})
 
 
@@ -258,6 +261,12 @@ class Memory:
                 key: value for key, value in self.extra.items() if key not in _NOT_OWN_WORDS_KEYS
             },
         )
+
+    @property
+    def trigger_times(self) -> int:
+        """The number of deliveries after which the triggers end, or 0 if they do not end."""
+        times = str(self.extra.get(TRIGGER_TIMES))
+        return int(times[:9]) if times.isdecimal() else 0
 
     @property
     def last_said(self) -> datetime:

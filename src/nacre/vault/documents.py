@@ -220,7 +220,7 @@ def rewrite(text: str, memory: Memory) -> str:
         if as_text(value) != before.get(key)
         and not (key in _DATES and _is_same_time(key, before, new_values))
     }
-    removed = [key for key in before if key in MANAGED and key not in new_values]
+    removed = [key for key in before if key not in new_values]
     if changed or removed:
         front = merge(front, changed, removed)
     return join(text, front, _new_body(body, memory))

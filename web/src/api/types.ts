@@ -679,7 +679,6 @@ export type HitConfidence = "likely" | "sure" | "weak";
 
 export interface HookAnswer {
   context: string;
-  tokens: number;
   chores: Array<string>;
   state: SessionState | null;
   held_out: boolean;
@@ -1051,6 +1050,7 @@ export interface MemoryView {
   together: Array<CompanionView>;
   etag: string | null;
   doubt: string | null;
+  deliveries: number;
 }
 
 export type MergeOutcome = "copy_kept" | "forgotten" | "kept_beside" | "kept_edited" | "kept_twice" | "merged" | "renamed" | "stays_retired" | "united";
@@ -1573,6 +1573,7 @@ export interface SessionState {
   owed: string;
   prompts: number;
   held_out: boolean;
+  limited: Array<string>;
 }
 
 export interface SessionView {
@@ -2422,6 +2423,7 @@ export interface SessionStateInput {
   owed?: string;
   prompts?: number;
   held_out?: boolean;
+  limited?: Array<string>;
 }
 
 export interface SignalLimits {
@@ -2450,6 +2452,7 @@ export interface StoreRequest {
   folder?: string | null;
   tags?: Array<string>;
   triggers?: Array<string>;
+  trigger_times?: number;
   canonical_key?: string | null;
   speaker?: Speaker | null;
   trust?: Trust;
@@ -2458,7 +2461,6 @@ export interface StoreRequest {
   author?: string | null;
   force?: boolean;
   online_dedup?: boolean | null;
-  aggressive?: boolean | null;
   dedup_threshold?: number | null;
 }
 
@@ -2560,7 +2562,6 @@ export interface Operations {
     prompt?: string;
     occasion?: Occasion;
     transcript?: string | null;
-    reason?: string;
     is_apart?: boolean;
     tool?: string;
     arguments?: string;
@@ -2780,6 +2781,7 @@ export interface Operations {
     tags?: Array<string>;
     add_tags?: Array<string>;
     triggers?: Array<string>;
+    trigger_times?: number;
     valid?: ValidityInput;
     evergreen?: boolean;
     suppressed_contexts?: Array<"prompt" | "session-start">;

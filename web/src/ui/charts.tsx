@@ -113,54 +113,6 @@ export function BarChart(props: ChartProps) {
   );
 }
 
-/** Lines over time. */
-export function LineChart(props: ChartProps) {
-  const { labels, series, format = number, height = 168 } = props;
-  const element = useRef<HTMLDivElement>(null);
-  const width = useWidth(element);
-  const at = useSignal(-1);
-  const marks = ticks(Math.max(...series.flatMap((one) => one.values), 0));
-  const top = marks.at(-1) ?? 1;
-  const room = height - TOP - BOTTOM;
-  const step = (width - LEFT) / Math.max(labels.length, 1);
-  const x = (index: number) => LEFT + (index + 0.5) * step;
-  const y = (value: number) => TOP + room - (value / top) * room;
-  return (
-    <Figure {...figure(props, at.value)}>
-      <div class="chart" ref={element}>
-        <svg width={width} height={height} role="img" aria-label={props.title} onPointerLeave={() => (at.value = -1)}>
-          <Grid {...{ marks, width, height, format }} />
-          {series.map((one) => (
-            <polyline
-              key={one.name}
-              class="line"
-              stroke={one.colour}
-              points={one.values.map((value, index) => `${x(index).toFixed(1)},${y(value).toFixed(1)}`).join(" ")}
-            />
-          ))}
-          {series.map((one) =>
-            at.value in one.values ? (
-              <circle key={one.name} cx={x(at.value)} cy={y(one.values[at.value] ?? 0)} r={3.5} fill={one.colour} />
-            ) : null,
-          )}
-          {labels.map((label, index) => (
-            <rect
-              key={label}
-              class="target"
-              x={LEFT + index * step}
-              y={TOP}
-              width={step}
-              height={room}
-              onPointerEnter={() => (at.value = index)}
-            />
-          ))}
-          <Labels {...{ labels, width, height }} />
-        </svg>
-      </div>
-    </Figure>
-  );
-}
-
 /** A calendar of a year, a column a week; higher values are darker. */
 export function Calendar(props: {
   title: string;

@@ -3,6 +3,7 @@ import { Facts } from "../../ui/layout";
 import { placeOf } from "../../ui/memory-facts";
 import { Said, Text } from "../../ui/text";
 import { day, Time } from "../../ui/time";
+import { timesOf } from "./edit";
 import { t } from "./strings";
 
 /** The facts about a memory next to its content. */
@@ -19,6 +20,8 @@ export function Aside({ view }: { view: MemoryView }) {
             [t.value.expiry, memory.expiry],
             [t.value.scope, memory.scope],
             [t.value.tags, memory.tags.length > 0 && <Text>{memory.tags.join(", ")}</Text>],
+            [t.value.triggers, memory.triggers.length > 0 && <Text>{memory.triggers.join(", ")}</Text>],
+            [t.value.trigger_times, timesOf(memory) && `${view.deliveries} / ${timesOf(memory)}`],
             [t.value.speaker, t.value.speakers[memory.speaker]],
             [t.value.created, <Time key="created" at={memory.created} />],
             [t.value.updated, memory.updated !== memory.created && <Time at={memory.updated} />],

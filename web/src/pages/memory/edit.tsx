@@ -2,7 +2,7 @@ import { useSignal } from "@preact/signals";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { change } from "../../api/cache";
 import { asProblem, call } from "../../api/client";
-import type { Kind, MemoryView, Operations } from "../../api/types";
+import type { Kind, Memory, MemoryView, Operations } from "../../api/types";
 import { common } from "../../i18n/common";
 import { Button, SaveOrCancel, Select, TextArea, TextField } from "../../ui/controls";
 import { WordDiff } from "../../ui/diff";
@@ -16,7 +16,14 @@ interface Draft {
   kind: Kind;
   importance: string;
   tags: string;
+  triggers: string;
+  trigger_times: string;
 }
+
+const NUMBERS: Record<string, object> = {
+  importance: { type: "number", min: "1", max: "10" },
+  trigger_times: { type: "number", min: "0" },
+};
 
 /** The form of a memory. Concurrent changes are shown next to it and never overwritten unseen. */
 export function Edit({ view, onDone }: { view: MemoryView; onDone: () => void }) {
@@ -101,20 +108,16 @@ function Fields({ draft, set }: { draft: Draft; set: (part: Partial<Draft>) => v
           options={Object.entries(common.value.kinds)}
           onPick={(kind) => set({ kind: kind as Kind })}
         />
-        <TextField
-          label={t.value.importance}
-          type="number"
-          min="1"
-          max="10"
-          value={draft.importance}
-          onInput={(event) => set({ importance: event.currentTarget.value })}
-        />
-        <TextField
-          label={t.value.tags}
-          hint={t.value.tagsHint}
-          value={draft.tags}
-          onInput={(event) => set({ tags: event.currentTarget.value })}
-        />
+        {(["importance", "tags", "triggers", "trigger_times"] as const).map((name) => (
+          <TextField
+            key={name}
+            label={t.value[name]}
+            hint={t.value.hints[name]}
+            {...NUMBERS[name]}
+            value={draft[name]}
+            onInput={(event) => set({ [name]: event.currentTarget.value })}
+          />
+        ))}
       </div>
     </>
   );
@@ -148,6 +151,11 @@ function Conflict(props: { mine: Draft; theirs: MemoryView; onMine: () => void; 
   );
 }
 
+/** Return the number of deliveries after which the triggers end, or nothing. */
+export function timesOf({ extra }: Memory): string {
+  return String(extra.trigger_times ?? "");
+}
+
 function draftOf({ memory }: MemoryView): Draft {
   return {
     subject: memory.subject,
@@ -155,19 +163,26 @@ function draftOf({ memory }: MemoryView): Draft {
     kind: memory.kind,
     importance: String(memory.importance),
     tags: memory.tags.join(", "),
+    triggers: memory.triggers.join(", "),
+    trigger_times: timesOf(memory),
   };
 }
 
 /** Return the fields that differ from the memory as read. */
-function requestOf({ memory, etag }: MemoryView, draft: Draft): Operations["edit"][0] {
-  const tags = draft.tags.split(/[,,]/).flatMap((one) => one.trim() || []);
+function requestOf(view: MemoryView, draft: Draft): Operations["edit"][0] {
+  const before = draftOf(view);
+  const list = (text: string) => text.split(/[,,]/).flatMap((one) => one.trim() || []);
+  const values: Record<string, unknown> = {
+    ...draft,
+    importance: Number(draft.importance),
+    tags: list(draft.tags),
+    triggers: list(draft.triggers),
+    trigger_times: Number(draft.trigger_times),
+  };
+  const changed = (Object.keys(before) as (keyof Draft)[]).filter((name) => draft[name] !== before[name]);
   return {
-    reference: memory.id,
-    ...(etag ? { expected: etag } : {}),
-    ...(draft.subject !== memory.subject ? { subject: draft.subject } : {}),
-    ...(draft.content !== memory.content ? { content: draft.content } : {}),
-    ...(draft.kind !== memory.kind ? { kind: draft.kind } : {}),
-    ...(Number(draft.importance) !== memory.importance ? { importance: Number(draft.importance) } : {}),
-    ...(tags.join() !== memory.tags.join() ? { tags } : {}),
+    reference: view.memory.id,
+    ...(view.etag ? { expected: view.etag } : {}),
+    ...Object.fromEntries(changed.map((name) => [name, values[name]])),
   };
 }

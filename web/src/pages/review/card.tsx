@@ -72,7 +72,7 @@ function Side(props: { title: string; memory: Memory; other: Memory; side: "befo
 /** The reason for the review, with the server's details. */
 function Why({ item }: { item: Item }) {
   const { judged } = item;
-  const tells = item.detail && !["found", "proposed"].includes(item.why);
+  const tells = item.detail && item.why !== "found";
   return (
     <div class="review-why">
       <p>{judged ? t.value.judged(judged.model, judged.confidence) : t.value.why[item.why]}</p>
