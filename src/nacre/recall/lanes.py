@@ -883,7 +883,7 @@ def open_lanes(home: Home, query: RecallQuery, question: Question) -> Lanes:
             reports.append(Lane("vector", LaneState.UNAVAILABLE, note=error.message))
     second = None
     try:
-        if query.mode is not Mode.BROWSE and home.reranker:
+        if query.mode is not Mode.BROWSE and not query.is_prompt and home.reranker:
             second = SecondLook(home.reranker, query.text, time.perf_counter)
     except RerankerUnavailableError as error:
         reports.append(Lane("reranker", LaneState.UNAVAILABLE, note=error.message))
