@@ -576,7 +576,7 @@ def resolve_anchor(question: Question, when: Callable[[str], datetime | None]) -
 # -- Prompts to an agent, parsed as questions (most are orders) ------------------------------------
 
 
-_BETWEEN = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？；])|\n+|,?\s+(?:and\s+)?then\s+")
+_BETWEEN = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？；])|\n+|,?\s+(?:and\s+)?then\s+|,\s+and\s+")
 _CLAUSE_END = re.compile(r"(?<=[.!?;:,\n—–])\s+|(?<=[。！？；，：])")
 _OPENING = re.compile(
     r"\W*(?:(?:ok|okay|and|but|so|now|also|then|yes|please|alright|right|und|aber|et|y|e)\b\W*)*",

@@ -199,6 +199,8 @@ Keep = Callable[[Sequence[ScoredTurn]], list[ScoredTurn]]
 _MAX_QUERY_CHARACTERS = 20_000
 _CATCH_UP_SECONDS = 0.2
 _FIRST_POOL = 100
+_SHARE_OF_BEST = 0.8
+"""Minimum confidence of a memory for a prompt, relative to the best memory for the same sentence."""
 _MAX_POOL = 6_400
 
 
@@ -391,16 +393,23 @@ def check(query: RecallQuery) -> None:
 def _with_parts(
     home: Home, query: RecallQuery, ranked: list[ScoredMemory], criteria: Filter, ranking: Ranking
 ) -> list[ScoredMemory]:
-    rankings = [ranked]
-    for part in parts_of(query.text) if query.is_prompt else ():
+    """Add the memories that match single sentences of a prompt, and drop clearly less certain ones."""
+    if not query.is_prompt:
+        return ranked
+    rankings = [_nearly_best(ranked)]
+    for part in parts_of(query.text):
         question = _read_question(home, replace(query, text=part))
         lanes = open_lanes(home, query, question)
-        rankings.append(
-            engine_of(home).rank(
-                question, criteria, ranking, vector=lanes.vector, lexical=lanes.lexical
-            )
+        hits = engine_of(home).rank(
+            question, criteria, ranking, vector=lanes.vector, lexical=lanes.lexical
         )
+        rankings.append(_nearly_best(hits))
     return most_of(rankings)
+
+
+def _nearly_best(ranked: Sequence[ScoredMemory]) -> list[ScoredMemory]:
+    best = max((item.confidence for item in ranked), default=0.0)
+    return [item for item in ranked if item.confidence >= _SHARE_OF_BEST * best]
 
 
 def _with_expansion(

@@ -312,8 +312,6 @@ class SecondLook:
 SURE = 0.8
 BORDER = 0.5
 """Minimum confidence of the best hit for adding context without being asked."""
-_SHARE_OF_BEST = 0.8
-"""Minimum confidence of a hit for a prompt, relative to the best hit."""
 NEAR = 0.15
 """Minimum confidence to show a hit that shares no word with the question."""
 
@@ -417,13 +415,11 @@ def sureness_of(kind: str, model: str | None, seen: Seen | None = None) -> Suren
 def select_answering(kind: str, ranked: Sequence[HitT]) -> list[HitT]:
     """Return the hits that probably answer the question, in order. ``kind`` is ``turns``, ``memories`` or ``prompts``.
 
-    If the confidence of every hit is below BORDER, return nothing. Hits for a prompt must be nearly
-    as certain as the best hit.
+    If the confidence of every hit is below BORDER, return nothing.
     """
-    best = max((item.confidence for item in ranked), default=0.0)
-    if best < BORDER:
+    if max((item.confidence for item in ranked), default=0.0) < BORDER:
         return []
-    minimum = max(sureness_of(kind, None).further, (kind == "prompts") * _SHARE_OF_BEST * best)
+    minimum = sureness_of(kind, None).further
     return [item for item in ranked if item.confidence >= minimum]
 
 
