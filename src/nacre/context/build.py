@@ -61,7 +61,7 @@ from nacre.home.location import project_of_folder
 from nacre.hosts import files
 from nacre.learn import reading
 from nacre.learn.pasted import pointing_words
-from nacre.learn.sentences import split_typed
+from nacre.learn.sentences import split_typed, without_chosen
 from nacre.memories import edit, projects
 from nacre.operations import operation
 from nacre.recall import recall
@@ -919,26 +919,28 @@ def _point_to(draft: Draft, hit: TurnHit) -> None:
     name = short if len(sessions.find(short)) == 1 else session.id
     place = sessions.place_of(sessions.find(session.id)[0].row, turn.id)
     origin = f"{shown_day(turn.time)}, {session.tool}" if turn.time else session.tool
-    words = f": “{shorten(turn.text, _POINTER_CHARACTERS)}”" if _is_typed(turn) else ""
+    words = shorten(_typed_words(turn), _POINTER_CHARACTERS)
+    quote = f": “{words}”" if words else ""
     call = one_line(f"{name}#{place}")
-    text = harmless(f"- {origin}{words} (memory_get {call}, or: nacre sessions show {call})")
+    text = harmless(f"- {origin}{quote} (memory_get {call}, or: nacre sessions show {call})")
     sure = hit.components["sure"]
     why = f"{sure:.2f} sure to answer"
     draft.add(ContextItem(Part.POINTER, text, count_tokens(text), ref, turn.time, sure, why))
 
 
-def _is_typed(turn: Turn) -> bool:
-    """Return True if the owner typed a turn, and nothing in it looks like quoted or pasted text."""
-    return (
+def _typed_words(turn: Turn) -> str:
+    """Return the words that the owner typed, or "" if any of them looks like quoted or pasted text."""
+    words = without_chosen(turn.text)
+    is_own = (
         turn.speaker is Speaker.OWNER
         and turn.trust is Trust.TRUSTED
-        and _UNQUOTED.fullmatch(turn.text.strip()) is not None
-        and not pointing_words().search(turn.text)
+        and _UNQUOTED.fullmatch(words)
+        and not pointing_words().search(words)
         and not any(
-            statement.mixed or reading.may_be_others(statement)
-            for statement in split_typed(turn.text)
+            statement.mixed or reading.may_be_others(statement) for statement in split_typed(words)
         )
     )
+    return words if is_own else ""
 
 
 def pointers_are_off(_home: Home, _project: str | None) -> bool:
