@@ -620,9 +620,6 @@ def as_prompt(question: Question) -> Question:
     plain = frozenset(
         word for word in question.telling if text_stem(english.get(word, word)) in _common_terms()
     )
-    ignored = synonyms.within | {
-        word for name in identifiers(text) for word in words(name) if word.isdecimal()
-    }
     rest = _remaining(text, "left")
     leans = () if rest is None else (Kind.TODO,)
     if (
@@ -636,12 +633,12 @@ def as_prompt(question: Question) -> Question:
         for word, names in synonyms.terms.items()
         if _common_terms().isdisjoint(map(text_stem, names))
     }
-    capitals = (word for word in _CAPITALS.findall(text))
+    capitals = _CAPITALS.findall(text)
     text_words = set(words(text))
     return replace(
         question,
         is_prompt=True,
-        telling=tuple(word for word in question.telling if word not in ignored),
+        telling=tuple(word for word in question.telling if word not in synonyms.within),
         synonyms={
             word: synonyms.forms[word]
             if word in common_terms
