@@ -68,6 +68,7 @@ from nacre.recall import recall
 from nacre.recall.lanes import Ranking
 from nacre.recall.question import asks_or_refers_back
 from nacre.recall.ranking import doubts, engine_of, projects_named
+from nacre.recall.scoring import BORDER
 from nacre.values import fields
 from nacre.values import memory as filters
 from nacre.values.context import (
@@ -903,9 +904,12 @@ def _add_pointer(draft: Draft, query: str) -> None:
             for hit in recall.search_sessions(home, turn_query, exact=False).turns
             if hit.session.id not in own_sessions and _is_talk(hit.turn)
         ]
+        sure = hits[0].components["sure"] if hits else 0.0
         same = sum(hit.session.id == hits[0].session.id for hit in hits)
-        if same >= _MIN_SAME_SESSION and hits[0].components["sure"] >= _POINTER_SURENESS[mode]:
+        if sure >= _POINTER_SURENESS[mode] and same >= _MIN_SAME_SESSION:
             _point_to(draft, hits[0])
+            return
+        if sure < BORDER:  # turns without the words of a question rarely answer it
             return
 
 
