@@ -1202,7 +1202,7 @@ export interface Pairing {
   approved: string | null;
 }
 
-export type Part = "active" | "core" | "digest" | "handoff" | "identity" | "known" | "lessons" | "nudge" | "preferences" | "previous" | "profile" | "project" | "recent" | "relevant" | "signals";
+export type Part = "active" | "core" | "digest" | "handoff" | "identity" | "known" | "lessons" | "nudge" | "pointer" | "preferences" | "previous" | "profile" | "project" | "recent" | "relevant" | "signals";
 
 export interface Passage {
   text: string;
