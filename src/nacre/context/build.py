@@ -632,12 +632,9 @@ _REASONS: dict[Part, Callable[[Candidate], str]] = {
 
 
 _PROMPT_HITS, _MAX_RELEVANT = 8, 3
-"""Number of memories to look up for a prompt, and maximum number to show, including triggered memories."""
-
 _POINTER_HITS, _MIN_SAME_SESSION = 8, 3
 _POINTER_SURENESS = {Mode.LEXICAL: 0.995, Mode.HYBRID: 0.93}
-"""Minimum confidence of a turn to point to, by search. At least ``_MIN_SAME_SESSION`` of the best
-``_POINTER_HITS`` turns must be from its session, because in a large home single turns match by chance."""
+"""Minimum confidence of a turn. In large homes, single turns match by chance, so its session must have more hits."""
 
 _POINTER_CHARACTERS = 200
 _UNQUOTED = re.compile(r"[^\n:：\"“”„«»「」『』《》`<>{}|=]+")
@@ -849,7 +846,7 @@ def _add(draft: Draft, moment: Moment) -> None:
 
 
 def _tell_hits(draft: Draft, query: str, limit: int, room: int) -> bool:
-    """Add the memories that match a query. Return True if any memory matches."""
+    """Add the memories that match a query. Return True if there are any."""
     query_request = RecallQuery(
         query,
         filter=draft.filter(),
@@ -867,22 +864,18 @@ def _tell_hits(draft: Draft, query: str, limit: int, room: int) -> bool:
     end = draft.left_tokens - room
     hits = [(hit, draft.weaken(hit.memory, hit.score)) for hit in result.hits]
     for hit, score in sorted(hits, key=lambda scored: -scored[1]):
-        memory, sure = hit.memory, hit.components.get("sure")
+        memory = hit.memory
         shown_count = sum(item.part is Part.RELEVANT for item in draft.items)
         if draft.left_tokens <= end or shown_count >= _MAX_RELEVANT:
             draft.leave(Part.RELEVANT, memory.id, OVER_BUDGET, memory.subject)
             continue
-        draft.add_memory(
-            Part.RELEVANT, memory, score, f"{sure:.2f} sure to fit" if sure is not None else "fits"
-        )
+        why = f"{hit.components['sure']:.2f} sure to fit"
+        draft.add_memory(Part.RELEVANT, memory, score, why)
     return bool(hits)
 
 
 def _add_pointer(draft: Draft, query: str) -> None:
-    """Point to the earlier turn that answers a question, if nacre is certain of it.
-
-    Only words that the owner typed are shown. The words of other turns could be instructions.
-    """
+    """Point to the turn that answers a question. Show only words that the owner typed."""
     home, request = draft.home, draft.request
     if not (draft.wants(Part.POINTER) and asks_or_refers_back(query)) or pointers_are_off(
         home, draft.project
@@ -933,7 +926,7 @@ def _point_to(draft: Draft, hit: TurnHit) -> None:
 
 
 def _typed_words(turn: Turn) -> str:
-    """Return the words that the owner typed, or "" if any of them looks like quoted or pasted text."""
+    """Return the words that the owner typed, or "" if some look quoted or pasted."""
     words = without_chosen(turn.text)
     is_own = (
         turn.speaker is Speaker.OWNER

@@ -262,7 +262,7 @@ _TITLES = {
 _SUBJECT_CHARACTERS = 120
 ID_CHARACTERS = 8
 _MAX_LINE_TOKENS = 200
-"""Maximum length of a memory with a prompt. The rest of a longer memory can be read by its id."""
+"""Maximum length of a memory with a prompt."""
 
 _SAID_SHARE = 0.8
 """Minimum share of a subject's words that the content must include for the subject to be omitted."""
@@ -311,7 +311,7 @@ def line_of(
 
 
 def _first_sentences(text: str, characters: int) -> str:
-    """Shorten a text after a sentence, or within its first sentence if that is too long."""
+    """Shorten a text, if possible after a sentence."""
     end = max((match.start() for match in _SENTENCE.finditer(text[: characters - 1])), default=0)
     return f"{text[:end]} …" if end > characters / 3 else shorten(text, characters)
 

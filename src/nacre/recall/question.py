@@ -589,7 +589,6 @@ _ORDER = re.compile(
 )
 """Pattern for the start of an order, which can have the form of a question."""
 
-_LIST_ORDER = re.compile(r"(?:show|list|any|summari[sz]e|hay)\b|列出|总结", re.IGNORECASE)
 _CAPITALS = re.compile(r"\b[A-Z]{2,}\b")
 _KEPT_SENTENCES = (3, 2)
 _MIN_SENTENCE_WORDS = 3
@@ -603,7 +602,7 @@ def as_prompt(question: Question) -> Question:
     often name new things.
     """
     text = question.text
-    if question.is_open and not (asks_or_refers_back(text) or _LIST_ORDER.match(text.strip())):
+    if question.is_open and not asks_or_refers_back(text):
         question = replace(question, lists=(), window=None)
     gloss = reading(text)
     if gloss:
@@ -690,10 +689,7 @@ def is_common_name(name: str) -> bool:
 
 
 def asks_or_refers_back(prompt: str) -> bool:
-    """Return True if a prompt asks a question or refers to earlier work ("the way we did it").
-
-    An order in the form of a question ("can you add a test?") is not a question.
-    """
+    """Return True if a prompt asks a question or refers to earlier work, and is no order such as "can you …?"."""
     if _remaining(prompt, "back") is not None:
         return True
     clauses = [_OPENING.sub("", clause, count=1) for clause in _CLAUSE_END.split(prompt.rstrip())]

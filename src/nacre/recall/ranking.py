@@ -393,10 +393,15 @@ def engine_of(home: Home) -> MemoryRecall:
     return MemoryRecall(home.memory_search, home.memories, home.selection, home.usage)
 
 
-def read_plainly(home: Home, text: str) -> recall_question.Question:
+def read_plainly(home: Home, text: str, *, ignore_time: bool = False) -> recall_question.Question:
     """Parse a question with the names in the index."""
-    authors, projects = home.sessions.authors(), home.sessions.projects()
-    return recall_question.read_question(text, now=home.now(), authors=authors, projects=projects)
+    return recall_question.read_question(
+        text,
+        now=home.now(),
+        authors=home.sessions.authors(),
+        projects=home.sessions.projects(),
+        ignore_time=ignore_time,
+    )
 
 
 def projects_named(home: Home, prompt: str) -> tuple[str, ...]:
@@ -492,10 +497,7 @@ def window_of(query: RecallQuery, question: recall_question.Question) -> Window 
 def confident(
     ranked: Sequence[ScoredMemory], query: RecallQuery, question: recall_question.Question
 ) -> list[ScoredMemory]:
-    """Return the hits that probably answer the question, and memories linked from likely hits.
-
-    For a prompt, linked memories must answer it themselves.
-    """
+    """Return the hits that probably answer the question and, unless it is a prompt, memories linked from them."""
     if query.mode is Mode.BROWSE or question.is_open:
         return list(ranked)
     sure_ids = {

@@ -287,7 +287,7 @@ _READ_TURNS = 10
 
 
 def get(desk: Desk, arguments: mcp_arguments.Get) -> str:
-    """Return whole memories, with sources and links, or a session from a turn on (``7f3a1c2d#40``)."""
+    """Return whole memories, with sources and links, or turns (``7f3a1c2d#40``)."""
     room = max(_MIN_TOKENS, (arguments.budget - 60) // len(arguments.ids))
     blocks, errors = [], []
     for reference in arguments.ids:

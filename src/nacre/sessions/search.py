@@ -166,9 +166,9 @@ def summarize(home: Home, request: SessionRequest) -> SessionReport:
 
 @operation("session", by_key=True)
 def show(home: Home, request: SessionRequest) -> SessionView:
-    """Return a session with its turns, without secrets. Raises NotFoundError, ConflictError.
+    """Return a session with its turns, without secrets. ``7f3a1c2d#40`` starts at turn 40.
 
-    A reference such as ``7f3a1c2d#40`` selects the turns from turn 40 on.
+    Raises NotFoundError, ConflictError.
     """
     name, mark, first = (request.reference or "").rpartition("#")
     if mark and first.isdecimal():
