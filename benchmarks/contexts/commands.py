@@ -10,12 +10,13 @@ import click
 
 from benchmarks.contexts.measuring import (
     ContextFigures,
-    PromptResult,
+    PointerFigures,
+    Prompts,
     measure_context,
-    read_prompts,
+    measure_pointers,
 )
-from benchmarks.running import FILE, progress_shown
-from nacre.base.text import shorten
+from benchmarks.dataset import load_cases
+from benchmarks.running import FILE, FOLDER
 from nacre.cli.command import Paper, Run, bold, command, dim
 from nacre.llm.local_model import load_minilm
 
@@ -24,56 +25,44 @@ from nacre.llm.local_model import load_minilm
     "context",
     examples=[
         "python -m benchmarks context",
-        "python -m benchmarks context --misses",
-        "python -m benchmarks context --data mine.toml",
+        "python -m benchmarks context --data mine.json",
+        "python -m benchmarks context --pointers bench --data prompts.jsonl",
     ],
 )
 @click.option("--data", type=FILE, help="Use other prompts in this format.")
-@click.option("--misses", is_flag=True, help="Also list the prompts that went wrong.")
-def context(run: Run, data: Path | None, misses: bool) -> None:
-    """Measure whether agents get the memory a prompt needs, and nothing if it needs none.
+@click.option("--pointers", type=FOLDER, help="Measure pointers, in a folder with DevMemBench.")
+def context(run: Run, data: Path | None, pointers: Path | None) -> None:
+    """Measure whether prompts get the memory or the pointer they need, and nothing if they need none.
 
     The prompts follow nacre's example sessions, which are ingested into a temporary home. Nothing is written to yours.
     """
 
-    prompts = read_prompts(data)
-    with progress_shown(run) as notify:
+    figures: Sequence[ContextFigures | PointerFigures]
+    if pointers:
         figures = [
-            measure_context(prompts, lambda _: load_minilm(), alone=alone, notify=notify)
+            figure
+            for alone in (False, True)
+            for figure in measure_pointers(pointers, data, load_minilm, alone=alone)
+        ]
+    else:
+        prompts = load_cases(data, "context", Prompts)
+        figures = [
+            measure_context(prompts, lambda _: load_minilm(), alone=alone)
             for alone in (False, True)
         ]
     answer = {"figures": [dataclasses.asdict(figure) for figure in figures]}
-    run.answer(answer, lambda paper: _render_context(paper, figures, misses=misses))
+    run.answer(answer, lambda paper: _render(paper, figures))
 
 
-_PROMPT_CHARACTERS = 76
+def _render(paper: Paper, figures: Sequence[ContextFigures | PointerFigures]) -> None:
+    paper.line(bold("Context of prompts, in percent or numbers"))
+    names = [field.name for field in dataclasses.fields(figures[0]) if field.name != "wrong"]
+    rows = [[_cell(getattr(figure, name)) for name in names] for figure in figures]
+    paper.table([[dim(name) for name in names], *rows])
+    for figure in figures:
+        for prompt in getattr(figure, "wrong", ()):
+            paper.line(dim(f"{figure.mode}: "), prompt, hang=2)
 
 
-def _render_context(paper: Paper, figures: Sequence[ContextFigures], *, misses: bool) -> None:
-    paper.line(bold("Context"), dim("  of prompts, in percent"))
-    rows = [
-        (
-            figure.mode,
-            f"{figure.found:.1f}",
-            f"{figure.found_in_all:.1f}",
-            f"{figure.silent:.1f}",
-            f"{figure.start_tokens:.0f} / {figure.prompt_tokens:.0f}",
-            f"{figure.start_ms:.0f} / {figure.prompt_ms:.0f}",
-        )
-        for figure in figures
-    ]
-    headings = ("", "found", "with the start", "silent", "tokens: start / prompt", "ms")
-    paper.table([[dim(name) for name in headings], *rows], indent=2)
-    for figure in figures if misses else ():
-        _list(paper, f"Missed, {figure.mode}", figure.missed)
-        _list(paper, f"Needless context, {figure.mode}", figure.noise)
-
-
-def _list(paper: Paper, title: str, results: Sequence[PromptResult]) -> None:
-    if results:
-        paper.heading(title)
-    for result in results:
-        note = (
-            "" if result.with_start is result.is_right else "  (found at the start of the session)"
-        )
-        paper.line(shorten(result.prompt, _PROMPT_CHARACTERS), dim(note), indent=2, hang=2)
+def _cell(value: object) -> str:
+    return f"{value:.1f}" if isinstance(value, float) else str(value)

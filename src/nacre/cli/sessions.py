@@ -105,7 +105,8 @@ def show(
 ) -> None:
     """Show a session's turns and the memories learned from it.
 
-    ID is the tool's session id or its beginning [default: the last session of this folder].
+    ID is the tool's session id or its beginning [default: the last session of this folder], with #40 to start at turn
+    40.
     """
     if tail:
         end = ask_session(run, reference, limit=limit or _TAIL_SHOWN, at_end=True)
@@ -113,7 +114,7 @@ def show(
     else:
         limit = (0 if run.as_json else _TURNS_SHOWN) if limit is None else limit
         view = ask_session(run, reference, first=first, limit=limit or None)
-        run.present(view, _render_session, first=first, full=full)
+        run.present(view, _render_session, full=full)
 
 
 def ask_session(
@@ -191,14 +192,13 @@ def _render_end(paper: Paper, view: SessionView, *, full: bool) -> None:
         _render_turn(paper, item, full=full)
 
 
-def _render_session(paper: Paper, view: SessionView, *, first: int, full: bool) -> None:
+def _render_session(paper: Paper, view: SessionView, *, full: bool) -> None:
     _render_end(paper, view, full=full)
-    left = view.session.turns - first - len(view.turns)
+    following = view.turns[-1].seq + 1 if view.turns else view.session.turns
+    left = view.session.turns - following
     if left > 0:
         paper.blank()
-        paper.note(
-            f"{count(left, 'more turn')}: --from {first + len(view.turns)}, or --limit 0 for all"
-        )
+        paper.note(f"{count(left, 'more turn')}: --from {following}, or --limit 0 for all")
     render_outcome(paper, view)
 
 

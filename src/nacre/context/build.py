@@ -15,13 +15,23 @@ from typing import TYPE_CHECKING, Annotated
 from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.ids import bytes_hash, first_id, to_ms
-from nacre.base.text import STOP_WORDS, count_tokens, harmless, is_unspaced, shorten, stems
+from nacre.base.text import (
+    STOP_WORDS,
+    count_tokens,
+    harmless,
+    is_unspaced,
+    one_line,
+    shorten,
+    stems,
+)
 from nacre.base.text import words as text_words
-from nacre.base.times import shown_minute
+from nacre.base.times import shown_day, shown_minute
 from nacre.context import delivery, hooks
 from nacre.context.categories import (
     ABOVE,
     ELSEWHERE,
+    ID_CHARACTERS,
+    IS_GIVEN,
     IS_REPEATED,
     OVER_BUDGET,
     SENTENCE,
@@ -38,6 +48,7 @@ from nacre.context.categories import (
     quote_turn,
     text_of,
 )
+from nacre.context.effects import pointers_are_off
 from nacre.context.hooks import just_ended, read_state
 from nacre.errors import EditConflictError, InvalidInputError, UnusableVaultError
 from nacre.home import change
@@ -45,10 +56,14 @@ from nacre.home.home import Home
 from nacre.home.location import project_of_folder
 from nacre.hosts import files
 from nacre.learn import reading
+from nacre.learn.pasted import pointing_words
+from nacre.learn.sentences import split_typed, without_chosen
 from nacre.memories import edit, projects
 from nacre.operations import operation
 from nacre.recall import recall
-from nacre.recall.ranking import projects_named, ranked_by_words
+from nacre.recall.question import asks_or_refers_back
+from nacre.recall.ranking import projects_named
+from nacre.recall.scoring import BORDER
 from nacre.values import fields
 from nacre.values import memory as filters
 from nacre.values.context import (
@@ -67,7 +82,7 @@ from nacre.values.context import (
     SessionState,
 )
 from nacre.values.memory import Expiry, Intent, Kind, Memory
-from nacre.values.recall import Lane, LaneState, Mode, RecallQuery
+from nacre.values.recall import Mode, RecallQuery, TurnHit
 from nacre.values.session import BY_RULES, Flag, Handoff, SessionKind, Speaker, Trust, Turn
 from nacre.vault.files import OWN_PAGES
 
@@ -225,7 +240,7 @@ _POINTS_BACK = re.compile(
 _COMMAND = re.compile(r"\s*(?:/[\w:.-]+(?=\s|$)|!\s*\w)")
 _FENCED = re.compile(r"^(```|~~~).*?(?:^\1|\Z)", re.DOTALL | re.MULTILINE)
 _TRACE = re.compile(
-    r"^\s*(?:at\s+[\w.$<>]+[\s(]|File \"|Traceback\b|Caused by:|\d{4}-\d\d-\d\d[T ]|\[?\d\d:\d\d:\d\d|[-+]{3}\s|@@"
+    r"^\s*(?:at\s.*(?:\(|:\d)|File \"|Traceback\b|Caused by:|\d{4}-\d\d-\d\d[T ]|\[?\d\d:\d\d:\d\d|[-+]{3}\s|@@"
     r"|[+-]\s{2,}|[{}\[\]<>|$%]|\w*(?:Error|Exception|Warning):"
     r"|(?:npm|yarn|pip|error|warn|info|debug|fatal)\b[\w\[\] .!]*(?:ERR|:)|[\w./\\-]+:\d+(?::\d+)?:?\s)"
 )
@@ -516,7 +531,15 @@ def _not_handed_over(draft: Draft, session: StoredSession, turns: Sequence[Turn]
 # This writes nothing. A session gets each item only once.
 
 
-_PROMPT_HITS = 8
+_PROMPT_HITS, _MAX_RELEVANT = 8, 3
+_POINTER_HITS, _MIN_SAME_SESSION = 8, 3
+_POINTER_SURENESS = {Mode.LEXICAL: 0.995, Mode.HYBRID: 0.93}
+"""Minimum confidence of a turn. In large homes, single turns match by chance, so its session must have more hits."""
+
+_POINTER_CHARACTERS = 200
+_UNQUOTED = re.compile(r"[^\n:：\"“”„«»「」『』《》`<>{}|=]+")
+"""Pattern for a turn without marks of quoted or pasted text."""
+
 _START_HITS = 3
 """Maximum number of hits for a first prompt."""
 
@@ -606,7 +629,9 @@ def _prompt(draft: Draft) -> None:
             draft.state = replace(draft.state, asked=_without_secrets(draft, prompt_query.query))
             _choose_projects(draft, prompt_query.query)
             _add_triggered(draft, prose(draft.request.prompt))
-            _tell_hits(draft, prompt_query.query, _PROMPT_HITS, draft.left_tokens)
+            has_hits = _tell_hits(draft, prompt_query.query, _PROMPT_HITS, draft.left_tokens)
+            if not (has_hits or draft.items):
+                _add_pointer(draft, prompt_query.query)
     _add(draft, Moment.PROMPT)
 
 
@@ -657,7 +682,8 @@ def _add(draft: Draft, moment: Moment) -> None:
             draft.state = added.state
 
 
-def _tell_hits(draft: Draft, query: str, limit: int, room: int) -> None:
+def _tell_hits(draft: Draft, query: str, limit: int, room: int) -> bool:
+    """Add the memories that match a query. Return True if there are any."""
     query_request = RecallQuery(
         query,
         filter=draft.filter(),
@@ -667,34 +693,90 @@ def _tell_hits(draft: Draft, query: str, limit: int, room: int) -> None:
         is_prompt=True,
         confident=True,
         turns=0,
+        mode=Mode.LEXICAL if draft.request.alone else Mode.HYBRID,
     )
-    hits = (_by_words if draft.request.alone else _by_all_lanes)(draft, query_request)
-    end = draft.left_tokens - room
-    hits = [(memory, draft.weaken(memory, score), sure) for memory, score, sure in hits]
-    for memory, score, sure in sorted(hits, key=lambda hit: -hit[1]):
-        if draft.left_tokens <= end:
-            draft.leave(Part.RELEVANT, memory.id, OVER_BUDGET, memory.subject)
-            continue
-        draft.add_memory(
-            Part.RELEVANT, memory, score, f"{sure:.2f} sure to fit" if sure is not None else "fits"
-        )
-
-
-_Hits = list[tuple[Memory, float, float | None]]
-"""Memories with their scores and, if known, their confidence."""
-
-
-def _by_all_lanes(draft: Draft, query: RecallQuery) -> _Hits:
-    result = recall.recall(draft.home, query)
+    result = recall.recall(draft.home, query_request)
     draft.lanes = result.lanes
     draft.spaces = {hit.memory.id: hit.space for hit in result.hits if hit.space}
-    return [(hit.memory, hit.score, hit.components.get("sure")) for hit in result.hits]
+    end = draft.left_tokens - room
+    hits = [(hit, draft.weaken(hit.memory, hit.score)) for hit in result.hits]
+    for hit, score in sorted(hits, key=lambda scored: -scored[1]):
+        memory = hit.memory
+        shown_count = sum(item.part is Part.RELEVANT for item in draft.items)
+        if draft.left_tokens <= end or shown_count >= _MAX_RELEVANT:
+            draft.leave(Part.RELEVANT, memory.id, OVER_BUDGET, memory.subject)
+            continue
+        why = f"{hit.components['sure']:.2f} sure to fit"
+        draft.add_memory(Part.RELEVANT, memory, score, why)
+    return bool(hits)
 
 
-def _by_words(draft: Draft, query: RecallQuery) -> _Hits:
-    draft.lanes = (Lane("lexical", LaneState.RAN), Lane("vector", LaneState.SKIPPED))
-    hits = ranked_by_words(draft.home, replace(query, mode=Mode.LEXICAL))
-    return [(hit.memory, hit.score, hit.confidence) for hit in hits]
+def _add_pointer(draft: Draft, query: str) -> None:
+    """Point to the turn that answers a question. Show only words that the owner typed."""
+    home, request = draft.home, draft.request
+    if not (draft.wants(Part.POINTER) and asks_or_refers_back(query)) or pointers_are_off(
+        home, draft.project
+    ):
+        return
+    own_sessions = (request.session, *draft.state.after)
+    for mode in (Mode.LEXICAL,) if request.alone else (Mode.LEXICAL, Mode.HYBRID):
+        turn_query = RecallQuery(
+            query,
+            filter=draft.filter(),
+            mode=mode,
+            limit=_POINTER_HITS,
+            update=False,
+            diversify=False,
+            is_prompt=True,
+        )
+        hits = [
+            hit
+            for hit in recall.search_sessions(home, turn_query, exact=False).turns
+            if hit.session.id not in own_sessions
+            and hit.turn.speaker in (Speaker.OWNER, Speaker.AGENT)
+            and not hit.turn.flags & _NOT_CONVERSATION
+        ]
+        sure = hits[0].components["sure"] if hits else 0.0
+        same = sum(hit.session.id == hits[0].session.id for hit in hits)
+        if sure >= _POINTER_SURENESS[mode] and same >= _MIN_SAME_SESSION:
+            _point_to(draft, hits[0])
+            return
+        if sure < BORDER:  # turns without the words of a question rarely answer it
+            return
+
+
+def _point_to(draft: Draft, hit: TurnHit) -> None:
+    turn, session, sessions = hit.turn, hit.session, draft.home.sessions
+    ref = f"{session.id}#{turn.id}"
+    if ref in draft.state.given:
+        draft.leave(Part.POINTER, ref, IS_GIVEN)
+        return
+    short = session.native_id[:ID_CHARACTERS]
+    name = short if len(sessions.find(short)) == 1 else session.id
+    place = sessions.place_of(sessions.find(session.id)[0].row, turn.id)
+    origin = f"{shown_day(turn.time)}, {session.tool}" if turn.time else session.tool
+    words = shorten(_typed_words(turn), _POINTER_CHARACTERS)
+    quote = f": “{words}”" if words else ""
+    call = one_line(f"{name}#{place}")
+    text = harmless(f"- {origin}{quote} (memory_get {call}, or: nacre sessions show {call})")
+    sure = hit.components["sure"]
+    why = f"{sure:.2f} sure to answer"
+    draft.add(ContextItem(Part.POINTER, text, count_tokens(text), ref, turn.time, sure, why))
+
+
+def _typed_words(turn: Turn) -> str:
+    """Return the words that the owner typed, or "" if some look quoted or pasted."""
+    words = without_chosen(turn.text)
+    is_own = (
+        turn.speaker is Speaker.OWNER
+        and turn.trust is Trust.TRUSTED
+        and _UNQUOTED.fullmatch(words)
+        and not pointing_words().search(words)
+        and not any(
+            statement.mixed or reading.may_be_others(statement) for statement in split_typed(words)
+        )
+    )
+    return words if is_own else ""
 
 
 # -- The owner's pages --------------------------------------------------------

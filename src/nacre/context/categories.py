@@ -114,6 +114,7 @@ _TITLES = {
     Part.HANDOFF: "Handed over from the last session",
     Part.PREVIOUS: "The end of the last session",
     Part.RELEVANT: "What may matter for this",
+    Part.POINTER: "An earlier conversation may answer this",
     Part.RULES: "Standing rules",
     Part.ACTIVE: "Open",
     Part.DECISIONS: "Decided lately",
@@ -123,7 +124,10 @@ _TITLES = {
 }
 _SUBJECT_CHARACTERS = 120
 _LINE_CHARACTERS = 480
-_ID_CHARACTERS = 8
+ID_CHARACTERS = 8
+_MAX_LINE_TOKENS = 200
+"""Maximum length of a memory with a prompt."""
+
 _SAID_SHARE = 0.8
 """Minimum share of a subject's words that the content must include for the subject to be omitted."""
 
@@ -157,20 +161,23 @@ def line_of(
     by = " by an agent" if memory.speaker is Speaker.AGENT else ""
     space_name = f"space {space}, " if space else ""
     day = shown_day(memory.valid.since or memory.created)
-    origin = f"{space_name}{memory.kind.value}{by}, {day}, {memory.id[-_ID_CHARACTERS:]}"
-    body = _first_sentences(f"{head}{content}", max(0, characters - len(origin) - 5))
+    origin = f"{space_name}{memory.kind.value}{by}, {day}, {memory.id[-ID_CHARACTERS:]}"
+    body = f"{head}{content}"
+    if len(body) + len(origin) + 5 > characters:
+        origin += f"; more: nacre show {memory.id[-ID_CHARACTERS:]}"
+        body = _first_sentences(body, max(0, characters - len(origin) - 5))
     return f"- {body} ({origin}{f'; may be out of date: {one_line(harmless(doubt))}' if doubt else ''})"
 
 
 def _first_sentences(text: str, characters: int) -> str:
-    ends = [match.start() for match in SENTENCE.finditer(text[:characters])]
-    is_cut = len(text) > characters and ends
-    return f"{text[: ends[-1]]} …" if is_cut else shorten(text, characters)
+    """Shorten a text, if possible after a sentence."""
+    end = max((match.start() for match in SENTENCE.finditer(text[: characters - 1])), default=0)
+    return f"{text[:end]} …" if end > characters / 3 else shorten(text, characters)
 
 
 def says_otherwise(newer: Sequence[str]) -> str:
     """Return a note that newer memories contradict a memory, or "" if there are none."""
-    ids = ", ".join(memory_id[-_ID_CHARACTERS:] for memory_id in newer)
+    ids = ", ".join(memory_id[-ID_CHARACTERS:] for memory_id in newer)
     return f"{ids} {'says' if len(newer) == 1 else 'say'} otherwise" if ids else ""
 
 
@@ -472,13 +479,15 @@ class Draft:
     def _doubt(self, memory: Memory) -> tuple[float, str]:
         return self.stale.get(memory.id, (0.0, ""))
 
-    def line(self, memory: Memory, newer: Sequence[str] = ()) -> str:
-        """Return a memory as one line of text.
+    def line(self, memory: Memory, newer: Sequence[str] = (), characters: int | None = None) -> str:
+        """Return a memory as one line of text, cut to fit ``characters``.
 
         The line contains a warning if changed files or ``newer`` memories cast doubt on the memory.
         """
         doubt = self._doubt(memory)[1] or says_otherwise(newer)
-        return line_of(memory, self.line_characters, doubt, self.spaces.get(memory.id))
+        return line_of(
+            memory, characters or self.line_characters, doubt, self.spaces.get(memory.id)
+        )
 
     def weaken(self, memory: Memory, score: float) -> float:
         """Return a score that is lower if the memory might be outdated, and halved if it certainly is."""
@@ -492,6 +501,12 @@ class Draft:
             return False
         newer = [doubt.newer for doubt in self.home.reviews.doubts([memory.id], both_ways=True)]
         text = self.line(memory, newer)
+        tokens = count_tokens(text)
+        if self.request.moment is Moment.PROMPT:
+            room = self.left_tokens - (0 if self._has(part) else count_tokens(title(part))) - 1
+            room = min(room, _MAX_LINE_TOKENS)
+            if tokens > room:
+                text = self.line(memory, newer, max(0, len(text) * room // tokens))
         item = ContextItem(part, text, count_tokens(text), memory.id, memory.updated, score, why)
         self.memories.append(memory)
         return self.add(item, memory.content, memory.subject)

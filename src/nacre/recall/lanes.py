@@ -351,11 +351,6 @@ def _unused_spellings(question: Question, frequencies: Mapping[str, int]) -> set
     unused: set[str] = set()
     for joined, parts in question.spellings:
         unused |= set(parts) - {joined} if frequencies.get(joined) else {joined}
-    if question.is_prompt and question.spellings:
-        derived = {word for joined, parts in question.spellings for word in (joined, *parts)} - set(
-            words(question.text)
-        )
-        unused |= {word for word in derived if not frequencies.get(word)}
     return unused
 
 
@@ -646,10 +641,7 @@ class MemoryRecall:
         return synonyms
 
     def _matching_names(self, question: Question, where: Clause) -> set[int]:
-        names = question.names
-        if question.is_prompt:  # other names were already matched as words
-            names = tuple(name for name in names if name not in self.search.rows_with(names))
-        return {row for row, _, _ in self.search.match_parts(names, where, CANDIDATES)}
+        return {row for row, _, _ in self.search.match_parts(question.names, where, CANDIDATES)}
 
     def _cosines(
         self, vector: QueryVector | None, admitted: set[int], former: Mapping[int, int]
@@ -883,7 +875,7 @@ def open_lanes(home: Home, query: RecallQuery, question: Question) -> Lanes:
             reports.append(Lane("vector", LaneState.UNAVAILABLE, note=error.message))
     second = None
     try:
-        if query.mode is not Mode.BROWSE and home.reranker:
+        if query.mode is not Mode.BROWSE and not query.is_prompt and home.reranker:
             second = SecondLook(home.reranker, query.text, time.perf_counter)
     except RerankerUnavailableError as error:
         reports.append(Lane("reranker", LaneState.UNAVAILABLE, note=error.message))

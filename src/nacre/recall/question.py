@@ -576,14 +576,18 @@ def resolve_anchor(question: Question, when: Callable[[str], datetime | None]) -
 # -- Prompts to an agent, parsed as questions (most are orders) ------------------------------------
 
 
-_BETWEEN = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？；])|\n+|,?\s+(?:and\s+)?then\s+")
-_LIST_QUESTION = re.compile(
-    r"^\W*(?:so|and|ok|okay|hey|hi|now|please)?,?\s*(?:what|which|who|when|where|why|how|show|list|any|(?:are|is) there"
-    r"|do (?:we|i)|did (?:we|i)|have (?:we|i)|tell me|remind me|summari[sz]e|was|welche|gibt es|quels?|quelles?|hay)\b"
-    r"|什么|哪|吗|多少|有没有|列出|总结|なに|何|どの",
+_BETWEEN = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？；])|\n+|,?\s+(?:and\s+)?then\s+|,\s+and\s+")
+_CLAUSE_END = re.compile(r"(?<=[.!?;:,\n—–])\s+|(?<=[。！？；，：])")
+_OPENING = re.compile(
+    r"\W*(?:(?:ok|okay|and|but|so|now|also|then|yes|please|alright|right|und|aber|et|y|e)\b\W*)*",
     re.IGNORECASE,
 )
-"""Pattern for the start of a question that asks for a list, in several languages."""
+_ORDER = re.compile(
+    r"(?:can|could|would|will|shall|may|must|should|(?:do|have)(?! (?:we|i|they|you)\b)|kann\w*|könn\w+|würd\w+|soll\w*"
+    r"|peux|peut|pouvez|pourr\w+|pued\w+|podr\w+|pode\w*|por favor)\b|请|能不能|可以|帮我",
+    re.IGNORECASE,
+)
+"""Pattern for the start of an order, which can have the form of a question."""
 
 _CAPITALS = re.compile(r"\b[A-Z]{2,}\b")
 _KEPT_SENTENCES = (3, 2)
@@ -598,7 +602,7 @@ def as_prompt(question: Question) -> Question:
     often name new things.
     """
     text = question.text
-    if question.is_open and not _LIST_QUESTION.search(text):
+    if question.is_open and not asks_or_refers_back(text):
         question = replace(question, lists=(), window=None)
     gloss = reading(text)
     if gloss:
@@ -615,19 +619,12 @@ def as_prompt(question: Question) -> Question:
     plain = frozenset(
         word for word in question.telling if text_stem(english.get(word, word)) in _common_terms()
     )
-    ignored = synonyms.within | {
-        word for name in identifiers(text) for word in words(name) if word.isdecimal()
-    }
-    padded = f" {' '.join(words(text))} " if not is_unspaced(text) else text
-    rest = padded
-    for phrase in _phrases()[1]:
-        rest = rest.replace(f" {phrase} " if phrase.isascii() else phrase, " ")
-    other_words = None if rest == padded else words(without_particles(rest))
-    leans = () if other_words is None else (Kind.TODO,)
+    rest = _remaining(text, "left")
+    leans = () if rest is None else (Kind.TODO,)
     if (
         leans
         and not question.is_open
-        and not {*question.telling}.intersection(other_words or ()) - plain
+        and not {*question.telling}.intersection(words(without_particles(rest or ""))) - plain
     ):
         question = replace(question, lists=leans)
     common_terms = plain - {
@@ -635,12 +632,12 @@ def as_prompt(question: Question) -> Question:
         for word, names in synonyms.terms.items()
         if _common_terms().isdisjoint(map(text_stem, names))
     }
-    capitals = (word for word in _CAPITALS.findall(text))
+    capitals = _CAPITALS.findall(text)
     text_words = set(words(text))
     return replace(
         question,
         is_prompt=True,
-        telling=tuple(word for word in question.telling if word not in ignored),
+        telling=tuple(word for word in question.telling if word not in synonyms.within),
         synonyms={
             word: synonyms.forms[word]
             if word in common_terms
@@ -654,9 +651,9 @@ def as_prompt(question: Question) -> Question:
         common_terms=common_terms,
         is_about_us=any(
             not (text_words.isdisjoint(asks) or text_words.isdisjoint(us))
-            if text.isascii() or next(iter(us)).isascii()
+            if not is_unspaced(next(iter(us)))
             else any(word in text for word in asks) and any(word in text for word in us)
-            for asks, us in _phrases()[0]
+            for asks, us in _languages()
         ),
         is_foreign=gloss is not None,
         leans=leans,
@@ -691,16 +688,45 @@ def is_common_name(name: str) -> bool:
     return all(text_stem(word) in _common_terms() for word in words(name))
 
 
-@cache
-def _phrases() -> tuple[tuple[tuple[frozenset[str], frozenset[str]], ...], tuple[str, ...]]:
-    """Load each language's question words and first-person words, and the phrases that ask about remaining work."""
-    tables = tomllib.loads(Path(__file__).with_name("prompts.toml").read_text(encoding="utf-8"))
-    about_us = (line.split("|") for line in tables["about_us"].strip().splitlines())
-    left = (phrase.strip() for phrase in tables["left"].replace("\n", ",").split(","))
-    return (
-        tuple((frozenset(asks.split()), frozenset(us.split())) for asks, us in about_us),
-        tuple(phrase for phrase in left if phrase),
+def asks_or_refers_back(prompt: str) -> bool:
+    """Return True if a prompt asks a question or refers to earlier work, and is no order such as "can you …?"."""
+    if _remaining(prompt, "back") is not None:
+        return True
+    clauses = [_OPENING.sub("", clause, count=1) for clause in _CLAUSE_END.split(prompt.rstrip())]
+    return any(
+        clause.endswith(("?", "？"))
+        or any(
+            not asks.isdisjoint(words(clause)[:1])
+            or any(word in clause for word in asks if is_unspaced(word))
+            for asks, _ in _languages()
+        )
+        for clause in clauses
+        if not _ORDER.match(clause)
     )
+
+
+def _remaining(text: str, name: str) -> str | None:
+    """Return a text without the phrases in ``prompts.toml``, or ``None`` if it contains none of them."""
+    padded = text if is_unspaced(text) else f" {' '.join(words(text))} "
+    rest = padded
+    for phrase in _phrases()[name].replace("\n", ",").split(","):
+        phrase = phrase.strip()
+        if phrase:
+            rest = rest.replace(f" {phrase} " if phrase.isascii() else phrase, " ")
+    return None if rest == padded else rest
+
+
+@cache
+def _languages() -> tuple[tuple[frozenset[str], frozenset[str]], ...]:
+    """Load each language's question words and first-person words."""
+    lines = (line.split("|") for line in _phrases()["about_us"].strip().splitlines())
+    return tuple((frozenset(asks.split()), frozenset(us.split())) for asks, us in lines)
+
+
+@cache
+def _phrases() -> Mapping[str, str]:
+    """Load the phrases that ask for remaining work (``left``) or refer to earlier work (``back``)."""
+    return tomllib.loads(Path(__file__).with_name("prompts.toml").read_text(encoding="utf-8"))
 
 
 @cache

@@ -380,8 +380,6 @@ DEFAULT = Recipe()
 
 
 # -- Ranking of memories ---------------------------------------------------------------------------
-# Hooks use only this part. :mod:`nacre.recall.recall` contains the code that only a full recall
-# needs (vectors, models, turns and vault files).
 
 
 _ALTERNATIVE = "alternative_to"
@@ -393,44 +391,20 @@ DIVERSIFY_FROM = 3
 """Number of candidates per requested hit when hits are diversified."""
 
 
-def ranked_by_words(home: Home, query: RecallQuery) -> list[ScoredMemory]:
-    """Return the memories whose words match a question, best first.
-
-    Unlike :func:`nacre.recall.recall.recall`, this function does not import manual edits or look up
-    the dates of events.
-    """
-    question = _read_question(home, query, query.text)
-    ranking = ranking_of(home, query, question)
-    ranked, criteria = rank_memories(home, query, question, ranking)
-    parts = (
-        [_read_question(home, query, part) for part in recall_question.parts_of(query.text)]
-        if query.is_prompt
-        else []
-    )
-    if parts:
-        engine = engine_of(home)
-        ranked = most_of(
-            [ranked, *(engine.rank(part, criteria, ranking, vector=None) for part in parts)]
-        )
-    sure = confident(ranked, query, question)
-    sure = newest_first(home, query, sure)
-    return diverse(sure, query)[: query.limit]
-
-
 def engine_of(home: Home) -> MemoryRecall:
     """Return the engine that ranks the home's memories."""
     return MemoryRecall(home.memory_search, home.memories, home.selection, home.usage)
 
 
-def _read_question(home: Home, query: RecallQuery, text: str) -> recall_question.Question:
-    question = read_plainly(home, text)
-    return recall_question.as_prompt(question) if query.is_prompt else question
-
-
-def read_plainly(home: Home, text: str) -> recall_question.Question:
+def read_plainly(home: Home, text: str, *, ignore_time: bool = False) -> recall_question.Question:
     """Parse a question with the names in the index."""
-    authors, projects = home.sessions.authors(), home.sessions.projects()
-    return recall_question.read_question(text, now=home.now(), authors=authors, projects=projects)
+    return recall_question.read_question(
+        text,
+        now=home.now(),
+        authors=home.sessions.authors(),
+        projects=home.sessions.projects(),
+        ignore_time=ignore_time,
+    )
 
 
 def projects_named(home: Home, prompt: str) -> tuple[str, ...]:
@@ -526,10 +500,12 @@ def window_of(query: RecallQuery, question: recall_question.Question) -> Window 
 def confident(
     ranked: Sequence[ScoredMemory], query: RecallQuery, question: recall_question.Question
 ) -> list[ScoredMemory]:
-    """Return the hits that probably answer the question, and memories linked from likely hits."""
+    """Return the hits that probably answer the question and, unless it is a prompt, memories linked from them."""
     if query.mode is Mode.BROWSE or question.is_open:
         return list(ranked)
-    sure_ids = {item.memory.id for item in ranked if item.confidence >= BORDER}
+    sure_ids = {
+        item.memory.id for item in ranked if item.confidence >= BORDER and not query.is_prompt
+    }
     answering_ids = {item.memory.id for item in select_answering(sureness_kind(question), ranked)}
     return [
         item

@@ -58,7 +58,6 @@ from nacre.recall.question import (
     correct_spelling,
     find_anchor,
     parts_of,
-    read_question,
     resolve_anchor,
 )
 from nacre.recall.ranking import (
@@ -78,6 +77,7 @@ from nacre.recall.ranking import (
     outcome_of,
     rank_memories,
     ranking_of,
+    read_plainly,
     window_of,
     with_error,
 )
@@ -199,6 +199,8 @@ Keep = Callable[[Sequence[ScoredTurn]], list[ScoredTurn]]
 _MAX_QUERY_CHARACTERS = 20_000
 _CATCH_UP_SECONDS = 0.2
 _FIRST_POOL = 100
+_SHARE_OF_BEST = 0.8
+"""Minimum confidence of a memory for a prompt, relative to the best one."""
 _MAX_POOL = 6_400
 
 
@@ -349,12 +351,9 @@ def _with_spelling(home: Home, query: RecallQuery) -> tuple[RecallQuery, tuple[L
 
 def _read_question(home: Home, query: RecallQuery) -> Question:
     """Parse the question and resolve the date of any event in it ("after the release")."""
-    authors, projects = home.sessions.authors(), home.sessions.projects()
 
     def read(text: str) -> Question:
-        question = read_question(
-            text, now=home.now(), authors=authors, projects=projects, ignore_time=query.ignore_time
-        )
+        question = read_plainly(home, text, ignore_time=query.ignore_time)
         return as_prompt(question) if query.is_prompt else question
 
     question = read(query.text)
@@ -391,16 +390,23 @@ def check(query: RecallQuery) -> None:
 def _with_parts(
     home: Home, query: RecallQuery, ranked: list[ScoredMemory], criteria: Filter, ranking: Ranking
 ) -> list[ScoredMemory]:
-    rankings = [ranked]
-    for part in parts_of(query.text) if query.is_prompt else ():
+    """Add the hits for each sentence of a prompt. Drop hits that are much less certain than the best."""
+    if not query.is_prompt:
+        return ranked
+    rankings = [_nearly_best(ranked)]
+    for part in parts_of(query.text):
         question = _read_question(home, replace(query, text=part))
         lanes = open_lanes(home, query, question)
-        rankings.append(
-            engine_of(home).rank(
-                question, criteria, ranking, vector=lanes.vector, lexical=lanes.lexical
-            )
+        hits = engine_of(home).rank(
+            question, criteria, ranking, vector=lanes.vector, lexical=lanes.lexical
         )
+        rankings.append(_nearly_best(hits))
     return most_of(rankings)
+
+
+def _nearly_best(ranked: Sequence[ScoredMemory]) -> list[ScoredMemory]:
+    best = max((item.confidence for item in ranked), default=0.0)
+    return [item for item in ranked if item.confidence >= _SHARE_OF_BEST * best]
 
 
 def _with_expansion(

@@ -205,7 +205,7 @@ _OFFERS: tuple[Offer, ...] = (
         "Read whole memories by the ids that memory_search shows: full text, source and links.",
         mcp_arguments.Get,
         "mcp_pages:get",
-        ("look",),
+        ("look", "session"),
         is_core=True,
     ),
     Offer(

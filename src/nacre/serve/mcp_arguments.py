@@ -126,7 +126,7 @@ class Get(_Arguments):
 
     ids: Annotated[
         tuple[Id, ...],
-        bounds("Ids as memory_search shows them.", min_length=1, max_length=10),
+        bounds("Ids of memories or turns as shown to you.", min_length=1, max_length=10),
     ]
     line: Annotated[int, bounds("Line of the content to begin with.", ge=1)] = 1
     budget: Annotated[Budget, MORE] = DEFAULT_BUDGET

@@ -283,23 +283,36 @@ def _match_regex(
 _MIN_TOKENS = 80
 _MAX_LINKS = 8
 _MAX_EVIDENCE_CHARACTERS = 160
+_READ_TURNS = 10
 
 
 def get(desk: Desk, arguments: mcp_arguments.Get) -> str:
-    """Return whole memories, with sources and links."""
+    """Return whole memories, with sources and links, or turns (``7f3a1c2d#40``)."""
     room = max(_MIN_TOKENS, (arguments.budget - 60) // len(arguments.ids))
     blocks, errors = [], []
     for reference in arguments.ids:
         try:
-            view = _look(desk, reference, update=True)
+            if "#" in reference:
+                blocks.append(_turns_from(desk, reference, room))
+            else:
+                blocks.append(_block(_look(desk, reference, update=True), arguments.line, room))
         except NacreError as error:
             errors.append(error)
             blocks.append(f"{harmless(shorten(reference, 40))}: {plain_line(error.message)}")
-            continue
-        blocks.append(_block(view, arguments.line, room))
     if len(errors) == len(arguments.ids):
         raise errors[0]
     return framed("\n\n".join(blocks))
+
+
+def _turns_from(desk: Desk, reference: str, room: int) -> str:
+    view: SessionView = desk.call("session", reference=reference, limit=_READ_TURNS)
+    blocks = [_turn(item.seq, item.turn) for item in view.turns]
+    shown = fitting(blocks, room)
+    session = harmless(view.session.session.id)
+    following = view.turns[shown - 1].seq + 1 if shown else view.session.turns
+    more = following < view.session.turns
+    rest = [f"(memory_get {session}#{following} goes on)"] if more else []
+    return "\n".join([session, *blocks[:shown], *rest])
 
 
 def _look(desk: Desk, reference: str, *, update: bool) -> MemoryView:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
+import msgspec
+
 from nacre.base.frozen import frozen
 from nacre.base.text import excerpt, one_line, words
 from nacre.base.times import shown_minute
@@ -151,7 +153,13 @@ def summarize(home: Home, request: SessionRequest) -> SessionReport:
 
 @operation("session", by_key=True)
 def show(home: Home, request: SessionRequest) -> SessionView:
-    """Return a session with its turns, without secrets. Raises NotFoundError, ConflictError."""
+    """Return a session with its turns, without secrets. ``7f3a1c2d#40`` starts at turn 40.
+
+    Raises NotFoundError, ConflictError.
+    """
+    name, mark, first = (request.reference or "").rpartition("#")
+    if mark and first.isdecimal():
+        request = msgspec.structs.replace(request, reference=name, first=int(first))
     folder = Path(request.folder) if request.folder else None
     limit = -1 if request.limit is None else max(0, request.limit)
     if request.at_end:

@@ -49,6 +49,8 @@ class Part(StrEnum):
     """The last turns of the previous session."""
     RELEVANT = "relevant"
     """Memories relevant to the prompt."""
+    POINTER = "pointer"
+    """The earlier turn that answers the prompt's question."""
     RULES = "rules"
     """Core memories and the owner's standing instructions."""
     ACTIVE = "active"

@@ -1189,7 +1189,7 @@ export interface Pairing {
   approved: string | null;
 }
 
-export type Part = "active" | "decisions" | "handoff" | "identity" | "known" | "nudge" | "previous" | "profile" | "project" | "relevant" | "rules" | "signals";
+export type Part = "active" | "decisions" | "handoff" | "identity" | "known" | "nudge" | "pointer" | "previous" | "profile" | "project" | "relevant" | "rules" | "signals";
 
 export interface Passage {
   text: string;
