@@ -150,7 +150,7 @@ def explicit(
             if candidate is None and is_typed:
                 candidate = _find_content(statement) or find_likely(statement.text)
             is_shown = not is_note and may_be_others(statement)
-            if candidate is None or (is_shown and (candidate.points or candidate.score == MAYBE)):
+            if candidate is None or (is_shown and (candidate.points or candidate.score < SURE)):
                 continue
             recalled = (
                 _content_before(turns, utterance, place, own_only=candidate.importance < REMEMBERED)
