@@ -104,6 +104,7 @@ def test_candidate_repeated_in_another_session_becomes_a_memory(
     assert waiting[0] not in left(nacre)
 
 
+@pytest.mark.embedding
 @pytest.mark.parametrize(
     ("other", "promoted"),
     [
