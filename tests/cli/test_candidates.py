@@ -118,7 +118,7 @@ def test_request_with_the_same_meaning_in_another_session_becomes_a_memory(
 ) -> None:
     asked = "please don't amend commits, it breaks the hooks"
     for at, text in enumerate((asked, other)):
-        record = said("user", text, 0, session=f"5e55dddd-{at}", day=f"2026-11-1{at}")
+        record = said("user", text, at, session=f"5e55dddd-{at}", day=f"2026-11-1{at}")
         write_transcript(
             user_home / ".claude" / "projects" / "-code-acme" / f"amend-{at}.jsonl", [record]
         )
