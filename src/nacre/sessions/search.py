@@ -135,6 +135,7 @@ def clean_turn(turn: Turn, clean: Callable[[str], str]) -> Turn:
             paths=tuple(map(clean, call.paths)),
             error=call.error and clean(call.error),
             made=tuple(map(clean, call.made)),
+            names=tuple(map(clean, call.names)),
         )
         for call in turn.tool_calls
     )
