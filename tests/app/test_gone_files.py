@@ -28,8 +28,8 @@ def after(world: World, *records: dict[str, Any], content: str = MEMORY) -> list
 
 def ran(command: str, *, is_error: bool = False) -> tuple[dict[str, Any], ...]:
     return (
-        calls("r-1", "Bash", AT, command=command),
-        gives("r-1", "", AT, fails=is_error),
+        calls(command, "Bash", AT, command=command),
+        gives(command, "", AT, fails=is_error),
     )
 
 
@@ -51,13 +51,23 @@ def test_a_renamed_or_deleted_file_doubts_its_memories(world: World, command: st
         ran("git mv config/lamp.yaml config/lamp.toml"),
         ran("git rm config/gate.yaml", is_error=True),
         ran("cat config/gate.yaml"),
+        ran("git rm --cached config/gate.yaml"),
+        ran("git mv config/gate.yaml config/old.yaml")
+        + ran("git mv config/old.yaml config/gate.yaml"),
         (
             *ran("rm config/gate.yaml"),
             calls("w-1", "Write", AT, file_path="config/gate.yaml", content="port: 1"),
             gives("w-1", "", AT),
         ),
     ],
-    ids=["another file", "a failed command", "only read", "written again"],
+    ids=[
+        "another file",
+        "a failed command",
+        "only read",
+        "only untracked",
+        "moved back",
+        "written again",
+    ],
 )
 def test_other_commands_doubt_nothing(world: World, records: tuple[dict[str, Any], ...]) -> None:
     assert after(world, *records) == []
@@ -102,6 +112,16 @@ def edited(path: str, old: str, new: str, uuid: str = "e-1") -> tuple[dict[str, 
             "(TIDE_LIMIT → WATER_LIMIT)",
         ),
         (
+            "Files in src/pump/old.py count strokes, since the meter is blind.",
+            (*ran("git rm -r src/pump"), *ran('git commit -m "remove src/pump"')),
+            "src/pump",
+        ),
+        (
+            "Start it with --dry-run, because the pump is loud.",
+            edited("cli.py", 'parser.add_argument("--dry-run")', 'parser.add_argument("--check")'),
+            "(--dry-run → --check)",
+        ),
+        (
             "The pump is read by readPump every minute, since it forgets its state.",
             ran("git grep -l readPump | xargs sed -i 's/readPump/samplePump/g'"),
             "samplePump/g'",
@@ -138,12 +158,17 @@ DEFINED = edited("gate.py", "def fetch_with_retry(url):\n    ...", "")
             edited("gate.py", "fetch_with_retry(url)", "fetch_once(url)"),
         ),
         ("The process waits for the tide.", edited("a.py", "def process():", "def flow():")),
+        ("The gate.py opens the gate.", ran("git mv src/gate.py lib/gate.py")),
+        ("The gate.py opens the gate.", ran("rm -rf tmp/gate.py")),
+        ("Call fetch_with_retry.", edited("README.md", "def fetch_with_retry(url):", "")),
         (
             "Run `make lint-all` nightly.",
             edited("Makefile", "lint:\n\truff", "check:\n\truff"),
         ),
     ],
-    ids="moved before|moved after|reverted|still found|says so|one call|a word|longer".split("|"),
+    ids="before|after|reverted|still found|says so|one call|a word|same name|elsewhere|prose|longer".split(
+        "|"
+    ),
 )
 def test_a_name_that_may_still_exist_doubts_nothing(
     world: World, content: str, records: tuple[dict[str, Any], ...]

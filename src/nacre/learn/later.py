@@ -24,11 +24,17 @@ from nacre.values.session import Action, Speaker, ToolCall, Trust, Turn
 # -- Memories about renamed or deleted files, commands and identifiers -----------------------------
 
 
-_REMOVED = re.compile(r"(?:^|[;&|]\s*)(?:git )?rm (?:-\S+ )*(?P<paths>[^;&|]+)")
+_REMOVED = re.compile(r"(?:^|[;&|]\s*)(?:git )?rm (?!.*--cached)(?:-\S+ )*(?P<paths>[^;&|]+)")
 _RENAMED = re.compile(r"(?:^|[;&|]\s*)(?:git )?mv (?:-\S+ )*(?P<path>[^\s;&|]+) (?P<to>[^\s;&|]+)")
 _SUBSTITUTED = re.compile(
-    r"(?:find|grep|ls-files|rg)\b.*\b(?:sed|perl) .*?\bs([/|#])(?:\\b|\\<)?(\w{5,})(?:\\b|\\>)?\1(\w+)\1g"
+    r"\b(?:sed|perl) -\w*i.*?\bs([/|#])(?:\\b|\\<)?(\w{5,})(?:\\b|\\>)?\1(\w+)\1g"
 )
+_EVERYWHERE = re.compile(r"\b(?:fd|find|grep|ls-files|rg)\b|\*")
+_OTHER_PLACE = re.compile(
+    r"(?:^|/)(?:tmp|build|dist|backups?|node_modules|vendor|examples?|fixtures|testdata)/"
+)
+_NO_USE = re.compile(r"\bgit (?:add|commit|diff|log|mv|rm|show|status)\b|\bgh |\becho\b|[!|;]")
+"""Commands that may name a thing that no longer exists."""
 _REVERTED = re.compile(
     r"\bgit (?:checkout (?:\S+ )?--|restore|reset --hard|stash(?! pop| apply| list)|revert)"
 )
@@ -53,14 +59,18 @@ class Gone:
     def is_named_in(self, text: str) -> bool:
         """Return True if a text names the thing, and says neither that it is gone nor its new name."""
         if "/" in self.name or _PATH.fullmatch(self.name):
-            names = {name.strip("/") for name in _PATH.findall(text)}
-            return any(
-                len(name) >= _MIN_NAME_CHARACTERS and f"/{self.name}".endswith(f"/{name}")
-                for name in names
-            )
+            return any(map(self._is_file, _PATH.findall(text)))
         if _SAYS_GONE.search(text) or (self.successor and _word(self.successor).search(text)):
             return False
         return _word(self.name).search(text) is not None
+
+    def _is_file(self, name: str) -> bool:
+        """Return True if a path names this file, or a file in this folder, and not its new place."""
+        name = name.strip("/")
+        is_same = f"/{self.name}".endswith(f"/{name}") or f"/{self.name}/" in f"/{name}/"
+        is_elsewhere = "/" not in name and _OTHER_PLACE.search(self.name)
+        is_kept = self.successor and f"/{self.successor}".endswith(f"/{name}")
+        return len(name) >= _MIN_NAME_CHARACTERS and is_same and not (is_elsewhere or is_kept)
 
 
 def _word(name: str) -> re.Pattern[str]:
@@ -87,12 +97,16 @@ def find_gone(turns: Sequence[Turn]) -> list[Gone]:
             if turn.time is None or call.outcome != "ok":
                 continue
             if call.action is Action.RUN:
+                is_use = not _NO_USE.search(call.input)
                 unused = {
                     name: thing
                     for name, thing in gone.items()
-                    if not (_REVERTED.search(call.input) or _word(name).search(call.input))
+                    if not (is_use and _word(name).search(call.input))
                 }
-                gone = unused | _by_command(call, turn.time)
+                by_command = _by_command(call, turn.time)
+                gone = by_command if _REVERTED.search(call.input) else unused | by_command
+                for thing in by_command.values():
+                    gone.pop(thing.successor, None)
             for name in call.names if call.action is Action.EDIT else ():
                 bare = name[1:].removesuffix("()")
                 if name[0] == "+":
@@ -104,23 +118,37 @@ def find_gone(turns: Sequence[Turn]) -> list[Gone]:
 
 def _by_command(call: ToolCall, at: datetime) -> dict[str, Gone]:
     """Return the files that a command renames or deletes, and the names that it substitutes everywhere."""
-    paths = [
-        *(match["path"] for match in _RENAMED.finditer(call.input)),
-        *(path for match in _REMOVED.finditer(call.input) for path in match["paths"].split()),
-    ]
     why = f"a later session ran: {one_line(call.input)}"
-    names = [path.strip("'\"").removeprefix("./") for path in paths]
-    gone = {name: Gone(name, why, at) for name in names if _PATH.fullmatch(name)}
-    for _, old, new in _SUBSTITUTED.findall(call.input):
+    moved = {
+        path: _without_quotes(match["to"])
+        for match in _RENAMED.finditer(call.input)
+        if (path := _without_quotes(match["path"]))
+    }
+    removed = {
+        _without_quotes(path): ""
+        for match in _REMOVED.finditer(call.input)
+        for path in match["paths"].split()
+    }
+    gone: dict[str, Gone] = {}
+    for path, to in (moved | removed).items():
+        is_folder = to.endswith("/") or (bool(to) and "." in path and "." not in to)
+        new = f"{to.rstrip('/')}/{path.rpartition('/')[2]}" if is_folder else to
+        gone |= {path: Gone(path, why, at, new)} if _PATH.fullmatch(path) else {}
+    for _, old, new in _SUBSTITUTED.findall(call.input) if _EVERYWHERE.search(call.input) else ():
         gone[old] = Gone(old, why, at, new)
     return gone
+
+
+def _without_quotes(path: str) -> str:
+    return path.strip("'\"").removeprefix("./")
 
 
 def _by_edit(
     call: ToolCall, at: datetime, replaced: Counter[tuple[str, str]], kept: Collection[str]
 ) -> dict[str, Gone]:
     """Return the names whose definition an edit removes, or that at least two edits replace by the same name."""
-    if call.action is not Action.EDIT:
+    file = call.paths[0] if call.paths else call.input
+    if call.action is not Action.EDIT or _OTHER_PLACE.search(file):
         return {}
     removed = [name[1:] for name in call.names if name[0] == "-" and name[1:] not in kept]
     added = [name[1:] for name in call.names if name[0] == "+"]
@@ -135,7 +163,6 @@ def _by_edit(
         if bare in kept or len(bare) < _MIN_NAME_CHARACTERS or not (is_defined or is_replaced):
             continue
         now = f" ({bare} → {successor})" if successor else f" (without {bare})"
-        file = call.paths[0] if call.paths else call.input
         gone[bare] = Gone(bare, f"a later session edited {file}{now}", at, successor)
     return gone
 

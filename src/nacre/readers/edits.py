@@ -12,9 +12,15 @@ _DEFINED = re.compile(
     r"^[ \t]*(?:(?:export|default|public|private|protected|static|async|pub|abstract)\s+)*"
     r"(?:def|func|function|class|struct|interface|type|enum|trait|fn|module|macro)\s+"
     r"(?:\([^)]*\)\s*)?([A-Za-z_$][\w$]*)"
-    r"|^(?:(?:export|const|let|var|val)\s+)*([A-Za-z_]\w*)\s*(?::[^=\n]+)?:?=(?!=)",
+    r"|^(?:(?:export|const|let|var|val)\s+)*([A-Za-z_]\w*)\s*(?::[^=\n]+)?:?=(?!=)"
+    r"|(?:environ(?:\.get)?[(\[]|getenv\(|process\.env[.\[])[\"']?([A-Z][A-Z\d_]{3,})"
+    r"|(?:command|add_parser)\(\s*[\"']([\w-]+)[\"']"
+    r"|[\"'](--[a-z][\w-]+)[\"']",
     re.MULTILINE,
 )
+_KEY = re.compile(r"^[ \t-]*[\"']?([A-Za-z]\w*[_A-Z]\w*)[\"']?[ \t]*:", re.MULTILINE)
+_KEYED = (".json", ".yaml", ".yml")
+_PROSE = (".md", ".rst", ".txt", ".adoc")
 _TASKS = {
     "makefile": ("make", re.compile(r"^([\w.-]+)(?:[ \t]+[\w.-]+)*[ \t]*:(?![=:])", re.MULTILINE)),
     "justfile": ("just", re.compile(r"^@?([\w-]+)[^:=\n]*:(?!=)", re.MULTILINE)),
@@ -38,7 +44,8 @@ def changed_names(arguments: Mapping[str, Any], paths: Sequence[str]) -> tuple[s
     removed: dict[str, None] = {}
     added: dict[str, None] = {}
     for old, new in _exchanges(arguments):
-        old_names, new_names = _names(old, file), _names(new, file)
+        is_all = bool(arguments.get("replace_all"))
+        old_names, new_names = (_names(text, file, is_all=is_all) for text in (old, new))
         removed |= {name: None for name in old_names if name.removesuffix("()") not in new}
         added |= {name: None for name in new_names if name.removesuffix("()") not in old}
     both = [f"-{name}" for name in removed if name not in added]
@@ -62,10 +69,14 @@ def _exchanges(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "", written
 
 
-def _names(text: str, file: str) -> list[str]:
+def _names(text: str, file: str, *, is_all: bool) -> list[str]:
+    """Return the names in a text. If ``is_all`` is True, all names count as definitions."""
     runner, task = _TASKS.get(file, ("", None))
     if task:
         return [f"{runner} {name}" for name in task.findall(text)]
-    defined = [first or second for first, second in _DEFINED.findall(text)]
+    if file.endswith(_PROSE):
+        return []
+    defined = [name for names in _DEFINED.findall(text) for name in names if name]
+    defined += _KEY.findall(text) if file.endswith(_KEYED) else []
     used = [name for name in _CODE_NAME.findall(text) if name not in defined]
-    return [*(f"{name}()" for name in defined), *used]
+    return [*(f"{name}()" for name in defined), *(f"{name}()" if is_all else name for name in used)]
