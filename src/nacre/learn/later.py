@@ -76,10 +76,10 @@ class Gone:
 def _word(name: str) -> re.Pattern[str]:
     """Return a pattern for a name as a whole word, or for a task after its runner.
 
-    A common word counts only as code: in backticks or before parentheses.
+    A common word counts only before parentheses.
     """
     if name.isalpha() and name[1:].islower():
-        return re.compile(rf"`[^`\s]*\b{name}\b[^`]*`|\b{name}\(")
+        return re.compile(rf"\b{name}\(")
     runner, _, task = name.rpartition(" ")
     before = r"(?:npm|pnpm|yarn|bun|mise)(?: run)? " if runner == "run" else runner and f"{runner} "
     return re.compile(rf"(?<![\w-]){before}{re.escape(task)}(?![\w-]|[.:/]\w)")
@@ -133,7 +133,8 @@ def _by_command(call: ToolCall, at: datetime) -> dict[str, Gone]:
     for path, to in (moved | removed).items():
         is_folder = to.endswith("/") or (bool(to) and "." in path and "." not in to)
         new = f"{to.rstrip('/')}/{path.rpartition('/')[2]}" if is_folder else to
-        gone |= {path: Gone(path, why, at, new)} if _PATH.fullmatch(path) else {}
+        is_hidden = "/." in f"/{path.removeprefix('../')}"  # often files of tools, which return
+        gone |= {path: Gone(path, why, at, new)} if _PATH.fullmatch(path) and not is_hidden else {}
     for _, old, new in _SUBSTITUTED.findall(call.input) if _EVERYWHERE.search(call.input) else ():
         gone[old] = Gone(old, why, at, new)
     return gone

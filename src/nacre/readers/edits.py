@@ -12,9 +12,8 @@ _DEFINED = re.compile(
     r"^[ \t]*(?:(?:export|default|public|private|protected|static|async|pub|abstract)\s+)*"
     r"(?:def|func|function|class|struct|interface|type|enum|trait|fn|module|macro)\s+"
     r"(?:\([^)]*\)\s*)?([A-Za-z_$][\w$]*)"
-    r"|^(?:(?:export|const|let|var|val)\s+)*([A-Za-z_]\w*)\s*(?::[^=\n]+)?:?=(?!=)"
+    r"|^(?:(?:export|const|let|var|val)\s+)*([A-Za-z]\w*[_A-Z]\w*)\s*(?::[^=\n]+)?:?=(?!=)"
     r"|(?:environ(?:\.get)?[(\[]|getenv\(|process\.env[.\[])[\"']?([A-Z][A-Z\d_]{3,})"
-    r"|(?:command|add_parser)\(\s*[\"']([\w-]+)[\"']"
     r"|[\"'](--[a-z][\w-]+)[\"']",
     re.MULTILINE,
 )
