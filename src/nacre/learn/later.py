@@ -160,7 +160,9 @@ def _by_edit(
         rivals = [other for other in added if (other.endswith("()") or " " in other) == is_defined]
         successor = rivals[0].removesuffix("()") if len(rivals) == 1 else ""
         replaced[bare, successor] += 1
-        is_replaced = bool(successor) and replaced[bare, successor] >= _MIN_EDITS
+        is_replaced = (
+            len(removed) == 1 and bool(successor) and replaced[bare, successor] >= _MIN_EDITS
+        )
         if bare in kept or len(bare) < _MIN_NAME_CHARACTERS or not (is_defined or is_replaced):
             continue
         now = f" ({bare} → {successor})" if successor else f" (without {bare})"
