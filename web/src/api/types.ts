@@ -1822,6 +1822,7 @@ export interface ToolCall {
   paths: Array<string>;
   error: string | null;
   made: Array<string>;
+  names: Array<string>;
 }
 
 export interface ToolSessions {
