@@ -315,7 +315,8 @@ def find_likely(text: str) -> ExplicitStatement | None:
     if not is_wish:
         kind, score = _kind_to_keep(bare), MAYBE
     else:
-        kind = Kind.DECISION if cues().must_be.search(wish) else Kind.PREFERENCE
+        is_order = language_of(wish).mark_named("imperative").search(wish)
+        kind = Kind.PREFERENCE if is_order else Kind.DECISION
         score = LIKELY + (WITH_NAME if _CONCRETE.search(wish) else 0)
     return ExplicitStatement(kind, wish, STATED - 1, score=score)
 
@@ -531,7 +532,6 @@ _MAX_ANSWERS = 2
 _MIN_ANSWER_WORDS = 3
 """Minimum number of content words in a question and its answer."""
 
-_MAX_SHORT_WORDS = 12
 POINTED = 1.1
 """Score of a completed answer, as for a plain decision."""
 
@@ -592,24 +592,15 @@ def complete(
         rest = language.trim(first[point.end() :]).strip(".。!！)）")
         added = [rest] if content_words(rest, language) else []
         answers = [_answer(question.question, _join(option, *added, *more), language)]
-    elif question.closing and not question.options and _answers_directly(first, question, language):
+    elif question.closing and not question.options and _agrees(first, question, language):
         answers = [_answer(question.question, _join(first, *more), language)]
     return [answer for answer in answers if answer][:_MAX_ANSWERS]
 
 
-def _answers_directly(text: str, question: ClosingQuestion, language: Language) -> bool:
-    """Return True if a text agrees to a question, or answers it in a few words that say nothing alone."""
-    cues = language.answers
-    if not cues.choice.search(question.question) or is_asking(text):
-        return False
-    if cues.yes.match(text):
-        return not cues.either.search(question.question)
-    words = text.split() if language.joiner else text
-    patterns = (cues.vague, cues.no, language.reject["errand"])
-    return (
-        len(words) <= _MAX_SHORT_WORDS
-        and not any(pattern.match(text) for pattern in patterns)
-        and find_stated(text) is None
+def _agrees(text: str, question: ClosingQuestion, language: Language) -> bool:
+    cues, asked = language.answers, question.question
+    return bool(
+        cues.yes.match(text) and cues.choice.search(asked) and not cues.either.search(asked)
     )
 
 

@@ -430,9 +430,7 @@ def record_start(home: home.Home) -> home.Home:
 # definite claims and choices are candidates until a writer, a repetition by the owner, or a review confirms them.
 
 
-MAX_CANDIDATES = 6
-_UTTERANCES_PER_CANDIDATE = 12
-_MAX_CANDIDATES_TOTAL = 10
+MAX_CANDIDATES = 10
 CHOSEN = "you chose it"
 """Reason to hold an answer in the agent's words. A repetition does not confirm the answer."""
 
@@ -471,7 +469,8 @@ def extract(session: Session, turns: Sequence[Turn], *, begin: int = 0) -> list[
         for answer in learn_explicit.iter_answers(turns, spoken)
         if not any(map(answer.repeats, statements))
     ]
-    likeliest = _likeliest(reading.drop_repetitions([*likely, *chosen]), len(spoken))
+    others = reading.drop_repetitions([*likely, *chosen])
+    likeliest = sorted(others, key=lambda finding: -finding.score)[:MAX_CANDIDATES]
     findings = sorted([*sure, *likeliest], key=lambda finding: finding.index)
     candidates = [
         _candidate(finding, turns, is_sure=finding in sure, is_chosen=finding in chosen)
@@ -479,12 +478,6 @@ def extract(session: Session, turns: Sequence[Turn], *, begin: int = 0) -> list[
         if max(finding.evidence) >= begin
     ]
     return reading.raise_meeting_todos(session.tool, candidates)
-
-
-def _likeliest(findings: list[reading.Finding], utterance_count: int) -> list[reading.Finding]:
-    most = min(_MAX_CANDIDATES_TOTAL, MAX_CANDIDATES + utterance_count // _UTTERANCES_PER_CANDIDATE)
-    surest = sorted(findings, key=lambda finding: (-finding.score, finding.index))[:most]
-    return [finding for finding in findings if finding in surest]
 
 
 def _candidate(

@@ -124,7 +124,6 @@ class Cues:
     practice: re.Pattern[str]
     definite: re.Pattern[str]
     wished: re.Pattern[str]
-    must_be: re.Pattern[str]
     reason: re.Pattern[str]
     elsewhere: re.Pattern[str]
     passing: re.Pattern[str]

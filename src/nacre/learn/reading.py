@@ -279,9 +279,7 @@ def parse_question(text: str) -> ClosingQuestion:
     ending = [_unlabelled(sentence, cues) for sentence in prose[-_CLOSING_STATEMENTS:]]
     questions = [sentence for sentence in ending if _is_question(sentence, cues)]
     durable = [sentence for sentence in questions if not cues.errand.search(sentence)]
-    question = durable[-1] if durable else ""
-    if options and cues.which.search(question):
-        question = f"{_intro(plain, cues)} {question}".strip()
+    question = durable[-1] if durable and not cues.which.search(durable[-1]) else ""
     return ClosingQuestion(
         question, options, closing=bool(durable) and prose[-1].endswith(durable[-1])
     )
@@ -293,23 +291,6 @@ def _unlabelled(text: str, cues: Answers) -> str:
     if lead and cues.asks.match(text[lead.end() :]):
         return text[lead.end() :]
     return _LABEL.sub("", text)
-
-
-def _intro(text: str, cues: Answers) -> str:
-    """Return the line above the options if it names a subject: "Two ways to limit uploads:"."""
-    before = ""
-    for line in text.split("\n"):
-        if cues.option.match(line):
-            break
-        before = line.strip() or before
-    language = language_of(before)
-    last = before.rpartition(". ")[2]
-    content = content_words(last, language, language.subject.generic | cues.counting)
-    return (
-        last
-        if last.endswith((":", "：")) and len(content) > 1 and not cues.errand.search(last)
-        else ""
-    )
 
 
 def _is_question(text: str, cues: Answers) -> bool:

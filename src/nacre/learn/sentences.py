@@ -110,7 +110,7 @@ class Answers:
 
     ``errand``: questions about the next step. ``either``: questions with two alternatives.
     ``which``: requests to choose. ``but``: words that add a condition to a choice. ``asks``: first
-    words of questions. ``counting``: words such as "two" and "options".
+    words of questions.
     """
 
     yes: Pattern
@@ -124,7 +124,6 @@ class Answers:
     which: Pattern
     but: Pattern
     asks: Pattern
-    counting: frozenset[str]
     ordinals: dict[str, str]
 
     def only_points(self, text: str) -> bool:
