@@ -88,8 +88,7 @@ def test_todos_after_a_meeting_are_important_at_any_count() -> None:
     "said",
     [
         "Session cookies should be httpOnly, not readable from JavaScript.",
-        "The root cause of the flaky upload test was a shared temp folder.",
-        "We shipped the new billing page on Monday.",
+        "Keep the dates in UTC, not in local time.",
         "No stash please",
         "please don't amend commits, it breaks the hooks",
         "Can you not use emojis in commit messages?",

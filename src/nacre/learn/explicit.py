@@ -61,8 +61,8 @@ def leans(text: str, language: Language) -> bool:
 REMEMBERED, STATED = 8, 7
 """Importance of statements with and without an order to remember."""
 
-SURE, LIKELY, MAYBE = 2.0, 1.0, 0.8
-"""Scores of memories, of candidates, and of candidates that only describe something."""
+SURE, LIKELY = 2.0, 1.0
+"""Scores of memories and of candidates."""
 
 _REFUSED = ("identifier", "boilerplate")
 _NOT_KEPT = (*_REFUSED, "question", "hypothetical", "meta", "transient", "errand")
@@ -252,7 +252,7 @@ def find_stated(text: str) -> ExplicitStatement | None:
     kind = _kind_of(bare)
     if kind is None:
         own = cues().owned.match(bare)
-        if not (own and cues().definite.match(bare) and _CONCRETE.search(bare[own.end() :])):
+        if not (own and _CONCRETE.search(bare[own.end() :])):
             return None
         return ExplicitStatement(Kind.FACT, bare, STATED) if _is_lasting_fact(bare) else None
     return None if _is_passing(bare) else ExplicitStatement(kind, bare, STATED)
@@ -301,23 +301,19 @@ def _find_content(statement: Statement) -> ExplicitStatement | None:
 
 
 def find_likely(text: str) -> ExplicitStatement | None:
-    """Return a candidate if a sentence describes something specific, or asks for a lasting state or manner."""
+    """Return a candidate if a sentence asks for a lasting state or manner."""
     text = _OPINION.sub("", text.replace("’", "'"))
     bare = _bare(text)
     request = cues().requested.match(bare)
     wish = bare[request.end() :].strip(" ,?？") if request else bare
-    is_wish = cues().wished.search(bare) is not None
-    if not is_wish and (request or not cues().definite.match(bare)):
+    if not cues().wished.search(bare):
         return None
     is_stated_now = is_stated(wish if request else text) and is_understood(wish)
     if not (is_stated_now and _is_sized(text, _FEWEST_INTRODUCED)) or _is_errand(wish):
         return None
-    if not is_wish:
-        kind, score = _kind_to_keep(bare), MAYBE
-    else:
-        is_order = language_of(wish).mark_named("imperative").search(wish)
-        kind = Kind.PREFERENCE if is_order else Kind.DECISION
-        score = LIKELY + (WITH_NAME if _CONCRETE.search(wish) else 0)
+    is_order = language_of(wish).mark_named("imperative").search(wish)
+    kind = Kind.PREFERENCE if is_order else Kind.DECISION
+    score = LIKELY + (WITH_NAME if _CONCRETE.search(wish) else 0)
     return ExplicitStatement(kind, wish, STATED - 1, score=score)
 
 

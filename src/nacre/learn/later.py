@@ -81,7 +81,7 @@ def _word(name: str) -> re.Pattern[str]:
     if name.isalpha() and name[1:].islower():
         return re.compile(rf"\b{name}\(")
     runner, _, task = name.rpartition(" ")
-    before = r"(?:npm|pnpm|yarn|bun|mise)(?: run)? " if runner == "run" else runner and f"{runner} "
+    before = r"(?:npm|pnpm|yarn|bun)(?: run)? " if runner == "run" else runner and f"{runner} "
     return re.compile(rf"(?<![\w-]){before}{re.escape(task)}(?![\w-]|[.:/]\w)")
 
 

@@ -17,8 +17,6 @@ _DEFINED = re.compile(
     r"|[\"'](--[a-z][\w-]+)[\"']",
     re.MULTILINE,
 )
-_KEY = re.compile(r"^[ \t-]*[\"']?([A-Za-z]\w*[_A-Z]\w*)[\"']?[ \t]*:", re.MULTILINE)
-_KEYED = (".json", ".yaml", ".yml")
 _PROSE = (".md", ".rst", ".txt", ".adoc")
 _TASKS = {
     "makefile": ("make", re.compile(r"^([\w.-]+)(?:[ \t]+[\w.-]+)*[ \t]*:(?![=:])", re.MULTILINE)),
@@ -76,6 +74,5 @@ def _names(text: str, file: str, *, is_all: bool) -> list[str]:
     if file.endswith(_PROSE):
         return []
     defined = [name for names in _DEFINED.findall(text) for name in names if name]
-    defined += _KEY.findall(text) if file.endswith(_KEYED) else []
     used = [name for name in _CODE_NAME.findall(text) if name not in defined]
     return [*(f"{name}()" for name in defined), *(f"{name}()" if is_all else name for name in used)]
