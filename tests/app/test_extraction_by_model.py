@@ -517,8 +517,9 @@ def test_finding_rejected_by_comparison_waits_with_the_reason(world: World, find
         (waiting,) = memory.call("review", only="candidate", limit=0).items
         assert memory.ingest().memories == ()
     assert waiting.memory.content == RULE
-    assert waiting.why == (Why.UNTRUSTED if finding == "outside" else Why.UNPROVEN)
-    assert waiting.detail
+    whys = {"outside": Why.UNTRUSTED, "once": Why.FOUND}
+    assert waiting.why == whys.get(finding, Why.UNPROVEN)
+    assert bool(waiting.detail) == (finding != "once")
     assert (by_model(report).held, by_model(report).found) == (1, 0)
     (compared,) = model.compared
     assert OWNER in compared.text

@@ -306,6 +306,8 @@ def test_keeping_a_candidate_shows_a_later_contradicting_statement(
     world.transcript("s1", says("assistant", agent, uuid="a1"), says("user", later, uuid="u1"))
     with world.open() as memory:
         memory.ingest(extract=False)
+        (item,) = memory.call("review").items
+        assert item.detail == f"later you said: “{later}”"
         with pytest.raises(DepartedError, match=later[:12]):
             memory.call("review-keep", references=(one.id,))
         assert [

@@ -104,6 +104,29 @@ def test_candidate_repeated_in_another_session_becomes_a_memory(
     assert waiting[0] not in left(nacre)
 
 
+@pytest.mark.embedding
+@pytest.mark.parametrize(
+    ("other", "promoted"),
+    [
+        ("don't amend a commit please, it breaks our hooks", True),
+        ("please amend the commit, the hooks work", False),
+        ("please don't amend the 17 commits, the hooks break", False),
+    ],
+)
+def test_request_with_the_same_meaning_in_another_session_becomes_a_memory(
+    nacre: Nacre, user_home: Path, other: str, promoted: bool
+) -> None:
+    asked = "please don't amend commits, it breaks the hooks"
+    for at, text in enumerate((asked, other)):
+        record = said("user", text, at, session=f"5e55dddd-{at}", day=f"2026-11-1{at}")
+        write_transcript(
+            user_home / ".claude" / "projects" / "-code-acme" / f"amend-{at}.jsonl", [record]
+        )
+        nacre("ingest")
+    assert ("Don't amend commits, it breaks the hooks" in memories(nacre)) == promoted
+    assert ("Don't amend commits, it breaks the hooks" in left(nacre)) != promoted
+
+
 def test_possibly_foreign_candidate_never_becomes_a_memory_by_repetition(
     nacre: Nacre, user_home: Path
 ) -> None:

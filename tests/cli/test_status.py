@@ -122,7 +122,7 @@ def test_status_shows_pending_items_with_their_commands(
 
 
 @pytest.mark.usefixtures("worked")
-def test_status_counts_candidates_as_review_does(nacre: Nacre, user_home: Path) -> None:
+def test_status_offers_five_candidates_a_week(nacre: Nacre, user_home: Path) -> None:
     records = [
         said(
             "user",
@@ -130,14 +130,21 @@ def test_status_counts_candidates_as_review_does(nacre: Nacre, user_home: Path) 
             1,
             session="c0de-1",
         ),
-        said("user", "For now we use SQLite for the prototype.", 2, session="c0de-1"),
+        *(
+            said("user", f"We should add the {name} to every report.", 2 + at, session="c0de-1")
+            for at, name in enumerate(("depth", "berth", "owner", "keel", "mast"))
+        ),
     ]
     write_transcript(
         user_home / ".claude" / "projects" / "-code-acme-billing" / "c0de-1.jsonl", records
     )
     nacre("ingest", "--no-vectors")
-    waiting = nacre("status", "--json").json["candidates"]
-    assert waiting == nacre("review", "--json").json["candidates"] > 0
+    assert nacre("status", "--json").json["candidates"] == 5
+    items = nacre("review", "--json").json["items"]
+    assert len(items) == 6
+    nacre("review", "drop", items[0]["id"], items[1]["id"])
+    assert nacre("status", "--json").json["candidates"] == 3
+    assert nacre("review", "--json").json["candidates"] == 4
 
 
 def test_status_includes_unfolded_calls_in_todays_cost(terminal: Nacre, nacre: Nacre) -> None:

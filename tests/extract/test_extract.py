@@ -88,9 +88,15 @@ def test_todos_after_a_meeting_are_important_at_any_count() -> None:
     "said",
     [
         "Session cookies should be httpOnly, not readable from JavaScript.",
-        "The root cause of the flaky upload test was a shared temp folder.",
-        "We shipped the new billing page on Monday.",
-        "For now we use SQLite for the prototype.",
+        "Keep the dates in UTC, not in local time.",
+        "No stash please",
+        "please don't amend commits, it breaks the hooks",
+        "Can you not use emojis in commit messages?",
+        "could you please answer in German?",
+        "I think we should separate the hook types for clarity.",
+        "We need to accept that an agent is sometimes killed without its hooks.",
+        "Bitte keine Emojis in Commits",
+        "请不要用缩写",
     ],
 )
 def test_possibly_relevant_statement_is_a_candidate(said: str) -> None:
@@ -99,6 +105,25 @@ def test_possibly_relevant_statement_is_a_candidate(said: str) -> None:
     assert candidate.held is Why.FOUND
     assert 0 < candidate.score <= 1
     assert candidate.turns == ("t0",)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "For now we use SQLite for the prototype.",
+        "please don't amend the commits in this branch",
+        "We should add it to the second one.",
+        "We should go with option 2.",
+        "I'd like to talk about the secrets.",
+        "Can you check why the page is slow?",
+        "The calculation of the total has a potential logic issue.",
+        "If the list is empty it should say so...",
+        "don't change anything, just let me know",
+        "Should we also keep the old reports?",
+    ],
+)
+def test_request_about_one_object_or_unclear_alone_is_no_candidate(said: str) -> None:
+    assert found(owner(said)) == []
 
 
 def test_subject_is_the_beginning_of_the_statement() -> None:
@@ -763,13 +788,36 @@ def test_terse_answer_is_not_completed_from_an_errand(answer: str) -> None:
 
 def test_question_asked_by_a_tool_is_kept_with_its_answer() -> None:
     answer_ = candidate(
-        owner("The build warns about old findings. What shall we do? → trunk had none; fix them")
+        owner("Which findings of the linter should break the build? → only findings that are new")
     )
 
     assert (
         answer_.content
-        == "The build warns about old findings. What shall we do? Trunk had none; fix them"
+        == "Which findings of the linter should break the build? Only findings that are new"
     )
+
+
+@pytest.mark.parametrize(
+    ("asked", "answer"),
+    [
+        ("Which PR would you like me to review?", "3"),
+        ("Where should the uploads be stored?", "as we discussed, in option 2"),
+        ("Should it be added there?", "yes"),
+        ("Three ways:\n1. a cache\n2. a queue\n3. nothing\nReady to start?", "3"),
+        ("Looks right?", "Is fine, ensure we log"),
+    ],
+)
+def test_answer_that_is_unclear_with_its_question_is_no_candidate(asked: str, answer: str) -> None:
+    assert found(agent(asked), owner(answer)) == []
+
+
+def test_numbered_answers_are_joined_with_their_items() -> None:
+    asked = "Some points:\n1. Should old imports be backfilled?\n2. Where do the logs go?"
+    answered = "1. is the importer still in use?\n1. only new imports get an owner\n2. to journald"
+    assert [one.content for one in found(agent(asked), owner(answered))] == [
+        "Should old imports be backfilled? Only new imports get an owner",
+        "Where do the logs go? To journald",
+    ]
 
 
 # --- corrections ---

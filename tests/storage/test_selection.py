@@ -391,7 +391,7 @@ def test_both_engines_return_equal_lists_for_other_queries(
             links.map_links(_TODAY),
             links.of_origin("manual", "Ä"),
             reviews.pending(),
-            reviews.waiting(),
+            reviews.waiting(0),
             reviews.doubts(),
             reviews.doubts(both_ways=True),
             reviews.proposed(),

@@ -242,7 +242,7 @@ def test_reviews_are_listed_once_per_reason_oldest_first(database: Database) -> 
         QueuedReview(an_id(1), Reason.STALE, "é", NOON),
     ]
     Candidates(database).add([_held(8)])
-    assert store.waiting() == (1, 4, 0)
+    assert store.waiting(0) == (1, 4, 0)
     assert store.proposed() == [an_id(4), an_id(5)]
     assert store.settled(an_id(1)) is None
     assert (store.dismiss(an_id(1), MS + 1), store.dismiss(an_id(1), MS + 1)) == (2, 0)

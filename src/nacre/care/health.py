@@ -657,7 +657,7 @@ def _usage(home: Home) -> Iterator[Check]:
         )
         yield Check("together", OK, "; ".join(pairs))
     store.queue_reviews(home)
-    _, doubts, conflicts = home.reviews.waiting()
+    _, doubts, conflicts = home.reviews.waiting(home.now_ms())
     waiting = doubts + conflicts
     if waiting:
         yield Check(
@@ -988,7 +988,7 @@ def _page(home: Home, wired: tuple[str, ...], not_wired: tuple[str, ...]) -> Sta
     counts = home.memories.counts()
     lately = home.sessions.newest(SessionFilter(since=day_interval(day)[0]), limit=_MAX_SESSIONS)
     active = home.sessions.active([entry.row for entry in lately[:_SHOWN_SESSIONS]])
-    candidates, doubts, conflicts = home.reviews.waiting()
+    candidates, doubts, conflicts = home.reviews.waiting(home.now_ms())
     spent = sum(entry.cost for entry in home.spending.by_task(day, day))
     noted = sum(entry.cost or 0 for entry in noted_calls(home) if entry.day == day)
     return Status(

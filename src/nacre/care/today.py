@@ -355,7 +355,7 @@ def today(
         list_sessions(home, sessions_request).lines,
         waiting.conflicts,
         waiting.doubts,
-        waiting.candidates,
+        min(waiting.candidates, home.reviews.waiting(home.now_ms())[0]),
         sum(cost for called, _, _, cost in calls if called == day.isoformat()),
         sum(row[3] for row in calls),
         tuple(problems(home)),

@@ -61,14 +61,23 @@ def leans(text: str, language: Language) -> bool:
 REMEMBERED, STATED = 8, 7
 """Importance of statements with and without an order to remember."""
 
-SURE, LIKELY, MAYBE = 2.0, 1.0, 0.8
-"""Scores of memories, of candidates, and of candidates that only describe something."""
+SURE, LIKELY = 2.0, 1.0
+"""Scores of memories and of candidates."""
 
 _REFUSED = ("identifier", "boilerplate")
 _NOT_KEPT = (*_REFUSED, "question", "hypothetical", "meta", "transient", "errand")
 """Names of the cues that mark statements, announcements and orders to remember as not worth keeping."""
 
 _FEWEST, _FEWEST_INTRODUCED = 4, 3
+_OPINION = re.compile(
+    r"^(?:(?:ok(?:ay)?|so|and|but|also|yes|yeah|no)\W+)*"
+    r"i (?:\w+ )?(?:think|feel|believe|guess|reckon|mean)\b(?: that)?\W*",
+    re.IGNORECASE,
+)
+_UNFINISHED = (":", "：", "...", "…", " to", " to.", " of")
+WITH_NAME = 0.2
+"""Addition to the score of a candidate that contains a name, a number or code."""
+
 _MOST = 60
 _FIRST = 3
 _TYPED = 6
@@ -139,9 +148,9 @@ def explicit(
                 continue
             candidate = find_remembered(statement.text)
             if candidate is None and is_typed:
-                candidate = _find_content(statement) or definite(statement.text)
+                candidate = _find_content(statement) or find_likely(statement.text)
             is_shown = not is_note and may_be_others(statement)
-            if candidate is None or (candidate.points and is_shown):
+            if candidate is None or (is_shown and (candidate.points or candidate.score < SURE)):
                 continue
             recalled = (
                 _content_before(turns, utterance, place, own_only=candidate.importance < REMEMBERED)
@@ -225,10 +234,7 @@ def _confirming_pointer(text: str) -> ExplicitStatement | None:
 
 
 def find_stated(text: str) -> ExplicitStatement | None:
-    """Return the statement that a sentence introduces with a typical phrase.
-
-    A statement about the current task is only a candidate.
-    """
+    """Return the lasting statement that a sentence introduces with a typical phrase."""
     text = _QUESTION.sub("", text.replace("’", "'"))
     bare = _bare(text)
     request = cues().requested.match(bare)
@@ -246,10 +252,10 @@ def find_stated(text: str) -> ExplicitStatement | None:
     kind = _kind_of(bare)
     if kind is None:
         own = cues().owned.match(bare)
-        if not (own and cues().definite.match(bare) and _CONCRETE.search(bare[own.end() :])):
+        if not (own and _CONCRETE.search(bare[own.end() :])):
             return None
         return ExplicitStatement(Kind.FACT, bare, STATED) if _is_lasting_fact(bare) else None
-    return ExplicitStatement(kind, bare, STATED, score=LIKELY if _is_passing(bare) else SURE)
+    return None if _is_passing(bare) else ExplicitStatement(kind, bare, STATED)
 
 
 def _find_mentioned(text: str) -> ExplicitStatement | None:
@@ -294,18 +300,33 @@ def _find_content(statement: Statement) -> ExplicitStatement | None:
     )
 
 
-def definite(text: str) -> ExplicitStatement | None:
-    """Return a candidate if a sentence describes something specific."""
+def find_likely(text: str) -> ExplicitStatement | None:
+    """Return a candidate if a sentence asks for a lasting state or manner."""
+    text = _OPINION.sub("", text.replace("’", "'"))
     bare = _bare(text)
-    if not (
-        cues().definite.match(bare) and _is_sized(bare) and is_stated(text) and _stands_alone(bare)
-    ):
+    request = cues().requested.match(bare)
+    wish = bare[request.end() :].strip(" ,?？") if request else bare
+    if not cues().wished.search(bare):
         return None
-    return (
-        ExplicitStatement(_kind_to_keep(bare), bare, STATED - 1, score=MAYBE)
-        if _is_kept(bare)
-        else None
-    )
+    is_stated_now = is_stated(wish if request else text) and is_understood(wish)
+    if not (is_stated_now and _is_sized(text, _FEWEST_INTRODUCED)) or _is_errand(wish):
+        return None
+    is_order = language_of(wish).mark_named("imperative").search(wish)
+    kind = Kind.PREFERENCE if is_order else Kind.DECISION
+    score = LIKELY + (WITH_NAME if _CONCRETE.search(wish) else 0)
+    return ExplicitStatement(kind, wish, STATED - 1, score=score)
+
+
+def _is_errand(text: str) -> bool:
+    """Return True if a sentence is about the current task only. An order with a reason is a decision."""
+    is_reasoned = cues().reason.search(text) is not None
+    is_kept = _is_kept(text, without="errand" if is_reasoned else "")
+    return not is_kept or names_this_object(text)
+
+
+def is_understood(text: str) -> bool:
+    """Return True if a candidate can be understood without its session."""
+    return _stands_alone(text) and not (cues().elsewhere.search(text) or text.endswith(_UNFINISHED))
 
 
 def _bare(text: str) -> str:
@@ -354,15 +375,25 @@ def _is_passing(text: str) -> bool:
     if table.passing.search(text) or any(language.reject[name].search(text) for name in refused):
         return True
     is_lasting = is_rule or bool(table.lasting.search(text) or table.habit.search(text))
-    return not is_lasting and bool(
-        table.step.search(text) or language.mark_named("deixis").search(text)
+    return not is_lasting and names_this_object(text)
+
+
+def names_this_object(text: str) -> bool:
+    """Return True if a text names an object or a moment of the current task: "this PR", "that file", "once done"."""
+    table = cues()
+    return any(
+        pattern.search(text)
+        for pattern in (table.passing, table.step, language_of(text).mark_named("deixis"))
     )
 
 
-def _is_kept(text: str) -> bool:
-    """Return True if a statement is worth keeping. "You forgot the test" is not worth keeping."""
+def _is_kept(text: str, without: str = "") -> bool:
+    """Return True if a statement is worth keeping. "You forgot the test" is not worth keeping.
+
+    ``without``: a cue to ignore.
+    """
     language = language_of(text)
-    return not any(language.reject[name].search(text) for name in _NOT_KEPT)
+    return not any(language.reject[name].search(text) for name in _NOT_KEPT if name != without)
 
 
 def _order(text: str) -> re.Match[str] | None:
@@ -491,105 +522,94 @@ def size_refusal(content: str, most: int = MAX_CHARACTERS) -> str | None:
 # -- Answers ("A.", "yes"), completed with the questions -------------------------------------------
 
 
-_PAIR = re.compile(r"^(?P<question>.{10,400}?[?？:：])\s*(?:[→⇒]|=>|->)\s*(?P<answer>\S.*)$")
+_PAIR = re.compile(r"^(?P<question>.{10,400}?[?？])\s*(?:[→⇒]|=>|->)\s*(?P<answer>\S.*)$")
 _MAX_QUESTION = 300
-_MAX_SHORT_WORDS = 12
-_MAX_LONG_WORDS = 60
-_LEAST_TELLING = 5
-_MOST_POINTED = 2
+_MAX_ANSWERS = 2
+_MIN_ANSWER_WORDS = 3
+"""Minimum number of content words in a question and its answer."""
+
 POINTED = 1.1
 """Score of a completed answer, as for a plain decision."""
 
 
 def iter_answers(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> Iterator[Finding]:
-    """Yield the owner's answers. Each answer includes words of the question, so that the answer makes sense alone."""
+    """Yield the owner's answers. Each answer contains its question and the content of the chosen option."""
     for utterance in spoken:
         language = language_of(utterance.text)
         texts: list[tuple[str, tuple[int, ...]]] = [
-            (text, (utterance.index,)) for text in pairs(utterance.text)
+            (text, (utterance.index,)) for text in pairs(utterance.text, language)
         ]
         agent = trusted_agent(turns, utterance.index)
         if agent is not None and not sentences_is_taken_back(utterance, 0):
             completed = complete(utterance.statements, parse_question(turns[agent].text), language)
             texts += [(text, (agent, utterance.index)) for text in completed]
         for text, evidence in texts:
-            if not language.lean.start.match(text) and not size_refusal(text):
-                candidate = find_stated(text)
-                yield Finding(
-                    kind=candidate.kind if candidate else Kind.DECISION,
-                    subject=subject_of(text),
-                    content=as_sentence(text),
-                    spoken=text,
-                    index=evidence[-1],
-                    evidence=evidence,
-                    score=POINTED,
-                    importance=STATED,
-                )
+            yield Finding(
+                kind=Kind.DECISION,
+                subject=subject_of(text),
+                content=as_sentence(text),
+                spoken=text,
+                index=evidence[-1],
+                evidence=evidence,
+                score=POINTED,
+                importance=STATED,
+            )
+
+
+def pairs(text: str, language: Language) -> list[str]:
+    """Return a tool's questions to the owner, each joined with the answer on the same line."""
+    matches = (_PAIR.match(line.strip()) for line in text.split("\n"))
+    answers = (_answer(match["question"], match["answer"], language) for match in matches if match)
+    return [answer for answer in answers if answer]
 
 
 def complete(
     statements: Sequence[Statement], question: ClosingQuestion, language: Language
 ) -> list[str]:
-    """Add words of the question to the owner's answers. Omit answers about temporary matters."""
-    if not statements or len(question.question) > _MAX_QUESTION:
+    """Join the owner's answers with the agent's question, or with the items that the answers number."""
+    if not statements:
         return []
-    if question.question or question.choosing:
-        cues = language.answers
-        chosen = [
-            (statement, question.options.get(option_key(statement.mark, cues)))
-            for statement in statements
-            if statement.mark
-        ]
-        by_mark = [
-            _join(question.question, option, statement.text)
-            for statement, option in chosen
-            if option and not is_asking(statement.text) and (question.question or len(chosen) == 1)
-        ]
-        if by_mark:
-            return by_mark[:_MOST_POINTED]
-        choice = _complete_choice(statements, question, language)
-        if choice:
-            return [choice]
-    for attempt in (_complete_agreement, _complete_short_answer, _complete_elaboration):
-        text = attempt(statements, question, language)
-        if text:
-            return [text]
-    return []
+    cues, first = language.answers, statements[0].text
+    items: dict[str, list[str]] = {}
+    for statement in statements:
+        item = question.options.get(option_key(statement.mark or "", cues))
+        if item and not is_asking(statement.text):
+            items.setdefault(item, []).append(statement.text)
+    option, point = find_option(first, question, language), _match_point(first, language)
+    more = [
+        statement.text
+        for statement in statements[1:2]
+        if cues.but.match(statement.text) and not is_asking(statement.text)
+    ]
+    answers: list[str | None] = []
+    if items:
+        answers = [_answer(item, _join("", *texts), language) for item, texts in items.items()]
+    elif option and point and not is_asking(first):
+        rest = language.trim(first[point.end() :]).strip(".。!！)）")
+        added = [rest] if content_words(rest, language) else []
+        answers = [_answer(question.question, _join(option, *added, *more), language)]
+    elif question.closing and not question.options and _agrees(first, question, language):
+        answers = [_answer(question.question, _join(first, *more), language)]
+    return [answer for answer in answers if answer][:_MAX_ANSWERS]
 
 
-def pairs(text: str) -> list[str]:
-    """Return a tool's questions to the owner, each joined with the answer on the same line."""
-    matches = (_PAIR.match(line.strip()) for line in text.split("\n"))
-    return [_join(match["question"], match["answer"], "") for match in matches if match]
-
-
-def _complete_choice(
-    statements: Sequence[Statement], question: ClosingQuestion, language: Language
-) -> str | None:
-    text = statements[0].text
-    point = _match_point(text, language)
-    option = find_option(text, question, language)
-    if not (point and option) or is_asking(text):
-        return None
-    rest = language.trim(text[point.end() :]).strip(".。!！)）")
-    rest = rest if content_words(rest, language) or any(map(str.isdigit, rest)) else ""
-    more = [statement.text for statement in statements[1:] if not is_asking(statement.text)]
-    addition = (
-        language.joiner.join([rest, *more[:2]]) if rest or _qualifies_choice(more, language) else ""
+def _agrees(text: str, question: ClosingQuestion, language: Language) -> bool:
+    cues, asked = language.answers, question.question
+    return bool(
+        cues.yes.match(text) and cues.choice.search(asked) and not cues.either.search(asked)
     )
-    return _join(question.question, option, addition)
 
 
-def _qualifies_choice(more: Sequence[str], language: Language) -> bool:
-    """Return True if the text after a choice qualifies the choice: "2. but without the cache"."""
-    return bool(more) and bool(language.answers.but.match(more[0]))
-
-
-def _match_point(text: str, language: Language) -> re.Match[str] | None:
-    """Return the match of an option's letter, number or position at the start of an answer."""
-    point = language.answers.point.match(text)
-    is_word = point and point["which"] in "ai" and text[point.end("which") :][:1] in (" ", "'")
-    return None if is_word else point
+def _answer(question: str, answer: str, language: Language) -> str | None:
+    """Join a question with its answer. Return ``None`` if the result says nothing lasting, or is unclear alone."""
+    text, cues = _join(question, answer), language.answers
+    is_lasting = not (
+        cues.errand.search(question) or cues.vague.match(answer) or names_this_object(text)
+    )
+    is_clear = is_asking(question) and is_understood(question) and is_understood(answer)
+    has_content = len(content_words(text, language)) >= _MIN_ANSWER_WORDS
+    is_sized = len(question) <= _MAX_QUESTION and not size_refusal(text)
+    return text if is_lasting and is_clear and has_content and is_sized else None
 
 
 def find_option(text: str, question: ClosingQuestion, language: Language) -> str | None:
@@ -608,79 +628,15 @@ def find_option(text: str, question: ClosingQuestion, language: Language) -> str
     return offered[at - 1] if 0 < at <= len(offered) else None
 
 
-def _complete_agreement(
-    statements: Sequence[Statement], question: ClosingQuestion, language: Language
-) -> str | None:
-    text = statements[0].text
-    plain = (
-        question.closing
-        and not question.options
-        and language.answers.choice.search(question.question)
-    )
-    if (
-        not plain
-        or not language.answers.yes.match(text)
-        or language.answers.either.search(question.question)
-    ):
-        return None
-    more = [
-        statement.text
-        for statement in statements[1:2]
-        if _qualifies_choice([statement.text], language)
-    ]
-    return _join(question.question, text, *more)
+def _match_point(text: str, language: Language) -> re.Match[str] | None:
+    """Return the match of an option's letter, number or position at the start of an answer."""
+    point = language.answers.point.match(text)
+    is_word = point and point["which"] in "ai" and text[point.end("which") :][:1] in (" ", "'")
+    return None if is_word else point
 
 
-def _complete_short_answer(
-    statements: Sequence[Statement], question: ClosingQuestion, language: Language
-) -> str | None:
-    text = statements[0].text
-    cues = language.answers
-    words = text.split() if language.joiner else text
-    if (
-        question.options
-        or not question.closing
-        or len(words) > _MAX_SHORT_WORDS
-        or _is_self_contained(text, language)
-    ):
-        return None
-    patterns = (cues.vague, cues.yes, cues.no, language.reject["errand"])
-    if any(pattern.match(text) for pattern in patterns) or not cues.choice.search(
-        question.question
-    ):
-        return None
-    return _join(question.question, text)
-
-
-def _complete_elaboration(
-    statements: Sequence[Statement], question: ClosingQuestion, language: Language
-) -> str | None:
-    """Complete an answer of the owner with words of the agent's question.
-
-    The answer chooses an alternative, or gives a deadline or a reason.
-    """
-    texts = [statement.text for statement in statements[:3] if not is_asking(statement.text)]
-    words = " ".join(texts).split() if language.joiner else "".join(texts)
-    asked_for = question.either or question.vague
-    if not texts or not asked_for or question.options or len(question.either) > _MAX_QUESTION:
-        return None
-    about = content_words(" ".join(texts), language)
-    picks_one = about <= content_words(question.either, language) and len(statements) == 1
-    if not (picks_one or len(words) >= _LEAST_TELLING) or len(words) > _MAX_LONG_WORDS:
-        return None
-    if language.answers.vague.match(texts[0]) or language.reject["transient"].search(texts[0]):
-        return None
-    is_about_question = about & question.about and not _is_self_contained(texts[0], language)
-    return _join(question.either, *texts) if is_about_question else None
-
-
-def _is_self_contained(text: str, language: Language) -> bool:
-    """Return True if an answer is itself a question, or is understandable without the original question."""
-    return is_asking(text) or (find_stated(text) is not None and not leans(text, language))
-
-
-def _join(question: str, *answers: str | None) -> str:
-    texts = [text.strip() for text in answers if text and text.strip()]
+def _join(question: str, *answers: str) -> str:
+    texts = [text.strip() for text in answers if text.strip()]
     parts = [text[0].upper() + text[1:] for text in texts]
     ended = [text if text[-1] in ".!?。！？;；" else f"{text}." for text in parts[:-1]]
-    return " ".join(text for text in (question, *ended, *parts[-1:]) if text)
+    return " ".join(text for text in (question.strip(), *ended, *parts[-1:]) if text)

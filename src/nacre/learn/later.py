@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 
@@ -18,65 +19,166 @@ from nacre.recall import recall as recall_recall
 from nacre.values.memory import Kind, Memory, SessionFilter
 from nacre.values.models import Capabilities
 from nacre.values.recall import Filter, Mode, RecallQuery
-from nacre.values.session import Action, Speaker, Trust, Turn
+from nacre.values.session import Action, Speaker, ToolCall, Trust, Turn
 
-# -- Memories about renamed or deleted files ---------------------------------------------------------
+# -- Memories about renamed or deleted files, commands and identifiers -----------------------------
 
 
-_REMOVED = re.compile(r"(?:^|[;&|]\s*)(?:git )?rm (?:-\S+ )*(?P<paths>[^;&|]+)")
+_REMOVED = re.compile(r"(?:^|[;&|]\s*)(?:git )?rm (?!.*--cached)(?:-\S+ )*(?P<paths>[^;&|]+)")
 _RENAMED = re.compile(r"(?:^|[;&|]\s*)(?:git )?mv (?:-\S+ )*(?P<path>[^\s;&|]+) (?P<to>[^\s;&|]+)")
+_SUBSTITUTED = re.compile(
+    r"\b(?:sed|perl) -\w*i.*?\bs([/|#])(?:\\b|\\<)?(\w{5,})(?:\\b|\\>)?\1(\w+)\1g"
+)
+_EVERYWHERE = re.compile(r"\b(?:fd|find|grep|ls-files|rg)\b|\*")
+_OTHER_PLACE = re.compile(
+    r"(?:^|/)(?:tmp|build|dist|backups?|node_modules|vendor|examples?|fixtures|testdata)/"
+)
+_NO_USE = re.compile(r"\bgit (?:add|commit|diff|log|mv|rm|show|status)\b|\bgh |\becho\b|[!|;]")
+"""Commands that may name a thing that no longer exists."""
+_REVERTED = re.compile(
+    r"\bgit (?:checkout (?:\S+ )?--|restore|reset --hard|stash(?! pop| apply| list)|revert)"
+)
 _PATH = re.compile(r"[\w./@~-]*\w\.\w{1,8}|[\w.@~-]+(?:/[\w.@~-]+)+")
+_SAYS_GONE = re.compile(
+    r"\b(?:no longer|removed?|renamed?|deleted?|dropped|replaced?|deprecated|formerly|used to|was called)\b"
+)
 _MIN_NAME_CHARACTERS = 5
+_MIN_EDITS = 2
+"""Number of edits that must replace a name that no edit defines."""
 
 
 @frozen
-class GoneFile:
-    """A file that a command renamed or deleted."""
+class Gone:
+    """A file, a command or a name in code that a session renamed or deleted. ``why``: the action."""
 
-    path: str
-    command: str
+    name: str
+    why: str
     at: datetime
+    successor: str = ""
+
+    def is_named_in(self, text: str) -> bool:
+        """Return True if a text names the thing, and says neither that it is gone nor its new name."""
+        if "/" in self.name or _PATH.fullmatch(self.name):
+            return any(map(self._is_file, _PATH.findall(text)))
+        if _SAYS_GONE.search(text) or (self.successor and _word(self.successor).search(text)):
+            return False
+        return _word(self.name).search(text) is not None
+
+    def _is_file(self, name: str) -> bool:
+        """Return True if a path names this file, or a file in this folder, and not its new place."""
+        name = name.strip("/")
+        is_same = f"/{self.name}".endswith(f"/{name}") or f"/{self.name}/" in f"/{name}/"
+        is_elsewhere = "/" not in name and _OTHER_PLACE.search(self.name)
+        is_kept = self.successor and f"/{self.successor}".endswith(f"/{name}")
+        return len(name) >= _MIN_NAME_CHARACTERS and is_same and not (is_elsewhere or is_kept)
 
 
-def find_gone_files(turns: Sequence[Turn]) -> list[GoneFile]:
-    """Return the files that successful commands renamed or deleted, unless a later turn uses them again."""
-    gone: dict[str, GoneFile] = {}
+def _word(name: str) -> re.Pattern[str]:
+    """Return a pattern for a name as a whole word, or for a task after its runner.
+
+    A common word counts only before parentheses.
+    """
+    if name.isalpha() and name[1:].islower():
+        return re.compile(rf"\b{name}\(")
+    runner, _, task = name.rpartition(" ")
+    before = r"(?:npm|pnpm|yarn|bun)(?: run)? " if runner == "run" else runner and f"{runner} "
+    return re.compile(rf"(?<![\w-]){before}{re.escape(task)}(?![\w-]|[.:/]\w)")
+
+
+def find_gone(turns: Sequence[Turn]) -> list[Gone]:
+    """Return the files, commands and names that successful calls renamed or deleted, unless later turns use them."""
+    gone: dict[str, Gone] = {}
+    replaced: Counter[tuple[str, str]] = Counter()
+    kept: set[str] = set()
     for turn in turns:
         for call in turn.tool_calls:
             for path in call.paths:
                 gone.pop(path.removeprefix("./"), None)
-            if turn.time is None or call.action is not Action.RUN or call.outcome != "ok":
+            if turn.time is None or call.outcome != "ok":
                 continue
-            paths = [
-                *(match["path"] for match in _RENAMED.finditer(call.input)),
-                *(
-                    path
-                    for match in _REMOVED.finditer(call.input)
-                    for path in match["paths"].split()
-                ),
-            ]
-            gone |= {
-                name: GoneFile(name, one_line(call.input), turn.time)
-                for path in paths
-                if _PATH.fullmatch(name := path.strip("'\"").removeprefix("./"))
-            }
+            if call.action is Action.RUN:
+                is_use = not _NO_USE.search(call.input)
+                unused = {
+                    name: thing
+                    for name, thing in gone.items()
+                    if not (is_use and _word(name).search(call.input))
+                }
+                by_command = _by_command(call, turn.time)
+                gone = by_command if _REVERTED.search(call.input) else unused | by_command
+                for thing in by_command.values():
+                    gone.pop(thing.successor, None)
+            for name in call.names if call.action is Action.EDIT else ():
+                bare = name[1:].removesuffix("()")
+                if name[0] == "+":
+                    kept.add(bare)
+                    gone.pop(bare, None)
+            gone |= _by_edit(call, turn.time, replaced, kept)
     return list(gone.values())
 
 
-def doubt_memories_of(home: Home, project: str, session: str, gone: Sequence[GoneFile]) -> int:
-    """Doubt older memories of a project that name a removed file. Return the number of new doubts."""
+def _by_command(call: ToolCall, at: datetime) -> dict[str, Gone]:
+    """Return the files that a command renames or deletes, and the names that it substitutes everywhere."""
+    why = f"a later session ran: {one_line(call.input)}"
+    moved = {
+        path: _without_quotes(match["to"])
+        for match in _RENAMED.finditer(call.input)
+        if (path := _without_quotes(match["path"]))
+    }
+    removed = {
+        _without_quotes(path): ""
+        for match in _REMOVED.finditer(call.input)
+        for path in match["paths"].split()
+    }
+    gone: dict[str, Gone] = {}
+    for path, to in (moved | removed).items():
+        is_folder = to.endswith("/") or (bool(to) and "." in path and "." not in to)
+        new = f"{to.rstrip('/')}/{path.rpartition('/')[2]}" if is_folder else to
+        is_hidden = "/." in f"/{path.removeprefix('../')}"  # often files of tools, which return
+        gone |= {path: Gone(path, why, at, new)} if _PATH.fullmatch(path) and not is_hidden else {}
+    for _, old, new in _SUBSTITUTED.findall(call.input) if _EVERYWHERE.search(call.input) else ():
+        gone[old] = Gone(old, why, at, new)
+    return gone
+
+
+def _without_quotes(path: str) -> str:
+    return path.strip("'\"").removeprefix("./")
+
+
+def _by_edit(
+    call: ToolCall, at: datetime, replaced: Counter[tuple[str, str]], kept: Collection[str]
+) -> dict[str, Gone]:
+    """Return the names whose definition an edit removes, or that at least two edits replace by the same name."""
+    file = call.paths[0] if call.paths else call.input
+    if call.action is not Action.EDIT or _OTHER_PLACE.search(file):
+        return {}
+    removed = [name[1:] for name in call.names if name[0] == "-" and name[1:] not in kept]
+    added = [name[1:] for name in call.names if name[0] == "+"]
+    gone: dict[str, Gone] = {}
+    for name in removed:
+        bare = name.removesuffix("()")
+        is_defined = name != bare or " " in name
+        rivals = [other for other in added if (other.endswith("()") or " " in other) == is_defined]
+        successor = rivals[0].removesuffix("()") if len(rivals) == 1 else ""
+        replaced[bare, successor] += 1
+        is_replaced = (
+            len(removed) == 1 and bool(successor) and replaced[bare, successor] >= _MIN_EDITS
+        )
+        if bare in kept or len(bare) < _MIN_NAME_CHARACTERS or not (is_defined or is_replaced):
+            continue
+        now = f" ({bare} → {successor})" if successor else f" (without {bare})"
+        gone[bare] = Gone(bare, f"a later session edited {file}{now}", at, successor)
+    return gone
+
+
+def doubt_memories_of(home: Home, project: str, session: str, gone: Sequence[Gone]) -> int:
+    """Doubt older memories of a project that name a removed thing. Return the number of new doubts."""
     count = 0
     for memory in home.memories.everything() if gone else ():
         if not memory.is_active or memory.project != project or memory.kind is Kind.EVENT:
             continue
-        names = {name.strip("/") for name in _PATH.findall(memory.content)}
-        for file in gone:
-            is_named = any(
-                len(name) >= _MIN_NAME_CHARACTERS and f"/{file.path}".endswith(f"/{name}")
-                for name in names
-            )
-            if is_named and file.at > memory.last_said:
-                count += doubt(home, memory, f"a later session ran: {file.command}", [session])
+        for thing in gone:
+            if thing.at > memory.last_said and thing.is_named_in(memory.content):
+                count += doubt(home, memory, thing.why, [session])
                 break
     return count
 

@@ -48,11 +48,11 @@ from nacre.learn.extract import (
     record_start,
 )
 from nacre.learn.later import (
-    GoneFile,
+    Gone,
     days_to_look,
     doubt_memories_of,
     due,
-    find_gone_files,
+    find_gone,
     find_touched_by,
     note,
 )
@@ -699,7 +699,7 @@ class _Learner:
         self.echoes: set[str] = set()
         self.seen: list[tuple[Unlearned, int, int | None, datetime | None]] = []
         self.amendments = Amendments()
-        self.gone: list[tuple[StoredSession, Sequence[GoneFile]]] = []
+        self.gone: list[tuple[StoredSession, Sequence[Gone]]] = []
         self.days: set[date] = set()
         self.stored: list[str] = []
         self.duplicates = 0
@@ -798,7 +798,7 @@ class _Learner:
             self.amendments.doubt(extraction.doubted)
         elif position.begin < until:
             self.note_new(extract(stored.session, spoken), stored, turns, position.begin, until)
-        if stored.project and (gone := find_gone_files(spoken[position.begin :])):
+        if stored.project and (gone := find_gone(spoken[position.begin :])):
             self.gone.append((stored, gone))
         seq = turns[until].seq if until < len(turns) else unlearned.end
         shown_later = [row.seq for row in turns if extraction and row.turn.id in extraction.left]

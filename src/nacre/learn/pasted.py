@@ -95,7 +95,6 @@ _BEFORE = {
     "decided": _CLAUSE,
     "changed": _CLAUSE,
     "ordered": _BEGINNING,
-    "definite": _BEGINNING,
 }
 
 
@@ -122,7 +121,9 @@ class Cues:
     decided: re.Pattern[str]
     changed: re.Pattern[str]
     practice: re.Pattern[str]
-    definite: re.Pattern[str]
+    wished: re.Pattern[str]
+    reason: re.Pattern[str]
+    elsewhere: re.Pattern[str]
     passing: re.Pattern[str]
     step: re.Pattern[str]
     supposed: re.Pattern[str]

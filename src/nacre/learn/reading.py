@@ -251,19 +251,12 @@ class ClosingQuestion:
     """The question at the end of an agent's message.
 
     ``question``: the question, if the answer might be worth remembering. ``options``: the options
-    by letter or number. ``closing``: the message ends with the question. ``either``: a question
-    with two alternatives. ``choosing``: the owner must choose, or the agent recommends an option.
-    ``vague``: the question names no subject ("which one?"). ``about``: the words of the question
-    and the sentences before the question.
+    by letter or number. ``closing``: the message ends with the question.
     """
 
     question: str = ""
     options: dict[str, str] = field(default_factory=dict)
     closing: bool = False
-    either: str = ""
-    choosing: bool = False
-    vague: bool = False
-    about: frozenset[str] = frozenset()
 
 
 def parse_question(text: str) -> ClosingQuestion:
@@ -286,20 +279,9 @@ def parse_question(text: str) -> ClosingQuestion:
     ending = [_unlabelled(sentence, cues) for sentence in prose[-_CLOSING_STATEMENTS:]]
     questions = [sentence for sentence in ending if _is_question(sentence, cues)]
     durable = [sentence for sentence in questions if not cues.errand.search(sentence)]
-    question = durable[-1] if durable else ""
-    vague = bool(cues.which.search(question))
+    question = durable[-1] if durable and not cues.which.search(durable[-1]) else ""
     return ClosingQuestion(
-        question=_intro(plain, cues)
-        if options and (vague or not question)
-        else ""
-        if vague
-        else question,
-        vague=vague,
-        about=content_words(" ".join(ending), language_of(text)),
-        options=options,
-        closing=bool(durable) and prose[-1].endswith(durable[-1]),
-        either=_alternatives_question(ending, cues),
-        choosing=any(cues.choosing.search(sentence) for sentence in prose),
+        question, options, closing=bool(durable) and prose[-1].endswith(durable[-1])
     )
 
 
@@ -311,36 +293,8 @@ def _unlabelled(text: str, cues: Answers) -> str:
     return _LABEL.sub("", text)
 
 
-def _intro(text: str, cues: Answers) -> str:
-    """Return the line above the options if it names a subject: "Two ways to limit uploads:"."""
-    before = ""
-    for line in text.split("\n"):
-        if cues.option.match(line):
-            break
-        before = line.strip() or before
-    language = language_of(before)
-    last = before.rpartition(". ")[2]
-    content = content_words(last, language, language.subject.generic | cues.counting)
-    return (
-        last
-        if last.endswith((":", "：")) and len(content) > 1 and not cues.errand.search(last)
-        else ""
-    )
-
-
 def _is_question(text: str, cues: Answers) -> bool:
     return is_asking(text) or (text.endswith((":", "：")) and bool(cues.choice.search(text)))
-
-
-def _alternatives_question(ending: Sequence[str], cues: Answers) -> str:
-    """Return the question with two alternatives at the end of a message."""
-    final = ending[-1] if ending else ""
-    if is_asking(final) and cues.either.search(final) and not cues.chore.search(final):
-        return final
-    previous = ending[-2] if len(ending) > 1 else ""
-    if is_asking(previous) and cues.either.search(final) and not cues.chore.search(previous):
-        return f"{previous} {final}"
-    return ""
 
 
 def is_asking(text: str) -> bool:

@@ -109,9 +109,8 @@ class Answers:
     """Patterns for questions and their answers.
 
     ``errand``: questions about the next step. ``either``: questions with two alternatives.
-    ``chore``: temporary tasks. ``choosing``: requests to choose, and recommendations. ``which``:
-    requests to choose. ``but``: words that add a condition to a choice. ``asks``: first words of
-    questions. ``counting``: words such as "two" and "options".
+    ``which``: requests to choose. ``but``: words that add a condition to a choice. ``asks``: first
+    words of questions.
     """
 
     yes: Pattern
@@ -122,12 +121,9 @@ class Answers:
     choice: Pattern
     vague: Pattern
     either: Pattern
-    chore: Pattern
-    choosing: Pattern
     which: Pattern
     but: Pattern
     asks: Pattern
-    counting: frozenset[str]
     ordinals: dict[str, str]
 
     def only_points(self, text: str) -> bool:

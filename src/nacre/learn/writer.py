@@ -25,6 +25,7 @@ from nacre.errors import EmbedderUnavailableError
 from nacre.home import consent
 from nacre.home.home import Home
 from nacre.learn.checks import Caller, Checks, Dropped, Overtaken, check_changes, find_near
+from nacre.learn.explicit import names_this_object
 from nacre.learn.extract import extract, may_be_shown
 from nacre.learn.prompts import (
     CHARACTERS_A_TOKEN,
@@ -59,6 +60,7 @@ from nacre.learn.sentences import (
     is_accepted_plan,
     is_content,
     language_of,
+    split,
     utterances,
 )
 from nacre.llm.failures import schema_of
@@ -288,8 +290,25 @@ def _apply_verdict(
     rest = without(candidate.content, verdict.wrong) if is_partial else None
     if rest:
         return replace(candidate, content=rest, subject=_subject(candidate, rest))
+    if verdict.finding is Finding.ONCE and _may_last(candidate, turns):
+        return replace(candidate, held=Why.FOUND)  # becomes a memory if the owner repeats it
     why = Why.UNTRUSTED if verdict.finding is Finding.OUTSIDE else Why.UNPROVEN
     return replace(candidate, held=why, detail=_DETAILS[verdict.finding])
+
+
+def _may_last(candidate: Candidate, turns: Sequence[Turn]) -> bool:
+    """Return True if neither a request of the owner nor its evidence names one object of the task."""
+    terms = _content_words(candidate.content)
+    said = [
+        statement.text
+        for turn in turns
+        if turn.id in candidate.turns and turn.speaker is Speaker.OWNER
+        for statement in split(turn.text)
+        if terms & _content_words(statement.text)
+    ]
+    return candidate.speaker is Speaker.OWNER and not any(
+        map(names_this_object, (candidate.content, *said))
+    )
 
 
 def _is_supported(candidate: Candidate, turns: Sequence[Turn], support: str) -> bool:

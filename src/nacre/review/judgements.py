@@ -14,7 +14,16 @@ from nacre.home.home import Home
 from nacre.learn.sentences import utterances
 from nacre.llm.calibration import calibration_of
 from nacre.memories.compare import are_one_attribute
-from nacre.memories.judge import APART, CONTRADICTS, SUPERSEDES, Relation, compare, judge, vouches
+from nacre.memories.judge import (
+    APART,
+    CONTRADICTS,
+    SUPERSEDES,
+    Rarity,
+    Relation,
+    compare,
+    judge,
+    vouches,
+)
 from nacre.memories.placement import rarity_of
 from nacre.recall.recall import search_sessions
 from nacre.values.memory import Kind, Memory, by_id
@@ -203,30 +212,27 @@ def find_departure(home: Home, memory: Memory) -> Departure | None:
         for comparison in compare(memory, [other for other in others if other.is_active])
         if comparison.is_replaced or comparison.is_doubted
     ]
-    for row in _sessions(home, memory):
-        departures += _in_turns(home, memory, [item.turn for item in home.sessions.turns_of(row)])
+    rarity = rarity_of(home)
+    for row in home.sessions.find(memory.source.session or ""):
+        turns = [item.turn for item in home.sessions.turns_of(row.row)]
+        departures += _in_turns(memory, turns, rarity)
+    for turn in _later_turns(home, memory):
+        departures += _in_turns(memory, [turn], rarity)
     return max(departures, key=lambda departure: departure.at, default=None)
 
 
-def _sessions(home: Home, memory: Memory) -> set[int]:
-    """Return the rows of the memory's session, and of later, similar sessions in its project."""
-    rows = {
-        stored.row
-        for stored in home.sessions.find(memory.source.session or "")
-        if memory.source.session
-    }
+def _later_turns(home: Home, memory: Memory) -> list[Turn]:
+    """Return later turns of the memory's project that contain words of the memory."""
     if memory.project is None:
-        return rows
+        return []
     criteria = Filter(projects=(memory.project,), strict=True, since=memory.last_said)
     query = RecallQuery(
         memory.content[:1_000], filter=criteria, mode=Mode.LEXICAL, limit=_MAX_HITS, update=False
     )
-    ids = {hit.session.id for hit in search_sessions(home, query).turns}
-    return rows | {stored.row for name in ids for stored in home.sessions.find(name)}
+    return [hit.turn for hit in search_sessions(home, query).turns]
 
 
-def _in_turns(home: Home, memory: Memory, turns: Sequence[Turn]) -> Iterator[Departure]:
-    rarity = rarity_of(home)
+def _in_turns(memory: Memory, turns: Sequence[Turn], rarity: Rarity) -> Iterator[Departure]:
     for utterance in utterances(turns):
         turn = turns[utterance.index]
         if turn.trust is not Trust.TRUSTED or turn.time is None or turn.time <= memory.last_said:

@@ -36,6 +36,7 @@ from nacre.operations import operation
 from nacre.recall import question as recall_question
 from nacre.recall import recall as recall_recall
 from nacre.review import contradictions
+from nacre.review import judgements as review_judgements
 from nacre.review.contradictions import (
     RESOLVE,
     GapReference,
@@ -79,6 +80,8 @@ def resolve(
     """Settle a conflict between two memories. Raises NotFoundError, ConflictError."""
     return contradictions.resolve(home, contradictions.find(home, reference), choice, reason)
 
+
+_MAX_COMPARED, _LATER_CHARACTERS = 20, 200
 
 # -- The review queue ---------------------------------------------------------
 
@@ -148,12 +151,21 @@ def list_items(
         items = [item for item in items if item.kind is only]
     shown = items[offset:][: limit or None]
     return PendingPage(
-        tuple(shown),
+        (*(_with_departure(home, item) for item in shown[:_MAX_COMPARED]), *shown[_MAX_COMPARED:]),
         len(items),
         counts[PendingKind.CONFLICT],
         counts[PendingKind.DOUBT],
         counts[PendingKind.CANDIDATE],
     )
+
+
+def _with_departure(home: Home, item: Pending) -> Pending:
+    """Add a later statement that contradicts a candidate to the candidate's detail."""
+    if item.kind is not PendingKind.CANDIDATE:
+        return item
+    later = review_judgements.find_departure(home, item.memory)
+    words = f"later you said: “{shorten(later.text, _LATER_CHARACTERS)}”" if later else None
+    return replace(item, detail="; ".join(filter(None, [item.detail, words])) or None)
 
 
 def _doubts(home: Home) -> list[tuple[Memory, QueuedReview]]:

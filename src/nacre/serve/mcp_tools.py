@@ -157,8 +157,8 @@ def analyze(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
     return answer(desk, arguments)
 
 
-def _pending(desk: Desk) -> PendingPage:
-    page: PendingPage = desk.call("review", limit=0)
+def _pending(desk: Desk, only: PendingKind | None = None) -> PendingPage:
+    page: PendingPage = desk.call("review", only=only, limit=0 if only else 1)
     return page
 
 
@@ -232,7 +232,8 @@ def _short(memory: Memory) -> str:
 
 
 def _review(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
-    items = [item for item in _pending(desk).items if item.kind is not PendingKind.CANDIDATE]
+    kinds = (PendingKind.CONFLICT, PendingKind.DOUBT)
+    items = [item for kind in kinds for item in _pending(desk, kind).items]
     blocks = [
         f"- [{short_id(item.memory.id)}] {title_of(item.memory)}"
         + (f"\n  against [{short_id(item.newer.id)}] {title_of(item.newer)}" if item.newer else "")

@@ -28,6 +28,7 @@ _START_FACTOR = 2.5
 """Time limit on busy machines, as a multiple of the process's start time."""
 
 _PATIENCE_MS = 5
+_WEEK_SECONDS = 7 * 24 * 3600
 _MAX_BYTES = 200_000
 _TOOL = "claude-code"
 _HELD_OUT = -1
@@ -97,7 +98,7 @@ def _count_given(home: str) -> int:
 
 
 def _count_pending(environ: Mapping[str, str], home: str) -> int:
-    """Count pending candidates and memories.
+    """Count offered candidates and pending memories.
 
     Returns 0 for a database on a server, because the query takes too long. Raises
     UnusableStoreError.
@@ -112,4 +113,5 @@ def _count_pending(environ: Mapping[str, str], home: str) -> int:
         unwritable=only_read,
         patience_ms=_PATIENCE_MS,
     )
-    return sum(database.one("count_waiting") or ())
+    week_ago = int(time.time() - _WEEK_SECONDS) * 1000
+    return sum(database.one("count_waiting", since=week_ago) or ())

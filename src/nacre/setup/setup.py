@@ -427,7 +427,6 @@ def _in_sentence_case(memory: Memory) -> str:
 # -- Totals of a home ------------------------------------------------------------------------------
 
 
-_SHOWN_CANDIDATES = 2
 _SHOWN_CHARACTERS = 90
 """Number of characters shown of each candidate."""
 
@@ -460,7 +459,7 @@ def reach(home: Home) -> Reach:
         home.candidates.count(),
         tuple(
             shorten(" ".join(candidate.memory.content.split()), _SHOWN_CHARACTERS)
-            for candidate in home.candidates.waiting()[:_SHOWN_CANDIDATES]
+            for candidate in home.candidates.waiting()[: home.reviews.waiting(home.now_ms())[0]]
         ),
         sum(int(row[1]) for row in sessions),
         sum(int(row[2] or 0) for row in sessions),

@@ -20,6 +20,8 @@ from nacre.values.review import JudgedPair, QueuedReview, Reason
 SECONDS_TO_UNDO = 24 * 3600
 """How long a candidate's text is kept after acceptance or rejection, in seconds."""
 
+WEEK_MS = 7 * 24 * 3_600_000
+
 
 class Candidates(Store):
     """Store of proposed memories, which are not in the vault."""
@@ -256,9 +258,14 @@ class Reviews(Store):
         """Return the pending reviews, oldest first."""
         return records(QueuedReview, self._db.all("list_reviews"))
 
-    def waiting(self) -> tuple[int, int, int]:
-        """Return the numbers of pending candidates, doubtful memories and conflicts."""
-        candidates, doubts, conflicts = self._db.one("count_waiting") or (0, 0, 0)
+    def waiting(self, now: int) -> tuple[int, int, int]:
+        """Return the numbers of offered candidates, doubtful memories and conflicts.
+
+        ``now`` is in epoch milliseconds. At most five candidates are offered a week.
+        """
+        candidates, doubts, conflicts = (
+            self._db.one("count_waiting", since=now - WEEK_MS) or (0,) * 3
+        )
         return candidates, doubts, conflicts
 
     def dismiss(self, memory_id: str, at: int) -> int:

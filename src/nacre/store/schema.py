@@ -507,7 +507,7 @@ def tools_column(turn: Turn) -> str | None:
 
 
 def kept_calls(calls: Sequence[ToolCall]) -> list[list[object]]:
-    """Return tool calls as lists of name, input, outcome, action, paths, error and created items.
+    """Return tool calls as lists of name, input, outcome, action, paths, error, created items and names.
 
     Trailing default values are omitted.
     """
@@ -521,8 +521,9 @@ def kept_calls(calls: Sequence[ToolCall]) -> list[list[object]]:
             call.paths,
             call.error,
             call.made,
+            call.names,
         ]
-        plain = [call.name, call.input, call.outcome, Action.OTHER.value, (), None, ()]
+        plain = [call.name, call.input, call.outcome, Action.OTHER.value, (), None, (), ()]
         while len(values) > 3 and values[-1] == plain[len(values) - 1]:
             values.pop()
         encoded.append(values)
@@ -542,9 +543,11 @@ def kept_call(
     paths: Sequence[str] = (),
     error: str | None = None,
     made: Sequence[str] = (),
+    names: Sequence[str] = (),
 ) -> ToolCall:
     """Build a tool call. Raises ValueError for an unknown action."""
-    return ToolCall(name, brief, outcome, Action(action), tuple(paths), error, tuple(made))
+    kind = Action(action)
+    return ToolCall(name, brief, outcome, kind, tuple(paths), error, tuple(made), tuple(names))
 
 
 def did_of(calls: Sequence[ToolCall]) -> str:

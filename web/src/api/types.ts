@@ -1809,6 +1809,7 @@ export interface ToolCall {
   paths: Array<string>;
   error: string | null;
   made: Array<string>;
+  names: Array<string>;
 }
 
 export interface ToolSessions {

@@ -101,10 +101,13 @@ WHERE s.tool IN (SELECT value FROM json_each(:tools)) AND m.turns <> '[]' AND NO
 ORDER BY m.row;
 
 -- count_waiting --
--- Numbers of candidates, memories to review (queued, or proposed by agents, which are queued when shown), and
+-- Numbers of offered candidates (five, less those settled since :since), memories to review (queued, or proposed by agents, which are queued when shown), and
 -- conflicts. A contradicted memory counts as a conflict.
 SELECT
-    (SELECT count(*) FROM candidates WHERE dropped IS NULL AND NOT EXISTS (SELECT 1 FROM active_memories WHERE id = candidates.id)),
+    (SELECT count(*) FROM (
+        SELECT 1 FROM candidates WHERE dropped IS NULL AND NOT EXISTS (SELECT 1 FROM active_memories WHERE id = candidates.id)
+        LIMIT (SELECT CASE WHEN count(*) > 5 THEN 0 ELSE 5 - count(*) END FROM candidates WHERE dropped >= :since)
+    ) offered),
     (SELECT count(*) FROM active_memories
         WHERE proposed = 1 OR id IN (
             SELECT memory FROM review_queue
