@@ -32,7 +32,7 @@ def test_pending_candidates_are_not_recalled_until_kept(nacre: Nacre, waiting: l
     assert waiting
     assert memories(nacre) == set()
     assert all(hit["candidate"] for hit in nacre("recall", waiting[0], "--json").json["hits"])
-    assert waiting[0] not in nacre("context", waiting[0], "--moment", "start").out
+    assert waiting[0] not in nacre("context", waiting[0], "--start").out
 
 
 def test_candidates_are_kept_and_dropped_by_id(nacre: Nacre, waiting: list[str]) -> None:

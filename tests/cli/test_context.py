@@ -64,8 +64,7 @@ def test_prompt_is_read_from_a_pipe_or_first_argument(nacre: Nacre, tmp_path: Pa
     first = nacre(
         "context",
         asked,
-        "--moment",
-        "start",
+        "--start",
         "--part",
         "rules",
         "--folder",

@@ -240,12 +240,11 @@ _SUBJECTS_SHOWN = 3
     ],
 )
 @argument("context", "prompt", nargs=-1)
-@option(
-    "context",
-    "moment",
-    default=None,
-    show_default=False,
-    help="Session start or prompt [default: prompt if one is given].",
+@click.option("--prompt", "question", type=TEXT, default="", help="Same as PROMPT.")
+@flag(
+    "--start",
+    "Build the context for the start of a session, even if a PROMPT is given.",
+    "is_start",
 )
 @option(
     "context", "folder", type=_FOLDER, help="The agent's working folder [default: the current one]."
@@ -271,6 +270,8 @@ _SUBJECTS_SHOWN = 3
 def context(  # noqa: PLR0913 - one parameter per option
     run: Run,
     prompt: tuple[str, ...],
+    question: str,
+    is_start: bool,
     folder: Path | None,
     explain: bool,
     output: Path | None,
@@ -289,7 +290,7 @@ def context(  # noqa: PLR0913 - one parameter per option
     receives the handoff at its start. --handoff shows the handoff, and --handoff --store writes one now.
     """
     words, here, session = (
-        " ".join(prompt),
+        question or " ".join(prompt),
         str((folder or Path.cwd()).absolute()),
         request["session"],
     )
@@ -317,7 +318,7 @@ def context(  # noqa: PLR0913 - one parameter per option
         return
     text = sys.stdin.read() if words == "-" else words
     run.by_itself = no_daemon
-    request["moment"] = request["moment"] or ("prompt" if text.strip() else "start")
+    request["moment"] = "prompt" if text.strip() and not is_start else "start"
     block = ask(run, values_context.ContextBlock, "context", prompt=text, folder=here, **request)
     changed = categories.write_snapshot(output, block, territory(run.settings)) if output else None
     record = {"context": replace(block, state=None), "output": output, "changed": changed}
