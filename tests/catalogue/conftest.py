@@ -23,7 +23,7 @@ from tests.mcp.conftest import FOLDER, SESSION, TALK
 
 MAYBE = (
     ("user", "Session cookies should be httpOnly, not readable from JavaScript."),
-    ("user", "For now we use SQLite for the prototype."),
+    ("user", "We should keep SQLite for the prototype."),
 )
 """What is no memory at once, and may be worth keeping."""
 

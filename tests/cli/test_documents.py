@@ -72,7 +72,7 @@ def test_memory_waiting_as_outdated_is_found_with_a_mark(nacre: Nacre, runbook: 
 
 def test_candidate_of_removed_document_text_is_dropped(nacre: Nacre, runbook: Path) -> None:
     said = "We should probably move the queue to Redis, I think, since the old one loses jobs at night."
-    nacre("ingest", str(written(runbook, said, "For now we use SQLite for the prototype.")))
+    nacre("ingest", str(written(runbook, said, "We should keep SQLite for the prototype.")))
     before = nacre("review", "--only", "candidate", "--json").json["items"]
     nacre("ingest", str(written(runbook, "Nothing is settled.")))
     after = nacre("review", "--only", "candidate", "--json").json["items"]

@@ -434,7 +434,7 @@ def test_handoffs_and_reviews_follow_a_rename_and_its_undo(
     session = "5e550009-0000-4000-8000-000000000001"
     talk = (
         "Look at the pump, please.",
-        "For now we use SQLite for the prototype.",
+        "We should keep SQLite for the prototype.",
         "We sell rye in jars of one litre.",
     )
     records = [
