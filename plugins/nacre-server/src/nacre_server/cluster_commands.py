@@ -306,9 +306,7 @@ def tenants_(
     """
     has_limits = bool(lift) or any(value is not None for value in limits.values())
     if remove and has_limits:
-        raise click.UsageError(
-            "--remove cannot set limits", click.get_current_context()
-        )
+        raise click.UsageError("--remove cannot set limits", click.get_current_context())
     if name and remove:
         _remove_tenant(run, name, yes=yes)
     elif name:
