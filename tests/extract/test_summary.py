@@ -694,7 +694,7 @@ def test_failed_build_is_fixed_by_a_passing_test() -> None:
         (
             (agent("", calls=(edit("a"),)), agent("Let me look at the plums:")),
             Ending.UNKNOWN,
-            "about to do",
+            "an announcement of the agent",
         ),
         (
             (
