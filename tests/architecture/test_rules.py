@@ -22,6 +22,7 @@ BROAD_EXCEPT = {
     "serve/hook_process.py",  # a hook ends as it should, whatever happens in its thread
     "cli/output.py",  # the boundary of the command line, and the record of a crash
     "testing/conformance.py",  # carried over to the reading thread, and raised there
+    "nacre_server/worker.py",  # a space whose work fails must not stop that of the others
     "home/parsing.py",  # carried over to the reading thread, and raised there
     "home/reread.py",  # a damaged pack or third-party reader costs its own transcript only
     "home/archive.py",  # a damaged pack or a third-party reader costs its own transcript only
