@@ -389,6 +389,6 @@ def test_clawxmemory_rules_keep_reason_and_application_for_agents(nacre: Nacre, 
     shown = nacre("show", "Short labels", "--no-update", "--json").json
     assert (shown["memory"]["kind"], shown["memory"]["content"]) == ("preference", body.strip())
     nacre("edit", "Short labels", "--project", "")
-    told = nacre("context", "--start", "--part", "preferences").out
+    told = nacre("context", "--start", "--part", "rules").out
     for words in ("at most eight letters", "cuts no finer", "leaving out vowels", "class 7b"):
         assert words in told
