@@ -335,7 +335,8 @@ def test_long_rules_are_cut_at_a_sentence(home: World) -> None:
     )
     line = next(line for line in start(home).text.splitlines() if "drain the dock" in line)
     assert line.startswith("- Never drain the dock at night. The reason of year 1980")
-    assert line.endswith(f"harbour. … (preference, 2026-11-20, {stored.memory_id[-8:]})")
+    short = stored.memory_id[-8:]
+    assert line.endswith(f"harbour. … (preference, 2026-11-20, {short}; more: nacre show {short})")
     assert len(line) < 500
 
 

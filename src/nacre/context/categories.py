@@ -84,7 +84,8 @@ def lack_of_evidence(memory: Memory, part: Part, usage: Usage) -> str:
     if any(uses):
         return ""
     is_of_file = memory.source.file and not (memory.source.session or memory.is_owners)
-    if is_of_file or (memory.confidence is Confidence.INFERRED and memory.kind not in _NAMED):
+    is_guess = is_of_file or memory.confidence is Confidence.INFERRED
+    if is_guess and memory.kind not in _NAMED:
         return "its kind is a guess that no use confirms"
     is_choice = memory.confidence_score is not None
     if part in (Part.RULES, Part.ACTIVE) and not is_choice:
