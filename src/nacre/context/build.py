@@ -55,9 +55,8 @@ from nacre.home import change
 from nacre.home.home import Home
 from nacre.home.location import project_of_folder
 from nacre.hosts import files
-from nacre.learn import reading
+from nacre.learn import reading, sentences
 from nacre.learn.pasted import pointing_words
-from nacre.learn.sentences import split_typed, without_chosen
 from nacre.memories import edit, projects
 from nacre.operations import operation
 from nacre.recall import recall
@@ -766,14 +765,14 @@ def _point_to(draft: Draft, hit: TurnHit) -> None:
 
 def _typed_words(turn: Turn) -> str:
     """Return the words that the owner typed, or "" if some look quoted or pasted."""
-    words = without_chosen(turn.text)
+    words = sentences.without_chosen(turn.text)
     is_own = (
         turn.speaker is Speaker.OWNER
         and turn.trust is Trust.TRUSTED
         and _UNQUOTED.fullmatch(words)
         and not pointing_words().search(words)
         and not any(
-            statement.mixed or reading.may_be_others(statement) for statement in split_typed(words)
+            statement.mixed or reading.may_be_others(statement) for statement in sentences.split_typed(words)
         )
     )
     return words if is_own else ""
