@@ -55,8 +55,7 @@ from nacre.home import change
 from nacre.home.home import Home
 from nacre.home.location import project_of_folder
 from nacre.hosts import files
-from nacre.learn import reading, sentences
-from nacre.learn.pasted import pointing_words
+from nacre.learn import pasted, reading, sentences
 from nacre.memories import edit, projects
 from nacre.operations import operation
 from nacre.recall import recall
@@ -770,9 +769,10 @@ def _typed_words(turn: Turn) -> str:
         turn.speaker is Speaker.OWNER
         and turn.trust is Trust.TRUSTED
         and _UNQUOTED.fullmatch(words)
-        and not pointing_words().search(words)
+        and not pasted.pointing_words().search(words)
         and not any(
-            statement.mixed or reading.may_be_others(statement) for statement in sentences.split_typed(words)
+            statement.mixed or reading.may_be_others(statement)
+            for statement in sentences.split_typed(words)
         )
     )
     return words if is_own else ""
