@@ -353,6 +353,20 @@ def test_guessed_memories_need_evidence(home: World) -> None:
     assert "quay camera is blue. (" in start(home).text
 
 
+def test_guessed_facts_match_questions_but_not_orders(home: World) -> None:
+    home.transcript(
+        "s2",
+        says("user", "Remember that the quay camera is blue.", uuid="q1", session="5e55-0002"),
+    )
+    ingest(home.context())
+    question, order = "Which colour has the quay camera?", "paint the quay camera blue"
+    assert "quay camera is blue. (" in prompted(home, question).text
+    assert prompted(home, order).text == ""
+    new = StoreRequest(content="The quay camera was red once.", project="acme-billing")
+    store(home.context(), new)
+    assert "quay camera was red once. (" in prompted(home, order).text
+
+
 @pytest.mark.parametrize(
     ("kind", "score", "most"),
     [("fact", None, 5), ("fact", 0.9, 1), ("preference", 0.9, 1), ("preference", None, None)],

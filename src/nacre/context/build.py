@@ -41,6 +41,7 @@ from nacre.context.categories import (
     Sentences,
     frame,
     frame_tokens,
+    is_guess,
     lack_of_evidence,
     line_of,
     part_of,
@@ -80,7 +81,7 @@ from nacre.values.context import (
     SessionState,
 )
 from nacre.values.memory import Expiry, Intent, Kind, Memory
-from nacre.values.recall import Mode, RecallQuery, TurnHit
+from nacre.values.recall import HitConfidence, MemoryHit, Mode, RecallQuery, TurnHit
 from nacre.values.session import BY_RULES, Flag, Handoff, SessionKind, Speaker, Trust, Turn
 from nacre.vault.files import OWN_PAGES
 
@@ -612,7 +613,8 @@ def add_start(draft: Draft) -> None:
         add_previous(draft)
     prompt = query_of(draft.request.prompt).query
     if prompt and draft.wants(Part.RELEVANT):
-        _tell_hits(draft, prompt, _START_HITS, draft.room(Part.RELEVANT))
+        hits = _find_hits(draft, prompt, _START_HITS)
+        _add_hits(draft, hits, draft.room(Part.RELEVANT))
     _add_learned(draft, Part.KNOWN, learned[Part.KNOWN])
 
 
@@ -627,9 +629,10 @@ def _prompt(draft: Draft) -> None:
             draft.state = replace(draft.state, asked=_without_secrets(draft, prompt_query.query))
             _choose_projects(draft, prompt_query.query)
             _add_triggered(draft, prose(draft.request.prompt))
-            has_hits = _tell_hits(draft, prompt_query.query, _PROMPT_HITS, draft.left_tokens)
-            if not (has_hits or draft.items):
-                _add_pointer(draft, prompt_query.query)
+            hits = _find_hits(draft, prompt_query.query, _PROMPT_HITS)
+            is_sure = any(hit.confidence is HitConfidence.SURE for hit in hits)
+            if draft.items or is_sure or not _add_pointer(draft, prompt_query.query):
+                _add_hits(draft, hits, draft.left_tokens)
     _add(draft, Moment.PROMPT)
 
 
@@ -680,8 +683,8 @@ def _add(draft: Draft, moment: Moment) -> None:
             draft.state = added.state
 
 
-def _tell_hits(draft: Draft, query: str, limit: int, room: int) -> bool:
-    """Add the memories that match a query. Return True if there are any."""
+def _find_hits(draft: Draft, query: str, limit: int) -> tuple[MemoryHit, ...]:
+    """Return the memories that match a query. Guessed memories match only questions."""
     query_request = RecallQuery(
         query,
         filter=draft.filter(),
@@ -696,9 +699,14 @@ def _tell_hits(draft: Draft, query: str, limit: int, room: int) -> bool:
     result = recall.recall(draft.home, query_request)
     draft.lanes = result.lanes
     draft.spaces = {hit.memory.id: hit.space for hit in result.hits if hit.space}
+    asks = asks_or_refers_back(query)
+    return tuple(hit for hit in result.hits if asks or not is_guess(hit.memory))
+
+
+def _add_hits(draft: Draft, hits: Sequence[MemoryHit], room: int) -> None:
     end = draft.left_tokens - room
-    hits = [(hit, draft.weaken(hit.memory, hit.score)) for hit in result.hits]
-    for hit, score in sorted(hits, key=lambda scored: -scored[1]):
+    weighed = [(hit, draft.weaken(hit.memory, hit.score)) for hit in hits]
+    for hit, score in sorted(weighed, key=lambda scored: -scored[1]):
         memory = hit.memory
         shown_count = sum(item.part is Part.RELEVANT for item in draft.items)
         if draft.left_tokens <= end or shown_count >= _MAX_RELEVANT:
@@ -706,16 +714,18 @@ def _tell_hits(draft: Draft, query: str, limit: int, room: int) -> bool:
             continue
         why = f"{hit.components['sure']:.2f} sure to fit"
         draft.add_memory(Part.RELEVANT, memory, score, why)
-    return bool(hits)
 
 
-def _add_pointer(draft: Draft, query: str) -> None:
-    """Point to the turn that answers a question. Show only words that the owner typed."""
+def _add_pointer(draft: Draft, query: str) -> bool:
+    """Point to the turn that answers a question, and return True if there is one.
+
+    Only words that the owner typed are shown.
+    """
     home, request = draft.home, draft.request
     if not (draft.wants(Part.POINTER) and asks_or_refers_back(query)) or pointers_are_off(
         home, draft.project
     ):
-        return
+        return False
     own_sessions = (request.session, *draft.state.after)
     for mode in (Mode.LEXICAL,) if request.alone else (Mode.LEXICAL, Mode.HYBRID):
         turn_query = RecallQuery(
@@ -738,9 +748,10 @@ def _add_pointer(draft: Draft, query: str) -> None:
         same = sum(hit.session.id == hits[0].session.id for hit in hits)
         if sure >= _POINTER_SURENESS[mode] and same >= _MIN_SAME_SESSION:
             _point_to(draft, hits[0])
-            return
+            return True
         if sure < BORDER:  # turns without the words of a question rarely answer it
-            return
+            return False
+    return False
 
 
 def _point_to(draft: Draft, hit: TurnHit) -> None:

@@ -72,6 +72,13 @@ def part_of(memory: Memory, now: datetime) -> Part | None:
     return None if memory.expiry is Expiry.TEMPORARY and age > _TEMPORARY else Part.KNOWN
 
 
+def is_guess(memory: Memory) -> bool:
+    """Return True if rules or an import determined the memory's kind and importance."""
+    is_of_file = memory.source.file and not (memory.source.session or memory.is_owners)
+    is_inferred = bool(is_of_file) or memory.confidence is Confidence.INFERRED
+    return is_inferred and memory.kind not in _NAMED
+
+
 def lack_of_evidence(memory: Memory, part: Part, usage: Usage) -> str:
     """Return the reason for omitting a memory that nothing shows to be useful, or "".
 
@@ -83,9 +90,7 @@ def lack_of_evidence(memory: Memory, part: Part, usage: Usage) -> str:
     uses = (usage.recall_count, usage.access_count, usage.followed, usage.broken, is_restated)
     if any(uses):
         return ""
-    is_of_file = memory.source.file and not (memory.source.session or memory.is_owners)
-    is_guess = is_of_file or memory.confidence is Confidence.INFERRED
-    if is_guess and memory.kind not in _NAMED:
+    if is_guess(memory):
         return "its kind is a guess that no use confirms"
     is_choice = memory.confidence_score is not None
     if part in (Part.RULES, Part.ACTIVE) and not is_choice:
