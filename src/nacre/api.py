@@ -321,7 +321,7 @@ class MemoryHome:
         return build.context_for(self._home, request)
 
     def context_told(self, session: str, block: ContextBlock) -> None:
-        """Record that a session received a context."""
+        """Record that an agent received ``block`` as context in a session."""
         hooks.write_state(self._home.settings.home, session, block.state)
 
     def signals(self, session: str, *, folder: str | Path | None = None) -> ContextBlock:

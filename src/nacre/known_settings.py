@@ -434,7 +434,7 @@ SETTINGS: tuple[Setting, ...] = (
 """All settings. ``models.<task>`` stands for one key per task, see :data:`KEYS`."""
 
 VECTORS = "embedding"
-"""Task name in the ledger of model calls for embedding with a provider's model."""
+"""Name under which embedding by a provider appears in the ledger of model calls."""
 
 _MODEL = re.compile(r"(none|[\w.-]+:\S*)?")
 _MODELS = frozenset({"models.default", *(f"models.{task.value}" for task in Task)})
@@ -492,7 +492,10 @@ _MOST = {
 
 
 def known(key: str) -> Setting:
-    """Return the setting with that key. Raises InvalidSettingsError with the nearest names."""
+    """Return the setting with that key.
+
+    Raises InvalidSettingsError, whose hint lists similar keys.
+    """
     if key in _BY_KEY:
         return _BY_KEY[key]
     near = [
@@ -543,7 +546,7 @@ def check(key: str, value: Any) -> Any:
 
 
 def _converted(setting: Setting, value: Any) -> Any:
-    """Convert a value. Raises ValueError, RecursionError."""
+    """Convert a value to the setting's type. Raises ValueError, RecursionError."""
     import msgspec  # noqa: PLC0415 - 7 ms that a hook pays only for a setting that needs msgspec
 
     if (

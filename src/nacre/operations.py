@@ -1,9 +1,8 @@
 """Operations: functions that nacre's interfaces offer, with the rules for calling them.
 
 Mark a function with :func:`operation`. Its first parameter is the home or the settings. Parameters
-with ``Annotated`` bounds and help are the fields of its request. A function takes its request as
-the second parameter instead if it passes the request on, or if commands load the request's type
-without the function. Other keyword-only parameters are for Python callers.
+with ``Annotated`` bounds and help are the fields of its request. Instead of these parameters, a
+function can take the request itself. Other keyword-only parameters are for Python callers.
 """
 
 from __future__ import annotations
@@ -74,7 +73,7 @@ class Operation:
     def is_offered(self, face: Face) -> bool:
         """Return True if an interface offers the operation.
 
-        Operations that need a closed home are offered only on the command line.
+        Only the command line offers operations during which no process may have the home open.
         """
         excluded = {Face.DAEMON: not self.daemon, Face.HTTP: not self.http}
         keeps_home_open = face in (Face.DAEMON, Face.MCP, Face.HTTP)
@@ -113,7 +112,7 @@ class Operation:
             ) from error
 
     def allowed(self, target: Home | Settings, request: Any = None) -> AbstractContextManager[None]:
-        """Return a context manager that, on a server, checks the caller's role and records writes.
+        """Return a context manager that checks the caller's role and records writes on a server.
 
         If no ``request`` is given, fields that only the owner can set are not checked.
         """

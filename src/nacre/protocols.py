@@ -32,7 +32,7 @@ class RemoteEmbedder(Protocol):
 
     name: str
     step: int
-    """Suitable number of turns per call."""
+    """Number of turns that one call should embed."""
 
     @property
     def dimensions(self) -> int:

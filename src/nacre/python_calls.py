@@ -25,7 +25,7 @@ _NAMES = {
     "plan_forgetting": "forget-plan",
 }
 _WITHOUT_OPERATION = frozenset(("call", "close", "signals"))
-"""Methods without an operation, or that look up the operation themselves."""
+"""Methods that do not call a single operation of their own."""
 
 
 def operation_of(name: str) -> Operation:

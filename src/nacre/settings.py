@@ -67,10 +67,10 @@ class Settings:
     user_home: Path = field(default_factory=Path)
     platform: str = sys.platform
     face: str = "python"
-    """This process's interface (:class:`~nacre.values.memory.Face`)."""
+    """Name of this process's interface (:class:`~nacre.values.memory.Face`)."""
 
     is_temporary: bool = False
-    """True if the home is deleted when the process ends, so that no later work can be queued in it."""
+    """True if the home is deleted when the process ends. Later work must not be queued in it."""
 
     def __getitem__(self, key: str) -> Any:
         """Return a setting's value. Raises InvalidSettingsError for an unknown key."""
@@ -141,7 +141,7 @@ class Settings:
 
     @property
     def server(self) -> str:
-        """Address of the PostgreSQL server with the memory, or an empty string for a local file."""
+        """Address of the PostgreSQL server that stores the memory. It is empty for a local file."""
         return server_address(self.environ) or (
             "" if self.environ.get("NACRE_DB") else self.text("storage.url")
         )
@@ -189,8 +189,8 @@ def load_settings(
 ) -> Settings:
     """Read the settings of a home.
 
-    ``home``: by default, ``NACRE_HOME`` or ``~/.nacre``. ``mending``: key to ignore in the file,
-    because the caller replaces its value. Raises InvalidSettingsError.
+    ``home``: the home's path, by default ``NACRE_HOME`` or ``~/.nacre``. ``mending``: key to
+    ignore in the file, because the caller replaces its value. Raises InvalidSettingsError.
     """
     environ = process_environment() if environ is None else dict(environ)
     owner = Path(user_home(environ))
@@ -261,7 +261,6 @@ def _resolve(
 
 
 def _read_file(config: Path) -> dict[str, Any]:
-    """Return a mapping from dotted keys to the values in the config file."""
     try:
         with os.fdopen(files.open_file(os.path.realpath(config), os.O_RDONLY), "rb") as file:
             data = file.read(_MAX_BYTES + 1)

@@ -120,7 +120,6 @@ def turn_off_telemetry() -> None:
 
 
 def _home_of_account() -> str:
-    """Return the account's home folder from the system's user database."""
     if os.name == "nt":
         return os.path.expanduser("~")
     import pwd  # noqa: PLC0415 - missing on Windows

@@ -38,10 +38,7 @@ class _NotRunYet(ModuleType):
 
 
 class _Loader:
-    """A loader that delays running a module until a thread needs it.
-
-    ``own``: loader that runs the module.
-    """
+    """A loader that runs a module only when a thread needs it."""
 
     def __init__(self, own: Any) -> None:
         self._own = own

@@ -63,12 +63,12 @@ def session_file(home: str, session: str) -> str:
 
 
 def delivery_file(home: str, memory: str) -> str:
-    """Return the path of the file with one byte for each limited delivery of a memory."""
+    """Return the path of the file that counts a memory's limited deliveries, one byte for each."""
     return os.path.join(home, "run", "intents", _name(memory))
 
 
 def deliveries(home: str, memory: str) -> int:
-    """Return how often a memory was delivered, if that is limited."""
+    """Return the number of a memory's deliveries, or 0 if they are not limited."""
     try:
         return os.stat(delivery_file(home, memory)).st_size
     except OSError:
@@ -87,9 +87,9 @@ def chore_file(home: str) -> str:
 
 
 def write_session(home: str, session: str, state: Mapping[str, Any]) -> None:
-    """Save a session's state after a delivery, and count limited deliveries. Ignore disk errors.
+    """Save a session's state after a delivery, and count deliveries of memories with a limit.
 
-    If saving fails, the session gets the same context again.
+    Disk errors are ignored. If saving fails, the session gets the same context again.
     """
     with contextlib.suppress(OSError):
         for memory in state.get("limited", ()):
@@ -154,7 +154,7 @@ def _hash(data: bytes) -> str:
 def is_own(path: str) -> bool:
     """Return True if only this user can write to the socket's folder. Raises OSError.
 
-    A caller must not connect otherwise.
+    Otherwise, callers must not connect.
     """
     if not hasattr(os, "getuid"):
         return True

@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 
 _GRACE_SECONDS = 1
 _BACKLOG = 32
-"""Number of connections accepted in one batch, before the first is handled."""
+"""Maximum number of new connections that are accepted at the same time."""
 
 
 class Bounded(H11Protocol):
     """A connection with a time limit. If too many connections are open, the one that waits longest is closed."""
 
     most = 128
-    """Maximum number of connections. It keeps the total below 256, the limit for open files on some systems."""
+    """Maximum number of connections. Some systems allow a process only 256 open files."""
 
     patience_seconds = 10.0
-    """Time limit in seconds for receiving a request and for sending its answer. Enforcement can take twice as long."""
+    """Time limit for receiving a request and for sending its answer. Twice this time can pass."""
 
     _timer: asyncio.TimerHandle | None = None
     _since = 0.0

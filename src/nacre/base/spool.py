@@ -40,7 +40,7 @@ class Spool:
                     file.write(b"\n" + line)
 
     def left(self) -> list[Path]:
-        """Return renamed spools that remained after a crash, oldest first."""
+        """Return the renamed spools that a crash left behind, oldest first."""
         paths = self._folder.glob(f"{self._name}.*.taken")
         return sorted(path for path in paths if path.is_file() and os.access(path, os.R_OK))
 

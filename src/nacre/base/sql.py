@@ -72,7 +72,7 @@ def bound(value: object) -> object:
 
 
 def bind(parameters: Parameters, convert: Callable[[Any], Any] = bound) -> Any:
-    """Apply ``convert`` to all parameters of a statement."""
+    """Return the parameters of a statement after converting each value."""
     if isinstance(parameters, Mapping):
         return {name: convert(value) for name, value in parameters.items()}
     return [convert(value) for value in parameters]

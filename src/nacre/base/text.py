@@ -51,7 +51,7 @@ def numbered(name: str, is_taken: Callable[[str], object]) -> str:
 
 
 def written(text: str) -> str:
-    """Normalize a text's formatting: spaces, emphasis, quotes, dashes, final full stops, first letters.
+    """Normalize a text's format: spaces, emphasis, quotes, dashes, final full stops, first letters.
 
     File names and patterns (``__init__.py``, ``src/**/a``, ``cd ..``) are kept.
     """
@@ -74,7 +74,7 @@ _UNSPACED = re.compile(
 _SIGNS = {"++": "plusplus", "#": "sharp"}
 _SIGNED = re.compile(r"\b([A-Za-z])(\+\+|#)(?![A-Za-z_])")
 _VOICED = "\u3099\u309a"
-"""Combining marks of voiced kana, which make a different letter."""
+"""Combining marks of voiced kana. They turn a letter into a different letter."""
 _ABOVE_ASCII = re.compile(r"[^\x00-\x7f]")
 _WORD = re.compile(r"[^\W_]+", re.UNICODE)
 _IDENTIFIER = re.compile(
@@ -423,7 +423,7 @@ _PLURALS = (("ies", "y"), ("sses", "ss"), ("s", ""))
 _NO_PLURALS = ("ss", "us", "is")
 _VERB_ENDINGS = (("ing", ""), ("ied", "y"), ("ed", ""))
 _MIN_LETTERS = 3
-"""Minimum number of letters left after removing an ending; one less for plurals."""
+"""Minimum number of letters that remain without the ending. Plurals need one letter less."""
 
 
 def stem(word: str) -> str:
@@ -443,7 +443,7 @@ def stem(word: str) -> str:
 
 
 def singular(word: str) -> str:
-    """Remove the plural ending of a lower-case word: "policy" for "policies", "gb" for "gbs"."""
+    """Remove a lower-case word's plural ending: "policies" becomes "policy", "gbs" becomes "gb"."""
     if word.endswith(_NO_PLURALS):
         return word
     candidates = (
@@ -491,7 +491,7 @@ def mentioned(text: str) -> list[str]:
 
 
 def called(subject: str, path: str | None, aliases: Iterable[str]) -> dict[str, tuple[str, bool]]:
-    """Map the keys of a memory's names to the names as written, each with True for an alias.
+    """Map the key of each name of a memory to the name, and to True for an alias.
 
     The names are the subject, the file name, the path in the vault, and the aliases.
     """
@@ -561,10 +561,9 @@ def is_called_local(model: str) -> bool:
 
 
 def answered_by(model: str | None, provider: str | None) -> str | None:
-    """Return a model's name, combined with the provider that its transcript names.
+    """Return a model's name, with the provider unless the provider is known to be remote.
 
-    The provider is omitted if it is known to be remote. Otherwise it is needed, because the model's
-    name might not show where the model ran.
+    The model's name alone might not show where the model ran.
     """
     if (
         not (model and provider)
@@ -577,9 +576,9 @@ def answered_by(model: str | None, provider: str | None) -> str | None:
 
 
 def noted(before: str | None, now: str | None) -> str | None:
-    """Return the model to record for a session if two models have answered in the session.
+    """Choose between a session's recorded model and the model of a new answer.
 
-    This is the later model, unless the earlier model more likely ran locally.
+    The new model is chosen unless the recorded model more likely ran locally.
     """
     if not (before and now):
         return now or before

@@ -319,10 +319,11 @@ def _named_month(name: str) -> int:
 def _yearly(
     match: re.Match[str], now: datetime, span: Callable[[int], tuple[datetime, datetime]]
 ) -> Window:
-    """Return the span of a date such as "in May". ``span`` returns the span in a given year.
+    """Return the time span of a date such as "in May".
 
-    If the text names no year, this is usually the latest span that has begun. After a word for a
-    deadline, it is the closest span. A day can be up to 31 days ahead.
+    If the text names no year, this is usually the latest span that has begun. A day in the next 31
+    days takes precedence, as does the closest span after a word for a deadline. ``span`` returns
+    the span in a given year.
     """
     side, year = match.groupdict().get("side"), match.groupdict().get("year")
     if year:
@@ -408,7 +409,7 @@ def _day(match: re.Match[str], since: datetime) -> Window:
 
 
 def _side(match: re.Match[str], since: datetime, until: datetime) -> Window:
-    """Apply "since", "after", "before" or "until" to a time span."""
+    """Change a time span according to a word such as "since" or "before"."""
     match match.groupdict().get("side"):
         case "since" | "以来":
             return Window(since, None, match[0])
@@ -431,9 +432,9 @@ def _month_day(match: re.Match[str], now: datetime) -> Window:
 
 
 def _on_weekday(match: re.Match[str], now: datetime) -> Window:
-    """Return the latest day before today that is this weekday.
+    """Return the latest day before today that is the named weekday.
 
-    After a deadline word, return the next day that is this weekday.
+    After a word for a deadline, return the next such day.
     """
     ahead = (_WEEKDAYS[match["weekday"]] - now.weekday()) % 7
     since = _midnight(now) + (ahead or 7) * _DAY
@@ -458,7 +459,6 @@ def _quarter(match: re.Match[str], now: datetime) -> Window:
 
 
 def _weekend(match: re.Match[str], now: datetime) -> Window:
-    """Return the span of a weekend. By default, this is the latest weekend that has begun."""
     saturday = _midnight(now) - ((now.weekday() - 5) % 7) * _DAY
     if match["which"] == "last":
         saturday -= 7 * _DAY if now.weekday() >= 5 else timedelta()
@@ -502,7 +502,7 @@ _Reader = Callable[[re.Match[str], datetime], Window | None]
 _SIDE = r"\b(?:(?P<side>since|after|before|until|by)\s+)?"
 _CHINESE_SIDE = "(?P<side>以来|之后|以后|之前|以前)?"
 _OTHER_WORDS = "个起直些共样定次下气志程"
-"""Characters after "last week" that belong to another word, not to a weekday: 上周三个人, 上周一起, 上周天气."""
+"""Before one of these characters, a numeral is not a weekday, as in 上周三个人."""
 _NAMED_MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec"
 _PATTERNS: tuple[tuple[str, str, _Reader], ...] = (
     (
@@ -632,4 +632,4 @@ _PATTERNS: tuple[tuple[str, str, _Reader], ...] = (
         lambda match, _: _side(match, _local(int(match["year"])), _local(int(match["year"]) + 1)),
     ),
 )
-"""Each pattern, words of which every match contains at least one, and the function that reads a match."""
+"""Patterns, each with words of which a match contains one, and a function that reads a match."""

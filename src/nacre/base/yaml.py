@@ -18,7 +18,7 @@ MAX_CHARACTERS = 256_000
 """Maximum number of characters in one document."""
 
 MAX_EVENTS = 20_000
-"""Maximum number of values, and of starts and ends of lists and mappings, in one document."""
+"""Maximum number of parser events in one document: values and ends of collections."""
 
 MAX_DEPTH = 16
 """Maximum nesting depth of lists and mappings."""

@@ -341,7 +341,7 @@ def _read_before(settings: Settings, open_home: Callable[[Settings], Home]) -> l
 
 
 def _keep_history(home: Home) -> None:
-    """Commit pending operations to git, if possible, before their journal is removed."""
+    """Commit pending operations to git. Errors are ignored."""
     if home.journal.waiting()[0]:
         with contextlib.suppress(NacreError):
             commit_operations(home)
@@ -488,10 +488,10 @@ IDLE_DAYS = {
     Kind.LESSON: (60, 120),
     Kind.EVENT: (30, 90),
 }
-"""For each kind, the maximum days since use to count as recent, and the minimum days to count as unused.
+"""Two numbers of days without use, for each kind of memory.
 
-The values come from agent-knowledge: projects (facts), people (relationships and preferences), workflows (lessons)
-and notes (events). Todos become stale sooner.
+Up to the first number, a memory counts as recent. From the second number on, it counts as unused.
+The values come from agent-knowledge. Todos become stale sooner.
 """
 
 _MANY_ENDING_MEMORIES = 50

@@ -47,12 +47,13 @@ _IGNORED = ("-shm", ".lock", ".tmp")
 
 @frozen
 class Territory:
-    """Folders to watch: tools' root folders, and folders with only transcripts."""
+    """The folders to watch: root folders of tools, and folders that contain only transcripts."""
 
     roots: tuple[Root, ...]
     folders: tuple[Path, ...] = ()
     scattered: tuple[Path, ...] = ()
-    """Folders of tools whose transcripts consist of several files. Any change there can affect a transcript."""
+    """Folders of tools whose transcripts consist of several files. Each change can mean new
+    text."""
 
     def deep(self) -> list[Path]:
         """Return the existing folders that are watched recursively, without nested folders."""
@@ -79,10 +80,10 @@ class Territory:
         return [folder for folder in folders if not folder.is_dir()]
 
     def _candidates(self) -> Iterator[tuple[Path, bool]]:
-        """Yield folders, each with True if it is watched recursively.
+        """Yield folders to watch, each with True if its subfolders are watched, too.
 
-        Only the parts of a tool's folder that match patterns are watched, because caches and logs elsewhere change
-        constantly.
+        Only folders that match a tool's patterns are watched, because caches and logs elsewhere
+        change constantly.
         """
         for root in self.roots:
             for pattern in root.patterns:
@@ -92,7 +93,7 @@ class Territory:
         yield from ((folder, True) for folder in self.folders)
 
     def transcript(self, path: Path) -> Path | None:
-        """Return the transcript to which a changed path belongs, or ``None`` if there is no such transcript."""
+        """Return the transcript to which a changed path belongs, or ``None``."""
         for log in _LOGS:
             if path.name.endswith(log):
                 path = path.with_name(path.name.removesuffix(log))
@@ -105,7 +106,7 @@ class Territory:
         return None
 
     def is_hint(self, path: Path) -> bool:
-        """Return True if a change to a non-transcript path, such as a folder, can mean new transcripts."""
+        """Return True if a change to a path, such as a folder, can mean new transcripts."""
         if path.name.endswith(_IGNORED):
             return False
         return path.is_dir() or any(path.is_relative_to(folder) for folder in self.scattered)
@@ -126,7 +127,7 @@ def territory_of(home: Home) -> Territory:
 
 
 GATHER_MS = 500
-"""Maximum time in milliseconds for gathering changes before a notice."""
+"""Maximum time in milliseconds for which changes are gathered before they are reported."""
 
 _STEP_MS = 150
 
@@ -224,7 +225,7 @@ SHARE = 100
 """Pause after a full scan, as a multiple of its duration. Scans use at most 1 % of a core."""
 
 HINTED_SHARE = 20
-"""The multiple used after a hint of new transcripts, and when polling."""
+"""Multiple for a shorter pause, used after a hint of new transcripts and while polling."""
 
 QUIET_SECONDS = 3.0
 """Time in seconds without new turns after which learning starts."""
@@ -300,9 +301,9 @@ class Pace:
         self._due["look"] = now + PAUSE_SECONDS
 
     def notice_jump(self, offset: float, now: float) -> None:
-        """Schedule a scan after the machine slept, because changes were not reported then.
+        """Schedule a scan after the machine slept, because sleep hides changes.
 
-        ``offset``: the wall clock minus the monotonic clock. It jumps during sleep.
+        ``offset``: difference between the wall clock and the monotonic clock. Sleep changes it.
         """
         if self._offset is not None and abs(offset - self._offset) > _JUMP_SECONDS:
             self._due["look"] = now
@@ -314,7 +315,7 @@ class Pace:
         self._unlearned_since = min(self._unlearned_since, now)
 
     def learn_soon(self, now: float) -> None:
-        """Request a round for a reason other than new turns."""
+        """Make a learning round due, even without new turns."""
         self._unlearned_since = min(self._unlearned_since, now - PATIENCE_SECONDS)
 
     def is_time_to_learn(self, now: float) -> bool:

@@ -71,7 +71,7 @@ FEWEST_BEFORE = 8
 """Minimum number of earlier sessions needed to know a tool's usual behaviour."""
 
 ODDS = 0.001
-"""Maximum probability of the run occurring by chance."""
+"""Maximum probability that sessions lack the user's words by chance."""
 
 _COMPARED_SESSIONS = 80
 _MAX_LISTED_RECORDS = 5
@@ -356,7 +356,6 @@ def _chats(home: Home) -> list[Check]:
 
 
 def _plugin_checks(home: Home) -> Iterator[Check]:
-    """Run the checks of plugins. Report broken plugins, and configured plugins that are missing."""
     looks = plugins.load_usable_plugins(plugins.CHECKS)
     broken = [error for group in plugins.GROUPS for error in plugins.broken_plugins(group)]
     if broken:
@@ -685,14 +684,12 @@ def _held_out(home: Home) -> Iterator[Check]:
 
 
 def _pinned(home: Home) -> Iterator[Check]:
-    """Report pinned answers that do not hold any more."""
     for pin in broken_pins(home):
         finding = f"{pin.question} {pin.answer}; now: {pin.first or 'no answer'}"
         yield _warning(finding, f'nacre recall "{pin.question}" --pin accepts the new answer')
 
 
 def _daemon(home: Home) -> Iterator[Check]:
-    """Check that the daemon responds, if it has ever run."""
     home_path = home.settings.home
     if not (home_path / link.LOCK).exists():
         return
@@ -720,7 +717,7 @@ def _daemon(home: Home) -> Iterator[Check]:
 
 
 _STALE = timedelta(minutes=5)
-"""Maximum time between heartbeats. After that, following counts as broken."""
+"""Maximum age of the last heartbeat while the daemon follows sessions."""
 
 
 def _following(home: Home, state: Following) -> Iterator[Check]:
@@ -737,7 +734,6 @@ def _following(home: Home, state: Following) -> Iterator[Check]:
 
 
 def _chores(home: Home) -> Iterator[Check]:
-    """Report overdue chores, and chores that recently failed for good."""
     pending, lost = chores.waiting(home.settings.home), chores.given_up(home.settings.home)
     now = home.clock().timestamp()
     late = [chore for chore in pending if now - chore.at > _LATE_CHORE_SECONDS]
@@ -931,12 +927,11 @@ _SHOWN_MEMORIES = 5
 class Status:
     """The state of a home at a glance.
 
-    ``wired``: connected hosts. ``not_wired``: other installed hosts. ``read``: time of the last reading. ``learned``:
-    latest memories. ``candidates``, ``doubts``, ``conflicts``: numbers of pending items. ``broken_pins``: pinned
-    answers that do not hold. ``cost``, ``budget``: today's cost and the background budget, in millionths of a US
-    dollar, without subscription use. ``effects``: the effects of delivered context.
-
-    An empty home has no memories and no sessions.
+    ``wired``: connected hosts. ``not_wired``: other installed hosts. ``read``: time when
+    transcripts were last read. ``learned``: latest memories. ``candidates``, ``doubts``,
+    ``conflicts``: numbers of pending items. ``broken_pins``: pinned questions without the
+    expected answer. ``cost``, ``budget``: today's cost and the background budget, in millionths
+    of a US dollar, excluding subscriptions. ``effects``: the effects of delivered context.
     """
 
     wired: tuple[str, ...] = ()

@@ -41,7 +41,7 @@ from nacre.vault.files import LEDGER, FileStat
 WARNING, FAILURE = "warning", "failure"
 REBUILD = "nacre admin db rebuild; the vault has all memories"
 DEEP_REPAIR = "nacre admin doctor --deep --repair"
-"""Command that makes all repairs that need no decision."""
+"""Command that makes all repairs that need no decision by the user."""
 
 Mend = Callable[[Home], object]
 
@@ -61,7 +61,7 @@ class Finding:
 
 @frozen
 class Proof:
-    """The result for one part of the home: a description of the checks, and the findings."""
+    """The result of checking one part of the home. ``looked``: description of the checks."""
 
     area: str
     looked: str
@@ -229,7 +229,7 @@ def _drop_vectors(home: Home) -> None:
 
 
 SAMPLE = 20
-"""Number of transcripts read again unless all are requested. They are spread evenly over existing transcripts."""
+"""Number of transcripts that a check reads again by default, spread evenly over all transcripts."""
 
 
 def prove_transcripts(home: Home, *, everything: bool, notify: OnProgress) -> Proof:
@@ -566,7 +566,7 @@ def _caught_up(home: Home) -> list[Proof]:
 
 
 def _proof(part: Callable[[Home], Proof], home: Home) -> Proof:
-    """Run a proof, and report unreadable data as its finding."""
+    """Run a check. If its data is unreadable, report this as a finding."""
     try:
         return part(home)
     except (UnusableStoreError, *UNREADABLE) as error:
@@ -588,7 +588,7 @@ def repair(home: Home, proofs: Sequence[Proof]) -> int:
 
 
 def archive_again(home: Home, proofs: Sequence[Proof]) -> None:
-    """Archive pending transcripts. Failures are added to the proof of the archive as findings."""
+    """Archive pending transcripts. Failures become findings of the check of the archive."""
     failures = [
         Finding(FAILURE, f"{problem.path}: {problem.message}", problem.hint or DEEP_REPAIR)
         for problem in archive.archive(home).problems

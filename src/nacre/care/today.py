@@ -104,10 +104,11 @@ class CalendarDay:
 
 @frozen
 class Age:
-    """An age group of memories. Age is the number of days since someone last stated a memory.
+    """The memories in an age range.
 
-    ``least``: minimum age. ``most``: age at which the next group begins, or ``None``. ``stale``:
-    number of memories that might be outdated according to the last check.
+    A memory's age is the number of days since someone last stated it. ``least``: minimum age.
+    ``most``: minimum age of the next range, or ``None``. ``stale``: number of memories that might
+    be outdated according to the last check.
     """
 
     least: int
@@ -155,7 +156,7 @@ class Activity:
 
 
 _DEFAULT_SPAN = timedelta(days=364)
-"""Default span before the last day: 52 whole weeks."""
+"""Default length of a period before its last day: 52 whole weeks."""
 
 _MAX_DAYS = 92
 _MAX_WEEKS = 106
@@ -246,7 +247,6 @@ def _count_stored(period: Period, remembered: Sequence[Row]) -> _Counts:
 
 
 def _totals(steps: Sequence[date], remembered: Sequence[Row]) -> tuple[Series, ...]:
-    """Return the number of memories of each kind at the end of each step."""
     first = steps[0].isoformat()
     changes = ((max(day, first), kind, change * count) for day, kind, change, count in remembered)
     added = _by_name(steps, changes, _KINDS)

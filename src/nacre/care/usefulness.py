@@ -1,7 +1,7 @@
-"""The usefulness of memory, measured with randomly held-out sessions.
+"""The usefulness of memory, measured with random sessions that got no memory.
 
-Intervals come from a permutation test. Sessions are held out at random, so if memory makes no difference, other random
-groups differ as much. Thus an interval excludes 0 by chance in 5 of 100 homes.
+A permutation test yields the intervals. If memory makes no difference, an interval excludes 0 by
+chance in 5 of 100 homes.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ DRAWS = 1_999
 CONFIDENCE = 0.95
 
 LEAST = 32
-"""Minimum of m × h / (m + h), for m sessions with memory and h held out.
+"""Minimum of m × h / (m + h), for m sessions with memory and h sessions without.
 
-A difference of half a standard deviation is then found 4 times in 5: (1.96 + 0.84)² / 0.5² = 31.4. That requires 64
-sessions per group, or 40 held out and 160 with memory.
+With this minimum, a difference of half a standard deviation is found in 4 of 5 cases: (1.96 +
+0.84)² / 0.5² = 31.4. Examples are 64 sessions per group, or 40 without memory and 160 with memory.
 """
 
 LEAST_HAPPENED = 10
-"""Minimum number of sessions with the event, in both groups together. With fewer, there is no interval."""
+"""Minimum number of sessions with the event in both groups. Below it, no interval is computed."""
 
 Counts = Sequence[tuple[int, int]]
-"""Number of events and of opportunities (at least 1) in each session."""
+"""For each session, the number of events and of opportunities (at least 1)."""
 
 
 def are_enough(told: Counts, held_out: Counts) -> bool:
@@ -52,7 +52,7 @@ def are_enough(told: Counts, held_out: Counts) -> bool:
 
 
 def needed_at(share: float) -> int:
-    """Return the number of sessions needed if this share is held out."""
+    """Return the number of sessions that a comparison needs if this share is held out."""
     return math.ceil(round(LEAST / (share * (1 - share)), 6))
 
 
@@ -78,7 +78,7 @@ def interval(told: Counts, held_out: Counts, random: Random) -> tuple[float, flo
 
 
 _Sums = tuple[int, int, int, int, int, int]
-"""Sums over sessions: number, events, opportunities, and the squares and product of the latter two."""
+"""Number of sessions, and sums of their events and opportunities, both squares, and the product."""
 
 
 def _add_sums(sessions: Sequence[_Sums]) -> _Sums:
@@ -116,7 +116,7 @@ class Aspect(StrEnum):
     MESSAGES = "messages"
     """The user's messages per session."""
     CORRECTIONS = "corrections"
-    """The user's messages, except the first, that object or decline a tool call."""
+    """The user's messages that object or decline a tool call, except first messages."""
     REPEATED = "repeated"
     """The user's messages that nearly repeat a message from an earlier session of the project."""
     FAILED_CALLS = "failed-calls"
@@ -127,9 +127,9 @@ class Finding(StrEnum):
     """The conclusion of a comparison between sessions with and without memory."""
 
     TOO_FEW = "too few"
-    """Too few sessions, or too few with the event."""
+    """There are too few sessions, or too few sessions with the event."""
     UNCLEAR = "unclear"
-    """More and fewer events are both possible."""
+    """Memory might make the event more or less frequent."""
     LESS_WITH_MEMORY = "less with memory"
     MORE_WITH_MEMORY = "more with memory"
 
@@ -181,7 +181,7 @@ GOES_ON = timedelta(hours=1)
 
 _MIN_WORDS = 5
 _MIN_OVERLAP = 0.85
-"""Minimum word overlap (Jaccard) of two messages that ask the same question."""
+"""Minimum similarity (Jaccard) of two messages that ask the same question."""
 
 _OBSERVED_ACTIONS = frozenset({Action.RUN, Action.READ, Action.EDIT})
 
@@ -190,8 +190,8 @@ _OBSERVED_ACTIONS = frozenset({Action.RUN, Action.READ, Action.EDIT})
 class Counted:
     """A session that can be compared.
 
-    ``counts``: for each aspect, the number of events, such as failed calls, and of opportunities,
-    such as all calls.
+    ``counts``: for each aspect, the number of events and of opportunities. For example, failed
+    calls are events, and all calls are opportunities.
     """
 
     is_held_out: bool
@@ -199,7 +199,7 @@ class Counted:
 
 
 def count_sessions(home: Home, draw: Draw, share: float) -> Iterator[Counted | None]:
-    """Yield the sessions that began while ``share`` was the share of held-out sessions.
+    """Yield counts of the sessions that began while this share of sessions was held out.
 
     Yield ``None`` for a session that cannot be compared.
     """
@@ -250,11 +250,9 @@ def _counts(turns: Sequence[Turn], messages: Sequence[Utterance]) -> dict[Aspect
 
 
 class _Sent:
-    """The messages of all sessions, in order."""
-
     def __init__(self) -> None:
         self._all: list[tuple[int, str | None, frozenset[str]]] = []
-        """Session, project and words of each message. Short messages have no words."""
+        """For each message: session, project and words. Short messages get no words."""
         self._sessions = 0
 
     def add(self, project: str | None, messages: Sequence[Utterance]) -> range:
@@ -296,7 +294,7 @@ class _Sent:
 
 
 def _rare(message: frozenset[str], times: Mapping[str, int]) -> list[str]:
-    """Return a message's rarest words. Every similar message contains at least one of them."""
+    """Return the rarest words of a message. Similar messages share at least one of these words."""
     ordered = sorted(message, key=lambda word: (times[word], word))
     return ordered[: len(ordered) - math.ceil(_MIN_OVERLAP * len(ordered)) + 1]
 

@@ -89,10 +89,10 @@ if TYPE_CHECKING:
     from nacre.values.session import StoredSession
 
 _MAX_MEMORIES = {Part.RULES: 12, Part.ACTIVE: 3, Part.DECISIONS: 3, Part.KNOWN: 3}
-"""Parts for memories at a session's start, with the maximum number of memories."""
+"""Maximum number of memories in each part of the context at a session's start."""
 
 _FORGOT = frozenset({Occasion.COMPACT, Occasion.CLEAR})
-"""Occasions on which the agent loses its context, even if the session keeps its name."""
+"""Occasions after which the agent no longer knows the session's context."""
 
 _SESSION_CHARACTERS = 80
 
@@ -533,7 +533,10 @@ def _not_handed_over(draft: Draft, session: StoredSession, turns: Sequence[Turn]
 _PROMPT_HITS, _MAX_RELEVANT = 8, 3
 _POINTER_HITS, _MIN_SAME_SESSION = 8, 3
 _POINTER_SURENESS = {Mode.LEXICAL: 0.995, Mode.HYBRID: 0.93}
-"""Minimum confidence of a turn. In large homes, single turns match by chance, so its session must have more hits."""
+"""Minimum confidence of a turn.
+
+Single turns can match by chance, so other turns of the session must match too.
+"""
 
 _POINTER_CHARACTERS = 200
 _UNQUOTED = re.compile(r"[^\n:：\"“”„«»「」『』《》`<>{}|=]+")
@@ -639,7 +642,7 @@ def _prompt(draft: Draft) -> None:
 def _without_secrets(draft: Draft, prompt: str) -> str:
     """Return a prompt without secrets.
 
-    Without the daemon, there is no time to redact, so suspect prompts are replaced with "".
+    There is no time to redact if no daemon runs. Then a suspect prompt is replaced with "".
     """
     if draft.request.alone:
         patterns, _, kinds = draft.home.settings.redaction
@@ -662,9 +665,9 @@ def _choose_projects(draft: Draft, query: str) -> None:
 
 
 def _add(draft: Draft, moment: Moment) -> None:
-    """Add handoffs, signals and, with a prompt, a reminder.
+    """Add handoffs, signals and, for a prompt, a reminder.
 
-    The session's state changes only if all items of a part fit.
+    The session's state changes only for parts whose items all fit.
     """
     additions = {Part.HANDOFF: _open_handoffs, Part.SIGNALS: _new_signals}
     if moment is Moment.PROMPT:
@@ -949,11 +952,16 @@ def note_given(
 
 
 STARTED = "session-start"
-"""Task after a session start: retire delivered handoffs, and hand over sessions whose end was not noticed."""
+"""Task at a session's start.
+
+It retires delivered handoffs, and hands over sessions that ended unnoticed.
+"""
 
 _CONTEXT_WITH_PROMPT = frozenset({"gemini-cli"})
-"""Hosts that get the start context with the first prompt. When they resume a session, they lose a
-prompt that begins with it."""
+"""Hosts that receive the start context with the first prompt.
+
+When such a host resumes a session, it loses a prompt that begins with the context.
+"""
 
 _MOMENTS = {HookEvent.SESSION_START: Moment.START, HookEvent.PROMPT: Moment.PROMPT}
 
@@ -962,9 +970,9 @@ _MOMENTS = {HookEvent.SESSION_START: Moment.START, HookEvent.PROMPT: Moment.PROM
 def answer(home: Home, call: HookCall) -> HookAnswer:
     """Return the context, tool rule or request that a hook gives to the agent.
 
-    The answer is empty for other events and in automated sessions. If the start of the session
-    delivered no context, the first prompt does so. This is always the case for hosts in
-    ``_CONTEXT_WITH_PROMPT``.
+    The answer is empty for other events and in automated sessions. If no context was delivered at
+    the session's start, the first prompt gets it. Hosts in ``_CONTEXT_WITH_PROMPT`` always get it
+    then.
     """
     moment = _MOMENTS.get(call.event)
     if call.event is HookEvent.SESSION_END and call.session and not call.is_apart:

@@ -48,15 +48,18 @@ _MIN_GENERAL_IMPORTANCE = 7
 """Minimum importance of memories that sessions on any topic need. See prompts/system-5.md."""
 
 _MAX_IGNORED, _MAX_IGNORED_CHOICE = 5, 1
-"""Number of sessions that receive a memory without using it. The latter is for a writer's choice."""
+"""Number of sessions that received a memory without using it, after which it is left out.
+
+The second number applies to important memories that a writer chose.
+"""
 
 _RULES = (Kind.PREFERENCE, Kind.LESSON, Kind.DECISION)
 _NAMED = (Kind.PREFERENCE, Kind.DECISION, Kind.TODO)
-"""Kinds that the owner's words name, such as "from now on". Rules guess the other kinds."""
+"""Kinds that the owner's words show reliably. Other kinds are guesses."""
 
 
 def part_of(memory: Memory, now: datetime) -> Part | None:
-    """Return the part of a session start for a memory, or ``None`` if the memory is too old.
+    """Return the part of a session start that shows a memory, or ``None`` if the memory is too old.
 
     Core memories, and the preferences, lessons and decisions that the owner stored, are rules.
     Decisions found in a session are shown as decisions for 30 days.
@@ -80,7 +83,7 @@ def is_guess(memory: Memory) -> bool:
 
 
 def lack_of_evidence(memory: Memory, part: Part, usage: Usage) -> str:
-    """Return the reason for omitting a memory that nothing shows to be useful, or "".
+    """Return the reason to omit a memory, or "" if there is evidence that the memory is useful.
 
     The owner's explicit instructions need no evidence.
     """
@@ -132,10 +135,10 @@ _SUBJECT_CHARACTERS = 120
 _LINE_CHARACTERS = 480
 ID_CHARACTERS = 8
 _MAX_LINE_TOKENS = 200
-"""Maximum length of a memory with a prompt."""
+"""Maximum number of tokens of a memory that is delivered with a prompt."""
 
 _SAID_SHARE = 0.8
-"""Minimum share of a subject's words that the content must include for the subject to be omitted."""
+"""A subject is omitted if the content includes at least this share of its words."""
 
 
 def frame(sections: Sequence[tuple[Part, Sequence[str]]]) -> str:
@@ -452,9 +455,9 @@ class Draft:
         return history
 
     def add(self, item: ContextItem, words: str = "", subject: str | None = None) -> bool:
-        """Add an item, and return True if the token budget has room for the item.
+        """Add an item if the token budget has room. Return True if the item was added.
 
-        ``words`` is the item's content without formatting. ``subject`` is the subject of a memory.
+        ``words``: the item's content without formatting. ``subject``: the subject of a memory.
         """
         heading = "" if self._has(item.part) else title(item.part)
         tokens = count_tokens(item.text + "\n") + count_tokens(heading)
@@ -553,7 +556,7 @@ class Draft:
         return self.given_sentences.has_all(text)
 
     def states(self, session: str, text: str) -> bool:
-        """Return True if a memory in this context was learned from these words of a session."""
+        """Return True if the text from a session includes a memory of this context."""
         return any(
             memory.source.session == session and normalise(memory.content) in normalise(text)
             for memory in self.memories

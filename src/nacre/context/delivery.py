@@ -99,7 +99,7 @@ def let_go(home: Home, handoff_id: str, session: str | None) -> None:
 
 
 def iter_delivered(home: Home) -> Iterator[tuple[str, str]]:
-    """Yield (handoff id, session) for each delivered handoff with a claim."""
+    """Yield (handoff id, session) for each claimed handoff that was delivered."""
     home_path = home.settings.home
     for path in _claims(home_path):
         holder = _holder(path)
@@ -113,7 +113,7 @@ def has_claim(home: Home, session: str) -> bool:
 
 
 def forget_claim(home: Home, handoff_id: str) -> None:
-    """Delete a claim."""
+    """Delete the claim on a handoff."""
     with suppress(OSError):
         _path(home.settings.home, handoff_id).unlink()
 

@@ -1,4 +1,4 @@
-"""Judge what became of the context that a session received, by rules and without a model."""
+"""Rules that decide whether a session followed or broke the context that it received."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _ONLY_IF = re.compile(
     r"\b(?:without|unless|until|before|after|except|if|when|while|during|only|ohne|außer|bevor|wenn)\b|除非",
     re.IGNORECASE,
 )
-"""Conditions of a prohibition, which a call alone does not show."""
+"""Words that limit a prohibition to a condition, such as "unless" and "before"."""
 
 _ALWAYS = re.compile(r"\b(?:always|every|immer|toujours|siempre)\b|总是|一律", re.IGNORECASE)
 _AGAIN = re.compile(
@@ -63,7 +63,7 @@ _MIN_SHARE, _MIN_WORDS, _MIN_SPOKEN_SHARE, _MIN_SPOKEN = 0.5, 2, 0.6, 3
 
 
 class Outcome(StrEnum):
-    """What became of an item of context in a session."""
+    """What an agent did with an item of context."""
 
     FOLLOWED = "followed"
     BROKEN = "broken"
@@ -71,7 +71,7 @@ class Outcome(StrEnum):
 
 
 def judge(kind: Kind, text: str, turns: Sequence[Turn]) -> Outcome:
-    """Return what became of a memory in the turns after its delivery."""
+    """Return whether a memory was followed, broken or neither in the turns after its delivery."""
     wanted, bans = _split(_BRACKETS.sub(" ", text))
     code, signs = _CODE.findall(wanted), _stems(" ".join(_SIGN.findall(wanted))).difference(*bans)
     names = [signs] if signs else [_stems(name) for name in code or identifiers(wanted)]
@@ -135,7 +135,7 @@ def _said(turns: Sequence[Turn]) -> Iterator[tuple[frozenset[str], bool]]:
 
 
 def _is_corrected(kind: Kind, text: str, turns: Sequence[Turn]) -> bool:
-    """Return True if the owner objects in words of the item after the agent's first turn."""
+    """Return True if the owner later objects to the memory, with words that the memory contains."""
     start = next((at for at, turn in enumerate(turns) if turn.speaker is Speaker.AGENT), len(turns))
     content = _stems(text) - STOP_WORDS
     for message in sentences.utterances(turns):
@@ -190,7 +190,7 @@ def judge_pointer(ref: str, text: str, turns: Sequence[Turn]) -> Outcome:
 
 
 def record_effects(home: Home, stored: StoredSession) -> None:
-    """Judge and record what became of the memories and pointers that a session received."""
+    """Record what the session did with the memories and pointers that it received."""
     name = stored.session.id
     given = read_state(home.settings.home, name).given
     if not given:
@@ -227,10 +227,10 @@ _PERIOD = timedelta(days=30)
 
 @frozen
 class Effects:
-    """What became of context in the last 30 days.
+    """Outcomes of context from the last 30 days.
 
-    ``shown``: deliveries of a memory to a session. ``pointers``: deliveries of a pointer to a turn.
-    ``off``: projects without pointers, because the last 20 were not followed.
+    ``shown``: number of delivered memories. ``pointers``: number of delivered pointers to turns.
+    ``off``: projects without pointers because the last 20 were ignored.
     """
 
     shown: int = 0
@@ -248,7 +248,7 @@ def pointers_are_off(home: Home, project: str | None) -> bool:
 
 
 def count_effects(home: Home) -> Effects:
-    """Count what became of context in the last 30 days."""
+    """Count the outcomes of context from the last 30 days."""
     counts = home.usage.effects(home.now_ms() - _PERIOD // timedelta(milliseconds=1))
     memories, pointers = (
         {outcome: number for (outcome, is_pointer), number in counts.items() if is_pointer is kind}

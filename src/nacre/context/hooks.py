@@ -154,7 +154,7 @@ class Occurrence:
     programs: Sequence[conversation.Invocation] = ()
 
     def matches(self, trigger: str) -> bool:
-        """Return True if the words, the path or the command of a trigger occur."""
+        """Return True if a trigger's words, path or command match this occurrence."""
         if command := _COMMAND.fullmatch(trigger):
             if any(
                 wanted.words[0] == program.words[0] and set(wanted.words) <= set(program.words)
@@ -321,7 +321,7 @@ class Draw:
 
 
 def is_held_out(home: Home, session: str | None) -> bool:
-    """Return True if a session gets no context. The share at the start of the session decides."""
+    """Return True if a session gets no context, because it was randomly chosen at its start."""
     if not session or home.settings.number(SHARE) <= 0:
         return False
     began = read_state(home.settings.home, session).started or home.now_ms()
@@ -329,7 +329,7 @@ def is_held_out(home: Home, session: str | None) -> bool:
 
 
 def read_draw(home: Path) -> Draw:
-    """Return the holdout assignment, or an empty assignment if the file cannot be read."""
+    """Read the random choice from its file. Return an empty one if this fails."""
     record = _load(home / _FILE)
     try:
         bytes.fromhex(record["salt"])
@@ -389,9 +389,10 @@ _HOSTS_WITH_TOOLS = frozenset(
 def count_prompt(
     home: Home, state: SessionState, session: str | None, project: str | None
 ) -> SessionState:
-    """Return the state after a prompt. The turn count restarts if the session or its agent has stored something.
+    """Count a prompt, and return the new state of the session.
 
-    Prompts from hosts without reminders are not counted.
+    The turn count restarts when the session stores a memory. Prompts from hosts without reminders
+    are not counted.
     """
     host = (session or "").partition(":")[0]
     if is_asked_for_proposals(home, host) and state.prompts >= 0:
@@ -419,7 +420,10 @@ def is_asked_for_proposals(home: Home, host: str) -> bool:
 
 
 SAID_WITHIN = timedelta(days=1)
-"""Maximum age of a statement that becomes a signal. Newly imported transcripts can contain older statements."""
+"""Maximum age of a statement that is signalled to other sessions.
+
+Imported transcripts can contain older statements.
+"""
 
 
 _SIGNAL_LIMITS = SignalLimits(8, 3, 30, 10, 300)
@@ -428,7 +432,7 @@ _SIGNAL_LIMITS = SignalLimits(8, 3, 30, 10, 300)
 def due(
     home: Home, state: SessionState, project: str | None, narrower: SignalLimits | None
 ) -> list[tuple[int, Memory]]:
-    """Return new memories from other sessions to signal to a running session, with their rows.
+    """Return memories from other sessions that a running session should learn of, with their rows.
 
     The memories are important and trusted, and belong to the given project or to no project.
     Memories from sessions that this session continues are left out. Nothing is returned during the
@@ -460,5 +464,5 @@ def due(
 
 
 def start_signals(home: Home, state: SessionState) -> SessionState:
-    """Start signals about later memories, and return the session's new state."""
+    """Start to watch for later memories of other sessions. Return the session's new state."""
     return state if state.signal_mark >= 0 else replace(state, signal_mark=home.memories.last_row())

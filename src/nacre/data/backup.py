@@ -57,7 +57,7 @@ _REPOSITORY_FOLDERS = ("objects", "refs")
 """Folders that git requires even if they are empty."""
 _SKIPPED_FOLDERS = frozenset({"logs", "run"})
 _SKIPPED_FILES = frozenset({"daemon.sock", "http.token", "browsers.json"})
-"""Files that are recreated when needed. The token must not leave the machine."""
+"""Files that are not backed up. nacre recreates them, and the token must stay on the machine."""
 
 _WITH_CREDENTIALS = frozenset({CONFIG, "vault/.git/config"})
 

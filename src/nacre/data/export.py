@@ -49,9 +49,9 @@ _HEADINGS = {Kind.PREFERENCE: "Rule", Kind.DECISION: "Decisions", Kind.TODO: "Ne
 def write_snapshot(now: datetime, memories: Sequence[Memory], file: BinaryIO) -> int:
     """Write memories in ClawXMemory's JSON format and return the size in bytes.
 
-    A project's preferences are written as feedback. The project's other memories are written as project files. Memories
-    in the inbox are staged. Memories without a project are listed in the user profile. Retired memories are marked as
-    deprecated. Seed facts 3.1 and 3.6 describe the format.
+    A project's preferences are written as feedback. The project's other memories are written as
+    project files. Memories in the inbox are staged. Memories without a project are listed in the
+    user profile. Retired memories are marked as deprecated.
     """
     files = [{"relativePath": path, "content": content} for path, content in _files(now, memories)]
     bundle = {"formatVersion": FORMAT, "exportedAt": stamp(now), "files": files}
@@ -598,7 +598,7 @@ _FORMS = {
     "clawxmemory": _write_clawxmemory,
 }
 _WITHOUT_TRUST = ("clawxmemory",)
-"""Export formats that cannot express trust, so that importers trust all memories."""
+"""Export formats without trust levels. Importers trust all memories in such a file."""
 
 FORMS = tuple(_FORMS)
 """Export formats. ``zip`` contains the vault's Markdown files, and ``clawxmemory`` is a ClawXMemory snapshot."""

@@ -92,7 +92,7 @@ _MAX_TEXT_BYTES = 200_000_000
 
 @dataclass(slots=True)
 class Tally:
-    """Counts the secrets found in each scrubbed place."""
+    """Counts the secrets that were found, separately for each place."""
 
     home: Home
     place: str = ""
@@ -351,7 +351,7 @@ class ForgetRequest(Request):
 
     @property
     def how(self) -> str:
-        """The name of the field that selects the content."""
+        """The name of the criterion that selects the content."""
         ways = {
             "session": self.sessions,
             "memory": self.memories,
@@ -462,7 +462,7 @@ def _pages(home: Home, plan: ForgetPlan) -> Iterator[Unreached]:
 
 
 def _quoting(home: Home, match: Pattern) -> Iterator[Unreached]:
-    """Yield files that still contain the text, and sessions whose folder or branch name contains the text."""
+    """Yield places that still contain the text: files, and sessions' folder or branch names."""
     home_path, database = home.settings.home, home.settings.database
     for file in sorted(home_path.rglob("*")):
         inside = file.relative_to(home_path).parts
@@ -633,7 +633,7 @@ def allow_again(
 
 
 _Aim = tuple[list[Tombstone], list[Excerpt]]
-"""Tombstones for a request, which belong to no run yet, and excerpts of the matches."""
+"""The tombstones that a request needs, and excerpts of the matches."""
 
 
 def _sessions_aim(home: Home, request: ForgetRequest, key: bytes) -> _Aim:  # noqa: ARG001 - shared signature
@@ -660,7 +660,7 @@ def _session_id(home: Home, reference: str) -> str:
 
 
 def _memories_aim(home: Home, request: ForgetRequest, key: bytes) -> _Aim:
-    """Return tombstones for the requested memories, their copies, and the turns they came from."""
+    """Return tombstones for memories, their copies, and the turns from which they were learned."""
     ids = home.erasing.alike([get(home, reference).id for reference in request.memories])
     memories = home.memories.in_any_state(ids)
     shown: dict[str, set[str]] = {}
@@ -745,7 +745,7 @@ _AIMS: dict[str, Callable[[Home, ForgetRequest, bytes], _Aim]] = {
 def _tombstones(
     home: Home, how: str, affected: Affected, targets: Sequence[Tombstone], key: Tombstone
 ) -> tuple[Tombstone, ...]:
-    """Return tombstones for all affected content, so that all machines have the same result."""
+    """Return tombstones for all affected content. They have the same effect on all machines."""
     secret = bytes.fromhex(key.value)
     stones: dict[tuple[TombstoneKind, str], Tombstone] = {
         (tombstone.kind, tombstone.value): tombstone for tombstone in targets
@@ -849,7 +849,10 @@ def _key(home: Home) -> Tombstone:
 
 
 def _entries(change: Change, deletion: Deletion) -> list[files.LedgerEntry]:
-    """Return a run's ledger entries with up to a thousand hashes each. The first entry's id is the run's id."""
+    """Return a run's ledger entries. Each entry contains up to a thousand hashes.
+
+    The first entry's id is the run's id.
+    """
     lines: list[dict[str, Any]] = [{}]
     hashes_on_line = 0
     for name, owner, hashes in _grouped(deletion.tombstones):

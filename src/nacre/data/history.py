@@ -50,7 +50,10 @@ BEGINNING = "Begin the history of the vault"
 """Message of the first commit, which contains no operation."""
 
 MOST_PATHS = 20
-"""An operation that changed more files than this, or an :func:`unnamed` file, gets its own commit."""
+"""Maximum number of files in a shared commit. Larger operations get their own commit.
+
+An operation with an :func:`unnamed` file also gets its own commit.
+"""
 
 _SUBJECT_CHARACTERS = 72
 _TRAILER = "Nacre-Operation"
@@ -60,7 +63,10 @@ _ITEM = re.compile(r"^- (\S+?): ?(.*)$")
 
 @frozen
 class RecordedOperation:
-    """An operation in a commit message. ``paths``: its files, or ``None`` for the whole commit."""
+    """An operation in a commit message.
+
+    ``paths``: the operation's files, or ``None`` if all files of the commit belong to it.
+    """
 
     operation: Operation
     paths: tuple[str, ...] | None
@@ -255,9 +261,9 @@ OWN_FILES = {
     ".gitattributes": "* -text\nledger.jsonl merge=union\n",
     ".gitignore": ".*.tmp\n.*.sw?\n.#*\n*~\n.DS_Store\nThumbs.db\n.obsidian/workspace*.json\n.trash/\n",
 }
-"""Files that configure the repository: bytes stay unchanged, even on Windows, and ledgers are merged.
+"""Configuration files of the vault's repository.
 
-git ignores temporary files, and Obsidian's workspace and trash.
+git keeps all bytes unchanged, merges ledgers, and ignores temporary files and Obsidian's workspace.
 """
 
 
@@ -317,7 +323,7 @@ KEPT_WITHOUT_GIT = 500
 
 
 _COMMIT_AFTER_OPERATIONS = 100
-"""Number of pending operations from which they are committed regardless of age."""
+"""Pending operations are committed, regardless of their age, if there are at least this many."""
 
 _SYNC_EVERY = timedelta(seconds=300)
 
@@ -413,7 +419,7 @@ _MAX_OPERATIONS_PER_RUN = 2000
 _MAX_TRIES = 5
 _NO_COMMIT = "-"
 UNWRITTEN = "not written yet"
-"""Why a file is held back that another process is about to write."""
+"""The reason if another process is about to write the file."""
 
 _MAX_FILE_BYTES = 20_000_000
 
@@ -442,7 +448,7 @@ class Committed:
 
 @dataclass
 class _Plan:
-    """The planned commits, with the one being built."""
+    """The planned commits, including the one that is being built."""
 
     blobs: dict[str, str]
     clean: Clean
@@ -625,7 +631,7 @@ def _written(
 ) -> tuple[dict[str, bytes | None] | None, list[bytes]]:
     """Return the files and ledger lines that an operation wrote.
 
-    Instead of the files, return ``None`` if the operation cannot be committed yet.
+    The files are ``None`` if the operation cannot be committed yet.
     """
     contents: dict[str, bytes | None] = {}
     lines: list[bytes] = []
@@ -652,7 +658,7 @@ def _written(
 
 
 def _mended(home: Home, path: str) -> str | None:
-    """Return a held file's text if it can be committed now, or else ``None``."""
+    """Return the text of a file that was held back, or ``None`` if it is still held back."""
     try:
         data = home.vault.read(path)
     except FileNotFoundError:
@@ -712,7 +718,7 @@ def _adopt(home: Home, _: str | None, held_files: dict[str, Held]) -> _Plan:
 
 
 def _forgotten(home: Home, changes: _Changes) -> tuple[list[_OperationPaths], _Changes] | None:
-    """Return forget operations without file names, and the file removals that belong to them."""
+    """Return the forget operations without file names, and the removals of their files."""
     runs = [operation for operation in home.journal.without_texts() if operation.action == FORGET]
     removed = [path for path, data in changes.items() if data is None and is_memory_file(path)]
     if not runs and removed:

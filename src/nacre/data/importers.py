@@ -365,7 +365,7 @@ def refused(tree: Tree, reason: str) -> Iterator[Skipped]:
 
 
 _MIN_CHARACTERS = 12
-"""Minimum length of a statement that is a single ASCII word."""
+"""Minimum length of a statement that consists of a single ASCII word."""
 
 _HEADING = re.compile(r"^(#{1,6})\s+(.+?)\s*#*$")
 _ITEM = re.compile(r"^(?:[-*+]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?")
@@ -379,7 +379,7 @@ _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 
 @frozen
 class Note:
-    """A statement and the headings above it, outermost first."""
+    """A statement with the headings above it. The outermost heading comes first."""
 
     headings: tuple[str, ...]
     text: str
@@ -470,7 +470,7 @@ class _Reader:
             yield note
 
     def flush(self) -> Iterator[Note]:
-        """Finish the statement that is being read, and yield the statement before it."""
+        """Finish the current statement. Yield the statement that was held before it."""
         text = "\n".join(self.lines).strip()
         was_item, self.item, self.lines = self.item, False, []
         if not text:
@@ -515,7 +515,7 @@ SOURCES: dict[str, str | None] = {
     "openclaw": "nacre.data.imports_agents:SOURCE_OPENCLAW",
     "instructions": "nacre.data.imports_agents:SOURCE_INSTRUCTIONS",
 }
-"""Sources in order of detection, most specific first. ``None``: provided by the plugin nacre-extras."""
+"""Import sources in the order of detection. ``None``: nacre-extras provides the source."""
 
 
 def sources() -> list[str]:
@@ -567,7 +567,7 @@ RELATIONS = frozenset(
         "elaborates",
     }
 )
-"""Relations in other systems that nacre also supports."""
+"""Names of relations that nacre shares with other systems."""
 
 _TAG_CHARACTERS = 60
 _ISO = re.compile(r"^\d{4}-\d\d-\d\d")
@@ -652,7 +652,7 @@ def readable_front(tree: Tree, name: str) -> dict[str, Any]:
 
 
 def json_of(tree: Tree, name: str) -> Any:
-    """Return the contents of a JSON file without secrets, or ``None`` if it is invalid or too large."""
+    """Parse a JSON file and remove secrets. Return ``None`` if the file is invalid or too large."""
     try:
         return cleaned(json.parse(tree.text(name, MOST_EXPORT_BYTES) or "null"), tree.clean)
     except ValueError:
@@ -817,7 +817,7 @@ def _read(tree: Tree) -> Iterator[Item]:
 
 
 def _extracted(tree: Tree) -> Iterator[Item]:
-    """Yield the memories from each session. Candidates are skipped, because ingest finds them again."""
+    """Yield the memories from each session, without candidates, which ingest finds again."""
     for proposal in objects_of(named(json_of(tree, tree.names[0])).get("sessions")):
         session = named(proposal.get("session"))
         started, name = session.get("started"), f"{session.get('tool')}:{session.get('native_id')}"
@@ -865,7 +865,7 @@ def _from_file(tree: Tree, name: str) -> Item:
 
 
 def _lines(tree: Tree) -> Iterator[Item]:
-    """Yield all items in order, then verify the last line. Raises InvalidInputError."""
+    """Yield all items in order. Raises InvalidInputError if the last line's checksum is wrong."""
     digest, lines, closed = hashlib.sha256(), 0, False
     talk: tuple[Session, Values, list[Turn]] | None = None
     with tree.path_of(tree.names[0]).open("rb") as file:

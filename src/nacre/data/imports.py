@@ -69,7 +69,7 @@ from nacre.vault import files
 from nacre.vault.files import slugify
 
 _MIN_LIKENESS = 0.6
-"""Minimum share of words (in order) that an edited statement has in common with the old one."""
+"""Minimum share of the words, in the same order, that an edited statement keeps."""
 
 _STATEMENT = "#"
 
@@ -167,7 +167,7 @@ class Step:
 
 @dataclass(slots=True)
 class ImportPlan:
-    """The items found in a source, and the decisions."""
+    """The items to import from a source, and the decision about each memory."""
 
     options: ImportOptions
     source: ImportSource
@@ -185,7 +185,7 @@ class ImportPlan:
 
     @property
     def kinds(self) -> dict[str, int]:
-        """The number of memories to add, by kind."""
+        """Number of memories to add for each kind."""
         return dict(
             Counter(
                 step.memory.kind.value for step in self.steps if step.action is Action.ADD
@@ -426,7 +426,7 @@ class _Sorter:
         return _followed(step, present)
 
     def repetition(self, memory: Memory) -> tuple[str | None, str]:
-        """Return the id of an active memory with the same meaning, if any, and the reason."""
+        """Return the id of an active memory with the same meaning, or ``None``, and the reason."""
         rows = self.home.comparisons.alike(memory, limit=_MAX_SIMILAR)
         similar = {other.id: other for other in self.home.memories.by_rows(rows).values()}
         active = [other for other in similar.values() if not other.superseded_by]
@@ -437,7 +437,7 @@ class _Sorter:
         return (again.other.id, again.verdict.reason) if again else (None, "")
 
     def linked(self, step: Step, same: Mapping[str, str], offered: set[str]) -> Step:
-        """Redirect a memory's links to existing memories.
+        """Replace links to duplicates with links to existing memories.
 
         An untrusted memory loses links that would retire one of the user's memories.
         """
@@ -547,7 +547,7 @@ def _add(
 
 
 def _mend_links(home: Home, run: Run, added: Sequence[str], same: dict[str, str]) -> None:
-    """Redirect links from duplicates to the memories that were kept."""
+    """Replace links to duplicates with links to the memories that were kept."""
     if not same:
         return
     changed = []
@@ -581,10 +581,7 @@ def _why(plan: ImportPlan) -> str:
 
 
 def _write_talks(home: Home, plan: ImportPlan, report: ImportReport, notify: OnProgress) -> None:
-    """Store new sessions.
-
-    nacre does not extract memories from these sessions, because the import contains their memories.
-    """
+    """Store new sessions. No memories are extracted, because the import contains them."""
     for talk in plan.source.read(open_tree(plan.options.path, home.redactor.clean)):
         if not isinstance(talk, Talk):
             continue

@@ -172,7 +172,7 @@ def _fact(
 
 
 def _cwd(tree: Tree, folder: str) -> str | None:
-    """Return a project's working folder, from the transcripts next to its memory."""
+    """Return the working folder of a project, as recorded in transcripts next to its memory."""
     place = (tree.root / folder).parent
     if not place.is_dir():
         return None
@@ -422,7 +422,6 @@ _MEMORIES = re.compile(r"(?:.*/)?memories(?:/[^/]+)?\.json")
 
 
 def _transcripts(tree: Tree, adapter: Adapter) -> Iterator[Path]:
-    """Yield the paths of files that an adapter recognises. A zip is one file."""
     if tree.root.is_file():
         data = tree.head(tree.names[0]) if tree.single else b"PK\x03\x04"
         if adapter.sniff(Head(tree.root, data)):

@@ -114,9 +114,9 @@ def plan_join(
 ) -> Plan:
     """Return a plan that combines HEAD with a fetched commit.
 
-    If the remote's history was rewritten, ``rewritten_from`` is the last commit before that. Later local changes are
-    then applied to the new history. The same is done if unsent commits contain forgotten content, which must not be
-    sent. Raises UnusableRepositoryError for files that a vault must not contain.
+    ``rewritten_from``: last shared commit before the remote's history was rewritten, if it was. In
+    this case, or if unsent commits contain forgotten content, the later local changes are applied
+    to the new history. Raises UnusableRepositoryError for files that a vault must not contain.
     """
     repository = home.repository
     local, remote_tree = repository.tree(head.commit), repository.tree(theirs)
@@ -227,7 +227,7 @@ def _commit(
 def _as_operations(
     operation: Operation, changes: Mapping[str, FileChange]
 ) -> list[tuple[Operation, Sequence[str]]]:
-    """Return a list with the merge operation. The list is empty if only the ledger changed."""
+    """Return the merge as a list of one operation, or an empty list if only the ledger changed."""
     return [(operation, [*changes])] if changes.keys() - {LEDGER} else []
 
 
@@ -351,7 +351,7 @@ def refuse_paths(tree: Iterable[str]) -> None:
 
 
 def counted(changes: Iterable[str]) -> str:
-    """Return the number of changed files except the ledger as text, such as "3 files"."""
+    """Return the number of changed files as text, such as "3 files". The ledger is not counted."""
     return count(len(set(changes) - {LEDGER}), "file")
 
 
@@ -428,7 +428,7 @@ def write_plan(home: Home, plan: Plan, held_files: Mapping[str, str]) -> str | N
 
 
 def _over_listing(home: Home, path: str, change: FileChange) -> FileChange:
-    """Return a file's change. A change to a generated listing replaces any local version."""
+    """Allow the change to overwrite a locally changed listing that nacre generated."""
     present = _present(home, path) if PurePosixPath(path).name == LISTING else None
     return FileChange(present, change.after) if present and is_derived(present) else change
 
@@ -490,7 +490,7 @@ def _written(
 
 
 def _ledger(home: Home, plan: Plan) -> dict[str, FileChange]:
-    """Return the change to the ledger, keeping uncommitted local lines."""
+    """Return the change to the ledger. Uncommitted local lines are kept."""
     ledger = plan.changes.get(LEDGER)
     if ledger is None or ledger.after is None:
         return {}
@@ -549,7 +549,7 @@ def _edited(
 ) -> str | None:
     """Return a message if a file changed after the plan was made.
 
-    Raises EditConflictError if the file is held back.
+    Raises EditConflictError if the file is one of ``held_files``.
     """
     for path, change in changes.items():
         if _present(home, path) in (change.before, change.after):

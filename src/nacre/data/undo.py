@@ -206,7 +206,7 @@ def _committed(home: Home, commit: str, paths: Sequence[str]) -> _States:
 
 
 def _by_memory(touched: dict[str, str], states: _States) -> list[Change]:
-    """Return one change per memory or other file, even if a memory's file was moved."""
+    """Return one change for each memory or other file. A moved memory is still one memory."""
     changes: dict[str, Change] = {}
     for path, (before, after) in states.items():
         if before == after:

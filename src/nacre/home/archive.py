@@ -43,7 +43,7 @@ _HEAD_BYTES = 64_000
 _BATCH_FILES = 20
 _MARKERS = (b"[REDACTED:", b"[private]")
 STALE = -1
-"""Value of ``changed`` for a pack that must be rewritten without some of its content."""
+"""Value of ``changed`` for a pack that must be rewritten to remove content."""
 
 
 class _NeedsRewriteError(Exception):
@@ -59,7 +59,7 @@ class _Work:
     stored: int = 0
     problems: list[reports.Problem] = field(default_factory=list)
     waits: bool = True
-    """True to wait for the disk after each pack."""
+    """True if each pack is synced to disk."""
     is_redacted: bool = False
     """True if anything in the current file was redacted."""
 
@@ -640,7 +640,7 @@ def _moment(nanoseconds: int) -> datetime:
 
 
 def is_cut(home: Home, state: sessions.Archived) -> bool:
-    """Return True if a pack is missing or has become smaller, without reading it."""
+    """Return True if a pack is missing or too short. The pack is not read."""
     try:
         return (archive_packs.folder_of(home) / (state.pack or "")).stat().st_size < state.size
     except OSError:

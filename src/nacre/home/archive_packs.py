@@ -32,12 +32,15 @@ def place_for(home: Home, tool: str, path: str) -> Path:
 
 
 def name_in(path: str, native_id: str) -> str:
-    """Return the name of a session in a database. The name is used like a transcript's path."""
+    """Return a name for a session in a host's database.
+
+    It is used like the path of a transcript.
+    """
     return f"{path}{_INSIDE}{native_id}"
 
 
 def rows_of(home: Home, state: Archived) -> list[int]:
-    """Return the indexed sessions that were read from an archived transcript."""
+    """Return the rows of sessions that were read from an archived transcript."""
     path, _, native_id = state.path.partition(_INSIDE)
     if not native_id:
         return home.archive.sessions_of(state.tool, path)

@@ -84,10 +84,10 @@ class Change:
     def describe(
         self, *, action: str | None = None, subject: str | None = None, why: str | None = None
     ) -> None:
-        """Describe the change with an action, subject and reason.
+        """Set the change's action, subject and reason.
 
-        Call this method before the first entry or write. A change that is part of a :class:`Run`
-        keeps the description of the whole run.
+        Call this method before the first write or ledger entry. If the change is part of a
+        :class:`Run`, this method has no effect.
         """
         if not self._is_part:
             self._operation.describe(action, subject, why)
@@ -242,9 +242,9 @@ class Change:
         return True
 
     def _writes_of(self, memory: Memory) -> tuple[Memory, list[Intent]]:
-        """Return the memory to index and the necessary file writes.
+        """Return the memory to index, and the writes of its file.
 
-        If the memory now belongs in another folder, the file moves, and links to its former name
+        If the memory belongs in another folder, its file is moved. Links to its former name
         still work.
         """
         home = self.home
@@ -287,7 +287,7 @@ class Run:
     def part(self) -> Iterator[Change]:
         """Yield a change that belongs to the run.
 
-        Processes that wait for the vault lock get it first.
+        Other processes that wait for the vault lock get it before this change.
         """
         home = self._operation.home
         home.vault_lock.give_way()
@@ -398,7 +398,7 @@ _NOT_PROJECTS = frozenset(
 
 _MAX_NAME_CHARACTERS = 120
 _MAX_ROOTS = 50
-"""Maximum number of roots that nacre adds to a page, because worktrees accumulate."""
+"""Maximum number of root folders that nacre adds to a project's page."""
 
 
 @frozen
@@ -638,7 +638,6 @@ def _make(
 
 
 def _has_new_location(home: home.Home, slug: str, place: location.Place) -> bool:
-    """Return True if the project's page does not yet list a folder or remote of the place."""
     if not place.is_repository or place.root == str(home.settings.user_home):
         return False
     keys = home.files.project_keys()
@@ -782,7 +781,7 @@ def page_text(home: home.Home, slug: str, *, own: bool = False) -> str:
 
 
 def page_keys(home: home.Home, slug: str) -> set[tuple[str, str]]:
-    """Return a project's keys, as (kind, value), according to its page.
+    """Return the keys on a project's page as (kind, value).
 
     Raises FileNotFoundError, InvalidMemoryError.
     """
@@ -790,7 +789,7 @@ def page_keys(home: home.Home, slug: str) -> set[tuple[str, str]]:
 
 
 def index_page(home: home.Home, project: Project, values: dict[str, Any]) -> None:
-    """Index a project with its page's keys and dependencies."""
+    """Store a project in the index, with the keys and dependencies from its page."""
     with home.transaction():
         home.files.save_project(
             project, _keys(project.slug, values), list_of(values, "dependencies")
@@ -810,7 +809,10 @@ def list_of(values: dict[str, Any], name: str) -> list[str]:
 
 
 def _lists(values: dict[str, Any], name: str, value: str) -> bool:
-    """Return True if a page lists a value. Remotes can be spelled differently."""
+    """Return True if a list on a page contains a value.
+
+    Remotes are compared after normalisation.
+    """
     items = list_of(values, name)
     return value in items or (name == "remotes" and value in map(files.normalise_remote, items))
 
@@ -829,7 +831,6 @@ def _is_namesake(home: home.Home, slug: str, place: location.Place) -> bool:
 
 
 def _has_other_remote(home: home.Home, slug: str, remote: str) -> bool:
-    """Return True if a project has remotes, but not ``remote``."""
     remotes = [files.normalise_remote(value) for value in _page_list(home, slug, "remotes")]
     return bool(remotes) and remote not in remotes
 
@@ -896,7 +897,7 @@ def finish(home: Path) -> bool:
 
 
 def _staging_path(home: Path) -> Path:
-    """Return the path at which a complete new home waits while the old home is moved away."""
+    """Return the path of the new home until it replaces the old home."""
     return home.with_name(f".{home.name}.restored")
 
 
@@ -943,7 +944,7 @@ def read_pins(home: home.Home) -> list[Pin]:
 
 
 def write_pins(change: Change, is_dropped: Callable[[Pin], bool], *added: Pin) -> bool:
-    """Remove and add pinned answers. Other lines of the file stay. Return True if it changed."""
+    """Remove and add pinned answers. Return True if the file changed. Other lines are kept."""
     before = _read_pinned(change.home)
     kept = [line for line in before.splitlines() if not ((pin := pin_in(line)) and is_dropped(pin))]
     lines = [*kept, *(f"{pin.question} {_ARROW} {pin.answer}" for pin in added)]

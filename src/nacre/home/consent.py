@@ -2,8 +2,8 @@
 
 Text is sent only to hosts in ``embedding.sends_to``, which the owner approves with ``nacre
 embedding`` or ``nacre writer embedding --resume``. Budgets limit embedding that the user did not
-explicitly request. Each such call first reserves its maximum cost. Questions are checked against
-the budget, too, but recorded in a spool, because recall does not write to the database.
+explicitly request. Each such call first reserves its maximum cost. Questions are also limited, but
+their cost is first recorded in a file, because recall does not write to the database.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 SENDS_TO = "embedding.sends_to"
 _LOCAL_SETTINGS = ("minilm", "none")
 _QUESTION_SHARE = 100
-"""Divisor for the share of a budget reserved for questions, which are needed all day."""
+"""A budget divided by this number is reserved for questions."""
 
 
 _PASSAGE_TOKENS = 300
@@ -145,9 +145,9 @@ def _budget_refusal(
 
 
 def as_requested(embedder: Embedder) -> Embedder:
-    """Return the model without checks of consent and budget.
+    """Return the model without checks of consent and budget, for a user's explicit request.
 
-    The user has seen the host and the price.
+    The user must have seen the host and the price.
     """
     return embedder.as_requested() if isinstance(embedder, Guarded) else embedder
 
@@ -201,7 +201,7 @@ class Guarded:
         return Guarded(self._home, self._setting, other, Use.QUESTION if is_recalled else self._use)
 
     def as_requested(self) -> Guarded:
-        """Return the model for an explicit request; see :func:`as_requested`."""
+        """Return a copy for an explicit request; see :func:`as_requested`."""
         return Guarded(self._home, self._setting, self._embedder, Use.ASKED)
 
     def close(self) -> None:

@@ -112,7 +112,7 @@ class Stores:
     comparisons: Lazy[Comparisons] = Lazy("nacre.store.review:Comparisons")
     """Data for comparing memories."""
     claims: Lazy[Claims] = Lazy("nacre.store.review:Claims")
-    """Claims of memories, and the queue of memories whose claim a model has yet to extract."""
+    """Claims of memories, and the queue of memories from which a model must extract a claim."""
     sessions: Lazy[Sessions] = Lazy("nacre.store.sessions:Sessions")
     """Indexed sessions and turns."""
     deeds: Lazy[DeedIndex] = Lazy("nacre.store.sessions:DeedIndex")
@@ -124,7 +124,7 @@ class Stores:
     session_uses: Lazy[SessionUses] = Lazy("nacre.store.memories:SessionUses")
     """Memories used in each session."""
     co_recall: Lazy[CoRecall] = Lazy("nacre.store.memories:CoRecall")
-    """Memories used together."""
+    """Pairs of memories that were used together."""
     reviews: Lazy[Reviews] = Lazy("nacre.store.review:Reviews")
     """The review queue."""
     tombstones: Lazy[Tombstones] = Lazy("nacre.store.journal:Tombstones")
@@ -164,7 +164,7 @@ class Home(Stores):
     earlier: Vectors | None = None
     """During a rebuild, the vectors in the database that is being replaced."""
     embedders: dict[str, Embedder] = field(default_factory=dict)
-    """Loaded embedding models, keyed by the value of ``embedding.model``."""
+    """Loaded embedding models. The keys are values of the setting ``embedding.model``."""
     observe: Observe | None = None
     turn: Turn = field(default_factory=Turn)
     """Lock for threads that share the home. Threads release it while they wait for a model."""
@@ -288,7 +288,7 @@ class Home(Stores):
 
     @cached_property
     def other_vectors(self) -> Vectors:
-        """The vectors of a second model, before or after a switch between models.
+        """Vectors of another embedding model, before or after the model is changed.
 
         Raises EmbedderUnavailableError.
         """
@@ -300,9 +300,9 @@ class Home(Stores):
         return vectors
 
     def load_once(self, name: str) -> Embedder:
-        """Return an embedding model, loaded on first use. Raises EmbedderUnavailableError.
+        """Load an embedding model, or return the loaded model. Raises EmbedderUnavailableError.
 
-        Consent and budgets are not checked here, but in :mod:`nacre.home.consent`.
+        The module :mod:`nacre.home.consent` checks consent and budgets.
         """
         if name not in self.embedders:
             self.embedders[name] = self.load_embedder(self.settings.having("embedding.model", name))

@@ -30,11 +30,11 @@ _WORKTREE = re.compile(
     r"^(.*?)[\\/](?:\.claude[\\/]worktrees|\.worktrees|\.git[\\/]worktrees)[\\/].*$"
     r"|^((?:.*?[\\/])?[^.\\/][^\\/]*)[\\/]worktrees[\\/].*$"
 )
-"""Pattern for worktrees inside a repository, unlike ``~/.codex/worktrees``."""
+"""Matches paths of worktrees inside a repository, but not in ``~/.codex/worktrees``."""
 
 _MAX_POINTER_CHARACTERS = 4096
 _MAX_CLONES = 3
-"""Maximum number of clones to follow to their origin, because they can refer to each other."""
+"""Maximum number of local clones to follow to their origins. Clones can form a loop."""
 
 
 @frozen
@@ -224,7 +224,7 @@ def is_empty(home: Home) -> bool:
 
 
 def with_former_names(home: Home, memory: Memory, path: str) -> Memory:
-    """Return a renamed memory. Former names that links still use become aliases of the memory."""
+    """Return a memory with those former names as aliases that links still use."""
     aliases = aliases_in(memory.extra.get(ALIASES))
     former = home.memories.names.lost(memory.id, called(memory.subject, path, aliases))
     lost = [name for name in former if home.redactor.clean(name) == name]

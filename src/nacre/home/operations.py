@@ -157,7 +157,7 @@ def memories_in_entry(memories: Iterable[str]) -> dict[str, object]:
 
 
 def subject_of(memories: Sequence[Memory]) -> str | None:
-    """Describe the memories of an operation."""
+    """Return a subject for an operation that changes memories."""
     if not memories:
         return None
     others = len({memory.id for memory in memories}) - 1
@@ -204,7 +204,7 @@ def _clean_line(home: Home, text: str | None, limit: int) -> str | None:
 
 
 _GROUP_INTENTS = 200
-"""Number of writes marked as done in one transaction, which takes about ten milliseconds."""
+"""Number of writes that one transaction marks as done."""
 
 
 def apply_intents(home: Home) -> None:
@@ -224,7 +224,7 @@ def apply_intents(home: Home) -> None:
 
 
 def _apply_group(home: Home, intents: Sequence[Intent], stuck: set[str]) -> None:
-    """Apply several writes. If a write fails, add its path and its memory to ``stuck``."""
+    """Perform pending writes. Add the path and memory of each failed write to ``stuck``."""
     applied_intents: list[_Applied] = []
     home.vault.write_ahead(
         {item.path: item.document or "" for item in reversed(intents) if item.action == "write"}
@@ -259,11 +259,11 @@ def _apply_group(home: Home, intents: Sequence[Intent], stuck: set[str]) -> None
 
 
 _Applied = tuple[Intent, SeenMemoryFile | None, bool]
-"""A write, the resulting file, and False if the write was abandoned."""
+"""A pending write, the resulting file, and False if the write was abandoned."""
 
 
 def _append(home: Home, lines: Sequence[Intent]) -> tuple[int, bytes] | None:
-    """Append new lines to the ledger in one write, and return its end, or ``None`` if that fails."""
+    """Append lines to the ledger. Return the ledger's new end, or ``None`` if this fails."""
     try:
         return home.vault.append(
             LEDGER, [line.document or "" for line in lines], home.journal.ledger_end()

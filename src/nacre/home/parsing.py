@@ -76,9 +76,9 @@ INPUT_CHARACTERS = 300
 OUTCOME_CHARACTERS = 200
 PATH_CHARACTERS = 500
 BORDER_BYTES = 12_000_000
-"""Number of bytes from which several processes are used.
+"""Minimum number of bytes for which several processes are used.
 
-Starting a process takes as long as reading half that many.
+Reading half of them takes as long as starting a process.
 """
 
 MOST_PROCESSES = 4
@@ -457,7 +457,7 @@ def _clean_turns(turns: Sequence[Turn], redactor: Redactor) -> tuple[Turn, ...]:
 
 
 def _stripped_turn(turn: Turn, redactor: Redactor) -> Turn:
-    """Remove context that nacre added and unpaired surrogates. Redact the turn's id."""
+    """Remove nacre's own context and unpaired surrogates from a turn. Redact the turn's id."""
     if turn.time and turn.time.tzinfo is None:
         raise ValueError("a turn's time has no time zone")
     stripped = strip(_encodable(turn.text))

@@ -27,7 +27,7 @@ REFERENCE_CHARACTERS = 8
 """A reference consists of this many characters at the end of a memory's id."""
 
 AGENTS = "an agent: "
-"""Prefix of the references in a line that is based on an agent's statement."""
+"""Text before the references in a line that is based on an agent's statement."""
 
 _REFERENCES = re.compile(rf"\((?:{AGENTS})?([^()\s]+(?:, [^()\s]+)*)\)$")
 _MEMORY_REFERENCE = re.compile(r"[0-9a-f]{8}")
@@ -35,9 +35,9 @@ _SESSION_REFERENCE = re.compile(r"[\w.-]+:\S+")
 
 
 def references_of(line: str) -> tuple[str, ...]:
-    """Return the session ids and shortened memory ids to which a line on a page refers.
+    """Return the session ids and shortened memory ids in a line of a page.
 
-    If the line contains another kind of reference, return an empty tuple.
+    Return nothing if the line contains another kind of reference.
     """
     match = _REFERENCES.search(line)
     names = tuple(match[1].split(", ")) if match else ()
@@ -78,7 +78,7 @@ def is_current(memory: Memory, today: date) -> bool:
 
 
 def without_what_is_over(home: Home, text: str) -> str:
-    """Return a page without the lines that nacre wrote about memories that are no longer valid."""
+    """Return a page without nacre's lines about memories that are no longer valid."""
     lines = [
         line for block in blocks_of(text) for line in block.splitlines() if line.startswith("- ")
     ]
@@ -162,7 +162,7 @@ class Handoffs:
         return [handoff for handoff in self.everything() if handoff.session == session]
 
     def find(self, handoff_id: str) -> Handoff | None:
-        """Return the pending or delivered handoff that has an id."""
+        """Return the handoff with this id, whether pending or delivered."""
         return next((handoff for handoff in self.everything() if handoff.id == handoff_id), None)
 
     def waits(self, handoff: Handoff) -> bool:

@@ -1,4 +1,4 @@
-"""Read sessions from the archive as from the original transcripts."""
+"""Read archived sessions again, as if the original transcripts still existed."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def missing(home: Home) -> list[Archived]:
 
 
 def read_archived(home: Home, states: Iterable[Archived]) -> Iterator[Batch | FileFailed]:
-    """Yield the sessions in some packs, or an event for each unreadable pack."""
+    """Yield the sessions in archived transcripts, or an event for each unreadable transcript."""
     for state in states:
         try:
             yield from _batches_of(home, state)
@@ -123,7 +123,7 @@ def outline_of(
 
 
 def generations(pairs: Iterable[tuple[Segment, Payload]]) -> list[list[tuple[int, Payload]]]:
-    """Split a pack into files. When a file was replaced, the offsets start at 0 again."""
+    """Split the parts of an archived file by version. Each version starts at offset 0."""
     files: list[list[tuple[int, Payload]]] = []
     for segment, payload in pairs:
         if segment.start == 0 or not files:

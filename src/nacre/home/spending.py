@@ -607,7 +607,7 @@ _FINAL = (ModelUnavailableError, ModelRefusedError, BudgetSpentError)
 
 @frozen
 class Answer(Generic[A]):
-    """A successful answer. Failed questions have an error or ``None`` instead."""
+    """The answer to a question that succeeded."""
 
     value: A
 

@@ -19,9 +19,9 @@ from nacre.values.session import StoredSession, StoredTurn, Summary, Trouble
 class LinkView:
     """A link between a memory and another memory.
 
-    ``other`` and ``subject`` are the id and the subject of the other memory. ``origin`` is the
-    place of the link: ``manual`` and unlisted names mean the front matter, ``body`` means the text,
-    and ``auto`` means that the contents are similar.
+    ``other`` and ``subject`` are the id and the subject of the other memory. ``origin`` tells where
+    the link comes from: ``body`` is the text, ``auto`` is a comparison of the contents, and all
+    other values are the front matter.
     """
 
     rel: str
@@ -79,7 +79,10 @@ class MemoryView:
 
 @frozen
 class SessionLine:
-    """A session in a list, with its active time, and its first request if it has no title."""
+    """A session in a list.
+
+    ``opening``: its first request, if it has no title. ``active``: its active time.
+    """
 
     session: StoredSession
     opening: str | None
@@ -147,7 +150,7 @@ class Change:
 
     @property
     def latest(self) -> Version:
-        """The version after the change, or the version before it if the file was deleted."""
+        """The new version of the file, or the old version if the file was deleted."""
         version = self.after or self.before
         assert version is not None  # noqa: S101 - a change has at least one version
         return version
@@ -155,7 +158,7 @@ class Change:
 
 @frozen
 class FieldChange:
-    """The values of a front matter key, or the texts of a file, before and after a change."""
+    """A front matter value, or the text of a file, before and after a change."""
 
     name: str
     before: Any
@@ -164,7 +167,7 @@ class FieldChange:
 
 @frozen
 class Difference:
-    """A change as fields and lines. Each line begins with ``+``, ``-`` or a space."""
+    """The changed fields and lines of a file. Each line begins with ``+``, ``-`` or a space."""
 
     change: Change
     subject: str
@@ -181,7 +184,7 @@ class Listed:
 
 
 class Choice(StrEnum):
-    """A decision about two memories."""
+    """A person's decision about two conflicting memories."""
 
     KEEP_NEW = "keep-new"
     KEEP_OLD = "keep-old"
@@ -311,7 +314,7 @@ class Overview:
 
 @frozen
 class Listing:
-    """A page of memories. ``total`` counts all matches."""
+    """A part of a list of memories. ``total``: number of memories in the whole list."""
 
     memories: tuple[Memory, ...]
     total: int
@@ -330,7 +333,7 @@ class Budget:
 
     @property
     def left(self) -> int:
-        """The amount left."""
+        """The amount that can still be spent."""
         return max(0, self.most - self.spent)
 
 

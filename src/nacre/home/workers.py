@@ -32,7 +32,7 @@ _MAX_TRIES = 2
 _HINT = "is there enough memory? nacre config set ingest.workers 1 uses one process"
 
 _GC_THRESHOLD = 50_000
-"""Number of allocations between garbage collections, because reading creates few cycles."""
+"""Number of new objects after which garbage is collected. Reading creates few cycles."""
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -191,7 +191,7 @@ class _Pool(Generic[T, R]):
 
 @contextmanager
 def _without_main() -> Iterator[None]:
-    """Replace the main module, because each new process would run the main module again."""
+    """Hide the main module from new processes, which would otherwise run it again."""
     main = sys.modules["__main__"]
     sys.modules["__main__"] = ModuleType("__main__")
     try:

@@ -67,7 +67,7 @@ COPIES = Path("hosts") / "copies"
 """Folder in the home for backups of files in projects."""
 
 CHANGED = "changed"
-"""Stands for the hash of a file if another program changed the file between two changes by nacre."""
+"""Replaces a file's hash if another program changed the file between changes by nacre."""
 
 
 @contextmanager
@@ -159,7 +159,7 @@ def _remove_copies(settings: Settings, plan: WiringPlan) -> None:
 
 @contextmanager
 def attribute_write(settings: Settings, path: Path) -> Iterator[None]:
-    """Count a host's write to a file during the block as nacre's write, because nacre requested it.
+    """Record a host's write to a file during the ``with`` block as nacre's own write.
 
     Do nothing if the file has changed since nacre last wrote it.
     """
@@ -331,7 +331,7 @@ def _planned(
 def _in_use(
     settings: Settings, wishes: Sequence[WiringWish], states: Sequence[OwnMemory]
 ) -> Iterator[OwnMemory]:
-    """Yield the hosts that have notes of their own, unless nacre changes this."""
+    """Yield the hosts that have their own notes, unless the plan already covers these notes."""
     hosts = {state.host for state in states}
     for wish in wishes:
         notes = own_notes(settings, wish)

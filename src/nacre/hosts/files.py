@@ -254,7 +254,7 @@ def filter_out(text: str, path: Path, is_own: Callable[[Any], bool]) -> str:
 
 
 def _check_change(before: str, after: str, change: Callable[[Any], Any]) -> str:
-    """Return ``after`` if it is ``before`` with the change applied. Raises UnparsableFileError."""
+    """Return ``after``. Raises UnparsableFileError if it is not ``before`` with the change."""
     if not _equal(read_json_text(after), change(read_json_text(before))):
         raise UnparsableFileError("it cannot be changed safely")
     return after
@@ -580,7 +580,7 @@ def _cut(text: str, start: int, end: int) -> str:
 
 @frozen
 class Places:
-    """The folders that are needed to find the files of a host.
+    """The folders and variables that determine where a host's files are.
 
     ``home`` is nacre's home. ``project`` is ``None`` if the connection is not for a project.
     """

@@ -27,7 +27,7 @@ else:
     tomlkit = Module("tomlkit")
 
 _YAML = re.compile(r"^    (command|args|env): (.+)$", re.MULTILINE)
-"""Matches the command in Continue's file, which nacre writes with JSON values."""
+"""Pattern for the command in Continue's file. nacre writes the values as JSON."""
 
 
 @frozen
@@ -131,7 +131,7 @@ class JsonDefault(JsonKey):
 class JsonItem:
     """A list item that belongs to nacre.
 
-    ``family``: start of all versions of the item. Older versions are removed with the item.
+    ``family``: prefix of the item in all versions. Older versions are removed with the item.
     """
 
     path: tuple[str, ...]
@@ -228,7 +228,7 @@ class TomlSetting:
         raise UnparsableFileError(f"{'.'.join(self.path)} cannot be changed safely")
 
     def _ways(self, text: str, before: Values, value: Any) -> Iterator[str]:
-        """Yield possible texts with the new value. The caller chooses a valid text."""
+        """Yield candidate texts with the new value. The caller picks a valid one."""
         table, key = self.path
         line = json_text.newline(text)
         own = tomlkit.dumps({table: {key: self.value}}).replace("\n", line)
@@ -317,7 +317,7 @@ class TomlServer:
         return json_text.at(rest, self.path) is None and _without(rest, self.path) == expected
 
     def _drop_table_variants(self, text: str) -> Iterator[str]:
-        """Yield possible texts without the table. The caller chooses a valid text."""
+        """Yield candidate texts without the table. The caller picks a valid one."""
         yield json_text.drop_blocks(text, json_text.TOML)
         yield json_text.drop_tables(text, ".".join(self.path))
         document = tomlkit.parse(text)
@@ -343,9 +343,9 @@ class TomlServer:
 
 @dataclass(frozen=True)
 class TomlTables:
-    """Tables that a host wrote for nacre, and that nacre only removes.
+    """Tables that a host has written about nacre. nacre only removes them.
 
-    ``begins``: start of the last key of each table.
+    ``begins``: prefix of the tables' names.
     """
 
     path: tuple[str, ...]
@@ -523,9 +523,9 @@ FREE_TOOLS = (*READING_TOOLS, "memory_store")
 """Tools that an agent can call without asking, because they only read or propose memories."""
 
 _IN_SESSION = frozenset({"UserPromptSubmit", "PreToolUse", "Stop"})
-"""Frequent events for which the user has to wait. They use the quick hook.
+"""Frequent events that make the user wait, and therefore run the quick hook.
 
-The quick hook reads its input to the end, which hosts close for these events.
+The quick hook reads to the end of its input, which hosts close for these events.
 """
 
 
@@ -553,7 +553,7 @@ class Way:
 
 @frozen
 class Target:
-    """A file that nacre writes, and nacre's parts of the file. ``what``: name of these parts."""
+    """A file and the parts of it that nacre writes. ``what``: name of these parts."""
 
     path: Path
     pieces: tuple[Piece, ...]
@@ -562,7 +562,7 @@ class Target:
 
 @frozen
 class MemoryPlace:
-    """A file or folder with a host's own memory, and the import source that reads it."""
+    """A file or folder in which a host keeps its own memory. ``source``: the importer's name."""
 
     source: str
     path: Path

@@ -53,7 +53,7 @@ _HOOK_SECONDS = {
 
 _TOOL = "PreToolUse"
 _MATCHERS = {_TOOL: "Bash|Edit|MultiEdit|NotebookEdit|Write"}
-"""Matches the tools before which the hook runs."""
+"""Tools before which the hook runs."""
 
 
 def marketplace(places: Places) -> Path:
@@ -67,7 +67,7 @@ def settings_folder(places: Places) -> Path:
 
 
 def is_plugin(way: Way) -> bool:
-    """Return True if the connection uses a plugin. This is not possible for a project."""
+    """Return True if a connection uses a plugin. A project's connection cannot use a plugin."""
     return way.project is None and not way.plain
 
 

@@ -92,7 +92,7 @@ def prove_hooks(settings: Settings, wish: WiringWish, written: HostParts) -> Ite
 def _run_until_in_time(
     settings: Settings, wish: WiringWish, event: str, line: str
 ) -> tuple[str | None, str, float]:
-    """Run a hook, and run the hook again if the answer is too slow. The second run is usually faster.
+    """Run a hook, and run it again if it answers too slowly.
 
     Return the problem, the source of the answer according to the log, and the duration in seconds.
     """
@@ -142,7 +142,7 @@ def _log_size(settings: Settings) -> int:
 
 
 def _last_answer_source(settings: Settings, since: int) -> str:
-    """Return the source of the last answer in the log, or an empty string without a new line."""
+    """Return the source of the latest answer in the log, or "" if the log has no new line."""
     # The daemon writes the line after it has answered the hook.
     until = time.monotonic() + _LOG_WAIT_SECONDS
     while _log_size(settings) == since and time.monotonic() < until:
@@ -391,7 +391,6 @@ def warm_daemon(settings: Settings) -> Iterator[None]:
 
 
 def _end_warm_daemon(daemon: subprocess.Popen[bytes], home: str) -> None:
-    """Stop the daemon. It has already exited if another daemon started first."""
     if daemon.poll() is None:
         with suppress(DaemonAwayError, DaemonRefusedError):
             ask(home, "stop", {}, seconds=_REQUEST_TIMEOUT_SECONDS)
@@ -446,7 +445,7 @@ def prove_hosts(settings: Settings) -> list[Check]:
 
 
 def hosts_in_a_line(settings: Settings) -> list[Check]:
-    """Return findings about the files of all connections. No programs are run."""
+    """Return findings about the files of all connected hosts, without running programs."""
     wired = load(settings.home)
     if not wired.wishes:
         return []

@@ -74,8 +74,8 @@ _VERSION = 1
 class WrittenFile:
     """A file that nacre changed.
 
-    ``before`` and ``after`` are hashes of the contents. ``before`` is empty for a new file.
-    ``backup`` is a copy of the original. ``older`` are previous backups. ``made`` are the folders
+    ``before``: hash of the original content, empty for a new file. ``after``: hash of the new
+    content. ``backup``: copy of the original. ``older``: previous backups. ``made``: folders
     created for the file.
     """
 
@@ -125,7 +125,7 @@ def load(home: Path) -> Wired:
 
 
 def save(home: Path, wired: Wired) -> None:
-    """Write the record. Delete the file if the record is empty."""
+    """Store the record of connected hosts. Delete the file if the record is empty."""
     if wired.wishes or wired.files or wired.settings:
         files.make_folder(_path(home).parent)
         files.write_file(
@@ -305,7 +305,7 @@ def places_of(settings: Settings, project: Path | None = None) -> Places:
 
 
 def roots_for(settings: Settings, path: Path, project: Path | None) -> list[Path]:
-    """Return the folders that must contain a file. A project's file must be in the project."""
+    """Return the folders that may contain a file. A project's file must be in the project."""
     if project and path.is_relative_to(project):
         return [project]
     named = [Path(settings.environ[name]) for name in _FOLDERS if settings.environ.get(name)]
@@ -314,7 +314,10 @@ def roots_for(settings: Settings, path: Path, project: Path | None) -> list[Path
 
 
 def own_programs(settings: Settings) -> Programs:
-    """Return nacre's programs with absolute paths. A missing program is replaced by its module and the interpreter."""
+    """Return the absolute paths of nacre's programs.
+
+    A missing program is replaced by the interpreter and a module.
+    """
     nacre, hook = (
         _script(settings, name) or (sys.executable, "-P", "-m", module)
         for name, module in (("nacre", "nacre"), ("nacre-hook", "nacre.serve.hook_process"))
@@ -446,7 +449,7 @@ def run_command(settings: Settings, command: HostCommand) -> str | None:
 
 
 class RpcError(Exception):
-    """The error for a program that does not answer. The message of the error gives the reason."""
+    """Error of a program that does not answer. Its message is the reason."""
 
 
 class RpcProcess:
@@ -830,7 +833,7 @@ def _decode(value: str) -> Any:
 
 _OWN_MODE, _PROJECT_MODE = 0o600, 0o644
 _EMPTY = frozenset({"", "{}", '{"version":1}'})
-"""What can remain in a file that nacre created after nacre's parts are removed."""
+"""Possible contents of a file that nacre created, after nacre's parts are removed."""
 
 
 def put(words: str, target: Target) -> str:
@@ -860,7 +863,7 @@ class _Draft:
 
 
 class Drafts:
-    """The files that a plan changes. A file that several hosts use occurs only once."""
+    """The planned changes to files. A file that several hosts use occurs only once."""
 
     def __init__(self, settings: Settings, wired: Wired, *, is_removal: bool) -> None:
         self._settings = settings
@@ -1049,7 +1052,6 @@ def _own_hooks(server: RpcProcess, settings: Settings, wish: WiringWish) -> list
 
 
 def _hooks_in_codex_trust(answer: Any) -> Iterator[JsonObject]:
-    """Yield all hooks in an answer. Versions of Codex group them in different ways."""
     if isinstance(answer, dict):
         if "currentHash" in answer and "key" in answer:
             yield answer

@@ -92,10 +92,10 @@ MOST_FOREIGN = 0.4
 """Maximum share of words in a statement that occur only in external text."""
 
 LEAST_OWNED = 0.3
-"""Minimum share of the owner's words in a statement that exceeds ``MOST_FOREIGN``."""
+"""A statement may exceed ``MOST_FOREIGN`` if the owner typed at least this share of its words."""
 
 FEWEST_OWNED = 2
-"""Minimum number of the owner's words in a statement after external text was read. One shared word proves nothing."""
+"""Minimum number of the owner's words in a statement, because one shared word proves nothing."""
 
 _STEERING = frozenset({Kind.DECISION, Kind.PREFERENCE, Kind.TODO})
 """Kinds that steer agents and that only the owner may state."""
@@ -112,7 +112,7 @@ _PLAIN = re.compile(r"[A-Za-z]+(?:-[a-z]+)+|[a-z](?:\.[a-z])+|[a-z]+")
 """Words that are neither names nor numbers in digits: "end-to-end", "e.g", "three"."""
 
 _CONTRAST = re.compile(r"\bno longer\b|(?:,| \() ?(?:and |but )?not\b", re.IGNORECASE)
-"""Negations that only name the alternative: "in pages, not row by row"."""
+"""Negations that only add a contrast: "in pages, not row by row"."""
 
 _DATE = re.compile(r"\b\d{4}-\d\d-\d\d\b")
 _MAX_DAYS_FROM_SESSION = 60
@@ -397,7 +397,7 @@ class Checks:
         return at in self._typed
 
     def is_mixed(self, evidence: Iterable[int]) -> bool:
-        """Return True if an owner's message in the evidence might contain a paste."""
+        """Return True if the owner might have pasted a part of the evidence."""
         return not self._mixed.isdisjoint(evidence)
 
     def typed_text(self, at: int) -> str:
@@ -418,7 +418,7 @@ class Checks:
         return self.locate(quote, trusted, is_typed=True)
 
     def reply_to(self, at: int, shown: Iterable[int]) -> int | None:
-        """Return the owner's next typed turn after a turn, if it is shown."""
+        """Return the owner's first typed turn after turn ``at`` among the shown turns."""
         return min((index for index in shown if index > at and index in self._typed), default=None)
 
     def _is_owners(self, kind: Kind, at: int, evidence: Sequence[int], *, is_nodded: bool) -> bool:
@@ -469,8 +469,8 @@ class Checks:
     def _is_nodded(self, content: str, evidence: Sequence[int]) -> bool:
         """Return True if the owner typed almost none of a statement, and external text was read.
 
-        The owner's questions are ignored. If the owner's sentence is a rule, one of the statement's
-        words in it is enough to return False.
+        The owner's questions do not count. If the owner states a rule, one shared word is enough to
+        return False.
         """
         if not self.has_read_outside(evidence):
             return False
@@ -511,7 +511,7 @@ class Checks:
         return bool(runs) and 2 * len(runs & other_runs) >= len(runs)
 
     def _is_foreign(self, words: Set[str]) -> bool:
-        """Return True if many words occur only in external text and the owner typed few of them."""
+        """Return True if too many words are only in external text and the owner typed too few."""
         foreign, owned = len(words & self._foreign), len(words & self._owned)
         return foreign > MOST_FOREIGN * len(words) and owned < LEAST_OWNED * len(words)
 
@@ -642,7 +642,7 @@ _ENDED_BY_OWNER = frozenset({Kind.DECISION, Kind.PREFERENCE, Kind.RELATIONSHIP})
 """Kinds of the owner's memories that only the owner can revoke. Solved problems and completed todos need no owner."""
 
 NO_LONGER = "This no longer holds: "
-"""Start of the claim that a known memory is outdated."""
+"""First words of a claim that a known memory is outdated."""
 
 
 @frozen
@@ -755,7 +755,7 @@ _SCHEMA_MODES = ("schema", "tool")
 _REPAIRS = {MEMORIES: tidy, OWNER_TURNS: tidy_turns, VERDICTS: tidy_verdicts}
 
 _MAX_FIRST_FAILURES = 3
-"""Maximum number of failures of a model that never gave a usable answer, even after being shown its errors."""
+"""Maximum number of failures of a model that has never given a usable answer."""
 
 FAILURES = (ModelUnavailableError, ModelRefusedError, BudgetSpentError, UnusableAnswerError)
 """Errors of a call after which the deterministic extractor takes over."""

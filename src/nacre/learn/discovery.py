@@ -135,9 +135,9 @@ def _alternatives(pattern: str) -> Iterator[str]:
 
 
 def without_put_off(home: Home, findings: Findings) -> Findings:
-    """Drop transcripts that have not changed since ``watch.changed_since``. Raises InvalidSettingsError.
+    """Drop transcripts that have not changed since ``watch.changed_since``.
 
-    The daemon skips such transcripts until ``nacre ingest`` reads them.
+    The daemon leaves such transcripts to ``nacre ingest``. Raises InvalidSettingsError.
     """
     value = home.settings.text("watch.changed_since")
     if not value:
@@ -303,7 +303,7 @@ def _glob(folder: Path, patterns: Sequence[str], problems: list[Problem]) -> Ite
 
 
 def _parent_patterns(pattern: str) -> Iterator[str]:
-    """Yield patterns for the folders that can contain a match."""
+    """Yield a glob for each level of folders in which files can match ``pattern``."""
     parts = pattern.split("/")[:-1]
     for length, part in enumerate(parts, start=1):
         if part == "**":

@@ -39,16 +39,16 @@ CHUNK_TOKENS = 3_000
 OVERLAP_TOKENS = 300
 
 _FRAME_FACTOR = 1.1
-"""Maximum factor by which turn numbers, speaker names and tool calls lengthen a session."""
+"""Factor that allows for turn numbers, speaker names and tool calls in a session's text."""
 
 _CALLS = 2
-"""Number of calls per part of a session, including verification."""
+"""Number of model calls for a part of a session. One call verifies the answer."""
 
 _SMALL_SESSION_TOKENS = 800
-"""Number of tokens in a short session and its known memories."""
+"""Number of tokens in a short session and in the memories known to be related to it."""
 
 _PROMPT_TOKENS = 800
-"""Number of tokens in the shortest instructions."""
+"""Number of tokens in the shortest instructions to a model."""
 
 _MEMORIES_PER_SESSION = 2
 _RESERVED_TOKENS = 4_000
@@ -104,7 +104,7 @@ class Estimate:
 
     @property
     def demand(self) -> str:
-        """Description of the maximum calls, tokens and cost."""
+        """The maximum number of calls and tokens and the maximum cost, as text."""
         if self.tokens_left is not None:
             price = "by subscription"
         else:
@@ -113,7 +113,7 @@ class Estimate:
 
     @property
     def limit(self) -> str:
-        """A description of the budget or the tokens that remain today."""
+        """The budget or the tokens that remain today, as text."""
         if self.tokens_left is not None:
             return f"{self.tokens_left:,} tokens of the writer's daily limit"
         return f"{dollars(self.left)} of the budget"
@@ -161,7 +161,7 @@ def estimate_learning(
 
 
 def _is_shown(home: Home, session: Session, turns: Sequence[Turn], *, older: bool) -> bool:
-    """Return True if the configured writer may see a session, or if there is no writer."""
+    """Return True if the configured model may read a session, or if no model is configured."""
     if not is_set(home):
         return True
     ended = max((turn.time for turn in turns if turn.time), default=None)
@@ -186,7 +186,7 @@ def foresee(home: Home, *, older: bool = False) -> str | None:
 
 
 def _pending_sessions(home: Home, *, older: bool) -> Iterator[tuple[Session, Sequence[Turn], int]]:
-    """Yield each session with new turns, all turns of the session, and the index of the first new turn."""
+    """Yield each session with new turns, all its turns, and the index of the first new turn."""
     pending = [*(home.sessions.not_shown() if older else ()), *home.sessions.to_extract()]
     for session in {
         item.row: item for item in pending

@@ -1,4 +1,4 @@
-"""Extraction of explicit statements, and completion of short answers."""
+"""Search for explicit statements, and completion of short answers with their questions."""
 
 from __future__ import annotations
 
@@ -59,10 +59,10 @@ def leans(text: str, language: Language) -> bool:
 
 
 REMEMBERED, STATED = 8, 7
-"""Importance of statements with and without an order to remember."""
+"""Importance of a statement with an order to remember it, and without such an order."""
 
 SURE, LIKELY = 2.0, 1.0
-"""Scores of memories and of candidates."""
+"""Score of a statement that becomes a memory, and of one that becomes a candidate."""
 
 _REFUSED = ("identifier", "boilerplate")
 _NOT_KEPT = (*_REFUSED, "question", "hypothetical", "meta", "transient", "errand")
@@ -96,20 +96,20 @@ _TO_DO = re.compile(
 )
 _CLAUSES = re.compile(r"[,;:.!?—–，。：；]")
 _QUESTION = re.compile(rf"^.*[?？:：] {CHOSEN} ")
-"""The question that precedes a form answer."""
+"""Pattern for a question that precedes the chosen answer."""
 _BESIDE_POINTER = 3
 _FOR_AGENTS = re.compile(
     r"(?:CLAUDE|AGENTS|GEMINI|CONTRIBUTING|instructions|rules)\b", re.IGNORECASE
 )
 """Names of files with standing rules. An order to write into such a file is an order to remember."""
 _CONCRETE = re.compile(r"[\d`/\"_]|\w[.-]\w|(?<=[\w,] )[A-Z]\w|[一-鿿][A-Za-z]")
-"""A number, a name, an address or a piece of code."""
+"""Pattern for a number, a name, an address or a piece of code."""
 _LEAD = re.compile(r"([^:：\n]{3,80})[:：]\s*(?=\S)")
 _THAT_ONE = re.compile(
     r"(?:(?:please|bitte|also|and|so|und) )*(?:\w+ )?(?:this|that|it|das|es|dies|这|都)\b",
     re.IGNORECASE,
 )
-"""Start of a sentence about the previous sentence."""
+"""Pattern for the start of a sentence that refers to the previous sentence."""
 _MAX_CONFIRMING_WORDS = 12
 _TO = re.compile(r"^to\s+(?=\w)", re.IGNORECASE)
 _RECALLED, _LONGEST_RECALLED = 3, 400
@@ -118,10 +118,10 @@ _OF_BEFORE = re.compile(r"\b(?:it|this|these|those|they|them|both)\b", re.IGNORE
 
 @frozen
 class ExplicitStatement:
-    """A statement to keep.
+    """A statement that is worth keeping.
 
-    ``points``: whether the text only refers to an earlier statement. A statement with a score
-    below ``SURE`` is only a candidate.
+    ``points``: True if the text only refers to an earlier statement. ``score``: certainty. Below
+    ``SURE``, the statement is only a candidate.
     """
 
     kind: Kind
@@ -175,12 +175,12 @@ def explicit(
 
 
 def is_taken_back(texts: Sequence[str], place: int) -> bool:
-    """Return True if the owner retracts a statement later in the same message. ``place`` is the statement's index."""
+    """Return True if the owner takes back the statement with index ``place`` in later ones."""
     return any(map(cues().taken_back.search, texts[place + 1 :]))
 
 
 def is_refused(spoken: Sequence[Utterance], at: int) -> bool:
-    """Return True if the owner retracts a message in the next message. ``at`` is the message's index."""
+    """Return True if the owner takes back the message with index ``at`` in the next one."""
     following = spoken[at + 1].statements[:_FIRST] if at + 1 < len(spoken) else ()
     return bool(
         cues().taken_back.search(
@@ -210,7 +210,7 @@ def find_remembered(text: str) -> ExplicitStatement | None:
 
 
 def _find_introduced(text: str) -> ExplicitStatement | None:
-    """Return the text after a short introduction such as "one lasting thing:"."""
+    """Return the statement after a short introduction such as "one lasting thing:"."""
     colon = _LEAD.match(text)
     if not colon or not cues().kept_words.search(colon[1]) or leads_others(text):
         return None
@@ -301,7 +301,7 @@ def _find_content(statement: Statement) -> ExplicitStatement | None:
 
 
 def find_likely(text: str) -> ExplicitStatement | None:
-    """Return a candidate if a sentence asks for a lasting state or manner."""
+    """Return a candidate if a sentence says how something should be from now on."""
     text = _OPINION.sub("", text.replace("’", "'"))
     bare = _bare(text)
     request = cues().requested.match(bare)
@@ -318,14 +318,17 @@ def find_likely(text: str) -> ExplicitStatement | None:
 
 
 def _is_errand(text: str) -> bool:
-    """Return True if a sentence is about the current task only. An order with a reason is a decision."""
+    """Return True if a sentence is only about the current task.
+
+    A reason makes an order a decision.
+    """
     is_reasoned = cues().reason.search(text) is not None
     is_kept = _is_kept(text, without="errand" if is_reasoned else "")
     return not is_kept or names_this_object(text)
 
 
 def is_understood(text: str) -> bool:
-    """Return True if a candidate can be understood without its session."""
+    """Return True if a sentence is clear without the session in which it occurs."""
     return _stands_alone(text) and not (cues().elsewhere.search(text) or text.endswith(_UNFINISHED))
 
 
@@ -379,7 +382,7 @@ def _is_passing(text: str) -> bool:
 
 
 def names_this_object(text: str) -> bool:
-    """Return True if a text names an object or a moment of the current task: "this PR", "that file", "once done"."""
+    """Return True if a text refers to the current task, as in "this PR" or "once done"."""
     table = cues()
     return any(
         pattern.search(text)
@@ -446,7 +449,7 @@ def _introduces(order: re.Match[str]) -> bool:
 
 
 def _text_about_pointer(order: re.Match[str], content: str, pointer: re.Match[str] | None) -> str:
-    """Return the text after a word such as "this" that refers to something."""
+    """Return the text that follows a word such as "this", which refers to other text."""
     if pointer:
         return content[pointer.end() :]
     is_pointing = cues().pointing.fullmatch(order.group().split()[-1])
@@ -462,7 +465,7 @@ def _is_sized(text: str, fewest: int = _FEWEST) -> bool:
 def _content_before(
     turns: Sequence[Turn], utterance: Utterance, place: int, *, own_only: bool = False
 ) -> tuple[str, tuple[int, ...]] | None:
-    """Return the content to which a word such as "this" refers, and the content's turns.
+    """Return the content to which a word such as "this" refers, and the indexes of its turns.
 
     The content is in the owner's previous sentence or in the agent's last message.
     """
@@ -507,9 +510,9 @@ MAX_CHARACTERS = 700
 
 
 def size_refusal(content: str, most: int = MAX_CHARACTERS) -> str | None:
-    """Return ``short`` or ``long`` if a text has an unsuitable length, else ``None``.
+    """Return ``short`` or ``long`` if a text is too short or too long, else ``None``.
 
-    ``most``: maximum number of characters. For the minimum, a wide character counts as three.
+    ``most``: maximum number of characters. A wide character counts as three for the minimum only.
     """
     width = sum(
         3 if unicodedata.east_asian_width(character) in "WF" else 1 for character in content
@@ -529,7 +532,7 @@ _MIN_ANSWER_WORDS = 3
 """Minimum number of content words in a question and its answer."""
 
 POINTED = 1.1
-"""Score of a completed answer, as for a plain decision."""
+"""Score of a completed answer. It equals the score of a plain decision."""
 
 
 def iter_answers(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> Iterator[Finding]:
@@ -557,7 +560,7 @@ def iter_answers(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> Iterator
 
 
 def pairs(text: str, language: Language) -> list[str]:
-    """Return a tool's questions to the owner, each joined with the answer on the same line."""
+    """Return the questions in a tool's output, each joined with the owner's answer on its line."""
     matches = (_PAIR.match(line.strip()) for line in text.split("\n"))
     answers = (_answer(match["question"], match["answer"], language) for match in matches if match)
     return [answer for answer in answers if answer]
@@ -566,7 +569,10 @@ def pairs(text: str, language: Language) -> list[str]:
 def complete(
     statements: Sequence[Statement], question: ClosingQuestion, language: Language
 ) -> list[str]:
-    """Join the owner's answers with the agent's question, or with the items that the answers number."""
+    """Join the owner's answers with the agent's question.
+
+    A numbered answer is joined with its item.
+    """
     if not statements:
         return []
     cues, first = language.answers, statements[0].text
@@ -601,7 +607,7 @@ def _agrees(text: str, question: ClosingQuestion, language: Language) -> bool:
 
 
 def _answer(question: str, answer: str, language: Language) -> str | None:
-    """Join a question with its answer. Return ``None`` if the result says nothing lasting, or is unclear alone."""
+    """Join a question with its answer, or return ``None`` if the result is not worth keeping."""
     text, cues = _join(question, answer), language.answers
     is_lasting = not (
         cues.errand.search(question) or cues.vague.match(answer) or names_this_object(text)
@@ -613,7 +619,7 @@ def _answer(question: str, answer: str, language: Language) -> str | None:
 
 
 def find_option(text: str, question: ClosingQuestion, language: Language) -> str | None:
-    """Return the option that an answer names by a letter, a number or a position such as "the second"."""
+    """Return the option that an answer selects, for example by "b", "2" or "the second"."""
     point = _match_point(text, language)
     if point is None:
         return None
@@ -629,7 +635,7 @@ def find_option(text: str, question: ClosingQuestion, language: Language) -> str
 
 
 def _match_point(text: str, language: Language) -> re.Match[str] | None:
-    """Return the match of an option's letter, number or position at the start of an answer."""
+    """Match the letter, number or position of an option at the start of an answer."""
     point = language.answers.point.match(text)
     is_word = point and point["which"] in "ai" and text[point.end("which") :][:1] in (" ", "'")
     return None if is_word else point

@@ -126,11 +126,11 @@ class Amendments:
     _doubts: list[checks.Overtaken] = field(default_factory=list)
 
     def end(self, memory_id: str, reason: str) -> None:
-        """Remember to retire a memory that the owner revoked."""
+        """Plan to retire a memory that the owner revoked."""
         self._ends[memory_id] = reason, None
 
     def note(self, overtaken: Sequence[checks.Overtaken]) -> None:
-        """Remember to end memories that a model reported as outdated."""
+        """Plan to end memories that a model reported as outdated."""
         self._ends |= {
             change.memory.id: (f"a session shows it: {change.quote}", change)
             for change in overtaken
@@ -432,19 +432,19 @@ def record_start(home: home.Home) -> home.Home:
 
 MAX_CANDIDATES = 10
 CHOSEN = "you chose it"
-"""Reason to hold an answer in the agent's words. A repetition does not confirm the answer."""
+"""Reason why an answer in the agent's words stays a candidate, even if repeated."""
 
 SHOWN = "it might be pasted text"
-"""Reason to hold text that the owner might only have pasted. A repetition does not confirm the text."""
+"""Reason why text that might be pasted stays a candidate, even if repeated."""
 
 NODDED = "it is in the words of an agent that read outside text"
-"""Reason to hold a statement in the agent's words that the owner only confirmed."""
+"""Reason why a statement in the agent's words stays a candidate: the owner only confirmed it."""
 
 _NOTES = frozenset({"markdown", "text"})
-"""Tools whose files can be the owner's notes. In notes, later lines do not count as pasted."""
+"""Tools whose files can be the owner's notes. In notes, no text counts as pasted."""
 
 _MAX_SCORE = 2.0
-"""Minimum score of a statement that certainly matters."""
+"""Scores are divided by this number. The result is at most 1."""
 
 
 def extract(session: Session, turns: Sequence[Turn], *, begin: int = 0) -> list[Candidate]:
@@ -522,7 +522,7 @@ def latest_first(waiting: Sequence[Unlearned]) -> list[Sequence[Unlearned]]:
 def each_of(
     blocks: Sequence[Sequence[Unlearned]],
 ) -> Iterator[tuple[Unlearned, Sequence[Unlearned]]]:
-    """Return each session with the following sessions of the same block."""
+    """Return each session with the sessions that follow it in its block."""
     return ((session, block[at + 1 :]) for block in blocks for at, session in enumerate(block))
 
 
@@ -555,10 +555,10 @@ def last_of_owner(turns: Sequence[Turn]) -> int:
 
 
 _SUBSTANCE_WORDS = 6
-"""Minimum number of typed words in a message that makes a session worth a model call."""
+"""A session is worth a model call if the owner typed this many words in a message."""
 
 _WORDS_PER_CHARACTER = 0.625
-"""Number of words per character of unspaced text."""
+"""Number of words that count for each character of text without spaces."""
 
 
 def is_worth_asking(session: Session, turns: Sequence[Turn], *, begin: int = 0) -> bool:
@@ -598,12 +598,12 @@ KEPT = timedelta(days=90)
 """Maximum age of a pending candidate."""
 
 _MIN_SHARED_WORDS = 0.6
-"""Minimum share of a statement's words in a candidate that is compared with the statement."""
+"""A candidate is compared with a statement if it contains this share of the statement's words."""
 
 MIN_REPEATED_COSINE = 0.8
 """Minimum cosine of two requests with the same meaning, for the bundled model.
 
-Of 303 sentences of real sessions, all pairs above it asked for the same.
+Among 303 sentences of real sessions, all pairs with a higher cosine had the same meaning.
 """
 
 
@@ -644,9 +644,9 @@ class WaitingCandidates:
         return []
 
     def say(self, memory: Memory) -> list[Memory]:
-        """Remove the pending candidates that mean the same as a memory of the owner.
+        """Remove the pending candidates that have the same meaning as a memory of the owner.
 
-        Return the candidates with the same words.
+        Return the removed candidates that have the same words.
         """
         repeated = self._take_repeated(memory)
         return [item.other for item in judge.compare(memory, repeated) if item.repeats]
@@ -692,7 +692,7 @@ class WaitingCandidates:
         ]
 
     def was_read(self, session: str) -> None:
-        """Record that a writer has read a session. This settles the candidates that rules found in the session."""
+        """Record that a writer has read a session. Its candidates from rules will be deleted."""
         self._read.append(session)
 
     def write(self) -> None:

@@ -92,7 +92,7 @@ class ReadTally:
     """Paths of files with content that must not enter the archive."""
 
     distrusted: set[tuple[str, str]] = field(default_factory=set)
-    """Session id and end of the memory id for each memory that an agent stored because of external text."""
+    """Session id and last part of the memory id, for each memory that comes from external text."""
 
     tools: Counter[str] = field(default_factory=Counter)
     unknown: Counter[str] = field(default_factory=Counter)
@@ -125,7 +125,7 @@ class ReadTally:
             self.empty += [str(event.path)] if event.is_empty else []
 
     def in_report(self) -> dict[str, Any]:
-        """Return the results of reading for a report."""
+        """Return the fields of :class:`IngestReport` that describe reading."""
         return {
             "files": self.files,
             "sessions": len(self.sessions),
@@ -299,7 +299,7 @@ class TurnStore:
 def jobs_for(
     home: Home, files: Sequence[FoundFile], tally: ReadTally, *, force: bool = False
 ) -> list[Job]:
-    """Return reading jobs for new and changed files. If ``force`` is True, include all files."""
+    """Return a reading job for each new or changed file, or for all files if ``force`` is True."""
     jobs = []
     identities = tuple(home.settings.texts("owner.identities"))
     for file in files:
@@ -431,7 +431,7 @@ def ingest(
 
 
 def check_older(home: Home, options: IngestOptions) -> None:
-    """Raise InvalidInputError if older sessions cannot be requested."""
+    """Raise InvalidInputError if no writer can read older sessions."""
     if not options.extract:
         raise InvalidInputError(
             "the writer reads older sessions to learn memories", hint="leave out --no-extract"
@@ -484,7 +484,10 @@ class _Ingest:
         return replace(report, seconds=time.perf_counter() - started)
 
     def _read(self) -> None:
-        """Read the requested archive and files, then the files of projects that they mention."""
+        """Read the requested archive and files.
+
+        Then read transcripts in projects that they mention.
+        """
         options, home = self._options, self._home
         discovers = options.reads and (options.discover or not options.paths)
         findings = self._find_files(discovers=discovers) if options.reads else None
@@ -597,7 +600,7 @@ def list_named_paths(home: Home) -> set[Path]:
 
 
 def _note_paths(home: Home, run: Run, paths: Sequence[Path], memories: Sequence[str]) -> None:
-    """Record paths in the ledger for a rebuild, unless already recorded."""
+    """Record new paths in the ledger, so that a rebuild reads them again."""
     absolute = [str(path.absolute()) for path in paths]
     recorded = list_named_paths(home)
     fresh = [path for path in absolute if Path(path) not in recorded]
@@ -608,7 +611,7 @@ def _note_paths(home: Home, run: Run, paths: Sequence[Path], memories: Sequence[
 
 
 def unread(home: Home, files: Sequence[discovery.FoundFile]) -> list[Job]:
-    """Return reading jobs for new and changed files."""
+    """Return a reading job for each new or changed file."""
     return jobs_for(home, files, ReadTally())
 
 
@@ -645,7 +648,10 @@ def plan(home: Home, options: IngestOptions) -> IngestPlan:
 
 
 def _unread_bytes(home: Home, job: Job, tally: ReadTally) -> int:
-    """Return the number of unread bytes in a file, and count the file under the tool that probably wrote it."""
+    """Return the number of unread bytes in a file.
+
+    ``tally`` counts the file for the tool that probably wrote it.
+    """
     try:
         adapter = recognise(job)
     except NacreError as error:
@@ -714,7 +720,7 @@ def iter_unstored(
 RECENT_SECONDS = 86_400
 _MAX_FILES = 20
 _MAX_BYTES = 50_000_000
-"""Maximum number of bytes to read. Larger amounts are left to an ingest, which reports progress."""
+"""Maximum number of bytes to read. ``nacre ingest`` reads larger amounts and reports progress."""
 
 
 def read_session(home: Home, session: str, transcript: str | None = None) -> StoredSession | None:
@@ -778,7 +784,10 @@ def read_recent(home: Home) -> IngestReport | None:
 
 
 def read_beside(home: Home, session: str, transcript: str | None) -> IngestReport | None:
-    """Read recent transcripts in the folder of a transcript, in case no hook reported that their sessions had ended."""
+    """Read recent transcripts in the same folder as a session's transcript.
+
+    Their sessions might have ended without a hook that reported the end.
+    """
     tool = session.partition(":")[0]
     own = _own_transcript(home, tool, transcript)
     if own is None:
@@ -854,10 +863,10 @@ def rehearse(home: Home, new: StoreRequest) -> Rehearsal:
 
 
 def _with_speaker(home: Home, new: StoreRequest) -> tuple[StoreRequest, OwnerWords | None]:
-    """Look for an owner's turn that contains a new memory word for word.
+    """Look for a turn in which the owner said a new memory word for word.
 
-    Return the request and the owner's words. The request gets the session's project, and loses
-    a title that adds facts. If no turn is found, return the request unchanged and ``None``.
+    Return the request and the owner's words. The request gets the session's project. A title
+    that adds facts is removed. If no turn is found, return the request unchanged and ``None``.
     """
     session = new.source.session or home.settings.session
     if not (new.quote and home.actor.is_agent) or len(new.quote.strip()) < _MIN_QUOTE_CHARACTERS:

@@ -44,7 +44,7 @@ _SAYS_GONE = re.compile(
 )
 _MIN_NAME_CHARACTERS = 5
 _MIN_EDITS = 2
-"""Number of edits that must replace a name that no edit defines."""
+"""Number of edits that must replace a name if no edit contains its definition."""
 
 
 @frozen
@@ -65,7 +65,7 @@ class Gone:
         return _word(self.name).search(text) is not None
 
     def _is_file(self, name: str) -> bool:
-        """Return True if a path names this file, or a file in this folder, and not its new place."""
+        """Return True for the old path of this file, or of a file in this folder."""
         name = name.strip("/")
         is_same = f"/{self.name}".endswith(f"/{name}") or f"/{self.name}/" in f"/{name}/"
         is_elsewhere = "/" not in name and _OTHER_PLACE.search(self.name)
@@ -74,9 +74,9 @@ class Gone:
 
 
 def _word(name: str) -> re.Pattern[str]:
-    """Return a pattern for a name as a whole word, or for a task after its runner.
+    """Return a pattern for a name or a task as a whole word.
 
-    A common word counts only before parentheses.
+    A common word must be followed by a parenthesis, and a task must follow its runner.
     """
     if name.isalpha() and name[1:].islower():
         return re.compile(rf"\b{name}\(")
@@ -147,7 +147,10 @@ def _without_quotes(path: str) -> str:
 def _by_edit(
     call: ToolCall, at: datetime, replaced: Counter[tuple[str, str]], kept: Collection[str]
 ) -> dict[str, Gone]:
-    """Return the names whose definition an edit removes, or that at least two edits replace by the same name."""
+    """Return the names that an edit removes.
+
+    The edit must remove the definition, or two edits must replace the name by the same name.
+    """
     file = call.paths[0] if call.paths else call.input
     if call.action is not Action.EDIT or _OTHER_PLACE.search(file):
         return {}
@@ -171,7 +174,7 @@ def _by_edit(
 
 
 def doubt_memories_of(home: Home, project: str, session: str, gone: Sequence[Gone]) -> int:
-    """Doubt older memories of a project that name a removed thing. Return the number of new doubts."""
+    """Record doubts about older memories that name a removed thing. Return the number of doubts."""
     count = 0
     for memory in home.memories.everything() if gone else ():
         if not memory.is_active or memory.project != project or memory.kind is Kind.EVENT:
@@ -193,7 +196,7 @@ _CHECKED_UNTIL, _LAST_DAY = "looked later", "looked later on"
 _ONE_DAY = timedelta(days=1)
 _NEVER = datetime.min.replace(tzinfo=UTC)
 _MAX_LATEST_SESSIONS = 50
-"""Maximum number of sessions per project among which unfinished sessions are searched."""
+"""Maximum number of recent sessions per project that are checked."""
 
 _SPEAKERS = (Speaker.OWNER, Speaker.AGENT)
 _MAX_CHECKED = 60
@@ -265,7 +268,7 @@ def find_touched_by(
 
 
 def _checkable(home: Home, memories: Iterable[Memory], writer: str) -> list[Memory]:
-    """Return the vouched memories without doubts that a writer may see. Skip events, which stay true."""
+    """Return the memories to check. Events are skipped, because they stay true."""
     doubted = home.memories.stale()
     return [
         memory
@@ -312,7 +315,7 @@ def _since(memory: Memory, checked: Mapping[str, str]) -> datetime:
 
 
 def _find_finish(home: Home, project: str) -> datetime:
-    """Return the time until which all sessions of a project are finished."""
+    """Return the time until which a project has only finished sessions."""
     newest = home.sessions.newest(SessionFilter(project=project), limit=_MAX_LATEST_SESSIONS)
     over = [session.ended for session in newest if session.ended and is_quiet(home, session)]
     begun = [

@@ -1,4 +1,4 @@
-"""Learning from sessions with calls to the language model, and storage of the extracted memories."""
+"""Learning from sessions: calls of the language model, and storage of the extracted memories."""
 
 from __future__ import annotations
 
@@ -121,7 +121,10 @@ class ModelExtractor:
         sessions: Sequence[FinishedSession],
         notify: Callable[[str], None],
     ) -> None:
-        """Ask about several small sessions of a project in one call. :meth:`extract` returns the results later."""
+        """Ask the model about several small sessions of a project at once.
+
+        :meth:`extract` later returns the results.
+        """
         home, model = self._home, self._model
         if model is None or self.is_spent:
             return
@@ -253,10 +256,7 @@ class ModelExtractor:
 
     @property
     def is_spent(self) -> bool:
-        """True if the model is unreachable or its budget is used up.
-
-        The next run asks about remaining sessions.
-        """
+        """True if the model is unreachable or its budget is used up."""
         return self._tally.is_over or self._model is None
 
     @property
@@ -355,7 +355,7 @@ class _Tally:
         self.is_over = extraction.is_over
 
     def add_calls(self, caller: Caller) -> None:
-        """Add a caller's calls and tokens to the report."""
+        """Include the caller's calls and tokens in the report."""
         before = self.report
         self.report = replace(
             before, calls=before.calls + caller.calls, tokens=before.tokens + caller.tokens
@@ -382,7 +382,7 @@ class Proposal:
 
     @property
     def memories(self) -> tuple[Candidate, ...]:
-        """The candidates that become memories at once."""
+        """The candidates that need no confirmation by other sessions."""
         return tuple(candidate for candidate in self.candidates if not candidate.held)
 
 
@@ -529,7 +529,7 @@ ASKED_AGAIN = timedelta(hours=1)
 """Interval between attempts to ask an unavailable model."""
 
 NOT_YET = datetime.fromtimestamp(0, UTC)
-"""Time that marks a finished session as pending until a model is available."""
+"""Stored instead of a time if a finished session must wait for a model."""
 
 
 def is_over(home: Home, item: Unlearned, stored: StoredSession) -> bool:
@@ -561,7 +561,7 @@ def is_due(home: Home) -> bool:
 BATCH_MEMORIES = 500
 
 BULK_FROM = 100
-"""Minimum number of new memories that are stored without a model's comparison with known memories."""
+"""With this many new memories or more, no model compares them with known memories."""
 
 _MAX_SIMILAR = 12
 _BULK_NOTE = f"{BULK_FROM} or more new memories at once: no model was asked about them"
@@ -870,7 +870,7 @@ class _Learner:
         return self.extractor.is_spent and is_nothing
 
     def take(self, candidate: Candidate, memory: Memory) -> None:
-        """Queue a memory for storage, but a held candidate only if other sessions found it too."""
+        """Queue a memory for storage. A held candidate must first be found in other sessions."""
         if candidate.held:
             self.pending += self.waiting.hold(candidate, memory)
         else:
@@ -886,7 +886,7 @@ class _Learner:
         return text
 
     def is_over(self, unlearned: Unlearned, stored: StoredSession) -> bool:
-        """Return True if no reply to the session's last turn will follow."""
+        """Return True if the session's last turn will get no reply."""
         return self.all_over or is_over(self.home, unlearned, stored)
 
     def withdraw(self, stored: StoredSession, spoken: Sequence[Turn], begin: int) -> None:
@@ -966,7 +966,7 @@ class _Learner:
         return any(shared(memory.content, text) >= threshold for text in texts)
 
     def handed_over(self, memory: Memory) -> list[str]:
-        """Return recent handoffs from other sessions of the project, because agents can repeat handoffs."""
+        """Return recent handoffs from other sessions of the memory's project."""
         handoffs = self.home.handoffs.of_project(memory.project) if memory.project else []
         return [handoff.content for handoff in handoffs if handoff.session != memory.source.session]
 
@@ -1059,7 +1059,7 @@ class _Learner:
 
 
 def _doubts(candidate: Candidate) -> dict[str, bool]:
-    """Return front matter that says why a candidate might not be in the owner's words."""
+    """Return front matter with the reasons why the words might not be the owner's."""
     return {
         key: True
         for key, holds in ((NODDED, candidate.nodded), (BESIDE_PASTE, candidate.mixed))
@@ -1068,5 +1068,4 @@ def _doubts(candidate: Candidate) -> dict[str, bool]:
 
 
 def _as_shown(turns: Sequence[Turn], begin: int) -> Sequence[Turn]:
-    """Sort a session's turns by time, unless a model has already seen the first turns."""
     return turns if begin else sort_by_time(turns)

@@ -63,7 +63,7 @@ def author_words() -> re.Pattern[str]:
 
 @cache
 def pointing_words() -> re.Pattern[str]:
-    """Return a pattern for words that point at another author's text: "the reviewer", "comment by", "says"."""
+    """Return a pattern for words that refer to another author, such as "the reviewer" or "says"."""
     words = _data()["pointing"]
     pointers, texts, by = (_any_of(words[name]) for name in ("pointers", "texts", "by"))
     saying = _any_of([*words["said"], *words["saying"]])
@@ -87,7 +87,7 @@ _CLAUSE = (
     r"(?:^|[,;:.!?—–)-]\s*"
     r"|\b(?:and|but|so|ok(?:ay)?|please|pls|kindly|btw|do|also|just|und|aber|bitte|et|mais|y|e|mas|i|и|ve|en|och)\s+)"
 )
-"""Starts of clauses that can contain an order."""
+"""Matches the beginning of a clause that can contain an order."""
 
 _BEGINNING = "^"
 _BEFORE = {
@@ -225,20 +225,20 @@ _CLOSING = re.compile(
     """,
     re.VERBOSE | re.MULTILINE | re.IGNORECASE,
 )
-"""Greeting and signature of a letter. A letter below the owner's words has a different author."""
+"""Matches a greeting or signature, which shows that a text is a letter."""
 _ENDS = re.compile(r"[.!?。！？…][\"'”’)*`]*\s*$")
 _ASKS = re.compile(r"[?？]")
 _LEADS = re.compile(r"[:：]\s*$")
 _LONG = 7
-"""Minimum number of words in a polished line."""
+"""Minimum number of words in a line that counts as carefully written."""
 
 _NEAR = 2
 _PAGE_WORDS = 25
-"""Minimum number of polished words in another author's page next to unpolished lines."""
+"""Minimum number of carefully written words in text that counts as another author's."""
 
 _FINDING_WORDS = 25
 _INTERJECTION = re.compile(r"\w+(?:\s\w+)?[.!,。！，]\s*\S")
-"""One or two words that introduce typed text: "Good.", "Right, …"."""
+"""Matches one or two words at the start of typed text, such as "Good." or "Right, …"."""
 _GAP = re.compile(r"\n[ \t]*\n")
 
 
@@ -246,10 +246,9 @@ _GAP = re.compile(r"\n[ \t]*\n")
 class _Line:
     """A nonempty line of a message.
 
-    ``is_marked``: only another author would write the line in this way. ``is_form``: the line looks
-    like part of a document. ``speaks``: the writer of the line says "I" or "my". ``is_own``: the
-    line looks as if the owner typed it. ``words``: number of words in a carefully written line,
-    else 0.
+    ``is_marked``: its form shows that another author wrote it. ``is_form``: it looks like part of a
+    document. ``speaks``: it contains a word such as "I" or "my". ``is_own``: it looks as if the
+    owner typed it. ``words``: number of words if the line is carefully written, else 0.
     """
 
     text: str
@@ -402,7 +401,6 @@ def _mark_runs(lines: list[_Line]) -> list[_Line]:
 
 
 def _paste_begin(lines: Sequence[_Line]) -> int | None:
-    """Return the index of the first pasted line, or ``None`` if no line looks pasted."""
     for at, line in enumerate(lines):
         if line.is_marked or line.is_form:
             return at
@@ -425,7 +423,7 @@ def _paste_begin(lines: Sequence[_Line]) -> int | None:
 def _leads_into(line: _Line, following: _Line) -> bool:
     """Return True if a line announces pasted text on the next line.
 
-    A line about the owner, such as "For the page I want:", announces the owner's own list.
+    A line about the owner, such as "For the page I want:", introduces the owner's own list.
     """
     if _ITEM.match(line.text) or (line.speaks and _ITEM.match(following.text)):
         return False
@@ -438,7 +436,7 @@ def _leads_into(line: _Line, following: _Line) -> bool:
 
 
 def _paste_end(lines: Sequence[_Line], begin: int) -> int:
-    """Return the index after the last pasted line. The lines from there on look typed."""
+    """Return the index of the first line after the pasted lines."""
     end = len(lines)
     while (
         end > begin
@@ -456,7 +454,7 @@ def _goes_on(line: _Line) -> bool:
 
 
 def _is_broken(lines: Sequence[_Line], at: int) -> bool:
-    """Return True if a new paragraph starts here, after a paragraph that contains pasted lines."""
+    """Return True if a paragraph that contains pasted lines ends before this line."""
     above = lines[at - 1].paragraph
     return above != lines[at].paragraph and not all(
         _goes_on(line) for line in lines if line.paragraph == above

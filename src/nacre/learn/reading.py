@@ -303,7 +303,7 @@ def is_asking(text: str) -> bool:
 
 
 def option_key(which: str, cues: Answers) -> str:
-    """Return the normalised letter or number of an option, so that "second" equals "2"."""
+    """Return the normalised letter or number of an option: "second" becomes "2"."""
     lower = which.lower()
     return cues.ordinals.get(lower, lower)
 
@@ -357,7 +357,7 @@ def _passages(text: str) -> Iterator[Passage]:
 
 
 def _statements(lines: Sequence[str]) -> tuple[Statement, ...]:
-    """Return the statements in a report. Quotation marks enclose names and values, not pastes."""
+    """Return the statements in a report. Text in quotation marks does not count as pasted."""
     return tuple(
         replace(statement, text=statement.text.replace(_MARK, '"'))
         for statement in split("\n".join(lines))
@@ -369,7 +369,7 @@ def _statements(lines: Sequence[str]) -> tuple[Statement, ...]:
 
 _FRAMES = (">", "<", "{", "|")
 _MAX_ERRAND_WORDS = 3
-"""Maximum number of words in an order that introduces a paste: "please fix this:"."""
+"""Maximum number of words in a request before pasted text, such as "please fix this:"."""
 
 
 def may_be_others(statement: Statement) -> bool:
@@ -394,7 +394,7 @@ def own_words(text: str) -> str:
 
 
 def _is_order(text: str) -> bool:
-    """Return True if a line is a rule or a request to remember, so that the next lines are the owner's."""
+    """Return True if a line is a rule or a request to remember something."""
     order = language_of(text).trim(text)
     return not is_asking(text) and any(
         pattern.match(order) for pattern in (cues().remember, cues().rule, cues().ordered)

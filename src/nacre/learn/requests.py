@@ -25,7 +25,7 @@ class ExtractRequest(Request):
 class ProposalRequest(Request):
     """A request to show the memories that a transcript or a session would yield.
 
-    If the request has a path and a session, only this session of the transcript is used.
+    With both ``path`` and ``session``, only this session of the transcript is used.
     """
 
     path: Annotated[Path | None, bounds("A transcript.")] = None

@@ -148,7 +148,7 @@ class ConcludedCues:
 
     ``done``: statements that the work is complete. ``work``: kinds of work. ``against``: failures
     and negations. ``undone``: incomplete work. ``mended``: solved problems. ``beside``: names and
-    reasons, where other patterns do not count. ``objection``: the owner's objections.
+    reasons, in which other patterns are ignored. ``objection``: the owner's objections.
     """
 
     done: Pattern
@@ -295,7 +295,7 @@ _SOURCE = re.compile(
     r"@|.*\bbot$|[A-Z][A-Z0-9]{1,9}-\d+$|#\d+$|.*\.(?:md|txt|rst|pdf|docx?|eml|html?)$",
     re.IGNORECASE,
 )
-"""Pattern of a handle, a ticket or a document."""
+"""Pattern for handles, bots, tickets and file names."""
 _POINTS = re.compile(r"(?:this|that|these|those)\b", re.IGNORECASE)
 _OF = re.compile(r"(?:from|of|at|in|on|von|aus|de|da|di|van)$")
 _HEADER = re.compile(
@@ -342,7 +342,7 @@ _PLURAL_RANK_FACTOR = 3
 """Maximum ratio between the frequency ranks of a common noun's plural and singular."""
 _MAX_LEAD_TOKENS, _MAX_CITING_TOKENS, _MAX_SIGNATURE_WORDS, _REPORT_WORDS = 3, 7, 5, 4
 _SIGNATURE_CHARACTERS = 300
-"""Number of characters at the end of a message in which a signature is searched."""
+"""Number of characters at the end of a message that are searched for a signature."""
 
 
 @lru_cache(maxsize=_CACHED_LEADS)
@@ -486,7 +486,7 @@ def _is_other_source(lead: str) -> bool:
 def _is_common(word: str) -> bool:
     """Return True if a word is probably not a name.
 
-    The plural of a common noun is about as frequent as the singular. A name rarely has a plural.
+    Unlike a name, a common noun has a plural that is about as frequent as the singular.
     """
     lower, ranks, language = word.lower(), minilm.vocabulary(), language_of(word)
     if not language.subject.stop.isdisjoint((lower, f"{lower}'s")):
@@ -512,7 +512,7 @@ _CACHED_MESSAGES = 64  # each message is searched for answers, causes and claims
 _WRAP_CHARACTERS = 60
 
 _GAP = re.compile(r"[ \t]{100,}")
-"""White space wider than any indentation, which slows patterns that start with white space."""
+"""Long white space, which is shortened because it slows other patterns."""
 _FENCE = re.compile(r"^(```|~~~|\"{3}).*?(?:^.*\1|\Z)", re.DOTALL | re.MULTILINE)
 _TAG = re.compile(r"<([a-zA-Z][\w-]*)\b[^>]*>.*?</\1>", re.DOTALL)
 _QUOTED = re.compile(
@@ -539,15 +539,15 @@ _MESSAGE = re.compile(
     """,
     re.VERBOSE | re.MULTILINE | re.IGNORECASE,
 )
-"""A chat message, with the author and time above or before it. Two such messages are a chat."""
+"""Pattern for a message in a pasted chat. A text with two matches counts as a chat."""
 _OBJECT = re.compile(r"[{\[]\s*\"[^\"\n]{1,80}\"\s*[:,][^\n]*[}\]]")
-"""A record on one line, such as a server's response."""
+"""Pattern for JSON on a single line, such as a server's response."""
 _RECORD = re.compile(
     r"^[ \t>*_\"'{]*(?:(?:human|user|assistant|system|owner|agent|ai|助手|用户|系统)[*_\"']*[ \t]*[:：][ \t]+\S"
     r"|(?:speaker|trust|role|canonical_key|confidence)[\"']*[ \t]*[:=][ \t]*[\"']?\w+[\"',}]*[ \t]*$)",
     re.MULTILINE | re.IGNORECASE,
 )
-"""A line of a transcript or record. The whole paragraph counts as pasted, even if the line names the owner."""
+"""Pattern for a line of a transcript or record. Its whole paragraph counts as pasted."""
 _PARAGRAPH = re.compile(r"\n[ \t]*\n")
 _LINK = re.compile(r"https?://\S+")
 _EMPHASIS = re.compile(r"(\*\*|__)(?=\S)(.+?)(?<=\S)\1")
@@ -788,7 +788,10 @@ class Utterance:
 
 
 def is_content(turn: Turn) -> bool:
-    """Return True if the speaker wrote the text of a turn. An agent's comments on nacre's context are ignored."""
+    """Return True if the speaker wrote the text of a turn.
+
+    An agent's comments on nacre's context do not count.
+    """
     unspoken = _UNSPOKEN | Flag.INJECTED if turn.speaker is Speaker.AGENT else _UNSPOKEN
     return not turn.flags & unspoken and bool(turn.text.strip())
 

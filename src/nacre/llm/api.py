@@ -36,7 +36,7 @@ _UNABLE = re.compile(
     re.I,
 )
 _GRACE_SECONDS = 1.0
-"""Seconds to wait after the library's own timeout, because the library's error is more detailed."""
+"""Extra seconds to wait for the library's own timeout error, which has more details."""
 
 _RETRY_SECONDS = 5.0
 _call = threading.local()
@@ -251,7 +251,7 @@ _UNENFORCED = frozenset(
     "uniqueItems default examples".split()
 )
 _NAMED = ("properties", "$defs")
-"""Keywords whose values are schemas keyed by name."""
+"""Keywords that map names to schemas."""
 
 
 def strict(schema: Values) -> JsonObject:

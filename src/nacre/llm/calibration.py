@@ -25,7 +25,7 @@ _BUNDLED_SEES = (0.0563, 0.7256)
 """The bundled model's mean cosines for the probes."""
 
 Seen = tuple[float, float]
-"""Mean cosines of probe questions, with unrelated passages and with their answers."""
+"""Mean cosine of questions with unrelated passages, and with the passages that answer them."""
 
 
 @frozen
@@ -71,7 +71,7 @@ def probes() -> tuple[tuple[str, str], ...]:
 
 
 def seen_by(questions: NDArray[np.float32], passages: NDArray[np.float32]) -> Seen:
-    """Return the mean cosine of unrelated pairs, and of questions with their own passages.
+    """Return the mean cosine of questions with other passages, and with their own passages.
 
     The rows are unit vectors.
     """
@@ -101,7 +101,7 @@ def calibration_of(model: str | None, seen: Seen | None = None) -> Calibration:
 
 
 def _scaled(cosine: float, seen: Seen) -> float:
-    """Convert a threshold of the bundled model to a model with the mean cosines ``seen``."""
+    """Convert a threshold of the bundled model to a model whose mean cosines are ``seen``."""
     (chance, restated), (own_chance, own_restated) = seen, _BUNDLED_SEES
     if cosine <= own_restated:
         return chance + (cosine - own_chance) * (restated - chance) / (own_restated - own_chance)

@@ -405,7 +405,7 @@ def methods() -> dict[str, Method]:
 
 
 def method_of(provider: str, secret: str) -> Method | None:
-    """Return the sign-in method for a secret by its prefix, or else the API key method, if any."""
+    """Return the sign-in method that matches the secret, or else the API key method, if any."""
     own = [method for method in methods().values() if method.provider == provider]
     marked = [method for method in own if method.begins and secret.startswith(method.begins)]
     return next(iter([*marked, *(method for method in own if method.kind == API_KEY)]), None)
@@ -693,7 +693,7 @@ def variables_for(settings: Settings, provider: str) -> list[str]:
 
 
 def own_variable(provider: str) -> str:
-    """Return the environment variable for a key that only nacre uses. It takes precedence over others."""
+    """Return the environment variable for nacre's own key, which is preferred to other keys."""
     return "NACRE_" + re.sub(r"\W", "_", provider).upper() + "_API_KEY"
 
 
@@ -765,7 +765,7 @@ def _place(
     warning: str = "",
     hint: str = "",
 ) -> Place:
-    """Return a place with a secret. By default, the secret's prefix shows the sign-in method."""
+    """Create a place. By default, the secret's prefix determines the sign-in method."""
     if not secret:
         return Place(origin, method.name if method else "")
     method = method or method_of(provider, secret)

@@ -304,7 +304,7 @@ class RemoteEmbedder:
 
     @property
     def dimensions(self) -> int:
-        """Number of components in a vector, or 0 until known."""
+        """Number of components in a vector, or 0 before the first answer."""
         return self._shared.dimensions
 
     @property
@@ -338,7 +338,7 @@ class RemoteEmbedder:
         return copied
 
     def counted_by(self, meter: Meter) -> RemoteEmbedder:
-        """Return a copy whose calls a meter records."""
+        """Return a copy of this embedder that records its calls in ``meter``."""
         other = copy.copy(self)
         other._meter = meter
         return other

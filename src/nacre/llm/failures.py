@@ -52,14 +52,13 @@ _QUOTED_CHARACTERS = 200
 _KEYS = re.compile(r"\b(?:sk|pk|gsk|xai|key|AIza)[-_]?[\w*.…-]{12,}")
 _RETRIED_STATUSES = frozenset({408, 409, 425, 429})
 _UNPROCESSED_STATUSES = _RETRIED_STATUSES | {503, 529}
-"""Statuses with which a provider rejects a call before any work, so that it is not billed."""
+"""HTTP statuses with which a provider rejects a call without work, so that it is not billed."""
 _LIMITED = (
     r"rate.?limit|usage limit|limit reached|quota|exhausted|(hit|reached) your .{0,60}limit|"
     r"out of .{0,20}(usage|credits)|too many requests|overloaded|\b429\b|\b529\b"
 )
 _SIGNED_OUT = r"\b(?:log|sign|logged|signed)[ -]?(?:in|out)\b|\bapi key|unauthori[sz]ed|authenticat|\b401\b|credentials"
 _OFFLINE = r"\bconnect(ion|ing)?\b|\bnetwork\b|disconnected"
-"""Pattern for agents' messages about being offline, like the patterns above for limits and missing sign-ins."""
 ANOTHER = "choose another model: nacre writer setup, or nacre writer set for the writer"
 
 
@@ -482,7 +481,7 @@ _SHOWN_CHARACTERS = 4_000
 _OTHERWISE = "choose another model: nacre writer setup; or set its abilities in models.capabilities (docs/models.md)"
 
 REPAIR = "\n\nYou answered:\n"
-"""Text between a prompt and the model's unusable answer when both are sent again."""
+"""Text before the unusable answer when nacre asks the model again."""
 
 
 def schema_of(answer: type[msgspec.Struct]) -> dict[str, Any]:

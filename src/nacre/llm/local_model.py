@@ -41,12 +41,12 @@ else:
 
 
 _WORDS = re.compile(r"[^ !-/:-@\[-`{-~]+|[!-/:-@\[-`{-~]")
-"""Pattern for words and symbols. Non-ASCII symbols are already surrounded by spaces."""
+"""Matches a word or an ASCII symbol. Other symbols are already surrounded by spaces."""
 
 _MAX_CACHED_WORDS = 1 << 15
 _MAX_CACHED_CHARACTERS = 1 << 15
 _SYLLABLES = range(0xAC00, 0xD7A4)
-"""Hangul syllables, which decompose in the same way in all Unicode versions."""
+"""Hangul syllables. All Unicode versions decompose them in the same way."""
 
 _BERT = {
     "type": "BertNormalizer",
@@ -216,14 +216,14 @@ def is_wordpiece(config: Any) -> bool:
 
 
 def _is_plain(token: Mapping[str, Any]) -> bool:
-    """Return True if the exact text of a special token is always recognised as the token."""
+    """Return True if a special token is recognised wherever its exact text occurs."""
     return bool(token["content"]) and not any(
         token[name] for name in ("single_word", "lstrip", "rstrip", "normalized")
     )
 
 
 def _frame(processor: Any) -> tuple[int, int] | None:
-    """Return the tokens before and after a text, or ``None`` for an unsupported format."""
+    """Return the ids of the tokens that enclose a text, or ``None`` for an unsupported format."""
     if processor["type"] == "BertProcessing":
         return processor["cls"][1], processor["sep"][1]
     if processor["type"] != "TemplateProcessing":
@@ -345,7 +345,10 @@ def load_tokenizer(path: Path, tokens: int) -> WordPiece | Any:
 
 
 def load_any_tokenizer(path: Path, tokens: int) -> Any:
-    """Load a tokenizer with the library, which supports all kinds and text pairs. Raises EmbedderUnavailableError."""
+    """Load a tokenizer of any kind, also for pairs of texts, with the library ``tokenizers``.
+
+    Raises EmbedderUnavailableError.
+    """
     try:
         from tokenizers import Tokenizer  # noqa: PLC0415 - an extra, and 30 ms
     except ImportError as error:

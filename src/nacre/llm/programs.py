@@ -1,4 +1,4 @@
-"""Models that are called with coding agents' own commands, by standard input and output."""
+"""Language models that run through the command-line programs of coding agents."""
 
 from __future__ import annotations
 
@@ -304,7 +304,7 @@ def _structured(prompt: Prompt) -> list[str]:
 
 
 def _plain(prompt: Prompt, folder: Path) -> list[str]:
-    """Return the arguments for a plain-text answer."""
+    """Return the arguments with which the command answers in plain text."""
     return [
         "--output-format",
         "stream-json",
@@ -575,7 +575,6 @@ class GeminiModel(CommandModel):
 
 
 def _way_to_sign_in(theirs: Path) -> Mapping[str, object]:
-    """Return the sign-in method from the user's settings. Other settings are not used."""
     with suppress(OSError):
         settings = _decoded((theirs / "settings.json").read_bytes())
         chosen = string(mapping(settings, "security", "auth"), "selectedType")

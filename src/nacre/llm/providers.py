@@ -1,4 +1,4 @@
-"""Models by name: aliases, capabilities, prices, opening, metering, proposals and recorded answers."""
+"""Language models: names, capabilities, prices, clients, usage records and recorded answers."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def aliases() -> Mapping[str, Mapping[str, str]]:
 _DATE = re.compile(r"[-@](?:20\d{6}|20\d\d-\d\d-\d\d)(?:-v\d+(?::\d+)?)?$")
 _OWNER = re.compile(r"^(?:[a-z]{2}\.)?anthropic\.")
 _FIXED = (*COMMANDS, "mcp-sampling")
-"""Formats with the same schema support for every model."""
+"""Model formats that support schemas in the same way for every model."""
 _THINKING_TOKENS = 8_192
 """Additional output tokens for thinking, which would otherwise truncate the answer."""
 

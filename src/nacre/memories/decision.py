@@ -210,7 +210,7 @@ class ListRequest(Request):
 
 _MAX_EVIDENCE_CHARACTERS = 240
 _MAX_CONFIRMATIONS = 2
-"""Number of latest confirmations whose turns are shown as evidence."""
+"""Maximum number of confirmations that are shown as evidence, latest first."""
 
 
 def evidence_of(
@@ -263,7 +263,7 @@ MOST_IMPORTANT = 7
 """Maximum importance of a memory stored by an agent."""
 
 MOST_IMPORTANT_QUOTED = 8
-"""Maximum importance of the owner's words stored by an agent, as for an explicit request to remember."""
+"""Maximum importance of the owner's words if an agent stores them."""
 
 _MAX_DETAIL_CHARACTERS = 300
 
@@ -282,9 +282,9 @@ def as_proposed(memory: Memory) -> Memory:
 
 
 def as_quoted(memory: Memory, source: Source, at: datetime) -> Memory:
-    """Return a memory that counts as the owner's, because an agent quoted the owner from a session.
+    """Return a memory as the owner's words, because an agent quoted the owner from a session.
 
-    The importance is limited. The key is removed, because the owner did not state it.
+    The importance is limited and the key removed, because the agent chose them.
     """
     return replace(
         _without_weight(memory, MOST_IMPORTANT_QUOTED),
@@ -306,9 +306,9 @@ def _without_weight(memory: Memory, max_importance: int) -> Memory:
 
 
 def as_agent_may(memory: Memory, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields to change when an agent edits its own memory.
+    """Return the changes that an agent can make to its own memory.
 
-    Any change except to tags makes the memory a proposal again.
+    Unless only tags change, the memory becomes a proposal again.
     """
     if changes.keys() <= {"add_tags", "tags"}:
         return dict(changes)
@@ -326,9 +326,9 @@ def as_agent_may(memory: Memory, changes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def distrust(home: Home, run: home_change.Run | None, stored: Sequence[tuple[str, str]]) -> None:
-    """Mark memories that agents stored from external text as untrusted proposals.
+    """Mark memories that agents took from external text as untrusted proposals.
 
-    Each item of ``stored`` contains a session id and the last characters of a memory id.
+    ``stored``: pairs of a session id and the last characters of a memory id.
     """
     demoted = [
         replace(memory, trust=Trust.UNTRUSTED, proposed=True, speaker=Speaker.AGENT)

@@ -166,8 +166,8 @@ def _read_all(
 ) -> int:
     """Read changed files and return the number of files with new content.
 
-    ``journal_edits`` records edits, so that other processes can write between two files. If it is
-    given, files that need follow-up work are deferred.
+    ``journal_edits``: function that records edits before other processes write. If it is given,
+    files that need follow-up work are deferred.
     """
     count = 0
     for path, stat in changed.items():
@@ -445,7 +445,7 @@ def _follow(change: Change, follow_up: _FollowUp) -> None:
 def _give_ids(change: Change, nameless: list[_FileWithoutId]) -> None:
     """Write ids into files without an id.
 
-    There is no pending write, because secrets in the text must not enter the database. After a
+    No pending write is stored, because secrets in the text must not enter the database. After a
     crash, the next scan continues.
     """
     home = change.home

@@ -142,7 +142,7 @@ def count_forgotten(home: Home, barred: Barred, match: Pattern | None = None) ->
 
 
 def erase_matching(home: Home, match: Pattern) -> None:
-    """Erase text that matches a pattern and exists only in the gateway's database."""
+    """Erase matching text that only the gateway's database contains."""
     with _gateway(home) as store:
         if store:
             items = _forgotten_items(store, Barred(), match)
@@ -301,7 +301,7 @@ def _record(line: bytes) -> dict[str, Any]:
 
 
 def erase_quoting(home: Home, match: Pattern) -> None:
-    """Erase former versions of documents whose text or path matches a pattern."""
+    """Erase former document versions whose text or path matches a pattern."""
     home.vault.forget_former(
         lambda path, data: bool(match.search(_text(data))) or is_in_path(match, path)
     )
@@ -354,7 +354,7 @@ def _text(data: bytes) -> str:
 
 
 FORGETTING = "forgetting"
-"""Operation that removes evidence and links from remaining memories, and retires some memories as a result."""
+"""Operation that removes forgotten evidence and links from memories, and retires some of them."""
 
 _MEMORIES_PER_STEP = 50
 _WORD = re.compile(r"[^\s\"'#,;()\[\]{}]+")

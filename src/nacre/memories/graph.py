@@ -112,7 +112,7 @@ def net_of(home: Home, project: str | None) -> Net:
 
 
 def memories_of(home: Home, net: Net, places: Iterable[int]) -> dict[int, Memory]:
-    """Return the memories of nodes by the nodes' numbers, which are given in ``places``."""
+    """Return the memories with these numbers in the graph, keyed by number."""
     numbers = {net.ids[at]: at for at in places}
     return {numbers[memory.id]: memory for memory in home.memories.in_any_state(list(numbers))}
 
@@ -363,7 +363,7 @@ class Gaps:
 
 @frozen
 class Component:
-    """A connected component: its numbers of memories and links, and its most linked memories."""
+    """A connected component of the graph: its size and its most linked memories."""
 
     size: int
     links: int
@@ -451,7 +451,7 @@ class Brief:
 
 
 GAP_LINKS = 1
-"""Maximum number of links of a gap."""
+"""Maximum number of links of a memory that counts as a gap."""
 
 _SHORTLIST = 3
 _RANKS = (Maturity.PROVEN, Maturity.ESTABLISHED, Maturity.CANDIDATE)
@@ -522,7 +522,7 @@ def components(home: Home, limit: Limit = 10, project: OnlyProject = None) -> Co
 RECENT = timedelta(days=30)
 _RECENT_MEMORIES = 200
 _CENTRAL_CANDIDATES = 20
-"""Number of most linked memories to consider. Only memories that are vouched for are named."""
+"""Number of memories with the most links that the summary considers."""
 
 _SUBJECT_CHARACTERS = 70
 
@@ -611,7 +611,7 @@ CODE = "code:"
 
 
 def nodes_of(home: Home, ids: Collection[str]) -> Mapping[str, Node]:
-    """Map ids to nodes. Unknown ids get a node with state ``unknown`` or ``code``."""
+    """Return the nodes by id. Unknown ids get a node with state ``unknown`` or ``code``."""
     nodes = {row[0]: _node(row) for row in home.links.ends(ids)}
     return {
         node_id: nodes.get(node_id)
@@ -823,9 +823,9 @@ def _resolve_numbered(home: Home, request: NewLink, number: int, total: int) -> 
 
 
 def _resolve_decisive(home: Home, request: NewLink, source: Memory, target: str) -> _Stored:
-    """Return the ``supersedes`` or ``contradicts`` link to write for a request.
+    """Return the ``supersedes`` or ``contradicts`` link for a request.
 
-    A contradiction is stored with the later memory.
+    The later of two contradicting memories stores the link.
     """
     if (request.strength, request.since, request.until) != (None, None, None):
         raise InvalidInputError(

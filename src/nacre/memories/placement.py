@@ -1,4 +1,4 @@
-"""Place a new memory: it is already known, replaces stored memories, or is added.
+"""Store a new memory, unless it is known. The memory can replace older ones.
 
 A new memory and the memories it supersedes change atomically.
 """
@@ -71,11 +71,10 @@ def place(
 ) -> StoreOutcome:
     """Store a new memory, or confirm the stored memory that the new memory repeats.
 
-    ``more``: memories to compare, in addition to memories with similar words. ``by_hand``: True if
-    the memory may restore a retired memory. ``touched``: set to which confirmed memories are added,
-    whose files :func:`write_touched` writes later. ``is_echo``: True if the agent might have read
-    the memory in nacre, so that the repetition confirms nothing. ``decision``: a model's decision
-    for unclear cases.
+    ``more``: further memories to compare. ``by_hand``: True if a retired memory may be restored.
+    ``touched``: set to which confirmed memories are added. :func:`write_touched` writes their files
+    later. ``is_echo``: True if the agent might have read the memory in nacre, so that the
+    repetition confirms nothing. ``decision``: a model's decision for unclear cases.
     """
     home = change.home
     repeat = None if is_echo else partial(confirm, change, memory=memory, touched=touched)
@@ -182,7 +181,7 @@ def _follow(
     comparisons: Sequence[Comparison],
     repeat: Callable[[Memory], None] | None,
 ) -> StoreOutcome | None:
-    """Apply a model's decision, or return ``None`` if the target changed or is being edited."""
+    """Apply a model's decision. Return ``None`` if the target has changed or is being edited."""
     home = change.home
     target = home.memories.find(decision.target or "")
     if target is None or refusal(decision, memory, target):
@@ -272,9 +271,9 @@ def reword(
 
 
 def keep_rest(home: Home, target: Memory, memory: Memory, decision: Decision) -> Memory:
-    """Return ``target`` with the part of the text that a new memory does not supersede.
+    """Return ``target`` with the part of its text that a new memory does not supersede.
 
-    Only the time of the new memory is recorded.
+    Of the new memory, only the time is recorded.
     """
     return reword(
         home,
@@ -360,9 +359,9 @@ def _with_doubts(
 
 
 def limit_triggers(home: Home, memory: Memory, times: int | None) -> Memory:
-    """Return a memory whose triggers end after some deliveries, or never if ``times`` is 0.
+    """Return a memory whose triggers end after ``times`` deliveries, or never if ``times`` is 0.
 
-    The count of deliveries starts again. If ``times`` is ``None``, nothing changes.
+    The deliveries are counted from 0 again. If ``times`` is ``None``, nothing changes.
     """
     if times is None:
         return memory
@@ -378,7 +377,7 @@ def confirm(
 ) -> None:
     """Record that ``memory`` repeats ``existing``.
 
-    If ``touched`` is given, the file is written later.
+    If ``touched`` is given, add the id to it instead of writing the file.
     """
     home = change.home
     before = existing
@@ -465,9 +464,9 @@ def _known_outcome(
 
 
 def _reverse_doubts(change: Change, known_id: str, memory: Memory) -> None:
-    """If other memories cast doubt on a repeated memory, cast doubt on these memories instead.
+    """If newer memories contradict a memory that is stated again, doubt the newer memories instead.
 
-    Nothing changes for memories that are more trustworthy than the repetition.
+    Memories that are more trustworthy than the repetition are not doubted.
     """
     home = change.home
     existing = home.memories.find(known_id)
@@ -489,7 +488,7 @@ def _reverse_doubts(change: Change, known_id: str, memory: Memory) -> None:
 
 
 def rarity_of(home: Home) -> Rarity:
-    """Return a test for rare words, based on the turns in a home."""
+    """Return a function that tells which words are rare in the home's turns."""
 
     def count(words: Sequence[str]) -> tuple[int, Sequence[int]]:
         terms = home.turn_search.terms(words)

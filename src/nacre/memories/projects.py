@@ -47,7 +47,7 @@ _UNTRUSTED = "untrusted"
 
 @frozen
 class NewPage:
-    """A page to write."""
+    """The new content of a project's page."""
 
     slug: str
     text: str
@@ -118,7 +118,7 @@ def rename_page(home: Home, page: Page | None, old: str, slug: str, name: str) -
 
 
 def merge_pages(home: Home, old: str, page: Page | None, into: str, other: Page | None) -> NewPage:
-    """Return the page of ``into``, to which the lists and the text of ``old`` were added."""
+    """Return the page of ``into`` with the lists and text of the project ``old`` added."""
     names = [old, *([str(page.values["name"])] if page and page.values.get("name") else [])]
     values, other_values = (other.values if other else {}), (page.values if page else {})
     changed: dict[str, Any] = {}

@@ -112,11 +112,10 @@ def decisions(home: Home, memories: Iterable[Memory], asking: Asking) -> Decisio
 def weigh(
     home: Home, memories: Sequence[Memory]
 ) -> Iterable[tuple[Memory, list[Comparison], dict[str, float]]]:
-    """Yield each new memory with its comparisons and its cosine similarities.
+    """Compare each new memory with similar stored memories and with earlier new memories.
 
-    Each item contains a memory, the comparisons, and a mapping from memory ids to cosine
-    similarities. Each memory is compared with similar stored memories and with earlier items of
-    ``memories``. Raises EmbedderUnavailableError.
+    Yields each memory, the comparisons, and a mapping from memory ids to cosine similarities.
+    Raises EmbedderUnavailableError.
     """
     vectors = _Vectors(home)
     vectors.make(memories)
@@ -179,7 +178,7 @@ def may_ask(home: Home, asking: Asking) -> bool:
 def _is_settled(home: Home, memory: Memory) -> bool:
     """Return True if a memory need not be compared.
 
-    The text is already stored, a standing retirement applies, or the text is too long to judge.
+    The text is already stored or too long, or a rule retires such memories.
     """
     same = home.memories.find(home.memories.same_content(memory.content, memory.project) or "")
     return (
@@ -293,7 +292,7 @@ class _Deciding:
 
 
 class _Outcomes:
-    """The memories as they will be after the decisions so far."""
+    """Tracks which memories replace others according to the decisions so far."""
 
     def __init__(self) -> None:
         self._as: dict[str, Memory] = {}
@@ -305,7 +304,7 @@ class _Outcomes:
         return after or memory
 
     def all(self, memories: Iterable[Memory]) -> tuple[Memory, ...]:
-        """Return the memories that will replace some memories, in order, without duplicates."""
+        """Return the memories that supersede the given memories, without duplicates."""
         return tuple(by_id(map(self.of, memories)).values())
 
     def follow(self, home: Home, memory: Memory, target: Memory, decision: Decision) -> None:
@@ -334,7 +333,7 @@ class _Outcomes:
                 self._lead(comparison.other, memory)
 
     def _lead(self, memory: Memory, to: Memory) -> None:
-        """Record that ``to`` replaces a memory. No cycle arises, as it has no successor yet."""
+        """Record that ``to`` replaces a memory that has no replacement yet."""
         to = self.of(to)
         if to.id != memory.id:
             self._as[memory.id] = to

@@ -38,9 +38,9 @@ NEARLY = 0.8
 class RetirePlan:
     """Memories to retire.
 
-    ``named``: names that select the memories. Each item contains the name, how the name is matched,
-    and a canonical key. ``is_wider``: True if similar subjects were requested, or if one name
-    matches several memories.
+    ``named``: names that select the memories, each with its kind of match and its canonical key.
+    ``is_wider``: True if the request selects similar subjects, or if a name selects several
+    memories.
     """
 
     memories: tuple[Memory, ...]
@@ -90,7 +90,6 @@ def choose(home: Home, request: RetireRequest) -> RetirePlan:
 
 _Name = tuple[str, Match, str | None]
 _Named = tuple[list[_Name], Sequence[Memory]]
-"""Names, and the memories that they match."""
 
 
 def _named(
@@ -242,7 +241,6 @@ def _rule(home: Home, reference: str) -> StandingRetirement | None:
 
 
 _IDENTIFYING_FIELDS = ("reference", "expected")
-"""Fields of an edit request that identify the memory."""
 
 
 @operation("list", by_key=True)
@@ -280,7 +278,7 @@ def edit(home: Home, request: EditRequest) -> Memory:
 
 
 def changes_of(request: EditRequest) -> dict[str, Any]:
-    """Return the fields that change, with their new values."""
+    """Return the new values of the fields that a request changes, keyed by field name."""
     fields = (
         (name, getattr(request, name))
         for name in request.__struct_fields__

@@ -1,4 +1,4 @@
-"""Parts of a statement that code can recognize: words, names, numbers with slots, negations and departures."""
+"""Words, names, numbers and negations that code finds in a statement, and things that are gone."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ class Slot:
 
 @frozen
 class Departure:
-    """A thing that is gone according to a statement.
+    """A thing that no longer exists, according to a statement.
 
-    ``subject``: stems of the words for the thing. ``text``: words for the thing. ``context``: stems
-    of the other words in the clause.
+    ``subject``: stems of the thing's name. ``text``: the thing's name. ``context``: stems of the
+    clause's other words.
     """
 
     subject: frozenset[str]
@@ -61,7 +61,7 @@ class Departure:
 
 
 class Cues:
-    """The cues of ``departures.toml``."""
+    """The patterns and word lists in ``departures.toml``."""
 
     def __init__(self, table: dict[str, Any]) -> None:
         self.departures = [_phrases(pattern) for pattern in table["departures"]]
@@ -111,9 +111,9 @@ def _word_pattern(words: str) -> str:
 
 
 def _phrases(pattern: str) -> tuple[re.Pattern[str], bool]:
-    """Compile a pattern for statements that something is gone.
+    """Compile a pattern for statements that a thing no longer exists.
 
-    The second value is True if the pattern begins with this thing.
+    Also return True if the pattern begins with the thing's name.
     """
     text = pattern
     for name in ("GONE", "COME"):
@@ -129,7 +129,10 @@ def cues() -> Cues:
 
 
 class Statement:
-    """A text and its parts, computed on first use. Words of the project name are ignored."""
+    """A statement with its parts. Each part is computed on first use.
+
+    Words of the project's name are ignored.
+    """
 
     def __init__(self, text: str, project: str | None = None) -> None:
         self.text = text.replace("’", "'")
@@ -167,9 +170,9 @@ class Statement:
 
     @cached_property
     def frame(self) -> list[Token]:
-        """The words of the statement, without optional words.
+        """The statement's words without optional words.
 
-        Each day, time, version or measure is replaced by a token for this sort of value.
+        A placeholder replaces each day, time, version or measure.
         """
         text = cues().pattern["lead"].sub(" ", self.text)
         tokens: list[Token] = []
@@ -190,11 +193,11 @@ class Statement:
         return len(cues().pattern["denial"].findall(self.text))
 
     def has(self, sort: str) -> bool:
-        """Return True if the text contains a cue of the given sort."""
+        """Return True if the text matches the pattern ``sort``."""
         return cues().pattern[sort].search(self.text) is not None
 
     def cues(self, sort: str) -> frozenset[str]:
-        """Return the text's cues of the given sort, in lower case."""
+        """Return the expressions that match the pattern ``sort``, in lower case."""
         matches = cues().pattern[sort].finditer(self.text)
         return frozenset(match.group().lower() for match in matches)
 
@@ -276,7 +279,7 @@ def _tokens(text: str) -> Iterator[Token]:
 
 
 def _pairs(run: str, start: int) -> Iterator[Token]:
-    """Yield overlapping pairs of Chinese characters, except non-topical words."""
+    """Yield overlapping pairs of Chinese characters. Non-topical words are skipped."""
     at = 0
     for border in [*cues().unspaced.finditer(run), None]:
         piece = run[at : border.start() if border else len(run)]
@@ -318,7 +321,7 @@ def firm_words(text: str) -> frozenset[str]:
 
 
 def binds(text: str, firm: Set[str], about: str) -> bool:
-    """Return True if a negation or other word in ``firm`` directly precedes a word of ``about``.
+    """Return True if, in ``text``, a word of ``firm`` directly precedes a word of ``about``.
 
     For example, "no" does not directly precede "commit" in "no worries, commit it".
     """
@@ -340,11 +343,11 @@ def whole_numbers(text: str) -> str:
 
 
 MOST_LEFT_OUT = 0.5
-"""Maximum share of a text's topical words that a replacement can omit."""
+"""Maximum share of a text's topical words that a replacement may lack."""
 
 _VALUE = re.compile(r"[a-z]*[A-Z0-9](?:[\w.,:%/-]*\w)?")
 _KIN = 5
-"""Minimum number of initial letters shared by two forms of a word, and limit of their difference in length."""
+"""Two forms of a word share at least this many initial letters. Their lengths differ by less."""
 
 
 def lost(text: str, kept: Sequence[str]) -> str | None:
@@ -394,7 +397,7 @@ def leaves_out(text: str, kept: str) -> float:
 
 
 def lost_denial(text: str, left: str) -> str | None:
-    """Return a message if ``text`` contains a negation and ``left`` contains none, or ``None``."""
+    """Return a message if ``text`` contains a negation and ``left`` does not, or else ``None``."""
     return "a negation is lost" if read(text).negations and not read(left).negations else None
 
 
@@ -439,9 +442,10 @@ def _is_kin(word: str, other: str) -> bool:
 
 
 def swaps(text: str, others: Sequence[str]) -> str | None:
-    """Return a message if a text swaps two things in a sentence of ``others``, or ``None``.
+    """Return a message if a text exchanges two things in a sentence of ``others``.
 
-    For example, "the hub asks the door" swaps the things in "the door asks the hub".
+    For example, "the hub asks the door" exchanges the things in "the door asks the hub". Otherwise
+    return ``None``.
     """
     other_triples = {triple for other in others for triple in _triples(read(other))}
     for first, verb, last in _triples(read(text)):

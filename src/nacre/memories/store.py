@@ -1,7 +1,7 @@
 """Usage records of memories, and operations on single memories.
 
-A recall appends one line to a spool. Folding counts lines in transactions that also record the
-spool's name and position, so that no line is counted twice after a crash.
+A recall adds one line to a spool file. A later transaction counts the line and records the position
+in the spool, so that no line is counted twice after a crash.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ RAISED = "importance"
 """Ledger action for an increase in importance."""
 
 PAIRED_A_USE = 5
-"""Number of memories per answer that are paired with each other. Lower-ranked memories are rarely read."""
+"""Only this many memories per answer are paired, because lower ranks are rarely read."""
 
 PAIRED_A_SESSION = 20
 MOST_BY_USE = 9
@@ -81,9 +81,10 @@ _LATEST_MS = 2**62
 
 @frozen
 class Use:
-    """A use of memories at a given time (in epoch milliseconds), in the host's session if known.
+    """One use of memories.
 
-    ``is_look``: whether one memory was opened, which counts as an access but not as a recall.
+    ``at``: time in epoch milliseconds. ``session``: host's session, if known. ``is_look``: True if
+    one memory was opened, which counts as an access, not a recall.
     """
 
     at: int
@@ -353,7 +354,7 @@ class _RollbackError(Exception):
 
 @frozen
 class OwnerWords:
-    """The source and time of a statement by the owner that an agent stores.
+    """The source and time of a statement by the owner.
 
     ``mixed``: True if the message seems to contain pasted text.
     """
@@ -429,10 +430,7 @@ def rehearse(home: Home, new: StoreRequest, statement: OwnerWords | None = None)
 
 
 def _by_meaning(home: Home, memory: Memory, rehearsal: Rehearsal) -> Rehearsal:
-    """Return the outcome of a trial after comparing vectors.
-
-    Vectors are compared only if the words decided nothing.
-    """
+    """Compare vectors if comparing words found nothing. Return the outcome."""
     outcome = rehearsal.outcome
     is_open = outcome.action == "stored" and not (outcome.supersedes or outcome.superseded_by)
     try:

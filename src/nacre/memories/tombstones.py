@@ -206,7 +206,7 @@ class Barred:
         return any(moment < until and self._is_of(scope, project) for until, scope in self.before)
 
     def projects(self, scope: str | None, slugs: Iterable[str]) -> list[str] | None:
-        """Return those of ``slugs`` that belong to the scope, or ``None`` if there is no scope."""
+        """Return the slugs of projects in the scope, or ``None`` if there is no scope."""
         return [slug for slug in slugs if self._is_of(scope, slug)] if scope else None
 
     def strip(self, memory: Memory) -> Memory | None:
@@ -540,7 +540,7 @@ def _find_barred_memories(home: Home, barred: Barred) -> tuple[list[Memory], lis
 
 
 def is_shared(place: TurnPlace) -> bool:
-    """Return True if a turn's id denotes the same turn in all sessions of the tool."""
+    """Return True if the same turn has the same id in all sessions of the tool."""
     return place.identity == shared_identity(place.tool, place.id)
 
 
@@ -549,7 +549,7 @@ def is_shared(place: TurnPlace) -> bool:
 
 _CONTEXT_CHARACTERS = 60
 _SKIPPED_FIELDS = {"links", "source", "suppressed_contexts"}
-"""Fields whose texts refer to other memories, files or contexts."""
+"""Fields that are not searched, because they only refer to other items."""
 
 _SEARCH_SECONDS = 5.0
 
@@ -620,10 +620,16 @@ def memory_texts(memory: Memory) -> Iterator[str]:
 
 
 QUOTED = 40
-"""Number of characters without punctuation that count as a quote, halved in languages without spaces."""
+"""Minimum length of a quote in characters, without punctuation.
+
+In languages without spaces, half of it suffices.
+"""
 
 _MIN_SENTENCE_CHARACTERS = 20
-"""Minimum number of characters of a whole sentence that counts as a quote, halved in languages without spaces."""
+"""Minimum length of a whole sentence that counts as a quote, in characters.
+
+In languages without spaces, half of it suffices.
+"""
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
 
@@ -631,9 +637,8 @@ _SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
 class Quotes:
     """Finds quotes of forgotten texts in other texts.
 
-    Forgotten texts are divided into blocks of ``QUOTED`` / 2 characters, so that a quote always
-    contains a whole block. Blocks are looked up at each position of the other text, and the
-    surroundings of each hit are compared.
+    Forgotten texts are divided into blocks that are so short that every quote contains a whole
+    block. Where the other text contains a block, the characters around it are compared.
     """
 
     def __init__(self, texts: Iterable[str]) -> None:

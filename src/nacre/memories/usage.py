@@ -1,4 +1,4 @@
-"""Use of memories: pairs used together, quality, history, listings of the vault, and the view of a memory."""
+"""Use of memories: joint use, quality, history, and the listings in the vault."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ _MIN_QUALITY = 0.1
 
 @frozen
 class Borders:
-    """The lowest similarities at which a memory counts as used or corrected."""
+    """Minimum similarities for a memory to count as used or as corrected."""
 
     name: str
     used: float
@@ -319,7 +319,7 @@ _MAX_COMPANIONS = 10
 
 @operation("look", by_key=True)
 def look_at(home: Home, request: decision.GetRequest) -> home_views.MemoryView:
-    """Return a memory as :func:`read_memory` does, with its evidence, links, file and usage."""
+    """Return a memory with its evidence, links, file and usage."""
     memory = read_memory(home, request)
     file = home.files.file_of(memory.id)
     doubt = home.memories.stale().get(memory.id)

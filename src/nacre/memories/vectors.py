@@ -211,10 +211,7 @@ class _Work:
         return 0 if self.filled is None or self.exchanged else sum(self.filled.missing())
 
     def model(self) -> Embedder:
-        """Return the configured model.
-
-        If the user requested the work, the model is marked as requested.
-        """
+        """Return the configured model, marked as requested if the user asked for the work."""
         embedder = configured_embedder(self._home)
         return as_requested(embedder) if self.is_asked else embedder
 
@@ -277,11 +274,11 @@ def _look_at_probes(vectors: Vectors, embedder: Embedder) -> None:
 
 
 def embed_memories(home: Home, *, begins: bool = False) -> dict[str, StoreOutcome]:
-    """Embed new memories, newest first, for at most two seconds.
+    """Embed new memories for at most two seconds, newest first.
 
-    Return a mapping from memory ids to outcomes. The mapping contains memories whose meaning shows
-    that they repeat or replace another memory. The next ingest embeds the remaining memories. The
-    first vectors are computed only if ``begins`` is True.
+    Returns the outcomes of memories whose meaning repeats or replaces another memory, keyed by id.
+    The next ingest continues the work. Without ``begins``, nothing is done if there are no vectors
+    yet.
     """
     outcomes: dict[str, StoreOutcome] = {}
     home.memories.has_new_rows = False

@@ -248,9 +248,9 @@ class _Reader(_AccountReader):
         yield from self.say(message, Speaker.AGENT)
 
     def hear(self, message: Values) -> None:
-        """Record the output of a tool and complete the call.
+        """Record a tool's output as the result of its call.
 
-        External output makes the agent's next words less trusted.
+        After external output, the agent's next words are less trusted.
         """
         name = str(mapping(message, "author").get("name") or "")
         if self.calls and self.calls[-1].outcome is None:

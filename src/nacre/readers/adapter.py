@@ -30,14 +30,14 @@ from nacre.values.session import Cursor, Session, Tally, Turn
 T = TypeVar("T")
 
 Items = Iterator[Session | Turn]
-"""Sessions, each followed by its turns."""
+"""Iterator over sessions. Each session is followed by its turns."""
 
 ANY: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
 """Decoder for plain JSON values."""
 
 _RAW_DECODER = json.JSONDecoder()
 _MILLISECONDS_FROM = 100_000_000_000
-"""Larger numbers are epoch milliseconds (since March 1973). Smaller numbers are epoch seconds (until the year 5138)."""
+"""Greater times are in milliseconds since 1970. Smaller times are in seconds."""
 
 
 def split_objects(line: bytes) -> tuple[list[bytes], bool]:
@@ -173,7 +173,7 @@ class Head:
 
     @cached_property
     def text(self) -> str:
-        """The head as text. Invalid UTF-8 is replaced."""
+        """The start of the file as text. Invalid UTF-8 is replaced."""
         return self.data.decode("utf-8", errors="replace")
 
     @cached_property
@@ -223,9 +223,9 @@ class Source:
         raise UnreadableTranscriptError(f"{self.path} is a database")
 
     def hold(self, offset: int) -> None:
-        """Start the next reading at ``offset``. Use this for a message that can still grow.
+        """Start the next reading at ``offset``, because the message there can still grow.
 
-        Nothing happens for a database, which has no offsets.
+        A database has no offsets, so nothing happens.
         """
 
     def unknown(self, record: str) -> None:
@@ -239,7 +239,7 @@ class Source:
 
 
 def records(source: Source, line: bytes, decoder: msgspec.json.Decoder[T]) -> Iterator[T]:
-    """Yield the records on a line, usually one. Count invalid parts as corrupt."""
+    """Yield each record on a line, which is usually one. Invalid parts count as corrupt."""
     try:
         yield decoder.decode(line)
         return
@@ -495,7 +495,7 @@ _MAX_SIDE_FILE_BYTES = 16 * 1024 * 1024
 
 @lru_cache(maxsize=1)
 def shape_of(head: Head) -> tuple[bool, frozenset[str]]:
-    """Return True if a JSON document is an array, and the keys of the document's first object.
+    """Return whether a JSON document is an array, and the keys of its first object.
 
     Only the beginning of the document is examined.
     """
@@ -522,7 +522,7 @@ def shape_of(head: Head) -> tuple[bool, frozenset[str]]:
 
 
 def keys_of(head: Head) -> frozenset[str]:
-    """Return the keys in the head of a document that is an object. Other documents have no keys."""
+    """Return the keys at the start of a JSON object. Other documents have no keys."""
     is_array, keys = shape_of(head)
     return frozenset() if is_array else keys
 
@@ -707,10 +707,7 @@ class _Counted:
 
 
 class Part(Source):
-    """A :class:`Source` for one of the sessions in another source.
-
-    It is always read from the start, so its ``carry`` is empty at first.
-    """
+    """A :class:`Source` for one of the sessions in a file. It is always read from the start."""
 
     def __init__(self, source: Source, records: Iterable[bytes] = ()) -> None:
         self.path = source.path
@@ -751,5 +748,5 @@ class Marks:
         return number not in self._before
 
     def save(self) -> None:
-        """Store the marks of the sessions that were checked."""
+        """Store the marks for the next reading."""
         self._source.carry["marks"] = list(self._now)

@@ -2,9 +2,9 @@
 
 Sub-agents have a folder of their own.
 
-An API message spans several lines with one content block each, and the results of its tool calls
-are between these lines. A message stays open until the next one starts. If it is still open at the
-end of the file, it is read again next time.
+Each line contains one block of a message. The results of the message's tool calls are between its
+lines. A message stays open until the next one starts. If it is still open at the end of the file,
+it is read again next time.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Reader:
         self.source = source
         self.yielded: Session | None = None
         self.first: list[tuple[Record, Speaker, str, Flag, Trust]] = []
-        """The first prompt or summary, kept until the id of the session that answers is known."""
+        """The first prompt or summary, kept until the id of its session is known."""
         self.links: list[Record] = []
         self.open: dict[str, OpenMessage] = {}
         self.calls: dict[str, Call] = {}
@@ -187,7 +187,7 @@ class Reader:
         yield from self.derived(record, text)
 
     def derived(self, record: Record, text: str) -> Items:
-        """Yield text that the host composed from earlier messages of this or another session."""
+        """Yield a turn for text that the host composed from earlier messages."""
         judged = self.exchange.judge(self.exchange.clean(text).text)
         yield from self.say(
             record, Speaker.SYSTEM, text, Flag.SUMMARY | judged.flags, trust=judged.trust
@@ -487,7 +487,7 @@ class Reader:
     def say_first(self, session_id: str | None) -> Items:
         """Yield the first prompts with the id of the current session.
 
-        If the user has just cleared a session, the records of these prompts contain its id.
+        After the user cleared a session, the records of these prompts still contain its id.
         """
         prompts, self.first = self.first, []
         self.carry["begun"] = bool(prompts) or self.carry.get("begun", False)

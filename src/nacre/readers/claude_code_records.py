@@ -212,7 +212,7 @@ _HOST_TOOLS = frozenset(
     "Agent AskUserQuestion Edit EnterPlanMode ExitPlanMode Glob Grep LS MultiEdit NotebookEdit NotebookRead Read Task "
     "TodoRead TodoWrite Write exit_plan_mode".split()
 )
-"""Tools whose only output on failure is the host's message."""
+"""Tools whose error messages are always written by the host."""
 
 _SHELL, _EXIT_CODE_SINCE_MAJOR = "Bash", 2
 """The shell tool, and the first major version in which the result of a failed command starts with its exit code."""
@@ -231,7 +231,7 @@ def fails_in_words_of_host(call: Call, version: str | None) -> bool:
 
 @dataclass(slots=True)
 class OpenMessage:
-    """An agent message that can still grow."""
+    """An agent's message that can continue in later lines."""
 
     offset: int
     before: bytes
@@ -394,7 +394,7 @@ def content_of(content: msgspec.Raw) -> tuple[str, list[Block], list[Block]]:
 
 
 def interruption(text: str) -> tuple[str, str]:
-    """Split the host's note about an interruption, if any, from the rest of a prompt."""
+    """Return the host's note about an interruption, or "", and the rest of a prompt."""
     note = _INTERRUPTION_NOTE.match(text)
     return (note[0], text[note.end() :].strip()) if note else ("", text)
 
@@ -418,7 +418,7 @@ def plan_of(text: str, accepted: str | None = None) -> tuple[str, str, str]:
 def is_feedback_on_call(record: Record, message: Message, calls: Mapping[str, Call]) -> bool:
     """Return True if a message contains the user's remark on an allowed tool call.
 
-    Such a message contains a tool result and one text. Its record names the record of the call.
+    Such a message contains a tool result and one text, and its record names the call.
     """
     first, *rest = blocks_of(message.content) or [Block()]
     call = calls.get(first.tool_use_id or "")
@@ -484,7 +484,7 @@ def is_typed_ahead(attachment: Values) -> bool:
 
 
 def typed_ahead(text: str) -> tuple[str, Flag, str]:
-    """Split a prompt that the user typed while the agent worked, as :func:`typed` does.
+    """Split a prompt that was typed while the agent worked. See :func:`typed`.
 
     A command without arguments is left out, because another record contains the command.
     """
@@ -496,7 +496,7 @@ def typed_ahead(text: str) -> tuple[str, Flag, str]:
 
 
 def typed(text: str) -> tuple[str, Flag, str]:
-    """Split a prompt into the user's words, their flags, and text from the host or other people."""
+    """Return the user's words in a prompt, their flags, and text from the host or other people."""
     if text.startswith("<command-"):
         parts, others = _command_parts(text)
         command, words = parts.get("command-name"), parts.get("command-args")

@@ -103,7 +103,7 @@ def folder_in(text: str) -> str | None:
 
 
 def model_of(message: Values) -> str | None:
-    """Return the model of a message, with the provider if the model might run on the user's server.
+    """Return the model of a message, with the provider if the user's own server might run it.
 
     Cline and Roo Code use the provider ``openai`` for any server with OpenAI's API.
     """
@@ -140,7 +140,7 @@ _CALL_KINDS = frozenset(
     }
 )
 _CALLS_WITH_RESULT = frozenset({"command", "use_mcp_server"})
-"""Calls whose results are separate messages."""
+"""Calls whose results follow in separate messages."""
 
 _OUTSIDE_RESULTS = frozenset({"mcp_server_response", "browser_action_result"})
 _SUMMARIES = frozenset({"condense_context", "summarize_task", "condense"})
@@ -199,9 +199,9 @@ class _Reader:
         self.last_call = ""
         self.is_unseen = False
         self.chosen: dict[str, str] = {}
-        """Maps the options of the last question to answers that include the question.
+        """Maps the last question's options to answers that repeat the question.
 
-        The agent wrote both.
+        The agent wrote the question and the options.
         """
 
     def read(self) -> Items:
@@ -329,7 +329,7 @@ class _Reader:
             self.miss()  # the words on a page are only in its picture
 
     def miss(self) -> None:
-        """Record that external text is missing. The agent's next words are then not trusted."""
+        """Record that an external text is missing, and do not trust the agent's next words."""
         self.is_unseen = True
         self.talk.exchange.unseen()
 
@@ -441,9 +441,9 @@ class _ModelHistoryReader:
         self.talk = Conversation(source, session_of(source, tool))
         self.answering = ""
         self.chosen: dict[str, str] = {}
-        """Maps the options of the last question to answers that include the question.
+        """Maps the last question's options to answers that repeat the question.
 
-        The agent wrote both.
+        The agent wrote the question and the options.
         """
 
     def read(self) -> Items:
@@ -478,8 +478,7 @@ class _ModelHistoryReader:
     ) -> Generator[Session | Turn, None, bool]:
         """Read one part of a user message. Return True if later parts might be tool output.
 
-        If tool output contains tags for the user's words, the words are kept as untrusted, because
-        a page or file can contain these tags.
+        Tool output can contain the tags that mark the user's words. Such words are untrusted.
         """
         header = _HEADER.match(text)
         owner_words = _OWNER_WORDS.match(text)

@@ -327,7 +327,7 @@ class _Reader:
         name = _NAME.search(source.path.name)
         self.talk = Conversation(source, Session(TOOL, name[1] if name else source.path.stem))
         self.pending: list[tuple[str, str | None, bool]] = []
-        """User messages from the model's history. They wait until it is known whether the file has events."""
+        """User messages from the model's history. They are not used if the file contains events."""
         self.pending_at: Before | None = None
 
     def read(self) -> Items:

@@ -94,8 +94,8 @@ def names(command: str) -> tuple[str, ...]:
 class Invocation(NamedTuple):
     """A program with its subcommands, such as ``git commit``.
 
-    ``told``: the subcommands, except words such as ``run``. ``words``: the program and all words of
-    the command.
+    ``told``: the subcommands without words such as ``run``. ``words``: all words of the
+    command.
     """
 
     name: str
@@ -268,7 +268,7 @@ def clean(text: str) -> Cleaned:
 
 
 def strip(text: str) -> Cleaned:
-    """Remove only nacre's context. This is the last check after all adapters."""
+    """Remove nacre's context, but no other text. This is the last step after every adapter."""
     left, own = _without_own(text)
     return Cleaned(left.strip() if own else text, own)
 
@@ -392,7 +392,7 @@ _NAMES = ("name", "label")
 _ELAPSED_AND_DATE = re.compile(
     r"\s*(?:\+\d+[smhdw]\S{0,12}(?:\s+|\Z))?(?:(?:[A-Z][a-z]{2} )?\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}.*)?\Z"
 )
-"""Matches the time since the previous message, and the date, at the end of text in brackets."""
+"""Matches the time since the previous message, and the date, at the end of a message header."""
 _ID = re.compile(r"\s*\(?\bid:([^\s)]+)\)?")
 _HANDLE = re.compile(r"\s*\((@[^)\s]+)\)")
 _FROM = re.compile(r"^\[from: ([^\]\n]{1,120}?)(?: \(([^)\n]*)\))?\][^\S\n]*\Z", re.MULTILINE)
@@ -504,7 +504,7 @@ _RUNNER_ERROR = re.compile(
     r"npm (?:error|ERR!)|error Command failed|\S*\s?ELIFECYCLE|g?make(?:\[\d+\])?: \*\*\*|error: script \"|husky - "
     r"|\+ (?:CategoryInfo|FullyQualifiedErrorId)\b"
 )
-"""Start of the lines in which a task runner reports a failure. The failed program's own lines tell more."""
+"""Matches lines in which a task runner reports a failure. The program's own lines tell more."""
 _PATH_KEYS = (
     "file_path",
     "notebook_path",

@@ -92,9 +92,8 @@ def parse_session_object(
 ) -> Items:
     """Yield the session in an object with ``requests``, followed by the session's turns.
 
-    Yield nothing if there are no messages. ``source`` counts unknown items, and its ``carry`` is
-    cleared. An exported session has no id and is named after its first request, because the
-    original session contains the same request.
+    Yield nothing if there are no messages. ``source`` counts unknown items. An exported session
+    has no id and is named after its first request, which the original session also contains.
     """
     return _Reader(source, values, cwd, label).read()
 
@@ -473,9 +472,9 @@ class _CliReader:
         )
 
     def count(self, data: Values) -> None:
-        """Add the tokens of a run when the run ends.
+        """Add the tokens that a run used, when the run ends.
 
-        Output tokens that earlier messages already reported are subtracted.
+        Output tokens that earlier messages reported are not counted again.
         """
         spent = _tokens_spent(data)
         written = self.source.carry.pop("written", 0)
@@ -707,7 +706,10 @@ def item(tables: Tables, key: str) -> object:
 
 
 def item_mark(tables: Tables, key: str) -> tuple[object, ...]:
-    """Return a mark that changes when the value at a key changes. It is empty if there is no value."""
+    """Return a tuple that changes when the value at a key changes.
+
+    The tuple is empty if there is no value.
+    """
     rows = tables.all(statement("editor_item_mark"), key=key)
     return tuple(rows[0]) if rows and rows[0][1] else ()
 

@@ -180,7 +180,7 @@ _QUIET = frozenset(
 
 
 class MessageReader:
-    """Converts prompts and answers into turns. Missing times are replaced by the last known time."""
+    """Converts prompts and answers into turns. A missing time is replaced by the previous time."""
 
     def __init__(self, source: Source, session: Session) -> None:
         self.source = source
@@ -236,7 +236,7 @@ class MessageReader:
         yield from self.talk.open(OpenTurn(identity, self.time, unique=False), before)
 
     def miss(self) -> None:
-        """Mark the agent's next words as untrusted if the result of an external call is missing."""
+        """Distrust the agent's next words if the result of an external call is missing."""
         if self.talk.waits_for_others:
             self.source.carry["unseen"] = True
         if self.source.carry.get("unseen"):

@@ -64,7 +64,7 @@ Bubble = Values
 
 
 def _is_owners(bubble: Bubble) -> bool | None:
-    """Return True if a person typed the bubble, or None if unknown."""
+    """Return True if a person typed the bubble, or None if the author is unknown."""
     kind = bubble.get("type")
     return {1: True, "user": True, 2: False, "ai": False}.get(
         kind if isinstance(kind, int | str) else ""
@@ -109,7 +109,7 @@ class Talk:
             yield from self.agent(bubble)
 
     def owner(self, bubble: Bubble) -> Items:
-        """Yield a prompt from a person or, in a sub-agent's session, from the calling agent."""
+        """Yield a prompt from a person, or from the calling agent in the session of a sub-agent."""
         yield from self.talk.write(self.talk.prompter, _words(bubble), self.time, bubble)
         places = (mapping(bubble, "context"), mapping(bubble, "context", "mentions"))
         if bubble.get("useWeb") or any(
@@ -118,7 +118,7 @@ class Talk:
             self.talk.exchange.unseen()  # the pages that the agent received are not recorded
 
     def agent(self, bubble: Bubble) -> Items:
-        """Start a turn with a bubble's words, or add its call to the open turn."""
+        """Start a turn if a bubble has words. Otherwise, add its tool call to the open turn."""
         info = bubble.get("modelInfo")
         model = info.get("modelName") if isinstance(info, dict) else bubble.get("modelType")
         self.talk.learn(model=model if isinstance(model, str) and model != "default" else None)
@@ -193,7 +193,7 @@ def _leaves(node: Any) -> Iterator[str]:
 
 
 def _outcome(called: Values, output: str) -> str | None:
-    """Return the outcome of a call, or None while it runs."""
+    """Return the outcome of a tool call, or None if the call has not finished."""
     result, error = called.get("result"), called.get("error")
     result = error if result is None else result
     facts = mapping(
@@ -240,7 +240,7 @@ _PARENTS = (
 
 
 Composer = Values
-"""A conversation, with its bubbles or only their order."""
+"""Cursor's record of a conversation. It contains the bubbles, or only their order."""
 
 Exchange = tuple[str, str]
 Prompts = dict[str, list[datetime]]
@@ -361,7 +361,6 @@ class _Reader:
         }
 
     def conversation(self, name: str) -> Items:
-        """Yield one conversation with its bubbles in the stored order."""
         rows = self.tables.all(statement("cursor_composer"), composer=name)
         raw = as_bytes(rows[0][0]) if rows else b""
         composer = plain(raw) if raw else {}
@@ -400,7 +399,7 @@ class _Reader:
 
     @cached_property
     def folders(self) -> Mapping[str, str]:
-        """The folders of conversations, from lists in this database and in those of workspaces."""
+        """The folder of each conversation, from this database and from those of workspaces."""
         folders = (
             dict(_list_conversations(self.tables, HEADERS, None))
             if has_columns(self.tables, EDITOR_TABLE)
@@ -443,7 +442,7 @@ class _Reader:
     def talk(
         self, session: Session, bubbles: Iterable[Bubble], times: Iterable[datetime | None] = ()
     ) -> Items:
-        """Yield the turns of one session. Bubbles without a time get a time from ``times``."""
+        """Yield a session and its turns. Bubbles without a time get a time from ``times``."""
         talk = Talk(Part(self.source), session)
         for bubble, when in zip(bubbles, chain(times, repeat(None)), strict=False):
             yield from talk.take(bubble, when)
@@ -457,7 +456,7 @@ class _Reader:
 
 
 def _chain(first: Bubble, rest: Iterator[Bubble], is_being_written: bool) -> Iterator[Bubble]:
-    """Yield all bubbles, except the agent's last bubble while it can still grow."""
+    """Yield all bubbles. An agent's last bubble is left out while it can still grow."""
     previous = first
     for bubble in rest:
         yield previous
@@ -467,7 +466,6 @@ def _chain(first: Bubble, rest: Iterator[Bubble], is_being_written: bool) -> Ite
 
 
 def _exchanges(bubbles: Sequence[Bubble]) -> Iterator[Exchange]:
-    """Yield each pair of a prompt and its answer, verbatim."""
     for prompt, answer in pairwise(bubbles):
         if _is_owners(prompt) and _is_owners(answer) is False:
             yield _words(prompt).strip(), _words(answer).strip()
@@ -481,8 +479,8 @@ def _times(
 ) -> list[datetime | None]:
     """Return the time of each prompt, or ``None`` if the time is unknown.
 
-    ``prompts``: the times at which each text was typed. ``opened``: the time of each chat, by its
-    first exchange. ``sent``: the time of the last prompt.
+    ``prompts``: times at which each text was typed. ``opened``: time of each chat, keyed by its
+    first exchange. ``sent``: time of the last prompt.
     """
     known_times: list[datetime | None] = []
     times_by_prompt = {words: iter(times) for words, times in prompts.items()}
@@ -496,7 +494,7 @@ def _times(
 
 
 def _without_copies(bubbles: Sequence[Bubble], seen: set[Exchange]) -> Sequence[Bubble]:
-    """Return a conversation without the leading exchanges copied from earlier conversations."""
+    """Return a conversation without exchanges at its start that are copies of earlier exchanges."""
     while (first := next(_exchanges(bubbles[:2]), None)) and first in seen:
         bubbles = bubbles[2:]
     seen |= set(_exchanges(bubbles))
@@ -506,7 +504,7 @@ def _without_copies(bubbles: Sequence[Bubble], seen: set[Exchange]) -> Sequence[
 
 
 def _list_conversations(tables: Tables, key: str, folder: str | None) -> Iterator[tuple[str, str]]:
-    """Yield the conversations listed under a key, with their folders."""
+    """Yield the id and the folder of each conversation in a stored list."""
     for composer in objects(plain(as_bytes(item(tables, key))), "allComposers"):
         name, composer_folder = composer.get("composerId"), folder or _workspace_of(composer)
         if isinstance(name, str) and composer_folder:
@@ -562,7 +560,7 @@ _MAX_VARINT_BYTES = 10
 
 
 Field = tuple[int, bytes]
-"""A field's number, and its bytes if the field has a length."""
+"""The number and the bytes of a field. A field without a length has no bytes."""
 
 
 def read_fields(data: bytes) -> list[Field] | None:
@@ -657,9 +655,9 @@ class _StoreReader(MessageReader):
         return mapping(facts)
 
     def root(self) -> tuple[list[str], str | None]:
-        """Return the message ids and the folder in the newest root blob.
+        """Return the message ids and the folder from the newest root blob.
 
-        If the format of the blob is unknown, there are no ids.
+        A blob in an unknown format has no ids.
         """
         data = self.blob(self.facts.get("latestRootBlobId"))
         fields = (not data.lstrip().startswith(b"{") and read_fields(data)) or []
@@ -682,7 +680,7 @@ class _StoreReader(MessageReader):
                 self.source.unknown("message without its blob")
 
     def everything(self) -> Iterator[bytes]:
-        """Yield all blobs in writing order. Use this if the list of messages is unusable."""
+        """Yield all blobs in writing order, for a store whose list of messages is unusable."""
         last = 0
         while rows := self.tables.all(statement("cursor_store_blobs"), row=last):
             for row, data in rows:
@@ -708,7 +706,7 @@ class _StoreReader(MessageReader):
             self.source.unknown(f"role {role}" if "role" in message else "blob")
 
     def packed(self, data: bytes) -> Items:
-        """Yield a message in an older format. It contains words, and an id if a person typed it."""
+        """Yield a message in an older format. The message has an id only if a person typed it."""
         fields = read_fields(data) or []
         first = _first(fields)
         if len(first) == _DIGEST_BYTES:

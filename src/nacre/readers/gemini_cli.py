@@ -36,9 +36,9 @@ Message = Values
 _AGENT_TYPES = frozenset({"gemini", "model"})
 _NOTICES = frozenset({"info", "warning", "error"})
 _FILES = re.compile(r"-{3} Content from referenced files -{3}.*\Z", re.DOTALL)
-"""Matches the files that the tool appends, up to the end of the message.
+"""Matches files that Gemini CLI appended, up to the end of the message.
 
-The first end mark is not used, because files can contain it.
+The end mark is ignored, because files can contain it.
 """
 _OMITTED_PREFIXES = ("<hook_context>", "/", "?")
 _SNAPSHOT = "<state_snapshot>"

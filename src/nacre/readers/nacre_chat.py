@@ -41,7 +41,7 @@ class _File(msgspec.Struct, gc=False):
 
     @property
     def note(self) -> str:
-        """Note that stands for the file in the text.
+        """The note that replaces the file in the text.
 
         Anyone can choose a file's name, so brackets in it must not end the note.
         """

@@ -1,4 +1,4 @@
-"""OpenClaw and pi: session files, which both tools write, and the database of 2026."""
+"""OpenClaw and pi: session files of both tools, and OpenClaw's database since 2026."""
 
 from __future__ import annotations
 
@@ -82,13 +82,13 @@ _RECALLED_SECTION = re.compile(
 _CURRENT_MESSAGE = "[Current message - respond to this]"
 """Separator between other people's chat messages and the current message.
 
-OpenClaw wrote the last one in the message.
+If a message contains several separators, OpenClaw wrote the last one.
 """
 _QUOTED_REPLY = re.compile(r"\[Replying to [^\]\n]{0,200}\](?:.*\[/Replying\]|.*\Z)", re.DOTALL)
 _FORWARDED = re.compile(r"^\[Forwarded\b[^\]\n]{0,200}\]", re.MULTILINE)
 _FORWARDED_BLOCK = "Forwarded message"
 _SENDER_BLOCKS = ("Conversation info", "Sender")
-"""Blocks about the sender. All other blocks contain text from elsewhere."""
+"""Blocks that describe the sender. All other blocks contain text from elsewhere."""
 _OWN_INTERFACES = frozenset(
     {"control-ui", "openclaw-control-ui", "openclaw-tui", "webchat", "tui", "cli"}
 )
@@ -207,7 +207,6 @@ def _message_facts(text: str) -> tuple[list[Sender], bool, str | None]:
 
 
 def _is_in_chat(sender: Values, *, is_group: bool) -> bool:
-    """Return True if a sender writes in a chat rather than in OpenClaw's interface."""
     is_own = str(sender.get("label")).casefold() in _OWN_INTERFACES and not any(
         map(sender.get, _CHAT_FIELDS)
     )
@@ -265,7 +264,10 @@ class Entry(msgspec.Struct, gc=False):
 
 
 class Message(Claims, gc=False):
-    """The ``message`` of an entry. ``details`` repeats a tool's output and is ignored."""
+    """The field ``message`` of an entry.
+
+    Its ``details`` are ignored, because they repeat output.
+    """
 
     role: str | None = None
     content: msgspec.Raw = ABSENT
@@ -296,8 +298,8 @@ _MESSAGE = msgspec.json.Decoder(Message)
 class Reader:
     """Reads the entries of one session.
 
-    ``session``: known facts about the session. Prompts do not change the kind of a sub-agent's or
-    scheduled session. ``trust``: trust of the session's prompts.
+    ``session``: known facts about the session. Prompts cannot change its kind if it is a
+    sub-agent's or a scheduled session. ``trust``: trust of the session's prompts.
     """
 
     def __init__(
@@ -639,7 +641,7 @@ class _Store:
         return dict(zip(self.windows, rows[0], strict=True)) if rows else {}
 
     def parent(self, facts: JsonObject) -> str | None:
-        """Return the latest session with the key of the parent session."""
+        """Return the parent session: the latest session that has the parent's key."""
         key = facts.get("spawned_by") or facts.get("parent_session_key")
         rows = self.tables.all(statement("openclaw_session_of_key"), key=key) if key else []
         return str(rows[0][0]) if rows else None

@@ -58,7 +58,7 @@ _REFUSED = re.compile(
 
 
 def session_of(info: Values, *, project: str | None = None) -> Session:
-    """Return the session that an object in a file or an export describes."""
+    """Return the session that OpenCode's session object describes."""
     parent, title = string(info, "parentID"), string(info, "title")
     return Session(
         TOOL,
@@ -274,7 +274,7 @@ class _Reader:
         self.source.carry |= {"part": last, "open": self.open}
 
     def written(self) -> set[str]:
-        """Return the sessions with new parts and the sessions whose last answer was incomplete."""
+        """Return the sessions with new parts, and the sessions whose last answer was unfinished."""
         last = self.source.carry.get("part")
         rows = self.tables.all(statement("opencode_written"), part=last) if last else []
         return {session for (session,) in rows} | set(self.source.carry.get("open", ()))
@@ -296,7 +296,7 @@ class _Reader:
             self.open.append(name)
 
     def facts(self, name: str) -> JsonObject | None:
-        """Return a session's facts as in older files, or None if the session was deleted."""
+        """Return a session's facts in the older file format, or None if the session was deleted."""
         rows = self.tables.all(statement("opencode_session"), session=name)
         if not rows:
             return None
@@ -417,7 +417,7 @@ class _Folders:
         return files or self.flat().get(message, [])
 
     def flat(self) -> dict[str, list[Path]]:
-        """Return each message's part files, if all parts are in one folder."""
+        """Return the part files of each message, for versions with all parts in one folder."""
         if self._flat is None:
             self._flat = {}
             for path in _files(self.storage / "part")[:_MAX_FLAT_PARTS]:

@@ -91,7 +91,7 @@ def get_adapter(tool: str) -> Adapter:
 def adapter_of(tool: str, path: Path) -> Adapter | None:
     """Return the adapter for a file that was already read as a transcript of ``tool``.
 
-    An adapter that guesses is chosen anew.
+    If no specific adapter of the tool recognises the file, all adapters are tried.
     """
     candidates = adapters_of(tool)
     if len(candidates) == 1 and not candidates[0].guesses:
@@ -124,10 +124,7 @@ def parts_of(path: Path) -> Iterator[Path]:
 
 @cache
 def _side_file_functions() -> tuple[Callable[[Path], Iterable[Path]], ...]:
-    """Return the functions that list a transcript's other files.
-
-    All are called for every transcript.
-    """
+    """Return the functions that list a transcript's other files."""
     return tuple(dict.fromkeys(adapter.beside for adapter in adapters().values() if adapter.beside))
 
 

@@ -51,13 +51,16 @@ from nacre.values.session import (
 )
 
 CHOSEN, TYPED = "→", "⇒"
-"""Separators between a form question and its answer, for an option and for text that the user typed."""
+"""Separators between a form question and a chosen option, or text that the user typed."""
 
 RUN = 5.0
 """Number of consecutive words that a statement must share with external text. See docs/trust.md."""
 
 SHORT_RUN = 3.0
-"""Minimum length in words of a short statement. Shorter statements than ``RUN`` are compared as a whole."""
+"""Minimum number of words in a statement that is compared as a whole.
+
+Only statements with fewer than ``RUN`` words are compared in this way.
+"""
 
 _DIRECTIVE_MARKS = (
     "always ",
@@ -72,17 +75,20 @@ _DIRECTIVE_MARKS = (
     "make sure",
     "from now on",
 )
-"""Marks of lines that give instructions.
+"""Words that mark lines with instructions.
 
-In local tool output (files, logs, errors, commits), only such lines are compared. Other lines do
-little harm, and statements about code repeat their words.
+From local tool output (files, logs, errors, commits), only such lines are kept for comparison.
+Other lines do little harm, and statements about code often repeat them.
 """
 _PIPE_MARKS = ("| sh", "| bash")
 _HAN_MARKS = tuple(
     word.encode().decode("latin-1")
     for word in "记住 记得 务必 必须 总是 永远 不要 重要 以后".split()
 )
-"""Marks in UTF-8, with one character per byte. The first byte of each mark is in ``_HAN_BYTES``."""
+"""Chinese words that mark instructions, in UTF-8 with one character per byte.
+
+The first byte of each word is in ``_HAN_BYTES``.
+"""
 _HAN_BYTES = bytes(range(0xE4, 0xEA))
 _NO_HAN_BYTES = bytes(set(range(256)) - set(_HAN_BYTES))
 
@@ -164,7 +170,7 @@ def is_outside(tool: str, short_input: str) -> bool:
 
 
 def brings_outside(call: ToolCall) -> bool:
-    """Return True if a call returns external text, or contacted a remote and failed."""
+    """Return True if a call returns external text, or failed while contacting a remote."""
     return is_outside(call.name, call.input) or (
         call.failed and bool(_REACHING_COMMAND.search(call.input))
     )
@@ -230,7 +236,7 @@ class Exchange:
         self._received: dict[str, dict[int, None]] = {
             name: dict.fromkeys(carried.get(name, ())) for name in _KINDS
         }
-        """Hashes of runs of words, in order of arrival."""
+        """Hashes of the word sequences that the agent received, in order of arrival."""
         self._unseen = bool(carried.get("unseen"))
         self._owner_messages: list[str] = []
         self._earlier_owner_runs: set[int] = set(carried.get("lifted", ()))
@@ -244,11 +250,11 @@ class Exchange:
             self._owner_messages.append(message)
 
     def unseen(self) -> None:
-        """Note that the agent received external text that was not recorded."""
+        """Record that the agent received external text whose content is unknown."""
         self._unseen = True
 
     def heard_from(self, tool: str, short_input: str, output: str) -> None:
-        """Record a tool's output. The tool's name and input show where it comes from."""
+        """Record a tool's output. The tool's name and input determine the output's origin."""
         outside, own = is_outside(tool, short_input), is_own(tool, short_input)
         self.heard(output, outside=outside, own=own)
 
@@ -271,7 +277,7 @@ class Exchange:
         self.heard(output, outside=True)
 
     def clean(self, text: str) -> Cleaned:
-        """Remove injected text and record it as received."""
+        """Remove injected text. Record it as text that the agent received."""
         cleaned = clean(text)
         for own in cleaned.own:
             self.heard(own, own=True)
@@ -322,7 +328,7 @@ class Exchange:
     def _owner_runs(self, messages: int) -> set[int]:
         """Return hashes of the word sequences in the owner's messages.
 
-        Of this reading, only the first ``messages`` messages are used.
+        ``messages``: number of messages of this reading to include.
         """
         return {
             run
@@ -336,7 +342,7 @@ class Exchange:
         )
 
     def mark(self) -> tuple[int, ...]:
-        """Return the amounts of text received so far, for :meth:`carried`."""
+        """Return how much text was received so far, as a position for :meth:`carried`."""
         return (
             *map(len, self._received.values()),
             len(self._owner_messages),
@@ -344,7 +350,7 @@ class Exchange:
         )
 
     def carried(self, mark: tuple[int, ...] | None = None) -> JsonObject:
-        """Return the state at ``mark``, or the current state, as values for the next reading."""
+        """Return the state to save for the next reading, as it was at ``mark`` or is now."""
         *counts, messages, unseen = mark or self.mark()
         state: JsonObject = {
             name: list(runs)[:count][-_MAX_RUNS:]
@@ -450,7 +456,7 @@ def _owner_statement_runs(message: str) -> list[int]:
 
 
 def _units(text: str) -> list[str]:
-    """Return the words in lower case. Identifiers, and text without spaces, are split."""
+    """Return the words of a text in lower case. Identifiers and unspaced text are split."""
     text = _LIST_MARK.sub("\n", f"\n{text}")
     plain = _plain(text)
     if plain is not None:
@@ -563,9 +569,9 @@ _OWNER_KINDS = frozenset(
     "human user owner keyboard typed prompt bash cli terminal tui console repl interactive editor ui plain queued voice".split()  # noqa: E501
 )
 _TRANSPORT_KINDS = frozenset({"sdk"})
-"""Values that name a program or protocol, not the sender. The owner can run ``claude -p``, too."""
+"""Origins that name a program or protocol. The owner can use these, too, as in ``claude -p``."""
 _UNKNOWN_TURN_ORIGIN = ("turnOrigin", "unknown")
-"""Field and value that Claude Code writes if a turn has no known source."""
+"""Field and value with which Claude Code marks a turn from an unknown source."""
 
 _KIND_KEYS = ("kind", "type", "name", "source")
 _EXTERNAL_USER = "external_user"
@@ -598,7 +604,7 @@ def _is_origin(value: object) -> bool:
 
 
 def _kind(value: Any) -> str:
-    """Return the name of an origin, which is a string or an object with a kind. It can be empty."""
+    """Return the kind of an origin, or an empty string. Origins are strings or objects."""
     if isinstance(value, Mapping):
         value = next((value[key] for key in _KIND_KEYS if isinstance(value.get(key), str)), "")
     return value.strip().lower() if isinstance(value, str) else ""
@@ -616,10 +622,10 @@ def attribute(
     exchange: Exchange,
     *claims: Claims | Values,
 ) -> Turn:
-    """Return a turn with its real speaker, if the turn seems to be the owner's.
+    """Return a turn with its real author, if the tool attributes the turn to the owner.
 
-    Other people's text in the turn is recorded as external. ``claims``: records that can name the
-    author.
+    Other people's text in the turn is recorded as external. ``claims``: records that might name
+    the author.
     """
     if turn.speaker is not Speaker.OWNER:
         return turn
@@ -704,7 +710,7 @@ def text_of(content: msgspec.Raw, *, separator: str = "\n\n") -> str:
 
 
 INTERRUPTION = "[Interrupted by the owner]"
-"""Text of the turn that marks an interruption by the owner, for tools that write no text."""
+"""Text of a turn that stands for an interruption by the owner, if the tool writes no text."""
 _MAX_ERROR_CHARACTERS = 300
 _MAX_AWAITED_CALLS = 50
 """Maximum number of external calls whose results can arrive after their turn has ended."""
@@ -723,7 +729,7 @@ class Call:
 
     @classmethod
     def of(cls, name: str, arguments: Values | str) -> Call:
-        """Return a call whose result is not known yet."""
+        """Return a new call. Its result is not known yet."""
         call = asked(name, arguments)
         outside = is_outside(name, call.input) or call.action is Action.FETCH
         if len(call.input) >= INPUT_CHARACTERS:
@@ -735,8 +741,8 @@ class Call:
 class Before:
     """A position at which a later reading can continue.
 
-    ``offset``: the offset of a record. ``carry``: the reader's state before that record. ``mark``:
-    the amounts of text received before that record.
+    ``offset``: the offset of a record. ``carry``: the reader's state before that record.
+    ``mark``: the value of :meth:`Exchange.mark` before that record.
     """
 
     offset: int
@@ -762,7 +768,7 @@ class OpenTurn:
 
 
 class Conversation:
-    """Builds a session's turns. ``carry`` contains all state for the next reading."""
+    """Builds a session's turns. ``source.carry`` keeps the state for the next reading."""
 
     def __init__(self, source: adapter.Source, session: Session) -> None:
         self.source = source
@@ -915,7 +921,7 @@ class Conversation:
         return self.exchange.clean(text)
 
     def add_call(self, call_id: str, name: str, arguments: object) -> str:
-        """Add a call to the open turn. Return the id under which its result is expected."""
+        """Add a call to the open turn. Return the call's id for :meth:`result`."""
         if self.opened is None:
             return call_id
         arguments = arguments if isinstance(arguments, str | dict) else ""
@@ -977,7 +983,7 @@ class Conversation:
         self.source.carry["exchange"] = self.exchange.carried(before.mark if before else None)
 
     def end(self) -> adapter.Items:
-        """Finish a file that is always read from the start. No state is kept."""
+        """Yield the open turn and the session of a file that is always read from the start."""
         yield from self.conclude()
         self.source.carry.clear()
 

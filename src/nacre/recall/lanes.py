@@ -88,7 +88,7 @@ class Bm25:
 class Weights:
     """The weights of the query terms, and the average row length.
 
-    ``elsewhere``: the total weight of query words that are dropped or not indexed.
+    ``elsewhere``: the total weight of all other words in the query.
     """
 
     idf: tuple[float, ...] = ()
@@ -103,7 +103,7 @@ class Weights:
 
     @property
     def ideal(self) -> float:
-        """The score that no row can exceed, even if the row repeats the terms often."""
+        """Upper limit of a row's score."""
         return self.total * (self.bm25.k1 + 1)
 
 
@@ -124,7 +124,7 @@ def saturate(counts: Held, length: float, weights: Weights) -> float:
 
 
 def saturate_ordinary(rows: Mapping[K, Held], weights: Weights) -> dict[K, float]:
-    """Return the scores of rows like :func:`saturate`, as if each row had average length."""
+    """Return the BM25 scores of rows. The length of the rows is ignored."""
     k1, idf = weights.bm25.k1, weights.idf
     scores = {}
     for row, counts in rows.items():
@@ -177,10 +177,10 @@ def in_context(
 class QueryCoverage:
     """The words that an answer to a question should contain.
 
-    ``weights``: the weight of each term, 0 for terms that are not distinctive. ``unknown``: the
-    weighted share of terms that are not indexed. ``unknown_name``: whether one of those terms is a
-    name. ``identifiers``: the share of unknown identifiers. ``by_share``: whether synonyms count
-    partly. ``all_words``: the positions of the question's words, empty if a word is not indexed.
+    ``weights``: the weight of each term. ``unknown``: the weighted share of terms that are not
+    indexed. ``unknown_name``: True if one of those terms is a name. ``identifiers``: the weighted
+    share of terms that are unknown identifiers. ``by_share``: True if a synonym counts only partly.
+    ``all_words``: the positions of the question's words, empty if a word is not indexed.
     """
 
     weights: tuple[float, ...] = ()
@@ -198,7 +198,7 @@ class QueryCoverage:
     def signals(self, *rows: Held, cosine: float | None, in_part: bool = False) -> Signals:
         """Return the signals of a hit that consists of one or more rows.
 
-        ``in_part``: whether the rows contain an identifier of which the question names a part.
+        ``in_part``: True if the question names a part of an identifier in the rows.
         """
         whole = any(map(self.is_whole, rows))
         if not self.total:
@@ -344,9 +344,9 @@ def _coverage(
 
 
 def _unused_spellings(question: Question, frequencies: Mapping[str, int]) -> set[str]:
-    """Return the spellings that a search should skip.
+    """Return the words that a search should skip.
 
-    Each identifier is searched either joined or split, depending on what is indexed.
+    An identifier is searched as one word if it is indexed, or else as its parts.
     """
     unused: set[str] = set()
     for joined, parts in question.spellings:
@@ -368,18 +368,21 @@ MOST_INHERITED = 0.8
 """Maximum share of a hit's relevance that a linked memory inherits."""
 
 PREFERRED_KIND = 1.25
-"""Factor for a preferred kind, applied before the product of the factors is clamped."""
+"""Score factor for memories of a preferred kind."""
 
 UNSEEN_ROWS = 50
 """Number of rows added to the corpus size, because common and rare words are hard to tell apart in a small home."""
 LINK_SEEDS = 5
 _MAX_PROMPT_ROWS = 50
-"""Maximum number of candidates loaded for a prompt, most relevant first. Possibly sure candidates are also loaded."""
+"""Number of memories to load for a prompt, most relevant first.
+
+Other memories are loaded only if their confidence could be high.
+"""
 
 _KIND_COVERAGE = 0.3
-"""Coverage added to a memory of the kind that a prompt seems to ask for."""
+"""Added to the coverage of a memory if a prompt seems to ask for its kind."""
 FORMER_SHARE = 0.8
-"""Weight of a superseded memory's words in the score of its replacement, because questions can use old words."""
+"""Weight of the words of a superseded memory when its replacement is scored."""
 
 
 @frozen
@@ -416,10 +419,10 @@ def rescore(item: ScoredMemory, score: float) -> ScoredMemory:
 class Ranking:
     """Ranking options.
 
-    ``boost``: whether age and use affect the score. ``clamped``: False for agenr's original
-    formula. ``as_seen``: the reference time for ages, ``now`` by default. ``word_share``: the
-    weight of words relative to meaning. ``prefer_kinds``: kinds with a bonus of a quarter.
-    ``window``: the time named in the question.
+    ``boost``: True if age and use affect the score. ``clamped``: False for agenr's original
+    formula. ``as_seen``: the time from which ages are counted, by default ``now``. ``word_share``:
+    the weight of words relative to meaning. ``prefer_kinds``: kinds whose score is raised by a
+    quarter. ``window``: the time span in the question.
     """
 
     now: datetime
@@ -474,7 +477,7 @@ class _LaneResults:
         return [row for row in parts if row in kept or best_possible[row] >= self.sureness.further]
 
     def _best_confidence(self, row: int, *, in_part: bool) -> float:
-        """Return an upper limit of a row's confidence, before its memory is loaded."""
+        """Return the highest confidence that a row can reach, without loading its memory."""
         without_cosine = self.signals(
             row, cosine=None, in_part=in_part, is_leant_to=bool(self.leans)
         )
@@ -490,7 +493,7 @@ class _LaneResults:
 
 
 class _Synonyms(NamedTuple):
-    """A synonym of a term, its share, and the number of rows that contain it."""
+    """A synonym of a term, its weight relative to the term, and the number of rows with it."""
 
     at: int
     term: Term
@@ -835,7 +838,7 @@ def _with_former(own: Match | None, former: Match) -> Match:
 
 @frozen
 class Lanes:
-    """The open lanes of a query, and their reports.
+    """The search lanes that are used for a query, and their reports.
 
     ``vector``: ``None`` if the vector lane does not run.
     """

@@ -23,11 +23,10 @@ _ANSWER_CHARACTERS = 120
 
 @frozen
 class PinCheck:
-    """A pinned answer, and the present answer to its question.
+    """The result of checking a pinned answer.
 
-    ``holds``: True if the first answer or a sure answer contains the words of the pinned answer.
-    ``first``: the first answer. ``memories``: the memories with the pinned answer. It is empty if a
-    turn has it, too.
+    ``first``: the first answer now. ``holds``: True if this answer or a sure answer contains the
+    pinned words. ``memories``: the memories with these words, or empty if a turn also has them.
     """
 
     question: str
@@ -39,7 +38,7 @@ class PinCheck:
 
 @frozen
 class _LastCheck:
-    """The pinned answers that did not hold, and the state of nacre at the time of the check."""
+    """The pinned answers that failed the last check, and nacre's state at that time."""
 
     state: str
     broken: tuple[PinCheck, ...]
@@ -61,9 +60,9 @@ def check_pins(home: Home) -> list[PinCheck]:
 
 
 def broken_pins(home: Home) -> list[PinCheck]:
-    """Return the pinned answers that did not hold at the last check.
+    """Return the pinned answers that failed the last check.
 
-    After an update of nacre, a new embedding model or an edit of the file, check again.
+    The check is repeated after an update of nacre, a new embedding model or an edit of the pins.
     """
     pins, record = read_pins(home), home.usage.value(PINNED)
     last = json.decode(record.encode(), _LastCheck) if record else _LastCheck("", ())
@@ -101,7 +100,7 @@ def pin(
 
 
 def _ask(home: Home, pin: Pin) -> PinCheck:
-    """Compare a pinned answer with the present answers. Without words, pin the first answer."""
+    """Compare a pinned answer with the current answers. If it is empty, pin the first answer."""
     try:
         found = recalling.recall(home, RecallQuery(pin.question, update=False))
     except InvalidQueryError as error:

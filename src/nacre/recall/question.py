@@ -45,11 +45,14 @@ _PARTICLES = re.compile(
     "是否|能不能|可不可以|我们|你们|他们|她们|咱们|我|你|他|她|它们|它|一下|还有|以及|还是|或者|因为|所以|但是|之前|之后|时候|现在|目前|"
     "当前|最近|上次|这个|那个|这些|那些|谢谢|好的|继续|可以|嗯|[的了吗呢吧啊呀嘛]"
 )
-"""Pattern for Chinese question words and particles, which would produce character pairs that span two words."""
+"""Pattern for Chinese question words and particles.
+
+Unless they are removed, pairs of characters would span two words.
+"""
 
 
 def asks(word: str) -> bool:
-    """Return True for a single letter, and for a word that often occurs in questions."""
+    """Return True if a word is a single letter or often occurs in questions."""
     return word in _QUESTION_WORDS or (len(word) == 1 and word.isascii() and not word.isdecimal())
 
 
@@ -83,7 +86,7 @@ _NAMES = {
     Kind.EVENT: "event events 事件",
     Kind.LESSON: "lesson lessons learnings 教训 经验",
 }
-"""Nouns for each kind. There are no verbs, because "what did we decide about …" asks for content, not for a list."""
+"""Nouns for each kind. Verbs are left out, because "what did we decide" does not ask for a list."""
 
 _KINDS = {
     name: kind
@@ -98,9 +101,9 @@ _QUALIFIERS = frozenset(
 
 
 def kinds_listed(text: str, names: Collection[str]) -> tuple[Kind, ...]:
-    """Return the kinds of memories that a question asks to list, or nothing for a specific question.
+    """Return the kinds of memories that a question asks to list. A specific question lists none.
 
-    ``names`` are the words in the names of people and projects.
+    ``names``: words in the names of people and projects.
     """
     kinds: dict[Kind, None] = {}
     rest = without_particles(text.lower())
@@ -134,14 +137,14 @@ _MIN_FILLERS = 2
 _WORD_RUN = re.compile(r"[^\W_]+")
 
 SynonymShares = Mapping[str, Mapping[str, float]]
-"""A mapping from each word of a prompt to its synonyms (words or phrases) and their shares."""
+"""The synonyms of each word in a prompt, with their weights relative to the word."""
 
 
 class Synonyms(NamedTuple):
     """The synonyms of a prompt's words.
 
-    ``forms``: the synonyms. ``terms``: longer terms that contain a word, such as "pull request".
-    ``within``: redundant character pairs inside a word.
+    ``forms``: synonyms of each word. ``terms``: longer terms that contain a word, such as "pull
+    request". ``within``: character pairs that a longer word already covers.
     """
 
     forms: SynonymShares
@@ -174,7 +177,11 @@ class _Line(NamedTuple):
 
 
 class _Table(NamedTuple):
-    """Unparsed rows, row numbers by initial letters, and filler words by language."""
+    """The table of synonyms and translations.
+
+    ``rows``: unparsed rows. ``places``: row numbers by initial letters. ``fillers``: filler words
+    of each language.
+    """
 
     rows: Sequence[str]
     places: Mapping[str, Sequence[int]]
@@ -241,7 +248,7 @@ def _add(
 
 
 def _matching_rows(stems: tuple[str, ...]) -> Iterator[tuple[int, int]]:
-    """Yield each row with an English form at the start of the stems, and the form's word count."""
+    """Yield the rows with an English form that begins ``stems``, and the form's word count."""
     for place in _table().places.get(stems[0][:_KEY_LETTERS], ()):
         for form in _line(place).stems:
             if stems[: len(form)] == form:
@@ -249,7 +256,7 @@ def _matching_rows(stems: tuple[str, ...]) -> Iterator[tuple[int, int]]:
 
 
 def _foreign_rows(foreign_words: Sequence[str]) -> list[int]:
-    """Return the rows for the first word, or for a term that starts with it, likeliest first."""
+    """Return the rows for the first word or for a phrase at the start, likeliest first."""
     near = []
     for place in _table().places.get(foreign_words[0][:_KEY_LETTERS], ()):
         for form in _line(place).latin:
@@ -273,7 +280,7 @@ def _common_prefix(first: str, second: str) -> int:
 
 
 def _unspaced_in(text: str) -> list[tuple[str, int]]:
-    """Return the known forms in text without spaces, in order. Prefer longer forms."""
+    """Return the known words in a text without spaces, in order. Longer words take precedence."""
     if text.isascii():
         return []
     places = _unspaced()
@@ -334,7 +341,7 @@ MAX_WORDS = 120
 MAX_NAMES = 12
 
 COMMON_TERM_SHARE = 0.3
-"""Factor for the weight of everyday words in a prompt."""
+"""Weight of an everyday word in a prompt, relative to other words."""
 
 _PATH_TAIL = re.compile(r"[^/\\]+[/\\][^/\\]+$")
 _NAME = re.compile(r"(?<=[\w,;)\"'’”] )[\"'“(]?([A-Z][\w’'-]*)")
@@ -381,12 +388,12 @@ class Question:
 
     @property
     def is_pasted(self) -> bool:
-        """True for a pasted excerpt rather than a typed question."""
+        """True if the text seems to be pasted, because it is long or has several lines."""
         return "\n" in self.text.strip() or len(self.telling) > _MAX_PHRASED_WORDS
 
     @property
     def is_only_time(self) -> bool:
-        """True if the question only names a time, as in "what did we do yesterday"."""
+        """True if the question contains only a time, as in "what did we do yesterday"."""
         return self.window is not None and not self.words
 
     @property
@@ -396,7 +403,7 @@ class Question:
 
     @property
     def says_nothing(self) -> bool:
-        """True if the question has no distinctive words, as in "ok, go on"."""
+        """True if the question has no distinctive words. An example is "ok, go on"."""
         return not (self.telling or self.names or self.authors or self.projects or self.window)
 
 
@@ -408,9 +415,9 @@ def read_question(
     projects: Iterable[str] = (),
     ignore_time: bool = False,
 ) -> Question:
-    """Parse a question. ``authors`` are the people in transcripts.
+    """Parse a question. ``authors``: names of people in transcripts.
 
-    The word "will" does not match the person Will, unless the whole question is in lower case.
+    The word "will" means the person Will only if the whole question is in lower case.
     """
     window = find_window(text, now)
     about = text.lower().replace(window.words, " ") if window else text
@@ -478,7 +485,7 @@ def _parts(text: str) -> Iterable[str]:
 
 
 def _path_heads(text: str) -> set[str]:
-    """Return the words in longer paths, except in the last two parts of each path."""
+    """Return the words of long paths that are not in the last two parts of the path."""
     heads: set[str] = set()
     for name in identifiers(text):
         tail = _PATH_TAIL.search(name)
@@ -488,7 +495,7 @@ def _path_heads(text: str) -> set[str]:
 
 
 def _spellings(text: str) -> Iterable[tuple[str, tuple[str, ...]]]:
-    """Yield each identifier of several words, as a joined word and as separate words."""
+    """Yield each identifier that consists of several words, joined and as separate words."""
     for name in identifiers(text)[:MAX_NAMES]:
         if "/" in name or "\\" in name or _HYPHENATED.fullmatch(name):
             continue
@@ -512,7 +519,7 @@ _GENERIC = frozenset(
     "talked discuss discussed agree agreed say said tell told mention mentioned going new anything everything "
     "something 决定 做 干 说 聊 提".split()
 )
-"""Words without content if the question names a time."""
+"""Words without meaning in a question that names a time."""
 
 
 # -- Times relative to an event: "before the migration", "迁移之后" --------------------------------
@@ -526,7 +533,7 @@ _ENGLISH = re.compile(
 )
 _CHINESE = re.compile(r"(?P<event>[^\s,，。？?！!；;、]{2,12}?)(?P<side>之前|以前|之后|以后)")
 _SAME_DAY = timedelta(days=1)
-"""Margin around an event, in both directions."""
+"""Time by which a window before or after an event reaches beyond the event."""
 
 _BEFORE_WORDS = ("before", "until", "之前", "以前")
 
@@ -535,8 +542,7 @@ _BEFORE_WORDS = ("before", "until", "之前", "以前")
 class Anchor:
     """A reference to an event, as in "before the release".
 
-    ``event``: the event. ``side``: the word "before" or a similar word. ``words``: the whole
-    phrase.
+    ``event``: name of the event. ``side``: word such as "before". ``words``: whole phrase.
     """
 
     event: str
@@ -547,7 +553,7 @@ class Anchor:
 def find_anchor(question: Question) -> Anchor | None:
     """Return the event in a question such as "what changed after the release?", or ``None``.
 
-    A question that names a time has no such event.
+    Return ``None`` if the question already names a time.
     """
     if question.window:
         return None
@@ -556,7 +562,7 @@ def find_anchor(question: Question) -> Anchor | None:
 
 
 def resolve_anchor(question: Question, when: Callable[[str], datetime | None]) -> Question:
-    """Return the question with a time window before or after the event that it mentions.
+    """Return the question with a time window for an expression such as "before the release".
 
     ``when``: function that returns an event's time.
     """
@@ -598,8 +604,8 @@ def as_prompt(question: Question) -> Question:
     """Adapt a question that is a prompt to an agent.
 
     Everyday words ("add a field to the table") get less weight, unless the prompt asks about past
-    work ("which database are we on?"). Unknown names do not reduce the confidence, because prompts
-    often name new things.
+    work ("which database are we on?"). Unknown names keep the confidence, because prompts often
+    name new things.
     """
     text = question.text
     if question.is_open and not asks_or_refers_back(text):
@@ -663,10 +669,9 @@ def as_prompt(question: Question) -> Question:
 
 
 def parts_of(prompt: str) -> list[str]:
-    """Return the sentences of a prompt, which can be about different memories.
+    """Return the sentences of a prompt, or nothing for a single sentence.
 
-    Only the first three and last two sentences of a long prompt are returned. A prompt with a
-    single sentence has no parts.
+    Of a long prompt, only the first three and last two sentences are returned.
     """
     parts = [
         part.strip()
@@ -689,7 +694,10 @@ def is_common_name(name: str) -> bool:
 
 
 def asks_or_refers_back(prompt: str) -> bool:
-    """Return True if a prompt asks a question or refers to earlier work, and is no order such as "can you …?"."""
+    """Return True if a prompt asks a question or refers to earlier work.
+
+    An order such as "can you …?" does not count.
+    """
     if _remaining(prompt, "back") is not None:
         return True
     clauses = [_OPENING.sub("", clause, count=1) for clause in _CLAUSE_END.split(prompt.rstrip())]
@@ -725,7 +733,6 @@ def _languages() -> tuple[tuple[frozenset[str], frozenset[str]], ...]:
 
 @cache
 def _phrases() -> Mapping[str, str]:
-    """Load the phrases that ask for remaining work (``left``) or refer to earlier work (``back``)."""
     return tomllib.loads(Path(__file__).with_name("prompts.toml").read_text(encoding="utf-8"))
 
 
@@ -770,7 +777,7 @@ _ENDINGS = (
     "ment",
     "y",
 )
-"""Endings that the index strips from correctly spelt words."""
+"""Word endings that the index removes if the word is spelt correctly."""
 
 _MAX_ENDING_CHARACTERS = max(map(len, _ENDINGS))
 

@@ -1,4 +1,4 @@
-"""Rank memories and turns. Also handle aspects, recorded questions, joint use, diversity and order."""
+"""Ranking of memories and turns, including joint use, diversity and order."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def shows(turn: Turn, aspect: Aspect) -> bool:
 
 
 def admission(aspect: str, role: str) -> Callable[[Turn], bool] | None:
-    """Return a filter for an aspect and a speaker's role, or ``None`` if both are ``all``."""
+    """Return a function that accepts turns with an aspect and a role, or ``None`` to accept all."""
     if aspect == role == "all":
         return None
 
@@ -77,7 +77,7 @@ def admission(aspect: str, role: str) -> Callable[[Turn], bool] | None:
 
 
 def with_error(hit: TurnHit, terms: Sequence[str]) -> TurnHit:
-    """Return the hit with an excerpt that quotes the turn's error. Quoted tool output makes the turn untrusted."""
+    """Add the turn's error to the excerpt of a hit. Quoted tool output makes the turn untrusted."""
     turn = hit.turn
     errors = [
         f"{call.name}: {call.error or call.outcome}" for call in turn.tool_calls if call.failed
@@ -133,7 +133,7 @@ def note_question(home: Home, query: RecallQuery | requests.DeepQuery, outcome: 
 
 
 def outcome_of(result: RecallResult) -> str:
-    """Describe the outcome of a question for the record."""
+    """Describe the result of a recall for the record."""
     if not result.is_answered:
         return models.NOT_SURE if result.hits or result.turns else models.NOTHING_FOUND
     return f"{count(len(result.hits), 'memory', 'memories')}, {count(len(result.turns), 'turn')}"
@@ -149,7 +149,10 @@ NEIGHBOURS = 10
 LEAST_WEIGHT = 0.1
 SHARE = 0.15
 COMPANION_WEIGHT = 0.15
-"""Minimum edge weight to show a memory that is otherwise unrelated. A single session adds only 0.1."""
+"""Minimum edge weight to show a memory only because it was used with a hit.
+
+A single session adds 0.1.
+"""
 
 COMPANIONS = 3
 
@@ -160,9 +163,9 @@ def seeds(hits: Sequence[ScoredMemory]) -> list[str]:
 
 
 def pulls(edges: Sequence[memories.Edge]) -> dict[str, float]:
-    """Return the weight of each neighbour's strongest edge to a seed.
+    """Return the weight of the strongest edge between each memory and a seed.
 
-    ``edges``: edges from the seeds, strongest first. Only ten edges per seed count.
+    ``edges``: edges that start at a seed, strongest first. Only ten edges of each seed count.
     """
     weights: dict[str, float] = {}
     counts: dict[str, int] = {}
@@ -179,7 +182,7 @@ def may_come_along(weight: float) -> bool:
 
 
 def lift(hits: Sequence[ScoredMemory], weights: Mapping[str, float]) -> list[ScoredMemory]:
-    """Add 0.15 · weight to the score of each likely hit. The maximum score is 1."""
+    """Raise the score of each likely hit by 0.15 · weight, to at most 1."""
     lifted = [
         _with_gain(item, weights[item.memory.id])
         if item.memory.id in weights and item.confidence >= BORDER
@@ -195,9 +198,9 @@ def companions(
     unranked_memories: Sequence[Memory],
     weights: Mapping[str, float],
 ) -> list[ScoredMemory]:
-    """Choose memories to show below the hits.
+    """Choose memories to show below the hits because they were used together with the hits.
 
-    ``others``: less confident hits. ``unranked_memories``: memories that were not found.
+    ``others``: less confident hits. ``unranked_memories``: memories that the search did not find.
     """
     unranked = [ScoredMemory(memory, 0.0, {}, Signals(0.0, None)) for memory in unranked_memories]
     ceiling = min((item.score for item in hits), default=0.0)
@@ -228,10 +231,10 @@ def _with_gain(item: ScoredMemory, weight: float, ceiling: float = 1.0) -> Score
 T = TypeVar("T")
 
 LAMBDA = 0.7
-"""Weight of relevance. Dissimilarity has the remaining weight."""
+"""Weight of relevance, from 0 to 1. The rest is the weight of diversity."""
 
 NEAR_COPY = 0.75
-"""Minimum likeness of a near copy. Near copies are chosen after all other items."""
+"""Minimum likeness of items that count as near copies. Near copies are chosen last."""
 
 
 def diversify(
@@ -267,9 +270,9 @@ def diversify(
 
 
 def share_left(score: float, likeness: float, relevance_share: float = LAMBDA) -> float:
-    """Return the share, 0 to 1, of a score that remains after likeness · (1-λ)/λ is deducted.
+    """Return the share of a score, 0 to 1, that remains after a deduction for likeness.
 
-    λ is ``relevance_share``.
+    The deduction is likeness · (1-λ)/λ, where λ is ``relevance_share``.
     """
     if score <= 0 or relevance_share <= 0:
         return 0.0
@@ -305,7 +308,7 @@ def most_of(lists: Sequence[Sequence[ScoredMemory]]) -> list[ScoredMemory]:
 
 
 def _in_order(group: Sequence[ScoredMemory]) -> list[ScoredMemory]:
-    """Sort a group by date, latest first, and reassign the scores in descending order."""
+    """Sort a group by date, latest first. The hits exchange scores, so that the scores descend."""
     if len(group) == 1:
         return list(group)
     scores = sorted((hit.score for hit in group), reverse=True)
@@ -348,47 +351,47 @@ class Recipe:
     """Weight of a term in a neighbouring turn, relative to a term in the turn itself."""
 
     smoothing: float = 0.5
-    """Weight of the neighbours' mean cosine, relative to the turn's own cosine."""
+    """Weight of the mean cosine of a turn's neighbours, relative to the turn's own cosine."""
 
     doubt: float = 0.5
-    """Exponent that reduces the weight of the lexical lane if its best turn covers little of the question."""
+    """Exponent that lowers the weight of the word search if its best turn matches few words."""
 
     scale: Scale = min_max
     """Function that normalises a lane's scores to 0..1."""
 
     candidates: int = 100
-    """Number of turns that each lane proposes."""
+    """Number of turns that each lane adds to the ranking."""
 
     parts: int = 30
     """Maximum number of turns proposed because they contain part of an identifier."""
 
     window: int = 400
-    """Maximum number of turns whose term counts are read. Further neighbours count as empty."""
+    """Maximum number of turns whose words are counted. Other turns count as turns without words."""
 
     postings: int = 10_000
-    """Maximum total number of rows that contain the words. Above it, the most frequent words are dropped.
+    """Maximum number of index rows for all words of a search.
 
-    This limits the time of the lexical lane in homes with thousands of turns.
+    If there are more rows, the most frequent words are dropped, so that the search stays fast.
     """
 
     passages: int = 3
-    """Number of turns, those with the highest cosines, that represent a session."""
+    """Number of turns that represent a session. They are the turns with the highest cosines."""
 
 
 DEFAULT = Recipe()
-"""Tuned on LoCoMo dev, the LongMemEval subset, DevMemBench dev, and all three combined. See docs/benchmarks.md."""
+"""Constants tuned on three benchmarks. See docs/benchmarks.md."""
 
 
 # -- Ranking of memories ---------------------------------------------------------------------------
 
 
 _ALTERNATIVE = "alternative_to"
-"""Relation between memories that a person declared both valid. The literal saves hooks an import."""
+"""Relation between two memories that a person declared both valid."""
 
 _MOMENT = timedelta(milliseconds=1)
 
 DIVERSIFY_FROM = 3
-"""Number of candidates per requested hit when hits are diversified."""
+"""Number of candidates from which each diverse hit is chosen."""
 
 
 def engine_of(home: Home) -> MemoryRecall:
@@ -417,7 +420,7 @@ def projects_named(home: Home, prompt: str) -> tuple[str, ...]:
 
 
 def ranking_of(home: Home, query: RecallQuery, question: recall_question.Question) -> Ranking:
-    """Return the ranking options for a question, as of now or of the end of the requested day."""
+    """Return the options for ranking, as of now or of the end of the requested day."""
     now = home.clock()
     day = query.filter.as_of
     moment = min(now, day_interval(day)[1] - _MOMENT) if day else now
@@ -479,7 +482,10 @@ def _move(moment: datetime, by: timedelta) -> datetime | None:
 
 
 def narrow(query: RecallQuery, question: recall_question.Question) -> Filter:
-    """Restrict the filter to the kinds and projects that a question asks to list. Explicit options take precedence."""
+    """Add the kinds and projects that a question asks to list to the filter.
+
+    Kinds and projects that are already in the filter take precedence.
+    """
     filter_ = query.filter
     if not question.lists:
         return filter_
@@ -500,7 +506,10 @@ def window_of(query: RecallQuery, question: recall_question.Question) -> Window 
 def confident(
     ranked: Sequence[ScoredMemory], query: RecallQuery, question: recall_question.Question
 ) -> list[ScoredMemory]:
-    """Return the hits that probably answer the question and, unless it is a prompt, memories linked from them."""
+    """Return the hits that probably answer the question, and memories linked from them.
+
+    For a prompt, linked memories are left out.
+    """
     if query.mode is Mode.BROWSE or question.is_open:
         return list(ranked)
     sure_ids = {
@@ -515,7 +524,7 @@ def confident(
 
 
 def doubts(home: Home, hits: Sequence[ScoredMemory]) -> list[tuple[str, str]]:
-    """Return pairs (older, newer) in which the newer memory probably makes the older memory outdated."""
+    """Return pairs of an older memory and a newer one that probably makes it outdated."""
     pairs = home.reviews.doubts([item.memory.id for item in hits], both_ways=True)
     return [(doubt.older, doubt.newer) for doubt in pairs]
 
@@ -523,9 +532,9 @@ def doubts(home: Home, hits: Sequence[ScoredMemory]) -> list[tuple[str, str]]:
 def newest_first(
     home: Home, query: RecallQuery, hits: Sequence[ScoredMemory]
 ) -> list[ScoredMemory]:
-    """Place each memory directly after its newer replacement or alternative.
+    """Place each memory directly after the newer memory that replaces it or is an alternative.
 
-    For a prompt, probably outdated memories are left out until a person decides.
+    For a prompt, memories that are probably outdated are left out until a person decides.
     """
     doubted_pairs = doubts(home, hits)
     memories = {item.memory.id: item.memory for item in hits}
@@ -581,7 +590,6 @@ def diverse(ranked: Sequence[ScoredMemory], query: RecallQuery) -> list[ScoredMe
 
 
 def _with_mmr(item: ScoredMemory, likeness: float, relevance_share: float) -> ScoredMemory:
-    """Return a hit whose components include its likeness and the share of the score left."""
     if not likeness:
         return item
     share = round(share_left(item.score, likeness, relevance_share), 4)

@@ -142,7 +142,7 @@ def rank_candidates(
 
 
 def less_likely(hits: Sequence[ScoredMemory], likely: Sequence[ScoredMemory]) -> list[ScoredMemory]:
-    """Return the hits to show after the likely memories, most confident first.
+    """Return the hits to show below the likely memories, most confident first.
 
     If a memory is almost certain, weak hits must contain every word of the question.
     """
@@ -200,7 +200,7 @@ _MAX_QUERY_CHARACTERS = 20_000
 _CATCH_UP_SECONDS = 0.2
 _FIRST_POOL = 100
 _SHARE_OF_BEST = 0.8
-"""Minimum confidence of a memory for a prompt, relative to the best one."""
+"""Minimum ratio of a memory's confidence to the best memory's confidence."""
 _MAX_POOL = 6_400
 
 
@@ -390,7 +390,7 @@ def check(query: RecallQuery) -> None:
 def _with_parts(
     home: Home, query: RecallQuery, ranked: list[ScoredMemory], criteria: Filter, ranking: Ranking
 ) -> list[ScoredMemory]:
-    """Add the hits for each sentence of a prompt. Drop hits that are much less certain than the best."""
+    """Add the hits for each sentence of a prompt. Drop hits of much lower confidence."""
     if not query.is_prompt:
         return ranked
     rankings = [_nearly_best(ranked)]
@@ -483,7 +483,10 @@ def _rerank(lanes: Lanes, ranked: list[Hit], text: Callable[[Hit], str]) -> list
 
 
 def _fit_budget(ranked: list[ScoredMemory], query: RecallQuery) -> tuple[list[ScoredMemory], bool]:
-    """Return the first hits that fit the token budget, at least one, and whether any were cut."""
+    """Return the best hits that fit the token budget, and True if others were dropped.
+
+    At least one hit is returned.
+    """
     if not query.budget_tokens:
         return ranked, False
     kept: list[ScoredMemory] = []
@@ -528,7 +531,7 @@ def _turns_beside(
 
 
 def _is_outdated(home: Home, hit: TurnHit, question: Question) -> bool:
-    """Return True if the memory from this turn that best matches the question is superseded."""
+    """Return True if the turn's memory that best fits the question is superseded."""
     stated = home.comparisons.stated_in(hit.session.id, hit.turn.id)
     question_words = set(question.words)
     nearness = [(len(question_words.intersection(words(text))), not old) for text, old in stated]

@@ -26,10 +26,10 @@ FACTOR_RANGE = (0.5, 1.25)
 """Range of the product of all factors except relevance. It keeps irrelevant hits below relevant hits."""
 
 STABILITY_DAYS = {Expiry.CORE: math.inf, Expiry.PERMANENT: 365.0, Expiry.TEMPORARY: 30.0}
-"""Number of days until retrievability falls to 0.9. This is a stability, not a half-life."""
+"""Number of days until retrievability falls to 0.9. This is not a half-life."""
 
 ADDED_FACTORS = ("maturity", "confidence")
-"""Factors that agenr's formula lacks."""
+"""Factors that are not in agenr's formula."""
 
 INFERRED_FACTOR = 0.85
 OUTSIDE_WINDOW = 0.3
@@ -88,7 +88,6 @@ def spacing_factor(usage: Usage, created: datetime) -> float:
 
 
 def _evenly_spread(usage: Usage, created: datetime) -> list[float]:
-    """Return evenly spaced recall times in milliseconds since creation, or none if unknown."""
     last = usage.last_recalled
     if usage.recall_count <= 0 or last is None or created >= last:
         return []
@@ -115,17 +114,14 @@ def todo_staleness(memory: Memory, now: datetime) -> float:
 def age_factor(
     memory: Memory, now: datetime, *, around: datetime | None, radius_days: float
 ) -> float:
-    """Return the age factor for browsing. If ``around`` is given, return how near the memory is to it."""
+    """Return the factor for a memory's age when browsing, or for its nearness to ``around``."""
     if around:
         return _nearness(memory, around, radius_days)
     return float(0.5 ** (days_between(memory.updated, now) / BROWSE_HALF_LIFE_DAYS))
 
 
 def window_closeness(time: datetime, window: Window, radius_days: float) -> float:
-    """Return 1 for a time within the question's time window.
-
-    For other times, the value falls towards 0 with the distance from the window.
-    """
+    """Return how near a time is to a window: 1 inside, falling towards 0 with the distance."""
     if window.since and time < window.since:
         return gaussian((window.since - time).total_seconds() / _DAY_SECONDS, radius_days)
     if window.until and time >= window.until:
@@ -159,9 +155,9 @@ def factors(
     radius_days: float = 14.0,
     as_seen: datetime | None = None,
 ) -> dict[str, float]:
-    """Return the factors of the score by name, except the relevance.
+    """Return the factors of the score, except the relevance, keyed by name.
 
-    Ages are relative to ``as_seen``, by default ``now``. Freshness is always relative to ``now``.
+    Ages are counted until ``as_seen`` or ``now``, but the freshness always until ``now``.
     """
     fresh, now = freshness(memory, now), as_seen or now
     if around:
@@ -201,7 +197,7 @@ K = TypeVar("K", bound=Hashable)
 
 
 class Scale(Protocol):
-    """A function that maps scores to 0..1. ``floor``: the score that becomes 0, if known."""
+    """A function that scales scores to 0..1. ``floor``: score that becomes 0, if known."""
 
     def __call__(self, scores: Mapping[K, float], floor: float | None = None) -> dict[K, float]: ...
 
@@ -221,10 +217,9 @@ def min_max(scores: Mapping[K, float], floor: float | None = None) -> dict[K, fl
 
 
 def blend(lanes: Mapping[str, tuple[float, Mapping[K, float]]]) -> dict[K, dict[str, float]]:
-    """Return each key's weighted score in each lane.
+    """Return the weighted score of each key in each lane. A key missing in a lane scores 0.
 
-    A key that is missing in a lane gets the score 0. The weights of the lanes with results add up
-    to 1.
+    The weights of the lanes with results are scaled to add up to 1.
     """
     total = sum(weight for weight, scores in lanes.values() if scores) or 1.0
     keys: dict[K, None] = {}
@@ -246,7 +241,7 @@ T = TypeVar("T")
 CANDIDATES = 20
 SECONDS = 0.3
 SHARE = 0.5
-"""Weight of the reranker's score. The first score has the remaining weight."""
+"""Weight of the reranker's score. The rest is the weight of the first score."""
 
 _BATCH_TEXTS = 4
 """Number of texts per reranker call. The time limit is checked between calls."""
@@ -270,7 +265,7 @@ class SecondLook:
     def reorder(
         self, items: Sequence[T], *, score: Callable[[T], float], text: Callable[[T], str]
     ) -> list[T]:
-        """Reorder the first CANDIDATES items. The other items keep their order after them."""
+        """Rerank the first CANDIDATES items. The other items follow in their previous order."""
         reranked = self._scores([text(item) for item in items[:CANDIDATES]])
         if len(reranked) < 2:
             return list(items)
@@ -311,13 +306,13 @@ class SecondLook:
 
 SURE = 0.8
 BORDER = 0.5
-"""Minimum confidence of the best hit for adding context without being asked."""
+"""Minimum confidence of the best hit. Below it, nacre adds no context on its own."""
 NEAR = 0.15
 """Minimum confidence to show a hit that shares no word with the question."""
 
 
 class Sure(Protocol):
-    """A hit with a confidence."""
+    """A hit that has a confidence."""
 
     @property
     def confidence(self) -> float:
@@ -339,11 +334,11 @@ HitT = TypeVar("HitT", bound=Sure)
 class Signals:
     """The signals of one hit, from which its confidence is computed.
 
-    ``coverage``: the weighted share of the question's distinctive words that the hit contains.
-    ``cosine``: the cosine similarity, or ``None`` if no vector was compared. ``unknown``: the
-    weighted share of words that occur nowhere in nacre's home. ``unknown_name``: whether one of
-    those words is a name. ``empty``: whether the question has no distinctive words ("ok, go on").
-    ``whole``: whether the hit contains every word of the question.
+    ``coverage``: weighted share of the question's distinctive words that the hit contains.
+    ``cosine``: cosine similarity, or ``None`` if no vector was compared. ``unknown``: weighted
+    share of words that occur nowhere in nacre's home. ``unknown_name``: True if one of those words
+    is a name. ``empty``: True if the question has no distinctive words ("ok, go on"). ``whole``:
+    True if the hit contains every word of the question.
     """
 
     coverage: float
@@ -356,7 +351,7 @@ class Signals:
 
 @frozen
 class Weights:
-    """The weights of a logistic model of the signals, with a ``bias``."""
+    """Weights of the signals in a logistic regression. ``bias``: constant term."""
 
     bias: float
     meaning: float
@@ -369,8 +364,8 @@ class Weights:
 class Sureness:
     """The confidence model.
 
-    ``scale``: the calibration of cosines. ``further``: the minimum confidence of hits after a
-    likely first hit.
+    ``scale``: calibration of cosines. ``further``: minimum confidence of other hits if the first
+    hit is likely.
     """
 
     with_meaning: Weights
@@ -398,9 +393,10 @@ class Sureness:
 
 @cache
 def sureness_of(kind: str, model: str | None, seen: Seen | None = None) -> Sureness:
-    """Return the confidence model for ``turns``, ``memories``, or memories related to ``prompts``.
+    """Return the confidence model for ``turns``, ``memories`` or ``prompts``.
 
-    ``model`` is the embedding model, and ``seen`` is the observed distribution of its cosines.
+    ``prompts`` stands for memories that match a prompt. ``model``: embedding model. ``seen``:
+    observed distribution of its cosines.
     """
     table = tomllib.loads(Path(__file__).with_name("confidence.toml").read_text(encoding="utf-8"))
     constants = table[kind]
@@ -413,9 +409,10 @@ def sureness_of(kind: str, model: str | None, seen: Seen | None = None) -> Suren
 
 
 def select_answering(kind: str, ranked: Sequence[HitT]) -> list[HitT]:
-    """Return the hits that probably answer the question, in order. ``kind`` is ``turns``, ``memories`` or ``prompts``.
+    """Return the hits that probably answer the question, in order.
 
-    If the confidence of every hit is below BORDER, return nothing.
+    ``kind``: ``turns``, ``memories`` or ``prompts``. Return nothing if each confidence is below
+    BORDER.
     """
     if max((item.confidence for item in ranked), default=0.0) < BORDER:
         return []

@@ -32,7 +32,7 @@ _CHECKED_TURNS = 40
 """Number of best turns that recall checks for turns that only ask a question."""
 
 Place = tuple[int, int]
-"""The row of a session and the position of a turn in it."""
+"""The place of a turn: the row of its session, and its position in the session."""
 
 
 @frozen
@@ -49,10 +49,10 @@ class ScoredTurn:
 
 @frozen
 class _LexicalHits:
-    """The turns that the word search found.
+    """The turns that a word search found.
 
-    ``matches``: the best turns that contain words of the question. ``named``: turns that contain
-    part of an identifier. ``around``: turns near the found turns.
+    ``matches``: best turns that contain words of the question. ``named``: turns that contain part
+    of an identifier. ``around``: turns shortly before and after the found turns.
     """
 
     matches: dict[Place, Match] = field(default_factory=dict)
@@ -64,7 +64,7 @@ class _LexicalHits:
 
     @property
     def all_matches(self) -> dict[Place, Match]:
-        """All known matches, keyed by place."""
+        """The matches of the found turns and of the turns around them, keyed by place."""
         return {**self.around, **self.matches}
 
 
@@ -121,9 +121,9 @@ class TurnRecall:
         return hits
 
     def time_of(self, event: Question, criteria: Filter) -> datetime | None:
-        """Return the time of the turn that most likely mentions an event, or ``None``.
+        """Return the time of the turn that best matches an event, or ``None``.
 
-        No vectors are compared.
+        Vectors are not used.
         """
         ranked = self.rank(event, criteria, vector=None, limit=10)
         if not ranked or ranked[0].confidence < BORDER:
@@ -209,9 +209,9 @@ class TurnRecall:
     def _pool(
         self, words: _LexicalHits, near: Mapping[int, float], admitted: Admission | None
     ) -> dict[Place, int]:
-        """Return the rows of the found turns and of the turns near them, keyed by place.
+        """Return the rows of the found turns and of the turns around them, keyed by place.
 
-        Add the matches of the turns nearby to ``words``.
+        The matches of the turns around them are added to ``words``.
         """
         places = [*list(words.matches)[: self.recipe.candidates], *words.named]
         places += self.sessions.places(list(near)).values()

@@ -42,7 +42,7 @@ OWNER = "owner"
 """Rule name of the user's patterns."""
 
 HOME_PATH = "home-path"
-"""Rule name of users' home folders, which are replaced by ``~``."""
+"""Name of the rule that replaces users' home folders by ``~``."""
 
 SECONDS_A_TEXT = 2.0
 """Time limit in seconds for searching one text with one of the user's patterns."""
@@ -142,7 +142,7 @@ Case-sensitive rules are only tried in such runs.
 """
 
 INNER = 8
-"""Number of bytes after a dash or dot in a run that are compared with the start of literals."""
+"""Number of bytes by which literals after a dash or dot in a run are recognised."""
 
 _INVISIBLE_CLASS = b"!"
 _RUN_CLASS = 97
@@ -156,7 +156,7 @@ _KEYED_RUN = re.compile(
     rb"\n(\+?)([a-z][a-z0-9]{0,9}+[-_](?<!toolu_)(?<!msg_)(?<!call_)(?<!req_)(?:(?=[\w-]{40})(?=[a-z0-9_-]*[A-Z])"
     rb"|(?:[a-z0-9]{1,8}[-_]){0,2}(?:[0-9a-f]{8}-[0-9a-f]{4}-|(?=[A-Za-z]{0,19}[0-9])[A-Za-z0-9]{20}))[^\n]*)"
 )
-"""Matches a run that starts with a short prefix and might be a key. The "+" of a diff line can come first."""
+"""Matches a run that might be a key because of its short prefix, even after the "+" of a diff."""
 _LONG_RUN = bytes([_RUN_CLASS]) * RUN
 _COLOURED = re.compile(rb"\\(?:u001b|x1b|033)\[")  # a leading literal makes the search fast
 _COLOUR = re.compile(rb"\\{1,4}(?:u001b|x1b|033)\[[0-9;]{0,12}m")
@@ -193,7 +193,7 @@ class Places:
         self._at.setdefault(literal, []).append(place)
 
     def add_all(self, literal: bytes, data: bytes) -> None:
-        """Replace the offsets of a literal with the offsets at which ``data`` contains it."""
+        """Store all offsets at which ``data`` contains a literal. Replace earlier offsets."""
         self._at.pop(literal, None)
         place = data.find(literal)
         while place >= 0:
@@ -201,7 +201,7 @@ class Places:
             place = data.find(literal, place + 1)
 
     def list_steps(self) -> list[tuple[Step, Sequence[int]]]:
-        """Return the steps to try, each with its offsets, in the order of the rules."""
+        """Return the rules to try, in order, each with the offsets at which it might match."""
         by_literal = self._table.by_literal
         return sorted(
             (step, places)
@@ -328,9 +328,9 @@ class Scan:
 
 
 def _iter_keyed(data: bytes, joined: bytes) -> Iterator[int]:
-    """Yield the offsets of texts that might be keys.
+    """Yield the offsets at which keys might start.
 
-    An escaped line break before a key is not part of the key.
+    The letter of an escaped line break before a key is skipped.
     """
     for sign, run in _KEYED_RUN.findall(joined):
         start = data.find(sign + run)
@@ -355,9 +355,9 @@ RETRIES = 8
 """Maximum number of matches that are tried inside a rejected match of the same rule. It limits the search time."""
 
 _MAX_FINDER_CALLS, _FINDER_WINDOW_BYTES = 40, 600
-"""Maximum number of finder calls per window, and the window's size in bytes.
+"""Maximum number of searches by one rule within a number of bytes.
 
-Each call reads the words after a name. The limit matters only for text such as "pass=pass=…".
+The limit saves time for text such as "pass=pass=…".
 """
 
 _SHORT_MARKERS: Mapping[str, bytes] = MappingProxyType({PRIVATE: b"[private]", HOME_PATH: b"~"})

@@ -42,13 +42,13 @@ _FOLD = bytes(
     ord(_FOLDED.get(chr(byte).lower(), chr(byte).lower())) if byte < 128 else byte
     for byte in range(256)
 )
-"""Converts text to lower case for searching.
+"""Table that converts text to lower case for searching.
 
-Some rare letters and symbols are replaced, because each anchor byte costs a pass over the text.
+It also replaces some rare letters and symbols, so that fewer passes over the text are needed.
 """
 
 _ANCHORS = tuple(b"~ : - k b p h c".split())
-"""Bytes at which searches for words start, preferred ones first."""
+"""Bytes at which the search for a word can start, in order of preference."""
 
 _ONE_PASS_BYTES = 2000
 """Maximum length in bytes of a text that is searched for all words in one pass."""
@@ -120,7 +120,7 @@ class Hints:
 
 
 def _cut_tail(folded: bytes) -> bytes:
-    """Return the end of a word from an anchor byte on, or nothing if there is no anchor byte."""
+    """Return a word without the part before its anchor byte, or nothing if it has none."""
     return next(
         (
             folded[folded.index(anchor) :]
@@ -133,9 +133,9 @@ def _cut_tail(folded: bytes) -> bytes:
 
 
 def _join(anchor: bytes, words: Sequence[tuple[bytes, bytes]]) -> bytes:
-    """Return a regex that finds words with the same anchor byte.
+    """Return a regex that finds several words by an anchor byte that they share.
 
-    The regex consumes only the anchor, so that matches can overlap.
+    The regex consumes only this byte, so that overlapping words are found.
     """
     regexes: dict[bytes, list[bytes]] = defaultdict(list)
     for tail, word in sorted(words, key=lambda pair: -len(pair[0])):
@@ -161,7 +161,7 @@ _BASE64 = re.compile(rb"(?:[A-Za-z0-9+/]{4}){6,}(?:[A-Za-z0-9+/]{2,3})?={0,2}")
 _IN_BASE64 = re.compile(rb"[A-Za-z0-9+/]")
 _MIN_BASE64_BYTES, _MAX_BASE64_BYTES = 48, 40_000
 BASE64_TEXT = rb"(?:[CDI-Za-f][A-Za-z0-9+/]{3}){6}"
-"""Matches the start of base64 text, in which every third decoded byte is printable or a line break."""
+"""Matches base64 text whose first bytes suggest that it contains readable text."""
 
 _TEXT = re.compile(rb"[\t\n\r\x20-\x7e\x80-\xff]+")
 _MAX_CODE_POINT = 0x10FFFF
@@ -534,25 +534,25 @@ Each takes a text and a match, and yields the spans of possible secrets.
 
 
 RUN_BYTES = b"+-.0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz"
-"""Bytes that form runs. Case-sensitive rules are tried only in runs."""
+"""Bytes that form a run. Case-sensitive rules are tried only in runs of these bytes."""
 
 HEAD = 3
 """Number of bytes at the start of a run that select the rules to try."""
 
 RUN_LITERAL = b"\0run"
-"""Stands in the index for a run with a typical shape."""
+"""Index entry for rules that match runs with a typical shape."""
 
 KEYED_LITERAL = b"\0keyed"
-"""Stands in the index for a run that starts with a short prefix and might be a key."""
+"""Index entry for rules that match runs with a short prefix, which might be keys."""
 
 SHAPED_RUN = re.compile(BASE64_TEXT + rb"|[0-9a-f]{32}-[0-9a-f]{8}-|[0-9]{6}-[0-9]{6}-[0-9]{6}-")
-"""Matches the start of a run for ``RUN_LITERAL``, or of possible base64 text."""
+"""Matches the start of a run with a typical shape, or of possible base64 text."""
 
 SHAPED = frozenset(b"CDIJKLMNOPQRSTUVWXYZabcdef0123456789")
-"""Possible first, fifth and ninth bytes of a ``SHAPED_RUN``, which are faster to check."""
+"""Bytes that can be first, fifth or ninth in a ``SHAPED_RUN``. They are fast to check."""
 
 PRIVATE_HINT = b"private"
-"""Hint that there might be private blocks, which are not in the table."""
+"""Word that suggests private blocks, which are not in the rule table."""
 
 _FOREIGN = re.compile(rb"[\x80-\xff]+")
 _MAX_STRETCH_BYTES = 4000
@@ -642,17 +642,17 @@ def secret_span(match: re.Match[bytes]) -> tuple[int, int]:
 
 
 Step = tuple[int, int, bytes]
-"""A rule's number, the index of its literal, and the literal if it is longer than the one found."""
+"""A rule's number, its literal's index, and a longer literal that must also be there."""
 
 
 @frozen
 class RuleTable:
     """All rules in order, and indexes that select the rules to try on a text.
 
-    ``by_literal``: the steps to try if a text contains the literal. ``anywhere``: the literals of
-    case-insensitive rules. ``hints``: the search for the ASCII literals among them. ``foreign``:
-    the non-ASCII part of each other literal. ``by_head``: the literals of case-sensitive rules,
-    keyed by the first bytes of a possible match.
+    ``by_literal``: the rules to try if a text contains the literal. ``anywhere``: the literals
+    of case-insensitive rules. ``hints``: a search for the ASCII literals in ``anywhere``.
+    ``foreign``: the non-ASCII parts of its other literals. ``by_head``: the literals of
+    case-sensitive rules, keyed by the first bytes of a possible match.
     """
 
     rules: tuple[Rule, ...]
@@ -722,7 +722,7 @@ _PREFIX = re.compile(r"(?:[A-Za-z0-9_-]|\\[.+])+(?![?*+{])")
 def _list_token_rows(tokens: Mapping[str, str | Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
     """Yield the rules for providers' tokens.
 
-    By default, the plain text at the start of a rule's regex is its literal.
+    Without another literal in the table, a rule's literal is the plain start of its regex.
     """
     for name, token in tokens.items():
         row = {"regex": token} if isinstance(token, str) else token
@@ -743,7 +743,6 @@ _COMMAND_FORMS = {
 
 
 def _list_command_rows(commands: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    """Yield the rules for secrets that follow command-line flags."""
     tools: dict[tuple[str, str], list[str]] = {}
     for command in commands:
         for flag in command["flags"]:

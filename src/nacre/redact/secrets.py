@@ -657,7 +657,7 @@ _NON_NOUNS = frozenset(
 )
 _COPULAS = frozenset("is was are were".split())
 _BRAND = re.compile(r"\d{1,2}[A-Z][a-z]+")
-"""Brand names after a compound such as "key manager", which are not secrets."""
+"""Brand names that can follow a compound such as "key manager". They are not secrets."""
 
 _NON_KEY_WORDS = frozenset(
     "id ids kid hash hashes mac hmac digest digests fingerprint fingerabdruck empreinte huella impronta"
@@ -726,14 +726,14 @@ class Word(NamedTuple):
     number: int
     """Number of words between the name and this word."""
     announced: int
-    """Number of words since the word that announced a value."""
+    """Number of words since a word such as "is", which announces the secret."""
     is_assigned: bool
     """True if a colon or similar symbol precedes the word."""
     is_quoted: bool
     is_last: bool
     """True if the clause ends after the word."""
     is_foreign: bool = False
-    """True if the name is in prose: no identifier follows it, as in code."""
+    """True if the name is a foreign word, which occurs in prose and not in code."""
 
     def passes(self, check: str) -> bool:
         data = (("'" if self.is_quoted else "") + self.text).encode("utf-8", _DECODE_ERRORS)
@@ -932,7 +932,7 @@ class _Walk:
         return not _FOREIGN_OTHER.search(text)
 
     def _passes(self, word: Word, behind: str, following: str) -> bool:
-        """Skip a word and the following punctuation. Return True if a secret can still follow."""
+        """Skip a word and the punctuation after it. Return False if no secret can follow."""
         text = word.text.lower()
         if self._is_compound and text in _COPULAS:
             return False

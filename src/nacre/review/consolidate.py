@@ -1,4 +1,4 @@
-"""Value types of dreams, the rules that retire memories, and access to the writer."""
+"""Types for dreams, rules that retire memories, and access to the writer."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class PageDraft:
 
 
 SIGNALS = ("relevance", "frequency", "diversity", "recency", "consolidation", "richness")
-"""Names of the signals that evaluate a project's sessions."""
+"""Names of the values that :class:`Promotion` combines into a score."""
 
 
 @frozen
@@ -171,10 +171,11 @@ class DreamPlan:
 
 @frozen
 class DreamEstimate:
-    """The cost of asking a writer about clusters, pages and pairs.
+    """Estimate of what a dream's questions to the writer cost.
 
-    ``cost``: millionths of a US dollar, ``None`` if the price is unknown. ``model``: ``none`` if there is
-    no writer. ``unasked``: number of postponed clusters. ``note``: why no clusters are asked about.
+    ``cost``: millionths of a US dollar, or ``None`` if the price is unknown. ``model``: ``none`` if
+    there is no writer. ``unasked``: number of postponed clusters. ``note``: why no clusters are
+    asked about.
     """
 
     model: str
@@ -211,11 +212,11 @@ TEMPORARY_FOR = timedelta(days=130)
 
 _HALF_LIFE_DAYS = 90.0
 _MIN_SCORE = 0.05
-"""Minimum score of a memory that is not forgotten."""
+"""Minimum score of memories. Memories with a lower score are forgotten."""
 
 _SCORE_PER_RECALL, _MAX_RECALL_SCORE = 0.05, 0.3
 _FLOORS = ((8, 0.4), (6, 0.15))
-"""Pairs of minimum importance and minimum score."""
+"""Minimum scores of important memories, as pairs of importance and score."""
 
 _ANY_IMPORTANCE, _ANY_NUMBER = 11, 2**62
 
@@ -223,7 +224,7 @@ _ANY_IMPORTANCE, _ANY_NUMBER = 11, 2**62
 def plan_ending(
     memories: Sequence[Memory], usage: UsageById, now: datetime, settings: Settings
 ) -> list[Step]:
-    """Return steps that retire outdated and unused memories. The first applicable rule counts. Open todos stay."""
+    """Return steps that retire outdated and unused memories, except todos and core memories."""
     protected = settings.texts("forgetting.protect")
     steps = []
     for memory in memories:
@@ -239,7 +240,7 @@ def plan_ending(
 
 
 def bounds(settings: Settings) -> EndingBounds:
-    """Return limits for a query of the memories that :func:`plan_ending` might retire."""
+    """Return limits for finding memories that :func:`plan_ending` might retire."""
     if not settings.flag("forgetting.enabled"):
         return EndingBounds(TEMPORARY_FOR, timedelta(0), 0, 0)
     faded = int(

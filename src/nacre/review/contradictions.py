@@ -117,7 +117,7 @@ Models = Callable[[Task], LanguageModel | None]
 
 @frozen
 class PairFinding:
-    """A judgement of two memories, the outcome for the pair, and the judge."""
+    """The judgement of two memories, its consequence, and who made it."""
 
     other: Memory
     judged: Judgement
@@ -157,9 +157,9 @@ class JudgedMemory:
 
 
 def look_at(home: Home, looked: Sequence[JudgedMemory], models: Models) -> None:
-    """Fill in the judgement of each memory. Call without a lock. Raises ModelRefusedError.
+    """Judge each memory and store the results in ``looked``. Raises ModelRefusedError.
 
-    Later memories are compared with earlier ones. Each pair is judged once.
+    The caller must not hold a lock. Later memories are compared with earlier ones.
     """
     _extract_claims(home, looked, models)
     questions = _Asking(home, models)
@@ -255,7 +255,7 @@ class _Asking:
 
 
 def _by_rules(memory: Memory, others: Sequence[Memory], *, is_alone: bool) -> list[PairFinding]:
-    """Return what rules decide about pairs whose claims have the same key.
+    """Compare a memory by rules with others whose claims have the same key.
 
     ``is_alone``: True if no model judges. Then a person must decide between different values.
     """
@@ -452,9 +452,9 @@ def resolve(home: Home, pair: Pair, choice: Choice, reason: str | None = None) -
 
 
 def settle(change: Change, pair: Pair, choice: Choice, reason: str | None = None) -> Pair:
-    """Settle a conflict between two memories within ``change``.
+    """Settle a conflict between two memories as part of ``change``.
 
-    Import manual edits first. ``reason`` must be redacted.
+    The caller must import manual edits first. ``reason`` must be redacted.
     """
     home = change.home
     older, newer = (home.memories.find(memory.id) for memory in (pair.older, pair.newer))
@@ -511,7 +511,7 @@ JUDGE = "judge"
 """Operation name of model judgements in the ledger."""
 
 MOST_TRIES = 5
-"""Maximum number of unusable answers and concurrent changes before a queued memory is abandoned."""
+"""A queued memory is abandoned after this many failed attempts."""
 
 _BACKOFF_MS = 60_000
 _REFUSED_MS = 3_600_000
@@ -520,7 +520,7 @@ _BUDGET_MS = 3_600_000
 
 @frozen
 class JudgeReport:
-    """The counts of one run through the queue.
+    """The results of judging queued memories.
 
     ``todos``: number of completed todos. ``given_up``: number of memories that are not tried again.
     ``note``: the reason for an early stop.
@@ -587,7 +587,7 @@ def judge_waiting(
 
 @dataclass
 class _Run:
-    """One pass through the queue."""
+    """One run that judges queued memories."""
 
     home: Home
     background: bool
@@ -670,7 +670,7 @@ class _Run:
         return self.models[task]
 
     def apply(self, item: JudgedMemory) -> bool:
-        """Write the findings. Return ``False`` if a memory changed during the model calls."""
+        """Write the findings. Return ``False`` if the memory changed meanwhile."""
         home = self.home
         with home.change(JUDGE) as change:
             catch_up(home)
@@ -715,7 +715,7 @@ class _Run:
         return other is not None and other.is_active and not _is_unchanged(before, other)
 
     def still_applies(self, memory: Memory, finding: PairFinding) -> bool:
-        """Return True if the compared memory is unchanged and the pair is still unsettled."""
+        """Return True if the other memory is unchanged and the pair is not settled yet."""
         other = self.home.memories.find(finding.other.id)
         return (
             other is not None

@@ -124,7 +124,7 @@ def alike(
 
 DREAM = "dream"
 ENDED = "ended"
-"""Ledger names of a dream and of the memories that the dream retired."""
+"""Names in the ledger for a dream, and for the memories that it retired."""
 
 _ENTRY = re.compile(rb'"action": ?"dream"')
 
@@ -428,7 +428,7 @@ def gone_for_good(home: Home, memory_ids: Collection[str]) -> frozenset[str]:
 
 
 TRIES, PATIENCE = 3, timedelta(days=7)
-"""Number of failed dreams, and time since the first, before an unfiled memory is retired."""
+"""An unfiled memory is retired after this many failed dreams and this time since the first."""
 
 NOBODY_KNOWS = "no project found for it"
 
@@ -480,7 +480,7 @@ class Filing:
         return None if is_same else "there is no longer any evidence that it belongs there"
 
     def _by_sessions(self, memory: Memory) -> dict[str, str]:
-        """Return the evidence for each project of the memory's sessions.
+        """Return the evidence for each project to which the memory's sessions belong.
 
         A session without a project counts as a separate project, unless no session has a project.
         """
@@ -549,7 +549,10 @@ def may_be_shelved(memory: Memory, protected: Sequence[str]) -> bool:
 
 
 def record_attempt(home: Home, unfiled: Collection[str] | None) -> None:
-    """Record a failed attempt to file memories, unless ``unfiled`` is ``None``. Call in a transaction."""
+    """Record that a dream failed to file memories. Call in a transaction.
+
+    Nothing is recorded if ``unfiled`` is ``None``.
+    """
     if unfiled is None:
         return
     before = _read_attempts(home)

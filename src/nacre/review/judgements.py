@@ -195,7 +195,7 @@ _CHANGES = (Relation.SUPERSEDES, Relation.DOUBTS)
 
 
 class Departure(NamedTuple):
-    """A later statement and its time."""
+    """A statement that replaces or contradicts a memory, and its time."""
 
     text: str
     at: datetime

@@ -26,12 +26,12 @@ _KIND_WORDS = "project|repo|repository|codebase|Projekt|projet|proyecto|progetto
 _KIND_WORDS_CJK = "项目|仓库|代码库|プロジェクト|リポジトリ"
 
 Named = tuple[str, str]
-"""A project's slug, and the evidence in a text. Ambiguous evidence is an empty string."""
+"""A project's slug, and the evidence for its mention, which is empty if ambiguous."""
 
 
 @frozen
 class _Name:
-    """A project's name and its regexes. ``certain`` matches only unambiguous occurrences."""
+    """A project's name and its regexes. ``certain`` does not match ambiguous mentions."""
 
     anywhere: re.Pattern[str]
     certain: re.Pattern[str]
@@ -46,7 +46,7 @@ class ProjectNames:
     home: Home
 
     def find_in(self, text: str) -> dict[str, str]:
-        """Return the projects that a text mentions, with the evidence for each project.
+        """Return the slugs of the projects that a text mentions, with the evidence.
 
         The evidence is an empty string if the mention is ambiguous.
         """

@@ -54,7 +54,7 @@ def plan_merging(
 ) -> list[Step]:
     """Return steps that merge memories with almost identical texts.
 
-    The memories must have the same kind and place. A protected memory is never retired.
+    The memories must be of the same kind and project. A protected memory is never retired.
     """
     groups: dict[tuple[object, ...], list[Memory]] = defaultdict(list)
     for memory in memories:
@@ -85,7 +85,7 @@ def plan_merging(
 
 
 def holds(keeper: Memory, merged: Memory) -> bool:
-    """Return True if a merge loses nothing, because text, trust, validity and place are the same."""
+    """Return True if nothing is lost when ``keeper`` replaces ``merged``."""
     is_as_sure = have_same_terms(keeper, merged) and keeper.is_owners >= merged.is_owners
     return is_as_sure and written(keeper.content) == written(merged.content)
 
@@ -116,7 +116,7 @@ def weight(memory: Memory, usage: UsageById) -> tuple[Any, ...]:
 
 
 MERGED = "merged"
-"""Front-matter key for the author, time, sources and reason of a writer's merge."""
+"""Front matter key that describes a merge by a writer."""
 
 MOST_TOGETHER = 8
 """Maximum number of memories in a cluster."""
@@ -155,7 +155,7 @@ def clusters(home: Home, memories: Sequence[Memory]) -> list[Cluster]:
 
 
 def may_be_one(left: Memory, right: Memory) -> bool:
-    """Return True if two memories can be merged, provided that their texts say the same."""
+    """Return True if two memories with the same meaning can be merged."""
     of_one_kind = left.kind is right.kind or {left.kind, right.kind} <= _CLAIMS
     return of_one_kind and left.shares_place(right) and have_same_terms(left, right)
 
@@ -304,7 +304,7 @@ def _added(words: str, sources: Sequence[str]) -> str | None:
 def _unlike_in_new_words(words: str, sources: Sequence[str]) -> str | None:
     """Return the reason to reject a writer's new text, or ``None``.
 
-    New text must not contain new words or numbers, swap two things, or add or drop negations.
+    New text must not contain words or numbers that the sources lack, or add or drop negations.
     """
     if added := _added(words, sources) or new_word(words, sources):
         return f"the text adds {added}"
@@ -313,10 +313,7 @@ def _unlike_in_new_words(words: str, sources: Sequence[str]) -> str | None:
 
 
 def _missing(text: str, source_text: str) -> str | None:
-    """Return a number, option, path or code name in ``text`` that ``source_text`` lacks, or ``None``.
-
-    The comparison is literal. The writer's second call judges paraphrases.
-    """
+    """Return a number, option, path or code name that only ``text`` contains, or ``None``."""
     text, source_text = whole_numbers(text), whole_numbers(source_text)
     numbers = {number.lstrip("0") for number in _NUMBER.findall(source_text)}
     options = set(_OPTION.findall(source_text))
@@ -402,7 +399,10 @@ def page_write(home: Home, project: str, words: str) -> Intent:
 
 
 def sections_of(part: str) -> list[Section]:
-    """Split nacre's part into sections. Lines before the first heading have an empty title."""
+    """Split nacre's part of a page into sections.
+
+    Lines before the first heading have an empty title.
+    """
     sections: list[tuple[str, list[str]]] = []
     for line in part.splitlines():
         if line.startswith(_HEADING):
@@ -441,7 +441,7 @@ Pages = Mapping[str, ProjectFile | None]
 
 
 def plan_joining(home: Home, project: str | None) -> list[Step]:
-    """Return the steps that join projects, or only the steps that involve ``project``."""
+    """Return steps that merge projects, or only the steps that involve ``project``."""
     pages = dict(_readable(home, projects.known_slugs(home)))
     weights = _weights(home, pages)
     before = set(_joined_before(home))
@@ -521,9 +521,9 @@ def _direction(
 
 
 def _weights(home: Home, pages: Pages) -> dict[str, tuple[int, str]]:
-    """Return the size and the id of each project.
+    """Return each project's number of memories and sessions, and its id.
 
-    The size counts memories and sessions. Ids sort by creation time.
+    Ids sort by creation time.
     """
     memories, sessions = home.project_contents.memories(), home.project_contents.sessions()
     return {
@@ -536,7 +536,7 @@ def _weights(home: Home, pages: Pages) -> dict[str, tuple[int, str]]:
 
 
 def _is_brought_back(pages: Pages, before: set[tuple[str, str]], source: str, into: str) -> bool:
-    """Return True if a person undid an earlier join of the two projects."""
+    """Return True if a person undid an earlier merge of the two projects."""
     if before.isdisjoint({(source, into), (into, source)}) or pages[source] is None:
         return False
     return source not in projects.facts(pages[into]).get("aliases", ())
@@ -580,11 +580,11 @@ class ProfilePage(Schema):
 
 @frozen
 class Form:
-    """The form of a page.
+    """The structure of a page.
 
     ``sections``: the answer field, the heading and the maximum number of lines of each section.
-    ``ranks``: the fields, most important first. ``summary``: the field of the section that can
-    repeat sources. ``summary_characters``: the maximum number of characters in the summary.
+    ``ranks``: the fields, most important first. ``summary``: the field whose lines can repeat
+    sources. ``summary_characters``: the maximum length of the summary.
     """
 
     prompt: str
@@ -666,7 +666,7 @@ MOST_LOST = 0.25
 """Maximum share of nacre's lines that a dream can remove without replacement. See DESIGN 7."""
 
 DAY = len("- 2026-11-18")
-"""Number of characters in the bullet and date of a line."""
+"""Length of the bullet and date at the start of a line."""
 
 
 def mark_of(home: Home, page: Page, project: str, words: str) -> str:
@@ -680,7 +680,7 @@ def page_objection(home: Home, step: Step) -> str | None:
     """Return the reason why a step must not write its page now, or ``None``.
 
     The page must be unedited, without secrets and without ``dreams: false``. All lines must have
-    valid sources. Most of nacre's lines must stay.
+    valid sources. The step must keep most of nacre's lines.
     """
     try:
         page = read_page(home, step.project)
@@ -768,7 +768,7 @@ def _bears_out(home: Home, project: str, source: str) -> bool:
 
 
 def is_decision(home: Home, memory: Memory, project: str) -> bool:
-    """Return True if a memory is a current decision of the owner in the project."""
+    """Return True if a memory is a valid decision by the owner about the project."""
     return (
         memory.kind is Kind.DECISION
         and memory.is_owners
@@ -779,7 +779,7 @@ def is_decision(home: Home, memory: Memory, project: str) -> bool:
 
 
 def _count_lost_lines(home: Home, step: Step, page: Page) -> tuple[int, int]:
-    """Return the number of lines that nacre wrote, and how many of them the step would lose."""
+    """Return how many lines nacre has written, and how many of them the step would remove."""
     form = form_of(step.project)
     before, after = form.ruled(page.part), form.ruled(step.words)
     written, becomes = _lines_of(form.written(page.part)), _lines_of(sections_of(step.words))
@@ -807,7 +807,7 @@ def _count_lost_lines(home: Home, step: Step, page: Page) -> tuple[int, int]:
 
 
 MOST_READ = 30
-"""Maximum number of latest sessions read per project. Five suffice for the maximum frequency signal."""
+"""Maximum number of sessions to read per project, latest first."""
 
 LEAST_SCORE, LEAST_SESSIONS, LEAST_QUERIES = 0.5, 2, 2
 
@@ -868,7 +868,7 @@ def latest(
 
 
 def weigh(project: str, sessions: Sequence[SummarisedSession], now: datetime) -> Promotion:
-    """Evaluate a project's sessions. Return the signals and the unmet conditions."""
+    """Return the signals of a project's sessions, and the conditions that they do not meet."""
     topics = [topic.text for session in sessions for topic in session.topics]
     queries = len({" ".join(words(text)[:_OPENING_WORDS]) for text in topics})
     summaries = [session.summary for session in sessions]
@@ -913,7 +913,7 @@ def _richness(topics: Sequence[str]) -> float:
 
 DECISIONS_SHOWN = 12
 WINDOW = timedelta(days=90)
-"""Maximum age of sessions on the first version of a project's page. A backfill has no limit."""
+"""Maximum age of sessions on a project's first page, except in a backfill."""
 
 _REQUEST_CHARACTERS, _DECISION_CHARACTERS = 200, 300
 _MAX_FILES, _MAX_COMMITS = 3, 3
@@ -1052,8 +1052,7 @@ def _part(
 def activity(home: Home, slug: str, page: Page, sessions: Sequence[SummarisedSession]) -> list[str]:
     """Return lines about the latest sessions, newest first.
 
-    Lines on the page are kept while they are among the latest, since another machine might have
-    written them.
+    Lines on the page are kept while they are among the latest, even if another machine wrote them.
     """
     lines = tuple(_session_line(home, session) for session in sessions if session.topics)
     shown = by_source([("", lines)])

@@ -234,9 +234,9 @@ class PageQuestion:
 
 
 def probe_beside(texts: Sequence[str]) -> tuple[int, tuple[str, str]]:
-    """Return a position among the texts, and a probe to insert there.
+    """Return a position among the texts, and a line to insert there as a test of the writer.
 
-    The probe is a line that its source does not support. The same texts give the same result.
+    The line's source does not support the line. The same texts give the same result.
     """
     drawn = int(content_hash("\0".join(texts)).hex()[:12], 16)
     pairs = known_pairs()
@@ -268,7 +268,7 @@ LEAST_KNOWN, LEAST_NEW = 5, 3
 """Minimum number of memories for a page, and minimum number of changes since the last question."""
 
 TOKENS_SHOWN = 6_000
-"""Maximum number of memory tokens in one question."""
+"""Maximum number of tokens for the memories in one question."""
 
 _LOOKED = "dream pages"
 _TEXT_CHARACTERS = 500

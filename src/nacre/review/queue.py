@@ -97,8 +97,8 @@ def list_items(
 ) -> PendingPage:
     """List conflicts, doubtful memories and candidates.
 
-    Conflicts and doubtful memories come first, the oldest first. Candidates follow, the likeliest
-    first. A memory that is doubtful because of a conflict is listed only in the conflict.
+    Conflicts and doubtful memories come first, oldest first. Candidates follow, likeliest first. A
+    memory in doubt because of a conflict is not listed separately.
     """
     catch_up(home)
     note_stale(home)
@@ -160,7 +160,7 @@ def list_items(
 
 
 def _with_departure(home: Home, item: Pending) -> Pending:
-    """Add a later statement that contradicts a candidate to the candidate's detail."""
+    """Add the later statement that contradicts a candidate, if any, to the candidate's detail."""
     if item.kind is not PendingKind.CANDIDATE:
         return item
     later = review_judgements.find_departure(home, item.memory)
@@ -169,7 +169,7 @@ def _with_departure(home: Home, item: Pending) -> Pending:
 
 
 def _doubts(home: Home) -> list[tuple[Memory, QueuedReview]]:
-    """Return each memory in doubt with its review entry, oldest first."""
+    """Return the doubtful memories, oldest first, each with its review entry."""
     fold_usage(home)
     queue_reviews(home)
     entries = home.reviews.pending()
@@ -192,7 +192,7 @@ def keep_items(
         bool, bounds("Keep the candidate even if a later statement departs from it.")
     ] = False,
 ) -> list[Memory]:
-    """Keep items and return the memories. For a conflict, return the older memory.
+    """Keep pending items and return the kept memories. For a conflict, return the older memory.
 
     Raises NotFoundError, ConflictError, EditConflictError, InvalidInputError, DepartedError.
     """
@@ -306,7 +306,7 @@ def drop(
         bounds("Why the memories are retired; default: the reason of the review."),
     ] = None,
 ) -> list[Memory]:
-    """Drop candidates and retire memories in doubt. Raises NotFoundError, ConflictError."""
+    """Drop candidates and retire doubtful memories. Raises NotFoundError, ConflictError."""
     dropped, memories = [], []
     for reference in references:
         if "+" in reference:
@@ -327,7 +327,7 @@ def drop(
 
 
 def _waiting(home: Home, references: Sequence[str]) -> list[tuple[Memory, QueuedReview]]:
-    """Return the memories named by ``references``, each with its first pending review entry."""
+    """Return the memories named by ``references``, each with its oldest pending review entry."""
     catch_up(home)
     waiting = {memory.id: (memory, entry) for memory, entry in reversed(_doubts(home))}
     referenced = by_id(store.get(home, reference) for reference in references)
@@ -350,11 +350,11 @@ JACCARD = 0.35
 """Similarity thresholds for vectors and stems."""
 
 Likeness = Callable[[int, int], float]
-"""Similarity of the questions at two positions, divided by the threshold. At 1 or more, the questions are the same."""
+"""Function that compares the questions at two positions. Questions with at least 1 are the same."""
 
 
 def stems_of(question: str) -> frozenset[str]:
-    """Return the stems of a question without stop and question words, or all words if none remain."""
+    """Return the stems of a question's content words, or of all words if there are none."""
     all_words = words(question)
     return frozenset(
         stem(word)
@@ -364,7 +364,7 @@ def stems_of(question: str) -> frozenset[str]:
 
 
 def group(home: Home, questions: Sequence[str]) -> tuple[list[list[int]], str]:
-    """Return the positions of similar questions in groups, and the measure of similarity."""
+    """Return the positions of similar questions in groups, and the name of the measure."""
     vectors: NDArray[np.float32] | None = None
     if home.settings.text("embedding.model") != "none":
         # The bundled model works offline and has a known threshold.
@@ -395,7 +395,7 @@ def words_likeness(stems: Sequence[frozenset[str]]) -> Likeness:
 
 
 def gather(count: int, likeness: Likeness) -> list[list[int]]:
-    """Put each item into the group to which it is most similar on average.
+    """Group items. Each item joins the group to which it is most similar on average.
 
     If no average reaches 1, the item starts a new group.
     """
@@ -435,10 +435,9 @@ def reflect(
     limit: Annotated[int, bounds("Maximum number of questions.", ge=1, le=100)] = 5,
     project: OnlyProject = None,
 ) -> Reflection:
-    """Return the most useful questions about pairs of memories.
+    """Return the most useful questions about pairs of memories, at most one for each memory.
 
-    Each memory is in one question only. Conflicts come first, oldest first. Then come pairs that
-    are similar or share a name but are not linked.
+    Conflicts come first, oldest first. Unlinked pairs that are similar or share a name follow.
     """
     catch_up(home)
     fold_usage(home)
@@ -516,7 +515,7 @@ def _unconnected(home: Home) -> list[Question]:
 
 
 def _sharing(memories: Sequence[Memory]) -> dict[tuple[str, str], list[str]]:
-    """Return pairs of memories with the rare names that both contain: paths, code names, error codes."""
+    """Return the rare names that pairs of memories share, such as paths and error codes."""
     named: dict[tuple[str | None, str], list[str]] = defaultdict(list)
     for memory in memories:
         for name in {name.lower() for name in identifiers(f"{memory.subject} {memory.content}")}:
@@ -605,7 +604,7 @@ def _find_pair(home: Home, reference: str) -> tuple[Memory, Memory]:
 def _add_link(
     change: Change, first: Memory, second: Memory, link: Relates, pair: Pair | None
 ) -> Reflected:
-    """Add a link between two memories. If the memories conflict, keep both.
+    """Link two memories. If they conflict, both are kept.
 
     A new contradiction is a link from the later memory.
     """
@@ -628,7 +627,6 @@ def _add_link(
 def _store_sentence(
     change: Change, first: Memory, second: Memory, text: str, kind: Kind
 ) -> Reflected:
-    """Store the owner's sentence about both memories, with a link to each."""
     home = change.home
     new = StoreRequest(content=text, kind=kind, project=first.project, speaker=Speaker.OWNER)
     links = tuple(Link(Relates.RELATED_TO.value, end.id, origin=ORIGIN) for end in (first, second))
@@ -723,7 +721,6 @@ def _reopen_review(home: Home, reference: str) -> Memory:
 
 
 def _undo_latest(home: Home, since: datetime, matches: Callable[[Operation], bool]) -> bool:
-    """Undo the latest operation that ``matches`` accepts. Return ``False`` if there is none."""
     data_undo.look(home)
     for undoable in data_undo.not_undone(home):
         if undoable.at < since:
@@ -741,10 +738,10 @@ def _undo_latest(home: Home, since: datetime, matches: Callable[[Operation], boo
 
 
 MOST_QUESTIONS = 300
-"""Maximum number of wordings, latest first, that are grouped and embedded."""
+"""Maximum number of wordings that are grouped and embedded. The latest are chosen."""
 
 MOST_ASKED_AGAIN = 60
-"""Maximum number of wordings per listing for which an answer is searched again. Others count as unanswered."""
+"""Maximum number of wordings for which answers are searched. Others count as unanswered."""
 
 _DISMISSED = "gaps.dismissed"
 _MAX_DISMISSED = 2_000
@@ -766,12 +763,12 @@ class _Wording:
 
     @property
     def projects(self) -> Counter[str]:
-        """Number of cases per project."""
+        """How often the question was asked in each project."""
         return Counter(name for case in self.cases for name in case.projects)
 
     @property
     def key(self) -> str:
-        """A hash of the stems, which is stored when the question is dismissed."""
+        """A hash of the question's stems. It is stored when the question is dismissed."""
         stems = " ".join(sorted(stems_of(self.text)))
         return hashlib.blake2b(stems.encode("utf-8", "replace"), digest_size=_KEY_BYTES).hexdigest()
 
@@ -876,7 +873,7 @@ def _has_answer(home: Home, wording: _Wording) -> bool:
 
 
 def _describe_gap(wordings: Sequence[_Wording]) -> UnansweredQuestion:
-    """Describe a group by the most frequent wording, or the latest among equally frequent wordings."""
+    """Describe a group by its most frequent wording. If several are as frequent, use the latest."""
     ranked = _ranked(wordings)
     cases = sorted(
         (case for wording in wordings for case in wording.cases), key=lambda case: case.at
@@ -905,7 +902,7 @@ def _rank(gap: UnansweredQuestion) -> tuple[int, float]:
 
 
 def _find_group(home: Home, reference: str) -> list[_Wording]:
-    """Return the group that contains a case. Raises NotFoundError, ConflictError."""
+    """Return the group that contains a question. Raises NotFoundError, ConflictError."""
     case_id = reference.strip()
     is_end = len(case_id) >= _REFERENCE_CHARACTERS // 2
     groups, _ = _groups(home, _ALL_TIME)

@@ -1,4 +1,4 @@
-"""Prompts to the writer in dreams, and the answers, which merge, retire and link memories."""
+"""Questions to the writer in a dream. The answers merge, retire and link memories."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ TOKENS_TOGETHER = 3_072
 """Maximum number of memory tokens in one call."""
 
 _PROBES = 3
-"""Number of probe pairs added to each call."""
+"""Number of test pairs in each call."""
 
 _ANSWER_TOKENS = 4_096
 _MEMORY_FRAME = 40
@@ -95,7 +95,7 @@ class Comparisons(Schema):
 
 
 def sort_prompt(clusters: Sequence[Cluster], seconds: float) -> Prompt:
-    """Return the prompt that asks which memories in clusters say the same, and which are outdated."""
+    """Return a prompt that asks which memories say the same and which memories are outdated."""
     lines: list[str] = []
     for cluster in clusters:
         start = sum(line.startswith("{") for line in lines) + 1
@@ -110,7 +110,7 @@ def sort_prompt(clusters: Sequence[Cluster], seconds: float) -> Prompt:
 def compare_prompt(
     steps: Sequence[Step], memories: MemoriesById, probe: Cluster, seconds: float
 ) -> Prompt:
-    """Return the prompt that verifies steps. It contains a probe that the writer must reject."""
+    """Return a prompt that verifies steps. It contains a test case that the writer must reject."""
     cases: list[dict[str, object]] = []
     for step in steps:
         into, ends = memories[step.into or ""].content, [memories[end].content for end in step.ends]
@@ -135,14 +135,14 @@ def is_right(step: Step, result: Compared | None) -> bool:
 
 
 def probe_at(steps: Sequence[Step]) -> int:
-    """Return the position at which the test case is inserted among the steps."""
+    """Return the position of the test case among the steps."""
     return int(steps[0].mark, 16) % (len(steps) + 1)
 
 
 def verify_steps(steps: Sequence[Step], answer: Comparisons) -> list[Compared | None] | None:
     """Return the finding for each step.
 
-    If the writer accepted a false test case, return ``None``, because the answer is unreliable.
+    Return ``None`` if the writer accepted the false test case. Then the answer is unreliable.
     """
     by_number = {case.number: case for case in answer.cases}
     cases = [by_number.get(number) for number in range(1, len(steps) + 3)]
@@ -154,7 +154,7 @@ def verify_steps(steps: Sequence[Step], answer: Comparisons) -> list[Compared | 
 
 
 def probes_for(clusters: Sequence[Cluster]) -> list[Cluster]:
-    """Choose known pairs to mix with the clusters. The choice is reproducible."""
+    """Choose test pairs with known answers. The same clusters always get the same pairs."""
     at = int(mark(chain.from_iterable(clusters))[:8], 16)
     pairs = known_pairs()
     chosen = [pairs[(at + step * (len(pairs) // _PROBES)) % len(pairs)] for step in range(_PROBES)]
@@ -201,7 +201,7 @@ def batches(clusters: Sequence[Cluster]) -> list[list[Cluster]]:
 
 
 def size_of(cluster: Cluster) -> int:
-    """Return the number of tokens that a cluster takes up in a prompt."""
+    """Return the number of tokens of a cluster in a prompt."""
     return sum(count_tokens(memory.content) + _MEMORY_FRAME for memory in cluster)
 
 
@@ -220,7 +220,7 @@ def prompt_of(name: str, text: str, answer: type[msgspec.Struct], seconds: float
 
 
 def numbered(cases: Iterable[Mapping[str, object]]) -> str:
-    """Return cases as numbered lines of JSON."""
+    """Return one numbered line of JSON for each case."""
     return "\n".join(quoted({"number": number, **case}) for number, case in enumerate(cases, 1))
 
 
@@ -277,7 +277,7 @@ class Outcome:
 class Consultation:
     """Questions to a writer about clusters of similar memories.
 
-    ``usage``: usage data, which decide which memory is kept if the writer does not.
+    ``usage``: usage of each memory. It decides which memory is kept if the writer does not.
     """
 
     model: LanguageModel
@@ -328,9 +328,9 @@ class Consultation:
     def _sift(
         self, answer: Sorted, shown: Sequence[Memory], clusters: Sequence[Cluster]
     ) -> tuple[list[Step], list[Failed]]:
-        """Split proposals into steps that code accepts and steps that code rejects.
+        """Check the proposals in an answer. Return the accepted steps and the rejected steps.
 
-        Steps that retire outdated memories come before merges. Each memory can be changed by only one step.
+        Outdated memories are retired before memories are merged. Only one step can change a memory.
         """
         good: list[Step] = []
         refused: list[Failed] = []
@@ -484,7 +484,7 @@ class RelationsAsked:
 def wanted_pairs(
     home: Home, memories: Iterable[Memory], settled_marks: Iterable[str], writer: str
 ) -> list[Pair]:
-    """Return the pairs to ask about, which are new or have changed since the last question."""
+    """Return pairs that are new or have changed since the writer was last asked."""
     present = {memory.id for memory in memories}
     settled = set(settled_marks)
     count_of: Counter[str] = Counter()
@@ -530,7 +530,7 @@ def ask_for_relations(
 
 
 def tokens_for_relations(pairs: Sequence[Pair]) -> tuple[int, Tokens]:
-    """Return the maximum number of calls and tokens for asking about pairs."""
+    """Return the maximum numbers of calls and tokens for questions about pairs."""
     chosen = pairs[:MOST_PAIRS]
     calls = 2 * -(-len(chosen) // _TOGETHER)
     shown = sum(
@@ -551,7 +551,7 @@ class PairsQuestion:
     seconds: float
 
     def answer(self) -> Outcome:
-        """Ask the writer twice about the pairs, in both directions. Nothing is changed.
+        """Ask the writer about the pairs in both orders. Nothing is changed.
 
         Raises the model's errors.
         """
@@ -577,8 +577,8 @@ class PairsQuestion:
     def _ask_pairs(self, pairs: Sequence[Pair]) -> list[Related | None] | None:
         """Return the answer for each pair.
 
-        Return ``None`` if the writer related the two unrelated test statements, because its answers
-        are then unreliable.
+        Return ``None`` if the writer related the unrelated test statements. Then the answers are
+        unreliable.
         """
         at, _ = probe_beside(pairs)
         answer = ask(self.model, self.prompt(pairs), Relations)
@@ -589,7 +589,7 @@ class PairsQuestion:
         return [by_number.get(number) for number in range(1, len(pairs) + 2) if number != at + 1]
 
     def prompt(self, pairs: Sequence[Pair]) -> Prompt:
-        """Return the prompt about pairs, including a probe of two unrelated memories."""
+        """Return a prompt about the pairs and a test pair of unrelated memories."""
         at, probe = probe_beside(pairs)
         cases = [{"a": _shown(first), "b": _shown(second)} for first, second in pairs]
         common = _shown(pairs[0][0])
@@ -599,7 +599,7 @@ class PairsQuestion:
         return prompt_of(RELATE, numbered(cases), Relations, self.seconds)
 
     def _step(self, pair: Pair, first: Related, again: Related | None) -> Step | None:
-        """Return the link on which both answers agree, or ``None`` if a check rejects it."""
+        """Return the link if both answers agree and the checks accept it, or else ``None``."""
         if again is None or again.relation is not first.relation:
             return None
         is_either_way = first.relation in _EITHER_WAY
@@ -623,7 +623,7 @@ class PairsQuestion:
 
 
 def link_objection(step: Step, present: MemoriesById) -> str | None:
-    """Return the reason not to link two memories in their current state, or ``None``."""
+    """Return the reason why two memories can no longer be linked, or ``None``."""
     pair = [present.get(memory_id) for memory_id in (step.into or "", *step.links)]
     source, target = pair if len(pair) == 2 else (None, None)
     if source is None or target is None or not (source.is_active and target.is_active):
@@ -642,7 +642,7 @@ def link_objection(step: Step, present: MemoriesById) -> str | None:
 
 
 def probe_beside(pairs: Sequence[Pair]) -> tuple[int, tuple[str, str]]:
-    """Return a position among the pairs, and two unrelated statements to insert there."""
+    """Choose two unrelated statements as a test, and their position among the pairs."""
     drawn = int(content_hash("\0".join(mark(pair) for pair in pairs)).hex()[:12], 16)
     texts = known_pairs()
     at = drawn // 7 % len(texts)

@@ -259,8 +259,7 @@ def objection(step: Step, present: MemoriesById, protected: Sequence[str]) -> st
     """Return the reason why a step is no longer possible, or ``None``.
 
     All memories must be active. Memories to retire must be unprotected. A kept memory must contain
-    the statements of the retired memories, and have the same kind and place. Other modules check
-    filing, pages and joins.
+    the statements of the retired memories, and have the same kind and place.
     """
     ending = [present[end] for end in {*step.ends} if end in present and present[end].is_active]
     if len(ending) < len(step.ends):
@@ -309,7 +308,7 @@ _LAST = "dreamt"
 
 _SHOWN = "dream shown"
 _SHOWN_BY_WRITER = "dream shown by a writer"
-"""Keys for the times when the owner was last shown any plan, and a plan with a writer's steps."""
+"""Keys for the times when the owner last saw any plan, and a plan with a writer's steps."""
 
 _PROPOSALS = {
     DreamAction.MERGE: "considers it the same as",
@@ -452,8 +451,8 @@ def _have_reviewed(home: Home, plan_: DreamPlan) -> None:
 def carry_out(home: Home, plan_: DreamPlan) -> DreamReport:
     """Execute the steps of a plan, except steps whose memories have changed.
 
-    Steps that would break a pinned answer are left out. If such an answer breaks for another
-    reason, the dream is undone.
+    Steps that would remove a pinned answer are left out. If a pinned answer is lost nevertheless,
+    the dream is undone.
     """
     if not plan_.steps:
         return DreamReport(plan_)
@@ -506,7 +505,7 @@ def _broken(before: Sequence[PinCheck], now: Sequence[PinCheck]) -> str | None:
 
 
 def _pin_objection(step: Step, memories: MemoriesById, pins: Sequence[PinCheck]) -> str | None:
-    """Return an objection if a step ends the only memories with a pinned answer."""
+    """Return an objection if a step would end all memories with a pinned answer."""
     keeper = memories.get(step.into or "")
     kept = f"{keeper.subject} {step.words or keeper.content}" if keeper else ""
     broken = [

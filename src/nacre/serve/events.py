@@ -1,4 +1,4 @@
-"""Events about changes in a home: the bus with its listeners, and the thread that finds changes.
+"""Events about changes in a home, and the thread that finds the changes.
 
 A listener is a position in a shared list of events, so slow listeners need no extra memory.
 """
@@ -136,7 +136,7 @@ class Bus:
 
 
 class Listener:
-    """A position in the list of events."""
+    """A reader of events, with its position in the list of events."""
 
     def __init__(self, bus: Bus, wake: Callable[[], None], after: str) -> None:
         self._bus = bus
@@ -166,7 +166,7 @@ class Listener:
 
 
 MOST_SESSIONS = 200
-"""Maximum number of recent conversations to compare."""
+"""Maximum number of recent conversations in which changes are noticed."""
 
 
 class ChatLook:
@@ -212,7 +212,7 @@ class ChatLook:
         return self._store
 
     def _read(self) -> tuple[object, object]:
-        """Return the edition of the database, and the state if the edition is new."""
+        """Return the edition and state of the database. Read the state if the edition is new."""
         store = self._open()
         if store is None:
             return None, None
@@ -228,10 +228,10 @@ MOST_IDS = 100
 """Maximum number of ids in an event. The event's ``total`` counts all ids."""
 
 MAX_WATCHED_SESSIONS = 20
-"""Maximum number of sessions for which a check publishes separate events."""
+"""Maximum number of sessions that a check reports separately."""
 
 _MAX_RECORD_DELAY = timedelta(hours=1)
-"""Maximum time between the start of an operation and its first write, which also records it."""
+"""Maximum delay before an operation is recorded, which happens at its first write."""
 
 
 class Look:

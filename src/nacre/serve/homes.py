@@ -92,7 +92,7 @@ class Homes:
         self._is_closed = False
         self._keeps_none = False
         self.writing = threading.BoundedSemaphore(1)
-        """Lock for the only thread that can write."""
+        """Lock that lets only one thread write at a time."""
         self.outdated: str | None = None
         """Reason why this process can no longer use the home, or ``None``."""
 
@@ -147,7 +147,6 @@ class Homes:
                 embedder.close()
 
     def _take_free(self) -> _Open | None:
-        """Return the most recently used free home that is up to date."""
         while True:
             with self._guard:
                 if not self._free:
@@ -289,8 +288,9 @@ class Run(Protocol):
 class Site:
     """The served home and its operations.
 
-    ``facts``: returns data that every permitted caller can see. ``tell``: writes to the daemon's
-    log. ``everything``: offer all tools to agents (``mcp.tools = all``).
+    ``facts``: function that returns data for all permitted callers. ``tell``: function that
+    writes to the daemon's log. ``everything``: True to offer all tools to agents (``mcp.tools =
+    all``).
     """
 
     home: Path
@@ -301,7 +301,7 @@ class Site:
     tell: Callable[[str], None]
     everything: bool = False
     bearer: Callable[[str], Bearer | None] | None = None
-    """Function that looks up a key's owner, if the memory is on a server. It blocks."""
+    """Function that returns a key's owner, if a server stores the memory. It blocks."""
 
     live_of: Callable[[Bearer], Live] | None = None
     """Function that returns the events of the space that belongs to a key."""
@@ -336,11 +336,10 @@ class _ToolCaller:
     """A caller without a connection. Only the time limit can end its calls early."""
 
     def has_left(self) -> bool:
-        """Return False."""
         return False
 
     def agent(self) -> str | None:
-        """Return None, because the key identifies the caller."""
+        """Return None. The key already identifies the caller."""
         return None
 
 
@@ -375,7 +374,7 @@ MOST_SECONDS = 600.0
 _SLOW_SECONDS = 2.0
 _MAX_LONG_CALLS = 2
 _GRACE_SECONDS = 2.0
-"""Extra time for a call whose caller has disconnected, because later calls can use loaded data."""
+"""Extra time in seconds for a call whose caller has disconnected. It loads data for later calls."""
 
 _POLL_SECONDS = 0.25
 _MAX_AGENT_CHARACTERS = 40
@@ -407,8 +406,8 @@ class _CallerLeftError(Exception):
 class Answering:
     """A thread-safe runner of the operations that callers request.
 
-    ``own``: the daemon's own operations, which receive the caller. ``find``: the function that
-    returns any other operation. ``bus``: the list for progress events. ``homes_of``: the function
+    ``own``: the daemon's own operations, which receive the caller. ``find``: function that
+    returns any other operation. ``bus``: receiver of progress events. ``homes_of``: function
     that returns the homes of a key's owner.
     """
 
@@ -575,9 +574,9 @@ def _refusal(code: str, message: str, hint: str | None) -> bytes:
 class Greeting:
     """The status of a daemon.
 
-    ``seconds``: seconds since the start. ``at_work``: number of requests in progress, except this
-    one. ``following``: how the daemon follows sessions, if enabled. ``is_warm``: whether the model
-    is loaded. ``http``: the address for agents. ``on_demand``: whether the daemon ends after
+    ``seconds``: seconds since the start. ``at_work``: number of other requests in progress.
+    ``following``: how the daemon follows sessions, if enabled. ``is_warm``: True if the model
+    is loaded. ``http``: the address for agents. ``on_demand``: True if the daemon ends after
     ``idle_minutes`` without a request.
     """
 

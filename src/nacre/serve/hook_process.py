@@ -41,7 +41,7 @@ The option ``--within`` overrides the variable.
 """
 
 _MIN_WORK_SECONDS = 0.04
-"""Minimum time for the work in seconds, even if the process started too slowly."""
+"""Minimum time in seconds for the work, even after a slow start of the process."""
 
 _RESERVED_SECONDS = 0.008
 """Time reserved for sending an empty answer and logging the run, in seconds."""
@@ -50,9 +50,9 @@ _WRITING_SECONDS = 0.01
 """Extra time to finish writing an answer, in seconds, because the thread can start late."""
 
 _DAEMON_SHARE = {"session-start": 0.3, "prompt": 0.9, TOOL: 0.9}
-"""Fraction of the remaining time to wait for the daemon, by default 0.5.
+"""Fraction of the remaining time for which a hook waits for the daemon, by default 0.5.
 
-It is smaller at a session's start, because a new daemon might still be loading.
+At a session's start it is smaller, because a new daemon might still be loading.
 """
 
 _SWITCH_SECONDS = 0.001
@@ -98,7 +98,7 @@ def main() -> None:
 
 
 class _Run:
-    """A run of a hook. A thread does the work, and ``answer`` limits the time."""
+    """One run of a hook. A thread does the work, and ``answer`` stops waiting in time."""
 
     def __init__(self, arguments: Arguments, shape: Shape, began: float) -> None:
         self.environ = environment()
@@ -113,7 +113,7 @@ class _Run:
         ) / 1000
         self.until = max(began + within, time.monotonic() + _MIN_WORK_SECONDS)
         self.call: dict[str, Any] = {}
-        """The parsed call. It is empty until the host has sent it."""
+        """The host's call. It is empty until the host has sent the call."""
         self.how, self.characters = "late", 0
         """The outcome and the answer's length, for the log."""
         self.is_there = False
@@ -192,7 +192,7 @@ class _Run:
             link.start_chores(self.home, self.environ)
 
     def _note(self) -> None:
-        """Log the run if it is not logged yet, and record a session start that got no answer."""
+        """Log the run once, and record a session start without an answer."""
         if not self._noting.acquire(blocking=False):
             return
         if self.how in ("late", "failed") and self.name == "session-start" and self.call:
@@ -265,7 +265,7 @@ def read_input() -> bytes:
 
 
 def age() -> float:
-    """Return the age of this process in seconds, or a typical start time if unknown."""
+    """Return the age of this process in seconds. If it is unknown, return a typical start time."""
     try:
         with open("/proc/self/stat", "rb") as file:
             ticks = int(file.read().rpartition(b")")[2].split()[19])

@@ -26,10 +26,10 @@ TELLING = frozenset({"session-start", "prompt"})
 """Events at which nacre can give context to a host, with or without the daemon."""
 
 TOOL = "tool"
-"""Event before a tool runs. It is frequent, so only the daemon answers it."""
+"""Event before a tool runs. Only the daemon handles it, because it is frequent."""
 
 ASKS = ("claude-code", "turn-end")
-"""Host and event at which nacre can ask the agent a question. This needs the daemon."""
+"""The host and the event at which the daemon can ask the agent a question."""
 
 _MAX_CONTEXT_CHARACTERS = 9_900
 """Maximum length of the context. Hosts cut text longer than 10,000 characters."""
@@ -50,7 +50,7 @@ class Shape(NamedTuple):
     read: Callable[[Given], Asked]
     tell: Callable[[str, str, str], str]
     silent: str = ""
-    """Output if there is no context."""
+    """Output of a hook that adds no context."""
 
     def name_of(self, event: str) -> str:
         """Return nacre's name for a host's event, or an empty string if nacre ignores the event."""
@@ -145,7 +145,6 @@ def _root(data: Given, name: str) -> str | None:
 
 
 def _signals(data: object) -> dict[str, int] | None:
-    """Return the fields of :class:`nacre.values.context.SignalLimits`."""
     if not isinstance(data, dict):
         return None
     return {name: value for name, value in data.items() if type(value) is int}
@@ -170,7 +169,7 @@ def _is_apart(data: Given) -> bool:
 
 
 def _tell_additional(event: str, _: str, context: str) -> str:
-    """Format context with only the keys that Codex's strict schema allows."""
+    """Format context with only the keys that Codex accepts."""
     output = {"hookEventName": event, "additionalContext": context}
     return json.dumps({"hookSpecificOutput": output}, ensure_ascii=False)
 
@@ -267,18 +266,18 @@ def keep(home: str, call: Given, answer: Given) -> None:
 
 
 def owe_start(home: str, session: str, occasion: str) -> None:
-    """Record that nacre did not answer when a session started, so the next prompt gets the context.
+    """Record that a session started without its context, so that the next prompt gets the context.
 
-    A resumed session that already received context is skipped.
+    A resumed session that already received context is not recorded.
     """
     if session and (occasion != "resume" or not os.path.exists(session_file(home, session))):
         link.write_session(home, session, {"owed": occasion})
 
 
 def leave_chore(home: str, kind: str, call: Given) -> None:
-    """Record a chore to do later, unless the home is missing.
+    """Record work for later, unless the home is missing.
 
-    ``kind`` is one of :data:`nacre.base.link.EVENTS`.
+    ``kind``: one of :data:`nacre.base.link.EVENTS`.
     """
     chore = {
         "kind": kind,

@@ -26,7 +26,7 @@ DEFAULT_BUDGET = 2_000
 
 _MORE = "more"
 MORE = Meta(extra_json_schema={_MORE: True})
-"""Mark of the arguments that only ``--tools all`` lists, because each costs tokens in every session."""
+"""Marks arguments that are listed only with ``--tools all``, because each costs tokens."""
 
 Id = Annotated[
     str,

@@ -68,7 +68,7 @@ def endpoint(make_face: Callable[[], Face]) -> Callable[[Request], Awaitable[Res
 
 
 def _rejection(request: Request) -> int:
-    """Return the HTTP status for an invalid method or Accept header, or 0."""
+    """Return an HTTP error status if the method or Accept header is invalid, else 0."""
     if request.method != "POST":
         return 405
     accepted = request.headers.get("accept", "*/*").lower()

@@ -39,7 +39,7 @@ HANDSHAKES = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 """Protocol revisions with a handshake, latest last."""
 
 ENVELOPES = ("2026-07-28",)
-"""Protocol revisions with envelopes."""
+"""Protocol revisions in which each request has an envelope."""
 
 ABOUT: Values = {
     "name": "nacre",
@@ -123,7 +123,7 @@ WITH_HANDSHAKE = {
     "ping": (),
 }
 WITH_ENVELOPE = {**_SHARED, "server/discover": ()}
-"""The required parameters of each method, with envelopes."""
+"""The required parameters of each method if requests have envelopes."""
 
 
 def parsed(line: bytes) -> JsonObject:
@@ -170,7 +170,10 @@ def has_request_envelope(params: Values) -> bool:
 
 
 def check_envelope(params: Values, *, is_known: bool = True) -> None:
-    """Check a request's envelope, and its revision if ``is_known`` is set. Raises ProtocolError."""
+    """Check a request's envelope. If ``is_known`` is True, also check the revision.
+
+    Raises ProtocolError.
+    """
     meta = params.get("_meta")
     if not isinstance(meta, dict):
         keys = f"{VERSION!r} and {_CLIENT_CAPABILITIES!r}"
@@ -274,9 +277,9 @@ It returns the answer and the model's name. Do not call it in the event loop's t
 
 
 def sampled(call: Call, asker: Asker | None) -> Call:
-    """Return a call that uses the client's model if the settings select that model.
+    """Wrap a call so that operations use the client's model, if the settings select that model.
 
-    Operations with that model run in this process, because only this process can reach the client.
+    These operations run in this process, because only this process can reach the client.
     """
     if asker is None or not isinstance(call, HomeCalls):
         return call

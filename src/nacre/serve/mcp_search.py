@@ -253,7 +253,7 @@ def _facts(link: Hop | LinkLine) -> str:
 
 _MAX_HITS = 200
 _MAX_HIT_TOKENS = 220
-"""Maximum number of tokens per memory if there are several."""
+"""Maximum number of tokens shown of each memory that a search finds."""
 
 _MAX_TURN_TOKENS = 90
 _MAX_OVERLAP = 0.6

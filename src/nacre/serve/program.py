@@ -40,7 +40,7 @@ _METHODS = ["GET", "POST", "PATCH", "PUT", "DELETE"]
 
 
 def make_app(served: Served, make_face: Callable[[], mcp_face.Face]) -> Starlette:
-    """Return the app. The first MCP request calls ``make_face`` to load the tools."""
+    """Return the web app. The first MCP request calls ``make_face``, which loads the tools."""
     app = Starlette(
         routes=[
             Route(MCP, mcp_http.endpoint(make_face), methods=["GET", "POST", "DELETE"]),

@@ -48,10 +48,9 @@ class Resource:
     """A route (method and path below ``PREFIX``) and the operation that it runs.
 
     Parameters in the path and query set fields of the operation's request or its filter. ``names``:
-    mapping from parameters to fields with a different name. ``given``: preset fields, such as one
-    that keeps a GET from counting as use. ``rows``: name of the result field with the list, or
-    empty if the result itself is the list. ``offset``: name of the request field for the number of
-    skipped items.
+    mapping from parameters to fields with a different name. ``given``: preset fields. ``rows``:
+    name of the result's field with the list, or empty if the result is the list. ``offset``: name
+    of the request's field for the number of skipped items.
     """
 
     method: str
@@ -150,7 +149,7 @@ def resources() -> tuple[Resource, ...]:
 
 
 EXPECTED = "expected"
-"""Request field for the entity tag that the client has read."""
+"""Request field for the entity tag of the version that the client has read."""
 
 _LISTS = (inspect.ListType, inspect.VarTupleType, inspect.SetType, inspect.FrozenSetType)
 _OBJECTS = (inspect.StructType, inspect.DataclassType)

@@ -295,7 +295,7 @@ class Server:
 
 HISTORY_SECONDS = 10.0
 REST_SECONDS = 600.0
-"""How long the daemon must be idle before it consolidates memories, in seconds."""
+"""Time in seconds without requests after which the daemon consolidates memories."""
 
 _POLL_SECONDS = 0.5
 _MIN_PAUSE_SECONDS, _MAX_PAUSE_SECONDS = 1.0, 300.0
@@ -732,7 +732,6 @@ class Daemon:
         return self._rested() > self._options.idle_minutes * _MINUTE
 
     def _rested(self) -> float:
-        """Return the number of seconds since the last request, or 0 while a request is in progress."""
         over_socket = 0.0 if self._server.at_work else time.monotonic() - self._server.asked_at
         return min(over_socket, self._web.rested) if self._web else over_socket
 

@@ -25,14 +25,14 @@ ALLOWED_MS = 46
 """Time limit in milliseconds since the process started. Exiting takes a few more milliseconds."""
 
 _START_FACTOR = 2.5
-"""Time limit on busy machines, as a multiple of the process's start time."""
+"""The time limit is at least this multiple of the time that the process took to start."""
 
 _PATIENCE_MS = 5
 _WEEK_SECONDS = 7 * 24 * 3600
 _MAX_BYTES = 200_000
 _TOOL = "claude-code"
 _HELD_OUT = -1
-"""Count that marks a session in the control group, which gets no memories."""
+"""Value for a session in the control group, which gets no memories."""
 
 
 def main() -> None:
@@ -85,7 +85,7 @@ def line(counts: Mapping[str, int]) -> str:
 
 
 def _count_given(home: str) -> int:
-    """Return the number of memories and handoffs given to the session, or ``_HELD_OUT``.
+    """Return how many memories and handoffs the session received, or ``_HELD_OUT``.
 
     Raises OSError, ValueError, KeyError.
     """

@@ -194,7 +194,7 @@ A_PROGRAM = "a program"
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 BEARER = "nacre.bearer"
-"""Name of the entry in the request's state for the owner of a valid key."""
+"""Name under which the request's state stores the owner of a valid key."""
 
 KEYS = "Bearer nacre_"
 """Start of an Authorization header that contains a key."""
@@ -225,7 +225,7 @@ class Traffic:
 
     @contextmanager
     def one(self) -> Iterator[None]:
-        """Count a request for the duration of the context. Use it only in the event loop."""
+        """Count a request while the block runs. Use it only in the event loop."""
         self.at_work += 1
         try:
             yield
@@ -244,10 +244,10 @@ class Served(Site):
     room: anyio.CapacityLimiter = field(
         default_factory=lambda: anyio.CapacityLimiter(_MAX_LONG_REQUESTS)
     )
-    """Threads reserved for long operations, which could otherwise use all threads."""
+    """Limits long operations, which could otherwise use all threads."""
 
     turns: Turns = field(default_factory=Turns)
-    """Turns of requests with keys."""
+    """Limits on the parallel requests with keys."""
 
     def actor(self, scope: Scope) -> Actor | None:
         """Return the caller: the owner (cookie), a program (token or key), or ``None``."""

@@ -136,10 +136,10 @@ _MAX_WORD_CHARACTERS = 20
 
 @frozen
 class Matches:
-    """Matching turns, newest first.
+    """Turns that match, newest first.
 
-    ``unread`` is True if the time limit was reached before all turns were read. ``given_up`` is the
-    number of turns that were skipped because the expression took too long.
+    ``unread``: True if time ran out before all turns were read. ``given_up``: number of turns that
+    were skipped because the expression took too long.
     """
 
     turns: tuple[TurnHit, ...]

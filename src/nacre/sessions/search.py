@@ -187,10 +187,10 @@ _MAX_DISTANCE_TURNS = 20
 """Maximum distance in turns between a hit and the other turns of its passage."""
 
 _TURNS_PER_PASSAGE, _MAX_TURNS = 3, 800
-"""Number of turns searched first for each passage, and the maximum number of turns."""
+"""Turns per passage in the first search, and number of turns after which the search ends."""
 
 _MIN_CHARACTERS = 200
-"""Minimum number of free characters for adding a turn."""
+"""A turn is added only if at least this many characters are free."""
 
 _EXCLUDED = Flag.SUMMARY | Flag.META
 
@@ -224,7 +224,7 @@ class Passages:
 
 @dataclass(slots=True)
 class _Span:
-    """Turns and lines of a passage, keyed by their position in the session."""
+    """Turns and lines of a future passage. The keys are positions in the session."""
 
     session: Session
     time: datetime | None
@@ -293,7 +293,7 @@ def search(home: Home, request: ChatSearchRequest) -> Passages:
 
 
 def _spans(home: Home, hits: Sequence[TurnHit], request: ChatSearchRequest) -> list[_Span]:
-    """Return a span for each hit that no earlier span covers, best first."""
+    """Return spans around the hits, best first. An earlier span can cover several hits."""
     spans: dict[str, list[_Span]] = {}
     ordered: list[_Span] = []
     terms = words(request.query)
@@ -343,9 +343,9 @@ def _spans(home: Home, hits: Sequence[TurnHit], request: ChatSearchRequest) -> l
 def _fill(
     home: Home, span: _Span, turns: Sequence[StoredTurn], place: int, terms: Sequence[str]
 ) -> None:
-    """Add the exchange at a position to a span. A long exchange is shortened.
+    """Add an exchange to a span, and then its neighbours if they fit.
 
-    The next and previous exchanges are added if they fit.
+    ``place``: position of a turn in the exchange. A long exchange is shortened.
     """
     at = next(number for number, stored in enumerate(turns) if stored.seq == place)
     begin, end = _exchange(turns, at)

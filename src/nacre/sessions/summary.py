@@ -201,7 +201,7 @@ def find_mended(calls: Sequence[ToolCall]) -> Callable[[int], bool]:
 
 
 def attempt(call: ToolCall) -> frozenset[str]:
-    """Return keys that identify what a call attempts, such as the names of its programs."""
+    """Return keys that identify what a call tries to do, such as the names of its programs."""
     if call.action is Action.RUN:
         return frozenset(name for name in names(call.input) if not looks(name)) or frozenset(
             names(call.input)
@@ -437,7 +437,7 @@ def _check_kind(name: str) -> str:
 _FINAL_CHARACTERS = 200
 _BRIEF_CHARACTERS = 25
 _EDGE_STATEMENTS = 3
-"""Number of statements at each end of a report in which the result is expected."""
+"""The result of a report is expected in this many first or last statements."""
 
 
 def is_report(turn: Turn) -> bool:
@@ -540,7 +540,10 @@ def asks_last(text: str) -> str:
 
 
 def opening(text: str) -> str:
-    """Return the first sentence that is not a lead-in. If it is short ("Done."), add the next sentence."""
+    """Return the first sentence that does not only introduce the next one.
+
+    A short sentence, such as "Done.", is returned with the next sentence.
+    """
     statements = _statements_of(text)
     at = next((at for at, statement in enumerate(statements) if not _leads(statement)), None)
     return "" if at is None else _with_next(statements, at)

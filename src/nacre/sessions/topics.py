@@ -301,7 +301,7 @@ CUT_OFF = (
     "it ends in the middle of the work",
     "the owner stopped the agent",
 )
-"""Reasons that other code checks."""
+"""Reasons why a session was cut off. Other code compares these texts."""
 
 _CHECK_FAILED = "a check failed and did not pass again"
 _READING = frozenset({Action.READ, Action.SEARCH, Action.FETCH, Action.PLAN})
@@ -323,7 +323,7 @@ class End:
 
     @cached_property
     def begin(self) -> int:
-        """Index of the first turn after the owner's last message, or after another agent's task."""
+        """Index of the first turn after the owner's last message or a parent agent's task."""
         if self.owner:
             return self.owner.index + 1
         return int(
@@ -397,7 +397,7 @@ class End:
 
     @cached_property
     def has_acted(self) -> bool:
-        """True if the agent did more than read and check after the last request."""
+        """True if a call after the last request did more than reading or checking."""
         return any(
             (
                 call.outcome == "ok"

@@ -69,7 +69,7 @@ _GENERIC_PARTS = frozenset(
 )
 """Parts of names that do not identify a subject."""
 _ASKED_SHARE = 0.65
-"""Weight of the requested error in the similarity. The stored error has less weight because output surrounds it."""
+"""Weight of the requested error's words. Output surrounds the stored error, which counts less."""
 
 
 def gist(line: str) -> str:
@@ -512,7 +512,7 @@ def _merge_edits(steps: Sequence[ToolCall]) -> Sequence[ToolCall]:
 
 
 def _kinds(call: ToolCall) -> frozenset[str]:
-    """Return keys that identify what a call attempts, such as its programs and their subcommands."""
+    """Return keys for what a call does: its programs, edited files, or name and input."""
     if call.action is Action.RUN:
         return frozenset(conversation.programs(call.input))
     if call.action is Action.EDIT:

@@ -1,1 +1,1 @@
-"""Quickstart, models, credentials, the writer, examples, and chores."""
+"""Setup: quickstart, models, credentials, writer, examples and chores."""

@@ -1,4 +1,4 @@
-"""Chores left by hooks: reading, handing over and learning from sessions, and feedback on used memories."""
+"""Chores that hooks leave: reading sessions, handoffs, learning, and judging used memories."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ class Chore(msgspec.Struct, frozen=True):
 
     @property
     def subject(self) -> tuple[str, str, str]:
-        """Return a key that is equal for chores that can be combined."""
+        """Return a key. Chores with the same key can be combined."""
         return (
             self.kind,
             self.session or "",
@@ -198,7 +198,7 @@ class Kind:
 
 @frozen
 class _Pending:
-    """Combined chores. ``chore``: the latest chore. ``paths``: the chores' files."""
+    """Chores that are done as one. ``chore``: the latest chore. ``paths``: the chores' files."""
 
     chore: Chore
     paths: tuple[Path, ...]
@@ -290,7 +290,7 @@ class Worklist:
             self.run(kind, _Pending(begun, waits.paths[-1:]))
 
     def take(self, waits: _Pending) -> _Pending | None:
-        """Move a chore to new file names, because hooks can reuse the old names. Raises OSError."""
+        """Rename the files of a chore, because hooks can reuse the names. Raises OSError."""
         paths = []
         for path in waits.paths:
             own = Path(chore_file(str(self.home_path)))
@@ -400,14 +400,11 @@ def _remove(paths: Sequence[Path]) -> None:
 LEARN, IMPROVE, CAPTURE, HEAR, STALE = "learn", "improve", "capture", "hear", "stale"
 
 _COMPACTS_EACH_TURN = frozenset({"gemini-cli"})
-"""Tools that announce a possible compaction before each turn, and start no new session afterwards."""
+"""Tools that report a possible compaction before each turn, and keep the same session after it."""
 
 
 def _session_start(home: Home, chore: Chore) -> Sequence[Chore]:
-    """Record delivered context and the configured share of sessions without context.
-
-    Also write the previous session's handoff if the handoff is missing.
-    """
+    """Record deliveries of context. Write the previous session's handoff if it is missing."""
     catch_up(home)
     prune_states(home.settings.home, home.clock().timestamp())
     put_away(home)

@@ -103,7 +103,7 @@ def forget(home: Home, deletion: Deletion) -> ForgetReport:
 
 
 def has_others(home: Home) -> bool:
-    """Return True if any of the user's own sessions was read."""
+    """Return True if nacre has read a session that is not an example."""
     return any(not is_one(home, session) for session in home.sessions.newest(limit=_LOOKED_AT))
 
 

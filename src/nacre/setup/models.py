@@ -127,7 +127,7 @@ class Way:
     warning: str = ""
     hints: tuple[str, ...] = ()
     looked: tuple[str, ...] = ()
-    """All searched places."""
+    """All places that were searched."""
 
 
 @frozen
@@ -366,12 +366,13 @@ STATES: Mapping[str, str] = {
 class WriterStatus:
     """The writer (or ``none``), its state and its use today.
 
-    ``state``: ``ready``, ``paused``, ``resting`` (on battery), ``spent`` (today's limit is reached), ``short`` (the
-    daily limit is too small for a session), ``off``, ``failing`` (the last call failed) or ``unavailable``.
-    ``problem``, ``hint``: reason and remedy. If the writer was not called today, they can report a missing sign-in.
-    ``limit``: tokens per day under a subscription, or ``None`` if the limit is in dollars. ``waiting``: number of
-    sessions that the writer has not read yet. ``kept_here``: models that might run on this machine. Their sessions of
-    the last week are not sent to the writer. Only :func:`status_writer` sets ``kept_here``.
+    ``state``: ``ready``, ``paused``, ``resting`` (on battery), ``spent`` (today's limit is
+    reached), ``short`` (the daily limit is too small for a session), ``off``, ``failing`` (the last
+    call failed) or ``unavailable``. ``problem``, ``hint``: reason and remedy. ``limit``: tokens per
+    day under a subscription, or ``None`` if the limit is in dollars. ``waiting``: number of
+    sessions that the writer has not read yet. ``kept_here``: models that might run on this machine.
+    Sessions with these models from the last week are not sent to the writer. Only
+    :func:`status_writer` sets ``kept_here``.
     """
 
     writer: str = NONE
@@ -418,7 +419,7 @@ def status_as_it_is(home: Home) -> WriterStatus:
 def _faring(
     home: Home, name: str, usage: tuple[int, int], limit: int | None
 ) -> tuple[str, str | None, str | None]:
-    """Return a writer's state, problem and remedy, given today's tokens and calls."""
+    """Return a writer's state, its problem and a remedy. ``usage``: today's tokens and calls."""
     if home.settings.flag("writer.paused"):
         return "paused", None, "nacre writer resume"
     problem = obstacle_to(home.settings, name)
@@ -892,7 +893,7 @@ def _soon(settings: Settings) -> Settings:
 
 
 def _as_given(wish: Wish, text: str) -> str:
-    """Replace settings and variables in a message with the user's options."""
+    """Replace names of settings and variables in a message with the user's options."""
     if wish.base_url:
         text = text.replace(f"models.providers.{wish.provider}.base_url", "--base-url")
     if not wish.secret:
@@ -905,9 +906,9 @@ def _as_given(wish: Wish, text: str) -> str:
 
 
 def _variable_of(wish: Wish) -> str:
-    """Return the variable for a key that is tested before it is stored.
+    """Return the environment variable that passes a key to a test before the key is stored.
 
-    It overrides all other sources.
+    The variable overrides all other sources.
     """
     method = methods().get(wish.auth or "")
     return method.variables[0] if method and method.variables else own_variable(wish.provider)

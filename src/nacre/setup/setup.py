@@ -145,7 +145,7 @@ class WriterProposal:
 
     @property
     def bound(self) -> str:
-        """Return the daily limit as words for the end of a question, or an empty string."""
+        """Return words about the daily limit for the end of a question, or an empty string."""
         if self.request.tokens_per_day is not None:
             return f", up to {self.request.tokens_per_day:,} tokens a day"
         if self.writer.is_free:
@@ -219,7 +219,7 @@ _SAMPLE_SESSIONS = 60
 
 @frozen
 class Scope:
-    """Tools and projects of the newest sessions that a writer would read."""
+    """Tools and projects in a sample of the newest sessions that a writer would read."""
 
     tools: tuple[str, ...] = ()
     projects: tuple[str, ...] = ()
@@ -251,7 +251,6 @@ def _unread_scope(home: Home, paths: Sequence[Path], writer: str) -> Scope:
 
 
 def _best(home: Home) -> str:
-    """Return the name of the writer to propose, or an empty string."""
     best = best_writer(found_writers(home.settings))
     return best.name if best else ""
 
@@ -333,10 +332,10 @@ _MAX_HAN_CHARACTERS = 12
 _PHRASE = re.compile(r"[\w./-]{2,}(?: [\w./'-]+){0,4}")
 _CAPITALISED = re.compile(r"[A-Z][a-z]+(?:-[a-z]+)*")
 _NAME = re.compile(r"(?<=[a-z,] )(?:[A-Z]\w*[a-z]\w*|\w+[a-z][A-Z]\w*)(?: [A-Z]\w+)?")
-"""Pattern of a word within a sentence that is written like a name."""
+"""Matches a word within a sentence that looks like a name."""
 
 _NOUNS = re.compile(r"\b(?:the|our|my) ([A-Za-z][\w-]+\w [A-Za-z][\w-]+\w)(?=[\s,.;:!?)]|$)")
-"""Pattern of two words after an article, which usually name a thing."""
+"""Matches two words after "the", "our" or "my", which usually name a thing."""
 
 _VAGUE = frozenset(
     """active actual best better current different existing first following full good last latest main new
@@ -379,7 +378,7 @@ def about(memory: Memory) -> str | None:
 
 
 def about_sessions(home: Home) -> list[tuple[str, str]]:
-    """Return (question, subject) pairs about the subjects that the user mentioned most widely."""
+    """Return (question, subject) pairs for subjects that the user mentioned in many sessions."""
     spoken: defaultdict[str, set[int]] = defaultdict(set)
     for stored in home.sessions.newest(limit=_SESSIONS):
         if is_one(home, stored):
@@ -428,7 +427,7 @@ def _in_sentence_case(memory: Memory) -> str:
 
 
 _SHOWN_CHARACTERS = 90
-"""Number of characters shown of each candidate."""
+"""Maximum number of characters to show of each candidate."""
 
 
 @frozen
@@ -473,7 +472,8 @@ def reach(home: Home) -> Reach:
 
 
 SECONDS_FOR_VECTORS = 20.0
-"""Time limit in seconds for vectors before the first answers. The caller creates the remaining vectors later."""
+"""Time limit in seconds for computing vectors before the first answers. The caller computes the
+rest."""
 
 MAX_BEST = 12
 MAX_ANSWERS = 3
@@ -484,7 +484,7 @@ _POOL_PER_KIND = 24
 """Number of memories of each kind to choose from. Some can come from examples."""
 
 _KIND_DISCOUNT = 0.5
-"""Reduction in importance for each earlier memory of the same kind, to mix kinds."""
+"""Importance that a memory loses for each chosen memory of the same kind, to mix kinds."""
 
 _EXAMPLE_QUESTIONS = (
     "Why did hivelog move away from SQLite?",
@@ -496,7 +496,7 @@ Origin = Literal["discovered", "examples"]
 
 @frozen
 class SampleAnswer:
-    """A question and the answer from the new memories."""
+    """A sample question, and its answer from the new memories."""
 
     question: str
     result: RecallResult
@@ -619,7 +619,7 @@ def _examples_answered(home: Home) -> Iterator[SampleAnswer]:
 
 
 def _best_answered(home: Home, best: Sequence[Memory]) -> Iterator[SampleAnswer]:
-    """Yield questions with answers, about the best memories and then about frequent subjects."""
+    """Yield answered questions, first about the best memories and then about frequent subjects."""
     questions: set[str] = set()
     for memory in _by_turns(best):
         question = about(memory)

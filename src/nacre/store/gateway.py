@@ -39,7 +39,7 @@ TRANSCRIPTS_LOCK = "transcripts.lock"
 """Name of the lock file in ``FOLDER`` for writing transcripts."""
 
 PROBLEM = "gateway.problem"
-"""Key of the value that describes a channel's problem."""
+"""Key under which a channel's problem is stored."""
 
 _MILLIONTHS = 1_000_000
 _MAX_MESSAGES_PER_TURN = 200
@@ -169,9 +169,9 @@ class GatewayStore:
 
     @in_transaction
     def trim_heard(self, key: str, entries: int, keys: int) -> None:
-        """Keep only the last ``entries`` heard messages of a conversation.
+        """Delete all heard messages of a conversation except the last ``entries``.
 
-        Heard messages are kept for at most ``keys`` conversations.
+        Only ``keys`` conversations keep heard messages.
         """
         self._db.run("trim_heard", key=key, keep=entries)
         self._db.run("trim_heard_keys", keep=keys)
@@ -218,9 +218,9 @@ class GatewayStore:
     def take(
         self, session: str, lines_by_number: Sequence[tuple[int, str | None]], lines: Sequence[Line]
     ) -> None:
-        """Mark messages as being answered, and queue transcript lines.
+        """Mark messages as being answered, and queue lines for the transcript.
 
-        ``lines_by_number``: pairs of a message's number and its line's id.
+        ``lines_by_number``: pairs of a message's number and the id of its line.
         """
         for seq, line in lines_by_number:
             self._db.run("take_inbound", seq=seq, line=line)
@@ -272,7 +272,7 @@ class GatewayStore:
             self._db.run("insert_pending_line", session=session, id=line.id, line=line.text)
 
     def pending_lines(self, session: str) -> list[tuple[int, Line]]:
-        """Return a session's queued lines with their numbers."""
+        """Return a session's queued transcript lines, each with its number in the queue."""
         return [
             (seq, Line(line_id, text))
             for seq, line_id, text in self._db.all("list_pending_lines", session=session)
@@ -338,16 +338,19 @@ class GatewayStore:
 
     @runs("note_chat_flushed")
     def note_flushed(self, session: str) -> None:
-        """Record that memories were extracted from a session since its last compaction."""
+        """Record that a session's memories were extracted after its last compaction."""
 
     @in_transaction
     def note_compaction(self, session: str, tokens: int, line: Line) -> None:
-        """Record that a summary replaced older messages. ``tokens``: size of the summary and newer messages."""
+        """Record that a summary replaced a session's older messages.
+
+        ``tokens``: size of the summary and the newer messages.
+        """
         self._db.run("note_chat_compacted", id=session, tokens=tokens)
         self.add_lines(session, [line])
 
     def state(self, most: int) -> object:
-        """Return a value that changes with the last sessions, pending messages, senders and undelivered messages."""
+        """Return a value that changes with recent sessions, pending messages, senders or errors."""
         parts = (
             self._db.all("list_recent_chat_states", most=most),
             self._db.all("list_open_chat_states"),
@@ -408,7 +411,7 @@ class GatewayStore:
         return records(ChannelTraffic, self._db.all("gateway_counts"))
 
     def problems(self, limit: int = 5) -> list[Undelivered]:
-        """Return the latest message parts that could not be sent."""
+        """Return the message parts that most recently could not be sent."""
         return records(Undelivered, self._db.all("list_outbound_problems", limit=limit))
 
     def pairing(self, channel: str, sender: str) -> Pairing | None:

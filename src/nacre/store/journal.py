@@ -153,7 +153,7 @@ class VaultIndex(Store):
     def awaited_paths(self) -> set[str]:
         """Return the paths that a pending write will create, change or remove.
 
-        A scan must not treat differences in these files as manual edits.
+        A scan must not mistake these changes for manual edits.
         """
         return set(self._db.column("list_awaited_paths"))
 
@@ -283,13 +283,13 @@ class Journal(Store):
             self._db.run("delete_empty_operations")
 
     def rename(self, old: str, new: str) -> None:
-        """Rename a file in all records, so that the old name is not kept."""
+        """Rename a file in all records, which then do not contain the old name."""
         self._db.run("delete_touched_twice", old=old, new=new)
         self._db.run("rename_touched", old=old, new=new)
         self._db.run("rename_journal", old=old, new=new)
 
     def touched(self, operation_id: str) -> list[tuple[str, str]]:
-        """Return (path, memory or "") of each file that an operation touched."""
+        """Return (path, memory id or "") for each file that an operation touched."""
         return self._db.all("list_touched", operation=operation_id)
 
     def written_by(self, operation_id: str) -> list[Intent]:
@@ -460,7 +460,7 @@ class Spending(Store):
         """Record that a model works again."""
 
     def answer(self, key: str, since: datetime) -> str | None:
-        """Return a cached answer to a prompt. Answers from before ``since`` are ignored."""
+        """Return the cached answer for a prompt, unless it is older than ``since``."""
         return self._db.value("find_model_answer", key=key, since=since)
 
     def keep_answer(self, key: str, at: datetime, model: str, answer: str) -> None:
@@ -576,7 +576,7 @@ class Tombstones(Store):
 
     @in_transaction
     def add(self, tombstones: Iterable[Tombstone]) -> None:
-        """Add tombstones, which take effect with this transaction."""
+        """Add tombstones. They apply when the transaction commits."""
         self._db.run_many(
             "insert_tombstone",
             [asdict(tombstone) for tombstone in tombstones],
@@ -584,7 +584,7 @@ class Tombstones(Store):
         self.set("edition", str(int(self.value("edition") or 0) + 1))
 
     def add_standing(self, rules: Iterable[StandingRetirement]) -> None:
-        """Add standing retirements, which take effect with this transaction."""
+        """Add standing retirements. They apply when the transaction commits."""
         self._db.run_many("insert_standing_retirement", [asdict(rule) for rule in rules])
 
     @in_transaction
@@ -616,11 +616,11 @@ class Tombstones(Store):
         self.set("due", json.dumps(sorted(runs)))
 
     def arrived(self) -> list[str]:
-        """Return the memories to which newly synced standing retirements apply."""
+        """Return the memories that standing retirements from the last sync affect."""
         return list(json.loads(self.value("arrived") or "[]"))
 
     def set_arrived(self, memories: Iterable[str]) -> None:
-        """Store the memories to which newly synced standing retirements apply."""
+        """Store the memories that standing retirements from the last sync affect."""
         self.set("arrived", json.dumps(sorted(memories)))
 
     def value(self, key: str) -> str | None:

@@ -57,9 +57,9 @@ CARRIED = {
     "code_outside": ("imports in code", ""),
     "ingest_log": ("times of ingests", ""),
 }
-"""Tables copied to a rebuilt database, as table: (description, columns that contain memory ids).
+"""Tables to copy to a rebuilt database, each with a description and its columns of memory ids.
 
-Instead of columns, an entry can have the name of a statement that copies the rows.
+Instead of columns, an entry can name a statement that copies the rows.
 """
 
 DERIVED = frozenset(
@@ -74,7 +74,7 @@ DISCARDED = frozenset(
     "git_state intents ledger_end operations other_embedding other_memory_vectors other_passage_bits other_passages "
     "other_turn_passages touched".split()
 )
-"""Tables not copied: they belong to one database file or an unused model, or are read from git."""
+"""Tables that are not copied. They depend on one database file, an unused model, or git."""
 
 _READ_ERROR_CODES = (apsw.SQLITE_IOERR_READ, apsw.SQLITE_IOERR_SHORT_READ)
 _WRITE_ERRORS = (
@@ -239,7 +239,7 @@ class Erasing(Store):
 
     @runs("delete_cursors_at_beginning")
     def delete_held_cursors(self) -> None:
-        """Make the next ingest reread files of which parts were skipped."""
+        """Make the next ingest reread files that were only partly read."""
 
     @in_transaction
     def delete_traces(self, memory_id: str) -> None:
@@ -264,9 +264,9 @@ class Erasing(Store):
         self._db.run_many("delete_touched_path", [{"path": path} for path in paths])
 
     def blank_passages(self) -> int:
-        """Clear passages without a turn, and return their number.
+        """Clear passages that belong to no turn, and return their number.
 
-        Passages prepared for a different model are included.
+        Passages of other models are included.
         """
         return self._blank_all(str) + self._blank_all(about_other)
 
@@ -280,7 +280,7 @@ class Erasing(Store):
 
     @runs("prune_names")
     def prune_names(self) -> None:
-        """On a server, delete identifiers that no longer occur in any text."""
+        """Delete identifiers that no longer occur in any text, if a server stores the memory."""
 
     def merge_full_text(self) -> None:
         """Purge deleted words from the full-text index, with pauses for other processes that write."""
@@ -311,7 +311,7 @@ class Erasing(Store):
 
 
 _TEXT_FIELDS = ("text", "content", "name", "summary", "reason")
-"""Text fields of messages, answer parts and transcript lines."""
+"""Fields of messages, parts of answers, and transcript lines that contain text."""
 
 _ERASE_BY_KIND = {
     "inbound": "finish_inbound",
@@ -324,8 +324,8 @@ _ERASE_BY_KIND = {
 class Held:
     """Text that is kept only until it is answered, sent or written to a transcript.
 
-    ``kind``: ``inbound``, ``outbound`` or ``line``. ``seq``: the text's row. ``session``: the
-    conversation's open session, or "".
+    ``kind``: ``inbound``, ``outbound`` or ``line``. ``seq``: number of the text's row.
+    ``session``: id of the conversation's open session, or "".
     """
 
     kind: str
@@ -357,7 +357,7 @@ class GatewayErasure(GatewayStore):
 
     @in_transaction
     def erase_held(self, texts: Iterable[Held], names: Iterable[str] = ()) -> None:
-        """Delete names and waiting texts. Deleted texts are not answered or sent."""
+        """Delete names, and texts that wait to be answered, sent or written."""
         for text in texts:
             self._db.run(_ERASE_BY_KIND[text.kind], seq=text.seq)
         for name in names:
@@ -380,7 +380,7 @@ class GatewayErasure(GatewayStore):
     def compact(self) -> bool:
         """Erase all traces of deleted data.
 
-        Returns False if another process is still reading the file. Raises StoreBusyError.
+        Return False if another process is still reading the file. Raises StoreBusyError.
         """
         return self._db.compact()
 
@@ -443,7 +443,10 @@ class StoredTexts:
         self._db = database
 
     def tables(self) -> list[TextTable]:
-        """Return the tables with texts that are neither turns nor restored from files."""
+        """Return the tables that contain text.
+
+        Turns, and tables that are restored from files, are left out.
+        """
         tables = []
         for (name,) in self._db.all("list_plain_tables"):
             if name in _EXCLUDED_TABLES or name.startswith(_FULL_TEXT):

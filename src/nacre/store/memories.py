@@ -36,7 +36,7 @@ _MANUAL = "manual"
 """Origin of links whose front matter states no origin."""
 
 _DERIVED = ("auto", "body")
-"""Origins of links that are not stored in front matter."""
+"""Origins of links that nacre derives. Front matter does not contain these links."""
 
 _ROWS_PER_PAGE = 500
 
@@ -55,9 +55,9 @@ class Known:
 class News:
     """Criteria for memories that are new to a session.
 
-    Memories must be trusted and belong to ``project`` or to no project. ``mark``: row number that
-    memories must exceed, unless the database was rebuilt. ``first_id``: smallest id. ``said``:
-    earliest time. ``sessions``: sessions to leave out. ``least``: lowest importance.
+    Memories must be trusted and belong to ``project`` or to no project. ``mark``: the row number
+    must be larger, unless the database was rebuilt. ``first_id``: smallest id. ``said``: earliest
+    time. ``sessions``: sessions to leave out. ``least``: lowest importance.
     """
 
     mark: int
@@ -375,7 +375,7 @@ class CoRecall(Store):
     def join(self, newcomers: Sequence[str], others: Sequence[str], day: int) -> list[str]:
         """Add ``STEP`` to the weights between memories that were used together. The maximum is 1.
 
-        ``newcomers`` are paired with each other and with ``others``. Active newcomers are returned.
+        Each of ``newcomers`` is paired with all other memories. Return the active newcomers.
         """
         active = self._active([*newcomers, *others])
         fresh = [memory for memory in newcomers if memory in active]
@@ -462,7 +462,7 @@ _ALWAYS = Validity()
 class StoredLink:
     """A link in the index.
 
-    ``strength``: 0 to 1. ``valid``: the period in which it holds, without the end day.
+    ``strength``: 0 to 1. ``valid``: the days on which the link holds. The end day is excluded.
     """
 
     source: str
@@ -542,7 +542,7 @@ class Links(Store):
         return self._db.value("count_alike", project=project) or 0
 
     def between(self, day: date, project: str | None) -> list[tuple[str, str, float]]:
-        """Return (source, target, strength) of each link that :meth:`count` counts."""
+        """Return (source, target, strength) of the links that :meth:`count` counts."""
         return [
             (row[0], row[1], row[2])
             for row in self._db.all("list_links_between", day=day, project=project)
@@ -557,7 +557,7 @@ class Links(Store):
         return self._db.all("list_ends", ids=[*memory_ids])
 
     def map_nodes(self, project: str | None, kinds: Collection[str], day: date | None) -> list[Row]:
-        """Return memories that are active or, with ``day``, were valid on that day, in a stable order.
+        """Return active memories or, with ``day``, memories valid on that day, in a stable order.
 
         Columns: id, subject, kind, project, importance, is superseded, is trusted, start of
         validity.
@@ -623,10 +623,10 @@ class Buckets:
 
 @frozen
 class Idle:
-    """Number of active memories of one kind with the same idle time.
+    """Number of active memories of one kind that have been idle for the same time.
 
-    A memory is idle while it is not stated, written or recalled. ``days``: full idle days.
-    ``begun``: idle days including the current day.
+    A memory is idle while it is not stated, written or recalled. ``days``: full days. ``begun``:
+    days including the current day.
     """
 
     kind: Kind
@@ -692,7 +692,7 @@ class UsageLog(Store):
     def record_effect(
         self, item: str, session: str, outcome: str, at: int, *, project: str = ""
     ) -> None:
-        """Record what became of a memory or a pointer in a session."""
+        """Record how a session used a memory or a pointer that it received."""
 
     def effects(self, since: int) -> dict[tuple[str, bool], int]:
         """Count outcomes since a time (epoch milliseconds), separately for memories and pointers."""
@@ -704,7 +704,7 @@ class UsageLog(Store):
         return self._db.column("list_pointer_outcomes", project=project, limit=limit)
 
     def pointer_projects(self) -> list[str]:
-        """Return the projects that received pointers."""
+        """Return the projects whose sessions received pointers to earlier sessions."""
         return self._db.column("list_pointer_projects")
 
     @runs("forget_pointers")

@@ -36,11 +36,14 @@ class Payload:
     lengths: tuple[tuple[int, int], ...] = ()
 
     def pack(self) -> bytes:
-        """Encode the payload."""
+        """Encode the text and the line lengths as bytes."""
         return msgspec.json.encode(self.lengths) + b"\n" + self.text
 
     def lines(self, start: int) -> Iterator[tuple[int, bytes]]:
-        """Yield (offset in the transcript, line), starting with the offset ``start``."""
+        """Yield each line with its offset in the transcript.
+
+        ``start``: offset of the first line.
+        """
         original_lengths = dict(self.lengths)
         for number, line in enumerate(self.text.split(b"\n")):
             yield start, line
@@ -61,7 +64,7 @@ def unpack(data: bytes) -> Payload:
 
 
 CleanAll = Callable[[Sequence[str]], Sequence[str]]
-"""Function that removes secrets from texts and keeps the order."""
+"""Function that returns texts without secrets, in the same order."""
 
 _PAIR_CHARACTERS = 400
 """Maximum length of a value that is examined together with its name."""
@@ -88,8 +91,8 @@ class Cleaner:
     def lines(self, raw: bytes) -> Payload:
         """Clean lines of a transcript for the archive.
 
-        Each text is examined and, if short, examined again together with its name. Images and other
-        encoded bytes are removed.
+        A short text is also examined together with its field name. Encoded bytes, such as images,
+        are removed.
         """
         lines = raw.split(b"\n")
         cleaned = self.clean(lines)
@@ -103,7 +106,7 @@ class Cleaner:
         return Payload(b"\n".join(cleaned), tuple(lengths))
 
     def clean(self, lines: Sequence[bytes]) -> list[bytes]:
-        """Return cleaned lines. An unchanged line is the same object."""
+        """Return the lines without secrets. A line without changes is the same object."""
         values = [_decoded(line) for line in lines]
         texts = [_texts_in(*item) for item in zip(lines, values, strict=True)]
         fresh = list(
@@ -159,7 +162,7 @@ def clean_whole(raw: bytes, clean_all: CleanAll) -> Payload | None:
 
 
 def texts_of(line: bytes) -> list[str]:
-    """Return all texts and names in a line, or the line itself if it is not JSON."""
+    """Return all texts and field names in a JSON line. Another line is returned whole."""
     return _texts_in(line, _decoded(line))
 
 
@@ -174,7 +177,10 @@ def _decoded(line: bytes) -> Any:
 
 
 def _texts_in(line: bytes, value: Any) -> list[str]:
-    """Return the texts of a line to examine. Short texts are also returned joined with their names."""
+    """Return the texts of a line that must be examined.
+
+    Short texts are repeated with their names.
+    """
     texts: list[str] = []
     if value is not None:
         _collect(value, "", texts)
@@ -201,7 +207,10 @@ def _collect(value: Any, name: str, texts: list[str]) -> None:
 
 
 def _hides_text(line: bytes, value: Any) -> bool:
-    """Return True if a line contains encoded data, or a duplicate key, whose text the value lacks."""
+    """Return True if a line contains text that is missing from its decoded value.
+
+    Examples are encoded data and the first value of a duplicate key.
+    """
     if b"\\u0022" in line or msgspec.json.encode(value).count(b'"') != line.count(b'"'):
         return True
     return len(line) > _ENCODED_CHARACTERS and _holds_encoded(value)
@@ -216,7 +225,7 @@ def _holds_encoded(value: Any, name: str = "") -> bool:
 
 
 def _is_telling(value: Any, name: str) -> bool:
-    """Return True if a value is a number whose name suggests a secret."""
+    """Return True for a number whose field name suggests a secret."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return is_number and _SECRET_NAME.search(name) is not None
 
@@ -236,7 +245,7 @@ def _pair(name: str, value: object) -> str:
 
 
 def _value_of(paired: str, name: str) -> str:
-    """Return the value in a cleaned :func:`_pair`, or a placeholder if the form changed."""
+    """Return the value from a cleaned :func:`_pair`, or a placeholder if it cannot be found."""
     before = _pair(name, "")[:-1]
     if paired.startswith(before) and paired.endswith('"'):
         return paired[len(before) : -1]
@@ -384,7 +393,7 @@ class Pack:
 
     @property
     def is_fragmented(self) -> bool:
-        """True if fewer segments would hold a transcript that was never replaced."""
+        """True if the pack has too many segments, and its transcript was never replaced."""
         raw = self.segments[-1].until
         starts = [segment.start for segment in self.segments]
         return starts.count(0) == 1 and len(starts) > _MANY_SEGMENTS + raw // _SEGMENT_BYTES

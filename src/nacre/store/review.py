@@ -139,7 +139,7 @@ class Claims(Store):
     def of_attribute(
         self, attribute: str, entity: str, project: str | None, *, limit: int
     ) -> list[int]:
-        """Return rows of active memories about this attribute of another entity, latest first."""
+        """Return rows of active memories about an attribute of other entities, latest first."""
         rows = self._db.all(
             "list_claims_of_attribute",
             attribute=attribute,
@@ -189,7 +189,7 @@ class Claims(Store):
         }
 
     def keep(self, older: str, newer: str, judged: JudgedPair, at: int) -> None:
-        """Store a pair's judgement for a manual decision, replacing earlier judgements of the pair."""
+        """Store a judgement for a manual decision. Earlier judgements of the pair are deleted."""
         self.settled(older, newer)
         self._db.run("insert_conflict", older=older, newer=newer, **asdict(judged) | {"at": at})
 
@@ -303,10 +303,10 @@ class Reviews(Store):
     def doubts(
         self, memory_ids: Sequence[str] | None = None, *, both_ways: bool = False
     ) -> list[Doubt]:
-        """Return doubts about the given memories (default: all), oldest first.
+        """Return the doubts about the given memories (default: all), oldest first.
 
-        A contradiction between two memories is a doubt about the older memory. With ``both_ways``,
-        it is a doubt about both.
+        A contradiction is a doubt about the older of two memories. With ``both_ways``, it is also a
+        doubt about the newer memory.
         """
         return records(Doubt, self._db.all("list_doubts", ids=memory_ids, both_ways=both_ways))
 
@@ -315,7 +315,7 @@ class Reviews(Store):
         return self._db.column("list_proposed")
 
     def unfounded(self, tools: Iterable[str]) -> list[str]:
-        """Return active memories imported by given tools that no longer occur in their documents."""
+        """Return active memories that were imported from documents and no longer occur there."""
         return self._db.column("list_unfounded", tools=sorted(tools))
 
     def contradicted(self) -> list[tuple[str, int]]:
@@ -327,9 +327,9 @@ class Reviews(Store):
 
 
 MOST_ROWS = 2_000
-"""Maximum total number of rows that contain the search words.
+"""Maximum number of rows, over all search words.
 
-Rare words are chosen first. Common words are used only if there are few memories.
+Rare words are used first. Common words are used only if there are few memories.
 """
 
 MOST_WORDS = 16

@@ -55,7 +55,7 @@ def _readers(kind: Any) -> list[_Read | None]:
 
 
 _ELSEWHERE = ("tags", "links", "confirmed", "claim")
-"""Fields of memories that are stored in separate tables."""
+"""Fields of memories that have their own tables."""
 
 _RENAMED = {"source_session": "session", "source_turns": "turns"}
 
@@ -89,7 +89,7 @@ def memory_columns() -> list[str]:
 
 
 def memory_row(memory: Memory) -> dict[str, object]:
-    """Return a memory's column values by column name."""
+    """Return a memory's column values, keyed by column name."""
     row: dict[str, object] = {}
     for name, (_, _, parts) in _memory_fields().items():
         value = getattr(memory, name)

@@ -47,7 +47,7 @@ _VISIBLE_SCOPES: dict[Scope, tuple[Scope, ...]] = {
     Scope.PERSONAL: (Scope.PERSONAL, Scope.PUBLIC),
     Scope.PUBLIC: (Scope.PUBLIC,),
 }
-"""Visible scopes, keyed by the most private scope allowed. An empty tuple means all scopes."""
+"""Scopes that a request can see, keyed by the request's own scope. An empty tuple means all."""
 
 _IN_SESSIONS = """s.row IN (
     SELECT row FROM sessions WHERE tool || ':' || native_id IN (SELECT value FROM json_each(?))
@@ -67,7 +67,7 @@ class Clause:
     source: str = "active_memories"
 
     def into(self, statement: str) -> str:
-        """Replace ``{where}`` and ``{source}`` in a statement with the condition and the view."""
+        """Insert the condition and the view for ``{where}`` and ``{source}`` in a statement."""
         return statement.format(where=self.sql, source=self.source)
 
     @property
@@ -151,7 +151,7 @@ def turn_clause(criteria: Filter) -> Clause:
 
 
 def deed_clause(criteria: DeedFilter) -> Clause:
-    """Return the SQL condition that selects agents' actions in turns ``t`` and sessions ``s``."""
+    """Return the SQL condition for agents' actions in turns ``t`` and sessions ``s``."""
     return _where(
         (criteria.project, "s.project = ?", criteria.project),
         (criteria.tool, "s.tool = ?", criteria.tool),
@@ -160,7 +160,10 @@ def deed_clause(criteria: DeedFilter) -> Clause:
 
 
 _Part = tuple[Any, ...]
-"""A condition as (value, SQL, bound values). It is omitted if the value is falsy."""
+"""A value, an SQL condition and its bound values.
+
+If the value is falsy, the condition is omitted.
+"""
 
 
 def _parts_of_both(project: str, time: str, criteria: Filter) -> list[_Part]:
@@ -192,7 +195,7 @@ def _where(*parts: _Part, source: str = "active_memories") -> Clause:
 
 
 UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
-"""Exceptions from rows with unexpected contents. The engine raises UnusableStoreError instead."""
+"""Exceptions that rows with unexpected contents cause outside the engine."""
 
 Row = tuple[Any, ...]
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -211,8 +214,8 @@ class Indexed(StrEnum):
 class Words(NamedTuple):
     """The words of a row for the full-text index.
 
-    ``texts``: one text per column, segmented into words. ``names``: identifiers. This is a tuple,
-    because the status line must load this module in a few milliseconds.
+    ``texts``: text of each column, split into words. ``names``: identifiers in the text. The class
+    is a tuple, so that the status line can load this module in a few milliseconds.
     """
 
     row: int
@@ -252,7 +255,7 @@ class Database(Queries, Protocol):
 
     @property
     def server(self) -> Server | None:
-        """The server's implementations of vault, locks and search, or ``None`` for a local file."""
+        """The server's vault, locks and search, or ``None`` if the database is a local file."""
 
     def rows(self, sql: str, parameters: dict[str, Any] | Sequence[Any] = ()) -> list[Row]:
         """Run SQL with bound values and return all rows.
@@ -287,9 +290,10 @@ class Database(Queries, Protocol):
     ) -> bool:
         """Commit a long transaction and begin a new one, so that other processes can write.
 
-        ``first`` is called before the commit. ``between`` is called while no transaction is open.
-        Nothing happens in a nested block, or if the lock was held for less than 30 ms. Returns True
-        if another connection has written in between, so that data read earlier might be outdated.
+        ``first``: function called before the commit. ``between``: function called between the
+        transactions. Nothing happens in a nested block, or if the lock was held for less than 30
+        ms. Return True if another connection has written in between, because data read earlier
+        might then be outdated.
         """
 
     def edition(self) -> object:
@@ -347,9 +351,9 @@ class Server(Protocol):
         """Return the full-text search of ``memories`` or ``turns``."""
 
     def nearest(self, bits: NDArray[np.uint64]) -> Walk:
-        """Return the passages ordered by distance from a query.
+        """Return the passages, the nearest to a query first.
 
-        ``bits``: the signs of the query's vector.
+        ``bits``: signs of the numbers in the query's vector.
         """
 
     def allowed(
@@ -364,7 +368,7 @@ class Server(Protocol):
         own: RecallResult,
         ask: Callable[[Home, RecallQuery], RecallResult],
     ) -> RecallResult:
-        """Return ``own`` with answers added from the other spaces that recall reads."""
+        """Add answers from the other spaces that recall reads to ``own``."""
 
 
 class Engine(Protocol):
@@ -380,7 +384,7 @@ class Engine(Protocol):
 
 
 def fits_index(text: str) -> bool:
-    """Return True if a text is short enough for an indexed column in PostgreSQL."""
+    """Return True if a text fits into an indexed column in PostgreSQL."""
     return len(to_bytes(text)) <= _MAX_KEY_BYTES
 
 
@@ -433,7 +437,7 @@ class Names(Store):
     """Store of memories' names and mentions, and of the links in memories' bodies."""
 
     def of(self, memory_id: str) -> set[str]:
-        """Return the normalised names of a memory."""
+        """Return a memory's names in their normalised form."""
         return set(self._db.column("list_memory_names", memory=memory_id))
 
     def put(self, memory: Memory, former: Collection[str] = ()) -> None:
@@ -464,14 +468,14 @@ class Names(Store):
         self.resolve({*former, *names}, *([memory.id] if links else []))
 
     def resolve(self, names: Collection[str], *sources: str) -> None:
-        """Update body links of ``sources`` and of all memories that mention one of the names."""
+        """Update the links in the text of ``sources`` and of memories that mention the names."""
         using = self._db.column("list_mentioning", names=[*names])
         if memories := [*dict.fromkeys((*sources, *using))]:
             self._db.run("delete_body_links", sources=memories)
             self._db.run("insert_body_links", sources=memories)
 
     def lost(self, memory_id: str, kept: Collection[str]) -> list[str]:
-        """Return the names by which other memories link to a memory, except names in ``kept``."""
+        """Return the names that other memories use in links to a memory, except ``kept`` names."""
         return self._db.column("list_lost_memory_names", memory=memory_id, kept=[*kept])
 
 
@@ -486,15 +490,15 @@ def encode(values: object) -> bytes:
 def turn_identity(tool: str, row: int, turn: Turn) -> bytes:
     """Return 16 bytes that identify a turn.
 
-    Copies of the turn in other sessions share them if the turn's id is unique across sessions.
+    Copies in other sessions have the same bytes if the turn's id is unique across sessions.
     """
     return shared_identity(tool if turn.unique else f"{tool}\0{row}", turn.id)
 
 
 def shared_identity(scope: str, turn_id: str) -> bytes:
-    """Return a turn's identity.
+    """Return 16 bytes that identify a turn.
 
-    ``scope``: the tool, or the session if ids are unique only there.
+    ``scope``: tool, or tool and session if ids are unique only in a session.
     """
     return hashlib.blake2b(to_bytes(f"{scope}\0{turn_id}"), digest_size=16).digest()
 
@@ -507,10 +511,7 @@ def tools_column(turn: Turn) -> str | None:
 
 
 def kept_calls(calls: Sequence[ToolCall]) -> list[list[object]]:
-    """Return tool calls as lists of name, input, outcome, action, paths, error, created items and names.
-
-    Trailing default values are omitted.
-    """
+    """Return each tool call as a list of values, without default values at the end."""
     encoded: list[list[object]] = []
     for call in calls:
         values: list[object] = [

@@ -71,7 +71,7 @@ class Term:
 
 
 Held = dict[int, float]
-"""Counts of query terms in a row, keyed by the term's position. Absent terms are omitted."""
+"""The count of each query term in a row, keyed by the term's position in the query."""
 
 
 class Match(NamedTuple):
@@ -389,7 +389,7 @@ class Walk(Protocol):
     """An iterator over passages, nearest first."""
 
     def next(self, count: int) -> list[int]:
-        """Return about ``count`` more rows. At the end, return fewer."""
+        """Return about ``count`` further rows, or fewer at the end."""
 
 
 class Outward:
@@ -401,7 +401,7 @@ class Outward:
         self._next = 0
 
     def next(self, count: int) -> list[int]:
-        """Return at least ``count`` passages after those already returned.
+        """Return at least ``count`` further passages.
 
         Passages at the same distance are returned together.
         """
@@ -579,7 +579,7 @@ _PORTION_GROWTH = 4
 _MAX_PASSAGES = 40_000
 """Maximum number of passages to compare when searching for turns that match a filter."""
 _FEW_TURNS_VECTORS = 5_000
-"""Up to this number, comparing turns individually is faster than searching all passages."""
+"""Up to this number of turns, comparing each turn is faster than searching all passages."""
 _DROP_STATEMENTS = (
     "drop_embedding_values",
     "drop_vectors",
@@ -595,7 +595,7 @@ _EXCHANGE_STATEMENTS = (
     "exchange_embedding_values",
 )
 _DEFAULT_MODEL = "minilm"
-"""``embedding.model`` of vectors stored without this setting."""
+"""Value of ``embedding.model`` for vectors that were stored without it."""
 
 
 @frozen
@@ -703,7 +703,7 @@ class Vectors:
         return True
 
     def pass_over(self) -> None:
-        """Mark all current turns as processed, unless a turn still needs a vector."""
+        """Mark all turns as processed if none of them needs a vector."""
         with self._in_use.transaction():
             if not self.turns_to_embed(1):
                 newest = self._db.value("last_turn") or 0
@@ -841,7 +841,7 @@ class Vectors:
         return best
 
     def memory_cosines(self, query: NDArray[np.float32]) -> dict[int, float]:
-        """Return the highest cosine similarity of each memory to a query."""
+        """Return the cosine similarity of a query to the most similar part of each memory."""
         self._load_memories()
         if not len(self._memories):
             return {}

@@ -86,9 +86,9 @@ class DeedIndex(Store):
         return self._db.all("list_all_files")
 
     def most_changed(self) -> tuple[str, int] | None:
-        """Find the file name that was edited in the most sessions.
+        """Find the file that most sessions edited.
 
-        Return one of its paths and the number of sessions.
+        Return its path and number of sessions. Files with the same name count as one.
         """
         row = self._db.one("find_most_changed_file")
         return (row[0], row[1]) if row else None
@@ -428,7 +428,10 @@ class Sessions(Store):
         return [stored_turn((turn[0], row, *turn[1:])) for turn in turns]
 
     def whole(self, row: int) -> list[Turn]:
-        """Return all turns of a session in order. ``unique``: the turn's id is unique across sessions."""
+        """Return all turns of a session in order.
+
+        ``unique`` is set in turns whose id is unique across sessions.
+        """
         tool = self.get(row).session.tool
         identities: dict[int, bytes] = dict(self._db.all("list_identities", session=row))
         turns = []
@@ -627,16 +630,16 @@ class Activity(Store):
         return self._db.all("count_memories_by_day", last=last, project=project)
 
     def sources(self, period: Period) -> list[Row]:
-        """Return (speaker, tool, count) for the valid memories recorded in a period.
+        """Return (speaker, tool, count) for the valid memories of a period, largest count first.
 
-        The tool is ``None`` if unknown. The largest count comes first.
+        The tool is ``None`` if unknown.
         """
         return self._db.all("count_memories_by_source", **period._moments)
 
     def ages(self, now: datetime, project: str | None) -> list[Row]:
-        """Return (age, memories, possibly outdated memories) for the valid memories.
+        """Return (age in days, memories, possibly outdated memories) for the valid memories.
 
-        The age is the number of days since the memories were last stated.
+        The age counts from the day when the memories were last stated.
         """
         return self._db.all("count_memories_by_age", now=now, project=project)
 
@@ -650,9 +653,9 @@ class Activity(Store):
         return self._db.all("count_recalls_by_day", **period._moments)
 
     def questions(self, period: Period, unanswered: Sequence[str]) -> list[Row]:
-        """Return (day, whether answered, number of questions).
+        """Return (day, True if answered, number of questions).
 
-        ``unanswered``: outcomes that count as unanswered.
+        ``unanswered``: outcomes of questions that count as unanswered.
         """
         return self._db.all("count_questions_by_day", unanswered=unanswered, **period._moments)
 

@@ -140,10 +140,7 @@ def with_columns(statement: str) -> str:
 
 @cache
 def about_other(name: str) -> str:
-    """Return the name of a statement's variant for another model's vectors.
-
-    Returns ``name`` if the statement has no variant.
-    """
+    """Return the name of the query for another model's vectors, or ``name`` if there is none."""
     return OTHER + name if OTHER + name in _all() else name
 
 
@@ -153,7 +150,7 @@ def _all() -> dict[str, str]:
 
 
 def with_other(statements: Mapping[str, str]) -> dict[str, str]:
-    """Return the statements and their variants for another model's vectors."""
+    """Return SQL statements together with their variants for another model's vectors."""
     derived = dict(statements)
     for name, statement in statements.items():
         if _VECTOR_TABLES.search(statement) and OTHER not in statement:
@@ -447,7 +444,7 @@ class FileDatabase(Queries):
     def _measure(self, observe: Observe) -> None:
         """Report the duration of each write to ``observe``, after the lock is released.
 
-        The hook replaces SQLite's own hook and therefore also checkpoints the log.
+        This replaces SQLite's own hook, so the log is also checkpointed here.
         """
 
         def committed(connection: apsw.Connection, _: str, pages: int) -> int:

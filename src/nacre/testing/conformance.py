@@ -73,7 +73,7 @@ class Form(Protocol):
         """Return the sample with all occurrences of ``old`` replaced, or ``None`` if there are none."""
 
     def spoiled(self, path: Path, data: bytes) -> Iterator[tuple[str, bytes]]:
-        """Yield named, damaged variants of the sample."""
+        """Yield damaged variants of the sample, each with a name."""
 
 
 def form_of(path: Path) -> Form:
@@ -92,7 +92,7 @@ class TextForm:
         yield read_head(path)
 
     def source(self, path: Path, cursor: Cursor | None) -> FileSource:
-        """Return the file, starting at the cursor."""
+        """Return the file as a source that starts at the cursor."""
         return FileSource(path, cursor)
 
     def put(self, path: Path, data: bytes, old: bytes, new: bytes) -> bytes | None:  # noqa: ARG002
@@ -125,7 +125,7 @@ class DatabaseForm:
 
     @contextlib.contextmanager
     def source(self, path: Path, cursor: Cursor | None) -> Iterator[DatabaseSource]:
-        """Return the database, with the cursor from the last reading."""
+        """Return the database as a source with the last cursor."""
         with contextlib.ExitStack() as stack:
             yield DatabaseSource(
                 path,
@@ -179,7 +179,10 @@ def _changed(
     table: str | None = None,
     column: str | None = None,
 ) -> bytes:
-    """Return the database with values changed in one or all columns. Values protected by a constraint stay."""
+    """Return the database with values changed in one or all columns.
+
+    A constraint can prevent a change.
+    """
     wanted = [(table, column)] if table and column else _columns(path, data)
     with _open(path, data) as database:
         for where, name in wanted:
@@ -334,7 +337,7 @@ def check_adapter(
 
 
 class _Environment(dict[str, str]):
-    """An empty environment that records the requested names."""
+    """An environment without variables. It records the names of requested variables."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -498,7 +501,7 @@ class _Kit:
                 yield f"nacre's own context in {place} is not stripped: use injected.clean"
 
     def planted(self, words: str) -> Iterator[tuple[str, bytes]]:
-        """Yield samples with ``words`` in a message by the owner, and in a message by the agent."""
+        """Yield samples in which a message of the owner or the agent also contains ``words``."""
         known = list(self.read(self.data).turns.values())
         for speaker in (Speaker.OWNER, Speaker.AGENT):
             for line in (

@@ -1,4 +1,4 @@
-"""Values for hooks, and for the context that agents receive without asking."""
+"""Types for hooks, and for context that agents receive without a request."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LOOKED_FOR = "looked for"
 """Value of ``gate`` for a prompt that led to a memory search."""
 
 HELD_OUT = "held out: this session gets no context, to measure its effect (usefulness.hold_out)"
-"""Value of ``gate`` for every request in a holdout session, which gets no context."""
+"""Value of ``gate`` in a session that gets no context, to measure the effect of context."""
 
 
 class Moment(StrEnum):
@@ -41,7 +41,7 @@ class Part(StrEnum):
     """A part of a context. The parts appear in the order of this list."""
 
     IDENTITY = "identity"
-    """The user's page about the agent's identity."""
+    """The page on which the user describes the agent's identity."""
     PROFILE = "profile"
     PROJECT = "project"
     HANDOFF = "handoff"
@@ -67,10 +67,10 @@ class Part(StrEnum):
 
 @frozen
 class SignalLimits:
-    """Limits on showing memories from other running sessions. By default, all are shown.
+    """Limits on memories from other running sessions in prompts. By default, all are shown.
 
-    ``min_importance`` is 1 to 10. ``cooldown_seconds`` is the minimum time between prompts
-    with such memories.
+    ``min_importance``: lowest importance (1 to 10). ``cooldown_seconds``: minimum time between
+    prompts that show such memories.
     """
 
     min_importance: int = 1
@@ -149,22 +149,23 @@ class SessionState:
     """The state of a host's session, which nacre stores between hook calls.
 
     ``name``: id of the session. ``folder``: working folder. ``given``: ids of the memories
-    received, latest last. ``asked``: latest search text. ``heard``: latest prompts. ``prompts``:
-    number of prompts so far, or -1 after the agent was asked to propose memories. ``handed``: True
-    if the session received a handoff. ``held_out``: True if the session gets no context, for
-    comparison. ``limited``: memories in this context whose triggers end after some deliveries.
+    received, latest last. ``asked``: latest search text. ``heard``: latest prompts.
+    ``prompts``: number of prompts so far, or -1 after the agent was asked to propose memories.
+    ``handed``: True if the session received a handoff. ``held_out``: True if the session gets
+    no context, for comparison. ``limited``: delivered memories whose triggers work only a limited
+    number of times.
 
-    ``signals``: number of memories received from other running sessions. ``signal_mark``: row of
-    the last such memory. ``signal_at``: time of the last such memory. ``nudges``: number of
+    ``signals``: number of memories received from other running sessions. ``signal_mark``: row
+    of the last such memory. ``signal_at``: time of the last such memory. ``nudges``: number of
     reminders. ``turns``: number of prompts since a memory was stored. ``stored_mark``: last row
     checked for stored memories.
 
-    ``started``: time of the start. ``seen``: time of the last activity. ``ended``: time of the end,
-    or 0 while the session is running. All times are in epoch milliseconds.
+    ``started``: time of the start. ``seen``: time of the last activity. ``ended``: time of the
+    end, or 0 while the session is running. All times are in epoch milliseconds.
 
-    ``after``: the tool's sessions that ended in the folder just before this session began. Their
-    processes, such as tool servers, can still use the old ids. ``owed``: :class:`Occasion` of a
-    start without context. The next prompt gets this context.
+    ``after``: the tool's sessions that ended in the folder just before this session began.
+    Their processes, such as tool servers, can still use the old ids. ``owed``:
+    :class:`Occasion` of a start without context. The next prompt gets this context.
     """
 
     given: tuple[str, ...] = ()
@@ -189,7 +190,7 @@ class SessionState:
     limited: tuple[str, ...] = ()
 
     def with_given(self, ids: tuple[str, ...]) -> SessionState:
-        """Return the state after the session has received more memories."""
+        """Return a copy with more memories in ``given``."""
         return replace(self, given=tuple(dict.fromkeys((*self.given, *ids)))[-_MAX_GIVEN_IDS:])
 
 
@@ -252,11 +253,11 @@ class HookCall:
     tool: str = ""
     arguments: str = ""
     alone: bool = False
-    """True if the daemon is not running. Models, vectors and locks are then avoided."""
+    """True if no daemon is running. The hook then uses no models, vectors or locks."""
 
     budget_tokens: int | None = None
     goes_on: bool = False
-    """True if this turn only continues because a hook returned text when it ended."""
+    """True if the turn continues only because a hook returned text at its end."""
 
     signals: SignalLimits | None = None
     """Limits from the host's settings. They can only narrow the user's limits."""

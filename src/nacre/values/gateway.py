@@ -207,9 +207,9 @@ class ChannelTraffic:
 
 @frozen
 class Undelivered:
-    """A part of an answer that was not sent, and the reason.
+    """A part of an answer that was not sent, and the problem.
 
-    nacre still tries to send ``waiting`` parts, but not ``failed`` parts.
+    nacre still tries to send parts with state ``waiting``, but not parts with state ``failed``.
     """
 
     channel: str

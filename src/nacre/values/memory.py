@@ -56,8 +56,8 @@ class Scope(StrEnum):
 class Confidence(StrEnum):
     """How a memory was obtained.
 
-    ``extracted``: stored on purpose, or found by a model with supporting evidence. ``inferred``:
-    found by rules.
+    ``extracted``: memory that was stored on purpose, or found by a model with evidence.
+    ``inferred``: memory found by rules.
     """
 
     EXTRACTED = "extracted"
@@ -66,7 +66,7 @@ class Confidence(StrEnum):
 
 @frozen
 class Validity:
-    """The period in which a memory is true. The time of recording does not matter.
+    """The period in which a memory is true, no matter when it was recorded.
 
     Both ends are optional. In files and JSON, the keys are ``from`` and ``to``.
     """
@@ -264,7 +264,7 @@ class Memory:
 
     @property
     def trigger_times(self) -> int:
-        """The number of deliveries after which the triggers end, or 0 if they do not end."""
+        """The number of deliveries after which the triggers end. 0 means that they never end."""
         times = str(self.extra.get(TRIGGER_TIMES))
         return int(times[:9]) if times.isdecimal() else 0
 
@@ -282,8 +282,7 @@ class Memory:
     def is_said_after(self, other: Memory) -> bool:
         """Return True if this memory was stated later than ``other``.
 
-        At equal times, a repeated statement counts as later than a new one. Otherwise, the ids
-        decide.
+        At equal times, a repeated statement is later than a first one. Otherwise, the ids decide.
         """
         return self._order() > other._order()
 
@@ -314,14 +313,13 @@ class Why(StrEnum):
 
 @frozen
 class Candidate:
-    """A proposed memory from a session. ``turns`` contains the ids of the turns that support it.
+    """A memory found in a session but not stored yet. ``turns``: ids of the turns that support it.
 
     ``importance``: 7 for lasting knowledge, or 8 for knowledge that would change the work of
-    another running session. Rules never assign 9 or 10. ``confidence_score``: share of the words
-    that the evidence contains, if a model chose the words. ``held``: reason why the candidate is
-    pending, or None to store the candidate immediately. ``detail``: explanation of the reason.
-    ``score``: estimated relevance, 0 to 1. ``nodded``: see :data:`NODDED`. ``mixed``: see
-    :data:`BESIDE_PASTE`.
+    another running session. Rules never assign 9 or 10. ``confidence_score``: share of the memory's
+    words that the evidence contains, if a model chose them. ``held``: reason why the candidate
+    waits for review, or None. ``detail``: explanation of the reason. ``score``: estimated
+    relevance, 0 to 1. ``nodded``: see :data:`NODDED`. ``mixed``: see :data:`BESIDE_PASTE`.
     """
 
     kind: Kind
@@ -385,7 +383,7 @@ class Role(StrEnum):
 class Face(StrEnum):
     """The interface through which an operation is called.
 
-    ``mcp`` stands for the agents' tools, ``http`` for the daemon's routes.
+    ``mcp``: tools of agents. ``http``: web routes of the daemon.
     """
 
     PYTHON = "python"
@@ -443,7 +441,7 @@ class Actor:
 
     @property
     def is_agent(self) -> bool:
-        """True if the caller is not the owner."""
+        """True if the caller is an agent."""
         return self.agent is not None
 
     @property
@@ -541,7 +539,7 @@ ADOPT = "adopt"
 
 DROP, REVIEW = "drop", "review"
 DECISIONS = frozenset({DROP, REVIEW})
-"""Review decisions that can leave all files unchanged, such as dropping a candidate."""
+"""Actions for review decisions, which do not always change a file."""
 
 SYNC = "sync"
 """Action for changes merged from a remote. Their operations are recorded in separate commits."""
@@ -553,7 +551,7 @@ FOREIGN = "commit"
 """Action for a commit in the vault's repository that nacre did not make. Its id is the commit hash."""
 
 WITHHELD = "seems to contain a secret"
-"""Reason why an edit is not committed until its file is corrected."""
+"""Reason why an edit is not committed until the user corrects the file."""
 
 
 @frozen
@@ -756,7 +754,7 @@ class ForgetReport:
 
 @frozen
 class Forgotten:
-    """A forget operation in the ledger. ``is_allowed`` is set if its content may be stored again."""
+    """A record of forgotten content. ``is_allowed``: True if the content may be stored again."""
 
     run: str
     at: datetime
@@ -791,7 +789,7 @@ class SessionPlace:
 
 @frozen
 class TurnPlace:
-    """The identity of a turn."""
+    """The ids of a turn and of its session."""
 
     row: int
     tool: str

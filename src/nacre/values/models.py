@@ -22,7 +22,7 @@ OWN_CALL = "[nacre-own-call] A program asks; nobody is talking."
 """Start of each prompt that nacre sends through an agent's command. Sessions that start with it are not read."""
 
 OWN_CONVERSATION = "[nacre-own-call] A program hands on what people wrote."
-"""Like ``OWN_CALL``, for an answer in a conversation."""
+"""Start of each prompt for an answer in a conversation. See ``OWN_CALL``."""
 
 
 @frozen
@@ -55,7 +55,7 @@ class Capabilities:
     thinking: int = 0
     price: Price | None = None
     known: bool = False
-    """True if the registry contains the model. Other models get transcripts in smaller chunks."""
+    """True if the registry lists the model. Other models get transcripts in smaller pieces."""
 
 
 @frozen
@@ -122,7 +122,7 @@ class Completion:
     is_cut: bool = False
     """True if the answer was cut because the model ran out of tokens."""
     is_repeated: bool = False
-    """True if the answer comes from nacre's cache and costs nothing."""
+    """True if nacre's cache contained the answer, which then costs nothing."""
     more: Mapping[str, Any] = field(default_factory=dict)
     """More facts from the provider: call id, duration in seconds, and tool ``steps``."""
 
@@ -136,7 +136,7 @@ def most_written(prompt: Prompt, able: Capabilities) -> int:
 
 
 DOLLAR = 1_000_000
-"""The number of counted units in a US dollar. Costs are counted in millionths."""
+"""Costs are counted in millionths of a US dollar."""
 
 
 @frozen

@@ -176,7 +176,7 @@ _LEVELS = tuple(HitConfidence)
 
 
 class LaneState(StrEnum):
-    """The state of a lane. ``partial``: part of the index has no vectors yet."""
+    """The state of a search lane. ``partial``: some texts have no vectors yet."""
 
     RAN = "ran"
     PARTIAL = "partial"
@@ -200,7 +200,7 @@ def degraded(lanes: Sequence[Lane]) -> tuple[Lane, ...]:
 
 @frozen
 class Evidence:
-    """A message in which a memory was stated, with the session and the words."""
+    """A message that states a memory. ``excerpt``: the words that state it."""
 
     session_id: str
     turn_id: str
@@ -318,7 +318,7 @@ class Route(StrEnum):
 
 
 class DecidedBy(StrEnum):
-    """The source of a decision: a language model, rules, or the caller."""
+    """Who made a decision: a language model, rules, or the caller."""
 
     MODEL = "model"
     RULES = "rules"
@@ -349,7 +349,7 @@ class Candidate:
 class DeepStep:
     """One step of a deep recall: ``gate``, ``owner``, ``project`` or ``select``.
 
-    ``by``: source of the decision. ``problem``: reason why the model did not decide.
+    ``by``: who made the decision. ``problem``: reason why the model did not decide.
     """
 
     name: str

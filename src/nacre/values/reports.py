@@ -59,9 +59,9 @@ class ArchiveReport:
 class ModelExtraction:
     """Counts from extraction with a language model.
 
-    ``parts``: parts into which sessions were split. ``trivial``: sessions that did not need a model
-    call. ``found``: memories supported by evidence. ``held``: doubtful memories, which are pending.
-    ``repeated``: duplicates within the answers. ``dropped``: number of useless memories for each
+    ``parts``: parts into which sessions were split. ``trivial``: sessions that needed no model
+    call. ``found``: memories supported by evidence. ``held``: doubtful memories, which wait for
+    review. ``repeated``: duplicates within the answers. ``dropped``: useless memories, counted by
     reason. ``by_rules``: parts processed without a model. ``problem``: reason why the model was not
     used. ``elsewhere``: sessions that another process is processing.
     """
@@ -118,7 +118,7 @@ class IngestReport:
     unknown: dict[str, int] = field(default_factory=dict)
     corrupt: int = 0
     oversized: int = 0
-    """Number of corrupt lines that were too long."""
+    """Number of corrupt lines that exceed the maximum length."""
 
     excluded: dict[str, int] = field(default_factory=dict)
     archived: ArchiveReport = field(default_factory=ArchiveReport)
@@ -127,13 +127,13 @@ class IngestReport:
     decided: dict[str, int] = field(default_factory=dict)
     extraction: ModelExtraction | None = None
     candidates: int = 0
-    """Number of further candidates, which wait for a writer, a repeated statement or a review."""
+    """Number of candidates, which wait for a writer, a repeated statement or a review."""
 
     doubted: int = 0
-    """Number of known memories that a writer considers possibly outdated. They are queued for review."""
+    """Number of known memories queued for review, because a writer doubts that they still hold."""
 
     ended: int = 0
-    """Number of known memories that are no longer true, according to the transcripts."""
+    """Number of known memories that the transcripts show to be no longer true."""
 
 
 @frozen
@@ -185,10 +185,7 @@ class StoreOutcome:
     amended: Memory | None = None
 
     def in_words(self) -> str | None:
-        """Describe how storing the memory affected other memories.
-
-        Return ``None`` if it did not.
-        """
+        """Describe what storing the memory did to other memories, if anything."""
         replaced = "; ".join(item.memory.subject for item in self.supersedes)
         effect = {"known": "said again", "updated": "made one with it"}.get(self.action)
         effect = effect or (f"replaces {replaced}" if replaced else None)
@@ -261,7 +258,7 @@ class FileChange:
 
     @property
     def action(self) -> str:
-        """``create``, ``change``, ``remove`` or ``none``."""
+        """The action: ``create``, ``change``, ``remove`` or ``none``."""
         if self.before == self.after:
             return "none"
         if self.before is None:
@@ -271,7 +268,7 @@ class FileChange:
 
 @frozen
 class LeftAlone:
-    """A file, or a part of a file, that is not changed, and the reason."""
+    """A file or part of a file that nacre leaves unchanged, with the reason."""
 
     path: Path
     host: str
@@ -322,9 +319,9 @@ class HostCommand:
 
 @frozen
 class WiringPlan:
-    """All planned changes, and the steps that the user must do afterwards.
+    """The planned changes to hosts' files, and the steps that remain for the user.
 
-    ``kept``: the user's servers whose names resemble nacre's. ``servers``: nacre's servers after
+    ``kept``: servers of the user with names similar to nacre's. ``servers``: nacre's servers after
     the change, each with its file and start command. ``set``: settings to change, so that hosts do
     not use their own memory. ``given_back``: settings to restore.
     """
@@ -361,7 +358,7 @@ class WiringDone:
 
     old_copies: tuple[Path, ...] = ()
     trusted: bool = False
-    """True if Codex was configured to trust the hooks and does so."""
+    """True if nacre told Codex to trust the hooks, and Codex trusts them."""
 
 
 # -- Line types of the portable file -------------------------------------------

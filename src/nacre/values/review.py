@@ -62,7 +62,7 @@ def said_by_agent(words: str, session: str, at: datetime) -> str:
 
 
 def as_told(detail: str) -> str:
-    """Return a review reason without the agent's words, for display with the memory.
+    """Remove the agent's words from a review reason, so that it can be shown with the memory.
 
     See :func:`said_by_agent`.
     """
@@ -155,10 +155,10 @@ class Usage:
 
 @frozen
 class StepsDue:
-    """A memory whose importance increases through recalls.
+    """A memory whose importance increases because it was recalled.
 
-    ``earned``: number of increases that are due in total. ``taken``: number of increases made so
-    far.
+    ``earned``: total number of increases that recalls justify. ``taken``: number of increases
+    already applied.
     """
 
     memory: str

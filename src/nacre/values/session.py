@@ -47,13 +47,16 @@ class Flag(IntFlag):
 
     NONE = 0
     INJECTED = 1
-    """Contained context from nacre, which was removed; or the agent's words repeat such context."""
+    """The turn contained context from nacre, or the agent repeated such context.
+
+    The context was removed from the turn.
+    """
     META = 2
-    """Text from the tool itself: command output, caveats, interruptions."""
+    """Text that the tool wrote, such as command output or notes about interruptions."""
     SUMMARY = 4
     """A summary written by compaction, which never counts as a statement."""
     SIDECHAIN = 8
-    """From or to a sub-agent."""
+    """A message from or to a sub-agent."""
     COMMAND = 16
     """The owner's slash command with its arguments, or a choice in a dialog."""
     INTERRUPTED = 32
@@ -138,10 +141,10 @@ class Tokens:
 
     @classmethod
     def with_cached(cls, read: int, cached: int, output: int) -> Tokens:
-        """Build the counts from a provider's numbers.
+        """Return counts from a provider's numbers.
 
-        Cached tokens are subtracted from ``read``, unless ``cached`` is greater. In that case, the
-        provider counts them separately.
+        Cached tokens are subtracted from ``read``, unless ``cached`` is greater. In that
+        case, the provider counts them separately.
         """
         return cls(read - cached if cached <= read else read, cached, output)
 
@@ -246,10 +249,10 @@ class Heard:
 class Unlearned(NamedTuple):
     """A session with turns that are not processed yet.
 
-    ``begin``, ``end``: range of turns that extraction has to process. ``unwritten``: first turn
-    that the writer has to process. ``asked``: time of the writer's last call for the session.
-    ``is_older``: True if extraction has finished. The writer then starts at ``unwritten``, or at
-    the first turn.
+    ``begin``, ``end``: positions of the turns for extraction. ``unwritten``: position of the
+    first turn for the writer. ``asked``: time of the writer's last call for the session.
+    ``is_older``: True if only the writer has to process the session, from ``unwritten`` or the
+    first turn on.
     """
 
     row: int
@@ -323,7 +326,7 @@ class FileTouched:
 
 @frozen
 class CommandUse:
-    """The runs of a command, such as ``git push``. Commands that only read are omitted."""
+    """Numbers of runs and failures of a command, such as ``git push``, that does more than read."""
 
     name: str
     runs: int
@@ -373,10 +376,11 @@ class OpenEnd:
 
 @frozen
 class Summary:
-    """The summary of a session. Main topics come first.
+    """The summary of a session.
 
-    Other lists are in order of occurrence or frequency. The words come from the owner, or from an
-    agent that used no external text. Only the errors are a tool's words.
+    Main topics come first. Other lists are ordered by occurrence or frequency. Only errors are
+    quoted from tools. Other words come from the owner, or from an agent that used no external
+    text.
     """
 
     topics: tuple[Topic, ...] = ()
@@ -581,9 +585,9 @@ class ChoresReport:
 class FlushReport:
     """The results of reading the latest turns and of finishing queued work.
 
-    ``memories``: ids of new memories. ``duplicates``: number of known candidates. ``sessions``:
-    number of sessions with new turns. ``chores``: results of queued work. ``notes``: reasons why a
-    requested model did not help.
+    ``memories``: ids of new memories. ``duplicates``: number of candidates that were already
+    known. ``sessions``: number of sessions with new turns. ``chores``: results of queued work.
+    ``notes``: reasons why a requested model gave no result.
     """
 
     memories: tuple[str, ...] = ()

@@ -1,1 +1,1 @@
-"""The vault: memories as Markdown files, and a ledger. Independent of the database."""
+"""The vault, which consists of Markdown files with memories, and of a ledger."""

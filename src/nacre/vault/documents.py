@@ -186,9 +186,9 @@ _FENCE_DOCUMENT = re.compile(r" {0,3}(```|~~~)")
 _MARKS = ("<<<<<<< ", "=======", ">>>>>>> ")
 
 _NOT_IN_FRONT_MATTER = ("content", "inbox", "extra")
-"""Fields that are stored in the body, in the path, or as separate keys."""
+"""Fields of a memory without a front matter key of the same name."""
 _SPECIAL_FIELDS = ("id", "kind", "subject", "project", "retired", "claim")
-"""Fields that also depend on the file's path or on other values."""
+"""Fields whose values do not depend on the front matter key alone."""
 _DATES = ("created", "updated")
 _FIELDS = [name for name in keys_of(Memory) if name not in (*_NOT_IN_FRONT_MATTER, *_DATES)]
 MANAGED = tuple(
@@ -632,19 +632,19 @@ _READERS: dict[Any, Reader] = {
 
 
 class MergeOutcome(StrEnum):
-    """An outcome of a merge."""
+    """The result of merging two versions of a memory."""
 
     MERGED = "merged"
-    """Both sides changed it."""
+    """Both sides changed the memory."""
 
     KEPT_TWICE = "kept_twice"
     """Both sides changed the same sentence. There are now two memories that contradict each other."""
 
     KEPT_EDITED = "kept_edited"
-    """One side deleted it, the other changed it. It is kept."""
+    """One side deleted the memory, the other side changed it. The memory is kept."""
 
     STAYS_RETIRED = "stays_retired"
-    """One side retired it, the other changed it. The changed version is retired."""
+    """One side retired the memory, the other side changed it. The changed version is retired."""
 
     RENAMED = "renamed"
     """Two memories needed the same path."""
@@ -659,7 +659,7 @@ class MergeOutcome(StrEnum):
     """A file could not be merged. The other version is stored next to it."""
 
     FORGOTTEN = "forgotten"
-    """The other side forgot it permanently. It is deleted, and its note contains no text."""
+    """The other side forgot the memory. It is deleted, and its note contains no text."""
 
 
 @frozen

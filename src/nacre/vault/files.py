@@ -198,7 +198,7 @@ _HAS_CHANGE_TIMES = os.name == "posix"
 _HAS_FOLDERS = os.open in os.supports_dir_fd and hasattr(os, "O_DIRECTORY")
 
 _CHECKED_BYTES = 4096
-"""Number of bytes before the known end of a file that are compared to detect changes."""
+"""Number of last known bytes of a file that are compared to detect changes."""
 
 
 @frozen
@@ -224,7 +224,7 @@ class Vault:
         self.root = root
         self._ahead: dict[str, bytes] = {}
         self.watch: VaultWatch | None = None
-        """Provides file times without checking every file. ``None`` if the vault is not watched."""
+        """Watcher that knows the files' times, or ``None`` if the vault is not watched."""
 
     def prepare(self) -> None:
         """Create the folder if it is missing. Raises UnusableVaultError, UnusableStoreError."""
@@ -709,7 +709,7 @@ _LINK = re.compile(r"[^\w./-]+")
 
 
 Entries = Mapping[str, Memory]
-"""Memories by the path of their file, relative to the list."""
+"""Memories by file path, relative to the page that lists them."""
 
 
 def is_derived(data: bytes) -> bool:
@@ -790,7 +790,7 @@ class LedgerEntry:
     details: dict[str, Any] = field(default_factory=dict)
 
     def without_words(self) -> LedgerEntry:
-        """Return the entry without text. Its details keep only ids and numbers."""
+        """Return the entry without texts. Only ids and numbers remain in its details."""
         details = {name: value for name, value in self.details.items() if _is_wordless(value)}
         return replace(self, details=details)
 
@@ -805,9 +805,9 @@ def encode(values: object) -> bytes:
 
 
 def read(data: bytes) -> Iterator[LedgerEntry]:
-    """Yield the entries of a ledger. Invalid lines, such as a partial last line or a merge mark, are skipped.
+    """Yield the entries of a ledger. Skip invalid lines, such as a partial last line.
 
-    Only a line feed ends a line, because text can contain other characters that Python treats as
+    Only line feeds separate lines, because texts can contain other characters that Python treats as
     line ends.
     """
     for line in data.split(b"\n"):

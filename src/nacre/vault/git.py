@@ -104,8 +104,8 @@ def unusable(entries: Iterable[Entry]) -> str | None:
 def iter_overrides(entries: Iterable[Entry]) -> Iterator[tuple[str, str]]:
     """Yield names and values of settings that override unsafe repository settings.
 
-    They must come after all other settings. An empty value comes first and clears lists such as
-    credential helpers. The user's own values follow.
+    They must come after all other settings. For each setting, an empty value first clears lists,
+    such as credential helpers. The user's own values follow.
     """
     all_entries = list(entries)
     for name in dict.fromkeys(entry.name for entry in all_entries if not _is_safe(entry)):
@@ -176,7 +176,7 @@ _LIST_SETTINGS = ("config", "--list", "--includes", "--show-scope", "-z")
 
 
 _VERSIONS: dict[tuple[str, object], tuple[int, ...]] = {}
-"""The version of each git program that was used, by path and file status."""
+"""Versions of git programs, keyed by the program's path and file status."""
 
 
 class GitFailedError(UnusableRepositoryError):

@@ -39,7 +39,10 @@ _SENTENCE = re.compile(r"(?<=[.!?;。！？；])(\s+)|(\s*\n\s*)")
 def merge_value(
     base: Value, ours: Value, theirs: Value, choose: Callable[[Value, Value], Value]
 ) -> Value:
-    """Return the merged value. If both sides changed it differently, return ``choose(ours, theirs)``."""
+    """Return the value that one side changed.
+
+    If both changed it, return ``choose(ours, theirs)``.
+    """
     if ours == theirs or theirs == base:
         return ours
     return theirs if ours == base else choose(ours, theirs)
@@ -159,7 +162,7 @@ def _merge_gap(base: Pieces, ours: Pieces, theirs: Pieces, *, finer: Finer) -> P
 def _shared_stretches(
     base: Pieces, ours: Pieces, theirs: Pieces
 ) -> Iterator[tuple[tuple[int, int, int], int]]:
-    """Yield the start positions and length of each part that all three texts share.
+    """Yield each part that all three texts share, as its start in each text and its length.
 
     The last part is empty and marks the end of the texts.
     """
@@ -200,7 +203,7 @@ _TAIL = "\0tail"
 
 @frozen
 class Block:
-    """The lines that belong to a key, and the comments and empty lines above them."""
+    """The lines of one key, and the comments and empty lines above them."""
 
     lead: tuple[str, ...] = ()
     lines: str = ""
@@ -346,8 +349,8 @@ class Document:
 class MergedDocument:
     """A merged document.
 
-    ``fields`` are the names of the fields that both sides changed differently. ``is_whole`` is
-    False if the bodies could not be merged; the later body is then used.
+    ``fields``: names of the fields that both sides changed differently. ``is_whole``: False if the
+    bodies could not be merged, so that the later body is used.
     """
 
     text: str
@@ -501,7 +504,10 @@ class _Sides:
 
 
 def _in_full(base: Document) -> Document:
-    """Return the base with default values, which are not changes if a side adds them."""
+    """Return the base with default values for missing fields.
+
+    A side that only adds a default value then counts as unchanged.
+    """
     heading = _HEADING.match(base.body)
     subject = {"subject": heading.group(1)} if heading else {}
     return Document(base.front, {**_DEFAULTS, **subject, **base.values}, base.body)
@@ -600,10 +606,10 @@ def _ids(tree: Tree) -> dict[str, str | None]:
 
 
 def united_ids(base: Tree, ours: Tree, theirs: Tree, notes: list[Note]) -> dict[str, str]:
-    """Return replacement ids for items to which both sides assigned different ids.
+    """Return new ids for files to which both sides gave different ids.
 
-    The smaller id replaces the greater id. An item is a project's page, a file that had no id in
-    the base, or a file with the same text on both sides.
+    The smaller id replaces the greater id. This applies to a project's page, a file without an id
+    in the base, and a file with the same text on both sides.
     """
     had, our_ids, their_ids = _ids(base), _ids(ours), _ids(theirs)
     old = set(had.values())
@@ -634,7 +640,7 @@ def _has_same_text(left: bytes, right: bytes) -> bool:
 
 
 def with_ids(tree: Tree, united: Mapping[str, str]) -> Tree:
-    """Replace ids in one side's documents. ``united`` maps old ids to new ids."""
+    """Replace ids in the documents of one side. ``united``: mapping from old ids to new ids."""
     if not united:
         return tree
     pattern = re.compile("|".join(map(re.escape, sorted(united))).encode())
@@ -647,10 +653,10 @@ def with_ids(tree: Tree, united: Mapping[str, str]) -> Tree:
 
 
 def names_of(trees: Iterable[Tree]) -> list[dict[str, str]]:
-    """Return a mapping from path to name for each side.
+    """Return the name of each path on each side. The same file has the same name on all sides.
 
-    Files with the same id have the same name. A file without an id gets the id of the file at the
-    same path on another side.
+    Files with the same id are the same file. A file without an id gets the id at the same path on
+    another side.
     """
     ids = [_ids(tree) for tree in trees]
     everywhere = [set(side.values()) for side in ids]
@@ -727,7 +733,7 @@ def _with_new_id(name: str, path: str, data: bytes) -> tuple[str, bytes]:
 
 
 def apart(base: Tree, ours: Tree, theirs: Tree) -> tuple[Tree, Tree]:
-    """Separate different projects with the same name. The one with the greater id gets a new folder."""
+    """Give one of two different projects with the same name a new folder. The greater id moves."""
     sides = [dict(ours), dict(theirs)]
     for path in sorted(ours.keys() & theirs.keys() - base.keys()):
         match = _PAGE.fullmatch(path)
@@ -741,7 +747,7 @@ def apart(base: Tree, ours: Tree, theirs: Tree) -> tuple[Tree, Tree]:
 
 
 def _are_others(left: bytes, right: bytes) -> bool:
-    """Return True if both pages have remotes and share none."""
+    """Return True if both project pages name git remotes, but none in common."""
     left_remotes, right_remotes = _remotes(left), _remotes(right)
     return bool(left_remotes) and bool(right_remotes) and not left_remotes & right_remotes
 
@@ -774,7 +780,7 @@ def _free_slug(slug: str, sides: list[dict[str, bytes]]) -> str:
 
 
 def _move_project(side: Mapping[str, bytes], base: Tree, slug: str, to: str) -> dict[str, bytes]:
-    """Move one side's project to another folder, except files that were in the base."""
+    """Move one side's project to another folder. Files of the base are not moved."""
     moved = {}
     for path, data in side.items():
         match = re.fullmatch(rf"((?:retired/)?projects/){re.escape(slug)}(/.*)", path)
@@ -806,12 +812,12 @@ _RETIRED = "retired/"
 _CONTRADICTS = "contradicts"
 _CONTRADICTION_REASON = "changed on two machines"
 _STANDING = ("created", "retired", "superseded_by")
-"""Fields that have the same value in both memories if their bodies cannot be merged."""
+"""Fields that both memories share if their bodies cannot be merged."""
 
 
 @frozen
 class MergedVault:
-    """The merged files, notes for the user, and replaced ids (from old to new)."""
+    """The result of a merge. ``notes``: notes for the user. ``united``: new ids by replaced id."""
 
     files: dict[str, bytes]
     notes: tuple[Note, ...] = ()
@@ -820,7 +826,10 @@ class MergedVault:
 
 @frozen
 class _Placed:
-    """A version to store at its path, unless one with a lower rank needs that path."""
+    """A version to store.
+
+    If several need the same path, the version with the lowest rank gets it.
+    """
 
     name: str
     version: Version
@@ -860,9 +869,9 @@ def merge_vaults(base: Tree, ours: Tree, theirs: Tree) -> MergedVault:
 
 
 def merge_ledgers(*ledgers: bytes) -> bytes:
-    """Merge ledgers and sort the lines by operation. Lines of the same operation keep their order.
+    """Merge ledgers and sort the lines by operation. Lines of one operation keep their order.
 
-    A complete line is omitted if another ledger has the line without its forgotten text.
+    A line is omitted if another ledger has the same line without its forgotten text.
     """
     lines: dict[str, dict[bytes, None]] = {}
     sides = [
@@ -883,7 +892,7 @@ def merge_ledgers(*ledgers: bytes) -> bytes:
 
 
 def _shortest(lines: Iterable[bytes]) -> list[bytes]:
-    """Remove lines that also exist without text, because their text was forgotten."""
+    """Remove each line that also exists in a version without its forgotten text."""
     all_lines = [*lines]
     entries = [next(read_ledger(line), None) for line in all_lines] if len(all_lines) > 1 else []
     outdated = [
@@ -965,10 +974,10 @@ def _merge_both(
 def _apart(
     name: str, merged: Version, sides: Iterable[tuple[Version, Document]]
 ) -> tuple[Version, _Placed]:
-    """Return two separate versions of a document that cannot be merged.
+    """Return the versions of a document that cannot be merged, as two separate documents.
 
-    The later version keeps the id and gets a ``contradicts`` link to the other version. A project's
-    page keeps the merged front matter.
+    The later version keeps the id and gets a ``contradicts`` link to the other. A project's page
+    keeps the merged front matter.
     """
     ordered = sorted(
         sides, key=lambda side: (side[1].updated, _words(side[1]), side[0].data), reverse=True
@@ -988,7 +997,7 @@ def _apart(
 
 
 def _with_values_at(merged: Version, version: Version, values: Mapping[str, Any]) -> Version:
-    """Return ``version`` with changed values, in ``retired/`` if ``merged`` is there."""
+    """Return ``version`` with new front matter values, and retire it if ``merged`` is retired."""
     _, folder, name = _parts(version.path)
     return Version(
         f"{_parts(merged.path)[0]}{folder}{name}",
@@ -1007,9 +1016,9 @@ def _unreadable(
     theirs: tuple[Version, Document | None],
     notes: list[Note],
 ) -> list[_Placed]:
-    """Keep both versions if one cannot be read.
+    """Keep both versions of a file if one is unreadable.
 
-    A readable version keeps its path, and the other is stored next to it.
+    A readable version keeps its path, and the other version is stored next to it.
     """
     order = sorted(
         (ours, theirs), key=lambda side: (side[1] is not None, side[0].data), reverse=True
@@ -1053,7 +1062,6 @@ def _is_retired_edit(
     base: Document | None,
     sides: tuple[Document, Document],
 ) -> bool:
-    """Return True if one side retired a memory and the other changed its text."""
     retired = [version.path.startswith(_RETIRED) for version in (ours, theirs)]
     if not path.startswith(_RETIRED) or all(retired) or base is None:
         return False
@@ -1064,9 +1072,9 @@ def _is_retired_edit(
 def _merge_path(
     base: str | None, ours: Version, theirs: Version, sides: tuple[Document, Document]
 ) -> str:
-    """Merge the retirement, folder and name of two paths separately.
+    """Merge two paths of a file. Retirement, folder and name are merged separately.
 
-    A folder or name that both sides changed is taken from the later version.
+    If both sides changed the folder or the name, the later version decides.
     """
 
     def later(left: str, right: str) -> str:
@@ -1198,7 +1206,7 @@ def _other_name(path: str, data: bytes) -> str:
 
 
 def _rename_blocked(files: dict[str, bytes], notes: list[Note]) -> dict[str, bytes]:
-    """Rename files whose path is a folder on the other side."""
+    """Rename files that have the same path as a folder."""
     folders = {str(parent) for path in files for parent in PurePosixPath(path).parents}
     blocking = sorted(files.keys() & folders)
     for path in blocking:

@@ -1,4 +1,4 @@
-"""The vault's git remotes, and changes to its past commits."""
+"""The vault's git remotes, and functions that change past commits."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Watching the vault with inotify, so that the times of files need not be checked.
+"""Watching the vault with inotify, which replaces checking the times of all files.
 
-Linux reports a change before the process that makes it continues. Manual edits rely on this.
-inotify is called directly (``inotify(7)``, ``statfs(2)``), because a library that collects events
-in a thread cannot guarantee it.
+Linux reports a change before the program that made it continues, so that manual edits are not
+missed. A library that collects events in a thread cannot guarantee this. inotify is therefore
+called directly (``inotify(7)``, ``statfs(2)``).
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class VaultWatch:
 
 
 class _Events:
-    """The file system events in watched folders. ``shared``: files with several hard links."""
+    """File system events in watched folders. ``shared``: files with more than one hard link."""
 
     def __init__(self, root: os.PathLike[str]) -> None:
         self._root = root

@@ -173,7 +173,7 @@ def catch_up_mentions(home: Home) -> None:
 
 
 def mentions(text: str) -> Iterator[Mention]:
-    """Yield each name of code in a text, without duplicates."""
+    """Yield the code names that a text mentions, each of them once."""
     seen: dict[str, Mention] = {}
     for mention in _mentions_in(text):
         seen.setdefault(mention.written, mention)
@@ -301,7 +301,7 @@ class CodeMemory:
 
 @frozen
 class CodeAnswer:
-    """An answer. If the name is ambiguous, only ``choices`` is set."""
+    """The answer to a question about code. If the name is ambiguous, only ``choices`` is set."""
 
     asked: str
     nodes: tuple[CodeNode, ...] = ()
@@ -321,7 +321,10 @@ class ForgottenCode:
 
 @frozen
 class StaleFile:
-    """A file that a memory names and that has changed since. ``is_gone`` is True if it is not in the working tree."""
+    """A file that a memory mentions and that changed later.
+
+    ``is_gone``: True if the working tree does not contain the file.
+    """
 
     path: str
     edits: int
@@ -359,7 +362,10 @@ class StaleMemory:
 
 @frozen
 class Staleness:
-    """Memories that might be out of date, most confident first, and the number of memories checked."""
+    """The result of a search for outdated memories.
+
+    ``memories``: possibly outdated memories, the most likely first. ``looked_at``: number checked.
+    """
 
     memories: tuple[StaleMemory, ...]
     looked_at: int
@@ -437,9 +443,10 @@ def have_same_ending(path: str, named: str) -> bool:
 
 
 def matching_symbols(symbols: Sequence[Symbol], written: str) -> list[Symbol]:
-    """Select the symbols to which a dotted name can refer from ``symbols``, which have its last part.
+    """Return the symbols to which a dotted name can refer.
 
-    Prefer the exact case, then a full match.
+    Only ``symbols``, which have the last part of the name, are considered. Names in the same case
+    are preferred.
     """
     parts = symbol_parts(written)
     matches = [symbol for symbol in symbols if _name_parts(symbol)[-len(parts) :] == parts]
@@ -637,7 +644,10 @@ def _with_members(home: Home, symbol: Symbol) -> list[Symbol]:
 def _walk(
     home: Home, start: Sequence[Symbol], rels: Sequence[str], depth: int
 ) -> tuple[list[CodeLink], list[Symbol]]:
-    """Return links to symbols, nearest first, and all symbols on the way. Omit links between the first symbols."""
+    """Return the links that lead to symbols, nearest first, and all symbols found.
+
+    Links between the symbols in ``start`` are omitted.
+    """
     reached = {symbol.row: symbol for symbol in start}
     ring = list(reached)
     steps: list[tuple[int, str, int, int, int]] = []
@@ -723,10 +733,10 @@ def _refers_to(home: Home, written: str, symbol: Symbol) -> bool:
 
 
 MODULE = -1
-"""The scope of code outside all definitions."""
+"""Number that stands for code outside all definitions."""
 
 INNER_KINDS = frozenset({"namespace", "impl"})
-"""Kinds of definitions that qualify names but are not symbols."""
+"""Kinds of definitions that are only prefixes of names, not symbols themselves."""
 
 CLASS_KINDS = frozenset({"class", "interface", "type", "impl"})
 """Kinds of definitions that have members."""
@@ -916,16 +926,16 @@ MAX_MEMORIES = 500
 """Maximum number of memories to check per run, latest first."""
 
 MIN_MARKED = 0.2
-"""Minimum confidence to show in a context. Two sessions that changed the files within a month reach it."""
+"""Minimum confidence to mark a memory as possibly outdated."""
 
 _SESSIONS = 5
-"""Number of sessions above which the confidence does not increase."""
+"""Changes by at least this many sessions count fully."""
 
 _LAG_DAYS = 60
-"""Number of days between the memory and the last change above which the confidence does not increase."""
+"""A change at least this many days after the memory counts fully."""
 
 _UNCHANGED_FACTOR = 0.3
-"""Factor for the confidence if the files still contain all symbols of a memory."""
+"""Confidence factor for memories whose symbols all still exist."""
 
 _MIN_CHARACTERS = {"marked": 3, "fence": 4}
 
@@ -973,7 +983,7 @@ def stale(
 
 
 def note_stale(home: Home) -> None:
-    """Mark memories that might be out of date, for contexts and the review queue.
+    """Mark memories that might be out of date, so that contexts and reviews can show this.
 
     Does nothing if the database is not writable.
     """
@@ -1050,7 +1060,10 @@ def _assess(
 def _changes_since(
     home: Home, memory: Memory, paths: Iterable[str], since: datetime, stated: datetime
 ) -> dict[str, list[tuple[int, datetime, int]]]:
-    """Return edits of named files (session, time, count) by sessions that began after the memory was last stated."""
+    """Return later edits of the named files, as tuples of session, time and count.
+
+    Only sessions that began after the memory was last stated are included.
+    """
     rows: dict[int, str] = {}
     for path in paths:
         for row, touched in home.deeds.files_named(path.rsplit("/", 1)[-1]):

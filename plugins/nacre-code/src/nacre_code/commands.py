@@ -34,7 +34,7 @@ _WORDS = 160
 
 
 def _narrowed(operation: str, *names: str) -> Decorator:
-    """Add options for some fields, ``--project`` and ``--limit``."""
+    """Add ``--project``, ``--limit``, and options for the named fields."""
 
     def decorate(function: Function) -> Function:
         function = option(operation, "limit", "--limit", "-n")(function)

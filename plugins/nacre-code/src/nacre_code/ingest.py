@@ -219,14 +219,14 @@ class _Reading:
 
 
 SECONDS_PER_FILE = 10
-"""Maximum processor time per file, in seconds. Files that take longer are not meant to be read."""
+"""Maximum processor time for reading one file, in seconds."""
 
 MAX_MEMORY_BYTES = 2**31
 MAX_PROCESSES = 4
 
 _FILES_PER_GROUP = 40
 _MIN_FILES_FOR_WORKERS = 300
-"""Minimum number of files for more than one process."""
+"""Minimum number of files that are read with several processes."""
 
 resource = Module("resource")  # Windows lacks this module
 
@@ -239,7 +239,7 @@ class ReadFile(msgspec.Struct, frozen=True, array_like=True):
 
 
 def read_all(root: Path, paths: Sequence[str]) -> Iterator[ReadFile]:
-    """Yield files in order. A file that crashes a process has no facts."""
+    """Yield the files in order. If a file crashes its process, its facts are ``None``."""
     tasks = Tasks(partial(_limited_reader, root), partial(_read_path, root), _crashed)
     groups = [
         paths[start : start + _FILES_PER_GROUP] for start in range(0, len(paths), _FILES_PER_GROUP)
@@ -260,7 +260,7 @@ def _read_path(root: Path, path: str) -> Iterator[ReadFile]:
 
 
 def _limited_reader(root: Path) -> Callable[[str], Iterator[ReadFile]]:
-    """Limit the memory of this process, and return a function that reads a file in limited time."""
+    """Limit this process's memory. The returned function limits the time for reading a file."""
     if sys.platform == "win32":
         return partial(_read_path, root)
     with contextlib.suppress(OSError, ValueError):

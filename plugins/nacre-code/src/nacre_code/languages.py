@@ -149,7 +149,7 @@ class Reader:
 
 
 def _tail(node: Node) -> str:
-    """Return the end of an expression that is too long for a name, such as a chain of calls."""
+    """Return the last name of an expression that is too long, such as a chain of calls."""
     last = node.named_children[-1] if node.named_children else None
     return f"(…).{text_of(last)}" if last is not None and last.type.endswith("identifier") else ""
 
@@ -199,7 +199,7 @@ class CFamily(Reader):
                         yield clean_type(text_of(base))
 
     def imports(self, node: Node) -> Iterator[Import]:
-        """Yield the included file. Quoted files are in this repository, and files in angle brackets can be."""
+        """Yield the included file."""
         yield Import(field(node, "path").strip('"<>'), "*", "", line_of(node))
 
     def variables(self, node: Node) -> Iterator[tuple[str, str]]:
@@ -239,7 +239,7 @@ class Ecma(Reader):
     """Reads syntax trees of JavaScript and TypeScript."""
 
     def name(self, node: Node) -> str:
-        """Return the name, which some classes lack.
+        """Return the name of a definition, or an empty string.
 
         It is ``f`` for ``exports.f = function``, and ``A.f`` for ``A.prototype.f = function``.
         """
@@ -487,7 +487,7 @@ class Java(Reader):
             yield start + field(declarator, "name"), type_name
 
     def call(self, node: Node) -> tuple[str, str] | None:
-        """Return the object and name of a call, which are fields of the node."""
+        """Return the object and the method name of a call."""
         if node.type != "method_invocation":
             return split_call(text_of(node))
         receiver, name = node.child_by_field_name("object"), field(node, "name")

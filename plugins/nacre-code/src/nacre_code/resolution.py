@@ -232,7 +232,7 @@ class Index:
         return self.definition(node).kind in CLASS_KINDS
 
     def only(self, nodes: Sequence[Node], near: int) -> Node | None:
-        """Return the only node, or else the first one in the file ``near``. Return ``None`` if they are ambiguous."""
+        """Return the only definition, or else the first definition in the file ``near``, if any."""
         return (
             nodes[0] if len(nodes) == 1 else next((node for node in nodes if node[0] == near), None)
         )
@@ -295,7 +295,7 @@ class Modules:
         raise NotImplementedError
 
     def child(self, module: Module, name: str) -> Module | None:  # noqa: ARG002 - not every language nests modules
-        """Return a module within a module."""
+        """Return the module ``name`` inside a module, if any."""
         return None
 
     def around(self, file: int) -> Module:  # noqa: ARG002
@@ -323,7 +323,8 @@ class PythonModules(Modules):
     def find(self, file: int, module: str) -> Module:
         """Return the module that an import in a file names.
 
-        Leading dots go up. Other names are packages, folders of the repository, or siblings.
+        A name with leading dots is relative to the file. Other names are packages, folders, or
+        siblings.
         """
         bare = module.lstrip(".")
         levels = len(module) - len(bare)
@@ -365,7 +366,7 @@ class PythonModules(Modules):
 
 
 class EcmaModules(Modules):
-    """JavaScript: relative paths without an extension or with that of the compiled file, and aliases."""
+    """JavaScript: aliases, and paths without an extension or with the compiled file's extension."""
 
     @cached_property
     def _aliases(self) -> AliasTable:
@@ -538,7 +539,10 @@ class CModules(Modules):
         return paths
 
     def find(self, file: int, module: str) -> Module:
-        """Return the file relative to this file, or else the only file whose path ends with ``module``."""
+        """Return the included file.
+
+        A path relative to this file is tried first, then the only path that ends with ``module``.
+        """
         sibling = posixpath.normpath(
             posixpath.join(posixpath.dirname(self.index.paths[file]), module)
         )
@@ -571,7 +575,7 @@ BY_FAMILY: dict[str, type[Modules]] = {
 
 
 MAX_CACHED = 50_000
-"""Number of entries at which a cache is cleared. Files seldom share entries."""
+"""Maximum number of entries in a cache. A larger cache is cleared before the next file."""
 
 COMMON = frozenset(
     {
@@ -619,9 +623,9 @@ class Names:
         return self._modules[self.index.families[file]]
 
     def lookup(self, file: int, scope: int, name: str) -> Target | None:
-        """Look up a name without dots in a scope.
+        """Look up a name without dots in a scope. Return ``None`` if the name is unknown.
 
-        ``None`` means unknown. An outside module means that the name is not from this repository.
+        If the name is from outside the repository, the target is an outside module.
         """
         key = (file, scope, name)
         if key not in self.cache:
@@ -857,7 +861,7 @@ class Names:
 _UNKNOWN = object()
 
 _Declared = tuple[int, int, str]
-"""A declared type: file, scope, and either the type's name, or ``=`` and an expression of the same type."""
+"""A declaration: file, scope, and a type's name or, after ``=``, an expression of the type."""
 
 
 class Calls:
@@ -1030,7 +1034,7 @@ class Edge:
 
 @frozen
 class Foreign:
-    """An import from outside the repository, as written."""
+    """An import of a module from outside the repository."""
 
     file: int
     module: str
@@ -1048,7 +1052,7 @@ class Resolution:
     def of(self, file: int, calls: Iterable[Call]) -> Iterator[Edge | Foreign]:
         """Yield each edge that begins in a file, without duplicates.
 
-        The caller passes the calls, so that they do not stay in memory.
+        ``calls``: the calls in the file, which are not stored, to save memory.
         """
         for cache in (self._names.cache, self._calls.cache):
             if len(cache) > MAX_CACHED:

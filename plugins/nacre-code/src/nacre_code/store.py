@@ -20,7 +20,10 @@ _MAX_SYMBOLS = 500
 
 @frozen
 class CodeProject:
-    """A project whose code was read, with the folder and time. ``is_linked`` is True if its edges are complete."""
+    """A project whose code was read.
+
+    ``is_linked`` is True if all edges between its symbols are stored.
+    """
 
     row: int
     project: str
@@ -31,7 +34,7 @@ class CodeProject:
 
 @frozen
 class Symbol:
-    """A symbol, or a file, which has an empty qualified name."""
+    """A symbol. A file is represented by a symbol with an empty qualified name."""
 
     row: int
     project: str
@@ -55,7 +58,7 @@ class NewSymbol:
 
 @frozen
 class NewFile:
-    """A file to store. :mod:`nacre_code.ask` packs its ``facts``."""
+    """A file to store, with facts packed by :mod:`nacre_code.ask`."""
 
     path: str
     language: str
@@ -179,7 +182,7 @@ class CodeGraph(Store):
         return symbols, edges
 
     def named(self, name: str, project: str | None) -> list[Symbol]:
-        """Return symbols whose name has this last part, ignoring case."""
+        """Return symbols whose qualified name ends with this name, ignoring case."""
         return _symbols(
             self._db.all(
                 "find_code_symbols", last=name.lower(), project=project, limit=_MAX_SYMBOLS
@@ -187,7 +190,7 @@ class CodeGraph(Store):
         )
 
     def files_named(self, name: str, project: str | None) -> list[Symbol]:
-        """Return files whose path has this last part, ignoring case."""
+        """Return files whose path ends with this file name, ignoring case."""
         return _symbols(
             self._db.all("find_code_files", last=name.lower(), project=project, limit=_MAX_SYMBOLS)
         )
@@ -285,7 +288,7 @@ class CodeMentions(Store):
         self._db.run_many("mark_mentions_read", [{"memory": memory} for memory, _ in listed])
 
     def ending(self, keys: Iterable[str], project: str, limit: int) -> list[tuple[Mention, str]]:
-        """Return mentions with the given keys and their memories, in the project or without one."""
+        """Return mentions with these keys in memories of the project or of no project."""
         rows = self._db.all("list_mentions_of_keys", keys=[*keys], project=project, limit=limit)
         return [(Mention(key, written, manner), memory) for key, written, manner, memory in rows]
 

@@ -1,4 +1,4 @@
-"""The MCP tool actions for code: four in ``memory_graph``, and one in ``memory_analyze``."""
+"""The MCP tool actions that answer questions about code."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _memory(item: CodeMemory) -> str:
 
 
 def stale(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
-    """List memories whose files have changed since, most certain first."""
+    """List memories that may be outdated because their files changed, most certain first."""
     staleness: Staleness = desk.call("graph-stale", limit=arguments.limit, folder=desk.folder)
     blocks = [
         f"- {item.confidence:.2f} [{short_id(item.memory.id)}] {title_of(item.memory)}\n  {harmless(item.why)}"

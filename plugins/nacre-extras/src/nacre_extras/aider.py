@@ -97,8 +97,7 @@ _THOUGHTS = re.compile(
 )
 _COMPARED_CHARACTERS = 80
 _MIN_COMPARED_CHARACTERS = 20
-"""Minimum and maximum length of the part of an answer that is compared with a prompt. A match of
-"ok" proves nothing."""
+"""At most 80 characters of an answer and a prompt are compared. Fewer than 20 prove nothing."""
 
 _EDIT = re.compile(
     r"(?:^`{3,}[^\n]*\n)?^<{5,9} SEARCH.*?^>{5,9} REPLACE[^\n]*$(?:\n`{3,}[ \t]*$)?",
@@ -154,17 +153,17 @@ class _Reader(_HistoryReader):
             yield from self.other(offset, line, has_gap=has_gap)
 
     def is_typed(self, line: str) -> bool:
-        """Return True if a line that begins like a prompt is one.
+        """Return True if a line that looks like a prompt is a prompt.
 
-        Aider adds two spaces to prompts, which an agent's headings lack. If the first prompt of a
-        session has no spaces, an editor has stripped them from all lines.
+        Aider ends each prompt with two spaces, unlike headings in an answer. If a session's first
+        prompt has no such spaces, an editor has removed them from all lines.
         """
         if "bare" not in self.carry:
             self.carry["bare"] = not line.endswith("  ")
         return bool(self.carry["bare"]) or line.endswith("  ")
 
     def begin(self, stamp: str) -> Items:
-        """Begin another session and forget the texts that the previous one received."""
+        """Begin another session, and drop the texts of the previous session."""
         yield from self.prompted()
         self.add_words()
         yield from self.talk.conclude()
@@ -217,10 +216,10 @@ class _Reader(_HistoryReader):
             self.talk.exchange.unseen()
 
     def is_echo(self, words: str) -> bool:
-        """Return True if Aider wrote a prompt.
+        """Return True if Aider wrote a prompt itself.
 
-        It repeats the arguments of commands such as ``/code``, adds pages of its manual after
-        ``/help``, and passes the architect's answer to the model that edits.
+        Aider repeats the arguments of commands such as ``/code``, adds its manual after ``/help``,
+        and sends the architect's answer to the editing model.
         """
         plain = " ".join(words.split())
         answer, commanded = self.carry.get("answer", ""), self.carry.get("commanded", "")
@@ -238,7 +237,7 @@ class _Reader(_HistoryReader):
         )
 
     def when(self, text: str) -> tuple[datetime | None, bool]:
-        """Return the time of a prompt, and whether the input history, if any, confirms it."""
+        """Return the time of a prompt, and False if the input history lacks the prompt."""
         last = parse_time(self.carry.get("clock"))
         normalised = same_words(text)
         times = [
@@ -311,7 +310,7 @@ class _Reader(_HistoryReader):
         self.tool_lines.append(line)
 
     def scraped(self) -> None:
-        """Record that a web page, which is not in the history, stays in the session."""
+        """Record that the session contains a web page that the history does not show."""
         self.carry["scraped"] = True
         self.talk.exchange.unseen()
 
@@ -370,7 +369,7 @@ ADAPTER = Adapter(
 _BLOCK = re.compile(r"^(TO LLM|LLM RESPONSE) (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\n", re.MULTILINE)
 _FIRST_BLOCK = re.compile(rf"{_BLOCK.pattern}(?:-------|ASSISTANT)")
 _EDITED_LLM_HISTORY = re.compile(r"^([^\n`<>]+)\n(?:`{3,}[^\n]*\n)?<{5,9} SEARCH", re.MULTILINE)
-"""The file name of an edit is above its fence or in the first line inside it."""
+"""An edit's file name is above the code fence, or in the first line inside the fence."""
 _RULES_HEADING = re.compile(
     r"^# (?:\*SEARCH/REPLACE block\* Rules|\*file listing\* format|File editing rules)",
     re.MULTILINE,
@@ -381,7 +380,7 @@ _TOOL_REQUEST = re.compile(
 )
 _FAILED = re.compile(r"\A# \d+ SEARCH/REPLACE blocks? failed")
 _PAGE = re.compile(r"^Here is the content of [a-z][a-z0-9+.-]*://\S+:[ \t]*$", re.MULTILINE)
-"""Matches to the end of the message, because pages are appended to the prompt."""
+"""Heading of a web page. Aider appends web pages to the end of a prompt."""
 _RAN = re.compile(r"\AI ran this command:\s+(.+?)\s+And got this output:\s", re.DOTALL)
 _SESSION_GAP = timedelta(hours=1)
 
@@ -435,7 +434,7 @@ class _LlmHistoryReader(_HistoryReader):
         self.edits = {}
 
     def prompt(self, text: str) -> Items:
-        """Yield a typed prompt without the pages that Aider added for its addresses."""
+        """Yield a typed prompt without the web pages that Aider appended."""
         page = _PAGE.search(text)
         cleaned = self.talk.clean(text[: page.start()] if page else text)
         is_tool_request = any(mark.match(cleaned.text) for mark in (_TOOL_REQUEST, _FAILED, _RAN))
@@ -447,7 +446,7 @@ class _LlmHistoryReader(_HistoryReader):
         )
 
     def hear(self, text: str) -> None:
-        """Record a page or the output of a command, which the model reads with every request."""
+        """Record a web page or a command's output. The model reads both with every request."""
         ran, page = _RAN.match(text), _PAGE.search(text)
         if ran:
             self.talk.exchange.heard_from("shell", ran[1], text[ran.end() :])
@@ -455,7 +454,7 @@ class _LlmHistoryReader(_HistoryReader):
             self.talk.exchange.heard(text[page.end() :], outside=True)
 
     def repeats_answer(self, text: str) -> bool:
-        """Return True if a request begins with the last answer of the model."""
+        """Return True if a request begins like the model's last answer."""
         head = " ".join(text.split())[:_COMPARED_CHARACTERS]
         return bool(self.answer) and self.answer.startswith(head)
 
@@ -472,14 +471,14 @@ class _LlmHistoryReader(_HistoryReader):
 
 
 def _plain(group: str, role: str) -> str:
-    """Return a message without the speaker's name in front of each line."""
+    """Remove the speaker's name from the beginning of each line."""
     return "\n".join(line.removeprefix(role).removeprefix(" ") for line in group.splitlines())
 
 
 def _without_rules(text: str, rules: str) -> str:
-    """Return a prompt without the reminder that Aider appends.
+    """Remove the reminder that Aider appends to a prompt.
 
-    This is text that is also in Aider's rules, or begins like one of them.
+    The reminder is part of Aider's rules, or begins like one of the rules.
     """
     paragraphs = text.split("\n\n")
     for number in range(1, len(paragraphs)):

@@ -59,7 +59,7 @@ def benchmark(run: Run, transcripts: Path, megabytes: int, turns: int) -> None:
 
 
 def answer_measured(run: Run, record: Mapping[str, Any], render: Callable[[Paper], None]) -> None:
-    """Answer with the figures and the machine that produced them."""
+    """Output the measured values and a description of this machine."""
     machine = speed.describe()
 
     def render_all(paper: Paper) -> None:

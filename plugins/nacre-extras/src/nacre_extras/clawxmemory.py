@@ -53,7 +53,10 @@ async def overview(call: Call) -> Any:
 
 @_route("GET", "/clawxmemory/api/settings")
 async def settings(call: Call) -> Any:
-    """Return the intervals. Sessions are read continuously (0). Dreams run daily or never."""
+    """Return the intervals in minutes.
+
+    Sessions are read continuously (0). Dreams run daily or never (0).
+    """
     at_night = await call.read("config-get", key="dream.at_night")
     minutes = _DAY_MINUTES if str(at_night.value).lower() == "true" else 0
     return {

@@ -27,7 +27,7 @@ Record = dict[str, Any]
 
 
 class Call:
-    """A client's request."""
+    """A request from another memory system's client."""
 
     def __init__(self, request: Request) -> None:
         self._request = request

@@ -1,4 +1,4 @@
-"""Continue: ``~/.continue/sessions/<id>.json``. Only the index file of the folder has times."""
+"""Continue: ``~/.continue/sessions/<id>.json``. Times are only in the folder's index file."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class _Reader:
         yield from self.talk.end()
 
     def learn(self, item: Fields) -> None:
-        """Update the model. A session calls it by the title that the owner gave it."""
+        """Record the model. Continue names a model by the title that the owner gave it."""
         for log in objects(item, "promptLogs"):
             model = answered_by(
                 string(log, "modelTitle") or self.talk.session.model, string(log, "modelProvider")
@@ -128,7 +128,7 @@ class _Reader:
             self.state(state)
 
     def answer(self, call_id: str, output: str) -> None:
-        """Record a tool's output, which has its own message. The outcome of the call can already be known."""
+        """Record the output of a tool call, whose outcome might already be known."""
         call = self.talk.calls.get(call_id)
         self.talk.result(call_id, (call.call.outcome if call else None) or "ok", lambda: output)
 

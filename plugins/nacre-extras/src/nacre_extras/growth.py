@@ -1,7 +1,7 @@
-"""Build a large home from real sessions, with new ids, and sentences swapped between turns of the same speaker.
+"""Build a large home from real sessions.
 
-In plain copies, every word would have the frequency of the small sample, and postings would be
-regular and compress too well. Swapped sentences keep words, frequencies and lengths realistic.
+New sessions have new ids, and contain sentences from other turns of the same speaker. With plain
+copies, the search index would be too regular and compress too well.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _DAYS = 365
 
 @frozen
 class Material:
-    """Real sessions with their turns, and the sentences of each speaker."""
+    """Data for building a large home: sessions with turns, and each speaker's sentences."""
 
     sessions: tuple[tuple[StoredSession, tuple[Turn, ...]], ...]
     sentences: dict[Speaker, tuple[str, ...]]
@@ -44,7 +44,7 @@ class Material:
 
 
 def gather(context: Home) -> Material:
-    """Return the sessions and sentences of a home, from which to build."""
+    """Return all sessions of a home and the sentences of each speaker."""
     stored = context.sessions.newest(SessionFilter(subagents=True), limit=1_000_000)
     sessions = tuple(
         (item, tuple(found.turn for found in context.sessions.turns_of(item.row)))
@@ -58,9 +58,9 @@ def gather(context: Home) -> Material:
 
 
 def grow(context: Home, material: Material, have: int, turns: int, notify: OnProgress) -> int:
-    """Add sessions to a home with ``have`` turns until it has ``turns``. Return the new number.
+    """Add sessions to a home until it has ``turns`` turns. Return the number of turns.
 
-    The content depends only on ``have``.
+    ``have``: current number of turns. The same ``have`` always yields the same content.
     """
     draw = random.Random(have)  # noqa: S311 - a repeatable draw
     endless = _endless(material, draw)
@@ -119,10 +119,10 @@ def scatter(
     notify: OnProgress,
     known: dict[bytes, NDArray[np.float32]] | None = None,
 ) -> int:
-    """Give separate passages to every turn that has no vectors. Return the number of passages.
+    """Store made-up vectors for turns without vectors. Return the number of passages.
 
-    They are the passages of the original turn with some noise, because embedding a million turns
-    takes hours. ``known`` keeps them for another home built from the same sessions.
+    The vectors are those of the original turns with some noise, because embedding a million turns
+    takes hours. ``known`` keeps embeddings for another home built from the same sessions.
     """
     texts = {turn.id: turn.text for _, said in material.sessions for turn in said}
 

@@ -484,7 +484,7 @@ def _recognise_claude_mem(tree: Tree) -> bool:
 
 
 def _exports_claude_mem(tree: Tree) -> list[str]:
-    """Return the JSON files with observations and summaries, which their first bytes show."""
+    """Return the JSON files whose first bytes look like an export from claude-mem."""
     return [name for name in tree.matching(".json") if b'"totalObservations"' in tree.head(name)]
 
 

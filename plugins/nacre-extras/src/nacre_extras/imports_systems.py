@@ -94,7 +94,7 @@ def found_in(
     usage: Usage | None = None,
     **more: Any,
 ) -> Found:
-    """Return a memory from a file. By default, the file's modification time is the memory's."""
+    """Return a memory from a file. By default, ``modified`` is the file's modification time."""
     at = modified or tree.leaves[name].modified
     file = str(tree.path_of(name))
     return Found(shape(system, own, content, modified=at, file=file, **more), usage)
@@ -236,7 +236,7 @@ _KNOWN = frozenset("title tags updated confidence confidence_score evergreen aut
 _EDGE = ("source", "target", "rel_type", "strength", "valid_from", "valid_to")
 _SCORE = ("entry_path", "access_count", "last_accessed")
 _CURRENT_ONLY = frozenset({"supersedes", "contradicts"})
-"""Edges that mean nothing after they have ended."""
+"""Relations that are not imported after they have ended."""
 
 
 def _recognise_agent_knowledge(tree: Tree) -> bool:
@@ -378,8 +378,6 @@ _KNOWN_BASIC_MEMORY = frozenset("title type tags permalink created modified sche
 
 @frozen
 class _Note:
-    """A parsed note: name, front matter, observations, relations, and other text."""
-
     name: str
     title: str
     front: Values
@@ -482,7 +480,7 @@ def _note(tree: Tree, name: str) -> _Note | Skipped:
 
 
 def _is_statement(text: str) -> bool:
-    """Return True if an observation is a statement. A bare value, such as a name, belongs to its note."""
+    """Return True if an observation is a statement, not a bare value such as a name."""
     return Note((), text).is_said and (not text.isascii() or len(text.split()) >= _MIN_WORDS)
 
 
@@ -493,7 +491,7 @@ def _names_of(note: _Note) -> tuple[str, ...]:
 
 
 def _main_id(tree: Tree, note: _Note) -> str:
-    """Return the id of a note's main memory: its other text or, without any, its first observation."""
+    """Return the id of the memory for a note's other text, or else for its first observation."""
     key = _key(tree, note) if note.rest else _key(tree, note, note.observations[0][1])
     return imported_id(NAME_BASIC_MEMORY, key, moment(note.front.get("created")))
 

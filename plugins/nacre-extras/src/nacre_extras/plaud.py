@@ -90,7 +90,7 @@ def _parts(text: str) -> Iterator[_Part]:
 
 
 def _complete(part: _Part, lines: Sequence[str]) -> _Part:
-    """Complete a part. A subtitle ends with the number of the next one, and its text can name the speaker."""
+    """Return a complete part. In a subtitle, find the speaker and drop the next one's number."""
     if part.name is not None:
         return replace(part, text="\n".join(lines))
     text_lines = [line for line in lines if line.strip() and not line.strip().isdigit()]

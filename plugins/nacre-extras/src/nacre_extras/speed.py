@@ -50,7 +50,7 @@ _ID = re.compile(
     rb'toolUseID|parentToolUseID|sourceToolAssistantUUID|sourceToolUseID|tool_use_id|id)"\s*:\s*"[^"\\]+)"'
 )
 _NOISE = 0.35
-"""Length of the random vector added to a unit vector. The cosine to the original becomes about .94."""
+"""Length of the random vector that is added to a vector of length 1."""
 
 _STEP = 2000
 _PLACES = tuple(
@@ -62,9 +62,9 @@ _THINGS = tuple(
 
 
 def copy_tree(tree: Path, target: Path, megabytes: int) -> float:
-    """Repeat a folder's JSON lines with new ids up to this many megabytes. Return the number written.
+    """Copy JSON lines, with new ids, until the copies have this many megabytes.
 
-    Raises NotFoundError for a folder without JSON lines.
+    Returns the number of megabytes. Raises NotFoundError for a folder without JSON lines.
     """
     files = sorted(path for path in tree.rglob("*.jsonl") if path.is_file())
     if not any(path.stat().st_size for path in files):
@@ -85,7 +85,10 @@ def copy_tree(tree: Path, target: Path, megabytes: int) -> float:
 
 
 def multiply_turns(home: Home, turns: int, notify: OnProgress) -> int:
-    """Repeat a home's sessions with new ids up to this many turns. Return the number of turns."""
+    """Copy a home's sessions, with new ids, until it has this many turns.
+
+    Returns the number of turns.
+    """
     sessions = home.sessions.newest(SessionFilter(subagents=True), limit=1_000_000)
     originals = [
         (stored, [found.turn for found in home.sessions.turns_of(stored.row)])
@@ -105,7 +108,10 @@ def multiply_turns(home: Home, turns: int, notify: OnProgress) -> int:
 def add_copy(
     home: Home, stored: StoredSession, said: Sequence[Turn], copy: str, **changes: Any
 ) -> int:
-    """Store turns of a session with new ids and changes to the session. Return the number of turns."""
+    """Store a copy of a session with new ids. Return the number of turns.
+
+    ``changes``: new values of the session's fields.
+    """
     if not said:
         return 0
     name = f"{stored.session.native_id}-{copy}"
@@ -124,10 +130,10 @@ def scatter_vectors(
     origins: Origins | None = None,
     known: dict[bytes, NDArray[np.float32]] | None = None,
 ) -> int:
-    """Give separate passages to every turn that has no vectors. Return the number of passages.
+    """Store made-up vectors for turns without vectors. Return the number of passages.
 
-    Repeated turns would share a few vectors, and the scan would be unrealistically fast. Each text
-    is therefore embedded only once, and every turn with this text gets its vectors with some noise.
+    Each text is embedded only once. Every turn with this text gets the text's vectors with some
+    noise, because searching a few shared vectors would be unrealistically fast.
 
     ``origins`` receives the rows and texts of turns, and returns other texts to embed instead.
     ``known`` keeps the embeddings.
@@ -163,13 +169,13 @@ def _noisy(vectors: NDArray[np.float32], noise: np.random.Generator) -> NDArray[
 
 
 def draw_questions(home: Home, count: int) -> list[str]:
-    """Return beginnings of the owners' turns, always the same."""
+    """Return the first words of random turns. The same home always yields the same turns."""
     texts = [" ".join(text.split()[:16]) for (text,) in home.database.all("list_typed")]
     return random.Random(0).sample(texts, min(count, len(texts)))  # noqa: S311 - a repeatable draw
 
 
 def write_notes(home: Path, memories: int) -> None:
-    """Write this many facts into the vault of ``home``. The next scan imports them."""
+    """Write facts into the vault of ``home``. The next scan imports them."""
     kept = home / "vault" / "global" / "fact"
     kept.mkdir(parents=True, exist_ok=True, mode=0o700)
     for number in range(memories):
@@ -269,7 +275,10 @@ def measure(
     turns: int,
     notify: OnProgress = lambda _: None,
 ) -> SpeedResult:
-    """Measure in ``folder``, which should be empty and on the disk to be measured. Raises NotFoundError."""
+    """Measure nacre's speed. Raises NotFoundError.
+
+    ``folder``: an empty folder on the disk to be measured.
+    """
     tree = folder / "transcripts"
     notify(Progress("copying", 0, 1))
     size = copy_tree(transcripts, tree, megabytes)
@@ -454,7 +463,7 @@ def _settings(home: Path) -> Settings:
 
 @frozen
 class Machine:
-    """Processor, cores, system, Python, and the commit of a checkout."""
+    """The machine and the software versions that were measured."""
 
     processor: str
     cores: int

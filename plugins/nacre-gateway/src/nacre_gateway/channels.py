@@ -100,7 +100,7 @@ class Listening:
     _inbox: Inbox | None = None
 
     async def run(self, inbox: Inbox) -> None:
-        """See Channel. Messages arrive in HTTP requests."""
+        """Wait until cancelled. Meanwhile, messages arrive in HTTP requests."""
         self._inbox = inbox
         try:
             await asyncio.Event().wait()
@@ -251,7 +251,11 @@ def file_name(values: Fields, key: str, default: str) -> str:
 
 
 def attachment(values: Fields, name: str, media_type: str, *sources: str) -> Attachment:
-    """Return a file from the fields with its name, its type, and the first of its addresses."""
+    """Return an attachment.
+
+    ``name``, ``media_type``, ``sources``: names of fields. The first source with a value is the
+    address.
+    """
     size = number(values, "size")
     addresses = (text(values, key, 2_000) for key in sources)
     return Attachment(
@@ -269,7 +273,7 @@ def mapping(values: Fields, key: str) -> Fields:
 
 
 def mappings(values: Fields, key: str, most: int = 50) -> list[Fields]:
-    """Return the objects in a list, at most ``most``."""
+    """Return at most ``most`` objects of a list."""
     items = values.get(key)
     return (
         [item for item in items[:most] if isinstance(item, dict)] if isinstance(items, list) else []
@@ -302,10 +306,10 @@ logging.getLogger("httpx2").setLevel(
 
 @frozen
 class Reply:
-    """A response: status, headers (names in lower case) and JSON.
+    """A response to an HTTP request.
 
-    ``body`` is empty if the response is not a JSON object. ``rows`` are the objects if it is a
-    list.
+    ``headers``: headers with names in lower case. ``body``: JSON object, or empty. ``rows``:
+    objects of a JSON list.
     """
 
     status: int
@@ -326,7 +330,10 @@ class WebApi:
     """A client for one platform. It connects at the first request."""
 
     def __init__(self, platform: str, address: str, headers: Mapping[str, str]) -> None:
-        """``address`` is the base of all paths. Plain http is only for loopback. Raises InvalidSettingsError."""
+        """Prepare requests to paths below ``address``.
+
+        Plain http is allowed only on this machine. Raises InvalidSettingsError.
+        """
         check_address(platform, address)
         self.platform = platform
         self._address = address.rstrip("/")
@@ -334,9 +341,9 @@ class WebApi:
         self._client: httpx2.AsyncClient | None = None
 
     def require_own(self, url: str, owner: str, *hosts: str) -> None:
-        """Check that a file's URL is on the server of the address, or encrypted on one of the hosts or a subdomain.
+        """Check that a file is on the API's server or, with https, on one of the ``hosts``.
 
-        Raises ChannelRefusedError.
+        Subdomains are included. Raises ChannelRefusedError.
         """
         try:
             address, own = urlsplit(url), urlsplit(self._address)
@@ -551,7 +558,7 @@ def is_public(address: str) -> bool:
 
 
 GROUP = "nacre.channels"
-"""The entry-point group in which third parties register ``<kind> = "<module>:<kind record>"``."""
+"""The entry-point group for third-party channels: ``<kind> = "<module>:<kind record>"``."""
 
 BUILTINS: dict[str, str] = {
     "telegram": "nacre_gateway.telegram:KIND",
@@ -803,10 +810,10 @@ async def open_socket(platform: str, url: str, ping_seconds: float | None = None
 
 @dataclass(slots=True)
 class Breaks:
-    """Counts consecutive connections to a platform that end soon after they begin.
+    """Counts connections in a row that end soon after they begin.
 
-    The first is replaced immediately, and each later one after a growing ``pause`` (seconds). A
-    connection that lasted ``steady`` seconds or received data does not count.
+    The first connection is replaced immediately, and later connections after a growing ``pause`` in
+    seconds. A connection that lasted ``steady`` seconds or received data does not count.
     """
 
     platform: str

@@ -67,7 +67,7 @@ def gateway(run: Run) -> None:
 
 
 def homes_of(run: Run) -> Homes:
-    """Open homes for threads that answer at the same time."""
+    """Create the pool of homes for threads that answer in parallel."""
     settings, environ = run.settings, environment.of_the_owner(run.settings.environ)
     return daemon_homes.Homes(
         lambda: home.open_home(

@@ -185,9 +185,9 @@ class ChannelOptions:
         )
 
     def sees_memories(self, chat: Chat, speakers: Iterable[bool]) -> bool:
-        """Return True if an answer can use the owner's memories, although everyone in the chat reads it.
+        """Return True if an answer in a chat can use the owner's memories.
 
-        ``speakers`` is True for each message to answer that the owner wrote.
+        ``speakers``: for each message to answer, True if the owner wrote it.
         """
         if self.memories == "owner":
             return chat.kind is ChatType.DIRECT and all(speakers)
@@ -203,10 +203,7 @@ class Open:
 
 
 class LiveRules:
-    """The rules of a channel, with the owner's identities from the current config file.
-
-    Pairing as the owner therefore needs no restart.
-    """
+    """The rules of a channel, with the owner's identities from the current config file."""
 
     def __init__(self, settings: Settings, rules: Rules) -> None:
         self._settings = settings
@@ -231,7 +228,7 @@ def _stamp(path: Path) -> tuple[int, int]:
 
 
 def owner_identities(settings: Settings) -> frozenset[str]:
-    """Return the owner's identities with names of configured channels."""
+    """Return the owner's identities in the configured channels."""
     channels: Mapping[str, Mapping[str, Any]] = settings["gateway.channels"]
     kinds = [(name, str(options.get("kind", name))) for name, options in channels.items()]
     return identities(kinds, settings.texts("owner.identities"))
@@ -286,7 +283,7 @@ def passages_for(
 _WITH_TOOLS = ("claude-cli", "codex-cli")
 """Model formats whose tools can be restricted without permission prompts."""
 _WINDOWS = {"claude-cli": 200_000, "codex-cli": 200_000, "gemini-cli": 1_000_000}
-"""Minimum context windows of these commands' default models."""
+"""Smallest context windows that the commands' default models can have."""
 _CUT_MARK = " […]"
 """Mark at the end of an answer that ran out of tokens."""
 ANSWER_SECONDS = 300.0
@@ -295,10 +292,10 @@ ANSWER_SECONDS = 300.0
 
 @frozen
 class Question:
-    """A question with instructions for the responder (``system``) and everything else (``text``).
+    """A question to a responder. ``system``: instructions. ``text``: everything else.
 
-    ``tools`` are the agent's names of the tools that the owner allows in this channel. It uses them
-    in ``folder``. ``seconds`` is the time limit.
+    ``tools``: the tools that the owner allows in this channel, by the agent's names. ``folder``:
+    where they run. ``seconds``: time limit.
     """
 
     system: str
@@ -414,7 +411,7 @@ class ModelResponder:
 
 _FENCE = "```"
 _MIN_SHARE = 0.5
-"""Minimum share of a part that is filled when it is cut at a paragraph, line, sentence or word."""
+"""Minimum share of a part's space to be filled if the part ends at a paragraph, line or word."""
 
 
 def split(text: str, limits: Limits) -> list[str]:
@@ -445,7 +442,7 @@ def _split(text: str, limits: Limits) -> Iterator[str]:
 
 
 def length(text: str, limits: Limits) -> int:
-    """Return the length in the platform's units."""
+    """Return the length of a text in the units that the platform counts."""
     return len(text.encode("utf-16-le")) // 2 if limits.utf16 else len(text)
 
 

@@ -1,4 +1,4 @@
-"""The gateway's thread in the daemon, and the doctor's check."""
+"""The thread that runs the gateway in the daemon, and the gateway's health check."""
 
 from __future__ import annotations
 

@@ -54,9 +54,9 @@ _GROUP_DM = 3
 
 
 def incoming(channel: str, message: Fields, bot: str) -> Incoming | None:
-    """Convert a message. Return ``None`` if no person wrote it or it is empty.
+    """Convert a Discord message. Return ``None`` if it is empty or no person wrote it.
 
-    An edited message has a separate id. Raises ValueError if the message is malformed.
+    An edited message gets a separate id. Raises ValueError for a malformed message.
     """
     author = mapping(message, "author")
     if author.get("bot") or message.get("webhook_id") or message.get("type") not in _WRITTEN_TYPES:
@@ -199,7 +199,7 @@ def _decode_record(record: str) -> Mapping[str, object]:
 
 
 INTENTS = (1 << 9) | (1 << 12) | (1 << 15)
-"""Messages in servers, direct messages, and their content (privileged, so the owner must allow it)."""
+"""Intents for server messages, direct messages and their text, which the owner must allow."""
 
 _DISPATCH, _BEAT, _IDENTIFY, _RESUME, _RECONNECT, _INVALID, _HELLO, _BEAT_ACKNOWLEDGED = (
     0,
@@ -212,7 +212,7 @@ _DISPATCH, _BEAT, _IDENTIFY, _RESUME, _RECONNECT, _INVALID, _HELLO, _BEAT_ACKNOW
     11,
 )
 _RESUMABLE = 4000
-"""A close code that keeps the session, so that it can be resumed. Any code except 1000 and 1001 does."""
+"""Code for closing a connection without losing the session. Only 1000 and 1001 end the session."""
 _SESSION_OVER = (4003, 4007, 4009)
 _REFUSED = {
     4004: (
@@ -234,9 +234,9 @@ _REFUSED = {
 class Timing:
     """Times in seconds.
 
-    They are the maximum wait for hello, the maximum pause after an invalid session, the pause
-    between connections that keep breaking, and the duration after which a connection counts as
-    stable.
+    ``hello``: maximum wait for Discord's greeting. ``invalid``: maximum pause after an invalid
+    session. ``pause``: pause after each broken connection. ``steady``: minimum duration of a stable
+    connection.
     """
 
     hello: float = 20.0
@@ -246,7 +246,7 @@ class Timing:
 
 
 class Gateway:
-    """The channel's connection to Discord's gateway. It stores the messages in events."""
+    """The channel's connection to Discord's gateway. It stores the messages that it receives."""
 
     def __init__(self, channel: Discord, records: Records) -> None:
         self._channel = channel
@@ -257,7 +257,7 @@ class Gateway:
         self._is_acknowledged = True
         self._is_busy = False
         self._seq: int | None = None
-        """Number of the last received event, for heartbeats. The records have the last stored number."""
+        """Number of the last received event, for heartbeats. The stored number can be lower."""
         self.is_ready = False
 
     async def connect(self, url: str) -> None:
@@ -450,11 +450,10 @@ _DEFAULT_WAIT = 5.0
 
 
 class Discord:
-    """The owner's bot.
+    """The owner's bot on Discord.
 
-    Discord merges messages with the same nonce for a few minutes, and ``is_idempotent`` applies
-    during this time. A part that is sent again later appears twice, unless the gateway has reported
-    the first one.
+    Discord drops repeated messages with the same nonce for a few minutes. After that, a message
+    that is sent again can appear twice.
     """
 
     limits = Limits(characters=2_000, seconds_between=1.0, typing_seconds=10.0, is_idempotent=True)

@@ -1,4 +1,4 @@
-"""The gateway, which receives messages from channels, makes answers and sends their parts in order."""
+"""Gateway that receives messages, makes answers and sends them in parts."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ _MAX_FAULTS = 5
 
 
 class Delivery:
-    """Sends pending parts with one task per conversation."""
+    """Sends the parts of answers with one task per conversation."""
 
     def __init__(
         self,
@@ -184,7 +184,7 @@ class Delivery:
 
 
 MAX_GROUPS_WITH_HISTORY = 1_000
-"""Maximum number of groups whose history is kept."""
+"""Maximum number of groups whose recent messages are kept."""
 
 MAX_CHARACTERS = 64_000
 """Maximum length of a message, in characters."""
@@ -253,7 +253,7 @@ class ChannelInbox:
         return len(messages) - (len(judged_messages) - len(new))
 
     def _judge_all(self, messages: Iterable[Incoming]) -> Iterator[tuple[Received, str]]:
-        """Decide about each message in the transaction that stores it, because an edit can follow immediately."""
+        """Decide what to do with each message, inside the transaction that stores the messages."""
         for message in messages:
             if message.edits:
                 yield from self._edit(message)
@@ -333,11 +333,11 @@ _TIDY_SECONDS = 60.0
 _END_SECONDS = 3.0
 _MIN_RESTART_PAUSE, _MAX_RESTART_PAUSE = 1.0, 300.0
 _MAX_DEBOUNCES = 10
-"""Maximum number of pauses before the gateway answers a sender who keeps writing."""
+"""Maximum wait for a sender who keeps writing, as a multiple of the debounce time."""
 
 _MINUTE = 60.0
 _NO_REPLY = "NO_REPLY"
-"""A responder's answer that means to send nothing (OpenClaw)."""
+"""The model's answer if nothing should be sent, as in OpenClaw."""
 
 
 class Gateway:
@@ -652,7 +652,7 @@ class TerminalChat:
         self._turns = Turns(self._sessions, settings, self._redactor)
         name = _OWNER if is_owner else "agent"
         self.number = next(number for number in count(1) if self._lock_name(f"{name}-{number}"))
-        """Number of this conversation among simultaneous conversations, 1 if it is the only one."""
+        """Number that distinguishes this conversation from others that are open."""
         self._chat = gateway_Chat(NAME, name if self.number == 1 else f"{name}-{self.number}")
         self._is_owner = is_owner
         self._key = f"{NAME}:{self._chat.id}"
@@ -719,7 +719,7 @@ class TerminalChat:
 
 
 class _Screen:
-    """The limits of a terminal. There are no files."""
+    """The limits of a terminal, which cannot receive files."""
 
     limits = Limits(characters=1_000_000)
 

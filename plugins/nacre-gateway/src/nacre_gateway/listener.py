@@ -31,7 +31,10 @@ class Listener:
         channels: Mapping[str, ServesHttp],
         log: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """``place`` is ``[host:]port``, by default on loopback. Raises InvalidInputError."""
+        """Prepare to listen at ``place`` (``[host:]port``). Raises InvalidInputError.
+
+        The default host is loopback.
+        """
         self._host, self._port = serving.split_place(place)
         self._tell = log
         routes = [route for channel in channels.values() for route in channel.routes()]
@@ -81,7 +84,7 @@ class _Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """See uvicorn."""
+        """Do nothing, because the gateway handles signals."""
         yield
 
 

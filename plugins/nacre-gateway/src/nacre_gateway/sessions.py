@@ -138,7 +138,10 @@ class Transcripts:
         store.drop_lines(session, pending[-1][0])
 
     def recent(self, session: str, limit: int, *, failures: bool = False) -> Recent:
-        """Return at most ``limit`` last messages since the last compaction, with failed answers if ``failures``."""
+        """Return up to ``limit`` of the last messages since the last compaction.
+
+        ``failures``: True to include failed answers.
+        """
         messages: list[ChatMessage] = []
         summary, kept_from = "", ""
         for record in self._backwards(session):
@@ -241,7 +244,10 @@ def message_line(
     files: Sequence[Fields] = (),
     edits: str | None = None,
 ) -> Line:
-    """Return the line of a received message. Its text replaces the text of the line ``edits``, if given."""
+    """Return the transcript line of a received message.
+
+    ``edits``: id of an earlier line whose text this message replaces.
+    """
     message = received.message
     fields = {
         "role": "user",
@@ -257,7 +263,7 @@ def message_line(
 
 
 def answer_line(line_id: str, channel: str, answer: Answer, at: datetime) -> Line:
-    """Return the line of an answer."""
+    """Return the transcript line of an answer."""
     usage = {"input": answer.input_tokens, "output": answer.output_tokens}
     fields = {
         "role": "assistant",
@@ -271,7 +277,7 @@ def answer_line(line_id: str, channel: str, answer: Answer, at: datetime) -> Lin
 
 
 def failure_line(line_id: str, reason: str, at: datetime) -> Line:
-    """Return the line of a failed answer."""
+    """Return the transcript line of a failed answer."""
     return _line("failure", line_id, at, reason=reason)
 
 
@@ -286,7 +292,6 @@ def _without_none(record: Fields) -> dict[str, Any]:
 
 
 def _tail(file: Any, most: int) -> bytes:
-    """Return the end of a file, starting at the beginning of a line."""
     size = file.seek(0, os.SEEK_END)
     file.seek(max(0, size - most))
     data: bytes = file.read(most)
@@ -313,7 +318,7 @@ def file_note(name: str, media_type: str) -> str:
 
 RESERVE_TOKENS = 20_000
 SOFT_TOKENS = 4_000
-"""Number of tokens before the window is full at which memories are stored."""
+"""Number of tokens, in addition to ``RESERVE_TOKENS``, that are kept free in the context window."""
 
 MAX_BYTES = 2 * 1024 * 1024
 """Maximum size of the text since the last compaction."""
@@ -435,10 +440,10 @@ class Turn:
 
 
 def memories_for(home: Home, question: str, budget_tokens: int) -> str:
-    """Return the owner's memories for a question, in a frame.
+    """Return the owner's memories for a question, as text for a prompt.
 
-    General memories come first, then relevant memories. Only trusted memories are included. They do
-    not count as used.
+    General memories come first, then relevant memories. Only trusted memories are included.
+    Their use is not counted.
     """
     start = ContextRequest(
         Moment.START, budget_tokens=int(budget_tokens * _START_SHARE), parts=_ALWAYS
@@ -484,7 +489,7 @@ def _relevant_lines(
 
 
 def prompt(turn: Turn, memories: str, passages: Sequence[str]) -> str:
-    """Return the remaining part of the prompt, with the new message last."""
+    """Return the prompt for the current answer. The new message comes last."""
     sections = [
         memories,
         _section(
@@ -549,14 +554,14 @@ Lend = Callable[[], AbstractContextManager[Home]]
 """Lends an open home to a thread."""
 
 _MAX_ANSWER_CHARACTERS = 64_000
-"""Maximum length of an answer, equal to 16 Telegram messages. A sender could ask for a book."""
+"""Maximum length of an answer in characters. A sender could ask for a very long text."""
 
 _SORRY = "I cannot answer just now. Please try again later."
 
 
 @frozen
 class Work:
-    """An answer to make."""
+    """The input for making an answer."""
 
     session: ChatSession
     options: ChannelOptions
@@ -564,7 +569,7 @@ class Work:
 
 
 class Answering:
-    """Makes answers in threads. Safe to share between threads."""
+    """Makes answers. Threads can share an instance."""
 
     def __init__(
         self,
@@ -620,7 +625,10 @@ class Answering:
     def compact(
         self, session: ChatSession, options: ChannelOptions, recent: Recent
     ) -> tuple[str, str]:
-        """Store a conversation's memories, once per cycle. Return its summary with the author."""
+        """Store a conversation's memories, unless this was done since the last compaction.
+
+        Return a summary of the conversation, and the summary's author.
+        """
         with self._lend() as home:
             if session.flushed < session.compactions:
                 flush_memories(home, session, self._transcripts.path(session.id))
@@ -667,7 +675,7 @@ class Answering:
 
 
 def excuse(error: NacreError, *, is_owner: bool) -> str:
-    """Return the reply for a failed answer. Only the owner sees the reason."""
+    """Return the reply to send if answering failed. Only the owner sees the reason."""
     if not is_owner:
         return _SORRY
     reason = error.message.rstrip(".")
@@ -681,7 +689,7 @@ def excuse(error: NacreError, *, is_owner: bool) -> str:
 
 
 AGENT = "main"
-"""The name of the agent in keys."""
+"""The agent's name in the keys of conversations."""
 
 RESETS = ("/new", "/reset")
 """Commands that begin a new conversation."""
@@ -711,7 +719,7 @@ def _part(platforms_id: str) -> str:
 
 
 def command_in(text: str) -> str:
-    """Return the command in a message, also for ``/new@bot``, or an empty string."""
+    """Return the command in a message, or an empty string. ``/new@bot`` counts as ``/new``."""
     word = text.strip().partition("@")[0].casefold()
     return word if word in (*RESETS, STARTS) else ""
 
@@ -734,7 +742,10 @@ class Sessions:
         return self.begin(key, chat, name, session)
 
     def begin(self, key: str, chat: Chat, name: str, previous: ChatSession | None) -> ChatSession:
-        """Begin a session. The previous session is closed, and its count of compactions continues."""
+        """Begin a session, and close the previous session.
+
+        The number of compactions is continued.
+        """
         now = self.clock()
         if previous:
             self.store.close_session(previous.id, now)
@@ -782,7 +793,7 @@ _FILES_SECONDS = 120.0
 """Time limit in seconds for all files of a turn, because another conversation might be waiting."""
 
 _NAME_BYTES = 120
-"""Maximum length of a file name, in bytes. Most systems allow 255 bytes including the prefix."""
+"""Maximum length of a file name in bytes. Most systems allow 255 bytes, and a prefix is added."""
 _NEW = "A new conversation. I still remember what I learned."
 _GREETING = "I am listening. /new begins a new conversation."
 
@@ -800,7 +811,7 @@ class Batch:
     is_owners: bool
     """True if only the owner wrote the messages and reads the answer."""
     is_hopeless: bool = False
-    """True if the gateway stopped too often while it answered them."""
+    """True if the gateway stopped several times while it answered the messages."""
 
     @property
     def chat(self) -> Chat:
@@ -820,7 +831,10 @@ class Turns:
         """Sessions that a command ended and that are not indexed yet."""
 
     async def take(self, key: str, opened: Open) -> Batch | None:
-        """Take a conversation's pending messages. Return ``None`` for a command, which is answered immediately."""
+        """Take the pending messages of a conversation.
+
+        Return ``None`` if there are none, or if the first message is a command.
+        """
         messages = self._store.open_messages(key)
         due = [message for message in messages if message.state != "heard"]
         if not due:
@@ -887,7 +901,10 @@ class Turns:
         problem: str = "",
         is_silent: bool = False,
     ) -> None:
-        """Record an answer and its parts to send. If it is only an excuse, ``problem`` is set."""
+        """Record an answer and the parts to send.
+
+        ``problem``: reason why answering failed, if the text is only an apology.
+        """
         now, line_id = self.sessions.clock(), self.sessions.new_id()
         texts = [] if is_silent else split(answer.text, limits)
         parts = [
@@ -1023,7 +1040,7 @@ class Keeping:
             self._start(session, self._keep(session, options))
 
     def close_stale(self, channel: str, options: ChannelOptions) -> None:
-        """Close silent conversations in a channel. The usual ingest learns their memories."""
+        """Close the conversations in a channel that had no messages for ``options.hours``."""
         self.index(self._sessions.close_stale(channel, options.hours))
 
     def index(self, ended: Iterable[ChatSession]) -> None:
@@ -1066,7 +1083,6 @@ class Keeping:
         self._store.note_indexed(session.id, session.messages)
 
     async def _compact(self, session: ChatSession, options: ChannelOptions) -> None:
-        """Store memories once per cycle, then summarize all messages except the last."""
         recent = self._sessions.transcripts.recent(session.id, _MAX_SUMMARIZED)
         old, kept = recent.messages[:-KEPT_MESSAGES], recent.messages[-KEPT_MESSAGES:]
         if not old:

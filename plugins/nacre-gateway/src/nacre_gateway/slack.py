@@ -38,16 +38,16 @@ from nacre_gateway.channels import (
 )
 
 _MAX_LEAVING = 2
-"""Maximum number of connections that Slack will close but has not closed yet. Slack allows ten."""
+"""Maximum number of old connections that stay open until Slack closes them. Slack allows ten."""
 
 
 @frozen
 class Timing:
     """Times in seconds.
 
-    They are the maximum wait for hello, the time between pings (and for their answers), the pause
-    between connections that keep breaking, and the duration after which a connection counts as
-    stable.
+    ``hello``: maximum wait for Slack's greeting. ``ping``: time between pings, and maximum wait for
+    an answer. ``pause``: pause after each broken connection. ``steady``: minimum duration of a
+    stable connection.
     """
 
     hello: float = 20.0
@@ -123,10 +123,10 @@ _WRITTEN_SUBTYPES = ("", "file_share", "thread_broadcast", "me_message")
 
 
 def incoming(channel: str, payload: Fields, bot: str) -> Incoming | None:
-    """Convert an event to a message. Return ``None`` for other events, empty messages and messages not by a person.
+    """Convert a Slack event. Return ``None`` unless it contains text or files from a person.
 
-    A mention arrives as two events with the same message id. An edit has a separate id. Raises
-    ValueError if malformed.
+    Slack reports a mention as two events with the same message id. An edit gets a separate id.
+    Raises ValueError for a malformed event.
     """
     event = mapping(payload, "event")
     if event.get("type") not in ("message", "app_mention"):
@@ -209,7 +209,7 @@ _EVENT = "nacre_answer"
 _LOOK_BACK = 3_600
 _MAX_NAMES = 1_000
 _NAME_SECONDS = 2.0
-"""Maximum wait for a name. Slack expects a confirmation of each envelope within three seconds."""
+"""Time limit for looking up a name, in seconds. Slack waits three seconds for a confirmation."""
 _DEFAULT_WAIT = 30.0
 
 _TEMPORARY_ERRORS = frozenset(
@@ -245,9 +245,10 @@ class Slack:
         self._api = WebApi("Slack", str(setup.options["base_url"]), {"user-agent": "nacre"})
 
     async def run(self, inbox: Inbox) -> None:
-        """Receive until cancelled, over one connection, or two while Slack replaces the first.
+        """Receive messages until cancelled.
 
-        See :class:`~nacre_gateway.channels.Channel`.
+        Before Slack closes a connection, a second connection is opened. See
+        :class:`~nacre_gateway.channels.Channel`.
         """
         self._bot = text(await self._call("auth.test"), "user_id")
         breaks = Breaks("Slack", self._timing.pause, self._timing.steady)
@@ -271,9 +272,9 @@ class Slack:
                 await _end(task)
 
     async def _listen(self, inbox: Inbox, leaving: asyncio.Event) -> bool:
-        """Handle a connection's frames until it ends. Return True if it received any.
+        """Handle the messages of a connection until it ends. Return True if there were any.
 
-        Set ``leaving`` when the next connection is needed.
+        ``leaving`` is set when the next connection is needed.
         """
         socket = await open_socket("Slack", await self._address(), self._timing.ping)
         is_ready = was_useful = False
@@ -352,7 +353,7 @@ class Slack:
         return text(await self._call("apps.connections.open", is_app=True), "url", 2_000)
 
     async def _sent_before(self, outgoing: Outgoing) -> str:
-        """Return the time of the message with the part's key, if it is among the last messages."""
+        """Return the Slack time of a recent message with the part's key, or "" if there is none."""
         method = "conversations.replies" if outgoing.chat.thread else "conversations.history"
         params = {
             "channel": outgoing.chat.id,

@@ -45,7 +45,10 @@ _FILES = {
     "video_note": ("video.mp4", "video/mp4"),
     "animation": ("animation.mp4", "video/mp4"),
 }
-"""Fields that contain a file, with default names and types. The sender sets the type of a document."""
+"""Message fields with files, and each file's default name and type.
+
+Senders set a document's type.
+"""
 
 
 @frozen
@@ -62,7 +65,7 @@ def message_id(bot: Bot, chat: str, number: int) -> str:
 
 
 def moved_ids(update: Fields) -> tuple[str, str] | None:
-    """Return the old and new id of a group if the update reports that it became a supergroup."""
+    """Return a group's old and new ids if the update shows that it became a supergroup."""
     message = mapping(update, "message")
     chat = whole(mapping(message, "chat").get("id"))
     target, source = (
@@ -148,7 +151,7 @@ def _sender(message: Fields) -> Sender | None:
 
 
 def _entities(message: Fields) -> list[tuple[str, str, Fields]]:
-    """Return the marked parts of the text as (kind, words, mark). Offsets count UTF-16 units."""
+    """Return (type, words, entity) for each marked part of a message, such as a link."""
     words_key, key = ("text", "entities") if "text" in message else ("caption", "caption_entities")
     data = text(message, words_key, MAX_TEXT).encode("utf-16-le")
     entities = []
@@ -201,7 +204,7 @@ _OFFSET_LASTS = timedelta(days=1)
 """Lifetime of an offset. Telegram can restart update numbers after a week without updates, and
 keeps updates for a day."""
 _PAUSE_SECONDS = 1.0
-"""Pause after an immediate response without updates."""
+"""Pause after an empty response that did not wait for updates."""
 _MAX_MOVES = 200
 _MAX_DESCRIPTION = 300
 _WRONG_TOKEN = (401, 404)
@@ -397,7 +400,7 @@ class _ConflictError(ChannelUnavailableError):
 
 
 class _MovedError(ChannelRefusedError):
-    """The group became a supergroup with another id."""
+    """A group became a supergroup, which has another id."""
 
     def __init__(self, target: str) -> None:
         super().__init__("the group moved")

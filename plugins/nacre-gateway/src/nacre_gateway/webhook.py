@@ -55,13 +55,16 @@ class Waiters:
         self._by_chat: dict[tuple[str, str], list[Waiter]] = {}
 
     async def give(self, chat: Chat, answer: Fields) -> bool:
-        """Offer an answer to the chat's requests. Return True if any program took it."""
+        """Give an answer to all requests that wait in the chat. Return True if one received it."""
         waiters = self._by_chat.get((chat.id, chat.thread), ())
         return any(await asyncio.gather(*(waiter.give(answer) for waiter in tuple(waiters))))
 
     @contextmanager
     def waiting(self, chat: Chat, *, should_wait: bool) -> Iterator[Waiter | None]:
-        """Yield a request that waits for an answer in a chat, or ``None`` if not wanted or too many are waiting."""
+        """Yield a new request that waits for an answer.
+
+        Yields ``None`` if ``should_wait`` is False or too many requests are waiting.
+        """
         if not should_wait or sum(map(len, self._by_chat.values())) >= _MAX_WAITING:
             yield None
             return
@@ -99,11 +102,11 @@ class Waiter:
 
 
 MAX_BYTES = 262_144
-"""Maximum size of a request's body."""
+"""Maximum size of a request's body, in bytes."""
 
 _NO_CONTROLS = r"\A[^\x00-\x1f\x7f]*\Z"
 _PLAIN = r"\A(?!\s)[^\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]+(?<!\s)\Z"
-"""Pattern for ids without invisible characters, because the owner reads and types them."""
+"""Pattern for ids. The owner reads and types ids, so invisible characters are excluded."""
 
 _MAX_ERROR_CHARACTERS = 200
 
@@ -151,7 +154,7 @@ class Message(_Object, frozen=True):
     to_agent: bool = True
 
     def incoming(self, channel: str) -> Incoming:
-        """Convert the message to the form that all channels use."""
+        """Return the message in the form that all channels use."""
         chat = self.chat or ChatFields(self.sender.id)
         return Incoming(
             self.id,
@@ -176,7 +179,7 @@ def decode(data: bytes) -> Message:
 
 
 def answer_of(outgoing: Outgoing) -> dict[str, Any]:
-    """Return a part of an answer in the form for programs."""
+    """Return a part of an answer as JSON fields for programs."""
     chat = outgoing.chat
     return {
         "key": outgoing.key,
@@ -229,7 +232,7 @@ class Signatures:
         )
 
     def is_first(self, stamp: Stamp) -> bool:
-        """Return True if a valid signature is new and was made after the start."""
+        """Return True if a valid signature is new and later than the gateway's start."""
         now = self._clock()
         while self._seen and (oldest := next(iter(self._seen.items())))[1] < now - WINDOW_SECONDS:
             del self._seen[oldest[0]]
@@ -303,9 +306,9 @@ _MIN_SECRET = 16
 _KEEP_SECONDS = 20.0
 _SOON_SECONDS, _LATER_SECONDS = 15.0, 300.0
 _MAX_SOON_ATTEMPTS = 240
-"""Number of attempts to send an answer without a listener every 15 seconds, for an hour.
+"""Number of early attempts to send an answer that no program receives.
 
-After that, it is retried every 5 minutes, and the gateway abandons it after a day.
+These attempts are 15 seconds apart. Later attempts are 5 minutes apart and end after a day.
 """
 
 _MAX_WAIT_SECONDS = 120
@@ -324,9 +327,9 @@ TOO_LARGE = Refusal.of(
 
 
 class Webhook(Listening):
-    """See Channel and ServesHttp.
+    """Implements Channel and ServesHttp.
 
-    An answer is one part, so that a waiting request gets all of it.
+    Answers are not split, so that a waiting request receives the whole answer.
     """
 
     limits = Limits(characters=200_000, is_idempotent=True, always_replies=True)
@@ -350,10 +353,9 @@ class Webhook(Listening):
         return [Route(f"/{self._setup.name}", self._post, methods=["POST"])]
 
     async def send(self, outgoing: Outgoing) -> str:
-        """See Channel.
+        """Give the answer to all waiting requests, and post it to ``deliver_to``.
 
-        Send to all requests that wait in the chat and to ``deliver_to``. If that is
-        set, only its result counts.
+        If ``deliver_to`` is set, only a failed post raises an error.
         """
         answer = answer_of(outgoing)
         was_taken = await self._waiters.give(outgoing.chat, answer)
@@ -368,7 +370,7 @@ class Webhook(Listening):
         return outgoing.key
 
     async def show_typing(self, chat: Chat) -> None:
-        """See Channel. A waiting request shows no progress."""
+        """Do nothing, because a waiting request cannot show progress."""
 
     async def fetch(self, attachment: Attachment, target: Path, most_bytes: int) -> None:
         may_be_private = bool(self._setup.options["fetch_private"])
@@ -444,7 +446,7 @@ class Webhook(Listening):
 
 
 class _Answer(JSONResponse):
-    """An answer that counts as received after it was written."""
+    """A response that tells the waiter whether the client received it."""
 
     def __init__(self, waiter: Waiter) -> None:
         answer: Fields = waiter.answer.result()

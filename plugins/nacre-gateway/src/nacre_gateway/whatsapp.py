@@ -70,7 +70,7 @@ class Delivery:
 def parse_delivery(
     payload: Fields, channel: str, number: Number, skipped: SkippedItems
 ) -> Delivery:
-    """Parse a delivery for one number. Skip entries for other numbers of the app."""
+    """Return the messages and failures in a delivery. Skip entries for the app's other numbers."""
     messages: list[Incoming] = []
     failures: list[str] = []
     for value in _message_changes(payload):
@@ -168,7 +168,7 @@ def _parse_attachment(file: Fields, name: str, media_type: str) -> Attachment | 
 
 
 def _failure(status: Fields) -> str:
-    """Return why a sent answer was not delivered, or an empty string for other statuses."""
+    """Return why an answer was not delivered, or an empty string if the status is no failure."""
     if status.get("status") != "failed":
         return ""
     error = next(iter(mappings(status, "errors", 1)), {})
@@ -182,14 +182,16 @@ def _failure(status: Fields) -> str:
 
 
 WINDOW = timedelta(hours=24)
-"""Time after a person's last message in which WhatsApp allows free answers. Older messages are
-skipped, because an answer could not be delivered. This also makes replayed deliveries harmless,
-however long ids are remembered."""
+"""Time after a person's last message during which WhatsApp allows free answers.
+
+Older messages are skipped, because an answer could not be delivered. This also makes repeated
+deliveries of old messages harmless.
+"""
 
 _MAX_BYTES = 3 * 1024 * 1024
 """Meta's maximum size of a delivery."""
 _RECEIVE_SECONDS = 10.0
-"""Time limit for receiving a delivery. Meta waits hardly longer, and repeats unconfirmed deliveries."""
+"""Time limit in seconds for receiving a delivery. Meta soon repeats unconfirmed deliveries."""
 _MAX_CHATS = 1_000
 _MAX_DETAILS = 300
 _BUSINESS_SCOPED = re.compile(r"[A-Z]{2}\.")
@@ -223,7 +225,10 @@ class WhatsApp(channels.Listening):
         self.skipped = SkippedItems(setup.log)
 
     async def run(self, inbox: Inbox) -> None:
-        """Fetch the number, which checks the token, then receive deliveries until cancelled."""
+        """Receive deliveries until cancelled.
+
+        First check the token by fetching the business number.
+        """
         account = await self._call(
             "GET", quote(self._number.id, safe=""), fields="display_phone_number"
         )
@@ -291,7 +296,10 @@ class WhatsApp(channels.Listening):
         return responses.PlainTextResponse(challenge, headers={"x-content-type-options": "nosniff"})
 
     async def _deliver(self, request: requests.Request) -> responses.Response:
-        """Handle a delivery. 200 means that it is stored, or that another delivery would not help."""
+        """Store the messages in a delivery.
+
+        The status 200 tells Meta not to repeat the delivery.
+        """
         body = await _read_body(request)
         if body is None:
             return responses.Response(status_code=413)

@@ -1,1 +1,1 @@
-"""A memory on a PostgreSQL server: the engine, moving a home there, spaces and keys, and a cluster of processes."""
+"""Support for a memory on a PostgreSQL server that several processes and users share."""

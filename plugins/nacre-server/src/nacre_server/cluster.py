@@ -1,4 +1,4 @@
-"""A cluster: the schema of its server, its API process, metrics and tenants."""
+"""A cluster's server: database schema, API process, metrics and tenants."""
 
 from __future__ import annotations
 
@@ -86,7 +86,8 @@ END_SECONDS = 30.0
 class Api:
     """An HTTP server for clients with keys.
 
-    ``folder`` is empty and can be deleted afterwards. ``metrics`` count all operations.
+    ``folder``: empty folder, which can be deleted afterwards. ``metrics``: counts of
+    operations.
     """
 
     def __init__(
@@ -97,7 +98,10 @@ class Api:
         tell: Callable[[str], None],
         metrics: Metrics | None = None,
     ) -> None:
-        """Create the server. Raises InvalidInputError if no server is set or ``door`` is unsafe."""
+        """Create the server.
+
+        Raises InvalidInputError if no database server is set, or if ``door`` is unsafe.
+        """
         server_of(settings)
         own = replace(settings, home=folder, database=folder / "nacre.db", is_temporary=True)
         self._tell = tell
@@ -158,7 +162,7 @@ def _refused() -> Home:
 
 OK = "ok"
 FAULT = "fault"
-"""The outcome of an unexpected exception. Other outcomes are ``ok`` or an error code."""
+"""The outcome that is recorded for an unexpected exception."""
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0, 600.0)
 """Bounds of the histogram buckets, in seconds."""
@@ -171,10 +175,11 @@ else:
 
 
 class Metrics:
-    """Metrics of operations (``nacre server cluster api``) or jobs (``… worker``).
+    """Prometheus metrics of operations (``nacre server cluster api``) or jobs (``… worker``).
 
-    They are ``nacre_<what>_total{name, outcome}``, where the outcome is ``ok`` or an error code,
-    ``…_seconds{name}``, ``…_running``, and the process metrics of the system.
+    ``nacre_<what>_total{name, outcome}`` counts by outcome, which is ``ok`` or an error code.
+    ``…_seconds{name}`` measures time. ``…_running`` counts work in progress. Metrics of the
+    process are included.
     """
 
     def __init__(self, what: str) -> None:
@@ -211,7 +216,7 @@ class Metrics:
 
     @contextmanager
     def counted(self, name: str) -> Iterator[None]:
-        """Count and time the block under a name."""
+        """Count the ``with`` block as a run of ``name``, and measure its time."""
         outcome = FAULT
         with self._running.track_inprogress(), self._seconds.labels(name).time():
             try:

@@ -295,7 +295,6 @@ def _bounds(quota: Quota) -> str:
 
 
 def _metrics_at(run: Run, what: str, place: str | None) -> cluster_api.Metrics | None:
-    """Serve Prometheus metrics, if a place is given."""
     if not place:
         return None
     metrics = cluster_api.Metrics(what)

@@ -69,7 +69,7 @@ _RIGHTS = (
 
 
 class _NumericLoader(Loader):
-    """Loads numerics, the type of integer sums, as int if they have no fraction."""
+    """Loads numerics without a fraction as int, because integer sums are numerics."""
 
     def load(self, data: Any) -> int | float:
         text = bytes(data).decode()
@@ -77,7 +77,7 @@ class _NumericLoader(Loader):
 
 
 class _BoolLoader(Loader):
-    """Loads booleans as 1 or 0, like a database file."""
+    """Loads booleans as 1 or 0, as in SQLite."""
 
     def load(self, data: Any) -> int:
         return int(bytes(data) == b"t")
@@ -94,7 +94,7 @@ class _Connection(psycopg.Connection[Row]):
     patience: float | None = None
 
     def wait(self, gen: PQGen[Result], *args: Any, **options: Any) -> Result:
-        """Wait as psycopg does, with a timeout."""
+        """Wait for the server, but no longer than ``patience`` seconds without data."""
         return super().wait(
             self._with_timeout(gen, self.patience) if self.patience else gen, *args, **options
         )
@@ -342,7 +342,7 @@ _MIGRATION_LOCK = 0x6E61637265
 """Advisory lock held during migrations. The number spells ``nacre``."""
 
 _MIGRATION_LOCK_SECONDS = 3
-"""Maximum wait for a table, because later statements queue behind a waiting migration."""
+"""Maximum wait for a table, because later statements must wait behind a migration."""
 
 
 class State(NamedTuple):
@@ -411,7 +411,7 @@ def _is_current(server: State, newest: int) -> bool:
 
 
 def state(connection: psycopg.Connection[Any]) -> State:
-    """Return the schema state of a database, 0 and 0 if nacre has no schema there."""
+    """Return the schema state of a database. Both numbers are 0 if nacre has no schema there."""
     if connection.execute(_SELECT_VERSION_TABLE).fetchone() is None:
         return State(0, 0)
     select = (

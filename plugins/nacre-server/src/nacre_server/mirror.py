@@ -27,13 +27,13 @@ TABLES = tuple(
         "code_symbols code_edges code_outside code_mentions code_mentions_read"
     ).split()
 )
-"""Tables to copy. Parents precede children, and tables that a trigger modifies follow the trigger's table."""
+"""Tables to copy, in an order that respects foreign keys and triggers."""
 
 OF_ONE_ENGINE = frozenset({"ledger_end", "git_state", "names", "unreadable_files"})
 """Tables in both engines whose content depends on local files or full text."""
 
 _WITH_FULL_TEXT = {"turns": (Indexed.TURNS, Indexed.FAILURES), "memories": (Indexed.MEMORIES,)}
-"""Tables with full text. A changed row is deleted with all dependent rows and inserted again."""
+"""Tables with full text. A changed row and all dependent rows are deleted and inserted again."""
 
 _KEYS = "SELECT name FROM pragma_table_info(?) WHERE pk > 0 ORDER BY pk"
 _ROWS_PER_PAGE = 2_000
@@ -84,11 +84,11 @@ class Mirror:
         self._tables = [_table(file, name) for name in TABLES]
 
     def run(self, notify: Callable[[str, int], object], index: Callable[[bool], int]) -> Mirrored:
-        """Copy until a pass finds no differences. Report the table and the number of rows read.
+        """Copy rows until a pass finds no differences, but at most ten times.
 
-        ``index`` builds missing full text. Its argument says whether rows were added, and it
-        returns the number of rows indexed. Copying stops after ten passes if the source keeps
-        changing.
+        ``notify`` receives a table's name and the number of rows read. ``index`` builds missing
+        full text. Its argument says whether rows were added, and it returns the number of rows
+        indexed.
         """
         written = passes = 0
         changed = 1
@@ -112,7 +112,10 @@ class Mirror:
             self._target.one("keep_rows_above", held=table, row=highest or 0)
 
     def _remove(self, table: _Table) -> int:
-        """Delete target rows that the source lacks. In tables with full text, also delete different rows."""
+        """Delete target rows that are not in the source.
+
+        In tables with full text, rows that differ are also deleted.
+        """
         outdated: list[Row] = []
         removed = 0
         if not self._target.rows(f"SELECT 1 FROM {table.name} LIMIT 1"):  # noqa: S608 - internal names

@@ -124,7 +124,7 @@ _PASSWORD = re.compile(r"(://[^/@:]*):[^/]*@|([?&])password=[^&]*&?")
 
 @frozen
 class Moved:
-    """A home's record of its last move: its id, the target, and True if it was completed."""
+    """The record of a home's last move. ``is_whole``: True if the move was completed."""
 
     id: str
     server: str
@@ -166,7 +166,7 @@ def read_moved(settings: Settings) -> Moved | None:
 
 
 def write_moved(settings: Settings, moved: Moved | None) -> None:
-    """Write the record. Delete it if ``moved`` is ``None``."""
+    """Store the record of the last move, or delete it if ``moved`` is ``None``."""
     if moved is None:
         _file(settings).unlink(missing_ok=True)
         return
@@ -174,7 +174,10 @@ def write_moved(settings: Settings, moved: Moved | None) -> None:
 
 
 def claim_tenant(server: Home, moved: Moved) -> None:
-    """Claim a tenant for a new or continued move. Raises ConflictError if it contains another memory."""
+    """Reserve a tenant for a new or continued move.
+
+    Raises ConflictError if the tenant contains another memory.
+    """
     with server.database.transaction():
         claim = server.database.one("find_move")
         if claim and claim[0] == moved.id:
@@ -199,9 +202,10 @@ _TURNS_PER_ANSWER = 3
 
 @frozen
 class SameAnswers:
-    """The number of questions, of equal answers (memories and turns in the same order), and of equal first memories.
+    """A comparison of the answers from two homes.
 
-    ``differing`` are some of the other questions.
+    ``asked``: number of questions. ``same``: number of equal answers. ``same_first``: number of
+    equal first memories. ``differing``: some questions with different answers.
     """
 
     asked: int
@@ -211,7 +215,10 @@ class SameAnswers:
 
 
 def questions_for(home: Home, most: int) -> list[str]:
-    """Return questions for a home, alternating between subjects of memories and messages of the user, evenly spread."""
+    """Return questions for comparing homes, alternating between memories and user messages.
+
+    They are subjects of memories and texts of messages, evenly spread.
+    """
     memories = [
         memory.subject
         for memory in home.memories.in_any_state(_spread(sorted(home.memories.all_ids()), most))
@@ -271,10 +278,13 @@ Address = Annotated[
 
 
 MOVED = ".moved"
-"""Suffix of a database whose memory is on a server. Processes that have it open notice the move."""
+"""Suffix that a database gets when its memory moves to a server.
+
+Processes that have the database open notice the move.
+"""
 
 KEPT = "vault.before-move"
-"""Folder next to the vault for replaced documents."""
+"""Folder next to the vault with the documents that a move replaced."""
 
 _INDEX_PORTION = 500
 
@@ -303,7 +313,10 @@ class MoveReport:
 
     @property
     def is_same(self) -> bool:
-        """True if the documents are equal. Rows always are. Answers can order equal scores differently."""
+        """True if both sides have equal documents.
+
+        Answers do not count, because the order of equal scores can differ.
+        """
         return self.documents == self.documents_there
 
 
@@ -417,7 +430,7 @@ def _open_ends(local: Settings, remote: Settings) -> Iterator[tuple[Home, Home]]
 
 @contextlib.contextmanager
 def _lock_ends(*homes: Home) -> Iterator[None]:
-    """Lock vaults, archives and writers. Another pass copies other changes."""
+    """Lock the vaults, archives and writers of both homes, and finish pending writes."""
     with ExitStack() as stack:
         for home in homes:
             for lock in (home.vault_lock, home.archive_lock, home.writer_lock):
@@ -452,7 +465,7 @@ def _carry(source: Home, target: Home, number: int, notify: OnProgress) -> MoveR
 
 
 def _keep(target: Home, path: str, data: bytes) -> None:
-    """Keep a replaced document of a folder, which can be the user's. A server keeps all versions."""
+    """Keep a copy of a replaced document in a local home. A server keeps all versions anyway."""
     if not target.database.server:
         kept_path = target.settings.home / KEPT / path
         files.make_folder(kept_path.parent)
@@ -501,7 +514,7 @@ def _carry_rows(source: Home, target: Home, notify: OnProgress) -> Mirrored:
 
 
 def _index(home: Home, notify: OnProgress, *, is_new: bool) -> int:
-    """Build missing full text and return the number of rows. A server analyses its tables before and after."""
+    """Add rows that are missing in the full-text index, and return their number."""
     if is_new and home.database.server:
         home.database.one("look_at_rows")
     memories = home.database.column("list_memories_unindexed")
@@ -526,7 +539,7 @@ def _index(home: Home, notify: OnProgress, *, is_new: bool) -> int:
 
 
 def _obstacle(local: Settings, address: str, tenant: str) -> str:
-    """Return the reason why nacre cannot use the target with the stored address, which lacks the password."""
+    """Return the error of opening the target without a password, or an empty string."""
     try:
         open_home(local.having("storage.url", address).having("storage.tenant", tenant)).close()
     except NacreError as error:

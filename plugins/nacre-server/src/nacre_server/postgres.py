@@ -331,11 +331,11 @@ class PostgresDatabase(Queries):
         return stemmer(apsw.Connection(":memory:"))
 
     def relax(self) -> None:
-        """Return from commits before the server's disk confirms them."""
+        """Let commits return before they are on the server's disk."""
         self._fetch("SELECT set_config('synchronous_commit', 'off', false)", ())
 
     def tighten(self) -> None:
-        """Wait again until the server's disk confirms commits."""
+        """Let commits wait for the server's disk again."""
         self._fetch("SELECT set_config('synchronous_commit', 'on', false)", ())
 
     def is_in_place(self) -> bool:
@@ -353,10 +353,10 @@ class PostgresDatabase(Queries):
         return self._first(lambda: state(self._connection).needs)
 
     def hold(self, lock: str) -> bool:
-        """Take a lock of the tenant, other than the write lock. Return False if another connection holds it.
+        """Take a lock of the tenant, and return False if another connection holds it.
 
-        The server frees the lock when the connection ends. The holder then gets UnusableStoreError
-        until it releases the lock.
+        The lock is lost when the connection ends. The holder then gets UnusableStoreError until it
+        releases the lock.
         """
         if not self.value("try_lock", lock=lock):
             return False
@@ -385,7 +385,7 @@ class PostgresDatabase(Queries):
         return cursor
 
     def _alone(self, work: Callable[[], ResultT]) -> ResultT:
-        """Run a writing statement in the open transaction. Otherwise use a new one, and repeat it if rolled back."""
+        """Run a write in the open transaction, or in a new one, repeated if rolled back."""
 
         def whole() -> ResultT:
             with self.transaction(), translated_errors():
@@ -394,7 +394,7 @@ class PostgresDatabase(Queries):
         return whole() if self.is_in_transaction else repeated(whole)
 
     def _first(self, work: Callable[[], ResultT]) -> ResultT:
-        """Run a read. Outside a block, repeat it on a new connection if the connection was lost."""
+        """Run a read. If the connection is lost outside a transaction, reconnect and read again."""
         self._revive()
         try:
             with translated_errors():
@@ -496,7 +496,7 @@ class ServerLock(FileLock):
             self._db.let_go(self._name)
 
     def is_wanted(self) -> bool:
-        """Return False, because waiting processes poll and cannot be seen."""
+        """Return False, because nacre cannot know whether other processes wait."""
         return False
 
     def let_others(self) -> None:

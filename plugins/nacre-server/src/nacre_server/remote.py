@@ -203,7 +203,10 @@ def keep_key(settings: Settings, secret: str) -> None:
 
 @frozen
 class PushedDocument:
-    """The new text of a document, or ``None`` to remove it. ``base`` is the hash of the old text, ``None`` if new."""
+    """A new, changed or removed document.
+
+    ``text``: new text, or ``None`` for a removal. ``base``: hash of the old text, if any.
+    """
 
     path: str
     text: str | None
@@ -235,7 +238,7 @@ class PushedSession:
 
 @frozen
 class ServerDocument:
-    """The content of a document on the server, or ``None`` if it was removed."""
+    """A document on the server. ``text`` is ``None`` if the document was removed."""
 
     path: str
     text: str | None
@@ -280,9 +283,9 @@ class Exchanged:
 
 @frozen
 class RemoteStanding:
-    """A home's sync with its server.
+    """The state of a home's sync with its server.
 
-    ``succeeded`` is the time of the last complete exchange. ``problem`` prevents the next.
+    ``succeeded``: time of the last complete exchange. ``problem``: reason why sync is blocked.
     """
 
     url: str
@@ -344,11 +347,11 @@ class State:
     seen: Mapping[str, str] = field(default_factory=dict)
 
     def knows(self, path: str) -> str | None:
-        """Return the hash of a document's content in the last exchange."""
+        """Return the hash that a document had after the last exchange."""
         return self.seen.get(name_of(path))
 
     def having(self, documents: Mapping[str, bytes | None]) -> State:
-        """Return the state after both sides agreed on these documents."""
+        """Return the state after an exchange of these documents."""
         hashes = dict(self.seen)
         for path, data in documents.items():
             hashes.pop(name_of(path), None)
@@ -520,7 +523,7 @@ def _plan(
     ours: tuple[Tree, bytes],
     theirs: tuple[Mapping[str, bytes | None], bytes],
 ) -> Plan:
-    """Plan the local changes. If nothing has changed here, they are the server's changes."""
+    """Plan the local changes. If no local document has changed, take the server's documents."""
     (local, ledger), (remote_files, lines) = ours, theirs
     names = {name_of(path) for path in local}
     changed = {path for path, data in local.items() if digest(data) != state.knows(path)}
@@ -543,7 +546,7 @@ def _plan(
 
 
 def _versions_of(server: Connection, state: State) -> Callable[[list[str]], Tree]:
-    """Return a function that fetches documents of the last common state by the hashes of their paths."""
+    """Return a function that finds documents of the last common state, given hashes of paths."""
 
     def ask(names: list[str]) -> Tree:
         contents: dict[str, bytes] = {}
@@ -560,7 +563,7 @@ def _versions_of(server: Connection, state: State) -> Callable[[list[str]], Tree
 def _reason_to_hold(home: Home, state: State, path: str, data: bytes | None) -> str:
     """Return the reason why a document stays local, or an empty string.
 
-    A document that was sent before stays in sync.
+    A private document that was sent earlier is still sent.
     """
     if data is None:
         return ""
@@ -659,7 +662,10 @@ def count_waiting(home: Home, state: State) -> int:
 
 
 def _check_state(home: Home, state: State) -> State:
-    """Start over if the database was rebuilt, because row numbers have changed. The server recognises the turns."""
+    """Send all turns again if the database was rebuilt, because row numbers have changed.
+
+    The server skips known turns.
+    """
     stored = home.sessions.by_rows([state.turn]).get(state.turn) if state.turn else None
     is_same = not state.turn or (stored is not None and stored.turn.id == state.turn_id)
     return state if is_same else replace(state, turn=0, turn_id="")

@@ -32,7 +32,7 @@ WEIGHTS = {
 """Column weights. The subject has more weight than the content, and spoken text more than actions."""
 
 _MAX_STEM_CHARACTERS = 200
-"""Maximum length of the stem stored with its number for prefix searches. Index entries are limited to 2,700 bytes."""
+"""Maximum length of a stored stem. PostgreSQL limits index entries to 2,700 bytes."""
 
 
 def key_of(tenant: str, kind: Indexed, stem: str) -> int:
@@ -88,7 +88,7 @@ class ServerWords:
         return [match.row for match in search.match(search.terms(words), where, limit)]
 
     def _count(self, kind: Indexed, texts: Sequence[str]) -> tuple[dict[str, float], int]:
-        """Count each stem, weighted over the columns, and count all words."""
+        """Return the weighted count of each stem, and the number of words."""
         counts: dict[str, float] = {}
         length = 0
         for weight, text in zip(WEIGHTS[kind], texts, strict=True):
@@ -112,10 +112,10 @@ MOST_CANDIDATES = 20_000
 """Maximum number of rows to rank. The rarest words are used as long as their rows stay within this limit."""
 
 _MAX_NAMES = 200
-"""Maximum number of identifiers to examine for a part. A part that more identifiers contain is too common."""
+"""A part of a name is too common if more identifiers than this contain it."""
 
 _MAX_UNFILTERED_ROWS = 1_000
-"""Maximum number of turns with one of these identifiers to sort, if there is no filter."""
+"""Maximum number of turns to sort in a search without a filter."""
 
 _MIN_IDF = 1e-6
 
@@ -254,13 +254,16 @@ class ServerSearch(WordSearch):
         return [_to_match(row, terms) for row in rows]
 
     def _is_open(self, where: Clause) -> bool:
-        """Return True if all matches pass the condition, so that the limit can be applied early."""
+        """Return True if every match fulfils the condition. The limit can then be applied early."""
         return where.is_open and self._kind is not Indexed.MEMORIES
 
 
 @frozen
 class _Word:
-    """A word of a question: its stems, and the maximum number of rows that contain all of them."""
+    """A word of a question.
+
+    ``keys``: numbers of its stems. ``rows``: maximum number of rows that contain all stems.
+    """
 
     keys: tuple[int, ...]
     rows: int
@@ -288,7 +291,7 @@ def _array(values: Sequence[float]) -> str:
 
 
 def _to_match(columns: Row, terms: Sequence[Term]) -> Match:
-    """Convert a row. Omit the stems of words that it contains only in part."""
+    """Convert a result row to a match. Words of which a stem is missing are omitted."""
     row, session, seq, counts, length = columns
     incomplete = {term.word for term, count in zip(terms, counts, strict=True) if not count}
     term_counts = {
@@ -307,8 +310,7 @@ _NEAREST = """
 SELECT passage FROM signs WHERE tenant = ? AND length(bits) = {size}
 ORDER BY CAST(bits AS bit({size})) <~> CAST(? AS bit({size})) LIMIT ?
 """
-"""Query for the nearest passages. It names the tenant, so that the index of the tenant's passages
-is used (decision 25)."""
+"""Query for a tenant's nearest passages, written so that its index is used (decision 25)."""
 
 
 class ServerWalk:

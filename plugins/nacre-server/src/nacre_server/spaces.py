@@ -37,9 +37,10 @@ _SELF_LOGGED = ("spaces-", "keys-", "share")
 
 @frozen
 class Standing:
-    """The caller and their role.
+    """The caller and their role in the space.
 
-    ``kind`` and ``raising`` describe the space, and are ``None`` if the tenant is not a space.
+    ``kind``: who owns the space. ``raising``: who can share memories into it. Both are ``None`` if
+    the tenant is not a space.
     """
 
     account: str
@@ -50,10 +51,9 @@ class Standing:
 
 
 def standing(home: Home) -> Standing:
-    """Return the caller's current role in the open space.
+    """Return the caller's current role in the home's space.
 
-    Raises UnavailableError if the memory is in a file, NotAllowedError if the caller is not (or no
-    longer) a member.
+    Raises UnavailableError if the memory is in a file, NotAllowedError if the caller is no member.
     """
     if not home.database.server:
         raise UnavailableError(
@@ -97,7 +97,7 @@ def _refusal(
 
 @contextmanager
 def allowed(home: Home, operation: str, *, writes: bool, owners: bool) -> Iterator[None]:
-    """Run an operation in the block. Raises NotAllowedError if the caller's role does not allow it.
+    """Check that the caller's role allows the operation in the block. Raises NotAllowedError.
 
     Writes and refusals are recorded in the space's audit log.
     """
@@ -119,7 +119,7 @@ def allowed(home: Home, operation: str, *, writes: bool, owners: bool) -> Iterat
 
 
 class SpaceKind(StrEnum):
-    """The kind of owner that a space has."""
+    """The owner of a space: one person, a team or an organisation."""
 
     PERSON = "person"
     TEAM = "team"
@@ -247,7 +247,7 @@ class Managed:
 
 @contextmanager
 def registry_of(home: Home) -> Iterator[Registry]:
-    """Open the registry of a home's server for the block."""
+    """Open the registry of the server that stores a home."""
     with closing(Registry(home.settings.server)) as registry:
         yield registry
 
@@ -661,7 +661,7 @@ def share(
 
 
 def _shareable(memory: Memory, scope: Scope | None) -> Memory:
-    """Return the memory with the copy's visibility. Raises ConflictError, NotAllowedError."""
+    """Return the memory as it is shared. Raises ConflictError, NotAllowedError."""
     if not memory.is_active or memory.proposed:
         state = (
             "was proposed by an agent and never accepted" if memory.proposed else "no longer holds"
@@ -681,4 +681,4 @@ def _shareable(memory: Memory, scope: Scope | None) -> Memory:
 _COPIED_FIELDS = tuple(
     "content subject kind importance tags valid expires_on trust updated extra scope".split()
 )
-"""Fields that are updated from the memory. The space owns all other fields."""
+"""Fields that sharing copies from the memory. All other fields belong to the space."""

@@ -39,10 +39,10 @@ class _Snapshot:
     memories: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     def and_then(self, changes: Iterable[Row]) -> _Snapshot:
-        """Return the state after new versions.
+        """Return a snapshot that includes new versions of documents.
 
-        Each row has the path, the number, and the number (``None`` if deleted) and size of the
-        current version.
+        Each row contains a path, the number of a version, and the number (``None`` if
+        deleted) and size of the current version.
         """
         until, documents = self.until, set(self.documents)
         pages, memories = dict(self.pages), dict(self.memories)
@@ -65,10 +65,10 @@ class _Snapshot:
 
 
 class ServerVault:
-    """The interface of :class:`~nacre.vault.files.Vault` for rows.
+    """A vault in database rows, with the interface of :class:`~nacre.vault.files.Vault`.
 
-    The same rules for paths apply, so that a vault can move to files. The time of a document is its
-    version, a number that increases.
+    Paths follow the same rules, so that a vault can move to files. The time of a document is
+    its version number, which increases.
     """
 
     root = PurePosixPath("vault")
@@ -123,7 +123,7 @@ class ServerVault:
         return _stat(path, *row)
 
     def write_ahead(self, documents: Mapping[str, str]) -> None:
-        """Do nothing, because rows need no sync to disk."""
+        """Do nothing, because rows need no sync to disk in advance."""
 
     def write(self, path: str, text: str, *, base: bytes | None) -> None:
         self.write_bytes(path, to_bytes(text), base=base)
@@ -160,14 +160,14 @@ class ServerVault:
         self._db.run("blank_versions_of", path=path)
 
     def former(self) -> Iterator[tuple[int, str, bytes]]:
-        """Yield (number, path, content) for former versions, in chunks."""
+        """Yield the number, path and content of each former version."""
         after = 0
         while rows := self._db.all("list_former_versions", after=after, limit=_VERSIONS_AT_ONCE):
             yield from ((version, path, bytes(data)) for version, path, data in rows)
             after = rows[-1][0]
 
     def forget_former(self, matches: Callable[[str, bytes], bool]) -> None:
-        """Erase former versions whose path or content matches."""
+        """Erase the former versions for which ``matches(path, content)`` is true."""
         matching = [version for version, path, data in self.former() if matches(path, data)]
         with self._db.transaction():
             self._db.run_many("blank_version", [{"version": version} for version in matching])
@@ -187,7 +187,7 @@ class ServerVault:
         return self._db.value("size_of_ledger") or 0, known[1]
 
     def sync_folders(self, paths: Iterable[str]) -> None:
-        """Do nothing, because committed rows are durable."""
+        """Do nothing, because the database stores rows durably."""
 
     def _stats(self) -> list[FileStat]:
         return [_stat(*row) for row in self._db.all("list_documents")]
@@ -201,7 +201,7 @@ class ServerVault:
         return self._db.all("insert_document_version", path=path, data=data, written=now)[0]
 
     def _keep_one(self, path: str) -> None:
-        """Delete former versions of a listing, which is derived from memories."""
+        """Delete former versions of the document if it is a listing, which nacre generates."""
         if PurePosixPath(path).name == LISTING:
             self._db.run("delete_former_versions", path=path)
 

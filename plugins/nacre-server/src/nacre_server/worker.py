@@ -37,7 +37,10 @@ _BACKOFF = 4
 
 
 class Worker:
-    """A worker. ``folder`` is empty and can be deleted afterwards."""
+    """A worker for the spaces of a server.
+
+    ``folder``: empty folder that can be deleted afterwards.
+    """
 
     def __init__(
         self,

@@ -11,7 +11,7 @@ from functools import cache
 from importlib.resources import files
 
 MODEL_NAME = "minilm-l6-v2-int8"
-"""Name of the vectors. It changes with each build that produces different vectors."""
+"""Name of the model. It changes when a new build produces different vectors."""
 
 DIMENSIONS = 384
 
