@@ -78,48 +78,13 @@ def test_a_memory_that_names_no_file_is_not_doubted(world: World) -> None:
     assert after(world, *ran("rm config/gate.yaml"), content=content) == []
 
 
-def edited(path: str, old: str, new: str, uuid: str = "e-1") -> tuple[dict[str, Any], ...]:
-    return (
-        calls(uuid, "Edit", AT, file_path=path, old_string=old, new_string=new),
-        gives(uuid, "", AT),
-    )
-
-
 @pytest.mark.parametrize(
     ("content", "records", "reason"),
     [
         (
-            "Run `make lint` before every push, since the server rejects long lines.",
-            edited("/code/Makefile", "lint: deps\n\truff check", "check: deps\n\truff check"),
-            "(make lint → make check)",
-        ),
-        (
-            "The fixtures are rebuilt with npm run seed after each migration.",
-            edited("package.json", '"seed": "node seed.js",\n"dev": "vite"', '"dev": "vite"'),
-            "(without run seed)",
-        ),
-        (
-            "Retries go through fetch_with_retry, because the gate drops connections.",
-            edited("gate.py", "def fetch_with_retry(url):", "def fetch_patiently(url):"),
-            "(fetch_with_retry → fetch_patiently)",
-        ),
-        (
-            "Set TIDE_LIMIT to 3, because the pier floods above it.",
-            (
-                *edited("a.py", "return TIDE_LIMIT", "return WATER_LIMIT"),
-                *edited("b.py", "if x > TIDE_LIMIT:", "if x > WATER_LIMIT:", "e-2"),
-            ),
-            "(TIDE_LIMIT → WATER_LIMIT)",
-        ),
-        (
             "Files in src/pump/old.py count strokes, since the meter is blind.",
             (*ran("git rm -r src/pump"), *ran('git commit -m "remove src/pump"')),
             "src/pump",
-        ),
-        (
-            "Start it with --dry-run, because the pump is loud.",
-            edited("cli.py", 'parser.add_argument("--dry-run")', 'parser.add_argument("--check")'),
-            "(--dry-run → --check)",
         ),
         (
             "The pump is read by readPump every minute, since it forgets its state.",
@@ -128,7 +93,7 @@ def edited(path: str, old: str, new: str, uuid: str = "e-1") -> tuple[dict[str, 
         ),
     ],
 )
-def test_a_renamed_or_deleted_command_or_name_doubts_its_memories(
+def test_renamed_or_deleted_folder_or_name_doubts_its_memories(
     world: World, content: str, records: tuple[dict[str, Any], ...], reason: str
 ) -> None:
     (why,) = after(world, *records, content=content)
@@ -136,39 +101,20 @@ def test_a_renamed_or_deleted_command_or_name_doubts_its_memories(
     assert why.endswith(reason)
 
 
-DEFINED = edited("gate.py", "def fetch_with_retry(url):\n    ...", "")
+GONE = ran("git grep -l fetch_with_retry | xargs sed -i 's/fetch_with_retry/fetch_patiently/g'")
 
 
 @pytest.mark.parametrize(
     ("content", "records"),
     [
-        (
-            "Call fetch_with_retry.",
-            (*edited("net.py", "", "def fetch_with_retry(url):", "e-0"), *DEFINED),
-        ),
-        (
-            "Call fetch_with_retry.",
-            (*DEFINED, *edited("net.py", "", "def fetch_with_retry(url):", "e-2")),
-        ),
-        ("Call fetch_with_retry.", (*DEFINED, *ran("git checkout -- gate.py"))),
-        ("Call fetch_with_retry.", (*DEFINED, *ran("grep -rn fetch_with_retry src"))),
-        ("fetch_with_retry was renamed to fetch_patiently on purpose.", DEFINED),
-        (
-            "Call fetch_with_retry.",
-            edited("gate.py", "fetch_with_retry(url)", "fetch_once(url)"),
-        ),
-        ("The process waits for the tide.", edited("a.py", "def process():", "def flow():")),
+        ("Call fetch_with_retry.", (*GONE, *ran("git checkout -- gate.py"))),
+        ("Call fetch_with_retry.", (*GONE, *ran("grep -rn fetch_with_retry src"))),
+        ("fetch_with_retry was renamed to fetch_patiently on purpose.", GONE),
+        ("The process waits for the tide.", ran("grep -rl x | xargs sed -i 's/process/flowing/g'")),
         ("The gate.py opens the gate.", ran("git mv src/gate.py lib/gate.py")),
         ("The gate.py opens the gate.", ran("rm -rf tmp/gate.py")),
-        ("Call fetch_with_retry.", edited("README.md", "def fetch_with_retry(url):", "")),
-        (
-            "Run `make lint-all` nightly.",
-            edited("Makefile", "lint:\n\truff", "check:\n\truff"),
-        ),
     ],
-    ids="before|after|reverted|still found|says so|one call|a word|same name|elsewhere|prose|longer".split(
-        "|"
-    ),
+    ids="reverted|still found|says so|a word|same name|elsewhere".split("|"),
 )
 def test_a_name_that_may_still_exist_doubts_nothing(
     world: World, content: str, records: tuple[dict[str, Any], ...]

@@ -192,6 +192,6 @@ def test_estimate_without_a_model_shows_no_cost(world: World) -> None:
     shown = CliRunner().invoke(cli, ["ingest", "--estimate"], env=env)
     assert shown.exit_code == 0
     assert "1 session with content" in shown.output
-    assert "at no cost" in shown.output
+    assert "read them for free" in shown.output
     answer = json.loads(CliRunner().invoke(cli, ["ingest", "--estimate", "--json"], env=env).stdout)
     assert (answer["waiting"], answer["model"], answer["cost"]) == (1, "none", 0)

@@ -260,8 +260,8 @@ def test_model_returning_another_vector_size_does_not_corrupt_the_index(
         memory.store("The crane driver has a parrot.")
         result = memory.recall("painted crane")
         assert result.hits
-        assert "96 numbers" in (result.lanes[1].note or "")
-    assert "96 numbers" in (embed_pending(opened(world, models), lambda _: None).note or "")
+        assert "96 dimensions" in (result.lanes[1].note or "")
+    assert "96 dimensions" in (embed_pending(opened(world, models), lambda _: None).note or "")
     assert context.vectors.dimensions() == 128
 
 

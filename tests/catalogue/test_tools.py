@@ -29,7 +29,7 @@ CALLS: dict[str, list[dict[str, Any]]] = {
         {"context": "session-start"},
         {"query": QUESTION, "context": "chats"},
     ],
-    "memory_get": [{"ids": ["{memory}"]}],
+    "memory_get": [{"ids": ["{memory}", "{session}#0"]}],
     "memory_store": [{"entries": [{"content": "The mill stands on the left bank of the river"}]}],
     "memory_retire": [{"ids": ["{other}"]}],
     "memory_list": [{"limit": 5}],

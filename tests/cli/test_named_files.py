@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import SESSION, Nacre
+from tests.cli.conftest import Nacre
 
 WRITERS = {
     "export": ("data", "export", "{}", "--force"),
     "backup": ("data", "backup", "create", "{}", "--force"),
-    "session": ("sessions", "export", SESSION, "--output", "{}", "--force"),
     "context": ("context", "--output", "{}"),
 }
 
@@ -85,7 +84,6 @@ def test_existing_regular_file_is_replaced_if_allowed(
     for name, writer in (
         ("a.zip", "backup"),
         ("b.jsonl", "export"),
-        ("c.md", "session"),
         ("d.md", "context"),
     ):
         path = tmp_path / name

@@ -472,7 +472,6 @@ def _stripped_turn(turn: Turn, redactor: Redactor) -> Turn:
             tuple(map(_strip, call.paths)),
             _strip(call.error) if call.error else None,
             tuple(map(_strip, call.made)),
-            tuple(map(_strip, call.names)),
         )
         for call in turn.tool_calls
     )
@@ -504,7 +503,6 @@ def _texts_of(turn: Turn) -> Iterator[str]:
         if call.error:
             yield call.error
         yield from call.made
-        yield from call.names
 
 
 def _with_texts(turn: Turn, texts: Iterator[str]) -> Turn:
@@ -523,7 +521,6 @@ def _with_texts(turn: Turn, texts: Iterator[str]) -> Turn:
             tuple(next(texts)[:PATH_CHARACTERS] for _ in call.paths),
             next(texts)[:ERROR_CHARACTERS] if call.error else None,
             tuple(next(texts)[:PATH_CHARACTERS] for _ in call.made),
-            tuple(next(texts)[:PATH_CHARACTERS] for _ in call.names),
         )
         for call in turn.tool_calls
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 
@@ -21,7 +20,7 @@ from nacre.values.models import Capabilities
 from nacre.values.recall import Filter, Mode, RecallQuery
 from nacre.values.session import Action, Speaker, ToolCall, Trust, Turn
 
-# -- Memories about renamed or deleted files, commands and identifiers -----------------------------
+# -- Memories about renamed or deleted files and names ---------------------------------------------
 
 
 _REMOVED = re.compile(r"(?:^|[;&|]\s*)(?:git )?rm (?!.*--cached)(?:-\S+ )*(?P<paths>[^;&|]+)")
@@ -43,13 +42,11 @@ _SAYS_GONE = re.compile(
     r"\b(?:no longer|removed?|renamed?|deleted?|dropped|replaced?|deprecated|formerly|used to|was called)\b"
 )
 _MIN_NAME_CHARACTERS = 5
-_MIN_EDITS = 2
-"""Number of edits that must replace a name if no edit contains its definition."""
 
 
 @frozen
 class Gone:
-    """A file, a command or a name in code that a session renamed or deleted. ``why``: the action."""
+    """A file or a name in code that a session renamed or deleted. ``why``: the action."""
 
     name: str
     why: str
@@ -74,22 +71,15 @@ class Gone:
 
 
 def _word(name: str) -> re.Pattern[str]:
-    """Return a pattern for a name or a task as a whole word.
-
-    A common word must be followed by a parenthesis, and a task must follow its runner.
-    """
+    """Return a pattern for a name as a whole word. A common word must precede a parenthesis."""
     if name.isalpha() and name[1:].islower():
         return re.compile(rf"\b{name}\(")
-    runner, _, task = name.rpartition(" ")
-    before = r"(?:npm|pnpm|yarn|bun)(?: run)? " if runner == "run" else runner and f"{runner} "
-    return re.compile(rf"(?<![\w-]){before}{re.escape(task)}(?![\w-]|[.:/]\w)")
+    return re.compile(rf"(?<![\w-]){re.escape(name)}(?![\w-]|[.:/]\w)")
 
 
 def find_gone(turns: Sequence[Turn]) -> list[Gone]:
-    """Return the files, commands and names that successful calls renamed or deleted, unless later turns use them."""
+    """Return the files and names that successful commands renamed or deleted, unless later turns use them."""
     gone: dict[str, Gone] = {}
-    replaced: Counter[tuple[str, str]] = Counter()
-    kept: set[str] = set()
     for turn in turns:
         for call in turn.tool_calls:
             for path in call.paths:
@@ -107,12 +97,6 @@ def find_gone(turns: Sequence[Turn]) -> list[Gone]:
                 gone = by_command if _REVERTED.search(call.input) else unused | by_command
                 for thing in by_command.values():
                     gone.pop(thing.successor, None)
-            for name in call.names if call.action is Action.EDIT else ():
-                bare = name[1:].removesuffix("()")
-                if name[0] == "+":
-                    kept.add(bare)
-                    gone.pop(bare, None)
-            gone |= _by_edit(call, turn.time, replaced, kept)
     return list(gone.values())
 
 
@@ -142,35 +126,6 @@ def _by_command(call: ToolCall, at: datetime) -> dict[str, Gone]:
 
 def _without_quotes(path: str) -> str:
     return path.strip("'\"").removeprefix("./")
-
-
-def _by_edit(
-    call: ToolCall, at: datetime, replaced: Counter[tuple[str, str]], kept: Collection[str]
-) -> dict[str, Gone]:
-    """Return the names that an edit removes.
-
-    The edit must remove the definition, or two edits must replace the name by the same name.
-    """
-    file = call.paths[0] if call.paths else call.input
-    if call.action is not Action.EDIT or _OTHER_PLACE.search(file):
-        return {}
-    removed = [name[1:] for name in call.names if name[0] == "-" and name[1:] not in kept]
-    added = [name[1:] for name in call.names if name[0] == "+"]
-    gone: dict[str, Gone] = {}
-    for name in removed:
-        bare = name.removesuffix("()")
-        is_defined = name != bare or " " in name
-        rivals = [other for other in added if (other.endswith("()") or " " in other) == is_defined]
-        successor = rivals[0].removesuffix("()") if len(rivals) == 1 else ""
-        replaced[bare, successor] += 1
-        is_replaced = (
-            len(removed) == 1 and bool(successor) and replaced[bare, successor] >= _MIN_EDITS
-        )
-        if bare in kept or len(bare) < _MIN_NAME_CHARACTERS or not (is_defined or is_replaced):
-            continue
-        now = f" ({bare} → {successor})" if successor else f" (without {bare})"
-        gone[bare] = Gone(bare, f"a later session edited {file}{now}", at, successor)
-    return gone
 
 
 def doubt_memories_of(home: Home, project: str, session: str, gone: Sequence[Gone]) -> int:

@@ -15,7 +15,6 @@ import msgspec
 
 from nacre.base.frozen import frozen
 from nacre.base.plain import Values, objects_in, string
-from nacre.readers.edits import changed_names
 from nacre.values.models import OWN_CALL
 from nacre.values.session import Action, Flag, Session, Speaker, ToolCall, Turn
 
@@ -607,9 +606,7 @@ def asked(name: str, arguments: Values | str) -> ToolCall:
     if action in (Action.EDIT, Action.RUN):
         patched = [path for text in _patches(arguments, decoded) for path in _list_patched(text)]
         action, paths = (Action.EDIT, patched) if patched else (action, paths)
-    files = tuple(dict.fromkeys(paths))[:_MAX_PATHS]
-    names = changed_names(decoded, files) if action is Action.EDIT else ()
-    return ToolCall(name, brief, action=action, paths=files, names=names)
+    return ToolCall(name, brief, action=action, paths=tuple(dict.fromkeys(paths))[:_MAX_PATHS])
 
 
 def answered(call: ToolCall, result: str | None, output: Callable[[], str] = str) -> ToolCall:

@@ -902,7 +902,7 @@ def _embed_question(home: Home, question: Question, topic: str) -> tuple[QueryVe
         text = home.redactor.clean(text)  # the text can leave this machine
     embedded = embedder.embed([text])[0]
     if vectors.dimensions() not in (0, len(embedded)):
-        problem = f"{model} gives vectors of {len(embedded)} numbers now, but the index has {vectors.dimensions()}"
+        problem = f"{model} now returns {len(embedded)} dimensions, but the index has {vectors.dimensions()}"
         return None, Lane("vector", LaneState.UNAVAILABLE, note=problem)
     are_missing = vectors.are_missing()
     goes_on = (

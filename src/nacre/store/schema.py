@@ -522,9 +522,8 @@ def kept_calls(calls: Sequence[ToolCall]) -> list[list[object]]:
             call.paths,
             call.error,
             call.made,
-            call.names,
         ]
-        plain = [call.name, call.input, call.outcome, Action.OTHER.value, (), None, (), ()]
+        plain = [call.name, call.input, call.outcome, Action.OTHER.value, (), None, ()]
         while len(values) > 3 and values[-1] == plain[len(values) - 1]:
             values.pop()
         encoded.append(values)
@@ -544,11 +543,9 @@ def kept_call(
     paths: Sequence[str] = (),
     error: str | None = None,
     made: Sequence[str] = (),
-    names: Sequence[str] = (),
 ) -> ToolCall:
     """Build a tool call. Raises ValueError for an unknown action."""
-    kind = Action(action)
-    return ToolCall(name, brief, outcome, kind, tuple(paths), error, tuple(made), tuple(names))
+    return ToolCall(name, brief, outcome, Action(action), tuple(paths), error, tuple(made))
 
 
 def did_of(calls: Sequence[ToolCall]) -> str:

@@ -86,7 +86,7 @@ class ToolCall:
     ``paths``: files read or edited, with the paths that the tool uses. ``error``: informative lines
     of a failed call's output, with at most 600 characters. These are the tool's words, not the
     agent's. ``made``: names of created objects, such as ``"commit 1a2b3c4"``, ``"task 3"`` or the
-    URL of a pull request. ``names``: names that an edit removed (``-name``) or added (``+name``).
+    URL of a pull request.
     """
 
     name: str
@@ -96,7 +96,6 @@ class ToolCall:
     paths: tuple[str, ...] = ()
     error: str | None = None
     made: tuple[str, ...] = ()
-    names: tuple[str, ...] = ()
 
     @property
     def failed(self) -> bool:

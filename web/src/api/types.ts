@@ -1809,7 +1809,6 @@ export interface ToolCall {
   paths: Array<string>;
   error: string | null;
   made: Array<string>;
-  names: Array<string>;
 }
 
 export interface ToolSessions {
