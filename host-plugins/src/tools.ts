@@ -46,7 +46,7 @@ export function makeTools(described: Described[], config: Config, servers: Serve
     parameters: one.inputSchema,
     execute: async (_id, params, signal) => {
       const given = isObject(params) ? { ...params } : {};
-      if (config.deep && "deep" in one.inputSchema.properties) given.deep ??= true;
+      if (config.deep && one.name === "memory_search") given.deep ??= true;
       if (config.project && "project" in one.inputSchema.properties) given.project ??= config.project;
       try {
         const told = await servers.call(one.name, given, caller.workspaceDir || process.cwd(), signal);

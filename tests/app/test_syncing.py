@@ -745,7 +745,7 @@ def test_file_with_a_secret_is_held_and_other_files_sync(pair: tuple[Machine, Ma
     assert SECRET not in git(one.remote, "log", "-p", "--all")
     other.do(edit, "Bridge", importance=9)
     other.sync()
-    with pytest.raises(EditConflictError, match="is held here"):
+    with pytest.raises(EditConflictError, match="has a problem"):
         one.sync()
     assert SECRET in bridge(one).read_text()
     replace_in(bridge(one), SECRET, "gone")

@@ -120,8 +120,8 @@ def test_last_decisions_are_undone_in_reverse_order(
     terminal = triage()
     terminal.press(*"ksd").until(f"{len(waiting) - 3} left")
     for number, what in enumerate(("dropped", "skipped", "kept"), 1):
-        terminal.press("u").until(f"Undone: {what}")
-        terminal.until(f"{len(waiting) - 3 + number} left")
+        shown = terminal.press("u").until(f"{len(waiting) - 3 + number} left")
+        assert f"Undone: {what}" in shown
     terminal.press("u").until("Nothing was decided yet")
     assert terminal.press("q").end() == 0
     assert left(nacre) == waiting

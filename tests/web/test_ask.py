@@ -52,15 +52,14 @@ def test_dashboard_question_leaves_no_trace(board: Dashboard, home: Path) -> Non
 
 
 def test_answer_can_be_pinned(board: Dashboard, home: Path) -> None:
-    page = board.show(f"/ask?q={QUESTION.replace(' ', '+')}")
-    page.locator(".ask-hit").first.get_by_role("button", name="Pin").click()
+    question = "which search does choirbook use"
+    page = board.show(f"/ask?q={question.replace(' ', '+')}")
+    hit = page.locator(".ask-hit", has_text="Pagefind").first
+    hit.get_by_role("button", name="Pin").click()
     expect(page.get_by_text("Pinned. nacre warns")).to_be_visible()
     (pin,) = call(home, "check")
-    assert (pin.question, pin.answer, pin.holds) == (
-        QUESTION,
-        "Readings are kept raw for two years",
-        True,
-    )
+    assert (pin.question, pin.holds) == (question, True)
+    assert "Pagefind" in pin.answer
 
 
 def test_filters_narrow_the_results(board: Dashboard) -> None:

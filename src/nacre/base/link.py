@@ -100,6 +100,9 @@ def write_session(home: str, session: str, state: Mapping[str, Any]) -> None:
 def write_json(home: str, path: str, value: Mapping[str, Any]) -> None:
     """Write a file in a home atomically. Raises OSError."""
     folder, name = _make_folders(home, path), os.path.basename(path)
+    for entry in os.listdir(folder):
+        if entry.startswith(f".{name}.") and entry.endswith(".tmp"):
+            _remove_if_left(os.path.join(folder, entry), entry.split(".")[-2])
     temporary = os.path.join(folder, f".{name}.{time.time_ns()}.{os.getpid()}.tmp")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _SAFE_FLAGS, 0o600)
     try:
@@ -109,6 +112,17 @@ def write_json(home: str, path: str, value: Mapping[str, Any]) -> None:
     except OSError:
         os.unlink(temporary)
         raise
+
+
+def _remove_if_left(path: str, process: str) -> None:
+    """Remove a temporary file if the process that wrote it was killed."""
+    try:
+        if os.name == "posix" and process.isdecimal():
+            os.kill(int(process), 0)
+    except ProcessLookupError:
+        os.unlink(path)
+    except OSError:
+        return
 
 
 def append(home: str, path: str, data: bytes) -> int:

@@ -20,7 +20,7 @@ export function makeTools(described, config, servers, caller) {
         parameters: one.inputSchema,
         execute: async (_id, params, signal) => {
             const given = isObject(params) ? { ...params } : {};
-            if (config.deep && "deep" in one.inputSchema.properties)
+            if (config.deep && one.name === "memory_search")
                 given.deep ??= true;
             if (config.project && "project" in one.inputSchema.properties)
                 given.project ??= config.project;
