@@ -170,7 +170,7 @@ class EmbedderUnavailableError(UnavailableError):
 
 
 class EmbedderHeldError(EmbedderUnavailableError):
-    """Texts may not be sent to the embedding model now."""
+    """Sending texts to the embedding model is currently not allowed."""
 
     code = "embedder_held"
 
@@ -287,7 +287,7 @@ class UnusableStoreError(NacreError):
 
 
 class MissingStoreError(UnusableStoreError):
-    """The database server, or the node with this memory, does not respond or refuses the connection."""
+    """The database server cannot be reached."""
 
     code = "store_away"
 

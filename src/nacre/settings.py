@@ -187,10 +187,10 @@ def load_settings(
     *,
     mending: str | None = None,
 ) -> Settings:
-    """Read the settings of a home.
+    """Read nacre's settings.
 
-    ``home``: the home's path, by default ``NACRE_HOME`` or ``~/.nacre``. ``mending``: key to
-    ignore in the file, because the caller replaces its value. Raises InvalidSettingsError.
+    ``home``: nacre's home folder, by default ``NACRE_HOME`` or ``~/.nacre``. ``mending``: setting
+    to skip in the file, because the caller will replace its value. Raises InvalidSettingsError.
     """
     environ = process_environment() if environ is None else dict(environ)
     owner = Path(user_home(environ))

@@ -401,7 +401,7 @@ def test_reasoning_tokens_count_against_the_budget(world: World) -> None:
     with by_wire(world, {"colour": "blue"}, api="openai") as fake:
         world.environ["NACRE_MODELS_DAILY_BUDGET_USD"] = "0.04"
         context = world.context()
-        with pytest.raises(BudgetSpentError, match=r"this call can cost \$0\.04"):
+        with pytest.raises(BudgetSpentError, match=r"this call could cost \$0\.04"):
             ask_once(context, prompt(output_tokens=1_000))
         world.environ["NACRE_MODELS_DAILY_BUDGET_USD"] = "0.05"
         ask_once(world.context(), prompt(output_tokens=1_000))

@@ -54,7 +54,7 @@ def test_pipes_links_and_home_files_are_not_overwritten(
         told = write(nacre, writer, path)
         assert told["code"] == "conflict"
         assert "inside nacre's own home" in told["message"]
-        assert "somewhere else" in told["hint"]
+        assert "outside it" in told["hint"]
     assert "not a regular file" in write(nacre, writer, tmp_path / "pipe")["message"]
     for name in ("link", "nothing"):
         assert "is a link to" in write(nacre, writer, tmp_path / name)["message"]

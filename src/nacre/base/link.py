@@ -68,7 +68,7 @@ def delivery_file(home: str, memory: str) -> str:
 
 
 def deliveries(home: str, memory: str) -> int:
-    """Return the number of a memory's deliveries, or 0 if they are not limited."""
+    """Return how often a memory was delivered, or 0 if its deliveries are not counted."""
     try:
         return os.stat(delivery_file(home, memory)).st_size
     except OSError:

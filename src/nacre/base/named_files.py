@@ -89,7 +89,7 @@ def refuse_named(path: Path, keep_out: Territory) -> None:
                 f"{path} is not a regular file", hint="name a new file, or one to replace"
             )
     if keep_out.holds(path):
-        raise ConflictError(f"{path} is inside nacre's own home", hint="name a file somewhere else")
+        raise ConflictError(f"{path} is inside nacre's own home", hint="choose a path outside it")
 
 
 def _is_same(first: Path, second: Path) -> bool:

@@ -315,7 +315,7 @@ class Pace:
         self._unlearned_since = min(self._unlearned_since, now)
 
     def learn_soon(self, now: float) -> None:
-        """Make a learning round due, even without new turns."""
+        """Request a learning round, even if there are no new turns."""
         self._unlearned_since = min(self._unlearned_since, now - PATIENCE_SECONDS)
 
     def is_time_to_learn(self, now: float) -> bool:

@@ -143,11 +143,11 @@ def _silent_sessions(sessions: Sequence[Heard]) -> Iterator[Check]:
 
 
 def is_sudden(silent: int, before: int, spoke: int) -> bool:
-    """Return True if a tool's latest sessions are unlikely to lack the user's words by chance.
+    """Return True if a tool has probably stopped recording the user's words.
 
     ``silent``: number of latest sessions, all without the user's words. ``before``: number of
     earlier sessions. ``spoke``: number of earlier sessions with the user's words. By Laplace's
-    rule, a session lacks them with probability ``1 - (spoke + 1) / (before + 2)``.
+    rule, a session is without them with probability ``1 - (spoke + 1) / (before + 2)``.
     """
     if silent < FEWEST_NEW or before < FEWEST_BEFORE:
         return False
@@ -255,7 +255,7 @@ def in_words(names: Sequence[str]) -> str:
 
 
 def writer(home: Home) -> Iterator[Check]:
-    """Report the writer's state, and how many sessions and candidates wait."""
+    """Report the writer's state and the numbers of waiting sessions and candidates."""
     state, candidates = status_writer(home), home.candidates.count()
     waiting = f"; candidates: {candidates:,} (nacre review)" if candidates else ""
     if state.state == "off":

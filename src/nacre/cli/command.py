@@ -655,7 +655,7 @@ class Run:
 
     @cached_property
     def home(self) -> home.Home:
-        """Open the home. Raises UnusableStoreError and related errors."""
+        """Open nacre's home folder on first use. Raises UnusableStoreError and related errors."""
         return home.open_home(self.settings)
 
     def close(self) -> None:

@@ -161,7 +161,7 @@ def verify_backup(run: Run, backup: Path) -> None:
     "backup-restore",
     "replace",
     "--force",
-    help="Replace an existing home; it is kept under another name.",
+    help="Replace an existing home. The old home is kept under another name.",
 )
 def restore(run: Run, backup: Path, target: Path | None, replace: bool) -> None:
     """Restore a home from a backup.

@@ -255,7 +255,7 @@ def _render_oddities(paper: Paper, report: IngestReport) -> None:
         )
         paper.note(f"Records of unknown type were skipped: {kinds}.", indent=2)
     for path in report.empty[:PROBLEMS_SHOWN]:
-        paper.note(f"{path} is empty: it has no sessions yet, or lost them.", indent=2)
+        paper.note(f"{path} is empty: it has no sessions yet, or has lost them.", indent=2)
 
 
 # ----------------------------------------------------------------------------
@@ -286,7 +286,9 @@ _BACKGROUND_VECTOR_SECONDS = 20.0
 @flag("--yes", "With --older: do not ask.")
 @flag("--dry-run", "Only show what would be read.")
 @flag("--estimate", "Only show what learning with a model would cost.")
-@click.option("--background", is_flag=True, hidden=True, help="Run as a round of the daemon.")
+@click.option(
+    "--background", is_flag=True, hidden=True, help="Run in the background, for the daemon."
+)
 @option("ingest", "reads", "--no-read", hidden=True)
 def ingest(
     run: Run, /, yes: bool, dry_run: bool, estimate: bool, background: bool, **request: Any

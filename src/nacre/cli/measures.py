@@ -114,7 +114,7 @@ def _row(comparison: Comparison) -> tuple[Cell, ...]:
     "check",
     examples=["nacre admin check", 'nacre admin check --remove "which database do we use?"'],
 )
-@option("pin", "question", "--remove", required=False, help="Remove the pin of this question.")
+@option("pin", "question", "--remove", required=False, help="Unpin the answer to this question.")
 def check(run: Run, question: str | None) -> None:
     """Check the pinned answers.
 

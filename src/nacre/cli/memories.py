@@ -215,7 +215,7 @@ def _render_stored(
         by = f"{outcome.decided_by}: " if outcome.decided_by else ""
         paper.note(f"{by}{outcome.reason}{forced.get(outcome.action, '')}", indent=2)
     elif dry_run and outcome.action == "stored" and not (outcome.supersedes or outcome.similar):
-        paper.note("rules: no duplicates or changed memories", indent=2)
+        paper.note("rules: this memory neither repeats nor changes another", indent=2)
     for supersede in outcome.supersedes:
         _concerned(paper, "supersedes", supersede.memory, supersede.reason)
     if outcome.amended:

@@ -442,7 +442,9 @@ _BY_PERSON = {"used": "good", "corrected": "bad"}
     help="A file with the agent's reply [default: standard input].",
 )
 @option("feedback", "stored", "--stored", help="A memory that the agent has stored since then.")
-@click.option("--good/--bad", "good", default=None, help="Your own rating, instead of a reply.")
+@click.option(
+    "--good/--bad", "good", default=None, help="Rate the memories yourself, without a reply."
+)
 def feedback(run: Run, reply: str | None, good: bool | None, **judged: Any) -> None:
     """Rate whether recalled memories were useful.
 

@@ -97,7 +97,9 @@ SECTIONS: dict[str, dict[str, Entry]] = {
 HIDDEN = {
     "chores": Entry("recall:chores", "Do the work that hooks left."),
     "help": Entry("groups:help_command", "Show the help of a command, or a list of all commands."),
-    "statusline": Entry("services:statusline", "Print a line for the status line of Claude Code."),
+    "statusline": Entry(
+        "services:statusline", "Print a summary of the session for Claude Code's status line."
+    ),
 }
 """Commands that only programs use, and ``help``."""
 

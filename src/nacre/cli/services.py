@@ -60,7 +60,7 @@ class DaemonMet:
 def start_for_hosts(settings: nacre_settings.Settings) -> DaemonMet | None:
     """Start the daemon before the first session needs it.
 
-    Return ``None`` if a daemon runs or cannot be started.
+    Return ``None`` if a daemon is already running or cannot be started.
     """
     try:
         started = (
@@ -82,7 +82,7 @@ def start_for_hosts(settings: nacre_settings.Settings) -> DaemonMet | None:
 
 
 def end_unneeded(home: Path) -> DaemonMet | None:
-    """Stop the daemon after the last host is disconnected. Return ``None`` if no daemon runs."""
+    """Stop the daemon after the last host is disconnected. Return ``None`` if it is not running."""
     found = homes.greet(home)
     if found is None:
         return None
@@ -95,7 +95,7 @@ def end_unneeded(home: Path) -> DaemonMet | None:
 
 
 def end_other_version(home: Path) -> DaemonMet | None:
-    """Stop the daemon if it has a different version. Return ``None`` if no such daemon runs."""
+    """Stop the daemon if it has a different version. Otherwise return ``None``."""
     found, own = homes.greet(home), __version__
     if found is None or found.version == own:
         return None
@@ -142,7 +142,10 @@ class Shown:
 
 
 def render_plan(paper: Paper, plan: WiringPlan, places: Shown, *, is_whole: bool = False) -> None:
-    """Print the planned changes with their lines. With ``is_whole``, print all lines and include nacre's own files."""
+    """Print the planned changes and the affected lines.
+
+    With ``is_whole``, print all lines and include nacre's own files.
+    """
     verbs = {action: f"would {verb}" for action, verb in _TO_DO.items()}
     _render_changes(paper, plan, places, verbs, shows_lines=True, is_whole=is_whole)
     same = sum(change.action == "none" for change in plan.changes)
@@ -378,8 +381,8 @@ def _address(run: Run) -> str:
 def mcp(run: Run, home: Path | None, tools: str | None, structured: bool) -> None:
     """Serve memory to an agent, over the Model Context Protocol.
 
-    Agents start and stop this command, and talk to it over standard input and output. The command uses the daemon if a
-    daemon runs. nacre serve --http serves agents over HTTP.
+    Agents start and stop this command, and talk to it over standard input and output. The command
+    uses the daemon if it is running. nacre serve --http serves agents over HTTP.
     """
     face = _face(home, everything=tools, structured=structured)
     run.keeps_history = False
@@ -431,10 +434,11 @@ _SECONDS_STATUSLINE = 1.0
     examples=["nacre statusline", """echo '{"session_id": "7f3a1c2d"}' | nacre statusline"""],
 )
 def statusline(run: Run) -> None:
-    """Print a line for the status line of Claude Code.
+    """Print a summary of the session for Claude Code's status line.
 
-    "nacre: 3 told, 12 to review" counts the memories given to the session and the pending reviews. Set it in
-    ~/.claude/settings.json: "statusLine": {"type": "command", "command": "nacre statusline"}
+    For example, "nacre: 3 told, 12 to review" means that the session was given 3 memories, and that
+    12 reviews are pending. Set it in ~/.claude/settings.json:
+    "statusLine": {"type": "command", "command": "nacre statusline"}
     """
     found = look(environment(), _SECONDS_STATUSLINE)
     run.answer({"told": 0, "to_review": 0} | found, Paper.line, statusline_line(found))

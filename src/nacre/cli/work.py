@@ -53,8 +53,8 @@ _FILTER = {"project", "tool", "since", "until"}
 @argument("did", "path")
 @limit_option("did")
 @OFFSET
-@option("did", "reads", help="Also show turns that only read it.")
-@option("did", "commands", help="Also show commands that mention it.")
+@option("did", "reads", help="Also show turns that only read the file.")
+@option("did", "commands", help="Also show commands that mention the file.")
 @option(DeedFilter, "tool", help="Only sessions with this tool, e.g. claude-code.")
 @option(DeedFilter, "project", help="Only this project; . means this folder's project.")
 @option(DeedFilter, "since", help="From this day on: 2026-11-20, 3d, 2w, yesterday, march.")

@@ -145,10 +145,10 @@ def resume(run: Run) -> None:
 
 
 def offer(run: Run, name: str | None = None) -> bool:
-    """Ask the owner to accept a writer, and set the writer if the owner agrees.
+    """Ask the owner to let a model write memories, and set this writer if the owner agrees.
 
-    Without a name, the best writer on this machine is proposed. Return True if the owner agrees. Raises
-    ModelRefusedError if the named model cannot be a writer.
+    Without a name, the best model on this machine is proposed. Return True if the owner agrees.
+    Raises ModelRefusedError if the named model cannot be a writer.
     """
     proposal = proposed(run, name)
     if proposal is None:
@@ -507,7 +507,7 @@ def check_key(secret: str, where: str) -> str:
         raise InvalidInputError(f"there is no key in {where}", hint="nacre writer setup --help")
     if not secret.isascii() or not secret.isprintable() or " " in secret:
         raise InvalidInputError(
-            f"{where} has no valid key: it contains spaces, line ends or unusual characters"
+            f"the key in {where} is invalid: it contains spaces, line breaks or unusual characters"
         )
     return secret
 
@@ -533,7 +533,7 @@ def _render_status(paper: Paper, signing_in: SigningIn) -> None:
         paper.blank()
         paper.note(f"By key, none found: {', '.join(missing)}", hang=2)
     if signing_in.model == "none" or not any(way.is_used for way in signing_in.ways):
-        paper.note("nacre writer setup chooses a model and signs in")
+        paper.note("run nacre writer setup to choose a model and sign in")
 
 
 def describe_key_storage(signing_in: SigningIn) -> str:

@@ -474,7 +474,10 @@ def _page(draft: Draft, part: Part, *paths: str) -> None:
 
 
 def _session_before(draft: Draft) -> tuple[StoredSession, list[Turn]] | None:
-    """Return the project's latest other session with a nontrivial prompt, and its last exchange."""
+    """Return the project's latest session, except the current one, and its last exchange.
+
+    Sessions with only trivial prompts are skipped.
+    """
     if not draft.project:
         return None
     sessions = draft.home.sessions
@@ -642,7 +645,7 @@ def _prompt(draft: Draft) -> None:
 def _without_secrets(draft: Draft, prompt: str) -> str:
     """Return a prompt without secrets.
 
-    There is no time to redact if no daemon runs. Then a suspect prompt is replaced with "".
+    There is no time to redact if no daemon is running. Then a suspect prompt is replaced with "".
     """
     if draft.request.alone:
         patterns, _, kinds = draft.home.settings.redaction
@@ -879,7 +882,7 @@ def context_for(home: Home, request: ContextRequest) -> ContextBlock:
 def own_page_answers(
     home: Home, name: fields.PageName, project: fields.PageProject = None
 ) -> OwnPage:
-    """Return a page of the owner or a project, without secrets.
+    """Return a page about the owner or a project, without secrets.
 
     Raises InvalidInputError, NotFoundError, UnusableVaultError.
     """

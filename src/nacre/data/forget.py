@@ -221,7 +221,7 @@ def _in_parts(
 
 
 def _redact(change: Change, memory_ids: Sequence[str]) -> None:
-    """Redact the current versions of memories, which might have changed in the meantime."""
+    """Load the current versions of memories, and redact them."""
     memories = (change.home.memories.find(memory_id) for memory_id in memory_ids)
     change.put([redact(change.home.redactor, memory) for memory in memories if memory])
 

@@ -207,7 +207,7 @@ def _record(
     files: Mapping[str, bytes],
     barred: Barred,
 ) -> None:
-    """Record an operation from history, without text that contains forgotten content."""
+    """Record an operation from the git history. Texts with forgotten content are omitted."""
     if _is_known(home, recorded):
         home.journal.committed(recorded.operation.id, commit.id)
         return
@@ -550,7 +550,7 @@ def _commit_once(
             catch_up(home)
             return list(zip(ids, plan.titles, strict=True)), plan.operations
     raise RepositoryBusyError(
-        "the vault's branch keeps changing", hint="nacre admin commit retries"
+        "the vault's branch keeps changing", hint="run nacre admin commit to try again"
     )
 
 

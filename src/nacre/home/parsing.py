@@ -506,9 +506,9 @@ def _texts_of(turn: Turn) -> Iterator[str]:
 
 
 def _with_texts(turn: Turn, texts: Iterator[str]) -> Turn:
-    """Return a turn with redacted texts.
+    """Replace a turn's texts with the given redacted texts, and shorten them.
 
-    They are shortened afterwards, because a shortened secret would not be recognised.
+    If they were shortened before redaction, shortened secrets would not be recognised.
     """
     text = next(texts)
     author = next(texts) if turn.author else turn.author

@@ -93,7 +93,7 @@ Outline = dict[str, tuple[tuple[object, ...], list[tuple[str, datetime | None]]]
 
 
 def outline(adapter: Adapter, source: Source) -> Outline:
-    """Return the sessions and turns that an adapter finds in a source, without texts."""
+    """Return the sessions and turns that an adapter finds in a source, but not their texts."""
     sessions: Outline = {}
     turns: list[tuple[str, datetime | None]] = []
     for item in iter_parsed(adapter, source):

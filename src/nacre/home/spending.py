@@ -333,8 +333,8 @@ def over_budget(
             resumes = "it continues tomorrow" if period == "day" else "it continues next month"
             when = "to allow the call" if cost > limit.most else f"{resumes}; to raise the limit"
             return BudgetSpentError(
-                f"{scope} can spend {dollars(limit.most)} a {period} in the background, "
-                f"{dollars(limit.spent)} are spent, and this call can cost {dollars(cost)}",
+                f"{scope} can spend {dollars(limit.most)} a {period} in the background, of which "
+                f"{dollars(limit.spent)} is already spent, and this call could cost {dollars(cost)}",
                 hint=f"{when}: nacre config set {key} …",
             )
     return None
@@ -665,7 +665,7 @@ def is_final(answer: object) -> bool:
 
 
 def wrap(home: Home, model: LanguageModel, *, background: bool) -> LanguageModel:
-    """Return the model with limits. Answers are cached, and calls are recorded."""
+    """Return a model that limits, caches and records the calls of the given model."""
     connection = OwnConnection(home)
     model = Metered(model, HomeBooks(home, connection, background=background))
     model = Cached(model, HomeAnswers(home, connection, background=background))

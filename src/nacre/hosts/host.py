@@ -343,7 +343,7 @@ class TomlServer:
 
 @dataclass(frozen=True)
 class TomlTables:
-    """Tables that a host has written about nacre. nacre only removes them.
+    """TOML tables that a host creates for nacre. nacre can remove them, but never adds them.
 
     ``begins``: prefix of the tables' names.
     """

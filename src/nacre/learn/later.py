@@ -242,7 +242,10 @@ def days_to_look(home: Home, days: Collection[date]) -> list[date]:
 
 
 def note(home: Home, day: date, memories: Sequence[DatedMemory], doubts: Sequence[Doubt]) -> int:
-    """Queue doubts for review, and record the time of each memory's check. Return the number of queued doubts."""
+    """Queue doubtful memories for review, and record when each memory was last checked.
+
+    Return the number of queued memories.
+    """
     with home.vault_lock, home.transaction():
         count = sum(
             doubt(home, item.memory, item.why, [saying.session for saying in item.shown])

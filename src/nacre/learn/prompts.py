@@ -105,7 +105,7 @@ class Line:
 
 @frozen
 class Chunk:
-    """A part of a session for one question to a model.
+    """A part of a session that a model receives in one prompt.
 
     ``own``: index in ``lines`` of the first line that the model has not read.
     """
@@ -271,7 +271,7 @@ def _end_of_part(lines: Sequence[Line], start: int, size: int) -> int:
 
 
 def _with_context(lines: Sequence[Line], start: int, end: int, room: int) -> Chunk:
-    """Return the lines of a part, preceded by earlier lines with at most ``room`` characters."""
+    """Return lines ``start`` to ``end``, preceded by up to ``room`` characters of earlier lines."""
     before: list[Line] = []
     for line in reversed(lines[:start]):
         if len(line.text) > room:

@@ -422,9 +422,10 @@ def _with_context(turns: Sequence[Turn], evidence: Sequence[Sequence[int]]) -> l
 
 
 def _turns_with_failures(turns: Sequence[Turn], at: int) -> Sequence[int]:
-    """Return the indexes of turns with failed calls, and of the next turn with a call after each.
+    """Return the indexes of turns with failed calls.
 
-    Only turns since the owner's last message are included.
+    For each of them, the index of the next turn with a call is also included, if there is one. Only
+    turns since the owner's last message are included.
     """
     begin = before(turns, at, Speaker.OWNER)
     if turns[at].speaker is Speaker.OWNER or begin is None:
@@ -830,7 +831,7 @@ class Asking:
         return first_of(kept, MOST_A_CHUNK * max(1, -(-len(chunk.text) // CHUNK)))
 
     def share_of(self, quote: str, chunk: Chunk, content: str = "") -> float:
-        """Return the share of a quote that a turn of this session contains."""
+        """Return how much of a quote occurs in one of the session's turns, from 0 to 1."""
         place = self._checks.locate(quote, chunk.turns, content)
         return place.share if place else 0.0
 

@@ -313,7 +313,7 @@ class _Answer(msgspec.Struct, kw_only=True):
 
 
 class _LibraryModel:
-    """A model that is called with a provider's library. Implements LanguageModel.
+    """A model that is called through a provider's library. Implements LanguageModel.
 
     ``steps``: mapping from answer formats to simpler formats. Raises ModelRefusedError if the
     library is missing.
@@ -390,7 +390,7 @@ def anthropic_tokens(usage: Values) -> Tokens:
 
 
 class AnthropicModel(_LibraryModel):
-    """A model that is called with Anthropic's messages API.
+    """A model that is called through Anthropic's messages API.
 
     The provider enforces the schema of the answer. If the provider refuses to enforce the schema,
     the prompt describes the schema.
@@ -496,7 +496,7 @@ class _Response(_Answer, kw_only=True):
 
 
 class OpenAIModel(_LibraryModel):
-    """A model that is called with OpenAI's responses API (``openai``) or chat completions (``chat``).
+    """A model that is called through OpenAI's responses API (``openai``) or chat completions (``chat``).
 
     The provider enforces the schema of the answer. If the provider refuses to enforce the schema,
     later calls ask for any JSON or for text, and the prompt describes the schema.
@@ -637,7 +637,7 @@ Sample = Callable[[str, str, int], tuple[str, str]]
 
 
 class SamplingModel:
-    """The model of an MCP client. A function asks the client for each answer. The numbers of tokens are estimates."""
+    """The model of an MCP client, called through a function. Token counts are estimates."""
 
     def __init__(self, sample: Sample) -> None:
         self._target = CallTarget(

@@ -221,7 +221,7 @@ def unreachable(target: CallTarget, error: BaseException) -> ModelUnavailableErr
     text = " ".join(str(cause) for cause in causes)
     if "CERTIFICATE" in text.upper():
         return UnexpectedServiceError(
-            f"the connection to {target.host} for {target.name} is not secure: its certificate is not accepted",
+            f"the connection to {target.host} for {target.name} is not secure: the server's certificate was rejected",
             hint="if there is a proxy, set SSL_CERT_FILE to its certificate, or check models.providers",
             retry=False,
             may_cost=False,
@@ -416,7 +416,7 @@ def no_key(target: CallTarget) -> ModelRefusedError:
     other = f", or set {provider.variables[0]}" if provider.variables else ""
     return ModelRefusedError(
         f"{target.name} needs a key for {provider.label}",
-        hint=f"nacre writer keys {provider.name}{other}; nacre writer setup chooses another model",
+        hint=f"nacre writer keys {provider.name}{other}; to choose another model: nacre writer setup",
     )
 
 

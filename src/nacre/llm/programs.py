@@ -251,7 +251,7 @@ _STEP_CHARACTERS = 160
 
 
 class ClaudeModel(CommandModel):
-    """A model that is called with ``claude``."""
+    """A model that is called through the command ``claude``."""
 
     program = "claude"
     has_tools = True
@@ -399,7 +399,7 @@ _KEYS = ("CODEX_API_KEY", "CODEX_ACCESS_TOKEN")
 
 
 class CodexModel(CommandModel):
-    """A model that is called with ``codex``."""
+    """A model that is called through the command ``codex``."""
 
     program = "codex"
     has_tools = True
@@ -528,7 +528,7 @@ _STATUS = re.compile(r"\bstatus: (\d{3})\b")
 
 
 class GeminiModel(CommandModel):
-    """A model that is called with ``gemini``."""
+    """A model that is called through the command ``gemini``."""
 
     program = "gemini"
 
@@ -631,7 +631,7 @@ _FOLDERS = ("CONFIG", "DATA", "STATE", "CACHE")
 
 
 class OpenCodeModel(CommandModel):
-    """A model that is called with ``opencode``."""
+    """A model that is called through the command ``opencode``."""
 
     program = "opencode"
 

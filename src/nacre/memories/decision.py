@@ -63,9 +63,9 @@ Why = Annotated[str | None, bounds("Why.")]
 class Asking:
     """Options for asking a model about new memories.
 
-    ``online``: True if the user requested the questions, False if the user forbade them, ``None``
-    for background work. ``threshold``: minimum cosine similarity of the nearest memory, if not the
-    calibrated value. ``seconds``: time limit for all answers, if any.
+    ``online``: True if the user wants a model to be asked, False if the user forbids it, ``None``
+    for background work. ``threshold``: minimum cosine similarity between the new memory and the
+    nearest memory, instead of the calibrated value. ``seconds``: time limit for all answers.
     """
 
     online: bool | None = None

@@ -536,9 +536,9 @@ def outranks(memory: Memory, other: Memory) -> bool:
 
 
 def _weaken(verdict: Verdict) -> Verdict:
-    """Return a verdict that doubts the owner's statement instead of superseding it.
+    """Return a verdict that casts doubt on the owner's statement instead of superseding it.
 
-    Only words from the owner can supersede the owner's statement.
+    Only the owner's words can supersede it.
     """
     if verdict.relation is Relation.SUPERSEDES:
         return replace(verdict, relation=Relation.DOUBTS)
@@ -1003,18 +1003,18 @@ def plain(subject: str) -> str:
 
 
 def standing_for(home: Home, memory: Memory) -> StandingRetirement | None:
-    """Return the oldest standing retirement that applies to a memory, if any."""
+    """Return the oldest rule for automatic retirement that applies to a memory, or ``None``."""
     return next((rule for rule in home.tombstones.standing() if is_under(memory, rule)), None)
 
 
 def is_under(memory: Memory, rule: StandingRetirement) -> bool:
-    """Return True if a standing retirement applies to a memory."""
+    """Return True if a rule for automatic retirement applies to a memory."""
     same_key = rule.canonical_key is not None and rule.canonical_key == memory.canonical_key
     return same_key or fits(memory.subject, rule.pattern, rule.match)
 
 
 def retire_due(home: Home) -> int:
-    """Apply new standing retirements to stored memories. Return the number of retired memories.
+    """Apply new rules for automatic retirement. Return the number of retired memories.
 
     Call this after reading all files. Memories that the owner restored stay active. Memories that
     are being edited stay active and are reported in ``home.problems``. If another process is

@@ -377,7 +377,7 @@ def confirm(
 ) -> None:
     """Record that ``memory`` repeats ``existing``.
 
-    If ``touched`` is given, add the id to it instead of writing the file.
+    If ``touched`` is given, add the id of ``existing`` to it, and do not write the memory's file.
     """
     home = change.home
     before = existing

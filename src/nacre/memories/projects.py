@@ -535,7 +535,7 @@ def _refuse_privacy(home: Home, source: str, into: str) -> None:
         if affected:
             raise ConflictError(
                 f"the record of what was forgotten before {shown_day(until)} names {affected[0]}",
-                hint="projects with such a record keep their names",
+                hint="a project that this record names cannot be renamed or merged",
             )
     for key in _EXCLUSION_SETTINGS:
         patterns = home.settings.texts(key)

@@ -71,7 +71,7 @@ class Decisions:
 
 @frozen
 class Doubtful:
-    """A new memory about which a model must decide.
+    """A new memory for which a model decides whether to store it or change a stored memory.
 
     ``near``: similar stored memories, nearest first.
     """

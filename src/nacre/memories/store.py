@@ -173,8 +173,8 @@ def today(home: Home) -> int:
 def queue_reviews(home: Home) -> None:
     """Queue memories for a review.
 
-    These are contradicted memories, proposals of agents, often used memories of low quality, and
-    memories that their source document no longer contains.
+    These are contradicted memories, memories proposed by agents, frequently recalled memories of
+    low quality, and memories that were removed from their source document.
     """
     at = home.now_ms()
     for memory, quality, recalls in home.reviews.low_quality():

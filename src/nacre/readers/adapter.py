@@ -119,7 +119,7 @@ HEAD_BYTES = 65_536
 
 @frozen
 class Places:
-    """The folders and variables that tell where transcripts are.
+    """The folders and environment variables that determine where transcripts are stored.
 
     ``home``: home folder of the user. ``platform``: value of ``sys.platform``. ``projects``:
     folders of known sessions, because some tools keep transcripts there. ``own``: nacre's home
@@ -239,7 +239,7 @@ class Source:
 
 
 def records(source: Source, line: bytes, decoder: msgspec.json.Decoder[T]) -> Iterator[T]:
-    """Yield each record on a line, which is usually one. Invalid parts count as corrupt."""
+    """Yield the records on a line, usually only one. Invalid parts are counted as corrupt."""
     try:
         yield decoder.decode(line)
         return

@@ -189,7 +189,7 @@ class Meta(msgspec.Struct, gc=False):
 
 
 def _is_harness(mark: Values) -> bool:
-    """Return True if a block's mark (since Codex 0.169) shows that Codex wrote the block."""
+    """Return True if a block's metadata, added since Codex 0.169, says that Codex wrote it."""
     return mapping(mark, "provenance").get("type") == "harness"
 
 

@@ -90,8 +90,8 @@ class _Reader:
     def change(self, values: Values, message: object) -> None:
         """Change one message or the header.
 
-        A list of messages replaces the earlier messages, unless it is the model's compressed
-        context.
+        A new list of messages replaces the earlier messages. However, if the list contains a
+        summary of the model's context, messages are only added.
         """
         if isinstance(message, str) and message in self.messages:
             self.messages[message] = {**self.messages[message], **values}

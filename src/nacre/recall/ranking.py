@@ -234,7 +234,7 @@ LAMBDA = 0.7
 """Weight of relevance, from 0 to 1. The rest is the weight of diversity."""
 
 NEAR_COPY = 0.75
-"""Minimum likeness of items that count as near copies. Near copies are chosen last."""
+"""Minimum similarity of items that count as near copies. Near copies are chosen last."""
 
 
 def diversify(
@@ -247,8 +247,8 @@ def diversify(
 ) -> list[tuple[T, float]]:
     """Choose up to ``limit`` items that have high scores and differ from each other.
 
-    Return each item with its likeness, the highest Jaccard index with an earlier chosen item. Only
-    words longer than two characters count. Scores must be in 0..1.
+    Return each item with its similarity to the most similar item chosen before it. Similarity is
+    the Jaccard index of their words, except words of one or two characters. Scores must be in 0..1.
     """
     remaining = list(items)
     bags = {
@@ -270,9 +270,9 @@ def diversify(
 
 
 def share_left(score: float, likeness: float, relevance_share: float = LAMBDA) -> float:
-    """Return the share of a score, 0 to 1, that remains after a deduction for likeness.
+    """Return the share of a score, 0 to 1, that remains after a deduction for similarity.
 
-    The deduction is likeness · (1-λ)/λ, where λ is ``relevance_share``.
+    The deduction is ``likeness`` · (1-λ)/λ, where λ is ``relevance_share``.
     """
     if score <= 0 or relevance_share <= 0:
         return 0.0

@@ -312,7 +312,7 @@ NEAR = 0.15
 
 
 class Sure(Protocol):
-    """A hit that has a confidence."""
+    """A search hit with a confidence score."""
 
     @property
     def confidence(self) -> float:

@@ -360,7 +360,7 @@ def _is_argument(data: bytes, start: int, end: int) -> bool:
 
 
 def _is_joined(data: bytes, start: int, end: int) -> bool:
-    """Return True for words joined by dashes, underscores or capitals.
+    """Return True for words that are joined by dashes or underscores, or written in camel case.
 
     Do not use this in sentences about code, where such words are common.
     """
@@ -514,7 +514,7 @@ def _is_random(data: bytes, start: int, end: int) -> bool:
 
 
 def _changes_often(secret: bytes) -> bool:
-    """Return True if lower-case letters, capitals and digits alternate more often than in names."""
+    """Return True if a text alternates between letter cases and digits too often for a name."""
     pieces = [piece for piece in _PIECES.findall(secret) if not _is_camel(piece)]
     return any(len(_CHANGES.findall(piece)) >= max(3, len(piece) * 0.25) for piece in pieces)
 

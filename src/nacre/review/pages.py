@@ -868,7 +868,7 @@ def latest(
 
 
 def weigh(project: str, sessions: Sequence[SummarisedSession], now: datetime) -> Promotion:
-    """Return the signals of a project's sessions, and the conditions that they do not meet."""
+    """Evaluate a project's sessions, and list the unmet conditions for writing its page."""
     topics = [topic.text for session in sessions for topic in session.topics]
     queries = len({" ".join(words(text)[:_OPENING_WORDS]) for text in topics})
     summaries = [session.summary for session in sessions]
@@ -930,11 +930,11 @@ def plan_pages(
     *,
     backfill: bool,
 ) -> tuple[list[Step], list[Promotion]]:
-    """Return steps that write pages, and an evaluation of each project with new sessions.
+    """Plan which pages to write.
 
-    A page is written if there are new sessions, a writer's draft, or lines that are no longer
-    valid. ``memories`` must be active. ``drafts`` are keyed by project, with an empty key for the
-    profile.
+    Return the planned steps, and an evaluation of each project with new sessions. A page is written
+    if there are new sessions, a writer's draft, or lines that are no longer valid. ``memories``
+    must be active. ``drafts`` are keyed by project, with an empty key for the profile.
     """
     planned = []
     for slug in (*sorted({file.slug for file in home.files.projects()}), ""):

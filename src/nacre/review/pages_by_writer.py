@@ -479,7 +479,7 @@ def _of_sessions(home: Home, project: str, page: Page, writer: str) -> Iterator[
 def _valid_written_lines(
     home: Home, page: Page, form: Form, sources: Sequence[Source]
 ) -> Iterator[tuple[str, str, tuple[int, ...]]]:
-    """Yield the lines of a page that a writer wrote and that are still valid.
+    """Yield the lines that a writer wrote on a page, except lines that are no longer valid.
 
     Each line comes with its section and the numbers of its sources.
     """

@@ -550,7 +550,7 @@ def answer(
     """Apply the owner's answer. Raises NotFoundError, ConflictError, InvalidInputError, EditConflictError."""
     if len([item for item in (text, link, keep, skip) if item]) != 1:
         raise InvalidInputError(
-            "an answer needs one of: a link, a sentence, the memory to keep, skip",
+            "give one answer: link the memories, write a sentence, choose one to keep, or skip",
             hint='nacre review reflect ID --link depends_on, or "a sentence", or --skip',
         )
     catch_up(home)

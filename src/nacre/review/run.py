@@ -199,7 +199,7 @@ def _plan_tidying(
 
 @operation("dream-estimate", takes_long=True)
 def dream_estimate(home: Home, request: DreamPlanRequest) -> DreamEstimate:
-    """Estimate the cost of asking the writer in a dream of tier 2 or 3, without a call."""
+    """Estimate the cost of a dream of tier 2 or 3. The writer is not called."""
     memories, free, _, steps = _by_rules(home, request.project)
     return estimate(
         home,
@@ -449,10 +449,10 @@ def _have_reviewed(home: Home, plan_: DreamPlan) -> None:
 
 
 def carry_out(home: Home, plan_: DreamPlan) -> DreamReport:
-    """Execute the steps of a plan, except steps whose memories have changed.
+    """Execute the steps of a dream's plan, except steps whose memories have changed.
 
-    Steps that would remove a pinned answer are left out. If a pinned answer is lost nevertheless,
-    the dream is undone.
+    Steps that would remove a pinned answer are left out. If a pinned answer is lost anyway, all
+    steps are undone.
     """
     if not plan_.steps:
         return DreamReport(plan_)

@@ -515,10 +515,10 @@ class Answering:
 
     @contextmanager
     def _turn(self, entry: Operation, until: float, bearer: Bearer | None) -> Iterator[Home]:
-        """Wait until the operation can run, and yield a home.
+        """Wait until the operation can run, and yield the home on which it works.
 
-        Only one operation at a time writes to a space. The number of long operations is limited,
-        and other operations can write between their parts.
+        Only one operation at a time writes to a space. The number of long operations is limited.
+        They work in parts, and other operations can write between two parts.
         """
         homes = self._homes_of(bearer) if bearer and self._homes_of else self._homes
         gate = self._long if entry.takes_long else homes.writing if entry.writes else None

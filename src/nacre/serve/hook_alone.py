@@ -1,4 +1,4 @@
-"""The read-only answer that a hook computes if no daemon runs."""
+"""The read-only answer that a hook computes if no daemon is running."""
 
 from __future__ import annotations
 

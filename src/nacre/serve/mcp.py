@@ -390,7 +390,7 @@ class DaemonReportedError(NacreError):
 class HomeCalls:
     """Runs operations in the daemon or, if it does not answer, in this process.
 
-    Implements :class:`Call`. If no daemon runs, ``start`` is called to start it, but only once.
+    Implements :class:`Call`. If no daemon is running, ``start`` is called once to start it.
     """
 
     def __init__(

@@ -198,7 +198,7 @@ class Kind:
 
 @frozen
 class _Pending:
-    """Chores that are done as one. ``chore``: the latest chore. ``paths``: the chores' files."""
+    """Chores that are completed together. ``chore``: the latest one. ``paths``: their files."""
 
     chore: Chore
     paths: tuple[Path, ...]
@@ -290,7 +290,7 @@ class Worklist:
             self.run(kind, _Pending(begun, waits.paths[-1:]))
 
     def take(self, waits: _Pending) -> _Pending | None:
-        """Rename the files of a chore, because hooks can reuse the names. Raises OSError."""
+        """Rename a chore's files, because hooks might use the old names again. Raises OSError."""
         paths = []
         for path in waits.paths:
             own = Path(chore_file(str(self.home_path)))
@@ -433,7 +433,7 @@ def _late(home: Home, chore: Chore) -> list[Chore]:
 def _session_end(home: Home, chore: Chore) -> Sequence[Chore]:
     """Read the rest of the session and write its handoff.
 
-    The returned chores learn from the session and use a model.
+    Return chores that use a model to learn from the session.
     """
     return [*_ended(home, chore, learns_all=True), *_capture_chores(home, chore)]
 

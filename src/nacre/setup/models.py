@@ -87,7 +87,7 @@ Key = Annotated[str, bounds("The setting's key, such as recall.limit.")]
 
 
 class WriterRequest(Request):
-    """The writer for sessions that end from now on, and its limits."""
+    """A request to set the writer for future sessions, and the writer's daily limits."""
 
     writer: Annotated[str, bounds("provider:model, such as claude-cli:haiku.", min_length=1)]
     tokens_per_day: (
@@ -132,7 +132,7 @@ class Way:
 
 @frozen
 class Program:
-    """An agent's command that can serve as a model. ``path`` is empty if it is not installed."""
+    """An agent's command that nacre can use to call a model. ``path``: empty if not installed."""
 
     provider: str
     name: str
@@ -520,7 +520,7 @@ def refuse(settings: Settings, request: WriterRequest) -> None:
     if holds_none:
         raise InvalidInputError(
             holds_none,
-            hint=f"--tokens-per-day {TOKENS_A_DAY}; nacre ingest --estimate shows the pending amount",
+            hint=f"--tokens-per-day {TOKENS_A_DAY}; nacre ingest --estimate shows how many tokens are needed",
         )
 
 

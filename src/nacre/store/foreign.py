@@ -209,7 +209,9 @@ def _options(path: Path, signature: Signature) -> str:
     if main is None:
         raise InvalidInputError(f"there is nothing at {path}", hint="check the path")
     if main[0] == 0:  # SQLite would delete the log of an empty file
-        raise InvalidInputError(f"{path} is empty: it has no sessions yet, or lost them", hint=None)
+        raise InvalidInputError(
+            f"{path} is empty: it has no sessions yet, or has lost them", hint=None
+        )
     try:
         with path.open("rb") as file:
             header = file.read(_HEADER_BYTES)

@@ -269,7 +269,7 @@ class Reviews(Store):
         return candidates, doubts, conflicts
 
     def dismiss(self, memory_id: str, at: int) -> int:
-        """Mark a memory's pending reviews as dismissed, and return their number."""
+        """Mark a memory's pending reviews as dismissed. Return how many there were."""
         return self._db.run("dismiss_reviews", memory=memory_id, at=at)
 
     def settled(self, memory_id: str) -> tuple[int, int] | None:
@@ -305,8 +305,8 @@ class Reviews(Store):
     ) -> list[Doubt]:
         """Return the doubts about the given memories (default: all), oldest first.
 
-        A contradiction is a doubt about the older of two memories. With ``both_ways``, it is also a
-        doubt about the newer memory.
+        A contradiction between two memories counts as a doubt about the older one. With
+        ``both_ways``, it also counts as a doubt about the newer one.
         """
         return records(Doubt, self._db.all("list_doubts", ids=memory_ids, both_ways=both_ways))
 

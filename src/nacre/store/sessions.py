@@ -68,7 +68,7 @@ class DeedIndex(Store):
         self._add_failures(done)
 
     def index_again(self, done: Sequence[Deeds]) -> None:
-        """Reindex the failures of turns that are missing from the full-text index."""
+        """Add the failed calls of the given turns to the full-text index again."""
         self._db.words.drop(Indexed.FAILURES, [deeds.turn for deeds in done])
         self._add_failures(done)
 

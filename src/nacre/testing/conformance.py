@@ -125,7 +125,7 @@ class DatabaseForm:
 
     @contextlib.contextmanager
     def source(self, path: Path, cursor: Cursor | None) -> Iterator[DatabaseSource]:
-        """Return the database as a source with the last cursor."""
+        """Return the database as a source that starts at a cursor."""
         with contextlib.ExitStack() as stack:
             yield DatabaseSource(
                 path,

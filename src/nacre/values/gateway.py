@@ -76,7 +76,7 @@ class Incoming:
 class Outgoing:
     """One part of an answer to send.
 
-    ``key`` stays the same when sending is repeated, so that the platform can ignore duplicates.
+    ``key`` stays the same if the part is sent again, so that the platform can ignore duplicates.
     ``attempt`` counts from 1. ``reply_to`` is the id of the message to answer.
     """
 

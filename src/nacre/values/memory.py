@@ -112,7 +112,7 @@ class Link:
 
 @frozen
 class Confirmation:
-    """A later statement of a known memory: the time, and the session and turns if known."""
+    """A time when a known memory was stated again, and its session and turns if known."""
 
     at: datetime
     session: str | None = None

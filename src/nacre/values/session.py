@@ -325,7 +325,7 @@ class FileTouched:
 
 @frozen
 class CommandUse:
-    """Numbers of runs and failures of a command, such as ``git push``, that does more than read."""
+    """A command that changes something, such as ``git push``, and how often it ran and failed."""
 
     name: str
     runs: int
@@ -334,9 +334,9 @@ class CommandUse:
 
 @frozen
 class ErrorMet:
-    """The output of a failed call, in the tool's words.
+    """The error output of a failed tool call.
 
-    ``mended`` is set if a similar call succeeded later.
+    ``mended``: True if a similar call succeeded later.
     """
 
     text: str

@@ -127,10 +127,10 @@ def folder_of(memory: Memory) -> str:
 
 
 def normalise_remote(url: str) -> str:
-    """Return a git remote URL in the form ``host/owner/name``.
+    """Convert a git remote URL, such as ``git@host:owner/name.git``, to ``host/owner/name``.
 
-    An example is ``git@host:owner/name.git``. Ports are removed, because they depend on the
-    protocol. The prefix ``ssh.`` is removed, because some hosts use it for SSH over HTTPS.
+    Ports are removed, because they depend on the protocol. The prefix ``ssh.`` is removed, because
+    some hosts use it for SSH over HTTPS.
     """
     text = url.strip().replace("\\", "/")
     rest = re.sub(r"^[A-Za-z+]+://", "", text)

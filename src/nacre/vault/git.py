@@ -184,7 +184,8 @@ class GitFailedError(UnusableRepositoryError):
 
     def __init__(self, message: str, *, exit_code: int, output: str) -> None:
         super().__init__(
-            message, hint="nacre admin doctor checks the repository; memories are safe without it"
+            message,
+            hint="run nacre admin doctor to check the repository; no memory is lost if git fails",
         )
         self.exit_code = exit_code
         self.output = output
@@ -535,12 +536,12 @@ class Repository:
         except GitFailedError as error:
             raise UnusableRepositoryError(
                 f"{folder} is broken: {error.output.splitlines()[0] if error.output else error.message}",
-                hint=f"repair it (git -C {self.root} fsck), or move {folder} away, and nacre begins a new one",
+                hint=f"repair it (git -C {self.root} fsck), or move {folder} away; nacre will create a new one",
             ) from error
         if is_bare:
             raise UnusableRepositoryError(
                 f"{folder} is a bare repository",
-                hint=f"git -C {self.root} config core.bare false, if it is the vault's own",
+                hint=f"if it belongs to the vault, run git -C {self.root} config core.bare false",
             )
 
     def in_progress(self) -> str | None:

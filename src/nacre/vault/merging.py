@@ -60,11 +60,11 @@ def merge_list(
     key: Callable[[Any], Hashable] = repr,
     merge: Callable[[Any, Any, Any], Any] = lambda _, left, right: greatest(left, right),
 ) -> list[Any]:
-    """Merge two lists that were changed from ``base``.
+    """Merge ``ours`` and ``theirs``, two changed copies of the list ``base``.
 
-    The result contains all items except those that a side removed. If a side has exactly these
-    items, its order is used. Otherwise, items of the base come first. ``key`` identifies an item.
-    If both sides changed an item, ``merge(base, ours, theirs)`` is called. By default, the greater
+    The result contains all items that neither copy removed. If one copy has the same items as the
+    result, its order is used. Otherwise, items of ``base`` come first. ``key`` identifies an item.
+    If both copies changed an item, ``merge(base, ours, theirs)`` is called. By default, the greater
     item is chosen.
     """
     sides = [{key(item): item for item in side} for side in (base, ours, theirs)]

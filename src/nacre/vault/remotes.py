@@ -418,9 +418,9 @@ def _take_over(repository: Repository, stream: bytes, commits: int) -> None:
 
 
 def _remove(folder: Path) -> None:
-    """Delete a temporary repository as far as possible. The next rewrite deletes the remains.
+    """Delete a temporary repository. The next rewrite of the history deletes files that remain.
 
-    Deletion is tried twice, because other programs can have files open.
+    Deletion is tried twice, because other programs might have files open.
     """
     # Windows cannot delete read-only files, and git makes its objects read-only.
     if os.name == "nt":

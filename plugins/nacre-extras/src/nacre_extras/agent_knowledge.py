@@ -391,7 +391,7 @@ async def notify(call: Call) -> Any:
     )
     if text is None:
         raise IncompleteError(
-            "there is nothing to show", hint=f"one of {', '.join(_TEXT_FIELDS)}, a text"
+            "there is nothing to show", hint=f"put a text in one of {', '.join(_TEXT_FIELDS)}"
         )
     notice = shorten(one_line(Redactor().clean(text[:_MAX_NOTICE_INPUT])), _NOTICE_CHARACTERS)
     call.publish("notice", text=notice)

@@ -410,7 +410,7 @@ class Gateway:
         if after:
             missed = _PAGE * _MAX_PAGES
             self._channel.tell(
-                f"more than {missed} messages were missed in a Discord chat; later ones are lost"
+                f"more than {missed} messages were missed in a Discord chat; messages beyond this number are lost"
             )
 
     async def _page(self, chat: str, after: str) -> tuple[Fields, ...]:

@@ -58,7 +58,7 @@ def standing(home: Home) -> Standing:
     if not home.database.server:
         raise UnavailableError(
             "this memory is in a file and belongs to one person",
-            hint="spaces, roles and keys are for a memory on a server: docs/server.md",
+            hint="to use spaces, roles and keys, keep the memory on a server: docs/server.md",
         )
     space = home.settings.text("storage.tenant")
     account = home.settings.text("storage.account") or space
