@@ -536,7 +536,7 @@ class Repository:
         except GitFailedError as error:
             raise UnusableRepositoryError(
                 f"{folder} is broken: {error.output.splitlines()[0] if error.output else error.message}",
-                hint=f"repair it (git -C {self.root} fsck), or move {folder} away; nacre will create a new one",
+                hint=f"repair it (git -C {self.root} fsck), or move {folder} away, so that a new one is created",
             ) from error
         if is_bare:
             raise UnusableRepositoryError(
