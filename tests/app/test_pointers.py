@@ -85,6 +85,17 @@ def _with_memory(home: World) -> World:
     return home
 
 
+def test_pointer_precedes_memories_that_are_not_sure(home: World) -> None:
+    words = "The ferry timetable is printed on yellow paper for the lighthouse and the two berths."
+    store(home.context(), StoreRequest(content=words, project="acme-ferry"))
+    write_state(home.home, ASKED, SessionState(started=1))
+    assert "yellow paper" in told(home, "print the ferry timetable for the lighthouse")
+    write_state(home.home, ASKED, SessionState(started=1))
+    first = told(home, QUESTION)
+    assert "memory_get 7f3a1c2d#2" in first
+    assert "yellow paper" not in first
+
+
 @pytest.mark.parametrize(
     "prompt",
     [

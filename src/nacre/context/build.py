@@ -753,19 +753,18 @@ def _add_pointer(draft: Draft, query: str) -> bool:
         sure = hits[0].components["sure"] if hits else 0.0
         same = sum(hit.session.id == hits[0].session.id for hit in hits)
         if sure >= _POINTER_SURENESS[mode] and same >= _MIN_SAME_SESSION:
-            _point_to(draft, hits[0])
-            return True
+            return _point_to(draft, hits[0])
         if sure < BORDER:  # turns without the words of a question rarely answer it
             return False
     return False
 
 
-def _point_to(draft: Draft, hit: TurnHit) -> None:
+def _point_to(draft: Draft, hit: TurnHit) -> bool:
     turn, session, sessions = hit.turn, hit.session, draft.home.sessions
     ref = f"{session.id}#{turn.id}"
     if ref in draft.state.given:
         draft.leave(Part.POINTER, ref, IS_GIVEN)
-        return
+        return False
     short = session.native_id[:ID_CHARACTERS]
     name = short if len(sessions.find(short)) == 1 else session.id
     place = sessions.place_of(sessions.find(session.id)[0].row, turn.id)
@@ -776,7 +775,7 @@ def _point_to(draft: Draft, hit: TurnHit) -> None:
     text = harmless(f"- {origin}{quote} (memory_get {call}, or: nacre sessions show {call})")
     sure = hit.components["sure"]
     why = f"{sure:.2f} sure to answer"
-    draft.add(ContextItem(Part.POINTER, text, count_tokens(text), ref, turn.time, sure, why))
+    return draft.add(ContextItem(Part.POINTER, text, count_tokens(text), ref, turn.time, sure, why))
 
 
 def _typed_words(turn: Turn) -> str:
