@@ -733,19 +733,17 @@ def _add_pointer(draft: Draft, query: str) -> bool:
     ):
         return False
     own_sessions = (request.session, *draft.state.after)
-    for mode in (Mode.LEXICAL,) if request.alone else (Mode.LEXICAL, Mode.HYBRID):
-        turn_query = RecallQuery(
-            query,
-            filter=draft.filter(),
-            mode=mode,
-            limit=_POINTER_HITS,
-            update=False,
-            diversify=False,
-            is_prompt=True,
-        )
+    turn_query = RecallQuery(
+        query,
+        filter=draft.filter(),
+        mode=Mode.LEXICAL if request.alone else Mode.HYBRID,
+        limit=_POINTER_HITS,
+        is_prompt=True,
+    )
+    for mode, found in recall.turns_for_prompt(home, turn_query):
         hits = [
             hit
-            for hit in recall.search_sessions(home, turn_query, exact=False).turns
+            for hit in found
             if hit.session.id not in own_sessions
             and hit.turn.speaker in (Speaker.OWNER, Speaker.AGENT)
             and not hit.turn.flags & _NOT_CONVERSATION

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Annotated, Any, TypeVar
@@ -202,6 +202,8 @@ _FIRST_POOL = 100
 _SHARE_OF_BEST = 0.8
 """Minimum ratio of a memory's confidence to the best memory's confidence."""
 _MAX_POOL = 6_400
+_PROMPT_RECIPE = replace(DEFAULT, window=150, candidates=40)
+"""Constants for prompts, which must not wait. Only their few best turns are used."""
 
 
 @operation("recall", by_key=True)
@@ -325,6 +327,27 @@ def search_sessions(
         truncated=len(hits) >= needed,
         took_ms=(time.perf_counter() - started) * 1000,
     )
+
+
+def turns_for_prompt(home: Home, query: RecallQuery) -> Iterator[tuple[Mode, list[TurnHit]]]:
+    """Yield the best turns for a prompt by their words, then by words and meaning if the mode allows it.
+
+    Raises InvalidQueryError.
+    """
+    check(query)
+    question = _read_question(home, query)
+    engine = TurnRecall(home.turn_search, home.sessions, home.selection, _PROMPT_RECIPE)
+    words = engine.search_words(question, query.filter)
+    for mode in dict.fromkeys((Mode.LEXICAL, query.mode)):
+        lanes = open_lanes(home, replace(query, mode=mode), question)
+        ranked = engine.rank(
+            question, query.filter, vector=lanes.vector, words=words, limit=query.limit
+        )
+        found = list(filter(matches, ranked))
+        yield (
+            mode,
+            _turn_hits(home, found, home.sessions.by_rows([item.row for item in found]), question),
+        )
 
 
 def _time_range(criteria: Filter, window: Window | None) -> dict[str, Any]:

@@ -48,8 +48,8 @@ class ScoredTurn:
 
 
 @frozen
-class _LexicalHits:
-    """The turns that a word search found.
+class LexicalHits:
+    """The turns that a word search found, for :meth:`TurnRecall.rank`.
 
     ``matches``: best turns that contain words of the question. ``named``: turns that contain part
     of an identifier. ``around``: turns shortly before and after the found turns.
@@ -83,6 +83,7 @@ class TurnRecall:
         criteria: Filter,
         *,
         vector: QueryVector | None,
+        words: LexicalHits | None = None,
         lexical: bool = True,
         around: datetime | None = None,
         radius_days: float = 14.0,
@@ -90,9 +91,11 @@ class TurnRecall:
     ) -> list[ScoredTurn]:
         """Return the best turns, best first.
 
-        ``vector`` is ``None`` if vectors cannot be compared.
+        ``vector`` is ``None`` if vectors cannot be compared. ``words``: result of
+        :meth:`search_words`, if it is known already.
         """
-        words = self._lexical(question, criteria) if lexical else _LexicalHits()
+        if words is None:
+            words = self.search_words(question, criteria) if lexical else LexicalHits()
         admitted = self.selection.admitted_turns(criteria)
         near = self._nearest_turns(vector, admitted)
         pool = self._pool(words, near, admitted)
@@ -148,10 +151,11 @@ class TurnRecall:
 
     # -- Lanes -----------------------------------------------------------------------------------------
 
-    def _lexical(self, question: Question, criteria: Filter) -> _LexicalHits:
+    def search_words(self, question: Question, criteria: Filter) -> LexicalHits:
+        """Return the turns that contain words of a question."""
         terms = self.search.terms(question.words)
         if not terms:
-            return _LexicalHits()
+            return LexicalHits()
         corpus = self.search.corpus(terms)
         recipe = self.recipe
         terms, weights, coverage = choose(
@@ -159,7 +163,7 @@ class TurnRecall:
         )
         matching = self.search.match(terms, turn_clause(criteria), recipe.window)
         matches = {(match.session, match.seq): match for match in matching}
-        return _LexicalHits(
+        return LexicalHits(
             matches,
             terms,
             weights,
@@ -207,7 +211,7 @@ class TurnRecall:
         return {near.row: near.cosine for near in nearest}
 
     def _pool(
-        self, words: _LexicalHits, near: Mapping[int, float], admitted: Admission | None
+        self, words: LexicalHits, near: Mapping[int, float], admitted: Admission | None
     ) -> dict[Place, int]:
         """Return the rows of the found turns and of the turns around them, keyed by place.
 
@@ -243,7 +247,7 @@ class TurnRecall:
     # -- Scores ----------------------------------------------------------------------------------------
 
     def _by_words(
-        self, words: _LexicalHits, pool: Iterable[Place]
+        self, words: LexicalHits, pool: Iterable[Place]
     ) -> dict[str, tuple[float, dict[Place, float]]]:
         if not words.matches:
             return {}
@@ -313,7 +317,7 @@ class TurnRecall:
     def _bonuses(
         self,
         question: Question,
-        words: _LexicalHits,
+        words: LexicalHits,
         pool: Mapping[Place, int],
         around: datetime | None,
         radius_days: float,
@@ -372,7 +376,7 @@ class TurnRecall:
 def _signals(
     place: Place,
     question: Question,
-    words: _LexicalHits,
+    words: LexicalHits,
     matches: Mapping[Place, Match],
     cosine: float | None,
 ) -> Signals:
