@@ -96,6 +96,18 @@ def test_pointer_precedes_memories_that_are_not_sure(home: World) -> None:
     assert "yellow paper" not in first
 
 
+def test_pointer_precedes_guessed_facts(home: World) -> None:
+    fact = "Keep in mind that Valkey can cache the ferry timetable and flush it."
+    talk(home, fact, "I will.", session="9c1e-0003")
+    assert home.context().memories.last_row()
+    write_state(home.home, ASKED, SessionState(started=1))
+    assert "Valkey can cache" in told(home, "what can Valkey cache and flush?")
+    write_state(home.home, ASKED, SessionState(started=1))
+    first = told(home, QUESTION, alone=False)
+    assert "memory_get 7f3a1c2d#2" in first
+    assert "Valkey can cache" not in first
+
+
 @pytest.mark.parametrize(
     "prompt",
     [

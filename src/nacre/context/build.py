@@ -636,7 +636,9 @@ def _prompt(draft: Draft) -> None:
             _choose_projects(draft, prompt_query.query)
             _add_triggered(draft, prose(draft.request.prompt))
             hits = _find_hits(draft, prompt_query.query, _PROMPT_HITS)
-            is_sure = any(hit.confidence is HitConfidence.SURE for hit in hits)
+            is_sure = any(
+                hit.confidence is HitConfidence.SURE and not is_guess(hit.memory) for hit in hits
+            )
             if draft.items or is_sure or not _add_pointer(draft, prompt_query.query):
                 _add_hits(draft, hits, draft.left_tokens)
     _add(draft, Moment.PROMPT)
