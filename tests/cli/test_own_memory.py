@@ -263,7 +263,7 @@ def test_context_includes_isolated_host_memory(
 
 def test_host_without_own_memory_is_reported(nacre: Nacre, own: Path, project: Path) -> None:
     told = nacre("init", "--host", "cursor", "--own-memory", "isolate", "--yes").err
-    assert "Cursor has no memory of its own that can be turned off" in told
+    assert "Cursor has no memory of its own that nacre can turn off" in told
     more = nacre(
         "init",
         "--host",
@@ -275,6 +275,35 @@ def test_host_without_own_memory_is_reported(nacre: Nacre, own: Path, project: P
         "--yes",
     ).err
     assert "Claude Code in a project has no memory" in more
+
+
+def test_gemini_memory_is_reported_noted_and_imported_but_not_turned_off(
+    nacre: Nacre, own: Path, project: Path
+) -> None:
+    folder = own / ".gemini/tmp/quay"
+    (folder / "memory/skills/dock").mkdir(parents=True)
+    (folder / ".project_root").write_text(f"{project / 'tide'}\n")
+    (folder / "memory/skills/dock/SKILL.md").write_text(
+        "---\nname: dock\ndescription: d\n---\nDock.\n"
+    )
+    notes = folder / "memory/MEMORY.md"
+    notes.write_text("# Notes\n\n- The quay lamps burn at twelve volts.\n")
+    before = tree(own)
+    assert "Gemini CLI has no memory of its own that nacre can turn off" in (
+        nacre("init", "--host", "gemini-cli", "--own-memory", "isolate", "--yes").err
+    )
+    noted = nacre("init", "--host", "gemini-cli", "--own-memory", "note", "--yes", "--json").json
+    assert states(noted) == {"gemini-cli": "on"}
+    assert "memory_search" in notes.read_text()
+    nacre("init", "--uninstall", "--yes")
+    assert tree(own) == before
+    nacre("data", "import", str(folder), "--yes")
+    (memory,) = nacre("list", "--json").json["memories"]
+    assert (memory["content"], memory["project"], memory["trust"]) == (
+        "The quay lamps burn at twelve volts.",
+        "tide",
+        "untrusted",
+    )
 
 
 def test_interrupted_change_is_restored_completely(nacre: Nacre, own: Path) -> None:

@@ -466,8 +466,8 @@ def _read(run: Run, paths: Sequence[Path]) -> bool:
 @click.option(
     "--own-memory",
     type=click.Choice(["isolate", "keep", "note"]),
-    help="Claude Code, Codex, OpenClaw: import their built-in memory and turn it off (isolate), keep it on, "
-    "or add a block about nacre to its MEMORY.md (note).",
+    help="Import the host's built-in memory and turn it off (isolate), keep it on, or add a block about nacre to its "
+    "MEMORY.md (note).",
 )
 @flag("--trust-hooks", "Codex: make it trust the hooks.")
 @click.option(
@@ -612,10 +612,11 @@ def _with_own_memory(run: Run, wish: WiringWish, own_memory: str | None) -> Wiri
     )
     isolates = own_memory == "isolate" if own_memory else bool(before and before.isolates)
     introduces = own_memory == "note" if own_memory else bool(before and before.introduces)
-    if (isolates or introduces) and not ways.has_own_memory(wish):
+    can = ways.can_isolate(wish) if isolates else ways.has_own_memory(wish)
+    if (isolates or introduces) and not can:
         label = ways.host_named(wish.host).label
         scope = " in a project" if wish.project else ""
-        warning = f"{label}{scope} has no memory of its own that can be turned off"
+        warning = f"{label}{scope} has no memory of its own that nacre can {'turn off' if isolates else 'change'}"
         run.warnings += [warning] if warning not in run.warnings else []
         isolates = introduces = False
     return replace(wish, isolates=isolates, introduces=introduces)

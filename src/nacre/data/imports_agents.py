@@ -37,7 +37,7 @@ from nacre.readers.accounts import ADAPTER_CLAUDE_AI as CLAUDE_AI_ADAPTER
 from nacre.readers.adapter import Adapter, Head
 from nacre.values.memory import Expiry, Kind, Link
 
-# -- Claude Code's memory: ``~/.claude/projects/<folder>/memory/`` ---------------------------------
+# -- Memory of Claude Code and Gemini CLI: ``~/.claude/projects/<folder>/memory/``, ``~/.gemini/tmp/<name>/memory/`` ---
 # An index, and one file per fact. A fact has front matter (``name``, ``description``, ``type`` at the top or below
 # ``metadata``) and can link to other facts as ``[[name]]``. Statements in the index itself are imported as notes.
 
@@ -57,6 +57,9 @@ _KINDS_CLAUDE_MEMORY = {
 _POINTER = re.compile(r"\[[^\]]*\]\([^)\s]+\.md\)")
 _LINK = re.compile(r"\[\[([^\]\n|#]{1,120})")
 _DAILY_NOTE = re.compile(r"\d{4}-\d\d-\d\d.*\.md")
+_GEMINI_ROOT = ".project_root"
+"""File next to Gemini CLI's memory folder that contains the project's folder."""
+
 _KNOWN_KEYS = frozenset(
     {"name", "description", "type", "metadata", "tags", "created", "updated", "modified"}
 )
@@ -66,7 +69,7 @@ def _folders(tree: Tree) -> list[str]:
     """Return the names of memory folders below the imported path. The root's name is empty."""
     folders = {str(PurePosixPath(name).parent) for name in tree.matching(".md")}
     own = tree.root.name == "memory" or (
-        ".claude" in tree.root.parts and "." in folders and _INDEX in tree.leaves
+        _is_host(tree.root) and "." in folders and _INDEX in tree.leaves
     )
     below = sorted(
         folder for folder in folders if PurePosixPath(folder).name == "memory" and folder != "."
@@ -76,13 +79,17 @@ def _folders(tree: Tree) -> list[str]:
 
 def _recognise_claude_memory(tree: Tree) -> bool:
     if tree.single:
-        return tree.root.parent.name == "memory" and ".claude" in tree.root.parts
+        return tree.root.parent.name == "memory" and _is_host(tree.root)
     inside = [name for folder in _folders(tree) for name in _files(tree, folder)]
     if any(_DAILY_NOTE.fullmatch(PurePosixPath(name).name) for name in inside):
         return False  # daily notes belong to OpenClaw
     return any(
         _is_fact(tree, name) or _is_index(tree, name) for name in inside or tree.matching(".md")
     )
+
+
+def _is_host(path: Path) -> bool:
+    return not {".claude", ".gemini"}.isdisjoint(path.parts)
 
 
 def _is_fact(tree: Tree, name: str) -> bool:
@@ -98,7 +105,7 @@ def _is_fact(tree: Tree, name: str) -> bool:
 
 def _is_index(tree: Tree, name: str) -> bool:
     return PurePosixPath(name).name == _INDEX and (
-        ".claude" in tree.path_of(name).parts or len(_POINTER.findall(tree.text(name) or "")) >= 2
+        _is_host(tree.path_of(name)) or len(_POINTER.findall(tree.text(name) or "")) >= 2
     )
 
 
@@ -119,7 +126,11 @@ def _read_claude_memory(tree: Tree) -> Iterator[Item]:
 
 def _files(tree: Tree, folder: str) -> Iterator[str]:
     prefix = f"{folder}/" if folder else ""
-    return (name for name in tree.matching(".md") if name.startswith(prefix))
+    return (
+        name
+        for name in tree.matching(".md")
+        if name.startswith(prefix) and "skills" not in PurePosixPath(name).parts
+    )
 
 
 def _file(tree: Tree, name: str, cwd: str | None, ids: Mapping[str, str]) -> Iterator[Item]:
@@ -176,6 +187,8 @@ def _cwd(tree: Tree, folder: str) -> str | None:
     place = (tree.root / folder).parent
     if not place.is_dir():
         return None
+    if (named := place / _GEMINI_ROOT).is_file():
+        return tree.clean(named.read_text(encoding="utf-8", errors="replace").strip())
     for transcript in sorted(place.glob("*.jsonl"))[:3]:
         with transcript.open("rb") as file:
             for line in file.read(65_536).split(b"\n"):
@@ -203,7 +216,10 @@ def _id(tree: Tree, name: str, front: Mapping[str, Any]) -> str:
 
 
 SOURCE_CLAUDE_MEMORY = ImportSource(
-    NAME_CLAUDE_MEMORY, "Claude Code memory", _recognise_claude_memory, _read_claude_memory
+    NAME_CLAUDE_MEMORY,
+    "Claude Code or Gemini CLI memory",
+    _recognise_claude_memory,
+    _read_claude_memory,
 )
 
 

@@ -575,7 +575,8 @@ class Host:
     ``programs``: the tool's commands. ``traces`` returns files or folders that show that the tool
     is installed. ``targets`` returns the files to change. ``notes`` returns advice for the user.
     ``by_user``: the user can be connected. ``by_project``: a project can be connected.
-    ``own_memory`` returns the places of the tool's memory, if a setting can turn off this memory.
+    ``own_memory`` returns the places of the tool's memory. ``can_isolate``: a setting can turn off
+    this memory.
     ``copies`` returns folders in which the tool keeps copies of nacre's files.
     """
 
@@ -588,6 +589,7 @@ class Host:
     by_user: bool = True
     by_project: bool = True
     own_memory: Callable[[Places], Sequence[MemoryPlace]] | None = None
+    can_isolate: bool = True
     copies: Callable[[Places], Sequence[Path]] = lambda _: ()
 
 

@@ -511,6 +511,11 @@ def _gemini(way: Way) -> Sequence[Target]:
     )
 
 
+def _gemini_memory(places: Places) -> Sequence[MemoryPlace]:
+    folders = sorted((places.user / ".gemini" / "tmp").glob("*/memory"))
+    return tuple(MemoryPlace("claude-memory", folder) for folder in folders)
+
+
 def _opencode(way: Way) -> Iterator[Target]:
     folder = way.project / ".opencode" if way.project else way.places.xdg_config / "opencode"
     above = way.project or folder
@@ -620,7 +625,13 @@ def _shipped_files(source: Traversable, above: str = "") -> Iterator[tuple[str, 
 
 TERMINAL_HOSTS = (
     Host(
-        "gemini-cli", "Gemini CLI", ("gemini",), lambda places: (places.user / ".gemini",), _gemini
+        "gemini-cli",
+        "Gemini CLI",
+        ("gemini",),
+        lambda places: (places.user / ".gemini",),
+        _gemini,
+        own_memory=_gemini_memory,
+        can_isolate=False,  # no setting stops Gemini CLI from loading its memory
     ),
     Host(
         "opencode",

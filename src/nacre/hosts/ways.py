@@ -246,14 +246,19 @@ def drop_unsupported(settings: Settings, wish: WiringWish) -> WiringWish:
         plain=plain,
         slot=wish.slot and wish.host == OPENCLAW,
         tool_hook=wish.tool_hook and wish.host in (registry.NAME, registry.NAME_CODEX),
-        isolates=wish.isolates and has_own_memory(wish),
+        isolates=wish.isolates and can_isolate(wish),
         introduces=wish.introduces and has_own_memory(wish),
     )
 
 
 def has_own_memory(wish: WiringWish) -> bool:
-    """Return True if a host's own memory can be turned off. This is not possible for a single project."""
+    """Return True if a host has its own memory. A connection of a single project does not change it."""
     return not wish.project and host_named(wish.host).own_memory is not None
+
+
+def can_isolate(wish: WiringWish) -> bool:
+    """Return True if a host's own memory can be turned off."""
+    return has_own_memory(wish) and host_named(wish.host).can_isolate
 
 
 def init_command(wish: WiringWish, *more: str) -> str:
