@@ -54,9 +54,16 @@ def home(world: World) -> World:
     return world
 
 
-def told(world: World, prompt: str, *, session: str = ASKED, alone: bool = True) -> str:
+def told(
+    world: World,
+    prompt: str,
+    *,
+    session: str = ASKED,
+    alone: bool = True,
+    event: HookEvent = HookEvent.PROMPT,
+) -> str:
     """What a hook delivers with a prompt."""
-    call = HookCall("claude-code", HookEvent.PROMPT, session, FOLDER, prompt, alone=alone)
+    call = HookCall("claude-code", event, session, FOLDER, prompt, alone=alone)
     given = answer(world.context(), call)
     write_state(world.home, session, given.state)
     return given.context.partition("\n\n")[2]
@@ -94,6 +101,11 @@ def test_pointer_precedes_memories_that_are_not_sure(home: World) -> None:
     first = told(home, QUESTION)
     assert "memory_get 7f3a1c2d#2" in first
     assert "yellow paper" not in first
+
+
+def test_first_prompt_of_a_session_gets_a_pointer_with_the_start(home: World) -> None:
+    for ref, moment in (("codex:3", HookEvent.SESSION_START), ("codex:4", HookEvent.PROMPT)):
+        assert "memory_get 7f3a1c2d#2" in told(home, QUESTION, session=ref, event=moment)
 
 
 def test_pointer_precedes_guessed_facts(home: World) -> None:

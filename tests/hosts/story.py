@@ -21,7 +21,20 @@ DECIDED = "We decided: the queue of the mailer runs on NATS, not on RabbitMQ, be
 ASKS = "Look up how often the mailer retries."
 COMES_BACK = "What did we decide about the queue of the mailer?"
 FILLS = "Fill your window."
-PROMPTS = (DECIDED, ASKS, COMES_BACK, FILLS)
+REFERS = "how long does Valkey cache the ferry timetable, and when do we flush it?"
+PROMPTS = (DECIDED, ASKS, COMES_BACK, FILLS, REFERS)
+OWN_WORDS = "cache the ferry timetable in Valkey for ninety seconds and flush it at midnight"
+TRIGGER, INTENT = "decide about the queue", "The harbour master pauses the mailer on Sundays."
+
+_EARLIER = (
+    ("user", "the ferry timetable is slow"),
+    ("assistant", "The ferry timetable is read from the disk each time."),
+    ("user", OWN_WORDS),
+    ("assistant", "Done, the timetable is now cached."),
+    ("user", "and the Valkey port of the ferry timetable?"),
+    ("assistant", "Valkey serves the ferry timetable on port 6390."),
+)
+"""An earlier session in the project, about another subject."""
 
 _SEARCH = "nacre.*memory_search$"
 
@@ -35,6 +48,7 @@ LINES = (
     ),
     Line(DECIDED, say="Noted: NATS for the queue of the mailer."),
     Line(COMES_BACK, say="On NATS."),
+    Line(REFERS, say="For ninety seconds."),
 )
 """The model's part."""
 
@@ -81,12 +95,15 @@ def play(driver: Driver, stage: Stage) -> Story:
     stage.install(driver.program, command(driver.name))
     driver.set_up(stage)
     stage.nacre("store", KNOWN, "--kind", "fact", "--subject", "Retries of the mailer")
+    stage.nacre("store", INTENT, "--trigger", TRIGGER, "--times", "1")
+    _read_earlier_session(stage)
     story.before = stage.settings()
     stage.nacre("init", "--host", driver.name, *driver.options, "--yes")
     first = story.scene("first", DECIDED)
     story.scene("lookup", ASKS, first.said.session)
     _until_read(story, first.said.session)
     story.scene("second", COMES_BACK)
+    story.scene("pointed", REFERS)
     story.scene("compaction", COMES_BACK, first.said.session, compacts=True)
     with _hung_daemon(stage):
         story.scene("hung", COMES_BACK)
@@ -97,6 +114,21 @@ def play(driver: Driver, stage: Stage) -> Story:
     story.after = {path: text for path, text in stage.settings().items() if path in story.before}
     story.scene("without", COMES_BACK)
     return story
+
+
+def _read_earlier_session(stage: Stage) -> None:
+    records = [
+        {
+            "role": role,
+            "content": text,
+            "cwd": str(stage.project),
+            "timestamp": f"2026-11-0{at}T09:00:00Z",
+        }
+        for at, (role, text) in enumerate(_EARLIER, 1)
+    ]
+    path = stage.folder / "ferry.jsonl"
+    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    stage.nacre("ingest", str(path))
 
 
 def _until_read(story: Story, session: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from tests.hosts.gemini_cli import GeminiCli
 from tests.hosts.openclaw import OpenClaw
 from tests.hosts.opencode import OpenCode
 from tests.hosts.programs import CHOSEN
-from tests.hosts.story import ASKS, DECIDED, KNOWN, PROMPTS, Story
+from tests.hosts.story import ASKS, DECIDED, INTENT, KNOWN, OWN_WORDS, PROMPTS, Story
 
 pytestmark = pytest.mark.hosts
 
@@ -45,6 +46,15 @@ class _Proofs:
         second = story.scenes["second"]
         assert second.said.session != story.scenes["first"].said.session
         assert "runs on NATS, not on RabbitMQ" in second.bodies
+
+    def test_question_receives_a_pointer_to_the_turn_that_answers_it(self, story: Story) -> None:
+        bodies = story.scenes["pointed"].bodies
+        assert re.search(rf"{OWN_WORDS}\W+memory_get \w+#2, or: nacre sessions show \w+#2", bodies)
+
+    def test_triggered_memory_is_given_as_often_as_its_owner_wants(self, story: Story) -> None:
+        assert INTENT not in story.scenes["first"].bodies
+        assert INTENT in story.scenes["second"].bodies
+        assert INTENT not in story.scenes["hung"].bodies
 
     def test_only_typed_prompts_are_read_as_owner_turns(self, story: Story) -> None:
         turns = _turns(story, "first")

@@ -619,8 +619,7 @@ def add_start(draft: Draft) -> None:
         add_previous(draft)
     prompt = query_of(draft.request.prompt).query
     if prompt and draft.wants(Part.RELEVANT):
-        hits = _find_hits(draft, prompt, _START_HITS)
-        _add_hits(draft, hits, draft.room(Part.RELEVANT))
+        _add_relevant(draft, prompt, _START_HITS, draft.room(Part.RELEVANT))
     _add_learned(draft, Part.KNOWN, learned[Part.KNOWN])
 
 
@@ -634,14 +633,19 @@ def _prompt(draft: Draft) -> None:
         if prompt_query.query:
             draft.state = replace(draft.state, asked=_without_secrets(draft, prompt_query.query))
             _choose_projects(draft, prompt_query.query)
-            _add_triggered(draft, prose(draft.request.prompt))
-            hits = _find_hits(draft, prompt_query.query, _PROMPT_HITS)
-            is_sure = any(
-                hit.confidence is HitConfidence.SURE and not is_guess(hit.memory) for hit in hits
-            )
-            if draft.items or is_sure or not _add_pointer(draft, prompt_query.query):
-                _add_hits(draft, hits, draft.left_tokens)
+            _add_relevant(draft, prompt_query.query, _PROMPT_HITS, draft.left_tokens)
     _add(draft, Moment.PROMPT)
+
+
+def _add_relevant(draft: Draft, query: str, limit: int, room: int) -> None:
+    """Add triggered memories, and memories that match a prompt or a pointer."""
+    prompt = prose(draft.request.prompt)
+    hooks.add_intents(draft, hooks.Occurrence(stems(prompt), hooks.PATHS.findall(prompt)))
+    is_triggered = draft.relevant_count > 0
+    hits = _find_hits(draft, query, limit)
+    is_sure = any(hit.confidence is HitConfidence.SURE and not is_guess(hit.memory) for hit in hits)
+    if is_triggered or is_sure or not _add_pointer(draft, query):
+        _add_hits(draft, hits, room)
 
 
 def _without_secrets(draft: Draft, prompt: str) -> str:
@@ -654,11 +658,6 @@ def _without_secrets(draft: Draft, prompt: str) -> str:
         has_own_rules = bool(patterns or kinds)
         return prompt if is_plain(prompt) and not has_own_rules else ""
     return draft.home.redactor.clean(prompt)
-
-
-def _add_triggered(draft: Draft, prompt: str) -> None:
-    paths = hooks.PATHS.findall(prompt)
-    hooks.add_intents(draft, hooks.Occurrence(stems(prompt), paths))
 
 
 def _choose_projects(draft: Draft, query: str) -> None:
@@ -716,8 +715,7 @@ def _add_hits(draft: Draft, hits: Sequence[MemoryHit], room: int) -> None:
     weighed = [(hit, draft.weaken(hit.memory, hit.score)) for hit in hits]
     for hit, score in sorted(weighed, key=lambda scored: -scored[1]):
         memory = hit.memory
-        shown_count = sum(item.part is Part.RELEVANT for item in draft.items)
-        if draft.left_tokens <= end or shown_count >= _MAX_RELEVANT:
+        if draft.left_tokens <= end or draft.relevant_count >= _MAX_RELEVANT:
             draft.leave(Part.RELEVANT, memory.id, OVER_BUDGET, memory.subject)
             continue
         why = f"{hit.components['sure']:.2f} sure to fit"

@@ -87,6 +87,8 @@ def lack_of_evidence(memory: Memory, part: Part, usage: Usage) -> str:
 
     The owner's explicit instructions need no evidence.
     """
+    if memory.triggers and part is not Part.RULES:
+        return "it waits for its trigger"
     if part in (Part.RULES, Part.KNOWN) and memory.importance < _MIN_GENERAL_IMPORTANCE:
         return "it concerns only a part of the work"
     is_restated = any(item.session != memory.source.session for item in memory.confirmed)
@@ -419,6 +421,11 @@ class Draft:
 
     def wants(self, part: Part) -> bool:
         return not self.request.parts or part in self.request.parts
+
+    @property
+    def relevant_count(self) -> int:
+        """The number of memories added for a prompt."""
+        return sum(item.part is Part.RELEVANT for item in self.items)
 
     @property
     def has_begun(self) -> bool:

@@ -176,7 +176,7 @@ def add_intents(draft: categories.Draft, occurrence: Occurrence) -> None:
         trigger = next(filter(occurrence.matches, memory.triggers), None)
         times = memory.trigger_times
         is_over = 0 < times <= deliveries(str(home.settings.home), memory.id)
-        if not trigger or is_over or len(draft.items) == _MAX_INTENTS:
+        if not trigger or is_over or draft.relevant_count == _MAX_INTENTS:
             continue
         if draft.add_memory(Part.RELEVANT, memory, 1.0, f"its trigger is “{trigger}”") and times:
             draft.state = replace(draft.state, limited=(*draft.state.limited, memory.id))
