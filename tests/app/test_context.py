@@ -367,6 +367,18 @@ def test_guessed_facts_match_questions_but_not_orders(home: World) -> None:
     assert "quay camera was red once. (" in prompted(home, order).text
 
 
+@pytest.mark.parametrize("kind", [Kind.FACT, Kind.PREFERENCE])
+def test_only_preferences_are_given_before_their_trigger(home: World, kind: Kind) -> None:
+    text = "The pilots count the berths from the sea."
+    new = StoreRequest(
+        content=text, kind=kind, importance=9, project="acme-billing", triggers=("new berth",)
+    )
+    store(home.context(), new)
+    assert (text in start(home).text) is (kind is Kind.PREFERENCE)
+    first = start(home, prompt="add a new berth", session="codex:1")
+    assert text in first.text
+
+
 @pytest.mark.parametrize(
     ("kind", "score", "most"),
     [("fact", None, 5), ("fact", 0.9, 1), ("preference", 0.9, 1), ("preference", None, None)],
