@@ -367,6 +367,20 @@ def test_guessed_facts_match_questions_but_not_orders(home: World) -> None:
     assert "quay camera was red once. (" in prompted(home, order).text
 
 
+def test_common_words_of_the_sessions_do_not_match_a_memory(home: World) -> None:
+    new = StoreRequest(content="The commit of a crane has a log.", project="acme-billing")
+    store(home.context(), new)
+    prompt = "amend the commit so that the log is shorter"
+    assert "crane" in prompted(home, prompt).text
+    talk = (
+        says("user", f"commit part {n} and show the log", uuid=f"c{n}", session="5e55-0003")
+        for n in range(800)
+    )
+    home.transcript("s3", *talk)
+    ingest(home.context())
+    assert "crane" not in prompted(home, prompt).text
+
+
 @pytest.mark.parametrize("kind", [Kind.FACT, Kind.PREFERENCE])
 def test_only_preferences_are_given_before_their_trigger(home: World, kind: Kind) -> None:
     text = "The pilots count the berths from the sea."

@@ -20,8 +20,9 @@ from nacre.memories.judge import add_doubt
 from nacre.memories.store import fold_usage
 from nacre.memories.usage import look_at
 from nacre.memories.vectors import embed_pending
-from nacre.recall.lanes import CANDIDATES, MemoryRecall, QueryVector, Ranking
+from nacre.recall.lanes import CANDIDATES, QueryVector, Ranking
 from nacre.recall.question import read_question
+from nacre.recall.ranking import engine_of
 from nacre.recall.recall import recall
 from nacre.sessions import search
 from nacre.values.memory import Expiry, Kind, Scope
@@ -749,7 +750,7 @@ def test_ranking_reads_only_the_nearest_memories(world: World) -> None:
     for number in range(CANDIDATES + 20):
         store.store(context, StoreRequest(content=f"Note {number} about the harbour.", force=True))
     embed_pending(context, lambda _: None)
-    engine = MemoryRecall(context.memory_search, context.memories, context.selection, context.usage)
+    engine = engine_of(context)
     question = read_question("Note 7 about the harbour.", now=NOON)
     vector = QueryVector(
         world.embedder.embed([question.semantic])[0], context.vectors.of(world.embedder.name)

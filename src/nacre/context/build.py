@@ -541,6 +541,9 @@ _POINTER_SURENESS = {Mode.LEXICAL: 0.995, Mode.HYBRID: 0.93}
 Single turns can match by chance, so other turns of the session must match too.
 """
 
+_MAX_QUESTION_WORDS = 40
+"""Maximum length of a prompt that guessed facts can match. Longer prompts share words by chance."""
+
 _POINTER_CHARACTERS = 200
 _UNQUOTED = re.compile(r"[^\n:：\"“”„«»「」『』《》`<>{}|=]+")
 """Pattern for a turn without marks of quoted or pasted text."""
@@ -691,7 +694,7 @@ def _add(draft: Draft, moment: Moment) -> None:
 
 
 def _find_hits(draft: Draft, query: str, limit: int) -> tuple[MemoryHit, ...]:
-    """Return the memories that match a query. Guessed memories match only questions."""
+    """Return the memories that match a query. Guessed memories match only short questions."""
     query_request = RecallQuery(
         query,
         filter=draft.filter(),
@@ -706,7 +709,7 @@ def _find_hits(draft: Draft, query: str, limit: int) -> tuple[MemoryHit, ...]:
     result = recall.recall(draft.home, query_request)
     draft.lanes = result.lanes
     draft.spaces = {hit.memory.id: hit.space for hit in result.hits if hit.space}
-    asks = asks_or_refers_back(query)
+    asks = asks_or_refers_back(query) and len(query.split()) <= _MAX_QUESTION_WORDS
     return tuple(hit for hit in result.hits if asks or not is_guess(hit.memory))
 
 

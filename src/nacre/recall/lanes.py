@@ -372,6 +372,9 @@ PREFERRED_KIND = 1.25
 
 UNSEEN_ROWS = 50
 """Number of rows added to the corpus size, because common and rare words are hard to tell apart in a small home."""
+SMALL_HOME_TURNS = 500
+"""Number of turns at which the turns' word frequencies count half."""
+
 LINK_SEEDS = 5
 _MAX_PROMPT_ROWS = 50
 """Number of memories to load for a prompt, most relevant first.
@@ -515,6 +518,8 @@ class MemoryRecall:
     memories: Memories
     selection: Selection
     usage: UsageLog
+    background: WordSearch
+    """The search of turns, in which words are as frequent as in the home."""
 
     def rank(
         self,
@@ -600,11 +605,18 @@ class MemoryRecall:
             return {}, Weights(), QueryCoverage()
         corpus = self.search.corpus(terms)
         synonyms = self._synonyms(question, terms)
-        combined = list(corpus.frequencies)
+        turns = self.background.corpus(terms)
+        # In a small home, the words of a memory are frequent only because its own turns contain them.
+        share = turns.rows / (turns.rows + SMALL_HOME_TURNS)
+        combined = [
+            frequency + round(share * in_turns)
+            for frequency, in_turns in zip(corpus.frequencies, turns.frequencies, strict=True)
+        ]
         for synonym in synonyms:
             if not corpus.frequencies[synonym.at]:
                 combined[synonym.at] += synonym.rows
-        corpus = replace(corpus, rows=corpus.rows + UNSEEN_ROWS, frequencies=tuple(combined))
+        rows = corpus.rows + round(share * turns.rows) + UNSEEN_ROWS
+        corpus = replace(corpus, rows=rows, frequencies=tuple(combined))
         terms, weights, coverage = choose(question, terms, corpus)
         matches = {match.row: match for match in self.search.match(terms, where, CANDIDATES)}
         for old in self.search.match(terms, FORMER, CANDIDATES) if former else ():

@@ -396,7 +396,9 @@ DIVERSIFY_FROM = 3
 
 def engine_of(home: Home) -> MemoryRecall:
     """Return the engine that ranks the home's memories."""
-    return MemoryRecall(home.memory_search, home.memories, home.selection, home.usage)
+    return MemoryRecall(
+        home.memory_search, home.memories, home.selection, home.usage, home.turn_search
+    )
 
 
 def read_plainly(home: Home, text: str, *, ignore_time: bool = False) -> recall_question.Question:
