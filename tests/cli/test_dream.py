@@ -241,7 +241,7 @@ def test_tier_three_json_contains_evidence_project_and_unfiled_memories(
         "names hivelog",
         [],
     )
-    assert (len(unfiled), found["promotions"], found["note"]) == (
+    assert (len(unfiled), found["unwritten"], found["note"]) == (
         1,
         [],
         "no writer is set: nacre writer set",

@@ -34,7 +34,7 @@ from nacre.values import session as values_session
 
 if TYPE_CHECKING:
     from nacre.learn.learn import Proposal
-    from nacre.review.consolidate import DreamEstimate, DreamPlan, DreamReport, Promotion, Step
+    from nacre.review.consolidate import DreamEstimate, DreamPlan, DreamReport, Step
 
 
 _SHOWN = 12
@@ -176,7 +176,6 @@ def _render_estimate(paper: Paper, estimate: DreamEstimate) -> None:
 
 def _render_plan(paper: Paper, plan: DreamPlan) -> None:
     if not (plan.steps or plan.refused or plan.note):
-        _promotions(paper, plan.promotions)
         paper.line(
             f"Nothing to do: {count(plan.seen, 'memory', 'memories')} checked, none are expired, unused or duplicate."
         )
@@ -190,7 +189,6 @@ def _render_plan(paper: Paper, plan: DreamPlan) -> None:
                 f"{heading}: {sum(len(step.ends or step.links) or 1 for step in steps):,}"
             )
             _steps(paper, steps, dict(plan.texts))
-    _promotions(paper, plan.promotions)
     paper.blank()
     dropped = f", and {count(plan.dropped, 'link')} dropped" if plan.dropped else ""
     paper.line(
@@ -202,6 +200,8 @@ def _render_plan(paper: Paper, plan: DreamPlan) -> None:
 
 def _remarks(plan: DreamPlan) -> Iterator[str]:
     """Yield sentences about memories and proposals that the dream leaves unchanged."""
+    for path, why in plan.unwritten:
+        yield f"unchanged: {path}: {why}"
     if plan.unfiled:
         yield f"{count(len(plan.unfiled), 'memory', 'memories')} more in the inbox: project unknown"
     if plan.brought_back:
@@ -249,20 +249,6 @@ def _steps(paper: Paper, steps: Sequence[Step], texts: Mapping[str, str]) -> Non
             if memory_id and memory_id in texts:
                 paper.note(f"{label}: {texts[memory_id]}", indent=4)
     paper.more(len(steps) - _SHOWN)
-
-
-def _promotions(paper: Paper, promotions: Sequence[Promotion]) -> None:
-    if promotions:
-        paper.heading("Projects with new sessions")
-    for promotion in promotions:
-        outcome = f"unchanged: {'; '.join(promotion.failed)}" if promotion.failed else "gets a page"
-        paper.line(
-            bold(promotion.project),
-            f"  {count(promotion.sessions, 'session')}, score {promotion.score:.2f}: {outcome}",
-            indent=2,
-        )
-        signals = ", ".join(f"{name} {getattr(promotion, name):.2f}" for name in dreams.SIGNALS)
-        paper.note(signals, indent=4)
 
 
 def _render(paper: Paper, report: DreamReport, *, is_seen: bool) -> None:

@@ -104,30 +104,6 @@ class PageDraft:
     why: str
 
 
-SIGNALS = ("relevance", "frequency", "diversity", "recency", "consolidation", "richness")
-"""Names of the values that :class:`Promotion` combines into a score."""
-
-
-@frozen
-class Promotion:
-    """An evaluation of a project's new sessions with six signals from 0 to 1.
-
-    ``score``: the weighted sum of the signals. ``failed``: conditions for writing the page that are
-    not met.
-    """
-
-    project: str
-    sessions: int
-    relevance: float
-    frequency: float
-    diversity: float
-    recency: float
-    consolidation: float
-    richness: float
-    score: float
-    failed: tuple[str, ...] = ()
-
-
 @frozen
 class DreamPlan:
     """The steps of a dream.
@@ -135,8 +111,8 @@ class DreamPlan:
     ``put_off``: steps that exceed the limit ``most``. ``seen``: number of examined active memories.
     ``refused``: the writer's rejected steps with reasons. ``settled``: fingerprints of answered
     clusters and pairs. ``unasked``: number of postponed questions. ``note``: the reason why the
-    writer was not asked or stopped. ``promotions``: evaluations of projects with new sessions.
-    ``unfiled``: ids of inbox memories without a known project, or ``None`` if the inbox was not
+    writer was not asked or stopped. ``unwritten``: paths of pages that must not be written, with
+    reasons. ``unfiled``: ids of inbox memories without a known project, or ``None`` if the inbox was not
     examined. ``texts``: ids and first words of affected memories. ``brought_back``: number of
     memories skipped because a person restored them. ``looked``: projects whose pages the writer was
     asked about, with the fingerprints of the sources.
@@ -151,7 +127,7 @@ class DreamPlan:
     settled: tuple[str, ...] = ()
     unasked: int = 0
     note: str | None = None
-    promotions: tuple[Promotion, ...] = ()
+    unwritten: tuple[tuple[str, str], ...] = ()
     unfiled: tuple[str, ...] | None = None
     texts: tuple[tuple[str, str], ...] = ()
     brought_back: int = 0

@@ -25,11 +25,9 @@ from nacre.memories.placement import as_confirmation
 from nacre.memories.usage import is_protected
 from nacre.operations import operation
 from nacre.review.consolidate import (
-    SIGNALS,
     DreamAction,
     DreamReport,
     MemoriesById,
-    Promotion,
     Step,
 )
 from nacre.review.naming import ProjectNames
@@ -318,8 +316,6 @@ def render_section(report: DreamReport, memories: MemoriesById, now: datetime) -
             "",
             f"{len(plan.refused):,} of the writer's proposals were rejected; see `nacre review`.",
         ]
-    if plan.promotions:
-        lines += ["", "### Projects with new sessions", "", *map(_promotion, plan.promotions)]
     if report.left:
         lines += [
             "",
@@ -359,12 +355,6 @@ def _step(step: Step, memories: MemoriesById) -> list[str]:
 def _subject_text(step: Step, memories: MemoriesById) -> str:
     memory_id = next((memory_id for memory_id in (*step.ends, step.into) if memory_id), None)
     return _memory_line(memory_id, memories) if memory_id else step.subject
-
-
-def _promotion(promotion: Promotion) -> str:
-    signals = ", ".join(f"{name} {getattr(promotion, name):.2f}" for name in SIGNALS)
-    outcome = "; ".join(promotion.failed) or "worth a page"
-    return f"- {promotion.project}: score {promotion.score:.2f} ({signals}); sessions: {promotion.sessions}; {outcome}"
 
 
 def _attribution(step: Step) -> str:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import os
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import date, datetime, timedelta
 from itertools import combinations
 from typing import Any
@@ -40,7 +38,7 @@ from nacre.memories import projects
 from nacre.memories.projects import evidence
 from nacre.memories.statements import negations, new_word, read, swaps, whole_numbers
 from nacre.memories.usage import is_protected
-from nacre.review.consolidate import DreamAction, MemoriesById, PageDraft, Promotion, Section, Step
+from nacre.review.consolidate import DreamAction, MemoriesById, PageDraft, Section, Step
 from nacre.sessions.topics import summarise
 from nacre.store.memories import UsageById
 from nacre.values.memory import Expiry, Intent, Kind, Memory, SessionFilter, TombstoneKind
@@ -803,33 +801,16 @@ def _count_lost_lines(home: Home, step: Step, page: Page) -> tuple[int, int]:
 
 
 # -- Sessions worth a page ----------------------------------------------------
-# Six signals and three conditions.
 
 
 MOST_READ = 30
 """Maximum number of sessions to read per project, latest first."""
 
-LEAST_SCORE, LEAST_SESSIONS, LEAST_QUERIES = 0.5, 2, 2
+LEAST_SESSIONS, LEAST_REQUESTS = 2, 2
+"""Minimum numbers of new sessions and of different requests for writing a page."""
 
-_WEIGHTS = {
-    "relevance": 0.30,
-    "frequency": 0.24,
-    "diversity": 0.15,
-    "recency": 0.15,
-    "consolidation": 0.10,
-    "richness": 0.06,
-}
-_FULL_COUNT = 5
-_FULL_WORK_COUNT = 20
-_RECENT_DAYS = 30
-_TOPICS_READ = 10
 _TOPIC_CHARACTERS = 15
 _OPENING_WORDS = 3
-_DECISION_WORDS = re.compile(
-    r"\b(?:decid\w+|cho(?:ose|se)|prefer\w*|instead|rather|always|never|must|agreed|entschie\w+|statt|immer|nie)\b"
-    r"|决定|改用|必须|決め|代わりに",
-    re.IGNORECASE,
-)
 
 
 @frozen
@@ -867,45 +848,11 @@ def latest(
     return sessions
 
 
-def weigh(project: str, sessions: Sequence[SummarisedSession], now: datetime) -> Promotion:
-    """Evaluate a project's sessions, and list the unmet conditions for writing its page."""
+def are_worth_a_page(sessions: Sequence[SummarisedSession]) -> bool:
+    """Return True if there are enough new sessions with different requests to write a page."""
     topics = [topic.text for session in sessions for topic in session.topics]
-    queries = len({" ".join(words(text)[:_OPENING_WORDS]) for text in topics})
-    summaries = [session.summary for session in sessions]
-    tools = len({use.name for summary in summaries for use in summary.tools})
-    files = {file.path for summary in summaries for file in summary.files}
-    commits = {commit for summary in summaries for commit in summary.commits}
-    errors = sum(len(summary.errors) for summary in summaries)
-    work = len(files) + tools + len(commits) + errors
-    ended = max((session.stored.ended for session in sessions if session.stored.ended), default=now)
-    signals = {
-        "relevance": min(1.0, 1.5 * len(topics) / (len(topics) + max(1, tools))),
-        "frequency": min(1.0, len(sessions) / _FULL_COUNT),
-        "diversity": min(1.0, queries / _FULL_COUNT),
-        "recency": math.exp(-max(0.0, (now - ended) / timedelta(days=1)) / _RECENT_DAYS),
-        "consolidation": min(1.0, work / _FULL_WORK_COUNT),
-        "richness": _richness(topics[:_TOPICS_READ]),
-    }
-    score = sum(weight * signals[name] for name, weight in _WEIGHTS.items())
-    gates = (
-        (score >= LEAST_SCORE, f"its score is {score:.2f}, not {LEAST_SCORE:.2f}"),
-        (len(sessions) >= LEAST_SESSIONS, f"sessions: {len(sessions)} of {LEAST_SESSIONS}"),
-        (queries >= LEAST_QUERIES, f"different requests: {queries} of {LEAST_QUERIES}"),
-    )
-    rounded = {name: round(value, 2) for name, value in signals.items()}
-    failed = tuple(why for is_passed, why in gates if not is_passed)
-    return Promotion(project, len(sessions), **rounded, score=round(score, 2), failed=failed)
-
-
-def _richness(topics: Sequence[str]) -> float:
-    """Return the share of requests that contain code, decision words or file names."""
-    hits = [
-        ("`" in text)
-        + bool(_DECISION_WORDS.search(text))
-        + any("/" in name or "." in name for name in identifiers(text))
-        for text in topics
-    ]
-    return sum(min(1.0, count / 2) for count in hits) / len(hits) if hits else 0.0
+    requests = {" ".join(words(text)[:_OPENING_WORDS]) for text in topics}
+    return len(sessions) >= LEAST_SESSIONS and len(requests) >= LEAST_REQUESTS
 
 
 # -- Writing project pages ----------------------------------------------------
@@ -929,76 +876,56 @@ def plan_pages(
     drafts: Mapping[str, PageDraft],
     *,
     backfill: bool,
-) -> tuple[list[Step], list[Promotion]]:
+) -> tuple[list[Step], list[tuple[str, str]]]:
     """Plan which pages to write.
 
-    Return the planned steps, and an evaluation of each project with new sessions. A page is written
-    if there are new sessions, a writer's draft, or lines that are no longer valid. ``memories``
-    must be active. ``drafts`` are keyed by project, with an empty key for the profile.
+    Return the steps, and the paths of pages that must not be written, with the reasons. A page is
+    written if there are new sessions, a writer's draft, or lines that are no longer valid.
+    ``memories`` must be active. ``drafts`` are keyed by project, with an empty key for the profile.
     """
-    planned = []
+    steps, left = [], []
     for slug in (*sorted({file.slug for file in home.files.projects()}), ""):
         if project in (None, slug):
             own = [memory for memory in memories if memory.project == slug]
-            planned.append(_promotion(home, slug, own, drafts.get(slug), backfill=backfill))
-    return [step for _, step in planned if step], [
-        promotion for promotion, _ in planned if promotion
-    ]
+            step = _page_step(home, slug, own, drafts.get(slug), backfill=backfill)
+            objection = page_objection(home, step) if step else None
+            if objection:
+                left.append((path_of(slug), objection))
+            elif step:
+                steps.append(step)
+    return steps, left
 
 
-def _promotion(
+def _page_step(
     home: Home, slug: str, memories: Sequence[Memory], draft: PageDraft | None, *, backfill: bool
-) -> tuple[Promotion | None, Step | None]:
+) -> Step | None:
     try:
         page = read_page(home, slug)
     except UNREADABLE:
-        return None, None
+        return None
     sessions = latest(home, slug, _since(home, page, backfill=backfill)) if slug else []
-    promotion = weigh(slug, sessions, home.now()) if sessions else None
-    is_worth = promotion is not None and not promotion.failed
+    is_worth = are_worth_a_page(sessions)
     written = _sections_to_write(home, page, slug, draft)
     before = form_of(slug).written(page.part)
     if not (is_worth or draft or written != before):
-        return promotion, None
+        return None
     words = home.redactor.clean(_part(home, slug, memories, page, written, is_worth=is_worth))
     if words == page.part or not (words or before):
-        return promotion, None
+        return None
     why = [draft.why] if draft else []
-    if promotion and is_worth:
-        days = f"{count(len(sessions), 'session')} up to {_day(sessions[0].stored.ended)}"
-        why.insert(0, f"{days}, score {promotion.score:.2f}")
-    reason = "; ".join(why) or "its sources no longer hold"
-    return _checked_step(home, page, slug, words, draft, reason, promotion)
-
-
-def _checked_step(
-    home: Home,
-    page: Page,
-    slug: str,
-    words: str,
-    draft: PageDraft | None,
-    reason: str,
-    promotion: Promotion | None,
-) -> tuple[Promotion | None, Step | None]:
-    """Return the evaluation of a project, and the step that writes the project's page.
-
-    If the page must not be written, return no step, and add the reason to the evaluation.
-    """
-    step = Step(
+    if is_worth:
+        why.insert(0, f"{count(len(sessions), 'session')} up to {_day(sessions[0].stored.ended)}")
+    return Step(
         DreamAction.PAGE,
         (),
         None,
         path_of(slug),
-        reason,
+        "; ".join(why) or "its sources no longer hold",
         words=words,
         by=draft.by if draft else "",
         mark=mark_of(home, page, slug, words),
         project=slug,
     )
-    objection = page_objection(home, step)
-    if objection:
-        return (replace(promotion, failed=(objection,)) if promotion else None), None
-    return (promotion if promotion and not promotion.failed else None), step
 
 
 def _sections_to_write(

@@ -32,7 +32,6 @@ from nacre.review.consolidate import (
     DreamReport,
     MemoriesById,
     PageDraft,
-    Promotion,
     Step,
 )
 from nacre.review.dream import (
@@ -106,7 +105,7 @@ def make_plan(
         )
     steps += outcome.steps
     steps += plan_unlinking(home, _staying(memories, steps))
-    consulted_, promotions, unfiled = NOT_CONSULTED, list[Promotion](), None
+    consulted_, unwritten, unfiled = NOT_CONSULTED, list[tuple[str, str]](), None
     if request.tier > 2:
         staying = _staying(memories, steps)
         if request.writer:
@@ -118,7 +117,7 @@ def make_plan(
                 background=background,
                 on_progress=on_progress,
             )
-        moved, promotions, unfiled = _plan_tidying(home, request, staying, usage, consulted_.drafts)
+        moved, unwritten, unfiled = _plan_tidying(home, request, staying, usage, consulted_.drafts)
         # Pages of joined projects are written after the join.
         concerned = apart | {step.project for step in joins}
         steps += [
@@ -141,7 +140,7 @@ def make_plan(
         (*outcome.settled, *consulted_.settled),
         unasked + consulted_.unasked,
         "; ".join(dict.fromkeys(filter(None, (note, consulted_.note)))) or None,
-        tuple(promotions),
+        tuple(unwritten),
         unfiled,
         _texts(taken, memories),
         len(memories) - len(free),
@@ -180,21 +179,21 @@ def _plan_tidying(
     memories: Sequence[Memory],
     usage: UsageById,
     drafts: Mapping[str, PageDraft],
-) -> tuple[list[Step], list[Promotion], tuple[str, ...] | None]:
+) -> tuple[list[Step], list[tuple[str, str]], tuple[str, ...] | None]:
     waiting = memories if request.project is None else home.memories.everything()
     inbox = [memory for memory in waiting if memory.inbox and memory.is_active]
     steps = plan_filing(home, inbox, request.project)
-    pages, promotions = plan_pages(
+    pages, unwritten = plan_pages(
         home, memories, request.project, drafts, backfill=request.backfill
     )
     if request.project is not None:
-        return [*steps, *pages], promotions, None
+        return [*steps, *pages], unwritten, None
     going = {step.into for step in steps}
     unfiled = [memory for memory in inbox if memory.id not in going]
     steps += plan_shelving(
         home, may_end(home, unfiled), usage, home.now(), home.settings.texts("forgetting.protect")
     )
-    return [*steps, *pages], promotions, tuple(memory.id for memory in unfiled)
+    return [*steps, *pages], unwritten, tuple(memory.id for memory in unfiled)
 
 
 @operation("dream-estimate", takes_long=True)

@@ -406,7 +406,7 @@ export interface DreamPlan {
   settled: Array<string>;
   unasked: number;
   note: string | null;
-  promotions: Array<Promotion>;
+  unwritten: Array<[string, string]>;
   unfiled: Array<string> | null;
   texts: Array<[string, string]>;
   brought_back: number;
@@ -1305,19 +1305,6 @@ export interface ProjectMoved {
   operation: string;
   retired: string | null;
   left: Array<string>;
-}
-
-export interface Promotion {
-  project: string;
-  sessions: number;
-  relevance: number;
-  frequency: number;
-  diversity: number;
-  recency: number;
-  consolidation: number;
-  richness: number;
-  score: number;
-  failed: Array<string>;
 }
 
 export interface Proposal {
