@@ -145,7 +145,6 @@ SAMPLES: dict[str, Sample] = {
     "writer-resume": Sample(),
     "writer-off": Sample(),
     "review-resolve": Sample({"reference": "ffffffff", "choice": "keep-both"}, error="not_found"),
-    "review-judge": Sample(),
     "dream-plan": Sample(),
     "dream-estimate": Sample(),
     "dream": Sample(),

@@ -102,7 +102,6 @@ COMMANDS = {
     "writer-resume": "writer resume",
     "writer-off": "writer set none",
     "review-resolve": "review resolve ffffffff keep-both",
-    "review-judge": "review judge",
     "dream-plan": "dream --dry-run",
     "dream-estimate": "dream --estimate",
     "dream": "dream --yes",

@@ -83,18 +83,6 @@ def has_writer(settings: Settings) -> bool:
     return settings.flag("models.background") and name != NONE
 
 
-def waits_for_models(home: Home) -> bool:
-    """Return True if a model judges new memories in the background."""
-    return bool(home.settings.flag("models.background")) and may_judge(home)
-
-
-def may_judge(home: Home) -> bool:
-    """Return True if a model is configured to judge claims, contradictions or todos."""
-    return any(
-        name_for(home, task) != NONE for task in (Task.CLAIMS, Task.CONTRADICTION, Task.TODOS)
-    )
-
-
 def model_for(home: Home, task: Task, *, background: bool) -> LanguageModel | None:
     """Return the model for a task, or ``None`` if none is configured or background work is off.
 

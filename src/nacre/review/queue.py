@@ -29,14 +29,13 @@ from nacre.memories import store
 from nacre.memories.decision import Expected, StoreRequest, keep
 from nacre.memories.edit import catch_up, scan
 from nacre.memories.judge import CONTRADICTS, SUPERSEDES, mark_ended, without_doubt
-from nacre.memories.placement import await_models, place
+from nacre.memories.placement import place
 from nacre.memories.store import fold_usage, get, new_memory, queue_reviews
 from nacre.memories.usage import KEPT_QUALITY, note_stale
 from nacre.operations import operation
 from nacre.recall import question as recall_question
 from nacre.recall import recall as recall_recall
 from nacre.review import contradictions
-from nacre.review import judgements as review_judgements
 from nacre.review.contradictions import (
     RESOLVE,
     GapReference,
@@ -116,9 +115,8 @@ def list_items(
                 pair.older,
                 Reason.CONTRADICTED.value,
                 pair.reason,
-                pair.judged.at if pair.judged else pair.newer.created,
+                pair.newer.created,
                 pair.newer,
-                pair.judged,
             )
             for pair in pairs
         ),
@@ -163,7 +161,7 @@ def _with_departure(home: Home, item: Pending) -> Pending:
     """Add the later statement that contradicts a candidate, if any, to the candidate's detail."""
     if item.kind is not PendingKind.CANDIDATE:
         return item
-    later = review_judgements.find_departure(home, item.memory)
+    later = contradictions.find_departure(home, item.memory)
     words = f"later you said: “{shorten(later.text, _LATER_CHARACTERS)}”" if later else None
     return replace(item, detail="; ".join(filter(None, [item.detail, words])) or None)
 
@@ -278,7 +276,6 @@ def _reword(change: Change, memory: Memory, content: str) -> Memory:
     )
     changed = redact(home.redactor, changed)
     change.put([changed])
-    await_models(home, changed, memory)
     return changed
 
 

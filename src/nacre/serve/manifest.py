@@ -102,7 +102,6 @@ PLACES = {
     "feedback": "recall.recall",
     "feedback-judge": "recall.recall",
     "search-sessions": "recall.recall recall.requests:TurnQuery",
-    "review-judge": "review.contradictions",
     "alike": "review.dream",
     "review-resolve": "review.queue",
     "review": "review.queue",

@@ -504,9 +504,6 @@ class Task(StrEnum):
 
     EXTRACTION = "extraction"
     DEDUP = "dedup"
-    CLAIMS = "claims"
-    CONTRADICTION = "contradiction"
-    TODOS = "todos"
     RECALL = "recall"
     MERGE = "merge"
     DREAM = "dream"

@@ -799,17 +799,6 @@ export interface IngestReport {
   ended: number;
 }
 
-export interface JudgeReport {
-  judged: number;
-  claims: number;
-  superseded: number;
-  conflicts: number;
-  todos: number;
-  given_up: number;
-  waiting: number;
-  note: string | null;
-}
-
 export interface Judged {
   memory_id: string;
   subject: string;
@@ -817,13 +806,6 @@ export interface Judged {
   likeness: number | null;
   before: number;
   after: number;
-}
-
-export interface JudgedPair {
-  relation: string;
-  confidence: number;
-  model: string;
-  at: string | null;
 }
 
 export interface Kept {
@@ -1172,7 +1154,6 @@ export interface Pair {
   older: Memory;
   newer: Memory;
   reason: string | null;
-  judged: JudgedPair | null;
 }
 
 export interface Paired {
@@ -1215,7 +1196,6 @@ export interface Pending {
   detail: string | null;
   since: string | null;
   newer: Memory | null;
-  judged: JudgedPair | null;
 }
 
 export type PendingKind = "candidate" | "conflict" | "doubt";
@@ -1757,7 +1737,7 @@ export interface Synced {
   problems: Array<string>;
 }
 
-export type Task = "chat" | "claims" | "contradiction" | "dedup" | "dream" | "extraction" | "handoff" | "merge" | "profile" | "recall" | "test" | "todos";
+export type Task = "chat" | "dedup" | "dream" | "extraction" | "handoff" | "merge" | "profile" | "recall" | "test";
 
 export interface TaskCost {
   task: string;
@@ -2876,10 +2856,6 @@ export interface Operations {
     aspect?: string;
     role?: string;
   }, RecallResult];
-  "review-judge": [{
-    background?: boolean;
-    seconds?: number | null;
-  }, JudgeReport];
   "alike": [{
     project?: string | null;
     limit?: number;

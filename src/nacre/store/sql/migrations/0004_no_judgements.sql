@@ -1,0 +1,3 @@
+-- No model judges stored memories in the background.
+DROP TABLE claims_waiting;
+DROP TABLE conflicts;
