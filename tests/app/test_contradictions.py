@@ -1,4 +1,4 @@
-"""Conflicts that rules find and a person settles, todos that a later event completes, and claims in front matter."""
+"""Conflicts that rules find and a person settles and todos that a later event completes."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import pytest
 
 from nacre.data.undo import undo
 from nacre.home.views import Choice
-from nacre.memories.edit import catch_up
-from nacre.memories.store import edit, get
 from nacre.review import contradictions
 from nacre.vault import files
 from nacre.vault.files import LEDGER
@@ -75,18 +73,3 @@ def test_todo_is_completed_without_a_model_in_both_languages(world: World) -> No
             asked = memory.store(text, kind="todo", project="acme").memory_id
             memory.store(done, kind="event", project="acme")
             assert memory._home.memories.find(asked).superseded_by  # type: ignore[union-attr]
-
-
-def test_claim_is_removed_when_the_content_changes(world: World) -> None:
-    with world.open() as memory:
-        stored = memory.store("Pictures of the gallery lie on the tower.", project="acme").memory_id
-    file = world.memory_file(stored)
-    claim = "claim: {entity: gallery, attribute: store, predicate: is, object: the tower}\nspeaker:"
-    file.write_text(file.read_text().replace("speaker:", claim, 1))
-    context = world.context()
-    catch_up(context)
-    edit(context, stored, tags=("photos",))
-    assert get(context, stored).claim
-    edit(context, stored, content="Pictures of the gallery lie on a shelf.")
-    assert get(context, stored).claim is None
-    assert "claim:" not in file.read_text()

@@ -102,25 +102,6 @@ def test_missing_or_settled_conflict_is_reported(nacre: Nacre, doubted: dict[str
     assert "Nothing is pending" in nacre("review").out
 
 
-def test_handwritten_claim_is_shown_and_exported(
-    nacre: Nacre, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    memory = nacre("store", OLD, "--project", "acme", "--json").json
-    path = nacre("show", memory["memory_id"], "--json").json["path"]
-    with open(path, encoding="utf-8") as file:
-        text = file.read()
-    claim = "claim: {entity: gallery, attribute: upload_limit, predicate: is, object: 10 MB, note: mine}\nspeaker:"
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(text.replace("speaker:", claim, 1))
-    shown = nacre("show", memory["memory_id"], "--json").json["memory"]["claim"]
-    assert (shown["entity"], shown["object"], shown["confidence"]) == ("gallery", "10 MB", 0.5)
-    assert "gallery/upload_limit is 10 MB" in nacre("show", memory["memory_id"]).out
-    nacre("data", "export", str(tmp_path / "all.jsonl"))
-    monkeypatch.setenv("NACRE_HOME", str(tmp_path / "other"))
-    nacre("data", "import", str(tmp_path / "all.jsonl"), "--trust")
-    assert nacre("show", memory["memory_id"], "--json").json["memory"]["claim"] == shown
-
-
 def test_mutually_doubted_memories_form_a_single_entry(
     nacre: Nacre, doubted: dict[str, Any], user_home: Path
 ) -> None:

@@ -468,7 +468,6 @@ def _followed(step: Step, present: Memory) -> Step:
         content=step.memory.content,
         subject=step.memory.subject,
         updated=step.memory.updated,
-        claim=None,
         trust=step.memory.trust,
         extra={**present.extra, ORIGIN: dict(origin_of(step.memory))},
     )

@@ -193,7 +193,6 @@ def unite(home: Home, target: Memory, memory: Memory, decision: Decision) -> Mem
     merged = replace(
         target,
         content=decision.merged,
-        claim=None,
         updated=max(memory.updated, target.updated),
         confirmed=_confirmed(target, as_confirmation(memory)),
         tags=tuple(dict.fromkeys((*target.tags, *memory.tags))),
@@ -219,7 +218,6 @@ def reword(
             memory,
             subject=subject,
             content=words,
-            claim=None,
             updated=max(memory.updated, shown.at),
             confirmed=_confirmed(memory, shown),
             extra={**memory.extra, AMENDED: {"by": by, "reason": shortened_reason}},

@@ -561,7 +561,7 @@ def edit(home: Home, reference: str, *, expected: str | None = None, **changes: 
         if replace(changed, updated=memory.updated) == memory:
             return memory
         if changed.content != memory.content:
-            changed = replace(changed.as_worded(), claim=None)  # derived from the previous text
+            changed = replace(changed.as_worded())
         names = (field.name for field in fields(Memory) if field.name != "updated")
         why = ", ".join(name for name in names if getattr(memory, name) != getattr(changed, name))
         change.describe(subject=changed.subject, why=why)

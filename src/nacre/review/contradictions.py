@@ -281,7 +281,6 @@ def _in_turns(memory: Memory, turns: Sequence[Turn], rarity: Rarity) -> Iterator
                 content=text,
                 created=turn.time,
                 canonical_key=None,
-                claim=None,
             )
             verdict = judge(memory, stated, None, calibration_of(None), rarity)
             if verdict.relation in _CHANGES:

@@ -208,7 +208,7 @@ def _enrich_keeper(home: Home, step: Step, memories: MemoriesById) -> Memory:
         }
         keeper = replace(keeper, extra={**keeper.extra, MERGED: provenance})
     if step.words:
-        keeper = replace(keeper, content=step.words, subject=step.subject, claim=None)
+        keeper = replace(keeper, content=step.words, subject=step.subject)
     return replace(
         keeper,
         created=min(memory.created for memory in (keeper, *others)),

@@ -272,7 +272,7 @@ def _reword(change: Change, memory: Memory, content: str) -> Memory:
     home, words = change.home, content.strip()
     subject = title_of(words) if memory.subject == title_of(memory.content) else memory.subject
     changed = replace(
-        memory, content=words, subject=subject, claim=None, trust=Trust.TRUSTED, updated=home.now()
+        memory, content=words, subject=subject, trust=Trust.TRUSTED, updated=home.now()
     )
     changed = redact(home.redactor, changed)
     change.put([changed])

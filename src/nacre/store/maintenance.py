@@ -61,7 +61,7 @@ Instead of columns, an entry can name a statement that copies the rows.
 """
 
 DERIVED = frozenset(
-    "archived claims code_mentions code_mentions_read confirmations embedding file_uses "
+    "archived code_mentions code_mentions_read confirmations embedding file_uses "
     "files forgetting_values links memories memory_names memory_vectors mentions passage_bits passages "
     "project_dependencies project_keys projects session_files standing_retirements "
     "tags tombstones transcript_cursors turn_passages turns unreadable_files vault_files".split()

@@ -198,14 +198,6 @@ export interface ChoresReport {
   left: number;
 }
 
-export interface Claim {
-  entity: string;
-  attribute: string;
-  predicate: string;
-  object: string;
-  confidence: number;
-}
-
 export interface CodeAnswer {
   asked: string;
   nodes: Array<CodeNode>;
@@ -995,7 +987,6 @@ export interface Memory {
   confidence: Confidence;
   confidence_score: number | null;
   canonical_key: string | null;
-  claim: Claim | null;
   evergreen: boolean;
   author: string | null;
   triggers: Array<string>;
