@@ -146,7 +146,6 @@ SAMPLES: dict[str, Sample] = {
     "writer-off": Sample(),
     "review-resolve": Sample({"reference": "ffffffff", "choice": "keep-both"}, error="not_found"),
     "dream-plan": Sample(),
-    "dream-estimate": Sample(),
     "dream": Sample(),
     "reflect": Sample({"limit": 3}),
     "reflect-answer": Sample({"reference": "{memory}+{memory}", "skip": True}, error="conflict"),

@@ -103,7 +103,6 @@ COMMANDS = {
     "writer-off": "writer set none",
     "review-resolve": "review resolve ffffffff keep-both",
     "dream-plan": "dream --dry-run",
-    "dream-estimate": "dream --estimate",
     "dream": "dream --yes",
     "alike": "dream --alike",
     "graph-link": "graph link {memory} depends_on {other}",

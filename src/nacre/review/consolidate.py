@@ -37,7 +37,7 @@ class DreamAction(StrEnum):
     used. ``merge``: retires memories that state the same as a kept memory. ``shelve``: retires a
     memory in the inbox that could not be filed. ``unlink``: drops a dead link. ``file``: moves a
     memory from the inbox into its project. ``page``: writes a project's page or the owner's
-    profile. ``link``: connects two memories. ``join``: merges a project into another project.
+    profile. ``join``: merges a project into another project.
     """
 
     EXPIRE = "expire"
@@ -49,7 +49,6 @@ class DreamAction(StrEnum):
     PAGE = "page"
     JOIN = "join"
     UNLINK = "unlink"
-    LINK = "link"
 
 
 @frozen
@@ -57,8 +56,8 @@ class Step:
     """A step of a dream.
 
     ``ends``: memories to retire. ``into``: the memory to keep or file. ``subject``: the subject of
-    the step, or the project that is merged into ``project``. ``links``: targets to link or unlink.
-    ``words``: a link's relation, a page's text, or the kept memory's new text. ``by``: the writer's
+    the step, or the project that is merged into ``project``. ``links``: targets to unlink. ``words``: a
+    page's text, or the kept memory's new text. ``by``: the writer's
     name. ``mark``: a fingerprint of the sources. ``project``: the target project, or an empty
     string for the profile.
     """
@@ -110,7 +109,7 @@ class DreamPlan:
 
     ``put_off``: steps that exceed the limit ``most``. ``seen``: number of examined active memories.
     ``refused``: the writer's rejected steps with reasons. ``settled``: fingerprints of answered
-    clusters and pairs. ``unasked``: number of postponed questions. ``note``: the reason why the
+    clusters. ``unasked``: number of postponed questions. ``note``: the reason why the
     writer was not asked or stopped. ``unwritten``: paths of pages that must not be written, with
     reasons. ``unfiled``: ids of inbox memories without a known project, or ``None`` if the inbox was not
     examined. ``texts``: ids and first words of affected memories. ``brought_back``: number of
@@ -143,27 +142,6 @@ class DreamPlan:
     def dropped(self) -> int:
         """Number of link targets to drop."""
         return sum(len(step.links) for step in self.steps if step.action is DreamAction.UNLINK)
-
-
-@frozen
-class DreamEstimate:
-    """Estimate of what a dream's questions to the writer cost.
-
-    ``cost``: millionths of a US dollar, or ``None`` if the price is unknown. ``model``: ``none`` if
-    there is no writer. ``unasked``: number of postponed clusters. ``note``: why no clusters are
-    asked about.
-    """
-
-    model: str
-    clusters: int = 0
-    memories: int = 0
-    calls: int = 0
-    tokens: int = 0
-    cost: int | None = None
-    unasked: int = 0
-    note: str | None = None
-    pages: int = 0
-    pairs: int = 0
 
 
 @frozen

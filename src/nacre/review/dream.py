@@ -32,7 +32,6 @@ from nacre.review.consolidate import (
 )
 from nacre.review.naming import ProjectNames
 from nacre.review.pages import MERGED, Cluster, clusters, mark
-from nacre.review.queue import ORIGIN
 from nacre.store.memories import UsageById
 from nacre.values.fields import OnlyProject
 from nacre.values.memory import (
@@ -55,7 +54,7 @@ class DreamPlanRequest(Request):
     tier: Annotated[
         int,
         bounds(
-            "1: rules only. 2: also the writer. 3: also the inbox, pages and links.",
+            "1: rules only. 2: also the writer. 3: also the inbox and pages.",
             ge=1,
             le=3,
         ),
@@ -166,11 +165,6 @@ def _changed(home: Home, step: Step, memories: MemoriesById) -> list[Memory]:
             replace(memory, links=(*memory.links, *links)),
             *(mark_ended(memories[end], memory) for end in step.ends),
         ]
-    if step.action is DreamAction.LINK:
-        drawn = tuple(
-            Link(step.words, link, f"{step.why} ({step.by})", ORIGIN) for link in step.links
-        )
-        return [replace(memory, links=(*memory.links, *drawn))]
     if step.action is DreamAction.FILE:
         return [replace(memory, project=step.project, inbox=False)]
     return [
@@ -277,7 +271,6 @@ _HEADINGS = {
     DreamAction.SHELVE: "Retired from the inbox",
     DreamAction.FILE: "Filed from the inbox",
     DreamAction.PAGE: "Pages",
-    DreamAction.LINK: "Related memories, now linked",
     DreamAction.JOIN: "Merged projects",
     DreamAction.UNLINK: "Dropped dangling links",
 }
@@ -331,12 +324,6 @@ def _step(step: Step, memories: MemoriesById) -> list[str]:
         return [f"- {step.subject} into {step.project}: {step.why}"]
     if step.action is DreamAction.PAGE:
         return [f"- {step.project or step.subject}: {step.why}"]
-    if step.action is DreamAction.LINK:
-        to = "; ".join(_memory_line(link, memories) for link in step.links)
-        return [
-            f"- {_memory_line(step.into or '', memories)}",
-            f"  - {step.words}: {to}{_attribution(step)}",
-        ]
     if step.action is DreamAction.MERGE:
         keeper = _memory_line(step.into or "", memories)
         lines = [f"- kept: {keeper}{_attribution(step)}"]

@@ -27,7 +27,6 @@ from nacre.review import consolidate
 from nacre.review import dream as diary
 from nacre.review.consolidate import (
     DreamAction,
-    DreamEstimate,
     DreamPlan,
     DreamReport,
     MemoriesById,
@@ -64,12 +63,10 @@ from nacre.review.pages_by_writer import (
     NOT_CONSULTED,
     ask_about_clusters,
     consult,
-    estimate,
-    list_settled,
     note_looked,
     note_settled,
 )
-from nacre.review.relations import Outcome, link_objection, settled_mark
+from nacre.review.relations import Outcome
 from nacre.store.memories import UsageById
 from nacre.values.memory import Intent, Memory, by_id
 from nacre.values.reports import OnProgress
@@ -92,7 +89,7 @@ def make_plan(
     """Plan a dream for one or all projects. Nothing is changed.
 
     Memories that have been outdated for the longest time are retired first. From tier 2 on, the
-    writer is asked. Tier 3 also plans changes of the inbox, pages and links. Raises
+    writer is asked. Tier 3 also plans changes of the inbox and pages. Raises
     ModelRefusedError if the writer cannot be opened.
     """
     joins = plan_joining(home, request.project) if request.tier > 2 else []
@@ -113,18 +110,13 @@ def make_plan(
                 home,
                 staying,
                 request.project,
-                list_settled(home),
                 background=background,
                 on_progress=on_progress,
             )
         moved, unwritten, unfiled = _plan_tidying(home, request, staying, usage, consulted_.drafts)
         # Pages of joined projects are written after the join.
         concerned = apart | {step.project for step in joins}
-        steps += [
-            *(step for step in moved if step.project not in concerned),
-            *joins,
-            *consulted_.steps,
-        ]
+        steps += [*(step for step in moved if step.project not in concerned), *joins]
     bound = request.most
     if bound is None:
         bound = max(LEAST_A_NIGHT, int(len(memories) * SHARE_A_NIGHT))
@@ -137,7 +129,7 @@ def make_plan(
         bound,
         request.project,
         outcome.refused,
-        (*outcome.settled, *consulted_.settled),
+        outcome.settled,
         unasked + consulted_.unasked,
         "; ".join(dict.fromkeys(filter(None, (note, consulted_.note)))) or None,
         tuple(unwritten),
@@ -149,9 +141,9 @@ def make_plan(
 
 
 def _texts(steps: Sequence[Step], memories: Sequence[Memory]) -> tuple[tuple[str, str], ...]:
-    """Return the id and shortened text of each memory in a link, a merge or a replacement."""
-    pairs = (step for step in steps if step.into and (step.ends or step.action is DreamAction.LINK))
-    named = {memory_id for step in pairs for memory_id in (*step.ends, step.into, *step.links)}
+    """Return the id and shortened text of each memory in a merge or a replacement."""
+    pairs = (step for step in steps if step.into and step.ends)
+    named = {memory_id for step in pairs for memory_id in (*step.ends, step.into)}
     return tuple(
         (memory.id, shorten(one_line(memory.content), _TEXT_CHARACTERS))
         for memory in memories
@@ -167,7 +159,6 @@ _ORDER = [
     DreamAction.FORGET,
     DreamAction.SHELVE,
     DreamAction.FILE,
-    DreamAction.LINK,
     DreamAction.PAGE,
     DreamAction.JOIN,
 ]
@@ -194,18 +185,6 @@ def _plan_tidying(
         home, may_end(home, unfiled), usage, home.now(), home.settings.texts("forgetting.protect")
     )
     return [*steps, *pages], unwritten, tuple(memory.id for memory in unfiled)
-
-
-@operation("dream-estimate", takes_long=True)
-def dream_estimate(home: Home, request: DreamPlanRequest) -> DreamEstimate:
-    """Estimate the cost of a dream of tier 2 or 3. The writer is not called."""
-    memories, free, _, steps = _by_rules(home, request.project)
-    return estimate(
-        home,
-        _staying(free, steps),
-        _staying(memories, steps) if request.tier > 2 else None,
-        request.project,
-    )
 
 
 def _staying(memories: Sequence[Memory], steps: Sequence[Step]) -> list[Memory]:
@@ -283,7 +262,7 @@ def objection(step: Step, present: MemoriesById, protected: Sequence[str]) -> st
         may_be_shelved(memory, protected) for memory in ending
     ):
         return "it is no longer in the inbox, or it was stated by a person"
-    return link_objection(step, present) if step.action is DreamAction.LINK else None
+    return None
 
 
 def _objection_to_unlinking(step: Step, present: MemoriesById) -> str | None:
@@ -411,8 +390,7 @@ def _dream(home: Home, plan_: DreamPlan, *, may_act: bool) -> DreamReport:
     with home.vault_lock, home.transaction():
         home.usage.set_value(_LAST, home.now().isoformat())
         _note_shown(home, shown)
-        links = [step for step in _done(report) if step.action is DreamAction.LINK]
-        note_settled(home, (*plan_.settled, *(settled_mark(step.mark) for step in links)))
+        note_settled(home, plan_.settled)
         note_looked(home, _pages_without_proposals(report))
         record_attempt(home, plan_.unfiled)
         _have_reviewed(home, plan_)

@@ -113,7 +113,6 @@ PLACES = {
     "unanswered": "review.queue",
     "unanswered-dismiss": "review.queue",
     "unanswered-todo": "review.queue",
-    "dream-estimate": "review.run review.dream:DreamPlanRequest",
     "dream-plan": "review.run review.dream:DreamPlanRequest",
     "dream": "review.run review.dream:DreamRequest",
     "match-sessions": "sessions.find",

@@ -373,20 +373,7 @@ export interface Documents {
   hash: string;
 }
 
-export type DreamAction = "expire" | "file" | "forget" | "join" | "link" | "merge" | "page" | "shelve" | "supersede" | "unlink";
-
-export interface DreamEstimate {
-  model: string;
-  clusters: number;
-  memories: number;
-  calls: number;
-  tokens: number;
-  cost: number | null;
-  unasked: number;
-  note: string | null;
-  pages: number;
-  pairs: number;
-}
+export type DreamAction = "expire" | "file" | "forget" | "join" | "merge" | "page" | "shelve" | "supersede" | "unlink";
 
 export interface DreamPlan {
   steps: Array<NacreReviewConsolidateStep>;
@@ -2199,14 +2186,6 @@ export interface DeedFilter {
   until?: string | null;
 }
 
-export interface DreamPlanRequest {
-  project?: string | null;
-  tier?: number;
-  most?: number | null;
-  writer?: boolean;
-  backfill?: boolean;
-}
-
 export interface Filter {
   projects?: Array<string>;
   strict?: boolean;
@@ -2900,8 +2879,13 @@ export interface Operations {
   "unanswered-todo": [{
     reference: string;
   }, StoreOutcome];
-  "dream-estimate": [DreamPlanRequest, DreamEstimate];
-  "dream-plan": [DreamPlanRequest, DreamPlan];
+  "dream-plan": [{
+    project?: string | null;
+    tier?: number;
+    most?: number | null;
+    writer?: boolean;
+    backfill?: boolean;
+  }, DreamPlan];
   "dream": [{
     project?: string | null;
     tier?: number;

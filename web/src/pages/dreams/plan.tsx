@@ -134,14 +134,6 @@ function Changes({ step, texts }: { step: Step; texts: ReadonlyMap<string, strin
   if (step.action === "unlink") return <p class="dream-why">{t.value.linksDropped(step.links.length)}</p>;
   const stays = step.words || texts.get(step.into ?? "");
   const told = step.ends.map((id) => texts.get(id)).filter((text) => text !== undefined);
-  if (step.action === "link") {
-    const other = step.links.map((id) => texts.get(id)).filter((text) => text !== undefined);
-    return (
-      <p class="dream-why">
-        <b>{step.words}</b> {other.join("; ")}
-      </p>
-    );
-  }
   if (!stays || !told.length) return null;
   return (
     <div class="dream-changes">
