@@ -46,7 +46,6 @@ _EFFECTS = (
     (_UNLINK, "link", "links", "dropped"),
     (dreams.DreamAction.FILE, "memory", "memories", "filed"),
     (dreams.DreamAction.PAGE, "page", "pages", "written"),
-    (dreams.DreamAction.JOIN, "project", "projects", "merged"),
 )
 _HEADINGS = {
     dreams.DreamAction.MERGE: "Duplicates, merged into one",
@@ -57,7 +56,6 @@ _HEADINGS = {
     dreams.DreamAction.SHELVE: "In the inbox, without a known project",
     dreams.DreamAction.FILE: "From the inbox to their projects",
     dreams.DreamAction.PAGE: "Pages",
-    dreams.DreamAction.JOIN: "Projects to merge",
 }
 
 
@@ -88,7 +86,7 @@ def dream(run: Run, /, alike: bool, dry_run: bool, yes: bool, **request: Any) ->
     are pending in nacre review.
 
     With --tier 3, memories in the inbox move to the project that their session or text names. Project pages list recent
-    work and decisions, and duplicate projects are merged. Your writer also fills these pages and your profile.
+    work and decisions. Your writer also fills these pages and your profile.
     """
     if alike:
         run.present(
@@ -186,8 +184,6 @@ def _steps(paper: Paper, steps: Sequence[Step], texts: Mapping[str, str]) -> Non
         stays = (step.into[-SHORT_ID:],) if step.into else ()
         ends = ", ".join(memory_id[-SHORT_ID:] for memory_id in step.ends)
         named = " → ".join(filter(None, (ends, *stays, step.project if step.into else "")))
-        if step.action is dreams.DreamAction.JOIN:
-            named = f"→ {step.project}"
         paper.line(bold(step.subject), dim(f"  {named}  {step.why}"), indent=2)
         if step.action is dreams.DreamAction.PAGE:
             for line in filter(None, step.words.splitlines()) if len(steps) <= _PAGES_SHOWN else ():

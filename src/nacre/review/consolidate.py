@@ -37,7 +37,7 @@ class DreamAction(StrEnum):
     used. ``merge``: retires memories that state the same as a kept memory. ``shelve``: retires a
     memory in the inbox that could not be filed. ``unlink``: drops a dead link. ``file``: moves a
     memory from the inbox into its project. ``page``: writes a project's page or the owner's
-    profile. ``join``: merges a project into another project.
+    profile.
     """
 
     EXPIRE = "expire"
@@ -47,7 +47,6 @@ class DreamAction(StrEnum):
     SHELVE = "shelve"
     FILE = "file"
     PAGE = "page"
-    JOIN = "join"
     UNLINK = "unlink"
 
 
@@ -56,7 +55,7 @@ class Step:
     """A step of a dream.
 
     ``ends``: memories to retire. ``into``: the memory to keep or file. ``subject``: the subject of
-    the step, or the project that is merged into ``project``. ``links``: targets to unlink. ``words``: a
+    the step. ``links``: targets to unlink. ``words``: a
     page's text, or the kept memory's new text. ``by``: the writer's
     name. ``mark``: a fingerprint of the sources. ``project``: the target project, or an empty
     string for the profile.
@@ -85,7 +84,6 @@ class Step:
             "",
             *self.links,
         )
-        parts = (*parts, self.subject) if self.action is DreamAction.JOIN else parts
         return content_hash("\0".join(parts)).hex()[:16]
 
 

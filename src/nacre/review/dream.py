@@ -271,7 +271,6 @@ _HEADINGS = {
     DreamAction.SHELVE: "Retired from the inbox",
     DreamAction.FILE: "Filed from the inbox",
     DreamAction.PAGE: "Pages",
-    DreamAction.JOIN: "Merged projects",
     DreamAction.UNLINK: "Dropped dangling links",
 }
 _LINE_CHARACTERS = 160
@@ -320,8 +319,6 @@ def render_section(report: DreamReport, memories: MemoriesById, now: datetime) -
 def _step(step: Step, memories: MemoriesById) -> list[str]:
     if step.action is DreamAction.FILE:
         return [f"- {_memory_line(step.into or '', memories)}: into {step.project}: {step.why}"]
-    if step.action is DreamAction.JOIN:
-        return [f"- {step.subject} into {step.project}: {step.why}"]
     if step.action is DreamAction.PAGE:
         return [f"- {step.project or step.subject}: {step.why}"]
     if step.action is DreamAction.MERGE:

@@ -1,4 +1,4 @@
-"""Project pages, the owner's profile, and the changes that dreams make to pages and projects."""
+"""Project pages, the owner's profile, and the changes that dreams make to memories and pages."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, timedelta
-from itertools import combinations
 from typing import Any
 
 import msgspec
@@ -16,11 +15,10 @@ from nacre.base.frozen import frozen
 from nacre.base.ids import bytes_hash, content_hash
 from nacre.base.text import count, harmless, identifiers, shorten, words, written
 from nacre.base.times import shown_day
-from nacre.errors import InvalidMemoryError, NacreError, UnusableVaultError
-from nacre.home.change import Page as ProjectFile
+from nacre.errors import InvalidMemoryError, UnusableVaultError
 from nacre.home.change import page_path
 from nacre.home.home import Home
-from nacre.home.location import locate, without_secrets
+from nacre.home.location import without_secrets
 from nacre.home.projects import (
     REFERENCE_CHARACTERS,
     as_line,
@@ -34,8 +32,6 @@ from nacre.hosts.files import blocks_of, drop_blocks, put_block
 from nacre.learn.sentences import language_of
 from nacre.llm.calibration import calibration_of
 from nacre.llm.failures import Schema
-from nacre.memories import projects
-from nacre.memories.projects import evidence
 from nacre.memories.statements import negations, new_word, read, swaps, whole_numbers
 from nacre.memories.usage import is_protected
 from nacre.review.consolidate import DreamAction, MemoriesById, PageDraft, Section, Step
@@ -43,7 +39,6 @@ from nacre.sessions.topics import summarise
 from nacre.store.memories import UsageById
 from nacre.values.memory import Expiry, Intent, Kind, Memory, SessionFilter, TombstoneKind
 from nacre.values.session import SessionKind, Speaker, StoredSession, Summary, Topic
-from nacre.vault import files
 from nacre.vault.documents import load, split
 
 
@@ -424,126 +419,6 @@ def compose(sections: Sequence[Section]) -> str:
 def plain_words(text: str, characters: int) -> str:
     """Return a text as one line without active Markdown."""
     return shorten(harmless(text), characters).replace("<", "&lt;").replace("[[", "\\[\\[")
-
-
-# -- Joining two projects -----------------------------------------------------
-# No model decides about joins. Remotes, folders and aliases are evidence. Similar names are not.
-
-
-JOINS_A_NIGHT = 1
-"""Maximum number of joins per dream, since each join changes all memories of a project."""
-
-_ENTRY = re.compile(rb'"action": ?"project-merge"')
-
-Pages = Mapping[str, ProjectFile | None]
-
-
-def plan_joining(home: Home, project: str | None) -> list[Step]:
-    """Return steps that merge projects, or only the steps that involve ``project``."""
-    pages = dict(_readable(home, projects.known_slugs(home)))
-    weights = _weights(home, pages)
-    before = set(_joined_before(home))
-    steps = []
-    for left, right in sorted(_pairs(pages)):
-        if project is None or project in (left, right):
-            source, into = _direction(pages, weights, left, right)
-            step = _step(home, source, into, pages)
-            if step and not _is_brought_back(pages, before, source, into):
-                steps.append(step)
-        if len(steps) == JOINS_A_NIGHT:
-            break
-    return steps
-
-
-def join_objection(home: Home, step: Step) -> str | None:
-    """Return the reason not to join two projects in their current state, or ``None``."""
-    pages = dict(_readable(home, (step.subject, step.project)))
-    is_there = len(pages) == 2 and step.subject in projects.known_slugs(home)
-    present = _step(home, step.subject, step.project, pages) if is_there else None
-    if present is None:
-        return "there is no longer any evidence that they are one project"
-    return None if present.mark == step.mark else "one of their pages was edited since"
-
-
-def _step(home: Home, source: str, into: str, pages: Pages) -> Step | None:
-    page, into_page = pages[source], pages[into]
-    reasons = evidence(home, (source, page), (into, into_page))
-    is_wanted = all(wants_dreams(side.values) for side in (page, into_page) if side)
-    if not reasons or not is_wanted or projects.objection(home, source, into):
-        return None
-    mark = ":".join(side.hash.hex() if side else "" for side in (page, into_page))
-    return Step(DreamAction.JOIN, (), None, source, "; ".join(reasons), mark=mark, project=into)
-
-
-def _readable(home: Home, slugs: Iterable[str]) -> Iterator[tuple[str, ProjectFile | None]]:
-    for slug in slugs:
-        try:
-            yield slug, projects.page_of(home, slug)
-        except NacreError:  # a person must repair the page first
-            continue
-
-
-def _pairs(pages: Pages) -> set[tuple[str, str]]:
-    """Return pairs of projects that might be the same project.
-
-    The pages of a pair share a remote, folder or alias, or one page lists the other project's name.
-    """
-    holders: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
-    for slug, page in pages.items():
-        facts = projects.facts(page)
-        holders["name", slug].add(slug)
-        for key, name in (("remotes", "remote"), ("roots", "root"), ("aliases", "name")):
-            for value in facts.get(key, ()):
-                holders[name, value].add(slug)
-        for root in facts.get("roots", ()):
-            if os.path.isfile(os.path.join(root, ".git")):
-                holders["root", locate(root).root or root].add(slug)
-    return {pair for slugs in holders.values() for pair in combinations(sorted(slugs), 2)}
-
-
-def _direction(
-    pages: Pages, weights: Mapping[str, tuple[int, str]], left: str, right: str
-) -> tuple[str, str]:
-    """Return the project to merge and the project to keep.
-
-    A project that is an alias of the other project is merged. Otherwise, the smaller or younger
-    project is merged.
-    """
-    is_named = left in projects.facts(pages[right]).get("aliases", ())
-    names_it = right in projects.facts(pages[left]).get("aliases", ())
-    if is_named != names_it:
-        return (left, right) if is_named else (right, left)
-    (size, made), (its_size, its_made) = weights[left], weights[right]
-    goes_first = (size, its_made) < (its_size, made)
-    return (left, right) if goes_first else (right, left)
-
-
-def _weights(home: Home, pages: Pages) -> dict[str, tuple[int, str]]:
-    """Return each project's number of memories and sessions, and its id.
-
-    Ids sort by creation time.
-    """
-    memories, sessions = home.project_contents.memories(), home.project_contents.sessions()
-    return {
-        slug: (
-            memories.get(slug, (0, None))[0] + sessions.get(slug, (0, None))[0],
-            str(page.values.get("id") or "") if page else "",
-        )
-        for slug, page in pages.items()
-    }
-
-
-def _is_brought_back(pages: Pages, before: set[tuple[str, str]], source: str, into: str) -> bool:
-    """Return True if a person undid an earlier merge of the two projects."""
-    if before.isdisjoint({(source, into), (into, source)}) or pages[source] is None:
-        return False
-    return source not in projects.facts(pages[into]).get("aliases", ())
-
-
-def _joined_before(home: Home) -> Iterator[tuple[str, str]]:
-    for entry in files.read_about(home.ledger(), _ENTRY):
-        if entry.action == projects.MERGE:
-            yield str(entry.details.get("project")), str(entry.details.get("into"))
 
 
 # -- Sections that a writer fills ---------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -12,13 +12,12 @@ from nacre.base.text import one_line, shorten
 from nacre.base.times import shown_day
 from nacre.data.undo import undo
 from nacre.errors import ModelRefusedError, NotFoundError
-from nacre.home.change import Change, Pin, follow_pages
+from nacre.home.change import Change, Pin
 from nacre.home.home import Home
 from nacre.home.location import projects
 from nacre.home.operations import subject_of
 from nacre.home.spending import NONE, name_for
 from nacre.memories.edit import catch_up, scan
-from nacre.memories.projects import merge_within
 from nacre.memories.store import fold_usage
 from nacre.memories.usage import is_protected
 from nacre.operations import operation
@@ -51,10 +50,8 @@ from nacre.review.dream import (
 )
 from nacre.review.pages import (
     holds,
-    join_objection,
     page_objection,
     page_write,
-    plan_joining,
     plan_merging,
     plan_pages,
     unfit,
@@ -92,9 +89,7 @@ def make_plan(
     writer is asked. Tier 3 also plans changes of the inbox and pages. Raises
     ModelRefusedError if the writer cannot be opened.
     """
-    joins = plan_joining(home, request.project) if request.tier > 2 else []
-    apart = frozenset(step.subject for step in joins)
-    memories, free, usage, steps = _by_rules(home, request.project, apart)
+    memories, free, usage, steps = _by_rules(home, request.project)
     outcome, unasked, note = Outcome(), 0, None
     if request.tier > 1 and request.writer:
         outcome, unasked, note = ask_about_clusters(
@@ -114,9 +109,7 @@ def make_plan(
                 on_progress=on_progress,
             )
         moved, unwritten, unfiled = _plan_tidying(home, request, staying, usage, consulted_.drafts)
-        # Pages of joined projects are written after the join.
-        concerned = apart | {step.project for step in joins}
-        steps += [*(step for step in moved if step.project not in concerned), *joins]
+        steps += moved
     bound = request.most
     if bound is None:
         bound = max(LEAST_A_NIGHT, int(len(memories) * SHARE_A_NIGHT))
@@ -160,7 +153,6 @@ _ORDER = [
     DreamAction.SHELVE,
     DreamAction.FILE,
     DreamAction.PAGE,
-    DreamAction.JOIN,
 ]
 
 
@@ -193,19 +185,18 @@ def _staying(memories: Sequence[Memory], steps: Sequence[Step]) -> list[Memory]:
 
 
 def _by_rules(
-    home: Home, project: str | None, apart: Collection[str] = ()
+    home: Home, project: str | None
 ) -> tuple[list[Memory], list[Memory], UsageById, list[Step]]:
     """Plan the steps that rules decide without a model.
 
     Return the active memories, the memories that may be retired, the usage data, and the steps.
-    Skip the projects in ``apart``, which the dream merges into others.
     """
     catch_up(home)
     fold_usage(home)
     memories = [
         memory
         for memory in home.memories.everything()
-        if memory.is_active and project in (None, memory.project) and memory.project not in apart
+        if memory.is_active and project in (None, memory.project)
     ]
     usage = home.usage.of([memory.id for memory in memories])
     protected = home.settings.texts("forgetting.protect")
@@ -444,29 +435,20 @@ def carry_out(home: Home, plan_: DreamPlan) -> DreamReport:
         changed = apply_steps(home, steps, memories)
         ending = [memories[end] for step in steps for end in step.ends]
         pages = [step for step in steps if step.action is DreamAction.PAGE]
-        joins = [step for step in steps if step.action is DreamAction.JOIN]
         subject = subject_of(ending or list(changed.values()))
-        if not subject:  # the dream changes no memories
-            first, *_ = *pages, *joins
-            is_join = first.action is DreamAction.JOIN
-            subject = f"{first.subject} → {first.project}" if is_join else first.subject
-        change.describe(subject=subject)
+        change.describe(subject=subject or pages[0].subject)
         if changed:
             change.put(list(changed.values()))
             change.apply()  # write kept memories to disk before retiring other memories
         with change.transaction():
             change.intend([page_write(home, step.project, step.words) for step in pages])
             retire(change, steps, memories)
-            for step in joins:
-                merge_within(change, step.subject, step.project, step.why)
             report = DreamReport(
                 plan_, change.operation_id, diary.path_of(home.now()), tuple(left.items())
             )
             _note(change, report, memories)
             if ending:
                 change.note(DREAM, **{ENDED: [memory.id for memory in ending]})
-    if joins:
-        follow_pages(home)
     broken = _broken(pins, check_pins(home) if pins else ())
     if broken:
         undo(home, change.operation_id)
@@ -521,8 +503,6 @@ def _objections(
             why = filing.objection(step, memories.get(step.into or ""))
         if not why and step.action is DreamAction.PAGE:
             why = page_objection(home, step)
-        if not why and step.action is DreamAction.JOIN:
-            why = join_objection(home, step)
         why = why or _pin_objection(step, memories, pins)
         if why:
             reasons[step] = why

@@ -373,7 +373,7 @@ export interface Documents {
   hash: string;
 }
 
-export type DreamAction = "expire" | "file" | "forget" | "join" | "merge" | "page" | "shelve" | "supersede" | "unlink";
+export type DreamAction = "expire" | "file" | "forget" | "merge" | "page" | "shelve" | "supersede" | "unlink";
 
 export interface DreamPlan {
   steps: Array<NacreReviewConsolidateStep>;

@@ -8,7 +8,7 @@ const en = {
   tierNotes: {
     "1": "Ends expired, unused and repeated memories.",
     "2": "Also merges paraphrases and ends outdated memories: your writer decides, and its answers are checked.",
-    "3": "Also files the inbox, updates project pages, joins duplicate projects.",
+    "3": "Also files the inbox, updates project pages.",
   },
   project: "Project",
   allProjects: "All projects",
@@ -37,7 +37,6 @@ const en = {
     shelve: "In the inbox without a project",
     file: "From the inbox into its project",
     page: "Pages",
-    join: "Duplicate projects",
     unlink: "Broken links",
   } satisfies Record<DreamAction, string>,
   stays: "Resulting text",
@@ -71,7 +70,7 @@ const zh: typeof en = {
   tierNotes: {
     "1": "已过期的、从未被问及的、用同样的话说过两次的内容。",
     "2": "还包括用不同的话说的相同内容和已结束的内容:会询问写作模型,并由代码检查其回答。",
-    "3": "还会归档收件箱、在项目页面记录新会话、合并相同的项目。",
+    "3": "还会归档收件箱、在项目页面记录新会话。",
   },
   project: "项目",
   allProjects: "所有项目",
@@ -100,7 +99,6 @@ const zh: typeof en = {
     shelve: "在收件箱中,无处可归",
     file: "从收件箱归入项目",
     page: "页面",
-    join: "相同的项目",
     unlink: "失效的链接",
   },
   stays: "保留的记忆将写作",
