@@ -1715,7 +1715,7 @@ export interface Synced {
   problems: Array<string>;
 }
 
-export type Task = "chat" | "dedup" | "dream" | "extraction" | "handoff" | "merge" | "profile" | "recall" | "test";
+export type Task = "chat" | "dedup" | "dream" | "extraction" | "handoff" | "recall" | "test";
 
 export interface TaskCost {
   task: string;

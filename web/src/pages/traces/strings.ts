@@ -8,11 +8,9 @@ export const t = texts({
     tasks: {
       extraction: "Extraction",
       dedup: "Duplicates",
-      merge: "Merging",
       chat: "Answer in a chat",
       recall: "Deep recall",
       handoff: "Handoff",
-      profile: "Profile",
       dream: "Dream",
       test: "Model test",
     },
@@ -40,11 +38,9 @@ export const t = texts({
     tasks: {
       extraction: "提取",
       dedup: "去重",
-      merge: "合并",
       chat: "对话回答",
       recall: "深度回忆",
       handoff: "交接",
-      profile: "个人资料",
       dream: "整理",
       test: "模型试用",
     },
