@@ -53,7 +53,6 @@ _HEADINGS = {
     dreams.DreamAction.EXPIRE: "Expired",
     dreams.DreamAction.FORGET: "Never used",
     dreams.DreamAction.UNLINK: "Broken links",
-    dreams.DreamAction.SHELVE: "In the inbox, without a known project",
     dreams.DreamAction.FILE: "From the inbox to their projects",
     dreams.DreamAction.PAGE: "Pages",
 }

@@ -34,17 +34,15 @@ class DreamAction(StrEnum):
     """An effect of a dream. Nothing is deleted.
 
     ``expire``: retires a memory whose time has passed. ``forget``: retires a memory that is never
-    used. ``merge``: retires memories that state the same as a kept memory. ``shelve``: retires a
-    memory in the inbox that could not be filed. ``unlink``: drops a dead link. ``file``: moves a
-    memory from the inbox into its project. ``page``: writes a project's page or the owner's
-    profile.
+    used. ``merge``: retires memories that state the same as a kept memory. ``unlink``: drops a dead
+    link. ``file``: moves a memory from the inbox into its project. ``page``: writes a project's page
+    or the owner's profile.
     """
 
     EXPIRE = "expire"
     FORGET = "forget"
     MERGE = "merge"
     SUPERSEDE = "supersede"
-    SHELVE = "shelve"
     FILE = "file"
     PAGE = "page"
     UNLINK = "unlink"
@@ -107,12 +105,12 @@ class DreamPlan:
 
     ``put_off``: steps that exceed the limit ``most``. ``seen``: number of examined active memories.
     ``refused``: the writer's rejected steps with reasons. ``settled``: fingerprints of answered
-    clusters. ``unasked``: number of postponed questions. ``note``: the reason why the
-    writer was not asked or stopped. ``unwritten``: paths of pages that must not be written, with
-    reasons. ``unfiled``: ids of inbox memories without a known project, or ``None`` if the inbox was not
-    examined. ``texts``: ids and first words of affected memories. ``brought_back``: number of
-    memories skipped because a person restored them. ``looked``: projects whose pages the writer was
-    asked about, with the fingerprints of the sources.
+    clusters. ``unasked``: number of postponed questions. ``note``: the reason why the writer was not
+    asked or stopped. ``unwritten``: paths of pages that must not be written, with reasons.
+    ``unfiled``: ids of inbox memories without a known project. ``texts``: ids and first words of
+    affected memories. ``brought_back``: number of memories skipped because a person restored them.
+    ``looked``: projects whose pages the writer was asked about, with the fingerprints of the
+    sources.
     """
 
     steps: tuple[Step, ...]
@@ -125,7 +123,7 @@ class DreamPlan:
     unasked: int = 0
     note: str | None = None
     unwritten: tuple[tuple[str, str], ...] = ()
-    unfiled: tuple[str, ...] | None = None
+    unfiled: tuple[str, ...] = ()
     texts: tuple[tuple[str, str], ...] = ()
     brought_back: int = 0
     looked: tuple[tuple[str, tuple[str, ...]], ...] = ()

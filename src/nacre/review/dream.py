@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import cached_property
 from itertools import chain
 from typing import Annotated
@@ -22,7 +21,6 @@ from nacre.home.location import projects
 from nacre.memories.edit import catch_up
 from nacre.memories.judge import OUTLIVED, SUPERSEDES, mark_ended
 from nacre.memories.placement import as_confirmation
-from nacre.memories.usage import is_protected
 from nacre.operations import operation
 from nacre.review.consolidate import (
     DreamAction,
@@ -32,12 +30,9 @@ from nacre.review.consolidate import (
 )
 from nacre.review.naming import ProjectNames
 from nacre.review.pages import MERGED, Cluster, clusters, mark
-from nacre.store.memories import UsageById
 from nacre.values.fields import OnlyProject
 from nacre.values.memory import (
     Confirmation,
-    Expiry,
-    Kind,
     Link,
     Memory,
     Retirement,
@@ -268,7 +263,6 @@ _HEADINGS = {
     DreamAction.SUPERSEDE: "Superseded by a later statement",
     DreamAction.EXPIRE: "Expired",
     DreamAction.FORGET: "Forgotten: never recalled",
-    DreamAction.SHELVE: "Retired from the inbox",
     DreamAction.FILE: "Filed from the inbox",
     DreamAction.PAGE: "Pages",
     DreamAction.UNLINK: "Dropped dangling links",
@@ -401,12 +395,6 @@ def gone_for_good(home: Home, memory_ids: Collection[str]) -> frozenset[str]:
 # -- The inbox ----------------------------------------------------------------
 
 
-TRIES, PATIENCE = 3, timedelta(days=7)
-"""An unfiled memory is retired after this many failed dreams and this time since the first."""
-
-NOBODY_KNOWS = "no project found for it"
-
-_TRIED = "dream tried to file"
 _NOWHERE = ""
 
 
@@ -484,63 +472,3 @@ def plan_filing(home: Home, inbox: Iterable[Memory], project: str | None) -> lis
             names = DreamAction.FILE, (), memory.id, memory.subject, why
             steps.append(Step(*names, mark=mark((memory,)), project=slug))
     return steps
-
-
-def plan_shelving(
-    home: Home,
-    inbox: Iterable[Memory],
-    usage: UsageById,
-    now: datetime,
-    protected: Sequence[str],
-) -> list[Step]:
-    """Return steps that retire unused memories in the inbox.
-
-    Several dreams have failed to find a project for these memories.
-    """
-    attempts = _read_attempts(home)
-    steps = []
-    for memory in inbox:
-        times, first = attempts.get(memory.id, (0, now))
-        if times < TRIES or now - first < PATIENCE or not may_be_shelved(memory, protected):
-            continue
-        if not usage[memory.id].recall_count:
-            why = f"{NOBODY_KNOWS}: dreams tried {times} times since {shown_day(first)}"
-            steps.append(Step(DreamAction.SHELVE, (memory.id,), None, memory.subject, why))
-    return steps
-
-
-def may_be_shelved(memory: Memory, protected: Sequence[str]) -> bool:
-    """Return True if an unfiled memory can be retired.
-
-    The memory must have been extracted from a session. Proposals, open todos and memories written
-    by a person are not retired.
-    """
-    is_extracted = bool(memory.source.session) and memory.is_learned and not memory.proposed
-    is_kept = (
-        memory.kind is Kind.TODO or memory.expiry is Expiry.CORE or is_protected(memory, protected)
-    )
-    return memory.inbox and is_extracted and not is_kept
-
-
-def record_attempt(home: Home, unfiled: Collection[str] | None) -> None:
-    """Record that a dream failed to file memories. Call in a transaction.
-
-    Nothing is recorded if ``unfiled`` is ``None``.
-    """
-    if unfiled is None:
-        return
-    before = _read_attempts(home)
-    now = home.now()
-    counted = {memory_id: before.get(memory_id, (0, now)) for memory_id in unfiled}
-    attempts = {
-        memory_id: [times + 1, first.isoformat()] for memory_id, (times, first) in counted.items()
-    }
-    home.usage.set_value(_TRIED, json.dumps(attempts))
-
-
-def _read_attempts(home: Home) -> dict[str, tuple[int, datetime]]:
-    noted = json.loads(home.usage.value(_TRIED) or "{}")
-    return {
-        memory_id: (int(times), datetime.fromisoformat(first))
-        for memory_id, (times, first) in noted.items()
-    }

@@ -40,12 +40,9 @@ from nacre.review.dream import (
     Filing,
     apply_steps,
     gone_for_good,
-    may_be_shelved,
     may_end,
     plan_filing,
-    plan_shelving,
     plan_unlinking,
-    record_attempt,
     retire,
 )
 from nacre.review.pages import (
@@ -97,7 +94,7 @@ def make_plan(
         )
     steps += outcome.steps
     steps += plan_unlinking(home, _staying(memories, steps))
-    consulted_, unwritten, unfiled = NOT_CONSULTED, list[tuple[str, str]](), None
+    consulted_, unwritten, unfiled = NOT_CONSULTED, list[tuple[str, str]](), tuple[str, ...]()
     if request.tier > 2:
         staying = _staying(memories, steps)
         if request.writer:
@@ -108,7 +105,7 @@ def make_plan(
                 background=background,
                 on_progress=on_progress,
             )
-        moved, unwritten, unfiled = _plan_tidying(home, request, staying, usage, consulted_.drafts)
+        moved, unwritten, unfiled = _plan_tidying(home, request, staying, consulted_.drafts)
         steps += moved
     bound = request.most
     if bound is None:
@@ -150,7 +147,6 @@ _ORDER = [
     DreamAction.MERGE,
     DreamAction.EXPIRE,
     DreamAction.FORGET,
-    DreamAction.SHELVE,
     DreamAction.FILE,
     DreamAction.PAGE,
 ]
@@ -160,23 +156,17 @@ def _plan_tidying(
     home: Home,
     request: DreamPlanRequest,
     memories: Sequence[Memory],
-    usage: UsageById,
     drafts: Mapping[str, PageDraft],
-) -> tuple[list[Step], list[tuple[str, str]], tuple[str, ...] | None]:
+) -> tuple[list[Step], list[tuple[str, str]], tuple[str, ...]]:
     waiting = memories if request.project is None else home.memories.everything()
     inbox = [memory for memory in waiting if memory.inbox and memory.is_active]
     steps = plan_filing(home, inbox, request.project)
     pages, unwritten = plan_pages(
         home, memories, request.project, drafts, backfill=request.backfill
     )
-    if request.project is not None:
-        return [*steps, *pages], unwritten, None
     going = {step.into for step in steps}
-    unfiled = [memory for memory in inbox if memory.id not in going]
-    steps += plan_shelving(
-        home, may_end(home, unfiled), usage, home.now(), home.settings.texts("forgetting.protect")
-    )
-    return [*steps, *pages], unwritten, tuple(memory.id for memory in unfiled)
+    unfiled = [memory.id for memory in inbox if memory.id not in going and not request.project]
+    return [*steps, *pages], unwritten, tuple(unfiled)
 
 
 def _staying(memories: Sequence[Memory], steps: Sequence[Step]) -> list[Memory]:
@@ -249,10 +239,6 @@ def objection(step: Step, present: MemoriesById, protected: Sequence[str]) -> st
             return "they no longer share their kind and place"
         is_held = all(holds(keeper, memory) for memory in ending)
         return None if is_held else "the kept memory no longer contains all of it"
-    if step.action is DreamAction.SHELVE and not all(
-        may_be_shelved(memory, protected) for memory in ending
-    ):
-        return "it is no longer in the inbox, or it was stated by a person"
     return None
 
 
@@ -383,7 +369,6 @@ def _dream(home: Home, plan_: DreamPlan, *, may_act: bool) -> DreamReport:
         _note_shown(home, shown)
         note_settled(home, plan_.settled)
         note_looked(home, _pages_without_proposals(report))
-        record_attempt(home, plan_.unfiled)
         _have_reviewed(home, plan_)
     return report
 

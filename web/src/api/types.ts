@@ -373,7 +373,7 @@ export interface Documents {
   hash: string;
 }
 
-export type DreamAction = "expire" | "file" | "forget" | "merge" | "page" | "shelve" | "supersede" | "unlink";
+export type DreamAction = "expire" | "file" | "forget" | "merge" | "page" | "supersede" | "unlink";
 
 export interface DreamPlan {
   steps: Array<NacreReviewConsolidateStep>;
@@ -386,7 +386,7 @@ export interface DreamPlan {
   unasked: number;
   note: string | null;
   unwritten: Array<[string, string]>;
-  unfiled: Array<string> | null;
+  unfiled: Array<string>;
   texts: Array<[string, string]>;
   brought_back: number;
   looked: Array<[string, Array<string>]>;
