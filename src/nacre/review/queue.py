@@ -447,10 +447,12 @@ def reflect(
         )
         for pair in list_pending(home)
     )
+    skipped = set(_skipped(home))
     questions = [
         question
-        for question in _not_skipped(home, [*contradicting, *_unconnected(home)])
-        if project in (None, question.first.project)
+        for question in (*contradicting, *_unconnected(home))
+        if _key(question.first, question.second) not in skipped
+        and project in (None, question.first.project)
     ]
     chosen: list[Question] = []
     used: set[str] = set()
@@ -459,18 +461,6 @@ def reflect(
             chosen.append(question)
             used |= {question.first.id, question.second.id}
     return Reflection(tuple(chosen), len(questions))
-
-
-def list_unconnected(home: Home) -> list[Question]:
-    """Return all unlinked pairs that the owner did not skip, most useful first."""
-    return _not_skipped(home, _unconnected(home))
-
-
-def _not_skipped(home: Home, questions: Sequence[Question]) -> list[Question]:
-    skipped = set(_skipped(home))
-    return [
-        question for question in questions if _key(question.first, question.second) not in skipped
-    ]
 
 
 def _unconnected(home: Home) -> list[Question]:

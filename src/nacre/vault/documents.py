@@ -378,15 +378,6 @@ def _read_nested(
     return kind(*[read(nested_values, name) for name, read in readers])
 
 
-def _share(text: str) -> float:
-    """Parse a number and limit it to the range 0 to 1. The default is 0.5."""
-    try:
-        number = float(text)
-    except ValueError:
-        return 0.5
-    return min(1.0, max(0.0, number)) if math.isfinite(number) else 0.5
-
-
 def _new_body(body: str, memory: Memory) -> str:
     if memory.content.strip() in (body.strip(), _split_title(body)[1].strip()):
         return body
