@@ -6,7 +6,7 @@ import os
 import sys
 
 from benchmarks.contexts.commands import context
-from benchmarks.contradictions.commands import claims, judge, stale
+from benchmarks.contradictions.commands import stale
 from benchmarks.dreams.commands import dreams
 from benchmarks.extraction.commands import extraction
 from benchmarks.load.commands import gateway, graph, locks, size, writers
@@ -35,8 +35,6 @@ benchmarks = Program(
         extraction,
         context,
         stale,
-        claims,
-        judge,
         dreams,
         redaction,
         size,

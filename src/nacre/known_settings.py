@@ -282,7 +282,7 @@ SETTINGS: tuple[Setting, ...] = (
         "git.background",
         bool,
         True,
-        "commit, and judge new memories, in the background after commands",
+        "commit in the background after commands",
         is_hidden=True,
     ),
     Setting(

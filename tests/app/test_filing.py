@@ -10,7 +10,7 @@ import pytest
 from nacre.review.consolidate import DreamAction, DreamPlan, DreamReport
 from nacre.review.dream import DreamPlanRequest, DreamRequest
 from nacre.review.run import carry_out, dream, plan
-from nacre.values.memory import Confidence, Confirmation, Expiry, Kind, Memory, Source
+from nacre.values.memory import Confidence, Confirmation, Memory, Source
 from nacre.values.session import Trust
 from tests.app.conftest import World, says
 from tests.app.test_dreams import kept, vault
@@ -192,69 +192,10 @@ def test_memory_without_remaining_evidence_is_not_filed(known: World) -> None:
     ]
 
 
-def test_unfiled_memory_is_retired_after_three_dreams_and_a_week(known: World) -> None:
-    one = waiting(known, "The printer needs blue toner.")
-    for _ in range(3):
-        planned(known)  # which is no try
-        assert dreamt(known).operation is None
-    assert planned(known).steps == ()
-    known.clock.pass_days(7)
-    report = dreamt(known)
-    with known.open() as memory:
-        gone = memory.get(one.id).retired
-    assert gone
-    assert "no project found for it" in (gone.reason or "")
-    assert report.diary
-    assert (known.vault / "retired/inbox").is_dir()
-
-
-def test_unfiled_memory_is_not_retired_after_a_single_dream(known: World) -> None:
+def test_unfiled_memory_stays_in_the_inbox(known: World) -> None:
     waiting(known, "The printer needs blue toner.")
-    dreamt(known)
-    known.clock.pass_days(30)
-    assert dreamt(known).operation is None
-
-
-@pytest.mark.parametrize(
-    "more",
-    [
-        {"confidence": Confidence.EXTRACTED},
-        {"source": Source()},
-        {"proposed": True},
-        {"kind": Kind.TODO},
-        {"expiry": Expiry.CORE},
-        {"importance": 10},
-    ],
-    ids=lambda more: next(iter(more)),
-)
-def test_important_or_confirmed_memories_stay_in_the_inbox(
-    known: World, more: dict[str, Any]
-) -> None:
-    waiting(known, "The printer needs blue toner.", **more)
     for _ in range(5):
         known.clock.pass_days(5)
-        assert dreamt(known).operation is None
-
-
-def test_recalled_memory_stays_in_the_inbox(known: World) -> None:
-    one = waiting(known, "The printer needs blue toner.")
-    for _ in range(5):
-        known.clock.pass_days(2)
-        with known.open() as memory:
-            assert [hit.memory.id for hit in memory.recall("toner of the printer").hits] == [one.id]
-        assert dreamt(known).operation is None
-
-
-def test_restored_unfiled_memory_is_not_retired_by_another_dream(known: World) -> None:
-    lost = waiting(known, "It is watered on Mondays.")
-    for _ in range(4):
-        known.clock.now += timedelta(days=4)
         report = dreamt(known)
-    assert [(step.action, step.ends) for step in report.plan.steps] == [
-        (DreamAction.SHELVE, (lost.id,))
-    ]
-    with known.open() as memory:
-        memory.unretire(lost.id)
-    for _ in range(5):
-        known.clock.now += timedelta(days=4)
-        assert dreamt(known).operation is None
+        assert report.operation is None
+        assert len(report.plan.unfiled) == 1

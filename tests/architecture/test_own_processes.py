@@ -43,7 +43,6 @@ def started() -> Iterator[tuple[str, list[str]]]:
 def test_every_started_command_exists_with_its_options() -> None:
     found = dict(started())
     assert {tuple(words[:2]) for words in found.values()} >= {
-        ("review", "judge"),
         ("admin", "commit"),
         ("server", "remote"),
         ("serve",),

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import Nacre
-from tests.fakes.provider import FakeProvider, Request
 
 OLD = "Uploads may be 10 MB"
 NEW = "Uploads have changed to 25 MB"
@@ -32,7 +31,6 @@ def test_conflict_shows_both_texts_with_speaker_date_and_reason(
     nacre: Nacre, doubted: dict[str, Any]
 ) -> None:
     assert (doubted["memory"]["content"], doubted["newer"]["content"]) == (OLD, NEW)
-    assert doubted["judged"] is None
     shown = nacre("review").out
     assert f"older: {OLD}" in shown
     assert f"newer: {NEW}" in shown
@@ -86,7 +84,6 @@ def test_manual_conflict_is_not_attributed_to_rules(nacre: Nacre) -> None:
     nacre("store", "The gate opens at eight", "--subject", "Gate", "--project", "acme")
     nacre("store", "Night guards have no keys", "--subject", "Guards", "--project", "acme")
     nacre("graph", "link", "Gate", "contradicts", "Guards")
-    assert "\n  (not judged by a model)\n" in nacre("review").out
     assert "None" not in nacre("review").out
 
 
@@ -103,70 +100,6 @@ def test_missing_or_settled_conflict_is_reported(nacre: Nacre, doubted: dict[str
     nacre("review", "resolve", doubted["id"], "keep-both")
     assert nacre("review", "resolve", doubted["id"], "keep-both", "--json", code=3).error["hint"]
     assert "Nothing is pending" in nacre("review").out
-
-
-def test_handwritten_claim_is_shown_and_exported(
-    nacre: Nacre, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    memory = nacre("store", OLD, "--project", "acme", "--json").json
-    path = nacre("show", memory["memory_id"], "--json").json["path"]
-    with open(path, encoding="utf-8") as file:
-        text = file.read()
-    claim = "claim: {entity: gallery, attribute: upload_limit, predicate: is, object: 10 MB, note: mine}\nspeaker:"
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(text.replace("speaker:", claim, 1))
-    shown = nacre("show", memory["memory_id"], "--json").json["memory"]["claim"]
-    assert (shown["entity"], shown["object"], shown["confidence"]) == ("gallery", "10 MB", 0.5)
-    assert "gallery/upload_limit is 10 MB" in nacre("show", memory["memory_id"]).out
-    nacre("data", "export", str(tmp_path / "all.jsonl"))
-    monkeypatch.setenv("NACRE_HOME", str(tmp_path / "other"))
-    nacre("data", "import", str(tmp_path / "all.jsonl"), "--trust")
-    assert nacre("show", memory["memory_id"], "--json").json["memory"]["claim"] == shown
-
-
-def test_remote_model_judges_pending_conflicts_and_is_named(nacre: Nacre, user_home: Path) -> None:
-    def answer(request: Request) -> Any:
-        asked = str(request.body)
-        if "The others:" not in asked:
-            return {
-                "entity": "gallery",
-                "attribute": "store",
-                "predicate": "uses",
-                "object": "x",
-                "confidence": 0.9,
-            }
-        verdict = {
-            "number": 1,
-            "relation": "contradicts",
-            "confidence": 0.8,
-            "explanation": "Two places for one thing.",
-        }
-        return {"verdicts": [verdict]}
-
-    with FakeProvider(answer) as provider:
-        (user_home / ".nacre").mkdir()
-        config = provider.config(more="background = true")
-        (user_home / ".nacre" / "config.toml").write_text(config, encoding="utf-8")
-        nacre("store", "Pictures lie on the tower in the cellar", "--project", "acme")
-        nacre("store", "Scans come straight from a bucket", "--project", "acme")
-        assert "2 new memories are waiting" in nacre("admin", "doctor").out
-        report = nacre("review", "judge", "--json").json
-        assert (report["judged"], report["claims"], report["conflicts"], report["waiting"]) == (
-            2,
-            2,
-            1,
-            0,
-        )
-        (pair,) = nacre("review", "--only", "conflict", "--json").json["items"]
-        judged = pair["judged"]
-        assert (judged["relation"], judged["confidence"], judged["model"]) == (
-            "contradicts",
-            0.8,
-            "fake:m",
-        )
-        assert pair["detail"] == "Two places for one thing."
-        shown = nacre("review").out
-        assert "Two places for one thing. (contradicts, 0.80, says fake:m)" in shown
 
 
 def test_mutually_doubted_memories_form_a_single_entry(
@@ -187,47 +120,3 @@ def test_mutually_doubted_memories_form_a_single_entry(
     nacre("review", "resolve", pair["id"], "keep-both")
     assert nacre("review", "--only", "conflict", "--json").json["items"] == []
     assert active(nacre) == {OLD, NEW}
-
-
-def test_edited_older_memory_stays_a_single_entry_with_its_judgement(
-    nacre: Nacre, doubted: dict[str, Any], user_home: Path
-) -> None:
-    verdict = {
-        "number": 1,
-        "relation": "contradicts",
-        "confidence": 0.8,
-        "explanation": "Two limits for one thing.",
-    }
-
-    def answer(request: Request) -> Any:
-        claim = {
-            "entity": "uploads",
-            "attribute": "limit",
-            "predicate": "is",
-            "object": "x",
-            "confidence": 0.9,
-        }
-        return {"verdicts": [verdict]} if "The others:" in str(request.body) else claim
-
-    edited = "Uploads may be 12 MB"
-    with FakeProvider(answer) as provider:
-        config = provider.config(more="background = true")
-        (user_home / ".nacre" / "config.toml").write_text(config, encoding="utf-8")
-        nacre("edit", doubted["memory"]["id"], "--content", edited)
-        assert nacre("review", "judge", "--json").json["conflicts"] == 1
-    (pair,) = nacre("review", "--only", "conflict", "--json").json["items"]
-    assert (pair["memory"]["content"], pair["newer"]["content"]) == (NEW, edited)
-    assert (pair["judged"]["relation"], pair["judged"]["model"], pair["detail"]) == (
-        "contradicts",
-        "fake:m",
-        "Two limits for one thing.",
-    )
-    vault = user_home / ".nacre" / "vault"
-    assert (
-        sum("rel: contradicts" in file.read_text(encoding="utf-8") for file in vault.rglob("*.md"))
-        == 1
-    )
-    assert nacre("review", "--json").json["total"] == 1
-    nacre("review", "resolve", pair["id"], "keep-new")
-    assert active(nacre) == {edited}
-    assert nacre("review", "--json").json["total"] == 0

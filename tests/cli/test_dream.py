@@ -151,15 +151,16 @@ def test_writer_is_called_after_consent_and_results_are_applied(
 ) -> None:
     monkeypatch.setenv("NACRE_EMBEDDING_MODEL", "minilm")
     nacre("list")
-    assert "no writer is set" in nacre("dream", "--tier", "2", "--estimate").out
+    assert "no writer is set" in nacre("dream", "--tier", "2", "--dry-run").out
     with FakeProvider(answer) as provider:
         (user_home / ".nacre/config.toml").write_text(provider.config(), encoding="utf-8")
         nacre("store", JARS)
         nacre("store", WITH_REASON)
         nacre("ingest")
-        assert "2 memories in 1 group look alike" in nacre("dream", "--tier", "2", "--estimate").out
         assert (
-            dialog("dream", "--tier", "2", answers=[("Ask it?", "n")]).out.count("Apply this plan?")
+            dialog("dream", "--tier", "2", answers=[("Ask the writer", "n")]).out.count(
+                "Apply this plan?"
+            )
             == 0
         )
         assert not provider.requests
@@ -167,7 +168,7 @@ def test_writer_is_called_after_consent_and_results_are_applied(
             "dream",
             "--tier",
             "2",
-            answers=[("Ask it?", "y"), ("Apply this plan?", "y")],
+            answers=[("Ask the writer", "y"), ("Apply this plan?", "y")],
             environ={"NO_COLOR": "1"},
         )
     assert "both tell the jar" in " ".join(shown.out.split())
@@ -185,7 +186,6 @@ def test_similar_memories_are_listed_without_a_writer_or_changes(
     nacre("store", WITH_REASON)
     nacre("store", "The extractor takes nine frames.")
     nacre("ingest")
-    assert "nacre dream --alike" in nacre("dream", "--tier", "2", "--estimate").out
     found = nacre("dream", "--alike", "--json").json
     assert [sorted(one["content"] for one in group) for group in found["groups"]] == [
         sorted([JARS, WITH_REASON])
@@ -220,7 +220,7 @@ def test_tier_three_files_memories_that_name_their_project(
         "dream", "--tier", "3", answers=[("Apply this plan?", "y")], environ={"NO_COLOR": "1"}
     )
     plan, _, done = shown.out.partition("Apply this plan?")
-    assert "No work for the writer: no writer is set" in plan
+    assert "Writer: no writer is set" in plan
     assert "From the inbox to their projects: 1" in plan
     assert "→ hivelog  names hivelog" in plan
     assert "1 memory more in the inbox: project unknown" in plan
@@ -241,7 +241,7 @@ def test_tier_three_json_contains_evidence_project_and_unfiled_memories(
         "names hivelog",
         [],
     )
-    assert (len(unfiled), found["promotions"], found["note"]) == (
+    assert (len(unfiled), found["unwritten"], found["note"]) == (
         1,
         [],
         "no writer is set: nacre writer set",
@@ -250,7 +250,7 @@ def test_tier_three_json_contains_evidence_project_and_unfiled_memories(
 
 
 def fills(request: Request) -> dict[str, Any]:
-    """A writer that takes over what it is shown as notes and preferences, and links nothing."""
+    """A writer that takes over what it is shown as notes and preferences."""
     asked = request.body["messages"][-1]["content"]
     shown = [json.loads(line) for line in asked.splitlines() if line.startswith('{"number"')]
     if "line" in shown[0]:
@@ -261,13 +261,6 @@ def fills(request: Request) -> dict[str, Any]:
         return {
             "cases": [
                 {"number": number, "finding": one, "what": ""} for number, one in findings.items()
-            ]
-        }
-    if "a" in shown[0]:
-        return {
-            "cases": [
-                {"number": one["number"], "relation": "none", "from": "a", "why": ""}
-                for one in shown
             ]
         }
     taken = [{"text": one["text"], "numbers": [one["number"]]} for one in shown]
@@ -284,14 +277,12 @@ def test_tier_three_shows_writer_output_and_asks_before_writing(
         (user_home / ".nacre/config.toml").write_text(provider.config(), encoding="utf-8")
         for text in ("Prefer tea.", "Prefer jars.", "Prefer bees.", "Prefer rain.", "Prefer snow."):
             nacre("store", text, "--kind", "preference")
-        assert "1 page with something new." in nacre("dream", "--tier", "3", "--estimate").out
-        assert nacre("dream", "--tier", "3", "--estimate", "--json").json["pages"] == 1
         assert not provider.requests
         shown = dialog(
             "dream",
             "--tier",
             "3",
-            answers=[("Ask it?", "y"), ("Apply this plan?", "y")],
+            answers=[("Ask the writer", "y"), ("Apply this plan?", "y")],
             environ={"NO_COLOR": "1"},
         )
     plan, _, done = shown.out.partition("Apply this plan?")

@@ -216,7 +216,6 @@ def keys_of(value: Any) -> set[str]:
         "traces",
         "ingest --estimate",
         "review",
-        "review judge",
         "config show",
         "config show recall.limit",
         "auth status",
@@ -291,9 +290,7 @@ def test_every_field_in_an_answer_is_documented(
     assert keys_of(answer) <= documented
 
 
-@pytest.mark.parametrize(
-    "command", ["extraction --no-vectors", "redaction --no-scanner", "judge --rules"]
-)
+@pytest.mark.parametrize("command", ["extraction --no-vectors", "redaction --no-scanner"])
 def test_every_field_in_a_benchmark_answer_is_documented(
     command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from nacre.base.ids import Ids, uuid7_source
 from nacre.errors import NacreError
@@ -47,31 +45,6 @@ class Watched:
 
     def close(self) -> None:
         """Whoever opened the model closes it."""
-
-
-class Partly:
-    """Another model, some of whose answers are a script's: what ``script`` gives for a prompt, unless that is nothing.
-
-    Implements LanguageModel.
-    """
-
-    def __init__(self, model: Watched, script: Callable[[Prompt], Any]) -> None:
-        self.name = model.name
-        self.capabilities = model.capabilities
-        self._model = model
-        self._script = script
-
-    def complete(self, prompt: Prompt) -> Completion:
-        """Answer a prompt. Raises what the model raises."""
-        answer = self._script(prompt)
-        return (
-            self._model.complete(prompt)
-            if answer is None
-            else Completion(json.dumps(answer), model="script")
-        )
-
-    def close(self) -> None:
-        """Nothing is open."""
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""Memories, what they are called and what they claim, on both engines."""
+"""Memories and what they are called, on both engines."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from nacre.store.rows import _memory_fields, memory_columns
 from nacre.store.schema import Database
 from nacre.store.sqlite import open_database
 from nacre.values.memory import (
-    Claim,
     Confidence,
     Confirmation,
     Expiry,
@@ -51,7 +50,6 @@ _FULL = memory(
     confidence=Confidence.INFERRED,
     confidence_score=0.1,
     canonical_key="a/b",
-    claim=Claim("nacre", "language", "is", "Python", 0.7),
     evergreen=True,
     author="Ünal",
     triggers=("deploy", "ship it"),
@@ -257,17 +255,14 @@ def test_snapshot_changes_with_the_memories(database: Database) -> None:
     assert found.importance == 2
 
 
-def test_claim_and_links_change_without_a_new_row(database: Database) -> None:
+def test_links_change_without_a_new_row(database: Database) -> None:
     store = put(database, memory(1), memory(2))
     before = Comparisons(database).row_of(an_id(1))
-    claim = Claim("a", "b", "c", "d", 0.125)
-    store.set_claim(an_id(1), claim)
-    store.set_claim(an_id(1), claim)
     with database.transaction():
         store.set_links(memory(1, links=(Link("related_to", an_id(2), strength=1.0),)))
     found = store.find(an_id(1))
     assert found
-    assert (found.claim, found.links) == (claim, (Link("related_to", an_id(2), strength=1.0),))
+    assert found.links == (Link("related_to", an_id(2), strength=1.0),)
     assert Comparisons(database).row_of(an_id(1)) == before
 
 

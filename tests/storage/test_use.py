@@ -226,7 +226,7 @@ def _question(number: int, outcome: str = "shown") -> AskedQuestion:
 
 def test_traces_are_newest_first_and_found_by_either_end(database: Database) -> None:
     store = Traces(database)
-    traces = [_trace(0x1A), _trace(0x2A, Task.CLAIMS), _trace(0x3B), _trace(0x4B)]
+    traces = [_trace(0x1A), _trace(0x2A, Task.HANDOFF), _trace(0x3B), _trace(0x4B)]
     for one in (*traces, traces[0]):
         store.add(one)
     asked = [_question(0x5A, NOTHING_FOUND), _question(0x6A), _question(0x7A, NOT_SURE)]

@@ -6,11 +6,10 @@ from datetime import timedelta
 
 from nacre.store.journal import Tombstones, VaultIndex
 from nacre.store.memories import CoRecall, Edge, UsageLog
-from nacre.store.review import Candidates, Claims, Comparisons, Doubt, Due, Reviews, Waiting
+from nacre.store.review import Candidates, Doubt, Reviews
 from nacre.store.schema import Database
 from nacre.store.sessions import Sessions
 from nacre.values.memory import (
-    Claim,
     HeldCandidate,
     Link,
     Match,
@@ -21,7 +20,7 @@ from nacre.values.memory import (
     TombstoneKind,
     Why,
 )
-from nacre.values.review import JudgedPair, QueuedReview, Reason
+from nacre.values.review import QueuedReview, Reason
 from tests.storage.made import DAY, MS, NOON, an_id, memory, numbers, put, retired, said, turn
 
 _DAY_MS = 86_400_000
@@ -145,76 +144,6 @@ def test_candidate_shows_the_current_project_name(database: Database) -> None:
     assert store.find(an_id(1))[0].memory == memory(
         1, project="new", tags=("a", "ü"), extra={"z": 1.5, "a": None}
     )
-
-
-def test_claims_are_found_by_entity_and_attribute_newest_first(database: Database) -> None:
-    store = Claims(database)
-    put(
-        database,
-        memory(1, claim=Claim("nacre", "language", "is", "Python")),
-        memory(2, claim=Claim("nacre", "owner", "is", "x"), days=1),
-        memory(3, claim=Claim("Ärger", "language", "is", "C"), days=1),
-        memory(4, claim=Claim("ärger", "language", "is", "D")),
-        memory(5, claim=Claim("nacre", "language", "was", "Perl"), project="a"),
-        memory(6),
-        memory(7, days=2),
-        memory(8, claim=Claim("nacre", "language", "was", "B"), **retired()),
-    )
-    rows = {number: Comparisons(database).row_of(an_id(number)) for number in range(1, 9)}
-    assert store.entities(2) == ["nacre", "Ärger"]
-    assert store.of_entity("nacre", None, limit=9) == [(rows[2], "owner"), (rows[1], "language")]
-    assert store.of_entity("nacre", "a", limit=9) == [(rows[5], "language")]
-    assert store.of_attribute("language", "nacre", None, limit=9) == [rows[3], rows[4]]
-    assert store.of_attribute("language", "nacre", None, limit=1) == [rows[3]]
-
-
-def test_memories_wait_for_a_model_oldest_first(database: Database) -> None:
-    store = Claims(database)
-    assert store.waiting() == Waiting()
-    for number, at in ((2, MS), (1, MS), (3, MS - 1)):
-        store.wait(an_id(number), at)
-    store.wait(an_id(2), MS - 9, reworded=True)
-    store.wait(an_id(2), MS - 9)
-    assert store.due(MS, 9) == [Due(an_id(3)), Due(an_id(1)), Due(an_id(2), 0, True)]
-    store.postpone(an_id(3), MS + 5, "no answer")
-    store.postpone(an_id(3), MS + 5, "no answer again")
-    assert numbers([one.memory for one in store.due(MS, 1)]) == [1]
-    assert store.waiting() == Waiting(3, NOON - timedelta(milliseconds=1), "no answer again")
-    store.postpone_all(MS + 2, "no model")
-    assert [store.due(MS + later, 9) for later in (1, 2)] == [
-        [],
-        [Due(an_id(1)), Due(an_id(2), 0, True)],
-    ]
-    store.hurry()
-    assert store.due(0, 1) == [Due(an_id(3), 2)]
-    for number in (1, 2, 3):
-        store.done(an_id(number))
-    assert store.waiting() == Waiting()
-
-
-def test_pair_is_judged_once_in_either_order(database: Database) -> None:
-    store = Claims(database)
-    judged = JudgedPair("contradicts", 0.7, "m", NOON)
-    store.keep("a", "b", judged, MS - 5)
-    store.keep("b", "a", judged, MS)
-    store.keep("a", "c", judged, MS)
-    assert store.judged() == {("a", "c"): judged, ("b", "a"): judged}
-    store.settled("a", "b")
-    store.settled("c", "x")
-    assert store.judged() == {("a", "c"): judged}
-
-
-def test_contradictions_are_counted_and_withdrawn(database: Database) -> None:
-    put(database, memory(1), memory(2), memory(3, **retired()))
-    store, reviews = Claims(database), Reviews(database)
-    for number in (2, 1, 3, 2, 1, 3, 1):
-        store.contradict(an_id(number))
-    assert reviews.contradicted() == [(an_id(1), 3), (an_id(2), 2)]
-    for _ in range(4):
-        store.uncontradict(an_id(1))
-    store.uncontradict(an_id(9))
-    assert reviews.contradicted() == [(an_id(2), 2)]
-    assert UsageLog(database).of([an_id(1), an_id(9)])[an_id(1)].contradictions == 0
 
 
 def test_reviews_are_listed_once_per_reason_oldest_first(database: Database) -> None:

@@ -46,7 +46,6 @@ from nacre.memories.projects import merge, rename
 from nacre.recall.recall import recall, search_sessions
 from nacre.review import consolidate as dreams
 from nacre.review import contradictions
-from nacre.review.contradictions import judge_waiting
 from nacre.review.dream import DreamRequest
 from nacre.review.pages import mark
 from nacre.review.run import carry_out, dream
@@ -55,7 +54,7 @@ from nacre.setup.chores import Chore, do_waiting
 from nacre.setup.chores import put as put_chore
 from nacre.values.context import ContextRequest
 from nacre.values.memory import Expiry, Kind, Link, Memory, Retirement
-from nacre.values.models import Call, Prompt, Trace
+from nacre.values.models import Call, Trace
 from nacre.values.recall import Mode, RecallQuery
 from nacre.values.session import StoredSession, Task
 from tests.app.conftest import WordEmbedder
@@ -395,35 +394,6 @@ def settle_conflicts(context: Home) -> None:
         contradictions.resolve(
             context, pair, contradictions.Choice.KEEP_NEW, "the newer sign is right"
         )
-
-
-def judge(context: Home) -> None:
-    """A model tells what each memory claims, and that they are at odds; what had to wait is tried again hours later.
-
-    Raises UnavailableError where memories wait still: nothing was said of them.
-    """
-    model, now = ScriptedModel(_answer), datetime.now(UTC)
-    for hours in range(0, 4, 2):
-        later = replace(context, clock=lambda hours=hours: now + timedelta(hours=hours))  # type: ignore[misc]
-        report = judge_waiting(replace(later, load_model=lambda *_: model))
-    if report.waiting:
-        raise UnavailableError(
-            report.note or "memories wait to be judged", hint="they are judged another time"
-        )
-
-
-def _answer(prompt: Prompt) -> Any:
-    if prompt.task is Task.CLAIMS:
-        return {
-            "entity": "harbour",
-            "attribute": "sign",
-            "predicate": "is",
-            "object": "there",
-            "confidence": 0.9,
-        }
-    count = prompt.text.count('"number":')
-    verdict = {"relation": "contradicts", "confidence": 0.9, "explanation": "the signs differ"}
-    return {"verdicts": [{"number": number, **verdict} for number in range(1, count + 1)]}
 
 
 def _at_noon(context: Home, **more: Any) -> Home:
@@ -1116,16 +1086,6 @@ SCENARIOS = {
             before=(
                 stored("Uploads", "Uploads may be 10 MB", "--project", "harbour"),
                 stored("Upload limit", "Uploads have changed to 25 MB", "--project", "harbour"),
-            ),
-        ),
-        Scenario(
-            "judge",
-            _steps(judge, is_whole=False),
-            before=(
-                ("config", "set", "models.default", "scripted:1"),
-                ("config", "set", "models.background", "true"),
-                GATE,
-                stored("Pier", "Visitors are told to knock at the pier.", "--project", "harbour"),
             ),
         ),
         Scenario(

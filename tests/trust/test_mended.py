@@ -122,12 +122,6 @@ def test_temporary_pack_of_a_kill_is_replaced(client: Client) -> None:
 
 
 @pytest.mark.parametrize("what", ["EROFS", "EACCES"])
-def test_memories_without_a_reachable_model_are_judged_later(client: Client, what: str) -> None:
-    runs = tried(client, "judge", what, [("open", "database"), ("open", "wal")])
-    assert any(not run["failed"] for run in runs)
-
-
-@pytest.mark.parametrize("what", ["EROFS", "EACCES"])
 @pytest.mark.parametrize("scenario", ["consolidate", "import own"])
 def test_operation_continues_despite_a_briefly_unreadable_lock(
     client: Client, scenario: str, what: str

@@ -282,27 +282,6 @@ def writer(home: Home) -> Iterator[Check]:
     )
 
 
-def judging(home: Home) -> Iterator[Check]:
-    """Report memories waiting for a model's judgement, and the last failure.
-
-    ``nacre review`` shows decisions left to the user.
-    """
-    waiting = home.claims.waiting()
-    if not waiting.count:
-        return
-    since = f" since {shown_minute(waiting.since)}" if waiting.since else ""
-    new_memories = (
-        "1 new memory is waiting"
-        if waiting.count == 1
-        else f"{waiting.count:,} new memories are waiting"
-    )
-    finding = f"{new_memories} for a model's judgement{since}"
-    if waiting.note:
-        yield _warning(f"{finding}; {waiting.note}", "to run it now: nacre review judge")
-    else:
-        yield _ok(finding)
-
-
 # -- Doctor ----------------------------------------------------------------------------------------
 
 
@@ -814,7 +793,6 @@ _ACTIVITY: Mapping[str, _Look] = {
     "sessions": _sessions,
     "vectors": _vectors,
     "writer": writer,
-    "contradictions": judging,
     "archive": _archive,
     "held out": _held_out,
     "pinned": _pinned,

@@ -25,16 +25,17 @@ from nacre.cli.options import (
     readable,
     short_id,
 )
+from nacre.home import spending
 from nacre.learn import learn
 from nacre.review import consolidate as dreams
 from nacre.review import dream as review_dream
 from nacre.review import run as review_run
-from nacre.values import memory, models
+from nacre.values import memory
 from nacre.values import session as values_session
 
 if TYPE_CHECKING:
     from nacre.learn.learn import Proposal
-    from nacre.review.consolidate import DreamEstimate, DreamPlan, DreamReport, Promotion, Step
+    from nacre.review.consolidate import DreamPlan, DreamReport, Step
 
 
 _SHOWN = 12
@@ -43,10 +44,8 @@ _UNLINK = dreams.DreamAction.UNLINK
 _EFFECTS = (
     (None, "memory", "memories", "retired"),
     (_UNLINK, "link", "links", "dropped"),
-    (dreams.DreamAction.LINK, "link", "links", "added"),
     (dreams.DreamAction.FILE, "memory", "memories", "filed"),
     (dreams.DreamAction.PAGE, "page", "pages", "written"),
-    (dreams.DreamAction.JOIN, "project", "projects", "merged"),
 )
 _HEADINGS = {
     dreams.DreamAction.MERGE: "Duplicates, merged into one",
@@ -54,11 +53,8 @@ _HEADINGS = {
     dreams.DreamAction.EXPIRE: "Expired",
     dreams.DreamAction.FORGET: "Never used",
     dreams.DreamAction.UNLINK: "Broken links",
-    dreams.DreamAction.SHELVE: "In the inbox, without a known project",
     dreams.DreamAction.FILE: "From the inbox to their projects",
-    dreams.DreamAction.LINK: "Related",
     dreams.DreamAction.PAGE: "Pages",
-    dreams.DreamAction.JOIN: "Projects to merge",
 }
 
 
@@ -75,13 +71,10 @@ _HEADINGS = {
 @option("dream", "tier")
 @option("dream", "writer", help="Do not use the writer (tiers 2 and 3).")
 @option("dream", "backfill")
-@flag("--estimate", "Only show what the writer would cost (tiers 2 and 3).")
 @flag("--alike", "Only list similar memories, without a model.")
 @flag("--dry-run", "Only show the plan.")
 @YES
-def dream(
-    run: Run, /, estimate: bool, alike: bool, dry_run: bool, yes: bool, **request: Any
-) -> None:
+def dream(run: Run, /, alike: bool, dry_run: bool, yes: bool, **request: Any) -> None:
     """Merge duplicate memories and retire outdated ones.
 
     The command shows its plan first. Outdated memories are retired, not deleted. nacre undo reverts the whole dream. A
@@ -92,13 +85,8 @@ def dream(
     are pending in nacre review.
 
     With --tier 3, memories in the inbox move to the project that their session or text names. Project pages list recent
-    work and decisions, and duplicate projects are merged. Your writer also fills these pages and your profile, and
-    links related memories.
+    work and decisions. Your writer also fills these pages and your profile.
     """
-    if estimate:
-        forecast = _estimate(run, request)
-        run.present(forecast, _render_estimate)
-        return
     if alike:
         run.present(
             ask(run, review_dream.Alike, "alike", project=request["project"]), _render_alike
@@ -109,10 +97,9 @@ def dream(
     asks = run.is_interactive and not (yes or dry_run or run.as_json)
     if not (asks or yes or dry_run):
         raise click.UsageError("not interactive: pass --yes, or --dry-run to see the plan")
-    if asks and request["tier"] > 1 and request["writer"]:
-        forecast = _estimate(run, request)
-        run.show(_render_estimate, forecast)
-        request["writer"] = bool(forecast.calls) and click.confirm("Ask it?", err=True)
+    has_writer = spending.set_for(run.settings, values_session.Task.DREAM) != spending.NONE
+    if asks and request["tier"] > 1 and request["writer"] and has_writer:
+        request["writer"] = click.confirm("Ask the writer, which may cost money?", err=True)
     if dry_run or asks:
         plan = (
             ask(run, dreams.DreamPlan, "dream-plan", **request)
@@ -148,35 +135,8 @@ def _render_alike(paper: Paper, alike: review_dream.Alike) -> None:
         paper.note("Similar memories can still differ. To retire a redundant one: nacre retire ID.")
 
 
-def _estimate(run: Run, request: Mapping[str, Any]) -> dreams.DreamEstimate:
-    project, tier = request["project"], request["tier"]
-    return ask(run, dreams.DreamEstimate, "dream-estimate", project=project, tier=tier)
-
-
-def _render_estimate(paper: Paper, estimate: DreamEstimate) -> None:
-    if not estimate.calls:
-        paper.line(f"No work for the writer: {estimate.note or 'it has read everything'}.")
-        if estimate.note:
-            paper.note("nacre dream --alike lists similar memories")
-        return
-    price = "" if estimate.cost is None else f", {models.dollars(estimate.cost)}"
-    groups = f"{count(estimate.memories, 'memory', 'memories')} in {count(estimate.clusters, 'group')} look alike"
-    subjects = (
-        (estimate.clusters, groups),
-        (estimate.pages, f"{count(estimate.pages, 'page')} with something new"),
-        (estimate.pairs, f"{count(estimate.pairs, 'unlinked pair')}"),
-    )
-    paper.line(
-        f"{'; '.join(words for number, words in subjects if number)}. {estimate.model} "
-        f"would get at most {count(estimate.calls, 'call')}: about {round(estimate.tokens, -2):,} tokens{price}."
-    )
-    if estimate.unasked:
-        paper.note(f"{estimate.unasked:,} more left for later")
-
-
 def _render_plan(paper: Paper, plan: DreamPlan) -> None:
     if not (plan.steps or plan.refused or plan.note):
-        _promotions(paper, plan.promotions)
         paper.line(
             f"Nothing to do: {count(plan.seen, 'memory', 'memories')} checked, none are expired, unused or duplicate."
         )
@@ -190,7 +150,6 @@ def _render_plan(paper: Paper, plan: DreamPlan) -> None:
                 f"{heading}: {sum(len(step.ends or step.links) or 1 for step in steps):,}"
             )
             _steps(paper, steps, dict(plan.texts))
-    _promotions(paper, plan.promotions)
     paper.blank()
     dropped = f", and {count(plan.dropped, 'link')} dropped" if plan.dropped else ""
     paper.line(
@@ -202,6 +161,8 @@ def _render_plan(paper: Paper, plan: DreamPlan) -> None:
 
 def _remarks(plan: DreamPlan) -> Iterator[str]:
     """Yield sentences about memories and proposals that the dream leaves unchanged."""
+    for path, why in plan.unwritten:
+        yield f"unchanged: {path}: {why}"
     if plan.unfiled:
         yield f"{count(len(plan.unfiled), 'memory', 'memories')} more in the inbox: project unknown"
     if plan.brought_back:
@@ -221,24 +182,11 @@ def _steps(paper: Paper, steps: Sequence[Step], texts: Mapping[str, str]) -> Non
     for step in steps[:_SHOWN]:
         stays = (step.into[-SHORT_ID:],) if step.into else ()
         ends = ", ".join(memory_id[-SHORT_ID:] for memory_id in step.ends)
-        to = (
-            memory_id[-SHORT_ID:]
-            for memory_id in step.links
-            if step.action is dreams.DreamAction.LINK
-        )
-        named = " → ".join(filter(None, (ends, *stays, *to, step.project if step.into else "")))
-        if step.action is dreams.DreamAction.JOIN:
-            named = f"→ {step.project}"
+        named = " → ".join(filter(None, (ends, *stays, step.project if step.into else "")))
         paper.line(bold(step.subject), dim(f"  {named}  {step.why}"), indent=2)
         if step.action is dreams.DreamAction.PAGE:
             for line in filter(None, step.words.splitlines()) if len(steps) <= _PAGES_SHOWN else ():
                 paper.note(line, indent=4)
-            continue
-        if step.action is dreams.DreamAction.LINK:
-            paper.line(
-                f"{step.words}  {'; '.join(texts.get(memory_id, memory_id) for memory_id in step.links)}",
-                indent=4,
-            )
             continue
         if step.words:
             paper.line(f"now: {' '.join(step.words.split())}", indent=4)
@@ -249,20 +197,6 @@ def _steps(paper: Paper, steps: Sequence[Step], texts: Mapping[str, str]) -> Non
             if memory_id and memory_id in texts:
                 paper.note(f"{label}: {texts[memory_id]}", indent=4)
     paper.more(len(steps) - _SHOWN)
-
-
-def _promotions(paper: Paper, promotions: Sequence[Promotion]) -> None:
-    if promotions:
-        paper.heading("Projects with new sessions")
-    for promotion in promotions:
-        outcome = f"unchanged: {'; '.join(promotion.failed)}" if promotion.failed else "gets a page"
-        paper.line(
-            bold(promotion.project),
-            f"  {count(promotion.sessions, 'session')}, score {promotion.score:.2f}: {outcome}",
-            indent=2,
-        )
-        signals = ", ".join(f"{name} {getattr(promotion, name):.2f}" for name in dreams.SIGNALS)
-        paper.note(signals, indent=4)
 
 
 def _render(paper: Paper, report: DreamReport, *, is_seen: bool) -> None:

@@ -409,12 +409,6 @@ def _facts(view: views.MemoryView, vault: Path) -> list[tuple[str, str | Span]]:
         ("merged", _by_model(memory, "merged")),
         ("amended", _by_model(memory, "amended")),
         ("key", memory.canonical_key or ""),
-        (
-            "claim",
-            joined((memory.claim.key, memory.claim.predicate, memory.claim.object), " ")
-            if memory.claim
-            else "",
-        ),
         ("session", memory.source.session or ""),
         ("recalled", used if view.usage.recall_count else ""),
         ("in context", _effects(view.usage)),

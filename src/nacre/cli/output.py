@@ -273,7 +273,6 @@ _STAGES = {
     "restoring": "Restoring",
     "code": "Reading code",
     "linking": "Linking calls",
-    "claims": "Extracting claims, Ctrl-C is safe",
     "judging": "Judging",
     "proving": "Rereading transcripts",
     "tenants": "Creating tenants, Ctrl-C is safe",

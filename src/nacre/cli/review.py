@@ -33,12 +33,11 @@ from nacre.errors import DepartedError
 from nacre.home import views
 from nacre.memories import store
 from nacre.recall import recall
-from nacre.review import contradictions, queue
+from nacre.review import queue
 from nacre.values import review as reviews
 from nacre.values import session
 
 if TYPE_CHECKING:
-    from nacre.review.contradictions import JudgeReport
     from nacre.values.memory import Memory
     from nacre.values.review import (
         FeedbackReport,
@@ -156,20 +155,6 @@ def resolve(run: Run, reference: str, choice: str, reason: str | None) -> None:
     run.answer(settled, Paper.line, bold("Resolved"), outcome, hang=2)
 
 
-@review.command("judge", examples=["nacre review judge", "nacre review judge --json"])
-@click.option(
-    "--background", is_flag=True, hidden=True, help="Run as background work, without output."
-)
-def judge(run: Run, background: bool) -> None:
-    """Let the model judge pending items now.
-
-    With models.background, new memories are judged in the background.
-    """
-    report = perform(run, contradictions.judge_waiting, background=background)
-    if not background:
-        run.present(report, _render_judged)
-
-
 def _render(paper: Paper, page: views.PendingPage) -> None:
     if not page.items:
         paper.line("Nothing is pending.")
@@ -193,13 +178,8 @@ def _render_item(paper: Paper, item: views.Pending) -> None:
         )
         _side(paper, "older", memory)
         _side(paper, "newer", item.newer)
-        judged = item.judged
-        by = (
-            f"{judged.relation}, {judged.confidence:.2f}, says {judged.model}"
-            if judged
-            else "not judged by a model"
-        )
-        paper.note(joined((item.detail, f"({by})"), " "), "yellow", indent=2)
+        if item.detail:
+            paper.note(item.detail, "yellow", indent=2)
         return
     paper.line(
         kind_span(memory.kind), "  ", bold(text.shorten(memory.content, _CHARACTERS)), hang=2
@@ -226,29 +206,6 @@ def _side(paper: Paper, name: str, memory: Memory) -> None:
     else:
         paper.line(dim(f"{name}: "), text.shorten(memory.content, _CHARACTERS), indent=2, hang=7)
     paper.note(joined(facts), indent=9)
-
-
-def _render_judged(paper: Paper, report: JudgeReport) -> None:
-    if not report.judged and not report.waiting and not report.note:
-        paper.line("Nothing is pending.")
-        return
-    paper.line(bold(f"Judged {count(report.judged, 'memory', 'memories')}"))
-    paper.facts(
-        (
-            ("claims", report.claims),
-            ("superseded", report.superseded),
-            (
-                "in doubt",
-                f"{report.conflicts}; nacre review shows them" if report.conflicts else "",
-            ),
-            ("todos done", report.todos),
-            ("failed", report.given_up),
-            ("still pending", report.waiting),
-        ),
-        indent=2,
-    )
-    if report.note:
-        paper.note(report.note, "yellow", indent=2)
 
 
 # ----------------------------------------------------------------------------

@@ -282,7 +282,7 @@ def _clean(change: Change, names: Sequence[str]) -> None:
     with home.transaction():
         for write in writes:
             home.files.distrust(write.path)
-    read_written(change, [write.path for write in writes], awaits=False)
+    read_written(change, [write.path for write in writes])
 
 
 def _cleaned(home: Home, name: str) -> Intent | None:

@@ -36,7 +36,6 @@ from nacre.base.text import one_line, shorten, to_bytes, to_text
 from nacre.errors import NacreError, RepositoryBusyError, UnusableRepositoryError
 from nacre.home.home import Home
 from nacre.home.location import without_secrets
-from nacre.home.spending import waits_for_models
 from nacre.memories.edit import scan
 from nacre.memories.tombstones import FORGET, Barred, Gate
 from nacre.memories.usage import write_listings
@@ -315,9 +314,7 @@ def settled_head(home: Home) -> Head:
 
 COMMIT_LOCK = "commit.lock"
 SYNC_LOCK = "sync.lock"
-JUDGE_LOCK = "judge.lock"
 REMOTE_LOCK = "remote.lock"
-_JUDGE_INTERVAL = timedelta(seconds=20)
 KEPT_WITHOUT_GIT = 500
 """Number of operations whose text is kept if git is off."""
 
@@ -397,14 +394,6 @@ def exchange_in_background(home: Home) -> None:
         return
     interval = timedelta(seconds=settings.whole("remote.every_seconds"))
     _start(home, REMOTE_LOCK, interval, "server", "remote", "sync", "--quiet")
-
-
-def judge_in_background(home: Home) -> None:
-    """Start a process in which a model judges new memories, at most every twenty seconds."""
-    if not home.settings.flag("git.background") or not waits_for_models(home):
-        return
-    if home.claims.due(home.now_ms(), 1):
-        _start(home, JUDGE_LOCK, _JUDGE_INTERVAL, "review", "judge", "--background")
 
 
 # -- The committer ---------------------------------------------------------------------------------

@@ -54,8 +54,8 @@ from nacre.hosts.registry import ALL_HOSTS
 from nacre.learn.ingest import IngestOptions, ingest
 from nacre.memories.edit import catch_up
 from nacre.memories.judge import SUPERSEDES, compare, reconcile
-from nacre.memories.placement import await_models, put, write_touched
 from nacre.memories.placement import place as placement_place
+from nacre.memories.placement import put, write_touched
 from nacre.memories.store import fold_usage
 from nacre.memories.vectors import embed_pending
 from nacre.operations import operation
@@ -468,7 +468,6 @@ def _followed(step: Step, present: Memory) -> Step:
         content=step.memory.content,
         subject=step.memory.subject,
         updated=step.memory.updated,
-        claim=None,
         trust=step.memory.trust,
         extra={**present.extra, ORIGIN: dict(origin_of(step.memory))},
     )
@@ -514,12 +513,10 @@ def _write(
     if step.action is Action.ADD:
         _add(change, step, report, same, touched)
     else:
-        before = change.home.memories.find(step.memory.id)
         comes_back = step.action is Action.BRING_BACK
         entries = [change.entry("unretire", memory=step.memory.id)] if comes_back else []
         agreeing = reconcile(change.home, [(None, step.memory)]) if comes_back else []
         change.put([step.memory, *agreeing], entries)
-        await_models(change.home, step.memory, before)
         report.updated += step.action is Action.UPDATE
         report.trusted += step.action is Action.TRUST
         report.brought_back += comes_back

@@ -50,11 +50,9 @@ from nacre.home.change import Change
 from nacre.home.home import Home
 from nacre.home.location import clean_values, without_secrets
 from nacre.home.operations import apply_intents
-from nacre.home.spending import waits_for_models
 from nacre.memories import vectors
 from nacre.memories.edit import catch_up, read_written, scan
 from nacre.memories.erasure import apply_tombstones, erase_written_bytes, without_words
-from nacre.memories.placement import await_models
 from nacre.memories.tombstones import Barred, Gate, forgetting_in, standing_tombstones
 from nacre.memories.usage import write_listings
 from nacre.operations import operation
@@ -361,7 +359,6 @@ def counted(changes: Iterable[str]) -> str:
 # next sync finds the written files on both sides.
 
 
-_MANY_MEMORIES = 100
 _VAULT_CHANGED = "the vault changed during the sync"
 
 
@@ -447,23 +444,13 @@ def _take_files(
         if obstacle:
             return obstacle
         apply_tombstones(home)
-        local_ids = home.memories.all_ids()
-        awaits = sum(
-            change.before is None for path, change in files.items() if is_memory_file(path)
-        ) <= max(_MANY_MEMORIES, len(local_ids))
         with run.part() as change:
             apply_intents(home)
             obstacle = _edited(home, files, held_files) or _written(change, files, plan.given_up)
             if obstacle:
                 return obstacle
             with home.change(EDIT) as reading:
-                read_written(reading, files, awaits=awaits)
-        if not awaits:
-            # The new memories were compared with each other on the other machine.
-            existing = home.memories.in_any_state(sorted(local_ids))
-            with home.transaction():
-                for memory in existing if waits_for_models(home) else ():
-                    await_models(home, memory)
+                read_written(reading, files)
     return None
 
 
@@ -900,13 +887,11 @@ def _keep(home: Home, last: LastSync) -> None:
 def keep_history(home: Home, *, commits: bool = True) -> None:
     """Embed new memories, and start the background work that is enabled and due.
 
-    This work consists of judging, syncing and committing. Without ``commits``, nothing is synced or committed.
+    This work consists of syncing and committing. Without ``commits``, nothing is synced or committed.
     """
     if home.database.unwritable:
         return
     embed_new_memories(home)
-    if home.settings.flag("models.background"):
-        history.judge_in_background(home)
     if not commits:
         return
     history.exchange_in_background(home)

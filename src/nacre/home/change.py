@@ -156,15 +156,6 @@ class Change:
                 self.append([note])
                 self.home.memories.set_importance(memory.id, memory.importance)
 
-    def set_claim(self, memory: Memory) -> None:
-        """Write a memory's claim to the front matter and the index.
-
-        Raises EditConflictError.
-        """
-        with self.home.transaction():
-            if memory.claim and self._adjust(memory, {"claim": plain(memory.claim)}):
-                self.home.memories.set_claim(memory.id, memory.claim)
-
     def set_links(self, memory: Memory) -> None:
         """Write a memory's links to the front matter and the index.
 

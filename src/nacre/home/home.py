@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from nacre.store.journal import Journal, Spending, Tombstones, Traces, VaultIndex
     from nacre.store.maintenance import Erasing
     from nacre.store.memories import CoRecall, Links, Memories, SessionUses, UsageLog
-    from nacre.store.review import Candidates, Claims, Comparisons, Reviews
+    from nacre.store.review import Candidates, Comparisons, Reviews
     from nacre.store.schema import Database, Engine
     from nacre.store.search import Selection, Vectors, WordSearch
     from nacre.store.sessions import Activity, ArchiveIndex, DeedIndex, ProjectContents, Sessions
@@ -111,8 +111,6 @@ class Stores:
     """Links between memories."""
     comparisons: Lazy[Comparisons] = Lazy("nacre.store.review:Comparisons")
     """Data for comparing memories."""
-    claims: Lazy[Claims] = Lazy("nacre.store.review:Claims")
-    """Claims of memories, and the queue of memories from which a model must extract a claim."""
     sessions: Lazy[Sessions] = Lazy("nacre.store.sessions:Sessions")
     """Indexed sessions and turns."""
     deeds: Lazy[DeedIndex] = Lazy("nacre.store.sessions:DeedIndex")

@@ -63,15 +63,14 @@ NONE = "none"
 
 def name_for(home: Home, task: Task) -> str:
     """Return a task's model as ``provider:model``, with aliases resolved, or ``none``."""
-    return full_name(set_for(home, task))
+    return full_name(set_for(home.settings, task))
 
 
-def set_for(home: Home, task: Task) -> str:
+def set_for(settings: Settings, task: Task) -> str:
     """Return a task's model as written in the settings.
 
     Dreams use the writer's model unless another model is set for them.
     """
-    settings = home.settings
     name = "" if task is Task.TEST else settings[f"models.{task.value}"]
     name = name or (settings[f"models.{Task.EXTRACTION.value}"] if task is Task.DREAM else "")
     return name or settings.text("models.default") or NONE
@@ -81,18 +80,6 @@ def has_writer(settings: Settings) -> bool:
     """Return True if a model is configured for background writing."""
     name = settings[f"models.{Task.EXTRACTION.value}"] or settings.text("models.default") or NONE
     return settings.flag("models.background") and name != NONE
-
-
-def waits_for_models(home: Home) -> bool:
-    """Return True if a model judges new memories in the background."""
-    return bool(home.settings.flag("models.background")) and may_judge(home)
-
-
-def may_judge(home: Home) -> bool:
-    """Return True if a model is configured to judge claims, contradictions or todos."""
-    return any(
-        name_for(home, task) != NONE for task in (Task.CLAIMS, Task.CONTRADICTION, Task.TODOS)
-    )
 
 
 def model_for(home: Home, task: Task, *, background: bool) -> LanguageModel | None:

@@ -11,7 +11,7 @@ from nacre.values.memory import USUAL_STRENGTH, Candidate, Memory, Operation, Va
 from nacre.values.models import TaskCost
 from nacre.values.recall import Evidence, MemoryHit, TurnHit
 from nacre.values.reports import Check
-from nacre.values.review import JudgedPair, Maturity, Usage
+from nacre.values.review import Maturity, Usage
 from nacre.values.session import StoredSession, StoredTurn, Summary, Trouble
 
 
@@ -193,12 +193,11 @@ class Choice(StrEnum):
 
 @frozen
 class Pair:
-    """Two conflicting memories, the reason, and a model's judgement (``None`` if rules found it)."""
+    """Two conflicting memories and the reason."""
 
     older: Memory
     newer: Memory
     reason: str | None
-    judged: JudgedPair | None = None
 
     @property
     def id(self) -> str:
@@ -219,8 +218,7 @@ class Pending:
     """An item in review.
 
     ``why`` is a :class:`Reason` or, for a candidate, a :class:`Why`. ``detail`` describes it. For a
-    conflict, ``memory`` is the older memory, ``newer`` is the newer memory, and ``judged`` is a
-    model's judgement.
+    conflict, ``memory`` is the older memory and ``newer`` is the newer memory.
     """
 
     id: str
@@ -230,7 +228,6 @@ class Pending:
     detail: str | None
     since: datetime | None
     newer: Memory | None = None
-    judged: JudgedPair | None = None
 
 
 @frozen

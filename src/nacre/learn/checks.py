@@ -739,7 +739,7 @@ def _ends(text: str, memory: Memory) -> bool:
     before = read(memory.content).words
     if any(departure <= before for departure in find_gone(text)):
         return True
-    stated = replace(memory, subject="", content=text, canonical_key=None, claim=None)
+    stated = replace(memory, subject="", content=text, canonical_key=None)
     return memories_judge.judge(
         memory, stated, None, calibration.calibration_of(None)
     ).relation in (memories_judge.Relation.SUPERSEDES, memories_judge.Relation.DOUBTS)

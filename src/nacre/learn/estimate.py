@@ -58,8 +58,6 @@ _ANSWER_TOKENS = 2_000
 _CALL_TOKENS = {
     Task.EXTRACTION: Tokens(1_100, 300),
     Task.DEDUP: Tokens(1_200, 120),
-    Task.CLAIMS: Tokens(900, 150),
-    Task.CONTRADICTION: Tokens(900, 120),
 }
 """Number of tokens per call, without the session's text."""
 

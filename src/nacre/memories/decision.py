@@ -16,7 +16,6 @@ from nacre.base.text import excerpt, one_line, shorten, stem, words
 from nacre.home import change as home_change
 from nacre.home import operations
 from nacre.home.home import Home
-from nacre.memories import placement
 from nacre.readers import registry
 from nacre.values import review
 from nacre.values.fields import Limit, Offset, Reference, References
@@ -365,4 +364,3 @@ def keep(change: home_change.Change, memories: Sequence[Memory]) -> None:
         accepted = replace(memory.as_worded(), proposed=False)
         change.put([accepted])
         home.comparisons.wait(accepted.id)
-        placement.await_models(home, accepted, memory)

@@ -15,7 +15,6 @@ from nacre.home.location import redact, with_former_names, without_secrets
 from nacre.home.operations import apply_intents, left_open
 from nacre.memories.erasure import apply_tombstones
 from nacre.memories.judge import reconcile, release, retire_due
-from nacre.memories.placement import await_models
 from nacre.memories.tombstones import is_ledger_new
 from nacre.values.codec import stamp
 from nacre.values.memory import (
@@ -71,14 +70,12 @@ class _ReadFile:
 class _FollowUp:
     """Work that remains after reading edited files.
 
-    ``awaits``: True if new memories are queued for a model. ``nameless``: files without an id.
+    ``nameless``: files without an id.
     ``deferred``: files to index after all other files. ``misplaced``: memories whose folder and
     front matter disagree. ``changed``: memories before and after an edit. ``retired``,
     ``returned``: memories moved to or from ``retired/``. ``written``: edits to record in the
     journal.
     """
-
-    awaits: bool = True
 
     nameless: list[_FileWithoutId] = field(default_factory=list)
     deferred: list[_ReadFile] = field(default_factory=list)
@@ -126,7 +123,7 @@ def _read_edits(change: Change, removal: Change) -> int:
     }
     missing = _missing_files(home, seen, stats)
     moved_ids = {_id_in(home, path) for path in changed} if missing else set()
-    follow_up = _FollowUp(awaits=bool(seen))
+    follow_up = _FollowUp()
     if not seen and len(changed) > _MANY_FILES:
         change.describe(action=ADOPT)
     is_in_git = not seen and home.vault.exists(GIT_FOLDER)  # a new database: git has the history
@@ -180,18 +177,17 @@ def _read_all(
     return count
 
 
-def read_written(change: Change, paths: Iterable[str], *, awaits: bool) -> None:
+def read_written(change: Change, paths: Iterable[str]) -> None:
     """Index files that a sync or a scrub has just written.
 
-    The files have no pending writes. Their text is already in the journal or the history. If
-    ``awaits`` is True, new memories are queued for models.
+    The files have no pending writes. Their text is already in the journal or the history.
     """
     home = change.home
     seen = {path: file for path in paths if (file := home.files.at(path))}
     stats = {path: stat for path in paths if is_memory_file(path) and (stat := _stat(home, path))}
     changed = {path: stat for path, stat in stats.items() if _is_changed(stat, seen.get(path))}
     missing = [file for path, file in seen.items() if path not in stats]
-    follow_up = _FollowUp(awaits=awaits)
+    follow_up = _FollowUp()
     with home.transaction():
         for file in missing:
             home.files.forget(file.path)
@@ -390,8 +386,6 @@ def _accept(
     entry = SeenMemoryFile(stat.path, memory.id, stat.mtime_ns, stat.size, file.digest)
     home.files.save(entry if file.has_id else replace(entry, mtime_ns=0, hash=b""))
     home.memories.put(memory)
-    if total.awaits or not file.has_id:
-        await_models(home, memory, before)
     if file.has_id:
         total.written.append(_seen_intent(home, stat.path, file.text, memory.id, former_text))
     else:

@@ -17,7 +17,6 @@ from nacre.errors import EditConflictError
 from nacre.home.change import Change
 from nacre.home.home import Home
 from nacre.home.location import redact
-from nacre.home.spending import waits_for_models
 from nacre.memories.judge import (
     SUPERSEDES,
     Action,
@@ -131,38 +130,9 @@ def _compare_and_put(
             return replace(outcome_by_model, reason=decision.reason, decided_by=decision.by)
     outcome = put(change, memory, comparisons)
     home.comparisons.wait(memory.id)
-    if outcome.action == "stored" and not outcome.superseded_by:
-        await_models(home, memory)
     if decision and decision.action is Action.ADD:
         return replace(outcome, reason=decision.reason, decided_by=decision.by)
     return outcome
-
-
-def await_models(home: Home, memory: Memory, before: Memory | None = None) -> None:
-    """Queue a new or reworded memory for background models.
-
-    Nothing is queued if ``before`` has the same text, project, speaker and trust.
-    """
-    if (
-        memory.is_active
-        and (before is None or _judged_fields(before) != _judged_fields(memory))
-        and waits_for_models(home)
-    ):
-        reworded = (
-            before is not None and before.content != memory.content and before.claim == memory.claim
-        )
-        home.claims.wait(memory.id, home.now_ms(), reworded=reworded)
-
-
-def _judged_fields(memory: Memory) -> tuple[object, ...]:
-    return (
-        memory.content,
-        memory.kind,
-        memory.project,
-        memory.inbox,
-        memory.speaker,
-        memory.is_vouched,
-    )
 
 
 def write_touched(change: Change, touched: set[str]) -> None:
@@ -194,13 +164,12 @@ def _follow(
         merged = unite(home, target, memory, decision)
         if not update(change, merged):
             return None
-        await_models(home, merged)
         if repeat:
             home.usage.confirm(target.id)
         return StoreOutcome("updated", target.id)
     others = [comparison for comparison in comparisons if comparison.other.id != target.id]
     if decision.action is Action.AMEND:
-        if not amend(change, target, keep_rest(home, target, memory, decision)):
+        if not update(change, keep_rest(home, target, memory, decision)):
             return None
     else:
         others.insert(
@@ -208,7 +177,6 @@ def _follow(
         )
     outcome = put(change, memory, others)
     home.comparisons.wait(memory.id)
-    await_models(home, memory)
     return (
         replace(outcome, amended=home.memories.find(target.id))
         if decision.action is Action.AMEND
@@ -225,7 +193,6 @@ def unite(home: Home, target: Memory, memory: Memory, decision: Decision) -> Mem
     merged = replace(
         target,
         content=decision.merged,
-        claim=None,
         updated=max(memory.updated, target.updated),
         confirmed=_confirmed(target, as_confirmation(memory)),
         tags=tuple(dict.fromkeys((*target.tags, *memory.tags))),
@@ -233,17 +200,6 @@ def unite(home: Home, target: Memory, memory: Memory, decision: Decision) -> Mem
         extra={**target.extra, MERGED: {"by": decision.by, "reason": decision.reason}},
     )
     return redact(home.redactor, merged)
-
-
-def amend(change: Change, memory: Memory, now: Memory) -> bool:
-    """Write a memory that :func:`reword` returned.
-
-    Return False if a person is editing the file, because the person's version wins.
-    """
-    is_written = update(change, now)
-    if is_written:
-        await_models(change.home, now, memory)
-    return is_written
 
 
 def reword(
@@ -262,7 +218,6 @@ def reword(
             memory,
             subject=subject,
             content=words,
-            claim=None,
             updated=max(memory.updated, shown.at),
             confirmed=_confirmed(memory, shown),
             extra={**memory.extra, AMENDED: {"by": by, "reason": shortened_reason}},

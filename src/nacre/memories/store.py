@@ -42,7 +42,7 @@ from nacre.memories import decision, requests
 from nacre.memories.decision import StoreRequest, as_proposed, as_quoted
 from nacre.memories.edit import catch_up, scan
 from nacre.memories.judge import Decision, release
-from nacre.memories.placement import await_models, limit_triggers, place, put
+from nacre.memories.placement import limit_triggers, place, put
 from nacre.memories.vectors import embed_memories, has_vectors
 from nacre.store.rows import noted_pair
 from nacre.values.codec import keys_of
@@ -189,9 +189,6 @@ def queue_reviews(home: Home) -> None:
         home.reviews.add(proposed.id, Reason.PROPOSED, detail, at, once=True)
     for stale in decision.unsaid(home):
         home.reviews.add(stale, Reason.STALE, UNSAID, at, once=True)
-    for memory, times in home.reviews.contradicted():
-        detail = f"contradicted {times} times"
-        home.reviews.add(memory, Reason.CONTRADICTED, detail, at, once=True)
 
 
 def _raise_importance(change: Change) -> None:
@@ -564,14 +561,12 @@ def edit(home: Home, reference: str, *, expected: str | None = None, **changes: 
         if replace(changed, updated=memory.updated) == memory:
             return memory
         if changed.content != memory.content:
-            changed = replace(changed.as_worded(), claim=None)  # derived from the previous text
+            changed = replace(changed.as_worded())
         names = (field.name for field in fields(Memory) if field.name != "updated")
         why = ", ".join(name for name in names if getattr(memory, name) != getattr(changed, name))
         change.describe(subject=changed.subject, why=why)
         with change.transaction():
             change.put([changed])
-        if changed.content != memory.content:
-            await_models(home, changed)
         return changed
 
 

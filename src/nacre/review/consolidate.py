@@ -34,22 +34,18 @@ class DreamAction(StrEnum):
     """An effect of a dream. Nothing is deleted.
 
     ``expire``: retires a memory whose time has passed. ``forget``: retires a memory that is never
-    used. ``merge``: retires memories that state the same as a kept memory. ``shelve``: retires a
-    memory in the inbox that could not be filed. ``unlink``: drops a dead link. ``file``: moves a
-    memory from the inbox into its project. ``page``: writes a project's page or the owner's
-    profile. ``link``: connects two memories. ``join``: merges a project into another project.
+    used. ``merge``: retires memories that state the same as a kept memory. ``unlink``: drops a dead
+    link. ``file``: moves a memory from the inbox into its project. ``page``: writes a project's page
+    or the owner's profile.
     """
 
     EXPIRE = "expire"
     FORGET = "forget"
     MERGE = "merge"
     SUPERSEDE = "supersede"
-    SHELVE = "shelve"
     FILE = "file"
     PAGE = "page"
-    JOIN = "join"
     UNLINK = "unlink"
-    LINK = "link"
 
 
 @frozen
@@ -57,8 +53,8 @@ class Step:
     """A step of a dream.
 
     ``ends``: memories to retire. ``into``: the memory to keep or file. ``subject``: the subject of
-    the step, or the project that is merged into ``project``. ``links``: targets to link or unlink.
-    ``words``: a link's relation, a page's text, or the kept memory's new text. ``by``: the writer's
+    the step. ``links``: targets to unlink. ``words``: a
+    page's text, or the kept memory's new text. ``by``: the writer's
     name. ``mark``: a fingerprint of the sources. ``project``: the target project, or an empty
     string for the profile.
     """
@@ -86,7 +82,6 @@ class Step:
             "",
             *self.links,
         )
-        parts = (*parts, self.subject) if self.action is DreamAction.JOIN else parts
         return content_hash("\0".join(parts)).hex()[:16]
 
 
@@ -104,42 +99,18 @@ class PageDraft:
     why: str
 
 
-SIGNALS = ("relevance", "frequency", "diversity", "recency", "consolidation", "richness")
-"""Names of the values that :class:`Promotion` combines into a score."""
-
-
-@frozen
-class Promotion:
-    """An evaluation of a project's new sessions with six signals from 0 to 1.
-
-    ``score``: the weighted sum of the signals. ``failed``: conditions for writing the page that are
-    not met.
-    """
-
-    project: str
-    sessions: int
-    relevance: float
-    frequency: float
-    diversity: float
-    recency: float
-    consolidation: float
-    richness: float
-    score: float
-    failed: tuple[str, ...] = ()
-
-
 @frozen
 class DreamPlan:
     """The steps of a dream.
 
     ``put_off``: steps that exceed the limit ``most``. ``seen``: number of examined active memories.
     ``refused``: the writer's rejected steps with reasons. ``settled``: fingerprints of answered
-    clusters and pairs. ``unasked``: number of postponed questions. ``note``: the reason why the
-    writer was not asked or stopped. ``promotions``: evaluations of projects with new sessions.
-    ``unfiled``: ids of inbox memories without a known project, or ``None`` if the inbox was not
-    examined. ``texts``: ids and first words of affected memories. ``brought_back``: number of
-    memories skipped because a person restored them. ``looked``: projects whose pages the writer was
-    asked about, with the fingerprints of the sources.
+    clusters. ``unasked``: number of postponed questions. ``note``: the reason why the writer was not
+    asked or stopped. ``unwritten``: paths of pages that must not be written, with reasons.
+    ``unfiled``: ids of inbox memories without a known project. ``texts``: ids and first words of
+    affected memories. ``brought_back``: number of memories skipped because a person restored them.
+    ``looked``: projects whose pages the writer was asked about, with the fingerprints of the
+    sources.
     """
 
     steps: tuple[Step, ...]
@@ -151,8 +122,8 @@ class DreamPlan:
     settled: tuple[str, ...] = ()
     unasked: int = 0
     note: str | None = None
-    promotions: tuple[Promotion, ...] = ()
-    unfiled: tuple[str, ...] | None = None
+    unwritten: tuple[tuple[str, str], ...] = ()
+    unfiled: tuple[str, ...] = ()
     texts: tuple[tuple[str, str], ...] = ()
     brought_back: int = 0
     looked: tuple[tuple[str, tuple[str, ...]], ...] = ()
@@ -167,27 +138,6 @@ class DreamPlan:
     def dropped(self) -> int:
         """Number of link targets to drop."""
         return sum(len(step.links) for step in self.steps if step.action is DreamAction.UNLINK)
-
-
-@frozen
-class DreamEstimate:
-    """Estimate of what a dream's questions to the writer cost.
-
-    ``cost``: millionths of a US dollar, or ``None`` if the price is unknown. ``model``: ``none`` if
-    there is no writer. ``unasked``: number of postponed clusters. ``note``: why no clusters are
-    asked about.
-    """
-
-    model: str
-    clusters: int = 0
-    memories: int = 0
-    calls: int = 0
-    tokens: int = 0
-    cost: int | None = None
-    unasked: int = 0
-    note: str | None = None
-    pages: int = 0
-    pairs: int = 0
 
 
 @frozen

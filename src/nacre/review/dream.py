@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import cached_property
 from itertools import chain
 from typing import Annotated
@@ -22,25 +21,18 @@ from nacre.home.location import projects
 from nacre.memories.edit import catch_up
 from nacre.memories.judge import OUTLIVED, SUPERSEDES, mark_ended
 from nacre.memories.placement import as_confirmation
-from nacre.memories.usage import is_protected
 from nacre.operations import operation
 from nacre.review.consolidate import (
-    SIGNALS,
     DreamAction,
     DreamReport,
     MemoriesById,
-    Promotion,
     Step,
 )
 from nacre.review.naming import ProjectNames
 from nacre.review.pages import MERGED, Cluster, clusters, mark
-from nacre.review.queue import ORIGIN
-from nacre.store.memories import UsageById
 from nacre.values.fields import OnlyProject
 from nacre.values.memory import (
     Confirmation,
-    Expiry,
-    Kind,
     Link,
     Memory,
     Retirement,
@@ -57,7 +49,7 @@ class DreamPlanRequest(Request):
     tier: Annotated[
         int,
         bounds(
-            "1: rules only. 2: also the writer. 3: also the inbox, pages and links.",
+            "1: rules only. 2: also the writer. 3: also the inbox and pages.",
             ge=1,
             le=3,
         ),
@@ -168,11 +160,6 @@ def _changed(home: Home, step: Step, memories: MemoriesById) -> list[Memory]:
             replace(memory, links=(*memory.links, *links)),
             *(mark_ended(memories[end], memory) for end in step.ends),
         ]
-    if step.action is DreamAction.LINK:
-        drawn = tuple(
-            Link(step.words, link, f"{step.why} ({step.by})", ORIGIN) for link in step.links
-        )
-        return [replace(memory, links=(*memory.links, *drawn))]
     if step.action is DreamAction.FILE:
         return [replace(memory, project=step.project, inbox=False)]
     return [
@@ -210,7 +197,7 @@ def _enrich_keeper(home: Home, step: Step, memories: MemoriesById) -> Memory:
         }
         keeper = replace(keeper, extra={**keeper.extra, MERGED: provenance})
     if step.words:
-        keeper = replace(keeper, content=step.words, subject=step.subject, claim=None)
+        keeper = replace(keeper, content=step.words, subject=step.subject)
     return replace(
         keeper,
         created=min(memory.created for memory in (keeper, *others)),
@@ -276,11 +263,8 @@ _HEADINGS = {
     DreamAction.SUPERSEDE: "Superseded by a later statement",
     DreamAction.EXPIRE: "Expired",
     DreamAction.FORGET: "Forgotten: never recalled",
-    DreamAction.SHELVE: "Retired from the inbox",
     DreamAction.FILE: "Filed from the inbox",
     DreamAction.PAGE: "Pages",
-    DreamAction.LINK: "Related memories, now linked",
-    DreamAction.JOIN: "Merged projects",
     DreamAction.UNLINK: "Dropped dangling links",
 }
 _LINE_CHARACTERS = 160
@@ -318,8 +302,6 @@ def render_section(report: DreamReport, memories: MemoriesById, now: datetime) -
             "",
             f"{len(plan.refused):,} of the writer's proposals were rejected; see `nacre review`.",
         ]
-    if plan.promotions:
-        lines += ["", "### Projects with new sessions", "", *map(_promotion, plan.promotions)]
     if report.left:
         lines += [
             "",
@@ -331,16 +313,8 @@ def render_section(report: DreamReport, memories: MemoriesById, now: datetime) -
 def _step(step: Step, memories: MemoriesById) -> list[str]:
     if step.action is DreamAction.FILE:
         return [f"- {_memory_line(step.into or '', memories)}: into {step.project}: {step.why}"]
-    if step.action is DreamAction.JOIN:
-        return [f"- {step.subject} into {step.project}: {step.why}"]
     if step.action is DreamAction.PAGE:
         return [f"- {step.project or step.subject}: {step.why}"]
-    if step.action is DreamAction.LINK:
-        to = "; ".join(_memory_line(link, memories) for link in step.links)
-        return [
-            f"- {_memory_line(step.into or '', memories)}",
-            f"  - {step.words}: {to}{_attribution(step)}",
-        ]
     if step.action is DreamAction.MERGE:
         keeper = _memory_line(step.into or "", memories)
         lines = [f"- kept: {keeper}{_attribution(step)}"]
@@ -359,12 +333,6 @@ def _step(step: Step, memories: MemoriesById) -> list[str]:
 def _subject_text(step: Step, memories: MemoriesById) -> str:
     memory_id = next((memory_id for memory_id in (*step.ends, step.into) if memory_id), None)
     return _memory_line(memory_id, memories) if memory_id else step.subject
-
-
-def _promotion(promotion: Promotion) -> str:
-    signals = ", ".join(f"{name} {getattr(promotion, name):.2f}" for name in SIGNALS)
-    outcome = "; ".join(promotion.failed) or "worth a page"
-    return f"- {promotion.project}: score {promotion.score:.2f} ({signals}); sessions: {promotion.sessions}; {outcome}"
 
 
 def _attribution(step: Step) -> str:
@@ -427,12 +395,6 @@ def gone_for_good(home: Home, memory_ids: Collection[str]) -> frozenset[str]:
 # -- The inbox ----------------------------------------------------------------
 
 
-TRIES, PATIENCE = 3, timedelta(days=7)
-"""An unfiled memory is retired after this many failed dreams and this time since the first."""
-
-NOBODY_KNOWS = "no project found for it"
-
-_TRIED = "dream tried to file"
 _NOWHERE = ""
 
 
@@ -510,63 +472,3 @@ def plan_filing(home: Home, inbox: Iterable[Memory], project: str | None) -> lis
             names = DreamAction.FILE, (), memory.id, memory.subject, why
             steps.append(Step(*names, mark=mark((memory,)), project=slug))
     return steps
-
-
-def plan_shelving(
-    home: Home,
-    inbox: Iterable[Memory],
-    usage: UsageById,
-    now: datetime,
-    protected: Sequence[str],
-) -> list[Step]:
-    """Return steps that retire unused memories in the inbox.
-
-    Several dreams have failed to find a project for these memories.
-    """
-    attempts = _read_attempts(home)
-    steps = []
-    for memory in inbox:
-        times, first = attempts.get(memory.id, (0, now))
-        if times < TRIES or now - first < PATIENCE or not may_be_shelved(memory, protected):
-            continue
-        if not usage[memory.id].recall_count:
-            why = f"{NOBODY_KNOWS}: dreams tried {times} times since {shown_day(first)}"
-            steps.append(Step(DreamAction.SHELVE, (memory.id,), None, memory.subject, why))
-    return steps
-
-
-def may_be_shelved(memory: Memory, protected: Sequence[str]) -> bool:
-    """Return True if an unfiled memory can be retired.
-
-    The memory must have been extracted from a session. Proposals, open todos and memories written
-    by a person are not retired.
-    """
-    is_extracted = bool(memory.source.session) and memory.is_learned and not memory.proposed
-    is_kept = (
-        memory.kind is Kind.TODO or memory.expiry is Expiry.CORE or is_protected(memory, protected)
-    )
-    return memory.inbox and is_extracted and not is_kept
-
-
-def record_attempt(home: Home, unfiled: Collection[str] | None) -> None:
-    """Record that a dream failed to file memories. Call in a transaction.
-
-    Nothing is recorded if ``unfiled`` is ``None``.
-    """
-    if unfiled is None:
-        return
-    before = _read_attempts(home)
-    now = home.now()
-    counted = {memory_id: before.get(memory_id, (0, now)) for memory_id in unfiled}
-    attempts = {
-        memory_id: [times + 1, first.isoformat()] for memory_id, (times, first) in counted.items()
-    }
-    home.usage.set_value(_TRIED, json.dumps(attempts))
-
-
-def _read_attempts(home: Home) -> dict[str, tuple[int, datetime]]:
-    noted = json.loads(home.usage.value(_TRIED) or "{}")
-    return {
-        memory_id: (int(times), datetime.fromisoformat(first))
-        for memory_id, (times, first) in noted.items()
-    }

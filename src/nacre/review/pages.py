@@ -1,15 +1,12 @@
-"""Project pages, the owner's profile, and the changes that dreams make to pages and projects."""
+"""Project pages, the owner's profile, and the changes that dreams make to memories and pages."""
 
 from __future__ import annotations
 
-import math
 import os
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import date, datetime, timedelta
-from itertools import combinations
 from typing import Any
 
 import msgspec
@@ -18,11 +15,10 @@ from nacre.base.frozen import frozen
 from nacre.base.ids import bytes_hash, content_hash
 from nacre.base.text import count, harmless, identifiers, shorten, words, written
 from nacre.base.times import shown_day
-from nacre.errors import InvalidMemoryError, NacreError, UnusableVaultError
-from nacre.home.change import Page as ProjectFile
+from nacre.errors import InvalidMemoryError, UnusableVaultError
 from nacre.home.change import page_path
 from nacre.home.home import Home
-from nacre.home.location import locate, without_secrets
+from nacre.home.location import without_secrets
 from nacre.home.projects import (
     REFERENCE_CHARACTERS,
     as_line,
@@ -36,16 +32,13 @@ from nacre.hosts.files import blocks_of, drop_blocks, put_block
 from nacre.learn.sentences import language_of
 from nacre.llm.calibration import calibration_of
 from nacre.llm.failures import Schema
-from nacre.memories import projects
-from nacre.memories.projects import evidence
 from nacre.memories.statements import negations, new_word, read, swaps, whole_numbers
 from nacre.memories.usage import is_protected
-from nacre.review.consolidate import DreamAction, MemoriesById, PageDraft, Promotion, Section, Step
+from nacre.review.consolidate import DreamAction, MemoriesById, PageDraft, Section, Step
 from nacre.sessions.topics import summarise
 from nacre.store.memories import UsageById
 from nacre.values.memory import Expiry, Intent, Kind, Memory, SessionFilter, TombstoneKind
 from nacre.values.session import SessionKind, Speaker, StoredSession, Summary, Topic
-from nacre.vault import files
 from nacre.vault.documents import load, split
 
 
@@ -428,126 +421,6 @@ def plain_words(text: str, characters: int) -> str:
     return shorten(harmless(text), characters).replace("<", "&lt;").replace("[[", "\\[\\[")
 
 
-# -- Joining two projects -----------------------------------------------------
-# No model decides about joins. Remotes, folders and aliases are evidence. Similar names are not.
-
-
-JOINS_A_NIGHT = 1
-"""Maximum number of joins per dream, since each join changes all memories of a project."""
-
-_ENTRY = re.compile(rb'"action": ?"project-merge"')
-
-Pages = Mapping[str, ProjectFile | None]
-
-
-def plan_joining(home: Home, project: str | None) -> list[Step]:
-    """Return steps that merge projects, or only the steps that involve ``project``."""
-    pages = dict(_readable(home, projects.known_slugs(home)))
-    weights = _weights(home, pages)
-    before = set(_joined_before(home))
-    steps = []
-    for left, right in sorted(_pairs(pages)):
-        if project is None or project in (left, right):
-            source, into = _direction(pages, weights, left, right)
-            step = _step(home, source, into, pages)
-            if step and not _is_brought_back(pages, before, source, into):
-                steps.append(step)
-        if len(steps) == JOINS_A_NIGHT:
-            break
-    return steps
-
-
-def join_objection(home: Home, step: Step) -> str | None:
-    """Return the reason not to join two projects in their current state, or ``None``."""
-    pages = dict(_readable(home, (step.subject, step.project)))
-    is_there = len(pages) == 2 and step.subject in projects.known_slugs(home)
-    present = _step(home, step.subject, step.project, pages) if is_there else None
-    if present is None:
-        return "there is no longer any evidence that they are one project"
-    return None if present.mark == step.mark else "one of their pages was edited since"
-
-
-def _step(home: Home, source: str, into: str, pages: Pages) -> Step | None:
-    page, into_page = pages[source], pages[into]
-    reasons = evidence(home, (source, page), (into, into_page))
-    is_wanted = all(wants_dreams(side.values) for side in (page, into_page) if side)
-    if not reasons or not is_wanted or projects.objection(home, source, into):
-        return None
-    mark = ":".join(side.hash.hex() if side else "" for side in (page, into_page))
-    return Step(DreamAction.JOIN, (), None, source, "; ".join(reasons), mark=mark, project=into)
-
-
-def _readable(home: Home, slugs: Iterable[str]) -> Iterator[tuple[str, ProjectFile | None]]:
-    for slug in slugs:
-        try:
-            yield slug, projects.page_of(home, slug)
-        except NacreError:  # a person must repair the page first
-            continue
-
-
-def _pairs(pages: Pages) -> set[tuple[str, str]]:
-    """Return pairs of projects that might be the same project.
-
-    The pages of a pair share a remote, folder or alias, or one page lists the other project's name.
-    """
-    holders: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
-    for slug, page in pages.items():
-        facts = projects.facts(page)
-        holders["name", slug].add(slug)
-        for key, name in (("remotes", "remote"), ("roots", "root"), ("aliases", "name")):
-            for value in facts.get(key, ()):
-                holders[name, value].add(slug)
-        for root in facts.get("roots", ()):
-            if os.path.isfile(os.path.join(root, ".git")):
-                holders["root", locate(root).root or root].add(slug)
-    return {pair for slugs in holders.values() for pair in combinations(sorted(slugs), 2)}
-
-
-def _direction(
-    pages: Pages, weights: Mapping[str, tuple[int, str]], left: str, right: str
-) -> tuple[str, str]:
-    """Return the project to merge and the project to keep.
-
-    A project that is an alias of the other project is merged. Otherwise, the smaller or younger
-    project is merged.
-    """
-    is_named = left in projects.facts(pages[right]).get("aliases", ())
-    names_it = right in projects.facts(pages[left]).get("aliases", ())
-    if is_named != names_it:
-        return (left, right) if is_named else (right, left)
-    (size, made), (its_size, its_made) = weights[left], weights[right]
-    goes_first = (size, its_made) < (its_size, made)
-    return (left, right) if goes_first else (right, left)
-
-
-def _weights(home: Home, pages: Pages) -> dict[str, tuple[int, str]]:
-    """Return each project's number of memories and sessions, and its id.
-
-    Ids sort by creation time.
-    """
-    memories, sessions = home.project_contents.memories(), home.project_contents.sessions()
-    return {
-        slug: (
-            memories.get(slug, (0, None))[0] + sessions.get(slug, (0, None))[0],
-            str(page.values.get("id") or "") if page else "",
-        )
-        for slug, page in pages.items()
-    }
-
-
-def _is_brought_back(pages: Pages, before: set[tuple[str, str]], source: str, into: str) -> bool:
-    """Return True if a person undid an earlier merge of the two projects."""
-    if before.isdisjoint({(source, into), (into, source)}) or pages[source] is None:
-        return False
-    return source not in projects.facts(pages[into]).get("aliases", ())
-
-
-def _joined_before(home: Home) -> Iterator[tuple[str, str]]:
-    for entry in files.read_about(home.ledger(), _ENTRY):
-        if entry.action == projects.MERGE:
-            yield str(entry.details.get("project")), str(entry.details.get("into"))
-
-
 # -- Sections that a writer fills ---------------------------------------------
 
 
@@ -803,33 +676,16 @@ def _count_lost_lines(home: Home, step: Step, page: Page) -> tuple[int, int]:
 
 
 # -- Sessions worth a page ----------------------------------------------------
-# Six signals and three conditions.
 
 
 MOST_READ = 30
 """Maximum number of sessions to read per project, latest first."""
 
-LEAST_SCORE, LEAST_SESSIONS, LEAST_QUERIES = 0.5, 2, 2
+LEAST_SESSIONS, LEAST_REQUESTS = 2, 2
+"""Minimum numbers of new sessions and of different requests for writing a page."""
 
-_WEIGHTS = {
-    "relevance": 0.30,
-    "frequency": 0.24,
-    "diversity": 0.15,
-    "recency": 0.15,
-    "consolidation": 0.10,
-    "richness": 0.06,
-}
-_FULL_COUNT = 5
-_FULL_WORK_COUNT = 20
-_RECENT_DAYS = 30
-_TOPICS_READ = 10
 _TOPIC_CHARACTERS = 15
 _OPENING_WORDS = 3
-_DECISION_WORDS = re.compile(
-    r"\b(?:decid\w+|cho(?:ose|se)|prefer\w*|instead|rather|always|never|must|agreed|entschie\w+|statt|immer|nie)\b"
-    r"|决定|改用|必须|決め|代わりに",
-    re.IGNORECASE,
-)
 
 
 @frozen
@@ -867,45 +723,11 @@ def latest(
     return sessions
 
 
-def weigh(project: str, sessions: Sequence[SummarisedSession], now: datetime) -> Promotion:
-    """Evaluate a project's sessions, and list the unmet conditions for writing its page."""
+def are_worth_a_page(sessions: Sequence[SummarisedSession]) -> bool:
+    """Return True if there are enough new sessions with different requests to write a page."""
     topics = [topic.text for session in sessions for topic in session.topics]
-    queries = len({" ".join(words(text)[:_OPENING_WORDS]) for text in topics})
-    summaries = [session.summary for session in sessions]
-    tools = len({use.name for summary in summaries for use in summary.tools})
-    files = {file.path for summary in summaries for file in summary.files}
-    commits = {commit for summary in summaries for commit in summary.commits}
-    errors = sum(len(summary.errors) for summary in summaries)
-    work = len(files) + tools + len(commits) + errors
-    ended = max((session.stored.ended for session in sessions if session.stored.ended), default=now)
-    signals = {
-        "relevance": min(1.0, 1.5 * len(topics) / (len(topics) + max(1, tools))),
-        "frequency": min(1.0, len(sessions) / _FULL_COUNT),
-        "diversity": min(1.0, queries / _FULL_COUNT),
-        "recency": math.exp(-max(0.0, (now - ended) / timedelta(days=1)) / _RECENT_DAYS),
-        "consolidation": min(1.0, work / _FULL_WORK_COUNT),
-        "richness": _richness(topics[:_TOPICS_READ]),
-    }
-    score = sum(weight * signals[name] for name, weight in _WEIGHTS.items())
-    gates = (
-        (score >= LEAST_SCORE, f"its score is {score:.2f}, not {LEAST_SCORE:.2f}"),
-        (len(sessions) >= LEAST_SESSIONS, f"sessions: {len(sessions)} of {LEAST_SESSIONS}"),
-        (queries >= LEAST_QUERIES, f"different requests: {queries} of {LEAST_QUERIES}"),
-    )
-    rounded = {name: round(value, 2) for name, value in signals.items()}
-    failed = tuple(why for is_passed, why in gates if not is_passed)
-    return Promotion(project, len(sessions), **rounded, score=round(score, 2), failed=failed)
-
-
-def _richness(topics: Sequence[str]) -> float:
-    """Return the share of requests that contain code, decision words or file names."""
-    hits = [
-        ("`" in text)
-        + bool(_DECISION_WORDS.search(text))
-        + any("/" in name or "." in name for name in identifiers(text))
-        for text in topics
-    ]
-    return sum(min(1.0, count / 2) for count in hits) / len(hits) if hits else 0.0
+    requests = {" ".join(words(text)[:_OPENING_WORDS]) for text in topics}
+    return len(sessions) >= LEAST_SESSIONS and len(requests) >= LEAST_REQUESTS
 
 
 # -- Writing project pages ----------------------------------------------------
@@ -929,76 +751,56 @@ def plan_pages(
     drafts: Mapping[str, PageDraft],
     *,
     backfill: bool,
-) -> tuple[list[Step], list[Promotion]]:
+) -> tuple[list[Step], list[tuple[str, str]]]:
     """Plan which pages to write.
 
-    Return the planned steps, and an evaluation of each project with new sessions. A page is written
-    if there are new sessions, a writer's draft, or lines that are no longer valid. ``memories``
-    must be active. ``drafts`` are keyed by project, with an empty key for the profile.
+    Return the steps, and the paths of pages that must not be written, with the reasons. A page is
+    written if there are new sessions, a writer's draft, or lines that are no longer valid.
+    ``memories`` must be active. ``drafts`` are keyed by project, with an empty key for the profile.
     """
-    planned = []
+    steps, left = [], []
     for slug in (*sorted({file.slug for file in home.files.projects()}), ""):
         if project in (None, slug):
             own = [memory for memory in memories if memory.project == slug]
-            planned.append(_promotion(home, slug, own, drafts.get(slug), backfill=backfill))
-    return [step for _, step in planned if step], [
-        promotion for promotion, _ in planned if promotion
-    ]
+            step = _page_step(home, slug, own, drafts.get(slug), backfill=backfill)
+            objection = page_objection(home, step) if step else None
+            if objection:
+                left.append((path_of(slug), objection))
+            elif step:
+                steps.append(step)
+    return steps, left
 
 
-def _promotion(
+def _page_step(
     home: Home, slug: str, memories: Sequence[Memory], draft: PageDraft | None, *, backfill: bool
-) -> tuple[Promotion | None, Step | None]:
+) -> Step | None:
     try:
         page = read_page(home, slug)
     except UNREADABLE:
-        return None, None
+        return None
     sessions = latest(home, slug, _since(home, page, backfill=backfill)) if slug else []
-    promotion = weigh(slug, sessions, home.now()) if sessions else None
-    is_worth = promotion is not None and not promotion.failed
+    is_worth = are_worth_a_page(sessions)
     written = _sections_to_write(home, page, slug, draft)
     before = form_of(slug).written(page.part)
     if not (is_worth or draft or written != before):
-        return promotion, None
+        return None
     words = home.redactor.clean(_part(home, slug, memories, page, written, is_worth=is_worth))
     if words == page.part or not (words or before):
-        return promotion, None
+        return None
     why = [draft.why] if draft else []
-    if promotion and is_worth:
-        days = f"{count(len(sessions), 'session')} up to {_day(sessions[0].stored.ended)}"
-        why.insert(0, f"{days}, score {promotion.score:.2f}")
-    reason = "; ".join(why) or "its sources no longer hold"
-    return _checked_step(home, page, slug, words, draft, reason, promotion)
-
-
-def _checked_step(
-    home: Home,
-    page: Page,
-    slug: str,
-    words: str,
-    draft: PageDraft | None,
-    reason: str,
-    promotion: Promotion | None,
-) -> tuple[Promotion | None, Step | None]:
-    """Return the evaluation of a project, and the step that writes the project's page.
-
-    If the page must not be written, return no step, and add the reason to the evaluation.
-    """
-    step = Step(
+    if is_worth:
+        why.insert(0, f"{count(len(sessions), 'session')} up to {_day(sessions[0].stored.ended)}")
+    return Step(
         DreamAction.PAGE,
         (),
         None,
         path_of(slug),
-        reason,
+        "; ".join(why) or "its sources no longer hold",
         words=words,
         by=draft.by if draft else "",
         mark=mark_of(home, page, slug, words),
         project=slug,
     )
-    objection = page_objection(home, step)
-    if objection:
-        return (replace(promotion, failed=(objection,)) if promotion else None), None
-    return (promotion if promotion and not promotion.failed else None), step
 
 
 def _sections_to_write(

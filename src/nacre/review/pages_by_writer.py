@@ -1,14 +1,12 @@
-"""Questions to a language model (the writer) about pages, links and clusters of memories."""
+"""Questions to a language model (the writer) about pages and clusters of memories."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from enum import StrEnum
 from functools import partial
 from itertools import accumulate
-from math import ceil
 
 import msgspec
 
@@ -17,22 +15,17 @@ from nacre.base.ids import content_hash
 from nacre.base.json import quoted
 from nacre.base.text import count_tokens, normalise, one_line, shorten, visible
 from nacre.base.times import shown_day
-from nacre.errors import ModelRefusedError
 from nacre.home.home import Home
 from nacre.home.projects import REFERENCE_CHARACTERS, as_line, references_of, rests_on_what_holds
-from nacre.home.spending import NONE, name_for
+from nacre.home.spending import name_for
 from nacre.learn.extract import is_covered, may_be_shown
 from nacre.llm.failures import Schema, ask
-from nacre.llm.providers import describe
 from nacre.memories.vectors import embed_memories
 from nacre.protocols import LanguageModel
 from nacre.redact.redactor import Redactor
 from nacre.review.consolidate import (
-    NO_WRITER,
-    DreamEstimate,
     PageDraft,
     Section,
-    Step,
     answers,
     writer_of,
 )
@@ -54,24 +47,16 @@ from nacre.review.pages import (
     unlike_sources,
 )
 from nacre.review.relations import (
-    COMPARE,
-    MOST_PAIRS,
-    SORT,
     Consultation,
     Outcome,
-    ask_for_relations,
     batches,
     known_pairs,
     numbered,
     prompt_of,
-    size_of,
-    tokens_for_relations,
-    wanted_pairs,
-    words_of,
 )
 from nacre.store.memories import UsageById
 from nacre.values.memory import Kind, Memory, by_id
-from nacre.values.models import DOLLAR, Prompt, Tokens
+from nacre.values.models import Prompt
 from nacre.values.reports import OnProgress
 from nacre.values.session import Speaker, Task
 
@@ -273,8 +258,6 @@ TOKENS_SHOWN = 6_000
 _LOOKED = "dream pages"
 _TEXT_CHARACTERS = 500
 _FRAME_TOKENS = 30
-_ANSWER_TOKENS = 2_500
-"""Estimated number of tokens in the two answers about a page."""
 
 _MISLED = "{} of {} pages by the writer are not used: it accepted a statement that its sources do not support"
 _SOURCE_MARK_CHARACTERS = 8
@@ -300,16 +283,14 @@ class PageToAsk:
 
 @frozen
 class Consulted:
-    """A writer's answers about pages and pairs.
+    """A writer's answers about pages.
 
-    ``looked``: the pages, with fingerprints of their sources. ``settled``: fingerprints of the
-    answered pairs. ``unasked``: number of postponed questions. ``note``: a problem.
+    ``looked``: the pages, with fingerprints of their sources. ``unasked``: number of postponed
+    questions. ``note``: a problem.
     """
 
     drafts: Mapping[str, PageDraft]
-    steps: tuple[Step, ...] = ()
     looked: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    settled: tuple[str, ...] = ()
     unasked: int = 0
     note: str | None = None
 
@@ -358,16 +339,6 @@ def ask_for_pages(
     )
     note = failed or (_MISLED.format(misled, len(answered)) if misled else None)
     return Consulted(drafts, looked=looked, unasked=len(pages) - len(chosen), note=note)
-
-
-def tokens_for(pages: Sequence[PageToAsk]) -> tuple[int, Tokens]:
-    """Return the maximum number of calls and tokens for asking about pages."""
-    chosen = pages[:MOST_PAGES]
-    asking = sum(
-        count_tokens(words_of(page.form.prompt)) + count_tokens(words_of(BORNE)) for page in chosen
-    )
-    shown = sum(_size(source) for page in chosen for source in page.sources)
-    return 2 * len(chosen), Tokens(asking + 2 * shown, _ANSWER_TOKENS * len(chosen))
 
 
 def note_looked(home: Home, looked: Iterable[tuple[str, Sequence[str]]]) -> None:
@@ -494,36 +465,26 @@ def _valid_written_lines(
             )
 
 
-# -- Pages and links (tier 3) -------------------------------------------------
+# -- Pages (tier 3) -----------------------------------------------------------
 
 
 def consult(
     home: Home,
     memories: Sequence[Memory],
     project: str | None,
-    settled: Sequence[str],
     *,
     background: bool,
     on_progress: OnProgress | None = None,
 ) -> Consulted:
-    """Ask a writer about pages and unsettled pairs. Nothing is changed.
+    """Ask a writer about pages. Nothing is changed.
 
     Raises ModelRefusedError if the configured model cannot be opened.
     """
     with writer_of(home, background=background) as (model, why_not):
         if model is None:
             return Consulted({}, note=why_not)
-        name = name_for(home, Task.DREAM)
-        wanted = wanted_pages(home, memories, project, name)
-        pages = ask_for_pages(home, model, wanted, on_progress)
-        if pages.note:
-            return pages
-        pairs = wanted_pairs(home, memories, settled, name)
-        links = ask_for_relations(home, model, pairs, on_progress)
-    unasked = pages.unasked + links.unasked
-    return replace(
-        pages, steps=links.steps, settled=links.settled, unasked=unasked, note=links.note
-    )
+        wanted = wanted_pages(home, memories, project, name_for(home, Task.DREAM))
+        return ask_for_pages(home, model, wanted, on_progress)
 
 
 # -- Clusters of similar memories ---------------------------------------------
@@ -534,8 +495,6 @@ MOST_CLUSTERS = 120
 
 _ASKED_KEY = "dream asked"
 _MAX_ASKED = 4_000
-_ANSWER_TOKENS_WRITING = 200
-"""Estimated number of tokens in the two answers about a cluster."""
 
 
 def ask_about_clusters(
@@ -555,7 +514,7 @@ def ask_about_clusters(
     with writer_of(home, background=background) as (model, why_not):
         if model is None:
             return Outcome(), 0, why_not
-        chosen, unasked, note = _clusters_to_ask(home, memories, name_for(home, Task.DREAM))
+        chosen, unasked, note = clusters_to_ask(home, memories, name_for(home, Task.DREAM))
         seconds = home.settings.number("models.timeout_seconds")
         consultation = Consultation(model, home.redactor, usage, seconds)
         questions = [partial(consultation.about, part) for part in batches(chosen)]
@@ -575,49 +534,7 @@ def ask_about_clusters(
 _MISLED_WRITING = "{} of {} answers of the writer are not used: it mistook different statements for equal or outdated"
 
 
-def estimate(
-    home: Home,
-    memories: Sequence[Memory],
-    all_memories: Sequence[Memory] | None,
-    project: str | None,
-) -> DreamEstimate:
-    """Estimate the maximum cost of asking the writer, without a call.
-
-    Include pages and links (tier 3) if ``all_memories`` is given.
-    """
-    name = name_for(home, Task.DREAM)
-    if name == NONE:
-        return DreamEstimate(NONE, note=NO_WRITER)
-    chosen, unasked, note = _clusters_to_ask(home, memories, name)
-    calls = 2 * len(batches(chosen))
-    asking = sum(count_tokens(words_of(prompt)) for prompt in (SORT, COMPARE)) * calls // 2
-    tokens = Tokens(asking + 2 * sum(map(size_of, chosen)), _ANSWER_TOKENS_WRITING * len(chosen))
-    pages, pairs = [], []
-    if all_memories is not None:
-        pages = wanted_pages(home, all_memories, project, name)
-        pairs = wanted_pairs(home, all_memories, list_settled(home), name)
-    for more_calls, more in (tokens_for(pages), tokens_for_relations(pairs)):
-        calls += more_calls
-        tokens = Tokens(tokens.input + more.input, tokens.output + more.output)
-    try:
-        price = describe(home.settings, name)[1].price
-    except ModelRefusedError:
-        price = None
-    return DreamEstimate(
-        name,
-        len(chosen),
-        sum(map(len, chosen)),
-        calls,
-        tokens.input + tokens.output,
-        ceil(tokens.cost(price) * DOLLAR) if price else None,
-        unasked,
-        note,
-        min(len(pages), MOST_PAGES),
-        min(len(pairs), MOST_PAIRS),
-    )
-
-
-def _clusters_to_ask(
+def clusters_to_ask(
     home: Home, memories: Sequence[Memory], writer: str
 ) -> tuple[list[Cluster], int, str | None]:
     """Return the clusters to ask about, the number of postponed clusters, and any problem."""
@@ -635,11 +552,11 @@ def _clusters_to_ask(
 
 
 def list_settled(home: Home) -> list[str]:
-    """Return fingerprints of clusters and pairs that the writer has answered."""
+    """Return fingerprints of clusters that the writer has answered."""
     return list(json.loads(home.usage.value(_ASKED_KEY) or "[]"))
 
 
 def note_settled(home: Home, settled: Sequence[str]) -> None:
-    """Record answered clusters and pairs. Call in a transaction."""
+    """Record answered clusters. Call in a transaction."""
     if settled:
         home.usage.set_value(_ASKED_KEY, json.dumps([*list_settled(home), *settled][-_MAX_ASKED:]))

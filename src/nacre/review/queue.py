@@ -29,14 +29,13 @@ from nacre.memories import store
 from nacre.memories.decision import Expected, StoreRequest, keep
 from nacre.memories.edit import catch_up, scan
 from nacre.memories.judge import CONTRADICTS, SUPERSEDES, mark_ended, without_doubt
-from nacre.memories.placement import await_models, place
+from nacre.memories.placement import place
 from nacre.memories.store import fold_usage, get, new_memory, queue_reviews
 from nacre.memories.usage import KEPT_QUALITY, note_stale
 from nacre.operations import operation
 from nacre.recall import question as recall_question
 from nacre.recall import recall as recall_recall
 from nacre.review import contradictions
-from nacre.review import judgements as review_judgements
 from nacre.review.contradictions import (
     RESOLVE,
     GapReference,
@@ -116,9 +115,8 @@ def list_items(
                 pair.older,
                 Reason.CONTRADICTED.value,
                 pair.reason,
-                pair.judged.at if pair.judged else pair.newer.created,
+                pair.newer.created,
                 pair.newer,
-                pair.judged,
             )
             for pair in pairs
         ),
@@ -163,7 +161,7 @@ def _with_departure(home: Home, item: Pending) -> Pending:
     """Add the later statement that contradicts a candidate, if any, to the candidate's detail."""
     if item.kind is not PendingKind.CANDIDATE:
         return item
-    later = review_judgements.find_departure(home, item.memory)
+    later = contradictions.find_departure(home, item.memory)
     words = f"later you said: “{shorten(later.text, _LATER_CHARACTERS)}”" if later else None
     return replace(item, detail="; ".join(filter(None, [item.detail, words])) or None)
 
@@ -274,11 +272,10 @@ def _reword(change: Change, memory: Memory, content: str) -> Memory:
     home, words = change.home, content.strip()
     subject = title_of(words) if memory.subject == title_of(memory.content) else memory.subject
     changed = replace(
-        memory, content=words, subject=subject, claim=None, trust=Trust.TRUSTED, updated=home.now()
+        memory, content=words, subject=subject, trust=Trust.TRUSTED, updated=home.now()
     )
     changed = redact(home.redactor, changed)
     change.put([changed])
-    await_models(home, changed, memory)
     return changed
 
 
@@ -450,10 +447,12 @@ def reflect(
         )
         for pair in list_pending(home)
     )
+    skipped = set(_skipped(home))
     questions = [
         question
-        for question in _not_skipped(home, [*contradicting, *_unconnected(home)])
-        if project in (None, question.first.project)
+        for question in (*contradicting, *_unconnected(home))
+        if _key(question.first, question.second) not in skipped
+        and project in (None, question.first.project)
     ]
     chosen: list[Question] = []
     used: set[str] = set()
@@ -462,18 +461,6 @@ def reflect(
             chosen.append(question)
             used |= {question.first.id, question.second.id}
     return Reflection(tuple(chosen), len(questions))
-
-
-def list_unconnected(home: Home) -> list[Question]:
-    """Return all unlinked pairs that the owner did not skip, most useful first."""
-    return _not_skipped(home, _unconnected(home))
-
-
-def _not_skipped(home: Home, questions: Sequence[Question]) -> list[Question]:
-    skipped = set(_skipped(home))
-    return [
-        question for question in questions if _key(question.first, question.second) not in skipped
-    ]
 
 
 def _unconnected(home: Home) -> list[Question]:

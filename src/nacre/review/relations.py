@@ -1,9 +1,8 @@
-"""Questions to the writer in a dream. The answers merge, retire and link memories."""
+"""Questions to the writer in a dream. The answers merge and retire memories."""
 
 from __future__ import annotations
 
 import tomllib
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import cache
@@ -13,23 +12,17 @@ from itertools import chain
 import msgspec
 
 from nacre.base.frozen import frozen
-from nacre.base.ids import content_hash
 from nacre.base.json import quoted
 from nacre.base.text import count_tokens, one_line, shorten, title_of, visible
 from nacre.base.times import shown_day
-from nacre.home.home import Home
-from nacre.learn.extract import may_be_shown
 from nacre.llm.failures import Schema, ask, schema_of
 from nacre.protocols import LanguageModel
 from nacre.redact.redactor import Redactor
-from nacre.review.consolidate import DreamAction, MemoriesById, Step, answers
+from nacre.review.consolidate import DreamAction, MemoriesById, Step
 from nacre.review.pages import Cluster, fingerprint, last_stated, mark, unfit, weight
-from nacre.review.queue import list_unconnected
 from nacre.store.memories import UsageById
 from nacre.values.memory import Kind, Memory, by_id
-from nacre.values.models import Prompt, Tokens
-from nacre.values.reports import OnProgress
-from nacre.values.review import Relates
+from nacre.values.models import Prompt
 from nacre.values.session import Task
 
 SORT, COMPARE = "sort-1", "compare-1"
@@ -401,258 +394,3 @@ def _named(answer: Sorted) -> Iterator[int]:
 
 def _members(numbers: Iterable[int], shown: Sequence[Memory]) -> list[Memory]:
     return [shown[number - 1] for number in dict.fromkeys(numbers) if 1 <= number <= len(shown)]
-
-
-# -- Links --------------------------------------------------------------------
-# An answer only adds a link. Each pair is shown twice, in both orders, and both answers must agree.
-# If the writer connects the unrelated memories of a probe, the whole answer is discarded.
-
-
-RELATE = "relate-1"
-MOST_PAIRS = 48
-"""Maximum number of pairs per dream."""
-
-MOST_OF_ONE = 3
-"""Maximum number of pairs per memory and dream, so that a central memory is not linked to everything."""
-
-_TOGETHER = 12
-_TEXT_CHARACTERS = 600
-_PAIR_TOKENS = 80
-_ANSWER_TOKENS_RELATIONS = 100
-_MISLED = "{} of {} answers of the writer are not used: it connected unrelated memories"
-_MARKED = "link "
-
-
-class Relation(StrEnum):
-    """How one memory stands to another one, or that it does not."""
-
-    RELATED_TO = "related_to"
-    DEPENDS_ON = "depends_on"
-    SPECIALIZES = "specializes"
-    PART_OF = "part_of"
-    BUILDS_ON = "builds_on"
-    ELABORATES = "elaborates"
-    ALTERNATIVE_TO = "alternative_to"
-    CONTRADICTS = "contradicts"
-    NONE = "none"
-
-
-_EITHER_WAY = frozenset(
-    {Relation.RELATED_TO, Relation.ALTERNATIVE_TO, Relation.CONTRADICTS, Relation.NONE}
-)
-
-
-class Side(StrEnum):
-    """One of the two memories of a case."""
-
-    A = "a"
-    B = "b"
-
-
-class Related(Schema, rename={"leads_from": "from"}):
-    """How the two of a case stand to each other."""
-
-    number: int
-    relation: Relation
-    leads_from: Side
-    why: str
-
-
-class Relations(Schema):
-    """How the two of each case stand to each other."""
-
-    cases: list[Related]
-
-
-Pair = tuple[Memory, Memory]
-"""Two unlinked memories, starting with the later memory."""
-
-
-@frozen
-class RelationsAsked:
-    """A writer's answers about pairs of memories.
-
-    ``settled``: fingerprints of answered pairs. ``unasked``: number of postponed pairs.
-    """
-
-    steps: tuple[Step, ...] = ()
-    settled: tuple[str, ...] = ()
-    unasked: int = 0
-    note: str | None = None
-
-
-def wanted_pairs(
-    home: Home, memories: Iterable[Memory], settled_marks: Iterable[str], writer: str
-) -> list[Pair]:
-    """Return pairs that are new or have changed since the writer was last asked."""
-    present = {memory.id for memory in memories}
-    settled = set(settled_marks)
-    count_of: Counter[str] = Counter()
-    pairs = []
-    for question in list_unconnected(home):
-        pair = (question.first, question.second)
-        if (
-            not all(memory.id in present and count_of[memory.id] < MOST_OF_ONE for memory in pair)
-            or settled_mark(mark(pair)) in settled
-        ):
-            continue
-        if all(may_be_shown(home, memory, writer) for memory in pair):
-            count_of.update(memory.id for memory in pair)
-            pairs.append(pair)
-    return pairs
-
-
-def settled_mark(pair: str) -> str:
-    """Return the key that marks a pair as already judged."""
-    return f"{_MARKED}{pair}"
-
-
-def ask_for_relations(
-    home: Home, model: LanguageModel, pairs: Sequence[Pair], on_progress: OnProgress | None
-) -> RelationsAsked:
-    """Ask the writer about pairs. Nothing is changed."""
-    chosen = pairs[:MOST_PAIRS]
-    parts = [chosen[start : start + _TOGETHER] for start in range(0, len(chosen), _TOGETHER)]
-    seconds = home.settings.number("models.timeout_seconds")
-    questions = [PairsQuestion(part, model, home.redactor, seconds).answer for part in parts]
-    results, failed = answers(home, questions, on_progress)
-    misled = sum(result.misled for result in results if result)
-    good = [
-        (part, result)
-        for part, result in zip(parts, results, strict=True)
-        if result and not result.misled
-    ]
-    steps = tuple(step for _, result in good for step in result.steps)
-    marks = {mark(pair) for part, _ in good for pair in part} - {step.mark for step in steps}
-    settled = tuple(map(settled_mark, sorted(marks)))
-    note = failed or (_MISLED.format(misled, len(parts)) if misled else None)
-    return RelationsAsked(steps, settled, len(pairs) - len(chosen), note)
-
-
-def tokens_for_relations(pairs: Sequence[Pair]) -> tuple[int, Tokens]:
-    """Return the maximum numbers of calls and tokens for questions about pairs."""
-    chosen = pairs[:MOST_PAIRS]
-    calls = 2 * -(-len(chosen) // _TOGETHER)
-    shown = sum(
-        count_tokens(shorten(memory.content, _TEXT_CHARACTERS))
-        for memory in chain.from_iterable(chosen)
-    )
-    asking = calls * count_tokens(words_of(RELATE)) + 2 * (shown + _PAIR_TOKENS * len(chosen))
-    return calls, Tokens(asking, _ANSWER_TOKENS_RELATIONS * len(chosen))
-
-
-@frozen
-class PairsQuestion:
-    """A question about the relations of pairs, which is asked twice."""
-
-    pairs: Sequence[Pair]
-    model: LanguageModel
-    redactor: Redactor
-    seconds: float
-
-    def answer(self) -> Outcome:
-        """Ask the writer about the pairs in both orders. Nothing is changed.
-
-        Raises the model's errors.
-        """
-        first = self._ask_pairs(self.pairs)
-        if first is None:
-            return Outcome(misled=1)
-        open_ = [
-            (pair, relation)
-            for pair, relation in zip(self.pairs, first, strict=True)
-            if relation and relation.relation is not Relation.NONE
-        ]
-        if not open_:
-            return Outcome()
-        second = self._ask_pairs([(pair[1], pair[0]) for pair, _ in open_])
-        if second is None:
-            return Outcome(misled=1)
-        steps = (
-            self._step(pair, relation, again)
-            for (pair, relation), again in zip(open_, second, strict=True)
-        )
-        return Outcome(tuple(step for step in steps if step))
-
-    def _ask_pairs(self, pairs: Sequence[Pair]) -> list[Related | None] | None:
-        """Return the answer for each pair.
-
-        Return ``None`` if the writer related the unrelated test statements. Then the answers are
-        unreliable.
-        """
-        at, _ = probe_beside(pairs)
-        answer = ask(self.model, self.prompt(pairs), Relations)
-        by_number: dict[int, Related] = {case.number: case for case in answer.cases}
-        probe = by_number.get(at + 1)
-        if probe is None or probe.relation is not Relation.NONE:
-            return None
-        return [by_number.get(number) for number in range(1, len(pairs) + 2) if number != at + 1]
-
-    def prompt(self, pairs: Sequence[Pair]) -> Prompt:
-        """Return a prompt about the pairs and a test pair of unrelated memories."""
-        at, probe = probe_beside(pairs)
-        cases = [{"a": _shown(first), "b": _shown(second)} for first, second in pairs]
-        common = _shown(pairs[0][0])
-        cases[at:at] = [
-            {side: {**common, "text": text} for side, text in zip("ab", probe, strict=True)}
-        ]
-        return prompt_of(RELATE, numbered(cases), Relations, self.seconds)
-
-    def _step(self, pair: Pair, first: Related, again: Related | None) -> Step | None:
-        """Return the link if both answers agree and the checks accept it, or else ``None``."""
-        if again is None or again.relation is not first.relation:
-            return None
-        is_either_way = first.relation in _EITHER_WAY
-        if not is_either_way and first.leads_from is again.leads_from:
-            return None  # the pair was asked about in both orders
-        is_later = is_either_way or first.leads_from is Side.A
-        source, target = pair if is_later else (pair[1], pair[0])
-        why = as_reason(self.redactor, first.why)
-        step = Step(
-            DreamAction.LINK,
-            (),
-            source.id,
-            source.subject,
-            why or first.relation.value,
-            (target.id,),
-            words=first.relation.value,
-            by=self.model.name,
-            mark=mark(pair),
-        )
-        return None if link_objection(step, by_id(pair)) else step
-
-
-def link_objection(step: Step, present: MemoriesById) -> str | None:
-    """Return the reason why two memories can no longer be linked, or ``None``."""
-    pair = [present.get(memory_id) for memory_id in (step.into or "", *step.links)]
-    source, target = pair if len(pair) == 2 else (None, None)
-    if source is None or target is None or not (source.is_active and target.is_active):
-        return "they no longer exist"
-    if step.mark not in (mark((source, target)), mark((target, source))):
-        return "they have changed since"
-    if step.words not in list(Relates) or source.id == target.id or not source.shares_place(target):
-        return "it does not link two memories of one place"
-    if not (source.is_vouched and target.is_vouched):
-        return "one of them comes from an untrusted source"
-    if {source.id, target.id} & {link.to for link in (*source.links, *target.links)}:
-        return "they are linked already"
-    if step.words == Relates.CONTRADICTS and target.is_owners and not source.is_owners:
-        return "an agent's statement would cast doubt on the owner's"
-    return None
-
-
-def probe_beside(pairs: Sequence[Pair]) -> tuple[int, tuple[str, str]]:
-    """Choose two unrelated statements as a test, and their position among the pairs."""
-    drawn = int(content_hash("\0".join(mark(pair) for pair in pairs)).hex()[:12], 16)
-    texts = known_pairs()
-    at = drawn // 7 % len(texts)
-    return drawn % (len(pairs) + 1), (texts[at][0], texts[(at + len(texts) // 2) % len(texts)][0])
-
-
-def _shown(memory: Memory) -> dict[str, object]:
-    return {
-        "kind": memory.kind.value,
-        "said_by": memory.speaker.value,
-        "day": shown_day(last_stated(memory)),
-        "text": shorten(memory.content, _TEXT_CHARACTERS),
-    }

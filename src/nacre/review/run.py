@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -12,13 +12,12 @@ from nacre.base.text import one_line, shorten
 from nacre.base.times import shown_day
 from nacre.data.undo import undo
 from nacre.errors import ModelRefusedError, NotFoundError
-from nacre.home.change import Change, Pin, follow_pages
+from nacre.home.change import Change, Pin
 from nacre.home.home import Home
 from nacre.home.location import projects
 from nacre.home.operations import subject_of
 from nacre.home.spending import NONE, name_for
 from nacre.memories.edit import catch_up, scan
-from nacre.memories.projects import merge_within
 from nacre.memories.store import fold_usage
 from nacre.memories.usage import is_protected
 from nacre.operations import operation
@@ -27,12 +26,10 @@ from nacre.review import consolidate
 from nacre.review import dream as diary
 from nacre.review.consolidate import (
     DreamAction,
-    DreamEstimate,
     DreamPlan,
     DreamReport,
     MemoriesById,
     PageDraft,
-    Promotion,
     Step,
 )
 from nacre.review.dream import (
@@ -43,20 +40,15 @@ from nacre.review.dream import (
     Filing,
     apply_steps,
     gone_for_good,
-    may_be_shelved,
     may_end,
     plan_filing,
-    plan_shelving,
     plan_unlinking,
-    record_attempt,
     retire,
 )
 from nacre.review.pages import (
     holds,
-    join_objection,
     page_objection,
     page_write,
-    plan_joining,
     plan_merging,
     plan_pages,
     unfit,
@@ -65,12 +57,10 @@ from nacre.review.pages_by_writer import (
     NOT_CONSULTED,
     ask_about_clusters,
     consult,
-    estimate,
-    list_settled,
     note_looked,
     note_settled,
 )
-from nacre.review.relations import Outcome, link_objection, settled_mark
+from nacre.review.relations import Outcome
 from nacre.store.memories import UsageById
 from nacre.values.memory import Intent, Memory, by_id
 from nacre.values.reports import OnProgress
@@ -93,12 +83,10 @@ def make_plan(
     """Plan a dream for one or all projects. Nothing is changed.
 
     Memories that have been outdated for the longest time are retired first. From tier 2 on, the
-    writer is asked. Tier 3 also plans changes of the inbox, pages and links. Raises
+    writer is asked. Tier 3 also plans changes of the inbox and pages. Raises
     ModelRefusedError if the writer cannot be opened.
     """
-    joins = plan_joining(home, request.project) if request.tier > 2 else []
-    apart = frozenset(step.subject for step in joins)
-    memories, free, usage, steps = _by_rules(home, request.project, apart)
+    memories, free, usage, steps = _by_rules(home, request.project)
     outcome, unasked, note = Outcome(), 0, None
     if request.tier > 1 and request.writer:
         outcome, unasked, note = ask_about_clusters(
@@ -106,7 +94,7 @@ def make_plan(
         )
     steps += outcome.steps
     steps += plan_unlinking(home, _staying(memories, steps))
-    consulted_, promotions, unfiled = NOT_CONSULTED, list[Promotion](), None
+    consulted_, unwritten, unfiled = NOT_CONSULTED, list[tuple[str, str]](), tuple[str, ...]()
     if request.tier > 2:
         staying = _staying(memories, steps)
         if request.writer:
@@ -114,18 +102,11 @@ def make_plan(
                 home,
                 staying,
                 request.project,
-                list_settled(home),
                 background=background,
                 on_progress=on_progress,
             )
-        moved, promotions, unfiled = _plan_tidying(home, request, staying, usage, consulted_.drafts)
-        # Pages of joined projects are written after the join.
-        concerned = apart | {step.project for step in joins}
-        steps += [
-            *(step for step in moved if step.project not in concerned),
-            *joins,
-            *consulted_.steps,
-        ]
+        moved, unwritten, unfiled = _plan_tidying(home, request, staying, consulted_.drafts)
+        steps += moved
     bound = request.most
     if bound is None:
         bound = max(LEAST_A_NIGHT, int(len(memories) * SHARE_A_NIGHT))
@@ -138,10 +119,10 @@ def make_plan(
         bound,
         request.project,
         outcome.refused,
-        (*outcome.settled, *consulted_.settled),
+        outcome.settled,
         unasked + consulted_.unasked,
         "; ".join(dict.fromkeys(filter(None, (note, consulted_.note)))) or None,
-        tuple(promotions),
+        tuple(unwritten),
         unfiled,
         _texts(taken, memories),
         len(memories) - len(free),
@@ -150,9 +131,9 @@ def make_plan(
 
 
 def _texts(steps: Sequence[Step], memories: Sequence[Memory]) -> tuple[tuple[str, str], ...]:
-    """Return the id and shortened text of each memory in a link, a merge or a replacement."""
-    pairs = (step for step in steps if step.into and (step.ends or step.action is DreamAction.LINK))
-    named = {memory_id for step in pairs for memory_id in (*step.ends, step.into, *step.links)}
+    """Return the id and shortened text of each memory in a merge or a replacement."""
+    pairs = (step for step in steps if step.into and step.ends)
+    named = {memory_id for step in pairs for memory_id in (*step.ends, step.into)}
     return tuple(
         (memory.id, shorten(one_line(memory.content), _TEXT_CHARACTERS))
         for memory in memories
@@ -166,11 +147,8 @@ _ORDER = [
     DreamAction.MERGE,
     DreamAction.EXPIRE,
     DreamAction.FORGET,
-    DreamAction.SHELVE,
     DreamAction.FILE,
-    DreamAction.LINK,
     DreamAction.PAGE,
-    DreamAction.JOIN,
 ]
 
 
@@ -178,35 +156,17 @@ def _plan_tidying(
     home: Home,
     request: DreamPlanRequest,
     memories: Sequence[Memory],
-    usage: UsageById,
     drafts: Mapping[str, PageDraft],
-) -> tuple[list[Step], list[Promotion], tuple[str, ...] | None]:
+) -> tuple[list[Step], list[tuple[str, str]], tuple[str, ...]]:
     waiting = memories if request.project is None else home.memories.everything()
     inbox = [memory for memory in waiting if memory.inbox and memory.is_active]
     steps = plan_filing(home, inbox, request.project)
-    pages, promotions = plan_pages(
+    pages, unwritten = plan_pages(
         home, memories, request.project, drafts, backfill=request.backfill
     )
-    if request.project is not None:
-        return [*steps, *pages], promotions, None
     going = {step.into for step in steps}
-    unfiled = [memory for memory in inbox if memory.id not in going]
-    steps += plan_shelving(
-        home, may_end(home, unfiled), usage, home.now(), home.settings.texts("forgetting.protect")
-    )
-    return [*steps, *pages], promotions, tuple(memory.id for memory in unfiled)
-
-
-@operation("dream-estimate", takes_long=True)
-def dream_estimate(home: Home, request: DreamPlanRequest) -> DreamEstimate:
-    """Estimate the cost of a dream of tier 2 or 3. The writer is not called."""
-    memories, free, _, steps = _by_rules(home, request.project)
-    return estimate(
-        home,
-        _staying(free, steps),
-        _staying(memories, steps) if request.tier > 2 else None,
-        request.project,
-    )
+    unfiled = [memory.id for memory in inbox if memory.id not in going and not request.project]
+    return [*steps, *pages], unwritten, tuple(unfiled)
 
 
 def _staying(memories: Sequence[Memory], steps: Sequence[Step]) -> list[Memory]:
@@ -215,19 +175,18 @@ def _staying(memories: Sequence[Memory], steps: Sequence[Step]) -> list[Memory]:
 
 
 def _by_rules(
-    home: Home, project: str | None, apart: Collection[str] = ()
+    home: Home, project: str | None
 ) -> tuple[list[Memory], list[Memory], UsageById, list[Step]]:
     """Plan the steps that rules decide without a model.
 
     Return the active memories, the memories that may be retired, the usage data, and the steps.
-    Skip the projects in ``apart``, which the dream merges into others.
     """
     catch_up(home)
     fold_usage(home)
     memories = [
         memory
         for memory in home.memories.everything()
-        if memory.is_active and project in (None, memory.project) and memory.project not in apart
+        if memory.is_active and project in (None, memory.project)
     ]
     usage = home.usage.of([memory.id for memory in memories])
     protected = home.settings.texts("forgetting.protect")
@@ -280,11 +239,7 @@ def objection(step: Step, present: MemoriesById, protected: Sequence[str]) -> st
             return "they no longer share their kind and place"
         is_held = all(holds(keeper, memory) for memory in ending)
         return None if is_held else "the kept memory no longer contains all of it"
-    if step.action is DreamAction.SHELVE and not all(
-        may_be_shelved(memory, protected) for memory in ending
-    ):
-        return "it is no longer in the inbox, or it was stated by a person"
-    return link_objection(step, present) if step.action is DreamAction.LINK else None
+    return None
 
 
 def _objection_to_unlinking(step: Step, present: MemoriesById) -> str | None:
@@ -412,10 +367,8 @@ def _dream(home: Home, plan_: DreamPlan, *, may_act: bool) -> DreamReport:
     with home.vault_lock, home.transaction():
         home.usage.set_value(_LAST, home.now().isoformat())
         _note_shown(home, shown)
-        links = [step for step in _done(report) if step.action is DreamAction.LINK]
-        note_settled(home, (*plan_.settled, *(settled_mark(step.mark) for step in links)))
+        note_settled(home, plan_.settled)
         note_looked(home, _pages_without_proposals(report))
-        record_attempt(home, plan_.unfiled)
         _have_reviewed(home, plan_)
     return report
 
@@ -467,29 +420,20 @@ def carry_out(home: Home, plan_: DreamPlan) -> DreamReport:
         changed = apply_steps(home, steps, memories)
         ending = [memories[end] for step in steps for end in step.ends]
         pages = [step for step in steps if step.action is DreamAction.PAGE]
-        joins = [step for step in steps if step.action is DreamAction.JOIN]
         subject = subject_of(ending or list(changed.values()))
-        if not subject:  # the dream changes no memories
-            first, *_ = *pages, *joins
-            is_join = first.action is DreamAction.JOIN
-            subject = f"{first.subject} → {first.project}" if is_join else first.subject
-        change.describe(subject=subject)
+        change.describe(subject=subject or pages[0].subject)
         if changed:
             change.put(list(changed.values()))
             change.apply()  # write kept memories to disk before retiring other memories
         with change.transaction():
             change.intend([page_write(home, step.project, step.words) for step in pages])
             retire(change, steps, memories)
-            for step in joins:
-                merge_within(change, step.subject, step.project, step.why)
             report = DreamReport(
                 plan_, change.operation_id, diary.path_of(home.now()), tuple(left.items())
             )
             _note(change, report, memories)
             if ending:
                 change.note(DREAM, **{ENDED: [memory.id for memory in ending]})
-    if joins:
-        follow_pages(home)
     broken = _broken(pins, check_pins(home) if pins else ())
     if broken:
         undo(home, change.operation_id)
@@ -544,8 +488,6 @@ def _objections(
             why = filing.objection(step, memories.get(step.into or ""))
         if not why and step.action is DreamAction.PAGE:
             why = page_objection(home, step)
-        if not why and step.action is DreamAction.JOIN:
-            why = join_objection(home, step)
         why = why or _pin_objection(step, memories, pins)
         if why:
             reasons[step] = why

@@ -44,8 +44,6 @@ CARRIED = {
     "effects": ("effects of context", ""),
     "usage_values": ("counters of use", ""),
     "co_recall": ("memories used together", "a b"),
-    "conflicts": ("judged contradictions", "older newer"),
-    "claims_waiting": ("pending claims", "memory"),
     "unsettled": ("memories to compare", "memory"),
     "stale_memories": ("stale memories", "memory"),
     "review_queue": ("pending reviews", "carry_review_queue"),
@@ -63,7 +61,7 @@ Instead of columns, an entry can name a statement that copies the rows.
 """
 
 DERIVED = frozenset(
-    "archived claims code_mentions code_mentions_read confirmations embedding file_uses "
+    "archived code_mentions code_mentions_read confirmations embedding file_uses "
     "files forgetting_values links memories memory_names memory_vectors mentions passage_bits passages "
     "project_dependencies project_keys projects session_files standing_retirements "
     "tags tombstones transcript_cursors turn_passages turns unreadable_files vault_files".split()
@@ -153,8 +151,6 @@ _ERASE_STATEMENTS = (
     "erase_co_recall",
     "erase_reviews",
     "erase_unsettled",
-    "delete_claims_waiting",
-    "erase_conflicts",
     "erase_intents",
     "erase_operations",
     "erase_touched",

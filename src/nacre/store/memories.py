@@ -26,7 +26,7 @@ from nacre.store.schema import (
     in_transaction,
     runs,
 )
-from nacre.values.memory import USUAL_STRENGTH, Claim, Confirmation, Kind, Link, Memory, Validity
+from nacre.values.memory import USUAL_STRENGTH, Confirmation, Kind, Link, Memory, Validity
 from nacre.values.review import UNSAID, Reason, StepsDue, Usage, as_told
 
 if TYPE_CHECKING:
@@ -111,8 +111,6 @@ class Memories(Store):
             for at, confirmation in enumerate(memory.confirmed)
         ]
         self._db.run_many("insert_confirmation", confirmations)
-        if memory.claim:
-            self.set_claim(memory.id, memory.claim)
         self._index(number, memory)
         self.names.put(memory, former)
         self.has_new_rows = True
@@ -137,10 +135,6 @@ class Memories(Store):
     @runs("set_importance")
     def set_importance(self, memory: str, importance: int) -> None:
         """Change only the importance. The memory keeps its row and vectors."""
-
-    def set_claim(self, memory_id: str, claim: Claim) -> None:
-        """Change only the claim. The memory keeps its row and vectors."""
-        self._db.run("insert_claim", memory=memory_id, **asdict(claim))
 
     def set_links(self, memory: Memory) -> None:
         """Change only the front matter links. The memory keeps its row and vectors."""
@@ -315,14 +309,12 @@ class Memories(Store):
         confirmations: dict[str, list[Confirmation]] = {}
         for memory_id, *rest in self._db.all("list_confirmations", ids=ids):
             confirmations.setdefault(memory_id, []).extend(records(Confirmation, [tuple(rest)]))
-        claims = {row[0]: Claim(*row[1:]) for row in self._db.all("list_claims_of", ids=ids)}
         return [
             memory_of(
                 row,
                 tags=tuple(tags.get(row[1], ())),
                 links=tuple(links.get(row[1], ())),
                 confirmed=tuple(confirmations.get(row[1], ())),
-                claim=claims.get(row[1]),
             )
             for row in rows
         ]

@@ -1,10 +1,9 @@
-"""Candidates, claims, the review queue and comparisons of memories."""
+"""Candidates, the review queue and comparisons of memories."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict
 from datetime import datetime
 
 from nacre.base import json as json_values
@@ -15,7 +14,7 @@ from nacre.store.memories import memory_hash
 from nacre.store.rows import records
 from nacre.store.schema import Clause, Indexed, Store, runs
 from nacre.values.memory import HeldCandidate, Memory, Why
-from nacre.values.review import JudgedPair, QueuedReview, Reason
+from nacre.values.review import QueuedReview, Reason
 
 SECONDS_TO_UNDO = 24 * 3600
 """How long a candidate's text is kept after acceptance or rejection, in seconds."""
@@ -95,115 +94,6 @@ class Candidates(Store):
     def expire(self, before: int) -> int:
         """Delete candidates found before a given time (epoch milliseconds) and return their number."""
         return self._db.run("delete_old_candidates", before=before)
-
-
-# -- Claims, memories waiting for a claim, and judged pairs -------------------
-
-
-@frozen
-class Waiting:
-    """The memories that wait for a model.
-
-    ``since``: the oldest entry's time. ``note``: reason for the last failure.
-    """
-
-    count: int = 0
-    since: datetime | None = None
-    note: str | None = None
-
-
-@frozen
-class Due:
-    """A memory in the queue for a model.
-
-    ``reworded``: True if its text changed after the claim was extracted.
-    """
-
-    memory: str
-    tries: int = 0
-    reworded: bool = False
-
-
-class Claims(Store):
-    """Store of memories' claims, of judged pairs of memories, and of the queue for a model."""
-
-    def entities(self, limit: int) -> list[str]:
-        """Return the entities with the most active memories."""
-        return self._db.column("list_entities", limit=limit)
-
-    def of_entity(self, entity: str, project: str | None, *, limit: int) -> list[tuple[int, str]]:
-        """Return the rows and attributes of active memories about an entity, latest first."""
-        rows = self._db.all("list_claims_of_entity", entity=entity, project=project, limit=limit)
-        return [(row, attribute) for row, attribute in rows]
-
-    def of_attribute(
-        self, attribute: str, entity: str, project: str | None, *, limit: int
-    ) -> list[int]:
-        """Return rows of active memories about an attribute of other entities, latest first."""
-        rows = self._db.all(
-            "list_claims_of_attribute",
-            attribute=attribute,
-            entity=entity,
-            project=project,
-            limit=limit,
-        )
-        return [row for (row,) in rows]
-
-    @runs("insert_claims_waiting")
-    def wait(self, memory: str, at: int, *, reworded: bool = False) -> None:
-        """Queue a memory for a model. ``at`` is the current time in epoch milliseconds.
-
-        ``reworded`` is set if the memory's text changed after the claim was extracted.
-        """
-
-    def due(self, at: int, limit: int) -> list[Due]:
-        """Return memories due at a given time (epoch milliseconds), longest waiting first."""
-        return records(Due, self._db.all("list_claims_due", at=at, limit=limit))
-
-    def done(self, memory_id: str) -> None:
-        """Remove a memory from the queue."""
-        self._db.run("delete_claims_waiting", id=memory_id)
-
-    @runs("postpone_claims_waiting")
-    def postpone(self, memory: str, due: int, note: str) -> None:
-        """Record why an attempt failed, and when to try again (epoch milliseconds)."""
-
-    @runs("postpone_all_claims_waiting")
-    def postpone_all(self, due: int, note: str) -> None:
-        """Postpone the whole queue to a given time (epoch milliseconds), with a reason."""
-
-    @runs("hurry_claims_waiting")
-    def hurry(self) -> None:
-        """Make the whole queue due now."""
-
-    def waiting(self) -> Waiting:
-        """Summarise the queue."""
-        count, since, note = self._db.one("count_claims_waiting") or (0, None, None)
-        return Waiting(int(count), from_ms(since), note)
-
-    def judged(self) -> dict[tuple[str, str], JudgedPair]:
-        """Return the judgements that await a manual decision. The keys are (older, newer)."""
-        return {
-            (older, newer): records(JudgedPair, [tuple(rest)])[0]
-            for older, newer, *rest in self._db.all("list_conflicts")
-        }
-
-    def keep(self, older: str, newer: str, judged: JudgedPair, at: int) -> None:
-        """Store a judgement for a manual decision. Earlier judgements of the pair are deleted."""
-        self.settled(older, newer)
-        self._db.run("insert_conflict", older=older, newer=newer, **asdict(judged) | {"at": at})
-
-    @runs("delete_conflict")
-    def settled(self, older: str, newer: str) -> None:
-        """Delete the judgement of a pair."""
-
-    @runs("uncontradict_memory")
-    def uncontradict(self, memory: str) -> None:
-        """Decrease a memory's contradiction count after a manual decision."""
-
-    @runs("contradict_memory")
-    def contradict(self, memory: str) -> None:
-        """Increase a memory's contradiction count. After two contradictions, it ranks lower."""
 
 
 # -- Review queue -------------------------------------------------------------
@@ -317,10 +207,6 @@ class Reviews(Store):
     def unfounded(self, tools: Iterable[str]) -> list[str]:
         """Return active memories that were imported from documents and no longer occur there."""
         return self._db.column("list_unfounded", tools=sorted(tools))
-
-    def contradicted(self) -> list[tuple[str, int]]:
-        """Return (memory, count) of active memories contradicted more than once."""
-        return self._db.all("list_contradicted")
 
 
 # -- Comparing memories -------------------------------------------------------

@@ -54,7 +54,7 @@ def _readers(kind: Any) -> list[_Read | None]:
     return [_reader(field_type) for field_type in get_type_hints(kind).values()]
 
 
-_ELSEWHERE = ("tags", "links", "confirmed", "claim")
+_ELSEWHERE = ("tags", "links", "confirmed")
 """Fields of memories that have their own tables."""
 
 _RENAMED = {"source_session": "session", "source_turns": "turns"}

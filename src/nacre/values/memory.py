@@ -119,26 +119,6 @@ class Confirmation:
     turns: tuple[str, ...] = ()
 
 
-@frozen
-class Claim:
-    """A memory's content in about four words: entity, attribute (in snake case), predicate, object.
-
-    ``confidence`` is 0 to 1. Two memories with the same entity and attribute might contradict each
-    other.
-    """
-
-    entity: str
-    attribute: str
-    predicate: str
-    object: str
-    confidence: float = field(default=0.5, metadata={"digits": 2})
-
-    @property
-    def key(self) -> str:
-        """The claim's subject as ``entity/attribute``."""
-        return f"{self.entity}/{self.attribute}"
-
-
 UNDONE = "undone"
 """Retirement reason of a memory if the operation that created it was undone."""
 
@@ -203,7 +183,6 @@ class Memory:
     confidence: Confidence = Confidence.EXTRACTED
     confidence_score: float | None = None
     canonical_key: str | None = None
-    claim: Claim | None = None
     evergreen: bool = False
     author: str | None = None
     triggers: tuple[str, ...] = ()

@@ -123,16 +123,6 @@ class QueuedReview:
 
 
 @frozen
-class JudgedPair:
-    """A model's judgement of how two memories are related. ``confidence`` is 0 to 1."""
-
-    relation: str
-    confidence: float
-    model: str
-    at: datetime | None
-
-
-@frozen
 class Usage:
     """How a memory has been used so far.
 

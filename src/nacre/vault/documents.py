@@ -27,10 +27,9 @@ from nacre.base.text import to_bytes
 from nacre.base.times import day_of, in_utc, is_known
 from nacre.base.yaml import NotPlainError, Span, read
 from nacre.errors import InvalidMemoryError
-from nacre.values.codec import keys_of, plain, plain_fields
+from nacre.values.codec import keys_of, plain_fields
 from nacre.values.memory import (
     MAX_BODY_BYTES,
-    Claim,
     Confirmation,
     Kind,
     Link,
@@ -187,7 +186,7 @@ _MARKS = ("<<<<<<< ", "=======", ">>>>>>> ")
 
 _NOT_IN_FRONT_MATTER = ("content", "inbox", "extra")
 """Fields of a memory without a front matter key of the same name."""
-_SPECIAL_FIELDS = ("id", "kind", "subject", "project", "retired", "claim")
+_SPECIAL_FIELDS = ("id", "kind", "subject", "project", "retired")
 """Fields whose values do not depend on the front matter key alone."""
 _DATES = ("created", "updated")
 _FIELDS = [name for name in keys_of(Memory) if name not in (*_NOT_IN_FRONT_MATTER, *_DATES)]
@@ -199,11 +198,7 @@ MANAGED = tuple(
 
 def render(memory: Memory) -> str:
     """Return the document of a new memory."""
-    own = {
-        key: value
-        for key, value in memory.extra.items()
-        if key not in MANAGED or (key == "claim" and not memory.claim)
-    }
+    own = {key: value for key, value in memory.extra.items() if key not in MANAGED}
     return f"---\n{dump(to_front(memory) | own)}---\n{_body(memory)}"
 
 
@@ -285,7 +280,6 @@ def assemble(
         title, below = None, body
     subject = _text(values, "subject") or title or _subject_from(path)
     created = _time(values, "created") or modified
-    claim = _claim(values)
     return Memory(
         id=_id(values) or new_id(),
         kind=place.kind or _choice(values, "kind", Kind, Kind.FACT),
@@ -296,12 +290,7 @@ def assemble(
         project=_stated_project(values) if place.inbox else place.project,
         inbox=place.inbox,
         retired=_read_retirement(values, place, modified),
-        claim=claim,
-        extra={
-            key: value
-            for key, value in values.items()
-            if key not in MANAGED or (key == "claim" and not claim)
-        },
+        extra={key: value for key, value in values.items() if key not in MANAGED},
         **{name: read(values, name) for name, read in _readers().items()},
     )
 
@@ -345,8 +334,7 @@ def read_stated(text: str) -> Stated:
 
 def to_front(memory: Memory) -> dict[str, Any]:
     """Return a memory's front matter values in file order. Empty and false values are omitted."""
-    front: dict[str, Any] = _drop_empty(plain_fields(memory, MANAGED))
-    return front | {"claim": plain(memory.claim)} if memory.claim else front
+    return dict(_drop_empty(plain_fields(memory, MANAGED)))
 
 
 @cache
@@ -388,30 +376,6 @@ def _read_nested(
 ) -> Any:
     nested_values = _mapping(values, key)
     return kind(*[read(nested_values, name) for name, read in readers])
-
-
-def _claim(values: dict[str, Any]) -> Claim | None:
-    values_given = values.get("claim")
-    if not isinstance(values_given, dict) or not all(
-        isinstance(value, str) for value in values_given.values()
-    ):
-        return None
-    parts = [
-        str(values_given.get(key, "")).strip()
-        for key in ("entity", "attribute", "predicate", "object")
-    ]
-    if not (parts[0] and parts[1] and parts[3]):
-        return None
-    return Claim(parts[0], parts[1], parts[2], parts[3], _share(values_given.get("confidence", "")))
-
-
-def _share(text: str) -> float:
-    """Parse a number and limit it to the range 0 to 1. The default is 0.5."""
-    try:
-        number = float(text)
-    except ValueError:
-        return 0.5
-    return min(1.0, max(0.0, number)) if math.isfinite(number) else 0.5
 
 
 def _new_body(body: str, memory: Memory) -> str:

@@ -4,7 +4,7 @@ They are played with the cassettes of a model in ``test_cassettes.py``, and with
 they check has to hold with any model that is good enough: no words of an answer, but what nacre makes of it.
 """
 
-from tests.llm.scenarios import dreaming, extracting, handing, judging, recalling, storing
+from tests.llm.scenarios import dreaming, extracting, handing, recalling, storing
 from tests.llm.stage import SCENARIOS, Scenario
 
 __all__ = [
@@ -13,7 +13,6 @@ __all__ = [
     "dreaming",
     "extracting",
     "handing",
-    "judging",
     "recalling",
     "storing",
 ]

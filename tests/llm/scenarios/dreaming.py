@@ -127,39 +127,6 @@ def pages_tell_where_a_project_stands_and_what_its_owner_wants(stage: Stage) -> 
     assert "Postfix" not in profile
 
 
-_TOGETHER = (
-    "The exporter runs as one process, since app/export.py keeps its cursor in memory.",
-    "To run app/export.py twice at once, its cursor has to go into the database first.",
-)
-_BESIDE = (
-    "The nightly export of orders for the warehouse is written as JSON_LINES.",
-    "The thermometers in the cellar send what they measure as JSON_LINES.",
-)
-
-
-@scenario()
-def what_belongs_together_is_linked_and_what_shares_a_name_is_not(stage: Stage) -> None:
-    with stage.open(Task.DREAM) as context:
-        ids = {
-            text: _kept(context, text, 60 - 10 * at)
-            for at, text in enumerate((*_TOGETHER, *_BESIDE))
-        }
-        found = plan(context, DreamPlanRequest(tier=3))
-    links = [
-        ({step.into, *step.links}, step.words)
-        for step in found.steps
-        if step.action is DreamAction.LINK
-    ]
-    assert {ids[text] for text in _TOGETHER} in [pair for pair, _ in links]
-    assert {ids[text] for text in _BESIDE} not in [pair for pair, _ in links]
-    assert {relation for _, relation in links} <= {
-        "builds_on",
-        "depends_on",
-        "elaborates",
-        "related_to",
-    }
-
-
 _MOVED = "The invoices that were sent are kept in the bucket acme-archive for ten years; nobody deletes any of them."
 _STAYS = "Invoices are numbered by year, and a number of an invoice is never used twice."
 

@@ -6,10 +6,17 @@ from collections.abc import Sequence
 
 from nacre.memories.decision import StoreRequest
 from nacre.memories.store import get, store
+from nacre.setup.models import try_model
 from nacre.values.memory import Memory
 from nacre.values.reports import StoreOutcome
 from nacre.values.session import Task
 from tests.llm.stage import Stage, scenario
+
+
+@scenario()
+def a_model_answers_at_all(stage: Stage) -> None:
+    with stage.open(Task.TEST) as context:
+        assert try_model(context, "scenario:1").answer.lower() == "mercury"
 
 
 def stored(stage: Stage, new: str, *olds: str) -> tuple[StoreOutcome, Sequence[Memory]]:

@@ -198,14 +198,6 @@ export interface ChoresReport {
   left: number;
 }
 
-export interface Claim {
-  entity: string;
-  attribute: string;
-  predicate: string;
-  object: string;
-  confidence: number;
-}
-
 export interface CodeAnswer {
   asked: string;
   nodes: Array<CodeNode>;
@@ -381,20 +373,7 @@ export interface Documents {
   hash: string;
 }
 
-export type DreamAction = "expire" | "file" | "forget" | "join" | "link" | "merge" | "page" | "shelve" | "supersede" | "unlink";
-
-export interface DreamEstimate {
-  model: string;
-  clusters: number;
-  memories: number;
-  calls: number;
-  tokens: number;
-  cost: number | null;
-  unasked: number;
-  note: string | null;
-  pages: number;
-  pairs: number;
-}
+export type DreamAction = "expire" | "file" | "forget" | "merge" | "page" | "supersede" | "unlink";
 
 export interface DreamPlan {
   steps: Array<NacreReviewConsolidateStep>;
@@ -406,8 +385,8 @@ export interface DreamPlan {
   settled: Array<string>;
   unasked: number;
   note: string | null;
-  promotions: Array<Promotion>;
-  unfiled: Array<string> | null;
+  unwritten: Array<[string, string]>;
+  unfiled: Array<string>;
   texts: Array<[string, string]>;
   brought_back: number;
   looked: Array<[string, Array<string>]>;
@@ -799,17 +778,6 @@ export interface IngestReport {
   ended: number;
 }
 
-export interface JudgeReport {
-  judged: number;
-  claims: number;
-  superseded: number;
-  conflicts: number;
-  todos: number;
-  given_up: number;
-  waiting: number;
-  note: string | null;
-}
-
 export interface Judged {
   memory_id: string;
   subject: string;
@@ -817,13 +785,6 @@ export interface Judged {
   likeness: number | null;
   before: number;
   after: number;
-}
-
-export interface JudgedPair {
-  relation: string;
-  confidence: number;
-  model: string;
-  at: string | null;
 }
 
 export interface Kept {
@@ -1013,7 +974,6 @@ export interface Memory {
   confidence: Confidence;
   confidence_score: number | null;
   canonical_key: string | null;
-  claim: Claim | null;
   evergreen: boolean;
   author: string | null;
   triggers: Array<string>;
@@ -1172,7 +1132,6 @@ export interface Pair {
   older: Memory;
   newer: Memory;
   reason: string | null;
-  judged: JudgedPair | null;
 }
 
 export interface Paired {
@@ -1215,7 +1174,6 @@ export interface Pending {
   detail: string | null;
   since: string | null;
   newer: Memory | null;
-  judged: JudgedPair | null;
 }
 
 export type PendingKind = "candidate" | "conflict" | "doubt";
@@ -1305,19 +1263,6 @@ export interface ProjectMoved {
   operation: string;
   retired: string | null;
   left: Array<string>;
-}
-
-export interface Promotion {
-  project: string;
-  sessions: number;
-  relevance: number;
-  frequency: number;
-  diversity: number;
-  recency: number;
-  consolidation: number;
-  richness: number;
-  score: number;
-  failed: Array<string>;
 }
 
 export interface Proposal {
@@ -1770,7 +1715,7 @@ export interface Synced {
   problems: Array<string>;
 }
 
-export type Task = "chat" | "claims" | "contradiction" | "dedup" | "dream" | "extraction" | "handoff" | "merge" | "profile" | "recall" | "test" | "todos";
+export type Task = "chat" | "dedup" | "dream" | "extraction" | "handoff" | "recall" | "test";
 
 export interface TaskCost {
   task: string;
@@ -2239,14 +2184,6 @@ export interface DeedFilter {
   tool?: string | null;
   since?: string | null;
   until?: string | null;
-}
-
-export interface DreamPlanRequest {
-  project?: string | null;
-  tier?: number;
-  most?: number | null;
-  writer?: boolean;
-  backfill?: boolean;
 }
 
 export interface Filter {
@@ -2889,10 +2826,6 @@ export interface Operations {
     aspect?: string;
     role?: string;
   }, RecallResult];
-  "review-judge": [{
-    background?: boolean;
-    seconds?: number | null;
-  }, JudgeReport];
   "alike": [{
     project?: string | null;
     limit?: number;
@@ -2946,8 +2879,13 @@ export interface Operations {
   "unanswered-todo": [{
     reference: string;
   }, StoreOutcome];
-  "dream-estimate": [DreamPlanRequest, DreamEstimate];
-  "dream-plan": [DreamPlanRequest, DreamPlan];
+  "dream-plan": [{
+    project?: string | null;
+    tier?: number;
+    most?: number | null;
+    writer?: boolean;
+    backfill?: boolean;
+  }, DreamPlan];
   "dream": [{
     project?: string | null;
     tier?: number;

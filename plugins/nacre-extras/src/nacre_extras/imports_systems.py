@@ -52,7 +52,6 @@ from nacre.errors import InvalidInputError
 from nacre.store.foreign import open_foreign
 from nacre.values.memory import (
     USUAL_STRENGTH,
-    Claim,
     Confidence,
     Expiry,
     Kind,
@@ -74,8 +73,7 @@ _COLUMNS = tuple(
         "id type subject canonical_key content importance expiry scope platform project "
         "source_file source_context created_at updated_at last_recalled_at recall_count "
         "recall_intervals contradictions quality_score superseded_by retired retired_at "
-        "retired_reason suppressed_contexts subject_entity subject_attribute claim_predicate "
-        "claim_object claim_confidence"
+        "retired_reason suppressed_contexts"
     ).split()
 )
 _TABLES = {"entries": frozenset({"id", "type", "subject", "content"})}
@@ -155,8 +153,6 @@ def _found(
         reason = "expired in agenr"
     elif successor and successor not in ids:
         reason = "superseded in agenr by a missing entry"
-    names = ("subject_entity", "subject_attribute", "claim_predicate", "claim_object")
-    entity, attribute, predicate, value = (text_of(entry, name) or "" for name in names)
     memory = shape(
         NAME,
         own,
@@ -176,19 +172,6 @@ def _found(
         scope=_choice(Scope, entry.get("scope"), Scope.PRIVATE),
         project=project_of(text_of(entry, "project")),
         canonical_key=text_of(entry, "canonical_key"),
-        claim=(
-            None
-            if not (entity and attribute and value)
-            else (
-                Claim(
-                    entity,
-                    attribute,
-                    predicate,
-                    value,
-                    between(entry.get("claim_confidence"), 0, 1, 0.5),
-                )
-            )
-        ),
         suppressed_contexts=tuple(listed(entry.get("suppressed_contexts"))),
         retired=Retirement(to_millisecond(at), reason) if reason else None,
         links=tuple(Link(rel, ids[other]) for rel, other in links if other in ids),

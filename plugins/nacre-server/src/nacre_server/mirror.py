@@ -16,8 +16,8 @@ from nacre.store.schema import Database, Indexed, Row
 
 TABLES = tuple(
     (
-        "sessions turns memories tags confirmations links mentions memory_names claims "
-        "claims_waiting conflicts candidates unsettled stale_memories projects project_keys "
+        "sessions turns memories tags confirmations links mentions memory_names "
+        "candidates unsettled stale_memories projects project_keys "
         "project_dependencies vault_files files file_uses session_files passages "
         "turn_passages passage_bits memory_vectors embedding other_passages "
         "other_turn_passages other_passage_bits other_memory_vectors other_embedding usage "

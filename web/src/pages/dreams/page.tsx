@@ -4,7 +4,7 @@ import { change, useOperation } from "../../api/cache";
 import { call } from "../../api/client";
 import { onEvent } from "../../api/events";
 import { me } from "../../api/me";
-import type { DreamEstimate, DreamPlan, DreamPlanRequest } from "../../api/types";
+import type { DreamPlan, Operations } from "../../api/types";
 import { useShortcuts } from "../../app/keys";
 import { titles } from "../../app/pages";
 import { number } from "../../i18n/index";
@@ -29,13 +29,11 @@ export default function Dreams() {
   const tier = useSignal<Tier>("1");
   const project = useSignal("");
   const running = useSignal<Running | null>(null);
-  const plan = useSignal<{ request: DreamPlanRequest; found: DreamPlan } | null>(null);
+  const plan = useSignal<{ request: Operations["dream-plan"][0]; found: DreamPlan } | null>(null);
   const isOwner = me.value?.owner ?? false;
   const projects = useOperation("place", {}, { on: ["session"] }).data?.known ?? [];
   const base = { tier: Number(tier.value), ...(project.value ? { project: project.value } : {}) };
-  const isOff = tier.value === "1" || !isOwner;
-  const estimate = useOperation("dream-estimate", base, { off: isOff, on: [] });
-  const asks = !isOff && (estimate.data?.calls ?? 0) > 0;
+  const asks = tier.value !== "1" && isOwner;
   const abort = useProgress(running);
 
   const run = (writer: boolean) =>
@@ -98,7 +96,6 @@ export default function Dreams() {
       </div>
       {isOwner ? (
         <div class="dream-ask">
-          {!isOff && estimate.data && <Estimate estimate={estimate.data} />}
           {asks && (
             <Button disabled={running.value !== null} onClick={() => run(true)}>
               {t.value.ask}
@@ -145,17 +142,6 @@ function useProgress(running: { value: Running | null }) {
     if (abort.current.signal.aborted) abort.current = new AbortController();
   });
   return abort;
-}
-
-function Estimate({ estimate }: { estimate: DreamEstimate }) {
-  const { calls, model, tokens, cost, note } = estimate;
-  if (!calls) return <p class="dream-estimate">{note ? `${t.value.noEstimate} (${note})` : t.value.noEstimate}.</p>;
-  const usd = cost === null ? "" : number(cost / 1e6, { style: "currency", currency: "USD", maximumFractionDigits: 3 });
-  return (
-    <p class="dream-estimate">
-      {t.value.estimate(calls, model, tokens)}, <b>{usd ? t.value.cost(usd) : t.value.priceUnknown}</b>.
-    </p>
-  );
 }
 
 function Progress({ running, onStop }: { running: Running; onStop: () => void }) {

@@ -1,6 +1,6 @@
 import { useSignal } from "@preact/signals";
 import { useOperation } from "../../api/cache";
-import type { DreamAction, DreamPlan, Promotion, NacreReviewConsolidateStep as Step } from "../../api/types";
+import type { DreamAction, DreamPlan, NacreReviewConsolidateStep as Step } from "../../api/types";
 import { useShortcuts } from "../../app/keys";
 import { titles } from "../../app/pages";
 import { number } from "../../i18n/index";
@@ -134,14 +134,6 @@ function Changes({ step, texts }: { step: Step; texts: ReadonlyMap<string, strin
   if (step.action === "unlink") return <p class="dream-why">{t.value.linksDropped(step.links.length)}</p>;
   const stays = step.words || texts.get(step.into ?? "");
   const told = step.ends.map((id) => texts.get(id)).filter((text) => text !== undefined);
-  if (step.action === "link") {
-    const other = step.links.map((id) => texts.get(id)).filter((text) => text !== undefined);
-    return (
-      <p class="dream-why">
-        <b>{step.words}</b> {other.join("; ")}
-      </p>
-    );
-  }
   if (!stays || !told.length) return null;
   return (
     <div class="dream-changes">
@@ -203,45 +195,11 @@ function Rest({ plan }: { plan: DreamPlan }) {
           </ul>
         </details>
       )}
-      {plan.promotions.length > 0 && <Promotions found={plan.promotions} />}
+      {plan.unwritten.map(([path, why]) => (
+        <p key={path} dir="auto">
+          {path}: <Said>{why}</Said>
+        </p>
+      ))}
     </div>
-  );
-}
-
-const SIGNALS = ["relevance", "frequency", "diversity", "recency", "consolidation", "richness", "score"] as const;
-
-function Promotions({ found }: { found: readonly Promotion[] }) {
-  const digits = { minimumFractionDigits: 2, maximumFractionDigits: 2 };
-  return (
-    <details>
-      <summary>{t.value.promotions}</summary>
-      <div class="dream-table">
-        <table>
-          <caption>{t.value.promotionsNote}</caption>
-          <thead>
-            <tr>
-              <th scope="col">{t.value.project}</th>
-              {t.value.signals.map((name) => (
-                <th key={name} scope="col">
-                  {name}
-                </th>
-              ))}
-              <th scope="col">{t.value.failed}</th>
-            </tr>
-          </thead>
-          <tbody>
-            {found.map((one) => (
-              <tr key={one.project}>
-                <th scope="row">{one.project}</th>
-                {SIGNALS.map((name) => (
-                  <td key={name}>{number(one[name], digits)}</td>
-                ))}
-                <td>{one.failed.join(", ")}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
-    </details>
   );
 }

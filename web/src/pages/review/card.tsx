@@ -71,11 +71,10 @@ function Side(props: { title: string; memory: Memory; other: Memory; side: "befo
 
 /** The reason for the review, with the server's details. */
 function Why({ item }: { item: Item }) {
-  const { judged } = item;
   const tells = item.detail && item.why !== "found";
   return (
     <div class="review-why">
-      <p>{judged ? t.value.judged(judged.model, judged.confidence) : t.value.why[item.why]}</p>
+      <p>{t.value.why[item.why]}</p>
       {tells && (
         <p class="review-detail" dir="auto">
           <Said>{item.detail ?? ""}</Said>

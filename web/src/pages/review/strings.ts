@@ -27,7 +27,6 @@ const en = {
   kinds: { candidate: "Candidate", doubt: "Memory in doubt", conflict: "Conflict" },
   olderOne: "Older",
   newerOne: "Newer",
-  judged: (model: string, sure: number) => `Judged by ${model}, ${number(sure, { style: "percent" })} sure`,
   why: {
     found: "Rules found it in a conversation.",
     minor: "Other statements of its session seem more important.",
@@ -93,7 +92,6 @@ const zh: typeof en = {
   kinds: { candidate: "候选", doubt: "存疑的记忆", conflict: "冲突" },
   olderOne: "较旧",
   newerOne: "较新",
-  judged: (model, sure) => `由 ${model} 判断,把握 ${number(sure, { style: "percent" })}`,
   why: {
     found: "由规则在会话中发现。",
     minor: "同一会话中的其他内容似乎更重要。",

@@ -83,11 +83,6 @@ WHERE l.rel = 'contradicts' AND l.origin NOT IN ('auto', 'body')
     ))
 ORDER BY newer.created, l.source, l.target;
 
--- list_contradicted --
--- Contradicted more than once.
-SELECT u.memory, u.contradictions FROM usage u JOIN active_memories m ON m.id = u.memory WHERE u.contradictions >= 2
-ORDER BY u.memory;
-
 -- list_proposed --
 -- Stored by agents, neither stated nor kept by the owner.
 SELECT id FROM active_memories WHERE proposed = 1 ORDER BY row;

@@ -1,0 +1,4 @@
+-- No model judges stored memories in the background.
+DROP TABLE claims_waiting;
+DROP TABLE conflicts;
+DROP TABLE claims;
