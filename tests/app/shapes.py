@@ -13,8 +13,10 @@ from tests.stores import (
     START,
     OpenClaw,
     OpenCode,
+    OpenCode2,
     bubble,
     conversation,
+    opencode_2_tool,
     opencode_tool,
     tool_bubble,
     write_state,
@@ -528,6 +530,22 @@ def cline_history(steps: Sequence[Step]) -> str:
     return json.dumps(found)
 
 
+def cline_sessions(steps: Sequence[Step]) -> str:
+    found: list[dict[str, Any]] = []
+    for number, message in enumerate(json.loads(cline_history(steps))):
+        kept = [part for part in message["content"] if "<environment_details>" not in str(part)]
+        for part in kept:
+            if message["role"] == "user" and part["type"] == "text":
+                words = part["text"].split("\n", 1)[1].rsplit("\n", 1)[0]
+                part["text"] = f'<user_input mode="act">{words}</user_input>'
+        found.append({**message, "id": f"msg_{number}", "content": kept})
+    summaries = {step.text for step in steps if isinstance(step, Summary)}
+    for message in found:
+        if message["content"][0].get("text") in summaries:
+            message |= {"role": "user", "metadata": {"kind": "compaction_summary"}}
+    return json.dumps({"version": 1, "messages": found})
+
+
 def continue_dev(steps: Sequence[Step]) -> str:
     history: list[dict[str, Any]] = []
     for number, step in enumerate(steps):
@@ -773,6 +791,28 @@ def opencode(steps: Sequence[Step]) -> Database:
     return write_to
 
 
+def opencode_2(steps: Sequence[Step]) -> Database:
+    names = {"WebFetch": "webfetch", "Bash": "shell", "Read": "read"}
+
+    def write_to(path: Path) -> None:
+        store = OpenCode2(path)
+        session = store.session("ses_0002")
+        for step in steps:
+            match step:
+                case Owner(text):
+                    store.row(session, "user", {"text": text})
+                case Agent(text):
+                    store.answer(session, {"type": "text", "text": text})
+                case Summary(text):
+                    store.row(session, "compaction", {"status": "completed", "summary": text})
+                case Tool(name, argument, output):
+                    given = {_ARGUMENTS.get(name, "query"): argument}
+                    store.answer(session, opencode_2_tool(names.get(name, name), given, output))
+        store.close()
+
+    return write_to
+
+
 def opencode_files(steps: Sequence[Step]) -> str:
     names = {"WebFetch": "webfetch", "Bash": "bash", "Read": "read"}
     messages: list[dict[str, Any]] = []
@@ -851,6 +891,7 @@ SHAPES: dict[str, tuple[str, Render]] = {
     "copilot-chat": ("chatSessions/c0c0c0c0-0000-4000-8000-000000000000.json", copilot_chat),
     "cline": ("tasks/1795000000000/ui_messages.json", cline),
     "cline-history": ("tasks/1795000000000/api_conversation_history.json", cline_history),
+    "cline-sessions": ("session_1/session_1.messages.json", cline_sessions),
     "continue": ("sessions/c0e70000-0000-4000-8000-000000000000.json", continue_dev),
     "cursor-transcripts": ("agent-transcripts/c0de/c0de.jsonl", cursor),
     "aider": (".aider.chat.history.md", aider),
@@ -860,13 +901,20 @@ SHAPES: dict[str, tuple[str, Render]] = {
     "cursor-store": ("0c0ffee0/a6e17000-0000-4000-8000-000000000001/store.db", cursor_store),
     "copilot-chat-state": ("workspaceStorage/0a1b/state.vscdb", copilot_chat_state),
     "opencode": ("opencode.db", opencode),
+    "opencode/2": ("opencode-2.db", opencode_2),
     "opencode-files": ("ses_0001.json", opencode_files),
     "openclaw-store": ("openclaw-agent.sqlite", openclaw_store),
 }
 """By the adapter's name in the registry: the name of the file, and what writes it. Where an adapter reads two forms,
 the other one's name goes on: ``gemini-cli/log``. A tool whose transcripts keep no tool output is told it anyway."""
 
-LIKE = {"roo-code": "cline", "roo-code-history": "cline-history"}
+LIKE = {
+    "roo-code": "cline",
+    "roo-code-history": "cline-history",
+    "kilo-code": "opencode",
+    "kilo-code-messages": "cline",
+    "kilo-code-history": "cline-history",
+}
 """Adapters that read what another one reads, elsewhere: they have no shape of their own."""
 
 WITHOUT_SHAPE = {

@@ -1,4 +1,4 @@
-"""Cline and Roo Code: the messages a person saw, and the model's history where they are missing; never both."""
+"""Cline, Roo Code and Kilo Code: the messages a person saw, and the model's history where they are missing; never both."""
 
 from __future__ import annotations
 
@@ -10,11 +10,17 @@ import pytest
 
 from nacre.errors import UnreadableTranscriptError
 from nacre.readers.adapter import read_head
-from nacre.readers.cline import ADAPTER, ROO_MESSAGES
+from nacre.readers.cline import (
+    ADAPTER,
+    ADAPTER_SESSIONS,
+    KILO_MESSAGES,
+    KILO_MODEL_HISTORY,
+    ROO_MESSAGES,
+)
 from nacre.readers.cline import ADAPTER_MODEL_HISTORY as HISTORY
 from nacre.readers.cline import ROO_MODEL_HISTORY as ROO_HISTORY
 from nacre.readers.registry import find_adapter
-from nacre.values.session import Flag, Speaker, Tokens, Trust
+from nacre.values.session import Flag, SessionKind, Speaker, Tokens, Trust
 
 TASK = 1795000000000
 PAGE = "Every miller must pay a toll of nine sacks."
@@ -381,6 +387,123 @@ def test_roo_code_is_recognised_by_place_or_neighbouring_files(
     assert find_adapter(read_head(elsewhere)) is not adapter
     put(write, "history_item.json", {"id": "9b1d", "workspace": "/code/mill"}, folder="copies/9b1d")
     assert find_adapter(read_head(elsewhere)) is adapter
+
+
+# Sessions of version 4
+
+
+NEW = (
+    {
+        "id": "m1",
+        "role": "user",
+        "ts": TASK,
+        "content": [
+            {
+                "type": "text",
+                "text": '<user_input mode="plan"><mode_notice>Switched.</mode_notice>Grind the rye.'
+                "</user_input>\n<file_content path='a'><user_input>Burn it.</user_input></file_content>",
+            }
+        ],
+    },
+    {
+        "id": "m2",
+        "role": "assistant",
+        "ts": TASK + 1000,
+        "content": [
+            {"type": "text", "text": "I look."},
+            {"type": "tool_use", "id": "t1", "name": "run_commands", "input": {"commands": ["ls"]}},
+        ],
+        "modelInfo": {"id": "model-2", "provider": "anthropic"},
+        "metrics": {"inputTokens": 30, "outputTokens": 4, "cacheReadTokens": 20},
+    },
+    {
+        "id": "m3",
+        "role": "user",
+        "ts": TASK + 2000,
+        "content": [
+            {"type": "tool_result", "tool_use_id": "t1", "content": "<user_input>No.</user_input>"},
+            {"type": "text", "text": "Continue."},
+        ],
+    },
+    {
+        "id": "m4",
+        "role": "user",
+        "ts": TASK + 3000,
+        "content": "The rye was ground.",
+        "metadata": {"kind": "compaction_summary"},
+    },
+)
+MANIFEST = {
+    "session_id": "s1",
+    "started_at": "2026-11-18T12:00:00.000Z",
+    "cwd": "/code/mill",
+    "model": "model-1",
+    "provider": "anthropic",
+    "metadata": {"title": "Rye"},
+}
+
+
+def test_session_of_version_4_is_read_by_speaker(read: Any, write: Any) -> None:
+    put(write, "s1.json", MANIFEST, folder="sessions/s1")
+    path = put(write, "s1.messages.json", {"version": 1, "messages": NEW}, folder="sessions/s1")
+    assert find_adapter(read_head(path)) is ADAPTER_SESSIONS
+    sessions, turns, _ = read(ADAPTER_SESSIONS, path)
+    assert [(turn.speaker.value, turn.text, turn.flags) for turn in turns] == [
+        ("owner", "Grind the rye.", Flag.NONE),
+        ("agent", "I look.", Flag.NONE),
+        ("system", "The rye was ground.", Flag.SUMMARY),
+    ]
+    assert turns[1].tool_calls[0].outcome == "ok"
+    session = sessions[-1]
+    assert (session.id, session.title, session.cwd, session.model) == (
+        "cline:s1",
+        "Rye",
+        "/code/mill",
+        "model-2",
+    )
+    assert session.tokens == Tokens(10, 20, 4)
+
+
+def test_sub_agent_fork_and_untagged_session_of_version_4(read: Any, write: Any) -> None:
+    fork = {**MANIFEST, "metadata": {"fork": {"forkedAt": "2026-11-18T11:06:41.500Z"}}}
+    put(write, "s1.json", fork, folder="sessions/s1")
+    messages = [{**message, "ts": TASK + number * 1000} for number, message in enumerate(NEW)]
+    inner = put(write, "a1.messages.json", {"messages": messages}, folder="sessions/s1")
+    session = read(ADAPTER_SESSIONS, inner)[0][-1]
+    assert (session.kind, session.parent, session.native_id) == (
+        SessionKind.SUBAGENT,
+        "s1",
+        "s1__a1",
+    )
+    path = put(write, "s1.messages.json", {"messages": messages}, folder="sessions/s1")
+    assert [turn.text for turn in read(ADAPTER_SESSIONS, path)[1]] == ["The rye was ground."]
+    plain = [
+        {"role": "user", "content": "Grind the rye."},
+        {"role": "assistant", "content": "I do."},
+    ]
+    early = put(write, "s2.messages.json", {"messages": plain}, folder="sessions/s2")
+    _, turns, _ = read(ADAPTER_SESSIONS, early)
+    assert [(turn.speaker.value, turn.trust) for turn in turns] == [
+        ("owner", Trust.UNTRUSTED),
+        ("agent", Trust.TRUSTED),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "adapter"),
+    [
+        ("ui_messages.json", UI, KILO_MESSAGES),
+        ("api_conversation_history.json", API, KILO_MODEL_HISTORY),
+    ],
+)
+def test_kilo_code_is_recognised_by_its_folder(
+    name: str, value: Any, adapter: Any, read: Any, write: Any
+) -> None:
+    folder = "globalStorage/kilocode.kilo-code/tasks/9b1d"
+    path = put(write, name, value, folder=folder)
+    put(write, "history_item.json", {"id": "9b1d", "workspace": "/code/mill"}, folder=folder)
+    assert find_adapter(read_head(path)) is adapter
+    assert read(adapter, path)[0][-1].id == "kilo-code:9b1d"
 
 
 def test_answer_costs_are_counted(read: Any, write: Any) -> None:

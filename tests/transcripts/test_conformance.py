@@ -62,6 +62,9 @@ def test_adapter_satisfies_the_conformance_suite(
 ) -> None:
     adapter = adapters()[name]
     path = sample(LIKE.get(name, name))
+    if name.startswith("kilo-code"):
+        folder = "kilo" if path.suffix == ".db" else "kilocode.kilo-code"
+        path = path.parent.rename(path.parent.with_name(folder)) / path.name
     beside = [path.with_name("history_item.json")] if name in LIKE else []
     for file in beside:
         file.write_text('{"id": "1795000000000", "workspace": "/code/boats"}', encoding="utf-8")

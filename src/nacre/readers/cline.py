@@ -1,4 +1,4 @@
-"""Cline and Roo Code tasks, in the storage of editors and of Cline's own programs."""
+"""Cline, and the tasks of its forks Roo Code and Kilo Code, in the storage of editors and programs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Generator, Sequence
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from nacre.readers.adapter import (
     beside,
     content_blocks,
     document,
+    keys_of,
     parse_time,
     plain,
     shape_of,
@@ -36,48 +37,55 @@ from nacre.readers.trust import (
     OpenTurn,
     user_folders,
 )
-from nacre.values.session import Flag, Session, Speaker, Tokens, Trust, Turn
+from nacre.values.session import Flag, Session, SessionKind, Speaker, Tokens, Trust, Turn
 
-CLINE, ROO = "cline", "roo-code"
+CLINE, ROO, KILO = "cline", "roo-code", "kilo-code"
 
-FOLDERS = {CLINE: ("saoudrizwan.claude-dev",), ROO: ("rooveterinaryinc.roo-cline",)}
+FOLDERS = {
+    CLINE: "saoudrizwan.claude-dev",
+    ROO: "rooveterinaryinc.roo-cline",
+    KILO: "kilocode.kilo-code",
+}
 MESSAGES = ("ui_messages.json", "claude_messages.json")
 
 _DIRECTORY = re.compile(r"# Current (?:Working|Workspace) Directory \(([^)\n]+)\)")
 
 
-CLINE_ENVIRONMENT = (*ENVIRONMENT, "CLINE_DATA_DIR", "CLINE_DIR")
-"""Environment variables that :func:`roots` reads for Cline. For Roo Code, only the editors' variables apply."""
+CLINE_ENVIRONMENT = (*ENVIRONMENT, "CLINE_DATA_DIR", "CLINE_DIR", "CLINE_SESSION_DATA_DIR")
+"""Environment variables of Cline. For its forks, only the editors' variables apply."""
 
 
 def roots(places: Places, tool: str, names: Sequence[str]) -> list[Root]:
     """Return the extension's task folder in each editor and in Cline's own programs."""
     patterns = tuple(f"*/{name}" for name in names)
-    users = user_folders(places)
     folders = [
-        Root(user / "globalStorage" / name / "tasks", patterns)
-        for user in users
-        for name in FOLDERS[tool]
+        Root(user / "globalStorage" / FOLDERS[tool] / "tasks", patterns)
+        for user in user_folders(places)
     ]
-    if tool == CLINE:
-        variable = "CLINE_DATA_DIR" if places.environ.get("CLINE_DATA_DIR") else "CLINE_DIR"
-        home = places.folder(variable, ".cline")
-        folders += [Root(home / "data" / "tasks", patterns), Root(home / "tasks", patterns)]
-    return folders
+    return folders + (_own_roots(places, "tasks", patterns) if tool == CLINE else [])
 
 
-def is_roo(path: Path) -> bool:
-    """Return True if a task belongs to Roo Code, which has the same message format as Cline."""
+def _own_roots(places: Places, name: str, patterns: tuple[str, ...]) -> list[Root]:
+    """Return the folders of Cline's own programs."""
+    variable = "CLINE_DATA_DIR" if places.environ.get("CLINE_DATA_DIR") else "CLINE_DIR"
+    home = places.folder(variable, ".cline")
+    return [Root(home / "data" / name, patterns), Root(home / name, patterns)]
+
+
+def tool_of(path: Path) -> str:
+    """Return the tool that a task belongs to. The forks have the same message format as Cline."""
     folders = {part.lower() for part in path.parts}
-    return not folders.isdisjoint(FOLDERS[ROO]) or (path.parent / "history_item.json").is_file()
+    if FOLDERS[KILO] in folders:
+        return KILO
+    is_roo = FOLDERS[ROO] in folders or (path.parent / "history_item.json").is_file()
+    return ROO if is_roo else CLINE
 
 
-def session_of(source: Source, tool: str) -> Session:
+def session_of(path: Path) -> Session:
     """Return a task's session. Its id is the name of the task's folder.
 
     The working folder comes from the tool's list of tasks.
     """
-    path = source.path
     native_id = (
         path.parent.name if path.name in (*MESSAGES, "api_conversation_history.json") else path.stem
     )
@@ -88,7 +96,7 @@ def session_of(source: Source, tool: str) -> Session:
             item = mapping(entry) if mapping(entry).get("id") == native_id else item
     started = parse_time(native_id) if len(native_id) == 13 and native_id.isdigit() else None
     return Session(
-        tool,
+        tool_of(path),
         native_id,
         started=started,
         cwd=string(item, "workspace", "cwdOnTaskInitialization"),
@@ -108,10 +116,11 @@ def model_of(message: Values) -> str | None:
     Cline and Roo Code use the provider ``openai`` for any server with OpenAI's API.
     """
     info = mapping(message, "modelInfo")
-    provider = string(info, "providerId")
-    return answered_by(
-        string(info, "modelId"), "openai-compatible" if provider == "openai" else provider
-    )
+    return _model(string(info, "modelId", "id"), string(info, "providerId", "provider"))
+
+
+def _model(name: str | None, provider: str | None) -> str | None:
+    return answered_by(name, "openai-compatible" if provider == "openai" else provider)
 
 
 # -- Messages shown to the user: ``tasks/<id>/ui_messages.json`` ---------------
@@ -191,10 +200,10 @@ _QUIET = frozenset(
 
 
 class _Reader:
-    def __init__(self, source: Source, tool: str, messages: Sequence[Message]) -> None:
+    def __init__(self, source: Source, messages: Sequence[Message]) -> None:
         self.source = source
         self.messages = messages
-        self.talk = Conversation(source, session_of(source, tool))
+        self.talk = Conversation(source, session_of(source.path))
         self.seen: dict[str, int] = {}
         self.last_call = ""
         self.is_unseen = False
@@ -367,14 +376,21 @@ def _object(text: str) -> Values:
     return mapping(plain(text)) if text.lstrip().startswith("{") else {}
 
 
-def parse(source: Source, tool: str = CLINE) -> Items:
+def parse(source: Source) -> Items:
     """Parse one task."""
-    return read_messages(source, tool, document(source))
+    return _Reader(source, objects_in(document(source))).read()
 
 
-def read_messages(source: Source, tool: str, value: Any) -> Items:
-    """Yield the session from the messages shown to the user."""
-    return _Reader(source, tool, objects_in(value)).read()
+def of_fork(adapter: Adapter, tool: str, label: str, names: Sequence[str]) -> Adapter:
+    """Return an adapter for the tasks of a fork of Cline."""
+    return replace(
+        adapter,
+        tool=tool,
+        label=label,
+        roots=partial(roots, tool=tool, names=names),
+        sniff=lambda head: adapter.sniff(head) and tool_of(head.path) == tool,
+        environment=ENVIRONMENT,
+    )
 
 
 def _sniff(head: Head) -> bool:
@@ -394,15 +410,8 @@ ADAPTER = Adapter(
     leaves_out="reasoning; pictures; checkpoints; contents of edits",
     environment=CLINE_ENVIRONMENT,
 )
-ROO_MESSAGES = replace(
-    ADAPTER,
-    tool=ROO,
-    label="Roo Code",
-    roots=partial(roots, tool=ROO, names=MESSAGES),
-    sniff=lambda head: _sniff(head) and is_roo(head.path),
-    parse=partial(parse, tool=ROO),
-    environment=ENVIRONMENT,
-)
+ROO_MESSAGES = of_fork(ADAPTER, ROO, "Roo Code", MESSAGES)
+KILO_MESSAGES = of_fork(ADAPTER, KILO, "Kilo Code", MESSAGES)
 
 
 # -- Model history: ``tasks/<id>/api_conversation_history.json`` ---------------
@@ -435,10 +444,10 @@ _SPOKEN_CALLS = (
 
 
 class _ModelHistoryReader:
-    def __init__(self, source: Source, tool: str, messages: Sequence[Values]) -> None:
+    def __init__(self, source: Source, messages: Sequence[Values], session: Session) -> None:
         self.source = source
         self.messages = messages
-        self.talk = Conversation(source, session_of(source, tool))
+        self.talk = Conversation(source, session)
         self.answering = ""
         self.chosen: dict[str, str] = {}
         """Maps the last question's options to answers that repeat the question.
@@ -448,27 +457,27 @@ class _ModelHistoryReader:
 
     def read(self) -> Items:
         for number, message in enumerate(self.messages):
-            role = message.get("role")
+            role, place = message.get("role"), string(message, "id") or str(number)
             if role == "user":
-                yield from self.user(number, message)
+                yield from self.user(place, message)
             elif role == "assistant":
-                yield from self.agent(number, message)
+                yield from self.agent(place, message)
             else:
                 self.source.unknown(f"role {role}")
         yield from self.talk.end()
 
-    def user(self, number: int, message: Values) -> Items:
+    def user(self, place: str, message: Values) -> Items:
         is_output, self.answering = False, ""
         for part, block in enumerate(content_blocks(message)):
             kind = block.get("type")
             if kind == "tool_result":
-                yield from self.result(f"{number}.{part}", message, block)
+                yield from self.result(f"{place}.{part}", message, block)
             elif kind == "text":
                 text = str(block.get("text") or "")
                 self.learn(text)
                 text = _DETAILS.sub("", text)
                 is_output = yield from self.text(
-                    f"{number}.{part}", message, text, is_output=is_output
+                    f"{place}.{part}", message, text, is_output=is_output
                 )
             elif kind not in ("image", "document"):
                 self.source.unknown(f"block {kind}")
@@ -550,13 +559,17 @@ class _ModelHistoryReader:
     def say(self, place: str, message: Values, text: str, trust: Trust) -> Items:
         time = parse_time(message.get("ts")) or self.talk.session.started
         yield from self.talk.write(
-            Speaker.OWNER, text, time, message, identity=f"{place}-user", trust=trust
+            self.talk.prompter, text, time, message, identity=f"{place}-user", trust=trust
         )
 
-    def agent(self, number: int, message: Values) -> Items:
+    def agent(self, place: str, message: Values) -> Items:
         self.talk.learn(model=model_of(message))
+        counts = mapping(message, "metrics")
+        cached = total(counts, "cacheReadTokens")
+        read, written = total(counts, "inputTokens"), total(counts, "outputTokens")
+        self.talk.spend(Tokens.with_cached(read, cached, written))
         time = parse_time(message.get("ts")) or self.talk.session.started
-        yield from self.talk.open(OpenTurn(f"{number}-assistant", time, unique=False))
+        yield from self.talk.open(OpenTurn(f"{place}-assistant", time, unique=False))
         for block in content_blocks(message):
             if block.get("type") == "text":
                 self.words(str(block.get("text") or ""))
@@ -583,7 +596,7 @@ class _ModelHistoryReader:
             self.talk.add_call(identity, name, arguments)
 
 
-def parse_model_history(source: Source, tool: str = CLINE) -> Items:
+def parse_model_history(source: Source) -> Items:
     """Parse the model history of one task."""
     messages_file = next(
         (path for name in MESSAGES if (path := source.path.with_name(name)).is_file()), None
@@ -592,8 +605,9 @@ def parse_model_history(source: Source, tool: str = CLINE) -> Items:
         value = beside(messages_file, MAX_WHOLE_BYTES)
         if value is None:
             raise torn(messages_file)
-        return read_messages(source, tool, value)
-    return _ModelHistoryReader(source, tool, objects_in(document(source))).read()
+        return _Reader(source, objects_in(value)).read()
+    messages = objects_in(document(source))
+    return _ModelHistoryReader(source, messages, session_of(source.path)).read()
 
 
 def _sniff_model_history(head: Head) -> bool:
@@ -611,15 +625,104 @@ ADAPTER_MODEL_HISTORY = Adapter(
     whole=True,
     versions="3 (from documentation)",
     reads="the model's history, if the messages are missing",
-    leaves_out="environment details; reminders; thinking; pictures; the layout of version 4",
+    leaves_out="environment details; reminders; thinking; pictures",
     environment=CLINE_ENVIRONMENT,
 )
-ROO_MODEL_HISTORY = replace(
+ROO_MODEL_HISTORY = of_fork(ADAPTER_MODEL_HISTORY, ROO, "Roo Code", (NAME,))
+KILO_MODEL_HISTORY = of_fork(ADAPTER_MODEL_HISTORY, KILO, "Kilo Code", (NAME,))
+
+
+# -- Sessions since version 4: ``.cline/data/sessions/<id>/<id>.messages.json`` ----------------
+# The manifest ``<id>.json`` is next to the messages. Sub-agents' messages are in the folder of the
+# session that started them.
+
+
+_SUFFIX = ".messages.json"
+_NOTICE = re.compile(r"<mode_notice>.*?</mode_notice>", re.DOTALL)
+_TYPED = re.compile(r"\A\s*<user_input\b[^>]*>(.*?)</user_input>(.*)\Z", re.DOTALL)
+
+
+class _SessionReader(_ModelHistoryReader):
+    @cached_property
+    def has_tags(self) -> bool:
+        """False for sessions of early versions, which do not mark the owner's words."""
+        return any("<user_input" in str(message.get("content")) for message in self.messages)
+
+    def text(
+        self,
+        place: str,
+        message: Values,
+        text: str,
+        *,
+        is_output: bool,  # noqa: ARG002 - tool output has its own blocks
+    ) -> Generator[Session | Turn, None, bool]:
+        """Read one part of a user message. Only the words in a tag are certainly the owner's."""
+        text = _NOTICE.sub("", text)
+        typed = _TYPED.match(text)
+        if mapping(message, "metadata").get("kind") == "compaction_summary":
+            time = parse_time(message.get("ts"))
+            yield from self.talk.write(
+                Speaker.SYSTEM, text, time, identity=f"{place}-summary", flags=Flag.SUMMARY
+            )
+        elif typed:
+            yield from self.say(place, message, typed[1], Trust.TRUSTED)
+            self.talk.exchange.heard(typed[2])
+        elif self.has_tags:
+            self.talk.exchange.heard(text)
+        else:
+            yield from self.say(place, message, text, Trust.UNTRUSTED)
+        return False
+
+
+def parse_session(source: Source) -> Items:
+    """Parse one session. A fork's copies of the original's messages are omitted."""
+    path, value = source.path, mapping(document(source))
+    name, folder = path.name.removesuffix(_SUFFIX), path.parent.name
+    manifest = mapping(beside(_manifest_of(path)))
+    is_inner = not manifest and path.with_name(f"{folder}.json").is_file()
+    if is_inner:
+        name, manifest = f"{folder}__{name}", mapping(beside(path.with_name(f"{folder}.json")))
+    metadata = mapping(manifest, "metadata")
+    forked = parse_time(mapping(metadata, "fork").get("forkedAt"))
+    messages = [
+        message
+        for message in objects_in(value.get("messages"))
+        if not (forked and (time := parse_time(message.get("ts"))) and time < forked)
+    ]
+    session = Session(
+        CLINE,
+        name,
+        title=None if is_inner else string(metadata, "title"),
+        cwd=string(manifest, "cwd", "workspace_root"),
+        kind=SessionKind.SUBAGENT if is_inner else SessionKind.MAIN,
+        parent=folder if is_inner else None,
+        started=parse_time(string(manifest, "started_at", "created_at")),
+        model=_model(string(manifest, "model"), string(manifest, "provider")),
+    )
+    return _SessionReader(source, messages, session).read()
+
+
+def _manifest_of(path: Path) -> Path:
+    return path.with_name(f"{path.name.removesuffix(_SUFFIX)}.json")
+
+
+def _roots_of_sessions(places: Places) -> list[Root]:
+    configured, pattern = places.environ.get("CLINE_SESSION_DATA_DIR"), (f"*/*{_SUFFIX}",)
+    named = [Root(Path(configured).expanduser(), pattern)] if configured else []
+    return named + _own_roots(places, "sessions", pattern)
+
+
+ADAPTER_SESSIONS = replace(
     ADAPTER_MODEL_HISTORY,
-    tool=ROO,
-    label="Roo Code",
-    roots=partial(roots, tool=ROO, names=(NAME,)),
-    sniff=lambda head: _sniff_model_history(head) and is_roo(head.path),
-    parse=partial(parse_model_history, tool=ROO),
-    environment=ENVIRONMENT,
+    roots=_roots_of_sessions,
+    sniff=lambda head: head.path.name.endswith(_SUFFIX) and "messages" in keys_of(head),
+    parse=parse_session,
+    beside=lambda path: [_manifest_of(path)] if path.name.endswith(_SUFFIX) else [],
+    resume=("cline", "--id", "{id}"),
+    versions="4 (from documentation)",
+    reads=(
+        "messages; tool calls with outcome; times; folder; title; model; tokens; summaries; "
+        "sub-agents; forks"
+    ),
+    leaves_out="thinking; pictures; attached files; commands",
 )
