@@ -1,4 +1,4 @@
-"""Cline, Roo Code and Kilo Code: the messages a person saw, and the model's history where they are missing; never both."""
+"""Cline and its forks: the messages a person saw, and the model's history where they are missing; never both."""
 
 from __future__ import annotations
 
