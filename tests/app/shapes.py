@@ -23,6 +23,7 @@ from tests.stores import (
     write_store,
 )
 
+_GEMINI_NAMES = {"WebFetch": "web_fetch", "Bash": "run_shell_command", "Read": "read_file"}
 _ARGUMENTS = {"WebFetch": "url", "Bash": "command", "Read": "file_path"}
 
 
@@ -287,7 +288,6 @@ def _copilot(number: int, kind: str, data: dict[str, Any]) -> dict[str, Any]:
 
 def _gemini_messages(steps: Sequence[Step]) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
-    names = {"WebFetch": "web_fetch", "Bash": "run_shell_command", "Read": "read_file"}
     for number, step in enumerate(steps, start=1):
         common = {"id": f"00000000-0000-4000-b000-{number:012d}", "timestamp": _at(number)}
         match step:
@@ -307,7 +307,7 @@ def _gemini_messages(steps: Sequence[Step]) -> list[dict[str, Any]]:
                     }
                 )
             case Tool(name, argument, output):
-                tool = names.get(name, name)
+                tool = _GEMINI_NAMES.get(name, name)
                 answer = {
                     "functionResponse": {
                         "id": f"c{number}",
@@ -352,6 +352,45 @@ def gemini_log(steps: Sequence[Step]) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = [_GEMINI]
     for message in _gemini_messages(steps):
         found += [message, {"$set": {"lastUpdated": message["timestamp"]}}]
+    return found
+
+
+def qwen(steps: Sequence[Step]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+
+    def add(kind: str, *parts: dict[str, Any], **more: Any) -> None:
+        role = "model" if kind == "assistant" else "user"
+        message = {"message": {"role": role, "parts": parts}} if parts else {}
+        number = len(found)
+        record = {
+            "uuid": f"00000000-0000-4000-8000-{number:012d}",
+            "parentUuid": found[-1]["uuid"] if found else None,
+            "sessionId": "0e0e0e0e-0000-4000-8000-000000000000",
+            "timestamp": f"2026-11-18T09:00:{number:02d}.000Z",
+            "type": kind,
+            "cwd": "/code/acme",
+            "version": "0.19.1",
+            "gitBranch": "main",
+        }
+        found.append({**record, **message, **more})
+
+    for step in steps:
+        match step:
+            case Owner(text):
+                add("user", {"text": text}, provenance="real_user")
+            case Agent(text):
+                add("assistant", {"text": "hm", "thought": True}, {"text": text}, model="model-1")
+            case Summary(text):
+                history = [{"role": "user", "parts": [{"text": text}]}]
+                payload = {"info": {}, "compressedHistory": history}
+                add("system", subtype="chat_compression", systemPayload=payload)
+            case Tool(name, argument, output):
+                given = {_ARGUMENTS.get(name, "query"): argument}
+                own = {"id": f"call_{len(found)}", "name": _GEMINI_NAMES.get(name, name)}
+                add("assistant", {"functionCall": {**own, "args": given}}, model="model-1")
+                answer = {"functionResponse": {**own, "response": {"output": output}}}
+                result = {"callId": own["id"], "status": "success"}
+                add("tool_result", answer, toolCallResult=result)
     return found
 
 
@@ -888,6 +927,7 @@ SHAPES: dict[str, tuple[str, Render]] = {
     "copilot-cli": ("session-state/0c0p1107-0000-4000-8000-000000000000/events.jsonl", copilot_cli),
     "gemini-cli": ("chats/session-2026-11-18T09-00-6e111111.json", gemini),
     "gemini-cli/log": ("chats/session-2026-11-18T09-00-6e111111.jsonl", gemini_log),
+    "qwen-code": ("chats/0e0e0e0e-0000-4000-8000-000000000000.jsonl", qwen),
     "copilot-chat": ("chatSessions/c0c0c0c0-0000-4000-8000-000000000000.json", copilot_chat),
     "cline": ("tasks/1795000000000/ui_messages.json", cline),
     "cline-history": ("tasks/1795000000000/api_conversation_history.json", cline_history),

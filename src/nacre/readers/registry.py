@@ -9,10 +9,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from nacre.base.environment import install_hint
 from nacre.base.frozen import frozen
 from nacre.base.lazy import load
 from nacre.base.plugins import READERS, load_plugins
-from nacre.errors import NotFoundError
+from nacre.errors import NotFoundError, UnreadableTranscriptError
 from nacre.readers.adapter import HEAD_BYTES, Adapter, Head, Places, read_head, read_later
 
 _SPECIFIC: dict[str, str] = {
@@ -67,9 +68,12 @@ def find_adapter(head: Head) -> Adapter | None:
     """Return the first adapter that recognises a file's content, or None.
 
     If the start of the file does not show the format, for example because the first record contains
-    images, later lines are tried.
+    images, later lines are tried. Raises UnreadableTranscriptError if a plugin is missing.
     """
     match = _first(lambda adapter: adapter.sniff(head))
+    if (match is None or match.guesses) and load("nacre.readers.claude_code:is_qwen")(head):
+        message = f"{head.path} is a chat of Qwen Code, which is not read"
+        raise UnreadableTranscriptError(message, hint=install_hint("extras"))
     if match or head.database is not None or len(head.data) < HEAD_BYTES:
         return match
     later = read_later(head.path)
