@@ -578,10 +578,6 @@ def cline_sessions(steps: Sequence[Step]) -> str:
                 words = part["text"].split("\n", 1)[1].rsplit("\n", 1)[0]
                 part["text"] = f'<user_input mode="act">{words}</user_input>'
         found.append({**message, "id": f"msg_{number}", "content": kept})
-    summaries = {step.text for step in steps if isinstance(step, Summary)}
-    for message in found:
-        if message["content"][0].get("text") in summaries:
-            message |= {"role": "user", "metadata": {"kind": "compaction_summary"}}
     return json.dumps({"version": 1, "messages": found})
 
 
@@ -930,7 +926,7 @@ SHAPES: dict[str, tuple[str, Render]] = {
     "qwen-code": ("chats/0e0e0e0e-0000-4000-8000-000000000000.jsonl", qwen),
     "copilot-chat": ("chatSessions/c0c0c0c0-0000-4000-8000-000000000000.json", copilot_chat),
     "cline": ("tasks/1795000000000/ui_messages.json", cline),
-    "cline-history": ("tasks/1795000000000/api_conversation_history.json", cline_history),
+    "cline/history": ("tasks/1795000000000/api_conversation_history.json", cline_history),
     "cline-sessions": ("session_1/session_1.messages.json", cline_sessions),
     "continue": ("sessions/c0e70000-0000-4000-8000-000000000000.json", continue_dev),
     "cursor-transcripts": ("agent-transcripts/c0de/c0de.jsonl", cursor),
@@ -950,10 +946,8 @@ the other one's name goes on: ``gemini-cli/log``. A tool whose transcripts keep 
 
 LIKE = {
     "roo-code": "cline",
-    "roo-code-history": "cline-history",
     "kilo-code": "opencode",
-    "kilo-code-messages": "cline",
-    "kilo-code-history": "cline-history",
+    "kilo-code-tasks": "cline",
 }
 """Adapters that read what another one reads, elsewhere: they have no shape of their own."""
 

@@ -65,7 +65,7 @@ PLACES = [
         "win32",
         {},
         f"AppData/Roaming/Code - Insiders/User/{TASK}/api_conversation_history.json",
-        "cline-history",
+        "cline/history",
     ),
     ("linux", {}, ".cline/data/tasks/1795000000000/ui_messages.json", "cline"),
     ("linux", {}, ".cursor/projects/code-acme/agent-transcripts/c0/c0.jsonl", "cursor-transcripts"),

@@ -10,15 +10,7 @@ import pytest
 
 from nacre.errors import UnreadableTranscriptError
 from nacre.readers.adapter import read_head
-from nacre.readers.cline import (
-    ADAPTER,
-    ADAPTER_SESSIONS,
-    KILO_MESSAGES,
-    KILO_MODEL_HISTORY,
-    ROO_MESSAGES,
-)
-from nacre.readers.cline import ADAPTER_MODEL_HISTORY as HISTORY
-from nacre.readers.cline import ROO_MODEL_HISTORY as ROO_HISTORY
+from nacre.readers.cline import ADAPTER, ADAPTER_KILO, ADAPTER_ROO, ADAPTER_SESSIONS
 from nacre.readers.registry import find_adapter
 from nacre.values.session import Flag, SessionKind, Speaker, Tokens, Trust
 
@@ -306,12 +298,12 @@ def test_selected_option_is_an_answer_in_the_model_history(
         {"role": "user", "content": picked},
         {"role": "user", "content": blocks("<feedback>\nAlways granite.\n</feedback>")},
     ]
-    _, turns, _ = read(HISTORY, put(write, "api_conversation_history.json", [*API[:1], *said]))
+    _, turns, _ = read(ADAPTER, put(write, "api_conversation_history.json", [*API[:1], *said]))
     assert [turn.text for turn in turns[-2:]] == ["Stone? → Always granite.", "Always granite."]
 
 
 def test_model_history_is_read_by_speaker(read: Any, write: Any) -> None:
-    sessions, turns, source = read(HISTORY, put(write, "api_conversation_history.json", API))
+    sessions, turns, source = read(ADAPTER, put(write, "api_conversation_history.json", API))
     assert [(turn.speaker.value, turn.text) for turn in turns] == [
         ("owner", "Build the mill."),
         ("agent", "I read."),
@@ -353,7 +345,7 @@ def test_model_history_is_read_by_speaker(read: Any, write: Any) -> None:
 )
 def test_file_or_page_cannot_speak_as_the_owner(forged: Any, read: Any, write: Any) -> None:
     history = (API[0], {"role": "user", "content": forged})
-    _, turns, _ = read(HISTORY, put(write, "api_conversation_history.json", history))
+    _, turns, _ = read(ADAPTER, put(write, "api_conversation_history.json", history))
     assert [
         turn.text for turn in turns if turn.speaker is Speaker.OWNER and turn.trust is Trust.TRUSTED
     ] == ["Build the mill."]
@@ -361,19 +353,19 @@ def test_file_or_page_cannot_speak_as_the_owner(forged: Any, read: Any, write: A
 
 def test_model_history_with_visible_messages_yields_their_turns(read: Any, write: Any) -> None:
     history = put(write, "api_conversation_history.json", API)
-    assert len(read(HISTORY, history)[1]) == 6
+    assert len(read(ADAPTER, history)[1]) == 6
     shown = put(write, "ui_messages.json", UI)
-    assert read(HISTORY, history)[:2] == read(ADAPTER, shown)[:2]
+    assert read(ADAPTER, history)[:2] == read(ADAPTER, shown)[:2]
     shown.write_bytes(shown.read_bytes()[:-5])
     with pytest.raises(UnreadableTranscriptError):
-        read(HISTORY, history)
+        read(ADAPTER, history)
 
 
 @pytest.mark.parametrize(
     ("name", "value", "adapter"),
     [
-        ("ui_messages.json", UI, ROO_MESSAGES),
-        ("api_conversation_history.json", API, ROO_HISTORY),
+        ("ui_messages.json", UI, ADAPTER_ROO),
+        ("api_conversation_history.json", API, ADAPTER_ROO),
     ],
 )
 def test_roo_code_is_recognised_by_place_or_neighbouring_files(
@@ -451,7 +443,6 @@ def test_session_of_version_4_is_read_by_speaker(read: Any, write: Any) -> None:
     assert [(turn.speaker.value, turn.text, turn.flags) for turn in turns] == [
         ("owner", "Grind the rye.", Flag.NONE),
         ("agent", "I look.", Flag.NONE),
-        ("system", "The rye was ground.", Flag.SUMMARY),
     ]
     assert turns[1].tool_calls[0].outcome == "ok"
     session = sessions[-1]
@@ -464,9 +455,9 @@ def test_session_of_version_4_is_read_by_speaker(read: Any, write: Any) -> None:
     assert session.tokens == Tokens(10, 20, 4)
 
 
-def test_sub_agent_fork_and_untagged_session_of_version_4(read: Any, write: Any) -> None:
+def test_sub_agent_and_fork_of_version_4_are_recognised(read: Any, write: Any) -> None:
     fork = {**MANIFEST, "metadata": {"fork": {"forkedAt": "2026-11-18T11:06:41.500Z"}}}
-    put(write, "s1.json", fork, folder="sessions/s1")
+    put(write, "s1.json", MANIFEST, folder="sessions/s1")
     messages = [{**message, "ts": TASK + number * 1000} for number, message in enumerate(NEW)]
     inner = put(write, "a1.messages.json", {"messages": messages}, folder="sessions/s1")
     session = read(ADAPTER_SESSIONS, inner)[0][-1]
@@ -475,25 +466,16 @@ def test_sub_agent_fork_and_untagged_session_of_version_4(read: Any, write: Any)
         "s1",
         "s1__a1",
     )
+    put(write, "s1.json", fork, folder="sessions/s1")
     path = put(write, "s1.messages.json", {"messages": messages}, folder="sessions/s1")
-    assert [turn.text for turn in read(ADAPTER_SESSIONS, path)[1]] == ["The rye was ground."]
-    plain = [
-        {"role": "user", "content": "Grind the rye."},
-        {"role": "assistant", "content": "I do."},
-    ]
-    early = put(write, "s2.messages.json", {"messages": plain}, folder="sessions/s2")
-    _, turns, _ = read(ADAPTER_SESSIONS, early)
-    assert [(turn.speaker.value, turn.trust) for turn in turns] == [
-        ("owner", Trust.UNTRUSTED),
-        ("agent", Trust.TRUSTED),
-    ]
+    assert not read(ADAPTER_SESSIONS, path)[1]
 
 
 @pytest.mark.parametrize(
     ("name", "value", "adapter"),
     [
-        ("ui_messages.json", UI, KILO_MESSAGES),
-        ("api_conversation_history.json", API, KILO_MODEL_HISTORY),
+        ("ui_messages.json", UI, ADAPTER_KILO),
+        ("api_conversation_history.json", API, ADAPTER_KILO),
     ],
 )
 def test_kilo_code_is_recognised_by_its_folder(

@@ -365,7 +365,7 @@ def test_an_export_is_read(look: Any, tmp_path: Path) -> None:
         ("linux", {}, "/home/me/.local/share/opencode"),
         ("linux", {"XDG_DATA_HOME": "/data"}, "/data/opencode"),
         ("darwin", {}, "/home/me/.local/share/opencode"),
-        ("win32", {"LOCALAPPDATA": "/home/me/AppData/Local"}, "/home/me/AppData/Local/opencode"),
+        ("win32", {}, "/home/me/.local/share/opencode"),
         ("linux", {"OPENCODE_DB": "/elsewhere/mine.db"}, "/elsewhere"),
     ],
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
 import time
@@ -19,7 +18,7 @@ from nacre.base.bounds import bounds
 from nacre.base.ids import to_ms
 from nacre.base.request import Request
 from nacre.base.text import normalise, stems, written
-from nacre.errors import InvalidInputError, NacreError, UnreadableTranscriptError
+from nacre.errors import InvalidInputError, NacreError
 from nacre.home import workers
 from nacre.home.archive import archive, withhold
 from nacre.home.archive_packs import read_index
@@ -57,7 +56,7 @@ from nacre.memories.tombstones import Gate
 from nacre.memories.vectors import embed_pending
 from nacre.operations import operation
 from nacre.readers import gemini_cli
-from nacre.readers.adapter import Root, read_head
+from nacre.readers.adapter import Root
 from nacre.readers.conversation import memories_made
 from nacre.readers.registry import is_guess
 from nacre.recall.pins import check_pins
@@ -356,13 +355,10 @@ def _find_hashed_folders(home: Home, run: Run | None) -> None:
     paths = map(Path, home.sessions.folders() if unplaced else ())
     folders = {str(folder) for path in paths for folder in (path, *path.parents)}
     for stored in map(home.sessions.get, unplaced):
-        path = Path(stored.file or "")
-        with contextlib.suppress(UnreadableTranscriptError):
-            text = f"{path} {read_head(path).text}"
-            if folder := gemini_cli.folder_of_hash(text, folders):
-                placed = replace(stored.session, cwd=folder)
-                project = resolve_project(home, placed, run=run)
-                home.sessions.upsert(placed, project=project, file=stored.file)
+        if folder := gemini_cli.folder_of_hash(stored.file or "", folders):
+            placed = replace(stored.session, cwd=folder)
+            project = resolve_project(home, placed, run=run)
+            home.sessions.upsert(placed, project=project, file=stored.file)
 
 
 def _cursor(home: Home, path: Path) -> tuple[str, Cursor] | None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Generator, Sequence
 from dataclasses import replace
 from datetime import datetime
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -47,17 +47,18 @@ FOLDERS = {
     KILO: "kilocode.kilo-code",
 }
 MESSAGES = ("ui_messages.json", "claude_messages.json")
+HISTORY = "api_conversation_history.json"
 
 _DIRECTORY = re.compile(r"# Current (?:Working|Workspace) Directory \(([^)\n]+)\)")
 
 
-CLINE_ENVIRONMENT = (*ENVIRONMENT, "CLINE_DATA_DIR", "CLINE_DIR", "CLINE_SESSION_DATA_DIR")
+CLINE_ENVIRONMENT = (*ENVIRONMENT, "CLINE_DATA_DIR", "CLINE_DIR")
 """Environment variables of Cline. For its forks, only the editors' variables apply."""
 
 
-def roots(places: Places, tool: str, names: Sequence[str]) -> list[Root]:
+def roots(places: Places, tool: str) -> list[Root]:
     """Return the extension's task folder in each editor and in Cline's own programs."""
-    patterns = tuple(f"*/{name}" for name in names)
+    patterns = tuple(f"*/{name}" for name in (*MESSAGES, HISTORY))
     folders = [
         Root(user / "globalStorage" / FOLDERS[tool] / "tasks", patterns)
         for user in user_folders(places)
@@ -86,9 +87,7 @@ def session_of(path: Path) -> Session:
 
     The working folder comes from the tool's list of tasks.
     """
-    native_id = (
-        path.parent.name if path.name in (*MESSAGES, "api_conversation_history.json") else path.stem
-    )
+    native_id = path.parent.name if path.name in (*MESSAGES, HISTORY) else path.stem
     item = mapping(beside(path.parent / "history_item.json"))
     if not item and len(path.parents) > 2:
         listed = beside(path.parents[2] / "state" / "taskHistory.json")
@@ -376,53 +375,16 @@ def _object(text: str) -> Values:
     return mapping(plain(text)) if text.lstrip().startswith("{") else {}
 
 
-def parse(source: Source) -> Items:
-    """Parse one task."""
-    return _Reader(source, objects_in(document(source))).read()
-
-
-def of_fork(adapter: Adapter, tool: str, label: str, names: Sequence[str]) -> Adapter:
-    """Return an adapter for the tasks of a fork of Cline."""
-    return replace(
-        adapter,
-        tool=tool,
-        label=label,
-        roots=partial(roots, tool=tool, names=names),
-        sniff=lambda head: adapter.sniff(head) and tool_of(head.path) == tool,
-        environment=ENVIRONMENT,
-    )
-
-
-def _sniff(head: Head) -> bool:
-    is_array, keys = shape_of(head)
-    return is_array and {"ts", "type"} <= keys and bool({"say", "ask"} & keys)
-
-
-ADAPTER = Adapter(
-    tool=CLINE,
-    label="Cline",
-    roots=partial(roots, tool=CLINE, names=MESSAGES),
-    sniff=_sniff,
-    parse=parse,
-    whole=True,
-    versions="3 (from documentation)",
-    reads="messages; tool calls with outcome; times; folder; model; tokens; summaries",
-    leaves_out="reasoning; pictures; checkpoints; contents of edits",
-    environment=CLINE_ENVIRONMENT,
-)
-ROO_MESSAGES = of_fork(ADAPTER, ROO, "Roo Code", MESSAGES)
-KILO_MESSAGES = of_fork(ADAPTER, KILO, "Kilo Code", MESSAGES)
-
-
 # -- Model history: ``tasks/<id>/api_conversation_history.json`` ---------------
 # Read only if the messages shown to the user are missing, because one task is one session. The tool
 # puts the user's words in tags and writes everything else in user messages.
 
 
-NAME = "api_conversation_history.json"
-
-_OWNER_TAGS = "task|feedback|answer|user_message"
-_OWNER_WORDS = re.compile(rf"\A\s*<({_OWNER_TAGS})>(.*)</\1>\s*\Z", re.DOTALL)
+_OWNER_WORDS = re.compile(
+    r"\A\s*<(task|feedback|answer|user_message|user_input)\b[^>]*>(.*?)</\1>\s*(?:<file_content|\Z)",
+    re.DOTALL,
+)
+_NOTICE = re.compile(r"<mode_notice>.*?</mode_notice>", re.DOTALL)
 _DENIAL = re.compile(
     r"\A\s*The user (?:denied|provided|has provided)[^\n]{0,200}\n+<(?:feedback|user_message)>(.*?)</",
     re.DOTALL,
@@ -475,7 +437,7 @@ class _ModelHistoryReader:
             elif kind == "text":
                 text = str(block.get("text") or "")
                 self.learn(text)
-                text = _DETAILS.sub("", text)
+                text = _NOTICE.sub("", _DETAILS.sub("", text))
                 is_output = yield from self.text(
                     f"{place}.{part}", message, text, is_output=is_output
                 )
@@ -530,11 +492,10 @@ class _ModelHistoryReader:
         )
 
     def hear(self, name: str, output: str) -> None:
-        if not self.answering:
+        if self.answering:
+            self.end_call(self.answering, output.lstrip())
+        else:
             self.talk.exchange.heard_from(name, "", output)
-            return
-        result = "rejected" if output.lstrip().startswith("The user denied") else outcome(output)
-        self.talk.result(self.answering, result, lambda: output)
 
     def result(self, place: str, message: Values, block: Values) -> Items:
         output = "\n".join(
@@ -543,14 +504,13 @@ class _ModelHistoryReader:
             if item.get("type") == "text"
         )
         output = _DETAILS.sub("", output)
-        is_error = block.get("is_error") is True
-        result = (
-            "rejected"
-            if output.startswith("The user denied")
-            else outcome(output, is_error=is_error)
-        )
-        self.talk.result(str(block.get("tool_use_id")), result, lambda: output)
+        self.end_call(str(block.get("tool_use_id")), output, is_error=block.get("is_error") is True)
         yield from self.denied(place, message, output)
+
+    def end_call(self, call: str, output: str, *, is_error: bool = False) -> None:
+        is_denied = output.startswith("The user denied")
+        result = "rejected" if is_denied else outcome(output, is_error=is_error)
+        self.talk.result(call, result, lambda: output)
 
     def learn(self, text: str) -> None:
         if not self.talk.session.cwd and (folder := folder_in(text)):
@@ -596,93 +556,77 @@ class _ModelHistoryReader:
             self.talk.add_call(identity, name, arguments)
 
 
-def parse_model_history(source: Source) -> Items:
-    """Parse the model history of one task."""
-    messages_file = next(
-        (path for name in MESSAGES if (path := source.path.with_name(name)).is_file()), None
-    )
-    if messages_file:
-        value = beside(messages_file, MAX_WHOLE_BYTES)
-        if value is None:
-            raise torn(messages_file)
-        return _Reader(source, objects_in(value)).read()
+def parse(source: Source) -> Items:
+    """Parse one task."""
     messages = objects_in(document(source))
-    return _ModelHistoryReader(source, messages, session_of(source.path)).read()
+    if messages and "role" in messages[0]:
+        names = map(source.path.with_name, MESSAGES)
+        shown = next(filter(Path.is_file, names), None)
+        if shown is None:
+            return _ModelHistoryReader(source, messages, session_of(source.path)).read()
+        value = beside(shown, MAX_WHOLE_BYTES)
+        if value is None:
+            raise torn(shown)
+        messages = objects_in(value)
+    return _Reader(source, messages).read()
 
 
-def _sniff_model_history(head: Head) -> bool:
+def _sniff(head: Head) -> bool:
     is_array, keys = shape_of(head)
-    has_mark = "<task>" in head.text or "<environment_details>" in head.text
-    return is_array and {"role", "content"} <= keys and (head.path.name == NAME or has_mark)
+    if {"role", "content"} <= keys:
+        marks = ("<task>", "<environment_details>")
+        return is_array and (head.path.name == HISTORY or any(mark in head.text for mark in marks))
+    return is_array and {"ts", "type"} <= keys and bool({"say", "ask"} & keys)
 
 
-ADAPTER_MODEL_HISTORY = Adapter(
+ADAPTER = Adapter(
     tool=CLINE,
     label="Cline",
-    roots=partial(roots, tool=CLINE, names=(NAME,)),
-    sniff=_sniff_model_history,
-    parse=parse_model_history,
+    roots=partial(roots, tool=CLINE),
+    sniff=_sniff,
+    parse=parse,
     whole=True,
     versions="3 (from documentation)",
-    reads="the model's history, if the messages are missing",
-    leaves_out="environment details; reminders; thinking; pictures",
+    reads=(
+        "messages; tool calls with outcome; times; folder; model; tokens; summaries; the model's "
+        "history, if the messages are missing"
+    ),
+    leaves_out="reasoning; pictures; checkpoints; contents of edits; environment details",
     environment=CLINE_ENVIRONMENT,
 )
-ROO_MODEL_HISTORY = of_fork(ADAPTER_MODEL_HISTORY, ROO, "Roo Code", (NAME,))
-KILO_MODEL_HISTORY = of_fork(ADAPTER_MODEL_HISTORY, KILO, "Kilo Code", (NAME,))
+
+
+def _of_fork(tool: str, label: str) -> Adapter:
+    return replace(
+        ADAPTER,
+        tool=tool,
+        label=label,
+        roots=partial(roots, tool=tool),
+        sniff=lambda head: _sniff(head) and tool_of(head.path) == tool,
+        environment=ENVIRONMENT,
+    )
+
+
+ADAPTER_ROO = _of_fork(ROO, "Roo Code")
+ADAPTER_KILO = _of_fork(KILO, "Kilo Code")
 
 
 # -- Sessions since version 4: ``.cline/data/sessions/<id>/<id>.messages.json`` ----------------
-# The manifest ``<id>.json`` is next to the messages. Sub-agents' messages are in the folder of the
-# session that started them.
+# Sessions are in the form of the model's history, next to a manifest ``<id>.json``. Sub-agents'
+# messages are in the folder of the session that started them.
 
 
 _SUFFIX = ".messages.json"
-_NOTICE = re.compile(r"<mode_notice>.*?</mode_notice>", re.DOTALL)
-_TYPED = re.compile(r"\A\s*<user_input\b[^>]*>(.*?)</user_input>(.*)\Z", re.DOTALL)
-
-
-class _SessionReader(_ModelHistoryReader):
-    @cached_property
-    def has_tags(self) -> bool:
-        """False for sessions of early versions, which do not mark the owner's words."""
-        return any("<user_input" in str(message.get("content")) for message in self.messages)
-
-    def text(
-        self,
-        place: str,
-        message: Values,
-        text: str,
-        *,
-        is_output: bool,  # noqa: ARG002 - tool output has its own blocks
-    ) -> Generator[Session | Turn, None, bool]:
-        """Read one part of a user message. Only the words in a tag are certainly the owner's."""
-        text = _NOTICE.sub("", text)
-        typed = _TYPED.match(text)
-        if mapping(message, "metadata").get("kind") == "compaction_summary":
-            time = parse_time(message.get("ts"))
-            yield from self.talk.write(
-                Speaker.SYSTEM, text, time, identity=f"{place}-summary", flags=Flag.SUMMARY
-            )
-        elif typed:
-            yield from self.say(place, message, typed[1], Trust.TRUSTED)
-            self.talk.exchange.heard(typed[2])
-        elif self.has_tags:
-            self.talk.exchange.heard(text)
-        else:
-            yield from self.say(place, message, text, Trust.UNTRUSTED)
-        return False
 
 
 def parse_session(source: Source) -> Items:
     """Parse one session. A fork's copies of the original's messages are omitted."""
     path, value = source.path, mapping(document(source))
     name, folder = path.name.removesuffix(_SUFFIX), path.parent.name
-    manifest = mapping(beside(_manifest_of(path)))
-    is_inner = not manifest and path.with_name(f"{folder}.json").is_file()
-    if is_inner:
-        name, manifest = f"{folder}__{name}", mapping(beside(path.with_name(f"{folder}.json")))
-    metadata = mapping(manifest, "metadata")
+    manifest, outer = beside(_manifest_of(path)), beside(path.with_name(f"{folder}.json"))
+    is_inner = manifest is None and outer is not None
+    facts = mapping(outer if is_inner else manifest)
+    metadata = mapping(facts, "metadata")
     forked = parse_time(mapping(metadata, "fork").get("forkedAt"))
     messages = [
         message
@@ -691,38 +635,30 @@ def parse_session(source: Source) -> Items:
     ]
     session = Session(
         CLINE,
-        name,
+        f"{folder}__{name}" if is_inner else name,
         title=None if is_inner else string(metadata, "title"),
-        cwd=string(manifest, "cwd", "workspace_root"),
+        cwd=string(facts, "cwd", "workspace_root"),
         kind=SessionKind.SUBAGENT if is_inner else SessionKind.MAIN,
         parent=folder if is_inner else None,
-        started=parse_time(string(manifest, "started_at", "created_at")),
-        model=_model(string(manifest, "model"), string(manifest, "provider")),
+        started=parse_time(string(facts, "started_at", "created_at")),
+        model=_model(string(facts, "model"), string(facts, "provider")),
     )
-    return _SessionReader(source, messages, session).read()
+    return _ModelHistoryReader(source, messages, session).read()
 
 
 def _manifest_of(path: Path) -> Path:
     return path.with_name(f"{path.name.removesuffix(_SUFFIX)}.json")
 
 
-def _roots_of_sessions(places: Places) -> list[Root]:
-    configured, pattern = places.environ.get("CLINE_SESSION_DATA_DIR"), (f"*/*{_SUFFIX}",)
-    named = [Root(Path(configured).expanduser(), pattern)] if configured else []
-    return named + _own_roots(places, "sessions", pattern)
-
-
 ADAPTER_SESSIONS = replace(
-    ADAPTER_MODEL_HISTORY,
-    roots=_roots_of_sessions,
+    ADAPTER,
+    roots=partial(_own_roots, name="sessions", patterns=(f"*/*{_SUFFIX}",)),
     sniff=lambda head: head.path.name.endswith(_SUFFIX) and "messages" in keys_of(head),
     parse=parse_session,
     beside=lambda path: [_manifest_of(path)] if path.name.endswith(_SUFFIX) else [],
     resume=("cline", "--id", "{id}"),
     versions="4 (from documentation)",
-    reads=(
-        "messages; tool calls with outcome; times; folder; title; model; tokens; summaries; "
-        "sub-agents; forks"
-    ),
-    leaves_out="thinking; pictures; attached files; commands",
+    reads="messages; tool calls with outcome; times; folder; title; model; tokens; sub-agents; forks",
+    leaves_out="thinking; pictures; attached files; commands; summaries",
+    environment=CLINE_ENVIRONMENT[-2:],
 )

@@ -12,7 +12,7 @@ from typing import Any
 
 from nacre.base.ids import turn_hash
 from nacre.base.plain import Values, mapping, objects, string, total
-from nacre.base.text import answered_by, noted, shorten
+from nacre.base.text import answered_by, shorten
 from nacre.readers.adapter import (
     ANY,
     Adapter,
@@ -107,16 +107,6 @@ class _Reader:
         native_id = string(values, "sessionId") or turn_hash(
             "session", str(first.get("requestId") or _typed_text(first)), 0
         )
-        model = None
-        for request in self.requests:
-            model_id = string(request, "modelId") or ""
-            provider = model_id.partition("/")[0] if "/" in model_id else None
-            model = noted(model, (answered_by(model_id, provider) or "").removeprefix("copilot/"))
-        versions = [
-            name
-            for request in self.requests
-            if (name := string(mapping(request, "agent"), "extensionVersion"))
-        ]
         times = (request.get("timestamp") for request in self.requests)
         started = parse_time(values.get("creationDate") or next(filter(None, times), None))
         folders = objects(mapping(values, "repoData"), "workspaceFolders")
@@ -135,8 +125,6 @@ class _Reader:
                 cwd=cwd or folder_of(recorded),
                 label=label,
                 started=started,
-                model=model or None,
-                tool_version=versions[-1] if versions else None,
             ),
         )
 
@@ -146,6 +134,12 @@ class _Reader:
         yield from self.talk.end()
 
     def request(self, request: Values) -> Items:
+        model = string(request, "modelId") or ""
+        provider = model.partition("/")[0] if "/" in model else None
+        self.talk.learn(
+            model=(answered_by(model, provider) or "").removeprefix("copilot/"),
+            tool_version=string(mapping(request, "agent"), "extensionVersion"),
+        )
         time = parse_time(request.get("timestamp")) or self.talk.session.started
         own = string(request, "requestId")
         claims = {
@@ -616,10 +610,8 @@ def _tokens_spent(data: Values) -> Tokens:
     models = [mapping(value, "usage") for value in mapping(data, "modelMetrics").values()]
     tokens = Tokens()
     for usage in models:
-        cached = total(usage, "cacheReadTokens")
-        tokens += Tokens(
-            max(0, total(usage, "inputTokens") - cached), cached, total(usage, "outputTokens")
-        )
+        read, cached = total(usage, "inputTokens"), total(usage, "cacheReadTokens")
+        tokens += Tokens.with_cached(read, cached, total(usage, "outputTokens"))
     if tokens.total:
         return tokens.bounded
     kinds = mapping(data, "tokenDetails")

@@ -43,7 +43,7 @@ _FILES = re.compile(r"-{3} Content from referenced files -{3}.*\Z", re.DOTALL)
 The end mark is ignored, because files can contain it.
 """
 _OMITTED_PREFIXES = ("<hook_context>", "/", "?")
-SNAPSHOT = "<state_snapshot>"
+_SNAPSHOT = "<state_snapshot>"
 _CANCELLED = "Request cancelled."
 _COMMAND = re.compile(r"/[a-z][\w-]*(?:\s|\Z)")
 _EXIT = re.compile(r"(?:^|\\n)Exit Code: (\d+)", re.MULTILINE)
@@ -58,7 +58,7 @@ _UUID_LENGTH = 36
 _HASH = re.compile(r"\b[0-9a-f]{64}\b")
 
 
-class Reader:
+class _Reader:
     """Applies the events in a file to the session's header and messages."""
 
     talk: Conversation
@@ -106,7 +106,7 @@ class Reader:
         new_messages = {
             str(item.get("id") or f"#{number}"): item for number, item in enumerate(listed)
         }
-        if any(SNAPSHOT in words_of(item.get("content")) for item in listed):
+        if any(_SNAPSHOT in words_of(item.get("content")) for item in listed):
             present = {
                 (item.get("type"), words_of(item.get("content"))) for item in self.messages.values()
             }
@@ -165,9 +165,9 @@ class Reader:
         for file_content in _FILES.findall(words_of(message.get("content"))):
             self.talk.exchange.heard(file_content)
         for result in responses_of(message.get("content")):
-            self.talk.result(str(result.get("id")), "ok", lambda result=result: _output(result))  # type: ignore[misc]
-        is_summary = SNAPSHOT in words
-        words = words.replace(SNAPSHOT, "").replace("</state_snapshot>", "")
+            self.talk.result(str(result.get("id")), "ok", lambda result=result: output_of(result))  # type: ignore[misc]
+        is_summary = _SNAPSHOT in words
+        words = words.replace(_SNAPSHOT, "").replace("</state_snapshot>", "")
         cleaned = self.talk.clean(_FILES.sub("", words))
         is_main = self.talk.prompter is Speaker.OWNER
         flags = Flag.COMMAND if is_main and _COMMAND.match(cleaned.text) else Flag.NONE
@@ -208,23 +208,22 @@ class Reader:
         name, arguments = str(call.get("name") or "tool"), call.get("args")
         identity = str(call.get("id") or "")
         key = self.talk.add_call(identity, name, arguments if isinstance(arguments, dict) else "")
-        output = "\n".join(_output(response) for response in responses_of(call.get("result")))
-        shown = call.get("resultDisplay")
-        output = output or (shown if isinstance(shown, str) else "")
-        if call.get("status") in ("success", "error", "cancelled"):
-            printed = _FRAME.sub("", output) if name == _SHELL else output
-            self.talk.result(key, _outcome(call, output), lambda: printed)
+        output = "\n".join(output_of(response) for response in responses_of(call.get("result")))
+        output = output or string(call, "resultDisplay") or ""
+        record_result(self.talk, key, call.get("status"), output)
 
 
-def _outcome(call: Values, output: str) -> str:
-    if call.get("status") == "cancelled":
-        return "rejected"
-    code = _EXIT.findall(output) if call.get("name") == _SHELL else []
-    return outcome(
-        output,
-        exit_code=int(code[-1][:9]) if code else None,
-        is_error=call.get("status") == "error",
+def record_result(talk: Conversation, key: str, status: object, output: str) -> None:
+    """Record the result of a call, unless the call is still running."""
+    if status not in ("success", "error", "cancelled"):
+        return
+    is_shell = key in talk.calls and talk.calls[key].call.name == _SHELL
+    code = _EXIT.findall(output) if is_shell else []
+    result = outcome(
+        output, exit_code=int(code[-1][:9]) if code else None, is_error=status == "error"
     )
+    printed = _FRAME.sub("", output) if is_shell else output
+    talk.result(key, "rejected" if status == "cancelled" else result, lambda: printed)
 
 
 def words_of(content: Any) -> str:
@@ -246,7 +245,8 @@ def responses_of(parts: Any) -> list[Values]:
     return [response for part in listed if (response := mapping(part, "functionResponse"))]
 
 
-def _output(response: Values) -> str:
+def output_of(response: Values) -> str:
+    """Return the text of a tool result."""
     body = mapping(response, "response")
     return "\n".join(
         value for key in ("output", "error", "content") if isinstance(value := body.get(key), str)
@@ -290,7 +290,7 @@ ADAPTER = Adapter(
         )
     ],
     sniff=lambda head: {"sessionId", "projectHash"} <= keys_of(head),
-    parse=lambda source: Reader(source).read(),
+    parse=lambda source: _Reader(source).read(),
     whole=True,
     resume=("gemini", "--resume", "{id}"),
     versions="0.23 (documents), 0.40 (event logs)",

@@ -49,7 +49,7 @@ _QUIET = frozenset(
         "compaction",
     }
 )
-_DONE = frozenset({"completed", "success"})
+_DONE = frozenset({"completed", "success", "exited"})
 _UNNAMED = re.compile(r"(?:New|Child) session - \d{4}-")
 _REFUSED = re.compile(
     r"rejected permission|user (?:rejected|denied|dismissed)|specified a rule", re.IGNORECASE
@@ -212,22 +212,9 @@ class Talk:
             self.source.unknown(f"part {part.get('type')}")
 
 
-ENVIRONMENT = ("APPDATA", "LOCALAPPDATA", "XDG_DATA_HOME")
-"""Environment variables that :func:`data_folders` reads."""
-
-
-def data_folders(places: Places, name: str = TOOL) -> list[Path]:
-    """Return a tool's data folders. OpenCode and Kilo Code follow the XDG rules on every system."""
-    folders = [places.folder("XDG_DATA_HOME", ".local", "share")]
-    if places.platform == "win32":
-        folders += [
-            Path(folder)
-            for name in ("LOCALAPPDATA", "APPDATA")
-            if (folder := places.environ.get(name))
-        ]
-    if places.platform == "darwin":
-        folders.append(places.home / "Library" / "Application Support")
-    return [folder / name for folder in folders]
+def data_folder(places: Places, name: str = TOOL) -> Path:
+    """Return a tool's data folder. OpenCode and Kilo Code follow the XDG rules on every system."""
+    return places.folder("XDG_DATA_HOME", ".local", "share") / name
 
 
 def _unquote(text: str) -> str:
@@ -269,8 +256,8 @@ _KEY_BY_COLUMN = {
     "title": "title",
     "version": "version",
 }
-_TYPED = frozenset({"user", "synthetic", "system", "skill"})
 _QUIET_ROWS = frozenset({"idle", "agent-switched", "model-switched", "location-switched"})
+_TYPED = frozenset({"user", "synthetic", "system", "skill"})
 
 Messages = Iterator[tuple[JsonObject, Iterable[Values]]]
 """Messages with their parts, in the form of the files."""
@@ -341,14 +328,11 @@ class _Reader:
 
     def rows(self, facts: JsonObject) -> Messages:
         """Yield the messages of version 2. A fork's copies of the original's messages are omitted."""
-        boundary = mapping(plain(as_bytes(facts["boundary"])))
-        is_included = boundary.get("type") != "before"
-        last = string(boundary, "messageID") if boundary else facts["boundary"]
         for row, kind, created, data in self.tables.all(
             statement("opencode_2_messages"),
             session=facts["id"],
             original=facts["forkID"],
-            last=last if is_included else None,
+            boundary=facts["boundary"],
         ):
             if kind not in _QUIET_ROWS and (values := self.values(data, row, created)):
                 yield _in_older_form(kind, values)
@@ -370,10 +354,11 @@ def _in_older_form(kind: str, row: JsonObject) -> tuple[JsonObject, Iterable[Val
         return {**row, "role": "assistant", "summary": True}, [summary]
     if kind == "shell":
         state = {
-            "status": "running" if row.get("status") == "running" else "completed",
+            "status": "completed",
+            **row,
             "input": {"command": row.get("command")},
             "output": string(row.get("output"), "output"),
-            "metadata": {"exit": row.get("exit")},
+            "metadata": row,
         }
         return {**row, "role": "assistant"}, [{"type": "tool", "tool": kind, "state": state}]
     if kind in _TYPED:
@@ -382,14 +367,11 @@ def _in_older_form(kind: str, row: JsonObject) -> tuple[JsonObject, Iterable[Val
     return {**row, "role": kind}, objects(row, "content")
 
 
-def _roots(places: Places, name: str = TOOL) -> list[Root]:
-    return [Root(folder, (f"{name}.db", f"{name}-*.db")) for folder in data_folders(places, name)]
-
-
-def _roots_configured(places: Places) -> Sequence[Root]:
-    roots, configured = _roots(places), places.environ.get("OPENCODE_DB")
+def _roots(places: Places, name: str = TOOL) -> Sequence[Root]:
+    roots = [Root(data_folder(places, name), (f"{name}.db", f"{name}-*.db"))]
+    configured = places.environ.get("OPENCODE_DB") if name == TOOL else None
     if configured and configured != ":memory:":
-        path = data_folders(places)[0] / Path(configured).expanduser()
+        path = data_folder(places) / Path(configured).expanduser()
         roots.append(Root(path.parent, (path.name,)))
     return roots
 
@@ -402,7 +384,7 @@ def _sniff(head: Head, tool: str = TOOL) -> bool:
 ADAPTER = Adapter(
     tool=TOOL,
     label="OpenCode",
-    roots=_roots_configured,
+    roots=_roots,
     sniff=_sniff,
     parse=lambda source: _Reader(source).read(),
     beside=log_of,
@@ -413,7 +395,7 @@ ADAPTER = Adapter(
         "summaries; sub-agents; forks; interruptions; errors of the model"
     ),
     leaves_out="thinking; snapshots and patches; files; todos; events; accounts and credentials",
-    environment=(*ENVIRONMENT, "OPENCODE_DB"),
+    environment=("XDG_DATA_HOME", "OPENCODE_DB"),
 )
 ADAPTER_KILO = replace(
     ADAPTER,
@@ -423,7 +405,7 @@ ADAPTER_KILO = replace(
     sniff=partial(_sniff, tool=KILO),
     resume=("kilo", "--session", "{id}"),
     versions="database of 7.2 (from documentation)",
-    environment=ENVIRONMENT,
+    environment=("XDG_DATA_HOME",),
 )
 
 
@@ -530,12 +512,8 @@ def _sniff_files(head: Head) -> bool:
 
 
 def _roots_files(places: Places) -> Sequence[Root]:
-    patterns = {"storage/session": "*/*.json", "project": "*/storage/session/info/*.json"}
-    return [
-        Root(folder / place, (names,))
-        for folder in data_folders(places)
-        for place, names in patterns.items()
-    ]
+    patterns = ("storage/session/*/*.json", "project/*/storage/session/info/*.json")
+    return [Root(data_folder(places), patterns)]
 
 
 ADAPTER_FILES = replace(
@@ -546,5 +524,5 @@ ADAPTER_FILES = replace(
     beside=_messages_of,
     versions="storage of 0.1 to 1.3, exports (from documentation)",
     leaves_out="thinking; snapshots and patches; files; todos",
-    environment=ENVIRONMENT,
+    environment=("XDG_DATA_HOME",),
 )

@@ -1,159 +1,116 @@
-"""Qwen Code: ``~/.qwen/projects/<folder>/chats/<id>.jsonl``, one record per line."""
+"""Qwen Code: ``~/.qwen/projects/<folder>/chats/<id>.jsonl``, one record per line.
+
+Messages have the parts of Gemini CLI, from which Qwen Code was forked.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 from nacre.base.plain import Values, mapping, objects, string, total
-from nacre.readers.adapter import Adapter, Root, parse_time
+from nacre.readers.adapter import ANY, Adapter, Items, Places, Root, Source, parse_time
 from nacre.readers.claude_code import is_qwen
-from nacre.readers.gemini_cli import SNAPSHOT, Reader, responses_of, words_of
-from nacre.values.session import Session, SessionKind
+from nacre.readers.gemini_cli import output_of, record_result, responses_of, words_of
+from nacre.readers.trust import Conversation, OpenTurn
+from nacre.values.session import Flag, Session, SessionKind, Speaker, Tokens
 
 TOOL = "qwen-code"
 
+_UUID_LENGTH = 36
 _TYPED = (None, "mid_turn_user_message")
-_QUIET = frozenset(
-    "session_notes ui_telemetry at_command attribution_snapshot background_task_completed rewind "
-    "session_source session_execution_engine omni_recall session_model session_approval_mode "
-    "agent_bootstrap agent_launch_prompt agent_retry agent_session_ready file_history_snapshot "
-    "user_text_elements session_artifact_event session_artifact_snapshot branch_checkpoint "
-    "session_sources_snapshot goal_state goal_turn_end realtime_message turn_result".split()
-)
 
 
-class _Reader(Reader):
-    """Converts records into messages of Gemini CLI, from which Qwen Code was forked."""
+class _Reader:
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.talk = Conversation(source, Session(TOOL, source.path.stem))
 
-    calls: dict[str, dict[str, Any]]
+    def read(self) -> Items:
+        return self.talk.read(ANY, self.take)
 
-    def take(self, event: Values) -> None:
-        if not self.header:
-            self.header, self.calls = {**event}, {}
-        kind, identity = event.get("type"), str(event.get("uuid"))
-        parts, payload = (
-            objects(mapping(event, "message"), "parts"),
-            mapping(event, "systemPayload"),
-        )
-        if "forkedFrom" in event:
+    def take(self, offset: int, record: Any) -> Items:
+        message = mapping(record, "message")
+        kind, parts = record.get("type"), objects(message, "parts")
+        identity, time = str(record.get("uuid")), parse_time(record.get("timestamp"))
+        is_unique = len(identity) == _UUID_LENGTH
+        before = self.talk.place(offset)
+        self.learn(record, time)
+        if "forkedFrom" in record:
             return  # a copy: the original session has this record
         if kind == "user":
-            self.user_record(identity, event, parts, payload)
+            typed = string(mapping(record, "systemPayload"), "displayText") or words_of(parts)
+            is_typed = record.get("subtype") in _TYPED and not record.get("externalInputKind")
+            claims = {**record, "isSystemInitiated": not is_typed}
+            if record.get("provenance") == "real_user":
+                del claims["provenance"]
+            yield from self.talk.write(
+                self.talk.prompter, typed, time, claims, identity=identity, unique=is_unique
+            )
         elif kind == "assistant":
-            self.agent_record(identity, event, parts)
+            yield from self.talk.open(OpenTurn(identity, time, unique=is_unique), before)
+            self.agent(record, parts)
         elif kind == "tool_result":
-            self.results(mapping(event, "toolCallResult"), parts)
-        elif kind == "system":
-            self.system_record(identity, event, payload)
-        else:
+            facts = {"status": "success", **mapping(record, "toolCallResult")}
+            for response in responses_of(parts):
+                call = str(response.get("id") or facts.get("callId"))
+                record_result(self.talk, call, facts["status"], output_of(response))
+        elif record.get("subtype") == "chat_compression":
+            kept = objects(mapping(record, "systemPayload"), "compressedHistory")
+            words = words_of(objects(kept[0], "parts")) if kept else ""
+            yield from self.talk.write(
+                Speaker.SYSTEM, words, time, identity=identity, flags=Flag.SUMMARY
+            )
+        elif kind != "system":
             self.source.unknown(f"record {kind}")
 
-    def user_record(
-        self, identity: str, event: Values, parts: list[Values], payload: Values
-    ) -> None:
-        origin = event.get("provenance")
-        self.messages[identity] = {
-            **event,
-            "provenance": None if origin == "real_user" else origin,
-            "isSystemInitiated": event.get("subtype") not in _TYPED
-            or event.get("externalInputKind"),
-            "content": parts,
-            "displayContent": payload.get("displayText"),
-        }
+    def agent(self, record: Values, parts: Sequence[Values]) -> None:
+        self.talk.learn(model=string(record, "model"))
+        usage = mapping(record, "usageMetadata")
+        read, cached = total(usage, "promptTokenCount"), total(usage, "cachedContentTokenCount")
+        written = max(0, total(usage, "totalTokenCount") - read)
+        self.talk.spend(Tokens.with_cached(read, cached, written))
+        self.talk.add_text(words_of(parts))
+        for call in filter(None, (mapping(part, "functionCall") for part in parts)):
+            name, identity = string(call, "name") or "tool", str(call.get("id") or "")
+            self.talk.add_call(identity, name, call.get("args"))
 
-    def agent_record(self, identity: str, event: Values, parts: list[Values]) -> None:
-        usage, calls = mapping(event, "usageMetadata"), []
-        for number, call in enumerate(
-            filter(None, (mapping(part, "functionCall") for part in parts))
-        ):
-            name = str(call.get("id") or f"{identity}#{number}")
-            calls.append({**call, "id": name})
-            self.calls[name] = calls[-1]
-        read = total(usage, "promptTokenCount")
-        self.messages[identity] = {
-            **event,
-            "type": "model",
-            "content": parts,
-            "toolCalls": calls,
-            "tokens": {
-                "input": read,
-                "cached": usage.get("cachedContentTokenCount"),
-                "output": max(0, total(usage, "totalTokenCount") - read)
-                or usage.get("candidatesTokenCount"),
-            },
-        }
-
-    def results(self, facts: Values, parts: list[Values]) -> None:
-        for response in responses_of(parts):
-            call = self.calls.get(str(response.get("id") or facts.get("callId")), {})
-            call["result"] = [{"functionResponse": response}]
-            call["status"] = facts.get("status") or "success"
-
-    def system_record(self, identity: str, event: Values, payload: Values) -> None:
-        kind = event.get("subtype")
-        if kind == "custom_title":
-            self.header["summary"] = payload.get("customTitle")
-        elif kind == "parent_session":
-            self.header["parent"] = payload.get("parentSessionId")
-        elif kind == "slash_command":
-            if payload.get("phase") == "invocation":
-                command = {**event, "type": "user", "content": payload.get("rawCommand")}
-                self.messages[identity] = command
-        elif kind == "chat_compression":
-            words = words_of(
-                [
-                    part
-                    for content in objects(payload, "compressedHistory")[:1]
-                    for part in objects(content, "parts")
-                ]
-            )
-            self.messages[identity] = {**event, "type": "user", "content": SNAPSHOT + words}
-        elif kind not in _QUIET:
-            self.source.unknown(f"system {kind}")
-
-    def session(self) -> Session:
-        header = self.header
-        name, parent = (
-            string(header, "sessionId") or self.source.path.stem,
-            string(header, "parent"),
-        )
-        if header.get("isSidechain") is True:
-            name, parent = string(header, "agentId") or self.source.path.stem, name
-        return Session(
-            TOOL,
-            name,
-            title=string(header, "summary"),
-            cwd=string(header, "cwd"),
-            branch=string(header, "gitBranch"),
-            kind=SessionKind.SUBAGENT if parent else SessionKind.MAIN,
+    def learn(self, record: Values, time: datetime | None) -> None:
+        session, payload = self.talk.session, mapping(record, "systemPayload")
+        name, parent = string(record, "sessionId"), string(payload, "parentSessionId")
+        if record.get("isSidechain") is True:
+            name, parent = string(record, "agentId"), name
+        self.talk.learn(
+            native_id=name,
+            title=string(payload, "customTitle"),
+            cwd=session.cwd or string(record, "cwd"),
+            branch=string(record, "gitBranch"),
+            kind=SessionKind.SUBAGENT if parent else None,
             parent=parent,
-            started=parse_time(header.get("timestamp")),
-            tool_version=string(header, "version"),
+            started=session.started or time,
+            tool_version=string(record, "version"),
         )
+
+
+def _roots(places: Places) -> list[Root]:
+    variable = "QWEN_RUNTIME_DIR" if places.environ.get("QWEN_RUNTIME_DIR") else "QWEN_HOME"
+    patterns = ("*/chats/*.jsonl", "*/subagents/*/*.jsonl")
+    return [Root(places.folder(variable, ".qwen") / "projects", patterns)]
 
 
 ADAPTER = Adapter(
     tool=TOOL,
     label="Qwen Code",
-    roots=lambda places: [
-        Root(
-            places.folder(
-                "QWEN_RUNTIME_DIR" if places.environ.get("QWEN_RUNTIME_DIR") else "QWEN_HOME",
-                ".qwen",
-            )
-            / "projects",
-            ("*/chats/*.jsonl", "*/subagents/*/*.jsonl"),
-        )
-    ],
+    roots=_roots,
     sniff=is_qwen,
     parse=lambda source: _Reader(source).read(),
-    whole=True,
     resume=("qwen", "--resume", "{id}"),
     versions="0.19 (from documentation)",
     reads=(
-        "messages; commands; tool calls with outcome; folder, branch and version; model; tokens; "
-        "title; sub-agents; summaries"
+        "messages; tool calls with outcome; folder, branch and version; model; tokens; title; "
+        "sub-agents; summaries"
     ),
-    leaves_out="thoughts; pictures; notifications; copies in forks; goals and other system records",
+    leaves_out="thoughts; pictures; commands; copies in forks; other system records",
     environment=("QWEN_HOME", "QWEN_RUNTIME_DIR"),
 )

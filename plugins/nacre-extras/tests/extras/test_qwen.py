@@ -99,7 +99,6 @@ def test_records_of_qwen_code_are_read_by_speaker(read: Any, write: Any) -> None
         ("owner", "Twice.", Flag.NONE),
         ("system", "Grind daily.", Flag.NONE),
         ("system", "The task is done.", Flag.NONE),
-        ("owner", "/about", Flag.COMMAND),
         ("system", "Rye was ground.", Flag.SUMMARY),
     ]
     assert [(call.name, call.outcome) for call in turns[1].tool_calls] == [
@@ -114,7 +113,7 @@ def test_records_of_qwen_code_are_read_by_speaker(read: Any, write: Any) -> None
         "model-1",
     )
     assert (session.tokens, session.tool_version) == (Tokens(10, 20, 6), "0.19.1")
-    assert dict(source.tally.unknown) == {"system rainbow": 1, "record hologram": 1}
+    assert dict(source.tally.unknown) == {"record hologram": 1}
 
 
 def test_sub_agent_of_qwen_code_is_not_the_owner(read: Any, write: Any) -> None:

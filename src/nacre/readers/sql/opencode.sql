@@ -34,11 +34,11 @@ FROM session_v2 AS s LEFT JOIN session_message AS m ON m.session_id = s.id
 GROUP BY s.id ORDER BY s.time_created, s.id;
 
 -- opencode_2_messages --
--- The messages of a session of version 2, in order. A fork starts with copies of the original's messages up to :last,
--- with the same positions and times.
+-- The messages of a session of version 2, in order. A fork starts with copies of the original's messages up to the
+-- boundary, with the same positions and times.
 SELECT id, type, time_created, data FROM session_message AS message
 WHERE session_id = :session
-    AND seq > coalesce((SELECT seq FROM session_message WHERE session_id = :original AND id = :last), -1)
+    AND seq > coalesce((SELECT seq FROM session_message WHERE session_id = :original AND id = :boundary), -1)
     AND NOT EXISTS (
         SELECT 1 FROM session_message AS copied
         WHERE copied.session_id = :original AND copied.seq = message.seq AND copied.type = message.type
