@@ -257,12 +257,8 @@ class _Reader:
             self.talk.learn(started=parse_time(message.get("ts")))
 
     def say(self, message: Message, speaker: Speaker, text: str, flags: Flag) -> Items:
-        cleaned = self.talk.clean(text)
-        if cleaned.text:
-            identity, time = self.identity(message)
-            yield from self.talk.say(
-                Turn(identity, speaker, cleaned.text, time, flags=flags | cleaned.flags), message
-            )
+        identity, time = self.identity(message)
+        yield from self.talk.write(speaker, text, time, message, identity=identity, flags=flags)
         if self.is_unseen:
             self.talk.exchange.unseen()
 
@@ -274,14 +270,13 @@ class _Reader:
         return name if occurrence == 1 else f"{name}-{occurrence}", parse_time(message.get("ts"))
 
     def answer(self, message: Message, text: str) -> Items:
-        words = (
-            string(_object(text), *_ANSWER_FIELDS) if _kind(message) in _QUESTION_KINDS else None
-        ) or text
         if _kind(message) in _QUESTION_KINDS:
-            self.chosen = as_answers(words, _object(text))
-        if words.strip():
+            facts = _object(text)
+            text = string(facts, *_ANSWER_FIELDS) or text
+            self.chosen = as_answers(text, facts)
+        if text.strip():
             yield from self.open(message)
-            self.talk.add_text(words)
+            self.talk.add_text(text)
 
     def open(self, message: Message) -> Items:
         identity, time = self.identity(message)
