@@ -31,6 +31,8 @@ class _Reader:
         return self.talk.read(ANY, self.take)
 
     def take(self, offset: int, record: Any) -> Items:
+        if not isinstance(record, dict):
+            return
         message = mapping(record, "message")
         kind, parts = record.get("type"), objects(message, "parts")
         identity, time = str(record.get("uuid")), parse_time(record.get("timestamp"))
