@@ -267,6 +267,72 @@ class OpenCode:
         self.connection.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", [*row.values()])  # noqa: S608
 
 
+OPENCODE_2_TABLES = (
+    "CREATE TABLE session_v2 (id TEXT PRIMARY KEY, project_id TEXT NOT NULL, parent_id TEXT, fork_session_id TEXT,"
+    " fork_boundary TEXT, slug TEXT NOT NULL, directory TEXT NOT NULL, title TEXT, version TEXT NOT NULL, model TEXT,"
+    " time_created INTEGER NOT NULL, time_updated INTEGER NOT NULL)",
+    "CREATE TABLE session_message (id TEXT PRIMARY KEY, session_id TEXT NOT NULL, type TEXT NOT NULL, seq INTEGER NOT"
+    " NULL, time_created INTEGER NOT NULL, time_updated INTEGER NOT NULL, data TEXT NOT NULL)",
+    "CREATE UNIQUE INDEX session_message_session_seq_idx ON session_message (session_id, seq)",
+)
+
+
+class OpenCode2(OpenCode):
+    """Writes sessions as OpenCode 2.0 does, next to the tables of an earlier version, if there are any."""
+
+    def __init__(self, path: Path, *older: str) -> None:
+        self.connection = connect(path, *older, *OPENCODE_2_TABLES)
+        self.path = path
+        self.now, self.count = START, 0
+
+    def session(self, name: str, **more: Any) -> str:
+        row = {
+            "id": name,
+            "project_id": "p1",
+            "slug": "quiet-otter",
+            "directory": "/code/acme",
+            "title": "Fix the build",
+            "version": "2.0.3",
+            "time_created": self.now,
+            "time_updated": self.now,
+            **more,
+        }
+        self._insert("session_v2", row)
+        return name
+
+    def row(self, session: str, kind: str, data: JSON, **more: Any) -> str:
+        """A message, at the next position."""
+        self.now += 1000
+        self.count += 1
+        row = {
+            "id": f"msg_{self.count:05d}",
+            "session_id": session,
+            "type": kind,
+            "seq": self.count,
+            "time_created": self.now,
+            "time_updated": self.now,
+            "data": json.dumps({"time": {"created": self.now}, **data}),
+            **more,
+        }
+        self._insert("session_message", row)
+        return str(row["id"])
+
+    def answer(self, session: str, *content: JSON, **more: Any) -> str:
+        facts = {
+            "agent": "build",
+            "model": {"id": "model-1", "providerID": "anthropic"},
+            "finish": "stop",
+        }
+        return self.row(session, "assistant", {**facts, "content": content, **more})
+
+
+def opencode_2_tool(name: str, arguments: JSON, output: str, **more: Any) -> JSON:
+    """A tool call in an answer of OpenCode 2."""
+    content = [{"type": "text", "text": output}]
+    state = {"status": "completed", "input": arguments, "content": content, **more}
+    return {"type": "tool", "id": f"call_{name}_{len(output)}", "name": name, "state": state}
+
+
 def opencode_tool(
     name: str, arguments: JSON, output: str, status: str = "completed", **more: Any
 ) -> JSON:

@@ -13,14 +13,17 @@ from tests.stores import (
     START,
     OpenClaw,
     OpenCode,
+    OpenCode2,
     bubble,
     conversation,
+    opencode_2_tool,
     opencode_tool,
     tool_bubble,
     write_state,
     write_store,
 )
 
+_GEMINI_NAMES = {"WebFetch": "web_fetch", "Bash": "run_shell_command", "Read": "read_file"}
 _ARGUMENTS = {"WebFetch": "url", "Bash": "command", "Read": "file_path"}
 
 
@@ -285,7 +288,6 @@ def _copilot(number: int, kind: str, data: dict[str, Any]) -> dict[str, Any]:
 
 def _gemini_messages(steps: Sequence[Step]) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
-    names = {"WebFetch": "web_fetch", "Bash": "run_shell_command", "Read": "read_file"}
     for number, step in enumerate(steps, start=1):
         common = {"id": f"00000000-0000-4000-b000-{number:012d}", "timestamp": _at(number)}
         match step:
@@ -305,7 +307,7 @@ def _gemini_messages(steps: Sequence[Step]) -> list[dict[str, Any]]:
                     }
                 )
             case Tool(name, argument, output):
-                tool = names.get(name, name)
+                tool = _GEMINI_NAMES.get(name, name)
                 answer = {
                     "functionResponse": {
                         "id": f"c{number}",
@@ -350,6 +352,45 @@ def gemini_log(steps: Sequence[Step]) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = [_GEMINI]
     for message in _gemini_messages(steps):
         found += [message, {"$set": {"lastUpdated": message["timestamp"]}}]
+    return found
+
+
+def qwen(steps: Sequence[Step]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+
+    def add(kind: str, *parts: dict[str, Any], **more: Any) -> None:
+        role = "model" if kind == "assistant" else "user"
+        message = {"message": {"role": role, "parts": parts}} if parts else {}
+        number = len(found)
+        record = {
+            "uuid": f"00000000-0000-4000-8000-{number:012d}",
+            "parentUuid": found[-1]["uuid"] if found else None,
+            "sessionId": "0e0e0e0e-0000-4000-8000-000000000000",
+            "timestamp": f"2026-11-18T09:00:{number:02d}.000Z",
+            "type": kind,
+            "cwd": "/code/acme",
+            "version": "0.19.1",
+            "gitBranch": "main",
+        }
+        found.append({**record, **message, **more})
+
+    for step in steps:
+        match step:
+            case Owner(text):
+                add("user", {"text": text}, provenance="real_user")
+            case Agent(text):
+                add("assistant", {"text": "hm", "thought": True}, {"text": text}, model="model-1")
+            case Summary(text):
+                history = [{"role": "user", "parts": [{"text": text}]}]
+                payload = {"info": {}, "compressedHistory": history}
+                add("system", subtype="chat_compression", systemPayload=payload)
+            case Tool(name, argument, output):
+                given = {_ARGUMENTS.get(name, "query"): argument}
+                own = {"id": f"call_{len(found)}", "name": _GEMINI_NAMES.get(name, name)}
+                add("assistant", {"functionCall": {**own, "args": given}}, model="model-1")
+                answer = {"functionResponse": {**own, "response": {"output": output}}}
+                result = {"callId": own["id"], "status": "success"}
+                add("tool_result", answer, toolCallResult=result)
     return found
 
 
@@ -526,6 +567,18 @@ def cline_history(steps: Sequence[Step]) -> str:
                     }
                 )
     return json.dumps(found)
+
+
+def cline_sessions(steps: Sequence[Step]) -> str:
+    found: list[dict[str, Any]] = []
+    for number, message in enumerate(json.loads(cline_history(steps))):
+        kept = [part for part in message["content"] if "<environment_details>" not in str(part)]
+        for part in kept:
+            if message["role"] == "user" and part["type"] == "text":
+                words = part["text"].split("\n", 1)[1].rsplit("\n", 1)[0]
+                part["text"] = f'<user_input mode="act">{words}</user_input>'
+        found.append({**message, "id": f"msg_{number}", "content": kept})
+    return json.dumps({"version": 1, "messages": found})
 
 
 def continue_dev(steps: Sequence[Step]) -> str:
@@ -773,6 +826,28 @@ def opencode(steps: Sequence[Step]) -> Database:
     return write_to
 
 
+def opencode_2(steps: Sequence[Step]) -> Database:
+    names = {"WebFetch": "webfetch", "Bash": "shell", "Read": "read"}
+
+    def write_to(path: Path) -> None:
+        store = OpenCode2(path)
+        session = store.session("ses_0002")
+        for step in steps:
+            match step:
+                case Owner(text):
+                    store.row(session, "user", {"text": text})
+                case Agent(text):
+                    store.answer(session, {"type": "text", "text": text})
+                case Summary(text):
+                    store.row(session, "compaction", {"status": "completed", "summary": text})
+                case Tool(name, argument, output):
+                    given = {_ARGUMENTS.get(name, "query"): argument}
+                    store.answer(session, opencode_2_tool(names.get(name, name), given, output))
+        store.close()
+
+    return write_to
+
+
 def opencode_files(steps: Sequence[Step]) -> str:
     names = {"WebFetch": "webfetch", "Bash": "bash", "Read": "read"}
     messages: list[dict[str, Any]] = []
@@ -848,9 +923,11 @@ SHAPES: dict[str, tuple[str, Render]] = {
     "copilot-cli": ("session-state/0c0p1107-0000-4000-8000-000000000000/events.jsonl", copilot_cli),
     "gemini-cli": ("chats/session-2026-11-18T09-00-6e111111.json", gemini),
     "gemini-cli/log": ("chats/session-2026-11-18T09-00-6e111111.jsonl", gemini_log),
+    "qwen-code": ("chats/0e0e0e0e-0000-4000-8000-000000000000.jsonl", qwen),
     "copilot-chat": ("chatSessions/c0c0c0c0-0000-4000-8000-000000000000.json", copilot_chat),
     "cline": ("tasks/1795000000000/ui_messages.json", cline),
-    "cline-history": ("tasks/1795000000000/api_conversation_history.json", cline_history),
+    "cline/history": ("tasks/1795000000000/api_conversation_history.json", cline_history),
+    "cline-sessions": ("session_1/session_1.messages.json", cline_sessions),
     "continue": ("sessions/c0e70000-0000-4000-8000-000000000000.json", continue_dev),
     "cursor-transcripts": ("agent-transcripts/c0de/c0de.jsonl", cursor),
     "aider": (".aider.chat.history.md", aider),
@@ -860,13 +937,18 @@ SHAPES: dict[str, tuple[str, Render]] = {
     "cursor-store": ("0c0ffee0/a6e17000-0000-4000-8000-000000000001/store.db", cursor_store),
     "copilot-chat-state": ("workspaceStorage/0a1b/state.vscdb", copilot_chat_state),
     "opencode": ("opencode.db", opencode),
+    "opencode/2": ("opencode-2.db", opencode_2),
     "opencode-files": ("ses_0001.json", opencode_files),
     "openclaw-store": ("openclaw-agent.sqlite", openclaw_store),
 }
 """By the adapter's name in the registry: the name of the file, and what writes it. Where an adapter reads two forms,
 the other one's name goes on: ``gemini-cli/log``. A tool whose transcripts keep no tool output is told it anyway."""
 
-LIKE = {"roo-code": "cline", "roo-code-history": "cline-history"}
+LIKE = {
+    "roo-code": "cline",
+    "kilo-code": "opencode",
+    "kilo-code-tasks": "cline",
+}
 """Adapters that read what another one reads, elsewhere: they have no shape of their own."""
 
 WITHOUT_SHAPE = {

@@ -48,8 +48,8 @@ SAID = [(Speaker.OWNER if isinstance(step, Owner) else Speaker.AGENT, step.text)
 @pytest.mark.parametrize(
     "shapes",
     [
-        ("cline", "cline-history"),
-        ("cline-history", "cline"),
+        ("cline", "cline/history"),
+        ("cline/history", "cline"),
         ("gemini-cli", "gemini-cli/log"),
         ("gemini-cli/log", "gemini-cli"),
     ],
@@ -143,7 +143,7 @@ AND_MORE = [
 
 
 @pytest.mark.parametrize(
-    "shape", ["gemini-cli", "gemini-cli/log", "cline", "cline-history", "continue", "claude-code"]
+    "shape", ["gemini-cli", "gemini-cli/log", "cline", "cline/history", "continue", "claude-code"]
 )
 @pytest.mark.parametrize("longer_first", [True, False])
 def test_two_copies_of_a_session_are_merged(

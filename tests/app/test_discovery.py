@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -64,7 +65,7 @@ PLACES = [
         "win32",
         {},
         f"AppData/Roaming/Code - Insiders/User/{TASK}/api_conversation_history.json",
-        "cline-history",
+        "cline/history",
     ),
     ("linux", {}, ".cline/data/tasks/1795000000000/ui_messages.json", "cline"),
     ("linux", {}, ".cursor/projects/code-acme/agent-transcripts/c0/c0.jsonl", "cursor-transcripts"),
@@ -98,6 +99,27 @@ def test_transcript_is_found_in_each_tools_default_folder(
     object.__setattr__(context.settings, "platform", platform)
     report = ingest(context, IngestOptions(vectors=False))
     assert (report.files, report.sessions, report.turns, report.problems) == (1, 1, len(TALK), ())
+    context.database.close()
+
+
+@pytest.mark.parametrize("is_known_first", [True, False])
+@pytest.mark.parametrize("inner", ["", "/docs"])
+def test_hashed_folder_is_found_among_other_sessions_folders(
+    inner: str, is_known_first: bool, world: World
+) -> None:
+    folder = hashlib.sha256(b"/code/acme").hexdigest()
+    write(world.user_home / ".gemini/tmp" / folder, "gemini-cli", TALK)
+    context = world.context()
+    if not is_known_first:
+        ingest(context, IngestOptions(vectors=False))
+    session = write(world.user_home / ".copilot", "copilot-cli", TALK)
+    told = session.read_text(encoding="utf-8").replace("/code/acme", f"/code/acme{inner}")
+    session.write_text(told, encoding="utf-8")
+    ingest(context, IngestOptions(vectors=False))
+    found = {
+        line.session.tool: (line.session.cwd, line.project) for line in context.sessions.newest()
+    }
+    assert found["gemini-cli"] == ("/code/acme", "acme")
     context.database.close()
 
 

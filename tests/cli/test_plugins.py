@@ -85,6 +85,15 @@ def test_ingest_names_the_extra_for_unread_transcripts(user_home: Path) -> None:
     assert "1 aider transcripts are not read: pip install 'nacre-memory[extras]'" in found.stderr
     named = run_without_plugins("ingest", str(history), "--json")
     assert json.loads(named.stdout)["files"] == 0
+    chats = user_home / ".qwen/projects/mill/chats"
+    chats.mkdir(parents=True)
+    part = {"text": "Hi"}
+    record = {"sessionId": "s", "uuid": "u", "type": "user", "message": {"parts": [part]}}
+    (chats / "s.jsonl").write_text(json.dumps(record), encoding="utf-8")
+    assert "1 qwen-code transcripts are not read" in run_without_plugins("ingest").stderr
+    named = run_without_plugins("ingest", str(chats), "--json")
+    assert "s.jsonl" in named.stdout
+    assert "is a chat of Qwen Code" in named.stdout
 
 
 def test_importer_of_a_missing_plugin_names_its_extra(tmp_path: Path) -> None:

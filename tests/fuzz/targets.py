@@ -57,7 +57,15 @@ from nacre.vault import documents, files
 from nacre.vault.documents import adopt, parse, render, rewrite
 from nacre.vault.files import folder_of, path_for, place_of, slugify
 from tests.fuzz.bundles import unpack
-from tests.stores import OpenClaw, OpenCode, bubble, conversation, write_state, write_store
+from tests.stores import (
+    OpenClaw,
+    OpenCode,
+    OpenCode2,
+    bubble,
+    conversation,
+    write_state,
+    write_store,
+)
 
 Target = Callable[[bytes], None]
 Turns = dict[tuple[str, str], Turn]
@@ -200,6 +208,17 @@ def _opencode(path: Path, data: bytes) -> None:
     store.close()
 
 
+def _opencode_2(path: Path, data: bytes) -> None:
+    store = OpenCode2(path)
+    store.session("ses_1")
+    text = data.decode("utf-8", errors="replace")
+    store.session("ses_2", fork_session_id="ses_1", fork_boundary=text)
+    for kind in ("user", "assistant", "shell", "compaction", text):
+        row = store.row("ses_2", kind, {})
+        store.connection.execute("UPDATE session_message SET data = ? WHERE id = ?", (text, row))
+    store.close()
+
+
 def _openclaw(path: Path, data: bytes) -> None:
     store = OpenClaw(path, "delete")
     store.window("s1")
@@ -220,6 +239,7 @@ STORES: dict[str, tuple[str, Callable[[Path, bytes], object]]] = {
     ),
     "copilot-chat-state": ("state.vscdb", lambda path, data: write_state(path, {SESSIONS: data})),
     "opencode": ("opencode.db", _opencode),
+    "kilo-code": ("kilo.db", _opencode_2),
     "openclaw-store": ("openclaw-agent.sqlite", _openclaw),
 }
 """By the name of the adapter: the name of a database, and what writes one with any bytes in it."""

@@ -56,12 +56,15 @@ def sample(tmp_path: Path) -> Callable[[str], Path]:
     return put
 
 
-@pytest.mark.parametrize("name", adapters())
+@pytest.mark.parametrize("name", [*adapters(), *(shape for shape in SHAPES if "/" in shape)])
 def test_adapter_satisfies_the_conformance_suite(
     name: str, sample: Callable[[str], Path], tmp_path: Path
 ) -> None:
-    adapter = adapters()[name]
+    adapter = adapters()[adapter_of(name)]
     path = sample(LIKE.get(name, name))
+    if name.startswith("kilo-code"):
+        folder = "kilo" if path.suffix == ".db" else "kilocode.kilo-code"
+        path = path.parent.rename(path.parent.with_name(folder)) / path.name
     beside = [path.with_name("history_item.json")] if name in LIKE else []
     for file in beside:
         file.write_text('{"id": "1795000000000", "workspace": "/code/boats"}', encoding="utf-8")
@@ -69,11 +72,11 @@ def test_adapter_satisfies_the_conformance_suite(
         adapter,
         path,
         beside=beside,
-        takes_anything=name in TAKE_MORE,
+        takes_anything=adapter_of(name) in TAKE_MORE,
         others=[
             shapes.write(tmp_path / "others", shape, TALK)
             for shape in MADE
-            if adapter_of(shape) != name
+            if adapter_of(shape) != adapter_of(name)
         ],
         write=(lambda folder, steps: shapes.write(folder, name, steps)) if name in SHAPES else None,
         keeps_output=name not in shapes.WITHOUT_OUTPUT,

@@ -10,6 +10,7 @@ import pytest
 from nacre.errors import UnreadableTranscriptError
 from nacre.readers.adapter import read_head
 from nacre.readers.copilot import ADAPTER
+from nacre.readers.registry import find_adapter
 from nacre.values.session import Flag, Speaker, Trust
 
 SESSION = "a1b2c3d4-0000-4000-8000-000000000000"
@@ -208,6 +209,37 @@ def test_change_log_is_replayed(read: Any, write: Any) -> None:
     ]
     assert sessions[-1].title == "Flour"
     assert source.tally.corrupt == 0
+
+
+@pytest.mark.parametrize("number", [0, 1, 7])
+def test_change_log_without_its_first_line_is_replayed(number: int, read: Any, write: Any) -> None:
+    lost = [{"kind": 2, "k": ["requests", number - 1, "response"], "v": [{"value": "Yes."}]}]
+    path = write(
+        "0a1b/chatSessions/5e55.jsonl",
+        *(json.dumps(entry) for entry in (lost if number > 1 else [])),
+        json.dumps({"kind": 1, "k": ["inputState", "inputText"], "v": "draft"}),
+        json.dumps({"kind": 2, "k": ["requests"], "v": [request(response=[])]}),
+        json.dumps(
+            {"kind": 2, "k": ["requests", number, "response"], "v": [{"value": "Grind it."}]}
+        ),
+        json.dumps({"kind": 2, "k": ["requests", number, "response", 2, "x"], "v": [{}]}),
+        json.dumps({"kind": 1, "k": ["requests", number + 2], "v": request(requestId="r2")}),
+        json.dumps({"kind": 1, "k": ["requests", 10**9, "message"], "v": {}}),
+    )
+    assert find_adapter(read_head(path)) is ADAPTER
+    sessions, turns, source = read(ADAPTER, path)
+    asked = ["How fine is the flour?", "Grind it.", "How fine is the flour?"]
+    assert [turn.text for turn in turns] == [*(["Yes."] if number > 1 else []), *asked]
+    assert (sessions[-1].native_id, source.tally.corrupt) == ("5e55", 1)
+    assert sessions[-1].started
+
+
+def test_later_line_with_whole_requests_is_read(read: Any, write: Any) -> None:
+    whole = {"kind": 1, "k": ["requests"], "v": [request(), request(requestId="request_2")]}
+    draft = {"kind": 1, "k": ["inputState", "inputText"], "v": "draft"}
+    path = write("chatSessions/5e55.jsonl", json.dumps(draft), json.dumps(whole))
+    assert find_adapter(read_head(path)) is ADAPTER
+    assert [turn.text for turn in read(ADAPTER, path)[1]] == ["How fine is the flour?"] * 2
 
 
 def test_invalid_changes_are_counted(read: Any, write: Any) -> None:

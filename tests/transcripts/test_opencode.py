@@ -16,7 +16,15 @@ from nacre.readers.adapter import Places
 from nacre.readers.opencode import ADAPTER
 from nacre.readers.trust import INTERRUPTION
 from nacre.values.session import Flag, SessionKind, Tokens
-from tests.stores import OPENCODE_TABLES, START, OpenCode, connect, opencode_tool
+from tests.stores import (
+    OPENCODE_TABLES,
+    START,
+    OpenCode,
+    OpenCode2,
+    connect,
+    opencode_2_tool,
+    opencode_tool,
+)
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "transcripts" / "opencode"
 
@@ -357,7 +365,7 @@ def test_an_export_is_read(look: Any, tmp_path: Path) -> None:
         ("linux", {}, "/home/me/.local/share/opencode"),
         ("linux", {"XDG_DATA_HOME": "/data"}, "/data/opencode"),
         ("darwin", {}, "/home/me/.local/share/opencode"),
-        ("win32", {"LOCALAPPDATA": "/home/me/AppData/Local"}, "/home/me/AppData/Local/opencode"),
+        ("win32", {}, "/home/me/.local/share/opencode"),
         ("linux", {"OPENCODE_DB": "/elsewhere/mine.db"}, "/elsewhere"),
     ],
 )
@@ -392,3 +400,121 @@ def test_message_table_without_an_index_is_read(look: Any, tmp_path: Path) -> No
         )
         assert isinstance(connection, sqlite3.Connection)
     assert not look(path).turns
+
+
+# Version 2: the tables session_v2 and session_message
+
+
+@pytest.fixture
+def newer(tmp_path: Path) -> Iterator[OpenCode2]:
+    store = OpenCode2(tmp_path / "opencode.db", *OPENCODE_TABLES)
+    yield store
+    store.close()
+
+
+def test_rows_of_version_2_are_read_by_speaker(look: Any, newer: OpenCode2) -> None:
+    newer.session("ses_1")
+    newer.row("ses_1", "model-switched", {"model": {"id": "model-1"}})
+    newer.row("ses_1", "user", {"text": "Add an export.", "files": []})
+    newer.answer(
+        "ses_1",
+        {"type": "reasoning", "text": "hm"},
+        opencode_2_tool("shell", {"command": "make"}, "1 failed", metadata={"exit": 2}),
+        opencode_2_tool(
+            "edit", {"filePath": "a.py"}, "", status="error", error={"message": "gone"}
+        ),
+        {"type": "text", "text": "Done."},
+        tokens={"input": 10, "output": 5, "cache": {"read": 3}},
+    )
+    newer.row("ses_1", "synthetic", {"text": "Continue with the next step."})
+    newer.row("ses_1", "shell", {"command": "ls", "exit": 0, "output": {"output": "a.py"}})
+    newer.row("ses_1", "compaction", {"status": "completed", "summary": "An export was added."})
+    newer.answer("ses_1", error={"type": "aborted", "message": "Aborted"})
+    newer.row("ses_1", "idle", {"outcome": "interrupted"})
+    newer.row("ses_1", "rainbow", {})
+    found = look(newer.path)
+    session = found.sessions["ses_1"]
+    assert found.said("ses_1") == [
+        ("owner", "Add an export."),
+        ("agent", "Done."),
+        ("agent", ""),
+        ("system", "An export was added."),
+        ("system", INTERRUPTION),
+    ]
+    assert [
+        (call.name, call.input, call.outcome)
+        for turn in found.turns["ses_1"]
+        for call in turn.tool_calls
+    ] == [("shell", "make", "exit 2"), ("edit", "a.py", "error: gone"), ("shell", "ls", "ok")]
+    assert (session.model, session.tokens, session.title) == (
+        "model-1",
+        Tokens(10, 3, 5),
+        "Fix the build",
+    )
+    assert found.unknown == {"role rainbow": 1}
+
+
+@pytest.mark.parametrize(
+    "boundary",
+    [
+        "msg_00002",
+        json.dumps({"type": "through", "messageID": "msg_00002"}),
+        json.dumps({"type": "before", "messageID": "msg_00003"}),
+        None,
+    ],
+)
+def test_fork_has_only_its_own_turns(boundary: str | None, look: Any, newer: OpenCode2) -> None:
+    newer.session("ses_1")
+    newer.row("ses_1", "user", {"text": "Add an export."})
+    newer.answer("ses_1", {"type": "text", "text": "Done."})
+    newer.row("ses_1", "user", {"text": "Now in blue."})
+    copied = newer.connection.execute(
+        "SELECT type, seq, time_created, data FROM session_message WHERE seq < 3"
+    ).fetchall()
+    newer.session("ses_2", fork_session_id="ses_1", fork_boundary=boundary, parent_id=None)
+    for kind, seq, created, data in copied:
+        more = {"id": f"copy_{seq}", "seq": seq, "time_created": created}
+        newer.row("ses_2", kind, json.loads(data), **more)
+    newer.row("ses_2", "user", {"text": "Now in red."}, seq=3)
+    found = look(newer.path)
+    assert found.said("ses_2") == [("owner", "Now in red.")]
+    assert len(found.said("ses_1")) == 3
+    assert found.sessions["ses_2"].kind is SessionKind.MAIN
+    newer.connection.execute("DELETE FROM session_message WHERE session_id = 'ses_1'")
+    assert len(look(newer.path).said("ses_2")) == 3
+
+
+def test_migrated_session_is_read_from_the_new_tables(look: Any, tmp_path: Path) -> None:
+    older = OpenCode(tmp_path / "opencode.db")
+    for name in ("ses_1", "ses_2"):
+        older.session(name)
+        older.message(name, "user", {"text": "Add an export."}, id=f"msg_{name}")
+    older.close()
+    first = look(older.path)
+    newer = OpenCode2(older.path)
+    newer.session("ses_1")
+    newer.row("ses_1", "user", {"text": "Add an export."}, id="msg_ses_1")
+    newer.row("ses_1", "user", {"text": "Now in blue."})
+    second = look(older.path, first.cursor, "opencode")
+    assert second.said("ses_1") == [("owner", "Add an export."), ("owner", "Now in blue.")]
+    assert second.turns["ses_1"][0].id == first.turns["ses_1"][0].id
+    assert "ses_2" not in second.turns
+    newer.connection.execute(
+        "UPDATE session_message SET data = ?, time_updated = time_updated + 1 WHERE seq = 1",
+        (json.dumps({"text": "Add two exports."}),),
+    )
+    third = look(older.path, second.cursor, "opencode")
+    assert third.said("ses_1")[0] == ("owner", "Add two exports.")
+    assert look(older.path, third.cursor, "opencode").sessions == {}
+    newer.close()
+
+
+@pytest.mark.parametrize("place", ["share/kilo/kilo.db", "share/kilo/main.db", "copies/kilo-2.db"])
+def test_kilo_code_is_recognised_by_its_place(place: str, look: Any, tmp_path: Path) -> None:
+    path = tmp_path / place
+    path.parent.mkdir(parents=True)
+    store = OpenCode(path)
+    store.session("ses_1")
+    store.message("ses_1", "user", {"text": "Add an export."})
+    assert look(path).sessions["ses_1"].id == "kilo-code:ses_1"
+    store.close()

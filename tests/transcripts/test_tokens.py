@@ -225,6 +225,10 @@ HERE = {"continue", "gemini-cli"}
 ELSEWHERE = {
     "aider": "../../plugins/nacre-extras/tests/extras/test_aider.py",
     "cline": "test_cline.py",
+    "cline-sessions": "test_cline.py",
+    "kilo-code": "test_opencode.py",
+    "kilo-code-tasks": "test_cline.py",
+    "qwen-code": "../../plugins/nacre-extras/tests/extras/test_qwen.py",
     "roo-code": "test_cline.py",
     "cursor-state": "test_cursor_state.py",
     "openclaw-store": "test_openclaw_store.py",

@@ -34,7 +34,11 @@ _WILDCARDS = {"**/": "(?:.*/)?", "*": "[^/]*"}
 _MAX_PATTERNS = 1_000
 _MAX_PATTERN_CHARACTERS = 1_000
 _MATCH_SECONDS = 0.25
-_IN_EXTRAS = {"aider": ".aider.chat.history.md", "continue": ".continue/sessions/*.json"}
+_IN_EXTRAS = {
+    "aider": ".aider.chat.history.md",
+    "continue": ".continue/sessions/*.json",
+    "qwen-code": ".qwen/projects/*/chats/*.jsonl",
+}
 """Patterns of transcripts in the user's home and in projects that only nacre-extras can read."""
 
 _SKIPPED_NAMES = (".lock", "sessions.json", ".meta.json")

@@ -55,6 +55,7 @@ from nacre.memories.store import OwnerWords, Rehearsal, fold_usage
 from nacre.memories.tombstones import Gate
 from nacre.memories.vectors import embed_pending
 from nacre.operations import operation
+from nacre.readers import gemini_cli
 from nacre.readers.adapter import Root
 from nacre.readers.conversation import memories_made
 from nacre.readers.registry import is_guess
@@ -340,8 +341,24 @@ def read_jobs(
         notify(Progress("reading", tally.bytes_done, total, note))
 
     TurnStore(home, run, exclusions, tally).store_all(_events(home, jobs, exclusions), on_commit)
+    _find_hashed_folders(home, run)
     distrust(home, run, sorted(tally.distrusted))
     notify(Progress("reading", total, total, f"{tally.turns:,} turns"))
+
+
+def _find_hashed_folders(home: Home, run: Run | None) -> None:
+    """Set the folder of Gemini CLI's sessions that name only its hash.
+
+    The folder is that of another session, or above it.
+    """
+    unplaced = home.sessions.without_folder(gemini_cli.TOOL)
+    paths = map(Path, home.sessions.folders() if unplaced else ())
+    folders = {str(folder) for path in paths for folder in (path, *path.parents)}
+    for stored in map(home.sessions.get, unplaced):
+        if folder := gemini_cli.folder_of_hash(stored.file or "", folders):
+            placed = replace(stored.session, cwd=folder)
+            project = resolve_project(home, placed, run=run)
+            home.sessions.upsert(placed, project=project, file=stored.file)
 
 
 def _cursor(home: Home, path: Path) -> tuple[str, Cursor] | None:

@@ -532,10 +532,19 @@ def _with_suffix(record: Record, suffix: str) -> Record:
 # -- Adapter -------------------------------------------------------------------
 
 
+def is_qwen(head: Head) -> bool:
+    """Return True for a chat of Qwen Code, which has similar records and needs nacre-extras."""
+    return any(
+        "sessionId" in record
+        and ("systemPayload" in record or "parts" in mapping(record, "message"))
+        for record in head.objects
+    )
+
+
 def _sniff(head: Head) -> bool:
     if head.path.suffix == ".json":
         return '"loglines"' in head.text[:2000]
-    return any(
+    return not is_qwen(head) and any(
         (record.get("type") == "summary" and "leafUuid" in record)
         or (record.get("type") == "file-history-snapshot" and "snapshot" in record)
         or (

@@ -1,4 +1,4 @@
-"""Cline and Roo Code tasks, in the storage of editors and of Cline's own programs."""
+"""Cline, and the tasks of its forks Roo Code and Kilo Code, in the storage of editors and programs."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from nacre.readers.adapter import (
     beside,
     content_blocks,
     document,
+    keys_of,
     parse_time,
     plain,
     shape_of,
@@ -36,51 +37,57 @@ from nacre.readers.trust import (
     OpenTurn,
     user_folders,
 )
-from nacre.values.session import Flag, Session, Speaker, Tokens, Trust, Turn
+from nacre.values.session import Flag, Session, SessionKind, Speaker, Tokens, Trust, Turn
 
-CLINE, ROO = "cline", "roo-code"
+CLINE, ROO, KILO = "cline", "roo-code", "kilo-code"
 
-FOLDERS = {CLINE: ("saoudrizwan.claude-dev",), ROO: ("rooveterinaryinc.roo-cline",)}
+FOLDERS = {
+    CLINE: "saoudrizwan.claude-dev",
+    ROO: "rooveterinaryinc.roo-cline",
+    KILO: "kilocode.kilo-code",
+}
 MESSAGES = ("ui_messages.json", "claude_messages.json")
+HISTORY = "api_conversation_history.json"
 
 _DIRECTORY = re.compile(r"# Current (?:Working|Workspace) Directory \(([^)\n]+)\)")
 
 
 CLINE_ENVIRONMENT = (*ENVIRONMENT, "CLINE_DATA_DIR", "CLINE_DIR")
-"""Environment variables that :func:`roots` reads for Cline. For Roo Code, only the editors' variables apply."""
+"""Environment variables of Cline. For its forks, only the editors' variables apply."""
 
 
-def roots(places: Places, tool: str, names: Sequence[str]) -> list[Root]:
+def roots(places: Places, tool: str) -> list[Root]:
     """Return the extension's task folder in each editor and in Cline's own programs."""
-    patterns = tuple(f"*/{name}" for name in names)
-    users = user_folders(places)
+    patterns = tuple(f"*/{name}" for name in (*MESSAGES, HISTORY))
     folders = [
-        Root(user / "globalStorage" / name / "tasks", patterns)
-        for user in users
-        for name in FOLDERS[tool]
+        Root(user / "globalStorage" / FOLDERS[tool] / "tasks", patterns)
+        for user in user_folders(places)
     ]
-    if tool == CLINE:
-        variable = "CLINE_DATA_DIR" if places.environ.get("CLINE_DATA_DIR") else "CLINE_DIR"
-        home = places.folder(variable, ".cline")
-        folders += [Root(home / "data" / "tasks", patterns), Root(home / "tasks", patterns)]
-    return folders
+    return folders + (_own_roots(places, "tasks", patterns) if tool == CLINE else [])
 
 
-def is_roo(path: Path) -> bool:
-    """Return True if a task belongs to Roo Code, which has the same message format as Cline."""
+def _own_roots(places: Places, name: str, patterns: tuple[str, ...]) -> list[Root]:
+    """Return the folders of Cline's own programs."""
+    variable = "CLINE_DATA_DIR" if places.environ.get("CLINE_DATA_DIR") else "CLINE_DIR"
+    home = places.folder(variable, ".cline")
+    return [Root(home / "data" / name, patterns), Root(home / name, patterns)]
+
+
+def tool_of(path: Path) -> str:
+    """Return the tool that a task belongs to. The forks have the same message format as Cline."""
     folders = {part.lower() for part in path.parts}
-    return not folders.isdisjoint(FOLDERS[ROO]) or (path.parent / "history_item.json").is_file()
+    if FOLDERS[KILO] in folders:
+        return KILO
+    is_roo = FOLDERS[ROO] in folders or (path.parent / "history_item.json").is_file()
+    return ROO if is_roo else CLINE
 
 
-def session_of(source: Source, tool: str) -> Session:
+def session_of(path: Path) -> Session:
     """Return a task's session. Its id is the name of the task's folder.
 
     The working folder comes from the tool's list of tasks.
     """
-    path = source.path
-    native_id = (
-        path.parent.name if path.name in (*MESSAGES, "api_conversation_history.json") else path.stem
-    )
+    native_id = path.parent.name if path.name in (*MESSAGES, HISTORY) else path.stem
     item = mapping(beside(path.parent / "history_item.json"))
     if not item and len(path.parents) > 2:
         listed = beside(path.parents[2] / "state" / "taskHistory.json")
@@ -88,7 +95,7 @@ def session_of(source: Source, tool: str) -> Session:
             item = mapping(entry) if mapping(entry).get("id") == native_id else item
     started = parse_time(native_id) if len(native_id) == 13 and native_id.isdigit() else None
     return Session(
-        tool,
+        tool_of(path),
         native_id,
         started=started,
         cwd=string(item, "workspace", "cwdOnTaskInitialization"),
@@ -108,10 +115,11 @@ def model_of(message: Values) -> str | None:
     Cline and Roo Code use the provider ``openai`` for any server with OpenAI's API.
     """
     info = mapping(message, "modelInfo")
-    provider = string(info, "providerId")
-    return answered_by(
-        string(info, "modelId"), "openai-compatible" if provider == "openai" else provider
-    )
+    return _model(string(info, "modelId", "id"), string(info, "providerId", "provider"))
+
+
+def _model(name: str | None, provider: str | None) -> str | None:
+    return answered_by(name, "openai-compatible" if provider == "openai" else provider)
 
 
 # -- Messages shown to the user: ``tasks/<id>/ui_messages.json`` ---------------
@@ -191,10 +199,10 @@ _QUIET = frozenset(
 
 
 class _Reader:
-    def __init__(self, source: Source, tool: str, messages: Sequence[Message]) -> None:
+    def __init__(self, source: Source, messages: Sequence[Message]) -> None:
         self.source = source
         self.messages = messages
-        self.talk = Conversation(source, session_of(source, tool))
+        self.talk = Conversation(source, session_of(source.path))
         self.seen: dict[str, int] = {}
         self.last_call = ""
         self.is_unseen = False
@@ -249,12 +257,8 @@ class _Reader:
             self.talk.learn(started=parse_time(message.get("ts")))
 
     def say(self, message: Message, speaker: Speaker, text: str, flags: Flag) -> Items:
-        cleaned = self.talk.clean(text)
-        if cleaned.text:
-            identity, time = self.identity(message)
-            yield from self.talk.say(
-                Turn(identity, speaker, cleaned.text, time, flags=flags | cleaned.flags), message
-            )
+        identity, time = self.identity(message)
+        yield from self.talk.write(speaker, text, time, message, identity=identity, flags=flags)
         if self.is_unseen:
             self.talk.exchange.unseen()
 
@@ -266,14 +270,13 @@ class _Reader:
         return name if occurrence == 1 else f"{name}-{occurrence}", parse_time(message.get("ts"))
 
     def answer(self, message: Message, text: str) -> Items:
-        words = (
-            string(_object(text), *_ANSWER_FIELDS) if _kind(message) in _QUESTION_KINDS else None
-        ) or text
         if _kind(message) in _QUESTION_KINDS:
-            self.chosen = as_answers(words, _object(text))
-        if words.strip():
+            facts = _object(text)
+            text = string(facts, *_ANSWER_FIELDS) or text
+            self.chosen = as_answers(text, facts)
+        if text.strip():
             yield from self.open(message)
-            self.talk.add_text(words)
+            self.talk.add_text(text)
 
     def open(self, message: Message) -> Items:
         identity, time = self.identity(message)
@@ -367,53 +370,16 @@ def _object(text: str) -> Values:
     return mapping(plain(text)) if text.lstrip().startswith("{") else {}
 
 
-def parse(source: Source, tool: str = CLINE) -> Items:
-    """Parse one task."""
-    return read_messages(source, tool, document(source))
-
-
-def read_messages(source: Source, tool: str, value: Any) -> Items:
-    """Yield the session from the messages shown to the user."""
-    return _Reader(source, tool, objects_in(value)).read()
-
-
-def _sniff(head: Head) -> bool:
-    is_array, keys = shape_of(head)
-    return is_array and {"ts", "type"} <= keys and bool({"say", "ask"} & keys)
-
-
-ADAPTER = Adapter(
-    tool=CLINE,
-    label="Cline",
-    roots=partial(roots, tool=CLINE, names=MESSAGES),
-    sniff=_sniff,
-    parse=parse,
-    whole=True,
-    versions="3 (from documentation)",
-    reads="messages; tool calls with outcome; times; folder; model; tokens; summaries",
-    leaves_out="reasoning; pictures; checkpoints; contents of edits",
-    environment=CLINE_ENVIRONMENT,
-)
-ROO_MESSAGES = replace(
-    ADAPTER,
-    tool=ROO,
-    label="Roo Code",
-    roots=partial(roots, tool=ROO, names=MESSAGES),
-    sniff=lambda head: _sniff(head) and is_roo(head.path),
-    parse=partial(parse, tool=ROO),
-    environment=ENVIRONMENT,
-)
-
-
 # -- Model history: ``tasks/<id>/api_conversation_history.json`` ---------------
 # Read only if the messages shown to the user are missing, because one task is one session. The tool
 # puts the user's words in tags and writes everything else in user messages.
 
 
-NAME = "api_conversation_history.json"
-
-_OWNER_TAGS = "task|feedback|answer|user_message"
-_OWNER_WORDS = re.compile(rf"\A\s*<({_OWNER_TAGS})>(.*)</\1>\s*\Z", re.DOTALL)
+_OWNER_WORDS = re.compile(
+    r"\A\s*<(task|feedback|answer|user_message|user_input)\b[^>]*>(.*?)</\1>\s*(?:<file_content|\Z)",
+    re.DOTALL,
+)
+_NOTICE = re.compile(r"<mode_notice>.*?</mode_notice>", re.DOTALL)
 _DENIAL = re.compile(
     r"\A\s*The user (?:denied|provided|has provided)[^\n]{0,200}\n+<(?:feedback|user_message)>(.*?)</",
     re.DOTALL,
@@ -435,10 +401,10 @@ _SPOKEN_CALLS = (
 
 
 class _ModelHistoryReader:
-    def __init__(self, source: Source, tool: str, messages: Sequence[Values]) -> None:
+    def __init__(self, source: Source, messages: Sequence[Values], session: Session) -> None:
         self.source = source
         self.messages = messages
-        self.talk = Conversation(source, session_of(source, tool))
+        self.talk = Conversation(source, session)
         self.answering = ""
         self.chosen: dict[str, str] = {}
         """Maps the last question's options to answers that repeat the question.
@@ -448,27 +414,27 @@ class _ModelHistoryReader:
 
     def read(self) -> Items:
         for number, message in enumerate(self.messages):
-            role = message.get("role")
+            role, place = message.get("role"), string(message, "id") or str(number)
             if role == "user":
-                yield from self.user(number, message)
+                yield from self.user(place, message)
             elif role == "assistant":
-                yield from self.agent(number, message)
+                yield from self.agent(place, message)
             else:
                 self.source.unknown(f"role {role}")
         yield from self.talk.end()
 
-    def user(self, number: int, message: Values) -> Items:
+    def user(self, place: str, message: Values) -> Items:
         is_output, self.answering = False, ""
         for part, block in enumerate(content_blocks(message)):
             kind = block.get("type")
             if kind == "tool_result":
-                yield from self.result(f"{number}.{part}", message, block)
+                yield from self.result(f"{place}.{part}", message, block)
             elif kind == "text":
                 text = str(block.get("text") or "")
                 self.learn(text)
-                text = _DETAILS.sub("", text)
+                text = _NOTICE.sub("", _DETAILS.sub("", text))
                 is_output = yield from self.text(
-                    f"{number}.{part}", message, text, is_output=is_output
+                    f"{place}.{part}", message, text, is_output=is_output
                 )
             elif kind not in ("image", "document"):
                 self.source.unknown(f"block {kind}")
@@ -521,11 +487,10 @@ class _ModelHistoryReader:
         )
 
     def hear(self, name: str, output: str) -> None:
-        if not self.answering:
+        if self.answering:
+            self.end_call(self.answering, output.lstrip())
+        else:
             self.talk.exchange.heard_from(name, "", output)
-            return
-        result = "rejected" if output.lstrip().startswith("The user denied") else outcome(output)
-        self.talk.result(self.answering, result, lambda: output)
 
     def result(self, place: str, message: Values, block: Values) -> Items:
         output = "\n".join(
@@ -534,14 +499,13 @@ class _ModelHistoryReader:
             if item.get("type") == "text"
         )
         output = _DETAILS.sub("", output)
-        is_error = block.get("is_error") is True
-        result = (
-            "rejected"
-            if output.startswith("The user denied")
-            else outcome(output, is_error=is_error)
-        )
-        self.talk.result(str(block.get("tool_use_id")), result, lambda: output)
+        self.end_call(str(block.get("tool_use_id")), output, is_error=block.get("is_error") is True)
         yield from self.denied(place, message, output)
+
+    def end_call(self, call: str, output: str, *, is_error: bool = False) -> None:
+        is_denied = output.startswith("The user denied")
+        result = "rejected" if is_denied else outcome(output, is_error=is_error)
+        self.talk.result(call, result, lambda: output)
 
     def learn(self, text: str) -> None:
         if not self.talk.session.cwd and (folder := folder_in(text)):
@@ -550,13 +514,17 @@ class _ModelHistoryReader:
     def say(self, place: str, message: Values, text: str, trust: Trust) -> Items:
         time = parse_time(message.get("ts")) or self.talk.session.started
         yield from self.talk.write(
-            Speaker.OWNER, text, time, message, identity=f"{place}-user", trust=trust
+            self.talk.prompter, text, time, message, identity=f"{place}-user", trust=trust
         )
 
-    def agent(self, number: int, message: Values) -> Items:
+    def agent(self, place: str, message: Values) -> Items:
         self.talk.learn(model=model_of(message))
+        counts = mapping(message, "metrics")
+        cached = total(counts, "cacheReadTokens")
+        read, written = total(counts, "inputTokens"), total(counts, "outputTokens")
+        self.talk.spend(Tokens.with_cached(read, cached, written))
         time = parse_time(message.get("ts")) or self.talk.session.started
-        yield from self.talk.open(OpenTurn(f"{number}-assistant", time, unique=False))
+        yield from self.talk.open(OpenTurn(f"{place}-assistant", time, unique=False))
         for block in content_blocks(message):
             if block.get("type") == "text":
                 self.words(str(block.get("text") or ""))
@@ -583,43 +551,109 @@ class _ModelHistoryReader:
             self.talk.add_call(identity, name, arguments)
 
 
-def parse_model_history(source: Source, tool: str = CLINE) -> Items:
-    """Parse the model history of one task."""
-    messages_file = next(
-        (path for name in MESSAGES if (path := source.path.with_name(name)).is_file()), None
-    )
-    if messages_file:
-        value = beside(messages_file, MAX_WHOLE_BYTES)
+def parse(source: Source) -> Items:
+    """Parse one task."""
+    messages = objects_in(document(source))
+    if messages and "role" in messages[0]:
+        names = map(source.path.with_name, MESSAGES)
+        shown = next(filter(Path.is_file, names), None)
+        if shown is None:
+            return _ModelHistoryReader(source, messages, session_of(source.path)).read()
+        value = beside(shown, MAX_WHOLE_BYTES)
         if value is None:
-            raise torn(messages_file)
-        return read_messages(source, tool, value)
-    return _ModelHistoryReader(source, tool, objects_in(document(source))).read()
+            raise torn(shown)
+        messages = objects_in(value)
+    return _Reader(source, messages).read()
 
 
-def _sniff_model_history(head: Head) -> bool:
+def _sniff(head: Head) -> bool:
     is_array, keys = shape_of(head)
-    has_mark = "<task>" in head.text or "<environment_details>" in head.text
-    return is_array and {"role", "content"} <= keys and (head.path.name == NAME or has_mark)
+    if {"role", "content"} <= keys:
+        marks = ("<task>", "<environment_details>")
+        return is_array and (head.path.name == HISTORY or any(mark in head.text for mark in marks))
+    return is_array and {"ts", "type"} <= keys and bool({"say", "ask"} & keys)
 
 
-ADAPTER_MODEL_HISTORY = Adapter(
+ADAPTER = Adapter(
     tool=CLINE,
     label="Cline",
-    roots=partial(roots, tool=CLINE, names=(NAME,)),
-    sniff=_sniff_model_history,
-    parse=parse_model_history,
+    roots=partial(roots, tool=CLINE),
+    sniff=_sniff,
+    parse=parse,
     whole=True,
     versions="3 (from documentation)",
-    reads="the model's history, if the messages are missing",
-    leaves_out="environment details; reminders; thinking; pictures; the layout of version 4",
+    reads=(
+        "messages; tool calls with outcome; times; folder; model; tokens; summaries; the model's "
+        "history, if the messages are missing"
+    ),
+    leaves_out="reasoning; pictures; checkpoints; contents of edits; environment details",
     environment=CLINE_ENVIRONMENT,
 )
-ROO_MODEL_HISTORY = replace(
-    ADAPTER_MODEL_HISTORY,
-    tool=ROO,
-    label="Roo Code",
-    roots=partial(roots, tool=ROO, names=(NAME,)),
-    sniff=lambda head: _sniff_model_history(head) and is_roo(head.path),
-    parse=partial(parse_model_history, tool=ROO),
-    environment=ENVIRONMENT,
+
+
+def _of_fork(tool: str, label: str) -> Adapter:
+    return replace(
+        ADAPTER,
+        tool=tool,
+        label=label,
+        roots=partial(roots, tool=tool),
+        sniff=lambda head: _sniff(head) and tool_of(head.path) == tool,
+        environment=ENVIRONMENT,
+    )
+
+
+ADAPTER_ROO = _of_fork(ROO, "Roo Code")
+ADAPTER_KILO = _of_fork(KILO, "Kilo Code")
+
+
+# -- Sessions since version 4: ``.cline/data/sessions/<id>/<id>.messages.json`` ----------------
+# Sessions are in the form of the model's history, next to a manifest ``<id>.json``. Sub-agents'
+# messages are in the folder of the session that started them.
+
+
+_SUFFIX = ".messages.json"
+
+
+def parse_session(source: Source) -> Items:
+    """Parse one session. A fork's copies of the original's messages are omitted."""
+    path, value = source.path, mapping(document(source))
+    name, folder = path.name.removesuffix(_SUFFIX), path.parent.name
+    manifest, outer = beside(_manifest_of(path)), beside(path.with_name(f"{folder}.json"))
+    is_inner = manifest is None and outer is not None
+    facts = mapping(outer if is_inner else manifest)
+    metadata = mapping(facts, "metadata")
+    forked = parse_time(mapping(metadata, "fork").get("forkedAt"))
+    messages = [
+        message
+        for message in objects_in(value.get("messages"))
+        if not (forked and (time := parse_time(message.get("ts"))) and time < forked)
+    ]
+    session = Session(
+        CLINE,
+        f"{folder}__{name}" if is_inner else name,
+        title=None if is_inner else string(metadata, "title"),
+        cwd=string(facts, "cwd", "workspace_root"),
+        kind=SessionKind.SUBAGENT if is_inner else SessionKind.MAIN,
+        parent=folder if is_inner else None,
+        started=parse_time(string(facts, "started_at", "created_at")),
+        model=_model(string(facts, "model"), string(facts, "provider")),
+    )
+    return _ModelHistoryReader(source, messages, session).read()
+
+
+def _manifest_of(path: Path) -> Path:
+    return path.with_name(f"{path.name.removesuffix(_SUFFIX)}.json")
+
+
+ADAPTER_SESSIONS = replace(
+    ADAPTER,
+    roots=partial(_own_roots, name="sessions", patterns=(f"*/*{_SUFFIX}",)),
+    sniff=lambda head: head.path.name.endswith(_SUFFIX) and "messages" in keys_of(head),
+    parse=parse_session,
+    beside=lambda path: [_manifest_of(path)] if path.name.endswith(_SUFFIX) else [],
+    resume=("cline", "--id", "{id}"),
+    versions="4 (from documentation)",
+    reads="messages; tool calls with outcome; times; folder; title; model; tokens; sub-agents; forks",
+    leaves_out="thinking; pictures; attached files; commands; summaries",
+    environment=CLINE_ENVIRONMENT[-2:],
 )

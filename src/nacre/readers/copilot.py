@@ -6,12 +6,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from nacre.base.ids import turn_hash
 from nacre.base.plain import Values, mapping, objects, string, total
-from nacre.base.text import answered_by, noted, shorten
+from nacre.base.text import answered_by, shorten
 from nacre.readers.adapter import (
     ANY,
     Adapter,
@@ -106,17 +107,8 @@ class _Reader:
         native_id = string(values, "sessionId") or turn_hash(
             "session", str(first.get("requestId") or _typed_text(first)), 0
         )
-        model = None
-        for request in self.requests:
-            model_id = string(request, "modelId") or ""
-            provider = model_id.partition("/")[0] if "/" in model_id else None
-            model = noted(model, (answered_by(model_id, provider) or "").removeprefix("copilot/"))
-        versions = [
-            name
-            for request in self.requests
-            if (name := string(mapping(request, "agent"), "extensionVersion"))
-        ]
-        started = parse_time(values.get("creationDate")) or parse_time(first.get("timestamp"))
+        times = (request.get("timestamp") for request in self.requests)
+        started = parse_time(values.get("creationDate") or next(filter(None, times), None))
         folders = objects(mapping(values, "repoData"), "workspaceFolders")
         recorded = (
             string(folders[0], "uri", "path")
@@ -133,8 +125,6 @@ class _Reader:
                 cwd=cwd or folder_of(recorded),
                 label=label,
                 started=started,
-                model=model or None,
-                tool_version=versions[-1] if versions else None,
             ),
         )
 
@@ -144,6 +134,12 @@ class _Reader:
         yield from self.talk.end()
 
     def request(self, request: Values) -> Items:
+        model = string(request, "modelId") or ""
+        provider = model.partition("/")[0] if "/" in model else None
+        self.talk.learn(
+            model=(answered_by(model, provider) or "").removeprefix("copilot/"),
+            tool_version=string(mapping(request, "agent"), "extensionVersion"),
+        )
         time = parse_time(request.get("timestamp")) or self.talk.session.started
         own = string(request, "requestId")
         claims = {
@@ -283,11 +279,12 @@ def _is_unique(identity: str | None) -> bool:
 
 # -- VS Code Copilot Chat: session documents (until 1.108), change logs (since then), and exports
 # The first line of a change log has the whole object. Each later line sets, extends or deletes the
-# value at a path.
+# value at a path. If the first line is missing, empty values stand for the unknown ones.
 
 
 _INITIAL, _SET, _PUSH, _DELETE = range(4)
 _MAX_PATH_STEPS = 64
+_MAX_LOST = 10_000
 
 
 def parse(source: Source) -> Items:
@@ -295,6 +292,8 @@ def parse(source: Source) -> Items:
     values: Any = {}
     for number, entry in enumerate(documents(source)):
         if "kind" in entry and "requests" not in entry:
+            if number == 0 and entry["kind"] != _INITIAL:
+                values = _Partial(sessionId=source.path.stem)
             values = _replay(source, values, entry)
         elif number == 0:
             values = entry
@@ -303,6 +302,10 @@ def parse(source: Source) -> Items:
     chats = source.path.parent
     folder, label = workspace_of(chats) if chats.name == "chatSessions" else (None, None)
     return parse_session_object(source, mapping(values), cwd=folder, label=label)
+
+
+class _Partial(dict[str, Any]):
+    """A session whose first values are missing."""
 
 
 def _replay(source: Source, values: Any, entry: Values) -> Any:
@@ -320,6 +323,8 @@ def _replay(source: Source, values: Any, entry: Values) -> Any:
         source.corrupt()
         return values
     try:
+        if isinstance(values, _Partial):
+            _complete(values, path)
         _change(values, path, kind, value, entry.get("i"))
     except (KeyError, IndexError, TypeError, ValueError):
         source.corrupt()
@@ -348,6 +353,20 @@ def _change(values: Any, path: Sequence[Any], kind: int, value: Any, length: Any
         listed.extend(value or [])
 
 
+def _complete(values: Any, path: Sequence[Any]) -> None:
+    """Add empty values for missing ones on a path, in lists before known values, which are newer."""
+    place = values
+    for step, following in pairwise([*path, None]):
+        if isinstance(place, list) and step < _MAX_LOST:
+            count = step + (following is not None) - len(place)
+            place[:0] = [{} for _ in range(count)]
+        if following is None:
+            return
+        if isinstance(place, dict):
+            place.setdefault(str(step), [] if isinstance(following, int) else {})
+        place = place[_step(place, step)]
+
+
 def _step(place: Any, step: Any) -> Any:
     if isinstance(place, list):
         if not isinstance(step, int) or step < 0:
@@ -358,9 +377,11 @@ def _step(place: Any, step: Any) -> Any:
 
 def _sniff(head: Head) -> bool:
     keys = keys_of(head)
-    if {"kind", "v"} <= keys:
-        first = mapping(head.objects[0] if head.objects else {}, "v")
-        return "requests" in first or (not head.objects and '"requests"' in head.text)
+    if "kind" in keys and not keys.isdisjoint("kv"):
+        return '"requests"' in head.text and all(
+            entry.get("kind") in range(4) and isinstance(entry.get("k", []), list)
+            for entry in head.objects
+        )
     marker_keys = {"responderUsername", "initialLocation"} & keys
     return len(marker_keys) == 2 or ("requests" in keys and bool(marker_keys))
 
@@ -589,10 +610,8 @@ def _tokens_spent(data: Values) -> Tokens:
     models = [mapping(value, "usage") for value in mapping(data, "modelMetrics").values()]
     tokens = Tokens()
     for usage in models:
-        cached = total(usage, "cacheReadTokens")
-        tokens += Tokens(
-            max(0, total(usage, "inputTokens") - cached), cached, total(usage, "outputTokens")
-        )
+        read, cached = total(usage, "inputTokens"), total(usage, "cacheReadTokens")
+        tokens += Tokens.with_cached(read, cached, total(usage, "outputTokens"))
     if tokens.total:
         return tokens.bounded
     kinds = mapping(data, "tokenDetails")

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterable
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +55,7 @@ _FRAME = re.compile(
 )
 """Lines that the tool writes around a command's output."""
 _UUID_LENGTH = 36
+_HASH = re.compile(r"\b[0-9a-f]{64}\b")
 
 
 class _Reader:
@@ -103,14 +106,14 @@ class _Reader:
         new_messages = {
             str(item.get("id") or f"#{number}"): item for number, item in enumerate(listed)
         }
-        if any(_SNAPSHOT in _words(item.get("content")) for item in listed):
+        if any(_SNAPSHOT in words_of(item.get("content")) for item in listed):
             present = {
-                (item.get("type"), _words(item.get("content"))) for item in self.messages.values()
+                (item.get("type"), words_of(item.get("content"))) for item in self.messages.values()
             }
             self.messages |= {
                 key: item
                 for key, item in new_messages.items()
-                if (item.get("type"), _words(item.get("content"))) not in present
+                if (item.get("type"), words_of(item.get("content"))) not in present
             }
         else:
             # On resuming, the tool omits commands, and prompts with text added by a hook.
@@ -120,7 +123,7 @@ class _Reader:
                 if key in new_messages
                 or (
                     item.get("type") == "user"
-                    and _words(item.get("content")).lstrip().startswith(_OMITTED_PREFIXES)
+                    and words_of(item.get("content")).lstrip().startswith(_OMITTED_PREFIXES)
                 )
             }
             self.messages = kept | new_messages
@@ -158,11 +161,11 @@ class _Reader:
         yield from self.talk.end()
 
     def user(self, identity: str, message: Message) -> Items:
-        words = _words(message.get("displayContent")) or _words(message.get("content"))
-        for file_content in _FILES.findall(_words(message.get("content"))):
+        words = words_of(message.get("displayContent")) or words_of(message.get("content"))
+        for file_content in _FILES.findall(words_of(message.get("content"))):
             self.talk.exchange.heard(file_content)
-        for result in _responses(message.get("content")):
-            self.talk.result(str(result.get("id")), "ok", lambda result=result: _output(result))  # type: ignore[misc]
+        for result in responses_of(message.get("content")):
+            self.talk.result(str(result.get("id")), "ok", lambda result=result: output_of(result))  # type: ignore[misc]
         is_summary = _SNAPSHOT in words
         words = words.replace(_SNAPSHOT, "").replace("</state_snapshot>", "")
         cleaned = self.talk.clean(_FILES.sub("", words))
@@ -183,7 +186,7 @@ class _Reader:
 
         Skip other notices.
         """
-        words, time = _words(message.get("content")), parse_time(message.get("timestamp"))
+        words, time = words_of(message.get("content")), parse_time(message.get("timestamp"))
         if message.get("type") == "error":
             yield from self.talk.failed(identity, words, time)
         elif words.strip() == _CANCELLED:
@@ -197,7 +200,7 @@ class _Reader:
         self.talk.spend(Tokens(fresh, cached, total(counts, "output", "thoughts")))
         time = parse_time(message.get("timestamp"))
         yield from self.talk.open(OpenTurn(identity, time, unique=len(identity) == _UUID_LENGTH))
-        self.talk.add_text(_words(message.get("content") or message.get("parts")))
+        self.talk.add_text(words_of(message.get("content") or message.get("parts")))
         for call in objects(message, "toolCalls"):
             self.call(call)
 
@@ -205,26 +208,25 @@ class _Reader:
         name, arguments = str(call.get("name") or "tool"), call.get("args")
         identity = str(call.get("id") or "")
         key = self.talk.add_call(identity, name, arguments if isinstance(arguments, dict) else "")
-        output = "\n".join(_output(response) for response in _responses(call.get("result")))
-        shown = call.get("resultDisplay")
-        output = output or (shown if isinstance(shown, str) else "")
-        if call.get("status") in ("success", "error", "cancelled"):
-            printed = _FRAME.sub("", output) if name == _SHELL else output
-            self.talk.result(key, _outcome(call, output), lambda: printed)
+        output = "\n".join(output_of(response) for response in responses_of(call.get("result")))
+        output = output or string(call, "resultDisplay") or ""
+        record_result(self.talk, key, call.get("status"), output)
 
 
-def _outcome(call: Values, output: str) -> str:
-    if call.get("status") == "cancelled":
-        return "rejected"
-    code = _EXIT.findall(output) if call.get("name") == _SHELL else []
-    return outcome(
-        output,
-        exit_code=int(code[-1][:9]) if code else None,
-        is_error=call.get("status") == "error",
+def record_result(talk: Conversation, key: str, status: object, output: str) -> None:
+    """Record the result of a call, unless the call is still running."""
+    if status not in ("success", "error", "cancelled"):
+        return
+    is_shell = key in talk.calls and talk.calls[key].call.name == _SHELL
+    code = _EXIT.findall(output) if is_shell else []
+    result = outcome(
+        output, exit_code=int(code[-1][:9]) if code else None, is_error=status == "error"
     )
+    printed = _FRAME.sub("", output) if is_shell else output
+    talk.result(key, "rejected" if status == "cancelled" else result, lambda: printed)
 
 
-def _words(content: Any) -> str:
+def words_of(content: Any) -> str:
     """Return the words in text or a list of parts, without thoughts, images and tool results."""
     if isinstance(content, str):
         return content
@@ -237,16 +239,29 @@ def _words(content: Any) -> str:
     return "\n\n".join(text for text in texts if text)
 
 
-def _responses(parts: Any) -> list[Values]:
+def responses_of(parts: Any) -> list[Values]:
+    """Return the tool results in a list of parts."""
     listed = parts if isinstance(parts, list) else []
     return [response for part in listed if (response := mapping(part, "functionResponse"))]
 
 
-def _output(response: Values) -> str:
+def output_of(response: Values) -> str:
+    """Return the text of a tool result."""
     body = mapping(response, "response")
     return "\n".join(
         value for key in ("output", "error", "content") if isinstance(value := body.get(key), str)
     )
+
+
+def folder_of_hash(text: str, folders: Iterable[str]) -> str | None:
+    """Return the folder whose SHA-256 is in a text, or None."""
+    hashes = set(_HASH.findall(text))
+    return next((folder for folder in folders if hashes and _hash(folder) in hashes), None)
+
+
+@lru_cache(maxsize=10_000)
+def _hash(folder: str) -> str:
+    return hashlib.sha256(folder.encode("utf-8", errors="replace")).hexdigest()
 
 
 def _project_root(path: Path, header: Values) -> str | None:
@@ -255,22 +270,14 @@ def _project_root(path: Path, header: Values) -> str | None:
     The folder is named in a file next to the chats. Otherwise, it is the known project with the
     hash in the header.
     """
-    for parent in list(path.parents)[:4]:
-        if parent.name == "chats":
-            try:
-                return (parent.parent / ".project_root").read_text(encoding="utf-8").strip() or None
-            except (OSError, UnicodeDecodeError):
-                projects = (
-                    mapping(beside(parent.parents[2] / "projects.json"), "projects")
-                    if len(parent.parents) > 2
-                    else {}
-                )
-                for root in projects:
-                    encoded = root.encode("utf-8", errors="replace")
-                    if hashlib.sha256(encoded).hexdigest() == header.get("projectHash"):
-                        return root
-                return None
-    return None
+    chats = next((parent for parent in list(path.parents)[:4] if parent.name == "chats"), None)
+    if chats is None:
+        return None
+    try:
+        return (chats.parent / ".project_root").read_text(encoding="utf-8").strip() or None
+    except (OSError, UnicodeDecodeError):
+        projects = mapping(beside(chats.parent.parent.parent / "projects.json"), "projects")
+        return folder_of_hash(f"{header.get('projectHash')} {chats.parent.name}", projects)
 
 
 ADAPTER = Adapter(

@@ -1,10 +1,11 @@
-"""OpenCode: sessions in its database, older files and exports, all with the same objects."""
+"""OpenCode and Kilo Code: sessions in a database, and OpenCode's older files and exports."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from nacre.base.plain import JsonObject, Values, mapping, objects, string, total
@@ -32,8 +33,7 @@ from nacre.readers.conversation import outcome
 from nacre.readers.trust import Conversation, OpenTurn, names_another
 from nacre.values.session import Flag, Session, SessionKind, Speaker, Tokens
 
-TOOL = "opencode"
-
+TOOL, KILO = "opencode", "kilo-code"
 
 _QUIET = frozenset(
     {
@@ -49,19 +49,23 @@ _QUIET = frozenset(
         "compaction",
     }
 )
-_DONE = frozenset({"completed", "success"})
-_ABORTED = "MessageAbortedError"
+_DONE = frozenset({"completed", "success", "exited"})
 _UNNAMED = re.compile(r"(?:New|Child) session - \d{4}-")
 _REFUSED = re.compile(
     r"rejected permission|user (?:rejected|denied|dismissed)|specified a rule", re.IGNORECASE
 )
 
 
-def session_of(info: Values, *, project: str | None = None) -> Session:
+def tool_of(path: Path) -> str:
+    """Return the tool that wrote a database. Kilo Code is a fork with the same tables."""
+    return KILO if path.name.startswith("kilo") or path.parent.name == "kilo" else TOOL
+
+
+def session_of(info: Values, *, tool: str = TOOL, project: str | None = None) -> Session:
     """Return the session that OpenCode's session object describes."""
     parent, title = string(info, "parentID"), string(info, "title")
     return Session(
-        TOOL,
+        tool,
         str(info.get("id")),
         title=None if title and _UNNAMED.match(title) else title,
         cwd=string(info, "directory") or project,
@@ -149,10 +153,11 @@ class Talk:
     def stopped(self, message: Values) -> Items:
         """Yield the reason why an answer stopped early."""
         error, identity = mapping(message, "error"), f"{message.get('id')}-end"
-        if error.get("name") == _ABORTED:
+        name = string(error, "name", "type") or ""
+        if "abort" in name.lower():
             yield from self.talk.interrupted(identity, self.time)
         elif error:
-            words = string(mapping(error, "data"), "message") or string(error, "name") or ""
+            words = string(mapping(error, "data"), "message") or string(error, "message") or name
             yield from self.talk.failed(identity, words, self.time)
 
     def summary(self, message: Values, parts: Iterable[Values]) -> Items:
@@ -169,13 +174,17 @@ class Talk:
     def call(self, part: Values) -> None:
         state = mapping(part, "state")
         call_id = self.talk.add_call(
-            str(part.get("callID") or ""), string(part, "tool") or "tool", state.get("input")
+            str(part.get("callID") or part.get("id") or ""),
+            string(part, "tool", "name") or "tool",
+            state.get("input"),
         )
-        status = state.get("status")
+        status, content = state.get("status"), objects(state, "content")
         output = state.get("output") if status in _DONE else state.get("error")
-        text = output if isinstance(output, str) else ""
+        text = output if isinstance(output, str) else string(output, "message")
+        text = text or "\n".join(map(_text, content))
         if any(
-            not str(item.get("mime")).startswith("text/") for item in objects(state, "attachments")
+            not str(item.get("mime", "text/")).startswith("text/")
+            for item in (*objects(state, "attachments"), *content)
         ):
             self.talk.exchange.unseen()  # the words in a picture are not recorded
         if status in _DONE:
@@ -194,7 +203,7 @@ class Talk:
     def learn(self, message: Values) -> None:
         """Update the session's model, and its folder if it has none."""
         model_info = message if string(message, "modelID") else mapping(message, "model")
-        model = answered_by(string(model_info, "modelID"), string(model_info, "providerID"))
+        model = answered_by(string(model_info, "modelID", "id"), string(model_info, "providerID"))
         folder = self.talk.session.cwd or string(mapping(message, "path"), "cwd")
         self.talk.learn(model=model, cwd=folder)
 
@@ -203,22 +212,9 @@ class Talk:
             self.source.unknown(f"part {part.get('type')}")
 
 
-ENVIRONMENT = ("APPDATA", "LOCALAPPDATA", "XDG_DATA_HOME")
-"""Environment variables that :func:`data_folders` reads."""
-
-
-def data_folders(places: Places) -> list[Path]:
-    """Return OpenCode's data folders. It follows the XDG rules on every system."""
-    folders = [places.folder("XDG_DATA_HOME", ".local", "share")]
-    if places.platform == "win32":
-        folders += [
-            Path(folder)
-            for name in ("LOCALAPPDATA", "APPDATA")
-            if (folder := places.environ.get(name))
-        ]
-    if places.platform == "darwin":
-        folders.append(places.home / "Library" / "Application Support")
-    return [folder / "opencode" for folder in folders]
+def data_folder(places: Places, name: str = TOOL) -> Path:
+    """Return a tool's data folder. OpenCode and Kilo Code follow the XDG rules on every system."""
+    return places.folder("XDG_DATA_HOME", ".local", "share") / name
 
 
 def _unquote(text: str) -> str:
@@ -237,39 +233,58 @@ def _text(part: Values) -> str:
     return text if isinstance(text, str) else ""
 
 
-# -- Database ``opencode.db``, since 1.1, with the tables session, message and part
+# -- Database ``opencode.db``, since 1.1, with the tables session, message and part. Since 2.0, the
+# tables session_v2 and session_message, which also contain all sessions of a migrated database.
 # Columns differ between versions, so only existing columns are read. The tables of accounts and
 # credentials, and the event log, which repeats everything, are never read.
 
 
-_REQUIRED_COLUMNS = {
+_COLUMNS = {
     "session": {"id", "time_created", "time_updated"},
     "message": {"id", "session_id", "time_created", "data"},
     "part": {"id", "message_id", "session_id", "data"},
 }
+_COLUMNS_2 = {
+    "session_v2": {"id", "time_created", "time_updated"},
+    "session_message": {"id", "session_id", "type", "seq", "time_created", "time_updated", "data"},
+}
 _KEY_BY_COLUMN = {
     "parent_id": "parentID",
+    "fork_session_id": "forkID",
+    "fork_boundary": "boundary",
     "directory": "directory",
     "title": "title",
     "version": "version",
 }
+_QUIET_ROWS = frozenset({"idle", "agent-switched", "model-switched", "location-switched"})
+_TYPED = frozenset({"user", "synthetic", "system", "skill"})
+
+Messages = Iterator[tuple[JsonObject, Iterable[Values]]]
+"""Messages with their parts, in the form of the files."""
 
 
 class _Reader:
     def __init__(self, source: Source) -> None:
         self.source = source
         self.tables = tables_of(source)
-        self.columns = self.tables.columns("session")
         self.open: list[str] = []
 
     def read(self) -> Items:
-        marks = Marks(self.source)
-        written = self.written()
-        last = self.tables.all(statement("opencode_last_part"))[0][0]
-        for session, updated in self.tables.all(statement("opencode_sessions")):
-            is_new = marks.is_new(session, updated)
-            if is_new or session in written:
-                yield from self.session(session)
+        marks, migrated = Marks(self.source), set()
+        if has_columns(self.tables, _COLUMNS_2):
+            for session, *mark in self.tables.all(statement("opencode_2_sessions")):
+                migrated.add(session)
+                if marks.is_new(session, *mark):
+                    yield from self.session("session_v2", session, self.rows)
+        last = self.source.carry.get("part")
+        if has_columns(self.tables, _COLUMNS):
+            written = self.written()
+            last = self.tables.all(statement("opencode_last_part"))[0][0]
+            for session, updated in self.tables.all(statement("opencode_sessions")):
+                if session not in migrated and (
+                    marks.is_new(session, updated) or session in written
+                ):
+                    yield from self.session("session", session, self.messages)
         marks.save()
         self.source.carry |= {"part": last, "open": self.open}
 
@@ -279,69 +294,118 @@ class _Reader:
         rows = self.tables.all(statement("opencode_written"), part=last) if last else []
         return {session for (session,) in rows} | set(self.source.carry.get("open", ()))
 
-    def session(self, name: str) -> Items:
-        facts = self.facts(name)
+    def session(self, table: str, name: str, read: Callable[[JsonObject], Messages]) -> Items:
+        facts = self.facts(table, name)
         if facts is None:
             return
-        talk = Talk(Part(self.source), session_of(facts))
-        for message, created, data in self.tables.all(statement("opencode_messages"), session=name):
-            values = self.values(data)
-            if values is not None:
-                values_with_id = {**values, "id": message}
-                if not isinstance(values_with_id.get("time"), Mapping):
-                    values_with_id["time"] = {"created": created}
-                yield from talk.take(values_with_id, self.parts(message))
+        talk = Talk(Part(self.source), session_of(facts, tool=tool_of(self.source.path)))
+        for message, parts in read(facts):
+            yield from talk.take(message, parts)
         yield from talk.talk.end()
         if not talk.is_done:
             self.open.append(name)
 
-    def facts(self, name: str) -> JsonObject | None:
+    def facts(self, table: str, name: str) -> JsonObject | None:
         """Return a session's facts in the older file format, or None if the session was deleted."""
-        rows = self.tables.all(statement("opencode_session"), session=name)
+        rows = self.tables.all(statement(f"opencode_{table}"), session=name)
         if not rows:
             return None
-        row = dict(zip(self.columns, rows[0], strict=True))
+        row = dict(zip(self.tables.columns(table), rows[0], strict=True))
         facts = {key: row.get(column) for column, key in _KEY_BY_COLUMN.items()}
         return {**facts, "id": name, "time": {"created": row["time_created"]}}
 
+    def messages(self, facts: JsonObject) -> Messages:
+        for message, created, data in self.tables.all(
+            statement("opencode_messages"), session=facts["id"]
+        ):
+            if values := self.values(data, message, created):
+                yield values, self.parts(message)
+
     def parts(self, message: str) -> Iterator[JsonObject]:
-        for _, data in self.tables.all(statement("opencode_parts"), message=message):
-            values = self.values(data)
-            if values is not None:
+        for name, data in self.tables.all(statement("opencode_parts"), message=message):
+            if values := self.values(data, name):
                 yield values
 
-    def values(self, data: object) -> JsonObject | None:
+    def rows(self, facts: JsonObject) -> Messages:
+        """Yield the messages of version 2. A fork's copies of the original's messages are omitted."""
+        for row, kind, created, data in self.tables.all(
+            statement("opencode_2_messages"),
+            session=facts["id"],
+            original=facts["forkID"],
+            boundary=facts["boundary"],
+        ):
+            if kind not in _QUIET_ROWS and (values := self.values(data, row, created)):
+                yield _in_older_form(kind, values)
+
+    def values(self, data: object, name: str, created: object = None) -> JsonObject | None:
         values = plain(as_bytes(data))
         if isinstance(values, dict):
-            return values
+            time = values.get("time")
+            time = time if isinstance(time, Mapping) else {"created": created}
+            return {**values, "id": name, "time": time}
         self.source.corrupt()
         return None
 
 
-def _roots(places: Places) -> Sequence[Root]:
-    roots = [Root(folder, ("opencode.db", "opencode-*.db")) for folder in data_folders(places)]
-    configured = places.environ.get("OPENCODE_DB")
+def _in_older_form(kind: str, row: JsonObject) -> tuple[JsonObject, Iterable[Values]]:
+    """Return a row of version 2 as a message with its parts."""
+    if kind == "compaction":
+        summary = {"type": "text", "text": row.get("summary")}
+        return {**row, "role": "assistant", "summary": True}, [summary]
+    if kind == "shell":
+        state = {
+            "status": "completed",
+            **row,
+            "input": {"command": row.get("command")},
+            "output": string(row.get("output"), "output"),
+            "metadata": row,
+        }
+        return {**row, "role": "assistant"}, [{"type": "tool", "tool": kind, "state": state}]
+    if kind in _TYPED:
+        part = {"type": "text", "text": row.get("text"), "synthetic": kind != "user"}
+        return {**row, "role": "user"}, [part]
+    return {**row, "role": kind}, objects(row, "content")
+
+
+def _roots(places: Places, name: str = TOOL) -> Sequence[Root]:
+    roots = [Root(data_folder(places, name), (f"{name}.db", f"{name}-*.db"))]
+    configured = places.environ.get("OPENCODE_DB") if name == TOOL else None
     if configured and configured != ":memory:":
-        path = data_folders(places)[0] / Path(configured).expanduser()
+        path = data_folder(places) / Path(configured).expanduser()
         roots.append(Root(path.parent, (path.name,)))
     return roots
+
+
+def _sniff(head: Head, tool: str = TOOL) -> bool:
+    is_known = has_columns(head.database, _COLUMNS) or has_columns(head.database, _COLUMNS_2)
+    return is_known and tool_of(head.path) == tool
 
 
 ADAPTER = Adapter(
     tool=TOOL,
     label="OpenCode",
     roots=_roots,
-    sniff=lambda head: has_columns(head.database, _REQUIRED_COLUMNS),
+    sniff=_sniff,
     parse=lambda source: _Reader(source).read(),
     beside=log_of,
     resume=("opencode", "--session", "{id}"),
-    versions="database of 1.16 to 1.18 (from documentation)",
+    versions="database of 1.16 to 1.18 and of 2.0 (from documentation)",
     reads=(
         "messages; tool calls with outcome; titles; folder; model; version; tokens; "
-        "summaries; sub-agents; interruptions; errors of the model"
+        "summaries; sub-agents; forks; interruptions; errors of the model"
     ),
     leaves_out="thinking; snapshots and patches; files; todos; events; accounts and credentials",
-    environment=(*ENVIRONMENT, "OPENCODE_DB"),
+    environment=("XDG_DATA_HOME", "OPENCODE_DB"),
+)
+ADAPTER_KILO = replace(
+    ADAPTER,
+    tool=KILO,
+    label="Kilo Code",
+    roots=partial(_roots, name="kilo"),
+    sniff=partial(_sniff, tool=KILO),
+    resume=("kilo", "--session", "{id}"),
+    versions="database of 7.2 (from documentation)",
+    environment=("XDG_DATA_HOME",),
 )
 
 
@@ -448,12 +512,8 @@ def _sniff_files(head: Head) -> bool:
 
 
 def _roots_files(places: Places) -> Sequence[Root]:
-    patterns = {"storage/session": "*/*.json", "project": "*/storage/session/info/*.json"}
-    return [
-        Root(folder / place, (names,))
-        for folder in data_folders(places)
-        for place, names in patterns.items()
-    ]
+    patterns = ("storage/session/*/*.json", "project/*/storage/session/info/*.json")
+    return [Root(data_folder(places), patterns)]
 
 
 ADAPTER_FILES = replace(
@@ -464,5 +524,5 @@ ADAPTER_FILES = replace(
     beside=_messages_of,
     versions="storage of 0.1 to 1.3, exports (from documentation)",
     leaves_out="thinking; snapshots and patches; files; todos",
-    environment=ENVIRONMENT,
+    environment=("XDG_DATA_HOME",),
 )

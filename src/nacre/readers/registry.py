@@ -9,10 +9,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from nacre.base.environment import install_hint
 from nacre.base.frozen import frozen
 from nacre.base.lazy import load
 from nacre.base.plugins import READERS, load_plugins
-from nacre.errors import NotFoundError
+from nacre.errors import NotFoundError, UnreadableTranscriptError
 from nacre.readers.adapter import HEAD_BYTES, Adapter, Head, Places, read_head, read_later
 
 _SPECIFIC: dict[str, str] = {
@@ -23,13 +24,14 @@ _SPECIFIC: dict[str, str] = {
     "gemini-cli": "nacre.readers.gemini_cli:ADAPTER",
     "copilot-cli": "nacre.readers.copilot:ADAPTER_CLI",
     "copilot-chat": "nacre.readers.copilot:ADAPTER",
-    "roo-code": "nacre.readers.cline:ROO_MESSAGES",
+    "roo-code": "nacre.readers.cline:ADAPTER_ROO",
+    "kilo-code-tasks": "nacre.readers.cline:ADAPTER_KILO",
     "cline": "nacre.readers.cline:ADAPTER",
-    "roo-code-history": "nacre.readers.cline:ROO_MODEL_HISTORY",
-    "cline-history": "nacre.readers.cline:ADAPTER_MODEL_HISTORY",
+    "cline-sessions": "nacre.readers.cline:ADAPTER_SESSIONS",
     "cursor-transcripts": "nacre.readers.cursor:ADAPTER_TRANSCRIPTS",
     "cursor-text": "nacre.readers.cursor:ADAPTER",
     "openclaw-store": "nacre.readers.openclaw:ADAPTER_STORE",
+    "kilo-code": "nacre.readers.opencode:ADAPTER_KILO",
     "opencode": "nacre.readers.opencode:ADAPTER",
     "opencode-files": "nacre.readers.opencode:ADAPTER_FILES",
     "cursor-state": "nacre.readers.cursor_state:ADAPTER",
@@ -63,9 +65,12 @@ def find_adapter(head: Head) -> Adapter | None:
     """Return the first adapter that recognises a file's content, or None.
 
     If the start of the file does not show the format, for example because the first record contains
-    images, later lines are tried.
+    images, later lines are tried. Raises UnreadableTranscriptError if a plugin is missing.
     """
     match = _first(lambda adapter: adapter.sniff(head))
+    if (match is None or match.guesses) and load("nacre.readers.claude_code:is_qwen")(head):
+        message = f"{head.path} is a chat of Qwen Code, which is not read"
+        raise UnreadableTranscriptError(message, hint=install_hint("extras"))
     if match or head.database is not None or len(head.data) < HEAD_BYTES:
         return match
     later = read_later(head.path)

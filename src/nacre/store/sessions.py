@@ -312,6 +312,10 @@ class Sessions(Store):
         """Return the working directories of all sessions."""
         return self._db.column("list_folders")
 
+    def without_folder(self, tool: str) -> list[int]:
+        """Return the rows of a tool's sessions without a working directory."""
+        return self._db.column("list_without_folder", tool=tool)
+
     @runs("refresh_session")
     def refresh(self, rows: Sequence[int]) -> None:
         """Update the counts and dates of sessions from their turns."""

@@ -321,6 +321,10 @@ SELECT seq, identity FROM turns WHERE session = :session ORDER BY seq;
 -- The working directories of sessions.
 SELECT DISTINCT cwd FROM sessions WHERE cwd IS NOT NULL ORDER BY cwd;
 
+-- list_without_folder --
+-- Sessions of a tool without a working directory.
+SELECT row FROM sessions WHERE tool = :tool AND cwd IS NULL AND file IS NOT NULL;
+
 -- list_versions_of_files --
 -- The tool version that last wrote to each transcript.
 SELECT file, tool_version FROM sessions WHERE file IS NOT NULL AND tool_version IS NOT NULL ORDER BY ended NULLS FIRST, row;
