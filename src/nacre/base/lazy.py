@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from typing import Any, Generic, TypeVar
 
+from nacre.errors import UnavailableError
+
 T = TypeVar("T")
+
+ZSTD = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
+"""Zstandard is included in Python since 3.14. Earlier versions need a backport."""
 
 
 @cache
@@ -15,6 +21,14 @@ def load(target: str) -> Any:
     """Import and return ``package.module:name``. Raises ImportError, AttributeError."""
     module, _, name = target.partition(":")
     return getattr(import_module(module), name)
+
+
+def zstd() -> Any:
+    """Return the Zstandard library. Raises UnavailableError."""
+    try:
+        return import_module(ZSTD)
+    except ImportError as error:
+        raise UnavailableError("Zstandard is missing", hint="pip install backports.zstd") from error
 
 
 class Module:

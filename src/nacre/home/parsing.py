@@ -36,6 +36,7 @@ from nacre.readers.adapter import (
     Source,
     is_complete,
     is_too_long,
+    open_file,
     read_head,
 )
 from nacre.readers.conversation import ERROR_CHARACTERS, strip
@@ -230,7 +231,7 @@ def read_file(job: Job, redactor: Redactor, excluded_tools: Container[str]) -> I
 
 
 def _is_own_call(path: Path, adapter: Adapter) -> bool:
-    with path.open("rb") as file:
+    with open_file(path) as file:
         if not conversation.may_be_own(file.read(conversation.HEAD_BYTES)):
             return False
     with FileSource(path) as source:

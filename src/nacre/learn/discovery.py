@@ -21,7 +21,7 @@ from nacre.errors import InvalidQueryError, InvalidSettingsError, NotFoundError
 from nacre.home.home import Home
 from nacre.home.parsing import roots_of
 from nacre.readers.adapter import SUFFIXES as _DATABASES
-from nacre.readers.adapter import Adapter, Places, Root
+from nacre.readers.adapter import Adapter, Places, Root, on_disk, plain_path
 from nacre.readers.nacre_chat import sessions_folder
 from nacre.readers.registry import adapters, parts_of
 from nacre.values.reports import Problem
@@ -74,7 +74,7 @@ def find(home: Home, paths: Sequence[Path], *, with_discovery: bool) -> Findings
         _add(by_path, path, problems, is_expected=is_expected)
     for path in paths:
         path = path.expanduser().absolute()
-        if not path.exists():
+        if not on_disk(path).exists():
             raise NotFoundError(f"there is no file or folder {path}", hint="check the path")
         for file in _walk(path, problems) if path.is_dir() else (path,):
             _add(by_path, file, problems, is_named=file == path)
@@ -247,9 +247,10 @@ def _add(
     is_named: bool = False,
     is_expected: bool = False,
 ) -> None:
+    file, path = on_disk(path), plain_path(path)
     try:
         str(path).encode()
-        status = path.stat()
+        status = file.stat()
         if not stat.S_ISREG(status.st_mode):
             return
         size, mtime_ns = footprint(path, status)
@@ -270,7 +271,7 @@ def _add(
 
 def footprint(path: Path, seen: os.stat_result | None = None) -> tuple[int, int]:
     """Return the total size and latest change of all files that belong to a transcript. Raises OSError."""
-    seen = seen or path.stat()
+    seen = seen or on_disk(path).stat()
     size, mtime_ns = seen.st_size, seen.st_mtime_ns
     for part in parts_of(path):
         with contextlib.suppress(FileNotFoundError):
@@ -358,7 +359,7 @@ def look(home: Home, paths: Iterable[Path]) -> Findings:
     problems: list[Problem] = []
     by_path: dict[Path, FoundFile] = {}
     for path in paths:
-        if path.exists():
+        if on_disk(path).exists():
             _add(by_path, path, problems)
     return _sorted(home, by_path.values(), problems)
 

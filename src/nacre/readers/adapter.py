@@ -21,6 +21,7 @@ import msgspec
 
 from nacre.base.frozen import frozen
 from nacre.base.ids import from_ms
+from nacre.base.lazy import zstd
 from nacre.base.plain import JsonObject, Values, objects_in
 from nacre.base.sql import statements
 from nacre.base.times import parsed
@@ -310,6 +311,40 @@ FINGERPRINT_BYTES = 256
 _MAX_RECORD_TYPE_CHARACTERS = 2000
 
 
+_PACKED = ".zst"
+
+
+def plain_path(path: Path) -> Path:
+    """Return the name under which a transcript is stored, whether or not the file is compressed."""
+    return path.with_suffix("") if path.name.endswith(f".jsonl{_PACKED}") else path
+
+
+def on_disk(path: Path) -> Path:
+    """Return the existing file of a transcript: the plain file, or else its compressed copy."""
+    path = plain_path(path)
+    packed = path.with_name(path.name + _PACKED)
+    return packed if packed.exists() and not path.exists() else path
+
+
+def open_file(path: Path) -> BinaryIO:
+    """Open a transcript, which can be compressed.
+
+    Raises OSError. Raises UnavailableError if nothing can decompress the file.
+    """
+    file = on_disk(path)
+    if file.suffix != _PACKED:
+        return file.open("rb")
+    library = zstd()
+    packed: BinaryIO = library.open(file)
+    try:
+        packed.seek(0, os.SEEK_END)
+        packed.seek(0)
+    except (EOFError, library.ZstdError) as error:
+        packed.close()
+        raise OSError(0, f"not a complete compressed file: {error}") from error
+    return packed
+
+
 def read_head(path: Path) -> Head:
     """Read the start of a file to recognise its format.
 
@@ -317,7 +352,7 @@ def read_head(path: Path) -> Head:
     file cannot be opened.
     """
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             data = file.read(HEAD_BYTES)
             if len(data) == HEAD_BYTES and b"\n" not in data:
                 data += file.readline(_LONG_HEAD_BYTES)
@@ -332,7 +367,7 @@ def read_later(path: Path) -> Head | None:
     Use this if the first 64 KiB do not show the format. Raises UnreadableTranscriptError.
     """
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             if file.read(1) != b"{":
                 return None
             file.seek(0)
@@ -349,7 +384,9 @@ def is_too_long(path: Path) -> bool:
     Raises UnreadableTranscriptError.
     """
     return (
-        path.stat().st_size > MAX_LINE_BYTES and ".jsonl" in path.name and read_later(path) is None
+        on_disk(path).stat().st_size > MAX_LINE_BYTES
+        and ".jsonl" in path.name
+        and read_later(path) is None
     )
 
 
@@ -375,11 +412,12 @@ class FileSource(Source):
         self.path = path
         self.tally = Tally()
         try:
-            self._file = path.open("rb")
+            self._file = open_file(path)
+            self._size = self._file.seek(0, os.SEEK_END)
         except OSError as error:
             raise _unreadable(path, error) from error
         self._stat = os.fstat(self._file.fileno())
-        self._fingerprint_of = min(FINGERPRINT_BYTES, self._stat.st_size)
+        self._fingerprint_of = min(FINGERPRINT_BYTES, self._size)
         start = previous if previous and self._continues(previous) else Cursor()
         self.carry: JsonObject = dict(start.carry)
         self.start = start.offset
@@ -411,7 +449,7 @@ class FileSource(Source):
                 return  # the line can still grow
 
     def text(self) -> str:
-        if self._stat.st_size > MAX_WHOLE_BYTES:
+        if self._size > MAX_WHOLE_BYTES:
             raise UnreadableTranscriptError(
                 f"{self.path} is larger than {MAX_WHOLE_BYTES // 1_000_000} MB",
                 hint="split it into smaller files",
@@ -439,7 +477,7 @@ class FileSource(Source):
         return Cursor(
             inode=self._stat.st_ino,
             offset=self._offset if self._held is None else min(self._held, self._offset),
-            size=self._stat.st_size,
+            size=self._size,
             mtime_ns=self._stat.st_mtime_ns,
             fingerprint=fingerprint_of(self._file, self._fingerprint_of),
             carry=self.carry,
@@ -448,8 +486,8 @@ class FileSource(Source):
     def _continues(self, previous: Cursor) -> bool:
         length = int(previous.fingerprint.split(":")[0] or 0) if previous.fingerprint else 0
         return (
-            previous.offset <= self._stat.st_size
-            and length <= self._stat.st_size
+            previous.offset <= self._size
+            and length <= self._size
             and previous.fingerprint == fingerprint_of(self._file, length)
         )
 

@@ -637,7 +637,10 @@ class _Reader:
 
 
 def _roots(places: Places) -> Sequence[Root]:
-    patterns = ("sessions/**/rollout-*.jsonl", "archived_sessions/**/rollout-*.jsonl")
+    folders = ("sessions", "archived_sessions")
+    patterns = tuple(
+        f"{folder}/**/rollout-*.jsonl{end}" for folder in folders for end in ("", ".zst")
+    )
     return [Root(places.folder("CODEX_HOME", ".codex"), patterns)]
 
 
@@ -654,6 +657,6 @@ ADAPTER = Adapter(
         "model; tokens; version; title; sub-agents; summaries; interruptions; errors of the "
         "model"
     ),
-    leaves_out="reasoning; injected instructions; pictures; compressed rollouts",
+    leaves_out="reasoning; injected instructions; pictures",
     environment=("CODEX_HOME",),
 )

@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from nacre.base.frozen import frozen
+from nacre.base.lazy import zstd
 from nacre.base.plain import JsonObject, Values, mapping, string, total
 from nacre.base.text import answered_by
+from nacre.errors import UnavailableError
 from nacre.readers.adapter import (
     Adapter,
     Head,
@@ -592,7 +592,6 @@ _KINDS = (
     (re.compile(r":cron:|:hook:"), SessionKind.SCHEDULED),
     (re.compile(r":heartbeat(?::|\Z)"), SessionKind.HEARTBEAT),
 )
-_ZSTD = ("compression.zstd", "backports.zstd")
 _MAX_UNPACKED_BYTES = 256 * 1024 * 1024
 
 
@@ -673,16 +672,18 @@ def unpack(data: object) -> bytes | None:
 
     Return None if zstd is missing, or if the data is damaged or too large.
     """
-    name = next((name for name in _ZSTD if find_spec(name.partition(".")[0])), None)
-    if name is None or not isinstance(data, bytes) or not data:
+    if not isinstance(data, bytes) or not data:
         return None
-    zstd = import_module(name)
+    try:
+        library = zstd()
+    except UnavailableError:
+        return None
     unpacked = bytearray()
     while data:
-        frame = zstd.ZstdDecompressor()
+        frame = library.ZstdDecompressor()
         try:
             unpacked += frame.decompress(data, max_length=_MAX_UNPACKED_BYTES - len(unpacked))
-        except zstd.ZstdError:
+        except library.ZstdError:
             return None
         if not frame.eof:
             return None
