@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from functools import cached_property
 from itertools import chain, repeat
 from typing import Any
 
@@ -13,19 +14,23 @@ import msgspec
 from nacre.base.ids import turn_hash
 from nacre.base.plain import Values, mapping, objects, objects_in, string, total
 from nacre.base.text import answered_by
+from nacre.errors import NacreError
 from nacre.readers.adapter import (
     Adapter,
+    FileSource,
     Head,
     Items,
     Places,
     Root,
     Source,
+    content_blocks,
     decode,
     parse_time,
     plain,
+    plain_path,
     split_objects,
 )
-from nacre.readers.conversation import clean, is_tools, outcome
+from nacre.readers.conversation import asked, clean, is_tools, outcome
 from nacre.readers.trust import (
     ABSENT,
     Before,
@@ -67,7 +72,6 @@ NOISE_EVENTS = frozenset(
         "turn_started",
         "context_compacted",
         "item_started",
-        "item_completed",
         "entered_review_mode",
         "exited_review_mode",
         "thread_goal_updated",
@@ -148,6 +152,7 @@ class Record(Claims, gc=False):
     id: str | None = None
     record_type: str | None = None
     session_id: str | None = None
+    ordinal: int | None = None
 
 
 class Item(Claims, gc=False):
@@ -168,6 +173,7 @@ class Item(Claims, gc=False):
     status: Any = None
     thread_name: Any = None
     info: Any = None
+    item: msgspec.Raw = ABSENT
     reason: Any = None
     internal_chat_message_metadata_passthrough: Any = None
 
@@ -185,6 +191,8 @@ class Meta(msgspec.Struct, gc=False):
     thread_source: str | None = None
     parent_thread_id: str | None = None
     forked_from_id: str | None = None
+    subagent_history_start_ordinal: int | None = None
+    turn_id: str | None = None
     git: Any = None
 
 
@@ -233,7 +241,11 @@ def session_of(meta: Meta, fallback_id: str) -> Session:
         branch=git.get("branch"),
         repository=git.get("repository_url"),
         kind=SessionKind.SUBAGENT if is_sub else SessionKind.MAIN,
-        parent=meta.parent_thread_id or spawn.get("parent_thread_id") or meta.forked_from_id,
+        parent=(
+            meta.parent_thread_id or spawn.get("parent_thread_id") or meta.forked_from_id
+            if is_sub
+            else None
+        ),
         started=parse_time(meta.timestamp),
         tool_version=meta.cli_version,
         model=answered_by(meta.model, meta.model_provider),
@@ -296,6 +308,13 @@ def read_output(raw: msgspec.Raw) -> tuple[str, str]:
     return text, _outcome(text, exit_code=code, failed=failed)
 
 
+def _tokens(item: Item, name: str) -> Tokens:
+    usage = mapping(item.info, name)
+    read = total(usage, "input_tokens")
+    cached = min(total(usage, "cached_input_tokens"), read)  # included in the input
+    return Tokens(read - cached, cached, total(usage, "output_tokens")).bounded
+
+
 def _outcome(text: str, *, exit_code: int | None, failed: bool) -> str:
     head = text[:400]
     if _REJECTED.match(head):
@@ -312,13 +331,59 @@ def _outcome(text: str, *, exit_code: int | None, failed: bool) -> str:
 # words are read from whichever comes first, and the duplicate is skipped.
 
 
+_FOLDERS = ("sessions", "archived_sessions")
 _NAME = re.compile(r"rollout-.*?([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
 _CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call", "web_search_call"})
 _OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output", "local_shell_call_output"})
 _OLD_ITEMS = _CALLS | _OUTPUTS | {"message", "reasoning"}
 _ENDS = frozenset({"task_complete", "turn_complete", "turn_aborted"})
-_MAX_UNPAIRED = 16
+_ID = re.compile(r"[\w-]+")
+_MAX_UNPAIRED = 32
+_STEPS = {"commandexecution": "exec_command", "filechange": "apply_patch", "mcptoolcall": "mcp"}
+_NOISE_KINDS = frozenset(
+    {
+        "collabagenttoolcall",
+        "contextcompaction",
+        "dynamictoolcall",
+        "hookprompt",
+        "imagegeneration",
+        "imageview",
+        "plan",
+        "reasoning",
+        "sleep",
+        "subagentactivity",
+        "websearch",
+    }
+)
+"""Types of completed items, in lower case and without separators."""
 _REPLAY_GAP = timedelta(seconds=1)
+_PROMPT_GAP = timedelta(seconds=0.1)
+"""Minimum time between the copied history and a fork's first prompt, if the parent is unknown."""
+
+
+def _kind(item: Any) -> str:
+    return (string(item, "type") or "").replace("_", "").lower()
+
+
+def _text(item: Any) -> str:
+    return "".join(string(block, "text") or "" for block in content_blocks(mapping(item)))
+
+
+def _mark_of(record: Record) -> str | None:
+    """Return the id of a turn, or the text of a prompt, for comparison with the parent session."""
+    if record.type == "turn_context":
+        context = decode(META, record.payload)
+        return context.turn_id if context else None
+    item = decode(ITEM, record.payload) if record.type in ("event_msg", "response_item") else None
+    if item is None:
+        return None
+    if item.type == "user_message" and isinstance(item.message, str):
+        return typed(item.message)
+    if item.type == "item_completed":
+        message = plain(item.item)
+        return typed(_text(message)) if _kind(message) == "usermessage" else None
+    is_prompt = item.type == "message" and item.role == "user"
+    return typed(text_of(item.content, separator="\n")) if is_prompt else None
 
 
 class _Reader:
@@ -351,8 +416,8 @@ class _Reader:
             self.source.corrupt()
         elif record.type in ("session_meta", None):
             self.begin(record, raw)
-        elif "replay" in self.source.carry and self.replays(record):
-            return
+        elif self.is_copy(record):
+            self.inherit(record)
         elif record.type in ("event_msg", "response_item"):
             yield from self.item(offset, record, bytes(record.payload))
         elif record.type in ("turn_context", "compacted"):
@@ -384,34 +449,91 @@ class _Reader:
             carry["provider"] = meta.model_provider
             self.talk.session = session_of(meta, self.talk.session.native_id)
             carry["others"] = is_anothers(meta)
+            carry["start"] = meta.subagent_history_start_ordinal
+            carry["inherits"] = bool(meta.forked_from_id or self.talk.session.parent)
         elif meta.id == self.talk.session.native_id:
             carry.pop("replay", None)
             carry["provider"] = meta.model_provider or carry["provider"]
         elif not carry.get("begun"):
             carry["replay"] = record.timestamp
+            carry["inherits"] = True
+            carry.setdefault("parent", [meta.id, meta.timestamp])
 
-    def replays(self, record: Record) -> bool:
+    def is_copy(self, record: Record) -> bool:
         """Return True if a record in a forked session repeats the history of the parent session.
 
-        Codex copies the history in one step. A record that is much later is not part of the copy.
+        The start of a sub-agent's own history can be recorded. Otherwise, a prompt or turn that the
+        parent does not have belongs to the fork. Codex copies the history in one step, so a record
+        that is much later is not part of the copy.
         """
-        last = parse_time(self.source.carry.get("replay"))
-        now, start = parse_time(record.timestamp), self.talk.session.started
-        if last is None or now is None or start is None:
-            self.source.carry.pop("replay", None)
+        carry = self.source.carry
+        if carry.get("start") is not None and record.ordinal is not None:
+            return bool(record.ordinal < carry["start"])
+        if "replay" not in carry:
             return False
-        own = now >= start and (last < start - _REPLAY_GAP or now - max(last, start) > _REPLAY_GAP)
-        if own:
-            del self.source.carry["replay"]
+        last, now = parse_time(carry["replay"]), parse_time(record.timestamp)
+        start = self.talk.session.started
+        if last is None or now is None or start is None:
+            del carry["replay"]
+            return False
+        pause = now - max(last, start)
+        is_own = now >= start and (
+            last < start - _REPLAY_GAP or pause > _REPLAY_GAP or self.is_new(record, pause)
+        )
+        if is_own:
+            del carry["replay"]
         else:
-            self.source.carry["replay"] = record.timestamp
-        return not own
+            carry["replay"] = record.timestamp
+        return not is_own
+
+    def is_new(self, record: Record, pause: timedelta) -> bool:
+        """Return True if a record is a prompt or turn that does not occur in the parent."""
+        mark = _mark_of(record)
+        if not mark or self.parent is None:
+            return bool(mark) and pause > _PROMPT_GAP
+        at: int = self.source.carry.get("copied", 0)
+        if mark not in self.parent[at:]:
+            return True
+        self.source.carry["copied"] = self.parent.index(mark, at) + 1
+        return False
+
+    @cached_property
+    def parent(self) -> list[str] | None:
+        """Turns and prompts of the parent, or None if its rollout does not exist.
+
+        Codex stores a rollout in a folder named after its first day, or among archived sessions.
+        """
+        session, stamp = self.source.carry["parent"]
+        path, began = self.source.path, parse_time(stamp)
+        root = next((folder for folder in path.parents if folder.name in _FOLDERS), path.parent)
+        days = [began + timedelta(days=shift) for shift in (-1, 0, 1)] if began else []
+        folders = [path.parent, *(root.with_name(name) for name in _FOLDERS)]
+        folders += [root.with_name(_FOLDERS[0]) / f"{day:%Y/%m/%d}" for day in days]
+        name = f"rollout-*{session}.jsonl*" if _ID.fullmatch(session) else ""
+        files = (file for folder in folders for file in (folder.glob(name) if name else ()))
+        try:
+            with FileSource(plain_path(next(files))) as parent:
+                records = (decode(RECORD, line) for _, line in parent.lines() if not is_noise(line))
+                return [mark for record in records if record and (mark := _mark_of(record))]
+        except (StopIteration, NacreError):
+            return None
+
+    def inherit(self, record: Record) -> None:
+        """Note the model and the token count in a copied record."""
+        if record.type == "turn_context":
+            self.learn_model(decode(META, record.payload) or Meta())
+        elif record.type == "event_msg":
+            item = decode(ITEM, record.payload)
+            if item and item.type == "token_count":
+                self.count(item, is_copy=True)
+
+    def learn_model(self, context: Meta) -> None:
+        model = answered_by(context.model, self.source.carry.get("provider"))
+        self.talk.learn(model=model, cwd=self.talk.session.cwd or context.cwd)
 
     def context(self, record: Record) -> Items:
         if record.type == "turn_context":
-            meta = decode(META, record.payload) or Meta()
-            model = answered_by(meta.model, self.source.carry.get("provider"))
-            self.talk.learn(model=model, cwd=self.talk.session.cwd or meta.cwd)
+            self.learn_model(decode(META, record.payload) or Meta())
             return
         yield from self.settle()
         summary = string(plain(record.payload), "message") or ""
@@ -458,6 +580,8 @@ class _Reader:
         item = decode(ITEM, body)
         if item is None:
             self.source.corrupt()
+        elif item.type == "item_completed":
+            yield from self.completed(offset, record, plain(item.item))
         elif record.type == "event_msg":
             yield from self.event(offset, record, item)
         elif item.type == "message":
@@ -491,6 +615,44 @@ class _Reader:
         elif item.type not in NOISE_EVENTS and not str(item.type).endswith(_STEP_SUFFIXES):
             self.source.unknown(f"event_msg/{item.type}")
 
+    def completed(self, offset: int, record: Record, item: Any) -> Items:
+        """Read a completed item of a paginated history.
+
+        Commands and changes that a script of the agent made are recorded only there.
+        """
+        kind, text = _kind(item), _text(item)
+        if kind == "usermessage":
+            is_others = names_another(record, item)
+            yield from self.owner(typed(text), record, "completed", is_others=is_others)
+        elif kind == "agentmessage":
+            yield from self.agent([text], "completed", offset, record)
+        elif kind in _STEPS:
+            yield from self.step(offset, record, item, _STEPS[kind])
+        elif kind not in _NOISE_KINDS:
+            self.source.unknown(f"item_completed/{mapping(item).get('type')}")
+
+    def step(self, offset: int, record: Record, item: Values, name: str) -> Items:
+        """Read a command, a change of files or a call of a server, unless the history has it too."""
+        call_id = string(item, "id") or ""
+        if call_id not in self.source.carry.get("called", ()):
+            arguments: Any = item
+            if name == "mcp":
+                name = f"mcp__{item.get('server')}__{item.get('tool')}"
+                arguments = item.get("arguments")
+            elif name == "apply_patch":
+                files = (f"*** Update File: {path}" for path in asked(name, item).paths)
+                arguments = "\n".join(["*** Begin Patch", *files])
+            call = Item(type="function_call", name=name, call_id=call_id, arguments=arguments)
+            yield from self.call(offset, record, call)
+        code = item.get("exit_code", item.get("exitCode"))
+        output = string(item, "aggregated_output", "aggregatedOutput", "stdout", "stderr")
+        output = output or read_output(msgspec.Raw(msgspec.json.encode(item.get("result"))))[0]
+        status = item.get("status")
+        result = outcome(
+            output, exit_code=code if type(code) is int else None, is_error=status == "failed"
+        )
+        self.talk.result(call_id, "rejected" if status == "declined" else result, lambda: output)
+
     def ended(self, item: Item, stamp: str | None) -> Items:
         """End the agent's turn because it finished, the user interrupted it, or the model failed."""
         yield from self.settle()
@@ -505,20 +667,25 @@ class _Reader:
                 self.talk.new_id(Speaker.SYSTEM, stamp, text), text, self.time(stamp)
             )
 
-    def count(self, item: Item) -> None:
+    def count(self, item: Item, *, is_copy: bool = False) -> None:
         """Add the tokens that were used since the previous count.
 
-        If the total is lower than before, Codex started counting again.
+        If the total is lower than before, Codex started counting again. The total of a fork can
+        include the parent's tokens, so the first count of a fork adds only the last answer.
         """
-        usage = mapping(item.info, "total_token_usage")
-        if not usage:  # before the first answer
+        now = _tokens(item, "total_token_usage")
+        if not now.total:  # before the first answer
             return
-        read = total(usage, "input_tokens")
-        cached = min(total(usage, "cached_input_tokens"), read)  # included in the input
-        now = Tokens(read - cached, cached, total(usage, "output_tokens")).bounded
-        before = Tokens(*self.source.carry.get("counted", ()))
-        self.talk.spend(now - before if now.total >= before.total else now)
-        self.source.carry["counted"] = [now.input, now.cached, now.output]
+        carry = self.source.carry
+        before = Tokens(*carry.get("counted", ()))
+        carry["counted"] = [now.input, now.cached, now.output]
+        if is_copy or (carry.get("inherits") and not (self.talk.opened or carry.get("begun"))):
+            return
+        last = _tokens(item, "last_token_usage")
+        if carry.pop("inherits", False) and last.total and now != before:
+            self.talk.spend(last)
+        else:
+            self.talk.spend(now - before if now.total >= before.total else now)
 
     def message(self, offset: int, record: Record, item: Item) -> Items:
         blocks = blocks_of(item.content)
@@ -544,15 +711,15 @@ class _Reader:
                 )
                 self.pending.append((words, record.timestamp, is_others))
 
-    def owner(self, words: str, record: Record, *, is_others: bool) -> Items:
-        """Yield the prompt in an event. The same prompt in the history is skipped."""
+    def owner(self, words: str, record: Record, stream: str = "event", *, is_others: bool) -> Items:
+        """Yield the prompt in an event. The same prompt in another stream is skipped."""
         self.source.carry["events"] = True
         stamp, was_others = next(
             ((stamp, others) for text, stamp, others in self.pending if text == words),
             (record.timestamp, False),
         )
         self.pending, self.pending_at = [], None
-        if words:
+        if words and not self.is_duplicate(stream, f"> {words}"):
             yield from self.prompt(words, stamp, is_others=is_others or was_others)
 
     def settle(self) -> Items:
@@ -588,8 +755,8 @@ class _Reader:
         key = turn_hash("", " ".join(text.split()), 0)[:8]
         unpaired: list[list[str]] = self.source.carry.setdefault("unpaired", [])
         for other in unpaired:
-            if other[0] != stream and other[1] == key:
-                unpaired.remove(other)
+            if stream not in other[0] and other[1] == key:
+                other[0] += stream
                 return True
         self.source.carry["unpaired"] = [*unpaired, [stream, key]][-_MAX_UNPAIRED:]
         return False
@@ -602,6 +769,8 @@ class _Reader:
         arguments = item.arguments or item.input or item.action or ""
         name = item.name or str(item.type).removesuffix("_call")
         call_id = self.talk.add_call(call_id, name, arguments)
+        called = self.source.carry.get("called", [])
+        self.source.carry["called"] = [*called, call_id][-_MAX_UNPAIRED:]
         if item.type == "web_search_call":
             # The results are not in the rollout, so later statements cannot be compared with them.
             self.talk.exchange.unseen()
@@ -637,9 +806,8 @@ class _Reader:
 
 
 def _roots(places: Places) -> Sequence[Root]:
-    folders = ("sessions", "archived_sessions")
     patterns = tuple(
-        f"{folder}/**/rollout-*.jsonl{end}" for folder in folders for end in ("", ".zst")
+        f"{folder}/**/rollout-*.jsonl{end}" for folder in _FOLDERS for end in ("", ".zst")
     )
     return [Root(places.folder("CODEX_HOME", ".codex"), patterns)]
 
