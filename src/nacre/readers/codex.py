@@ -241,11 +241,7 @@ def session_of(meta: Meta, fallback_id: str) -> Session:
         branch=git.get("branch"),
         repository=git.get("repository_url"),
         kind=SessionKind.SUBAGENT if is_sub else SessionKind.MAIN,
-        parent=(
-            meta.parent_thread_id or spawn.get("parent_thread_id") or meta.forked_from_id
-            if is_sub
-            else None
-        ),
+        parent=meta.parent_thread_id or spawn.get("parent_thread_id"),
         started=parse_time(meta.timestamp),
         tool_version=meta.cli_version,
         model=answered_by(meta.model, meta.model_provider),
@@ -290,22 +286,24 @@ def read_output(raw: msgspec.Raw) -> tuple[str, str]:
     The raw value can be text, JSON in text, an object, or a list of content.
     """
     value: Any = plain(raw)
-    if isinstance(value, str) and value.startswith("{"):
-        inner = plain(value)
-        value = inner if isinstance(inner, dict) else value
-    if not isinstance(value, dict):
-        text = value if isinstance(value, str) else text_of(raw, separator="\n")
-        return text, _outcome(text, exit_code=None, failed=False)
-    body = next((value[key] for key in ("output", "content", "text") if value.get(key)), "")
+    is_encoded = isinstance(value, str) and value.startswith("{")
+    fields = mapping(plain(value) if is_encoded else value)
+    keys = ("output", "content", "text")
+    body = next((fields[key] for key in keys if fields.get(key)), "") if fields else value
     text = (
         body
         if isinstance(body, str)
         else text_of(msgspec.Raw(msgspec.json.encode(body)), separator="\n")
     )
-    code = mapping(value, "metadata").get("exit_code")
-    failed = value.get("success") is False or value.get("isError") is True
-    code = code if isinstance(code, int) else None
-    return text, _outcome(text, exit_code=code, failed=failed)
+    head = text[:400]
+    if _REJECTED.match(head):
+        return text, "rejected"
+    code = mapping(fields, "metadata").get("exit_code")
+    if type(code) is not int:
+        shown = _EXIT_CODE.search(head)
+        code = int(shown[1]) if shown else None
+    is_error = fields.get("success") is False or fields.get("isError") is True
+    return text, outcome(text, exit_code=code, is_error=is_error or bool(_FAILED.match(head)))
 
 
 def _tokens(item: Item, name: str) -> Tokens:
@@ -313,16 +311,6 @@ def _tokens(item: Item, name: str) -> Tokens:
     read = total(usage, "input_tokens")
     cached = min(total(usage, "cached_input_tokens"), read)  # included in the input
     return Tokens(read - cached, cached, total(usage, "output_tokens")).bounded
-
-
-def _outcome(text: str, *, exit_code: int | None, failed: bool) -> str:
-    head = text[:400]
-    if _REJECTED.match(head):
-        return "rejected"
-    code = _EXIT_CODE.search(head) if exit_code is None else None
-    if code:
-        exit_code = int(code[1])
-    return outcome(text, exit_code=exit_code, is_error=failed or bool(_FAILED.match(head)))
 
 
 # -- Reading rollouts ----------------------------------------------------------
@@ -375,15 +363,9 @@ def _mark_of(record: Record) -> str | None:
         context = decode(META, record.payload)
         return context.turn_id if context else None
     item = decode(ITEM, record.payload) if record.type in ("event_msg", "response_item") else None
-    if item is None:
-        return None
-    if item.type == "user_message" and isinstance(item.message, str):
-        return typed(item.message)
-    if item.type == "item_completed":
-        message = plain(item.item)
-        return typed(_text(message)) if _kind(message) == "usermessage" else None
-    is_prompt = item.type == "message" and item.role == "user"
-    return typed(text_of(item.content, separator="\n")) if is_prompt else None
+    if item and item.type == "user_message":
+        return typed(str(item.message))
+    return typed(text_of(item.content)) if item and item.role == "user" else None
 
 
 class _Reader:
@@ -416,12 +398,14 @@ class _Reader:
             self.source.corrupt()
         elif record.type in ("session_meta", None):
             self.begin(record, raw)
-        elif self.is_copy(record):
-            self.inherit(record)
+        elif self.is_copy(record) or record.type == "turn_context":
+            context = decode(META, record.payload) or Meta()
+            model = answered_by(context.model, self.source.carry.get("provider"))
+            self.talk.learn(model=model, cwd=self.talk.session.cwd or context.cwd)
         elif record.type in ("event_msg", "response_item"):
             yield from self.item(offset, record, bytes(record.payload))
-        elif record.type in ("turn_context", "compacted"):
-            yield from self.context(record)
+        elif record.type == "compacted":
+            yield from self.summary(record)
         elif record.type in KEPT_RECORDS:
             yield from self.kept(offset, record)
         elif record.type in _OLD_ITEMS:
@@ -457,7 +441,7 @@ class _Reader:
         elif not carry.get("begun"):
             carry["replay"] = record.timestamp
             carry["inherits"] = True
-            carry.setdefault("parent", [meta.id, meta.timestamp])
+            carry.setdefault("parent", meta.id)
 
     def is_copy(self, record: Record) -> bool:
         """Return True if a record in a forked session repeats the history of the parent session.
@@ -499,42 +483,21 @@ class _Reader:
 
     @cached_property
     def parent(self) -> list[str] | None:
-        """Turns and prompts of the parent, or None if its rollout does not exist.
-
-        Codex stores a rollout in a folder named after its first day, or among archived sessions.
-        """
-        session, stamp = self.source.carry["parent"]
-        path, began = self.source.path, parse_time(stamp)
-        root = next((folder for folder in path.parents if folder.name in _FOLDERS), path.parent)
-        days = [began + timedelta(days=shift) for shift in (-1, 0, 1)] if began else []
-        folders = [path.parent, *(root.with_name(name) for name in _FOLDERS)]
-        folders += [root.with_name(_FOLDERS[0]) / f"{day:%Y/%m/%d}" for day in days]
-        name = f"rollout-*{session}.jsonl*" if _ID.fullmatch(session) else ""
-        files = (file for folder in folders for file in (folder.glob(name) if name else ()))
+        """Turns and prompts of the parent, or None if its rollout does not exist."""
+        session, path = self.source.carry["parent"], self.source.path
+        root = next((folder for folder in path.parents if folder.name in _FOLDERS), path)
+        places = [path.parent, *(root.with_name(name) for name in _FOLDERS)]
+        name = f"**/rollout-*{session}.jsonl*" if _ID.fullmatch(session) else "-"
         try:
-            with FileSource(plain_path(next(files))) as parent:
-                records = (decode(RECORD, line) for _, line in parent.lines() if not is_noise(line))
+            with FileSource(
+                plain_path(next(chain(*(place.glob(name) for place in places))))
+            ) as file:
+                records = (decode(RECORD, line) for _, line in file.lines() if not is_noise(line))
                 return [mark for record in records if record and (mark := _mark_of(record))]
         except (StopIteration, NacreError):
             return None
 
-    def inherit(self, record: Record) -> None:
-        """Note the model and the token count in a copied record."""
-        if record.type == "turn_context":
-            self.learn_model(decode(META, record.payload) or Meta())
-        elif record.type == "event_msg":
-            item = decode(ITEM, record.payload)
-            if item and item.type == "token_count":
-                self.count(item, is_copy=True)
-
-    def learn_model(self, context: Meta) -> None:
-        model = answered_by(context.model, self.source.carry.get("provider"))
-        self.talk.learn(model=model, cwd=self.talk.session.cwd or context.cwd)
-
-    def context(self, record: Record) -> Items:
-        if record.type == "turn_context":
-            self.learn_model(decode(META, record.payload) or Meta())
-            return
+    def summary(self, record: Record) -> Items:
         yield from self.settle()
         summary = string(plain(record.payload), "message") or ""
         yield from self.say(Speaker.SYSTEM, summary, record.timestamp, Flag.SUMMARY)
@@ -644,14 +607,15 @@ class _Reader:
                 arguments = "\n".join(["*** Begin Patch", *files])
             call = Item(type="function_call", name=name, call_id=call_id, arguments=arguments)
             yield from self.call(offset, record, call)
-        code = item.get("exit_code", item.get("exitCode"))
-        output = string(item, "aggregated_output", "aggregatedOutput", "stdout", "stderr")
-        output = output or read_output(msgspec.Raw(msgspec.json.encode(item.get("result"))))[0]
-        status = item.get("status")
-        result = outcome(
-            output, exit_code=code if type(code) is int else None, is_error=status == "failed"
-        )
-        self.talk.result(call_id, "rejected" if status == "declined" else result, lambda: output)
+        shown = {
+            "output": string(item, "aggregated_output", "aggregatedOutput", "stdout", "stderr"),
+            "content": mapping(item, "result").get("content"),
+            "metadata": {"exit_code": item.get("exit_code", item.get("exitCode"))},
+            "success": item.get("status") != "failed",
+        }
+        output, result = read_output(msgspec.Raw(msgspec.json.encode(shown)))
+        result = "rejected" if item.get("status") == "declined" else result
+        self.talk.result(call_id, result, lambda: output)
 
     def ended(self, item: Item, stamp: str | None) -> Items:
         """End the agent's turn because it finished, the user interrupted it, or the model failed."""
@@ -667,7 +631,7 @@ class _Reader:
                 self.talk.new_id(Speaker.SYSTEM, stamp, text), text, self.time(stamp)
             )
 
-    def count(self, item: Item, *, is_copy: bool = False) -> None:
+    def count(self, item: Item) -> None:
         """Add the tokens that were used since the previous count.
 
         If the total is lower than before, Codex started counting again. The total of a fork can
@@ -679,13 +643,11 @@ class _Reader:
         carry = self.source.carry
         before = Tokens(*carry.get("counted", ()))
         carry["counted"] = [now.input, now.cached, now.output]
-        if is_copy or (carry.get("inherits") and not (self.talk.opened or carry.get("begun"))):
-            return
-        last = _tokens(item, "last_token_usage")
-        if carry.pop("inherits", False) and last.total and now != before:
-            self.talk.spend(last)
-        else:
+        if not carry.get("inherits"):
             self.talk.spend(now - before if now.total >= before.total else now)
+        elif self.talk.opened or carry.get("begun"):
+            carry["inherits"] = False
+            self.talk.spend(_tokens(item, "last_token_usage"))
 
     def message(self, offset: int, record: Record, item: Item) -> Items:
         blocks = blocks_of(item.content)
