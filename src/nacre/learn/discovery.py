@@ -44,15 +44,16 @@ _SKIPPED_NAMES = (".lock", "sessions.json", ".meta.json")
 class FoundFile:
     """A file that might be a transcript.
 
-    ``is_named``: a person named the file. ``is_expected``: a tool keeps sessions in the folder. ``size`` and
-    ``mtime_ns``: total size and latest change of all files that belong to the transcript.
+    ``is_named``: a person named the file. ``expected_of``: label of the tool that keeps sessions in
+    the folder. ``size`` and ``mtime_ns``: total size and latest change of all files that belong to
+    the transcript.
     """
 
     path: Path
     size: int
     mtime_ns: int
     is_named: bool = False
-    is_expected: bool = False
+    expected_of: str = ""
 
 
 @dataclass(slots=True)
@@ -70,8 +71,8 @@ def find(home: Home, paths: Sequence[Path], *, with_discovery: bool) -> Findings
     """
     problems: list[Problem] = []
     by_path: dict[Path, FoundFile] = {}
-    for path, is_expected in _discovered(home, problems) if with_discovery else ():
-        _add(by_path, path, problems, is_expected=is_expected)
+    for path, tool in _discovered(home, problems) if with_discovery else ():
+        _add(by_path, path, problems, tool)
     for path in paths:
         path = path.expanduser().absolute()
         if not on_disk(path).exists():
@@ -176,18 +177,18 @@ def find_in_projects(home: Home, projects: Iterable[Path]) -> Findings:
     known_roots = {
         root for _, root in tool_roots(home, (), [])
     }  # failing adapters were already reported
-    for _, root in tool_roots(home, projects, []):
+    for adapter, root in tool_roots(home, projects, []):
         for path in _glob(root.folder, root.patterns, problems) if root not in known_roots else ():
-            _add(by_path, path, problems, is_expected=True)
+            _add(by_path, path, problems, adapter.label)
     return _sorted(home, by_path.values(), problems)
 
 
-def _discovered(home: Home, problems: list[Problem]) -> Iterator[tuple[Path, bool]]:
-    """Yield each file that discovery finds, and whether its folder belongs to a tool."""
-    for _, root in tool_roots(home, projects_of(home), problems):
-        yield from ((path, True) for path in _glob(root.folder, root.patterns, problems))
+def _discovered(home: Home, problems: list[Problem]) -> Iterator[tuple[Path, str]]:
+    """Yield each file that discovery finds, and the label of the tool that has its folder."""
+    for adapter, root in tool_roots(home, projects_of(home), problems):
+        yield from ((path, adapter.label) for path in _glob(root.folder, root.patterns, problems))
     for folder in home.settings.texts("ingest.roots"):
-        yield from ((path, False) for path in _walk(Path(folder).expanduser(), problems))
+        yield from ((path, "") for path in _walk(Path(folder).expanduser(), problems))
 
 
 def tool_roots(
@@ -243,9 +244,9 @@ def _add(
     by_path: dict[Path, FoundFile],
     path: Path,
     problems: list[Problem],
+    expected_of: str = "",
     *,
     is_named: bool = False,
-    is_expected: bool = False,
 ) -> None:
     file, path = on_disk(path), plain_path(path)
     try:
@@ -265,8 +266,8 @@ def _add(
             Problem(str(path), error.strerror or "cannot be read", "check its permissions")
         )
         return
-    is_expected = is_expected or (path in by_path and by_path[path].is_expected)
-    by_path[path] = FoundFile(path, size, mtime_ns, is_named, is_expected)
+    expected_of = expected_of or (by_path[path].expected_of if path in by_path else "")
+    by_path[path] = FoundFile(path, size, mtime_ns, is_named, expected_of)
 
 
 def footprint(path: Path, seen: os.stat_result | None = None) -> tuple[int, int]:

@@ -15,9 +15,10 @@ from typing import Annotated, Any, TypeGuard
 from msgspec import structs
 
 from nacre.base.bounds import bounds
+from nacre.base.environment import install_hint
 from nacre.base.ids import to_ms
 from nacre.base.request import Request
-from nacre.base.text import normalise, stems, written
+from nacre.base.text import count, normalise, stems, written
 from nacre.errors import InvalidInputError, NacreError
 from nacre.home import workers
 from nacre.home.archive import archive, withhold
@@ -98,6 +99,9 @@ class ReadTally:
     unknown: Counter[str] = field(default_factory=Counter)
     problems: list[Problem] = field(default_factory=list)
     empty: list[str] = field(default_factory=list)
+    unread: dict[str, list[str]] = field(default_factory=dict)
+    """Names of files in unknown formats, by the label of the tool that stores them."""
+
     excluded: dict[str, str] = field(default_factory=dict)
     """Reason for each excluded file or session: ``tool``, ``project`` or ``path``."""
 
@@ -123,6 +127,8 @@ class ReadTally:
         else:
             self.unrecognised += 1
             self.empty += [str(event.path)] if event.is_empty else []
+            if event.unread_of:
+                self.unread.setdefault(event.unread_of, []).append(event.path.name)
 
     def in_report(self) -> dict[str, Any]:
         """Return the fields of :class:`IngestReport` that describe reading."""
@@ -140,6 +146,11 @@ class ReadTally:
             "oversized": self.oversized,
             "excluded": dict(Counter(self.excluded.values())),
             "empty": tuple(self.empty),
+            "unread": tuple(
+                f"not understood: {count(len(names), 'file')} of {label} ({', '.join(names[:3])}"
+                f"{', …' if len(names) > 3 else ''}); update nacre, or {install_hint('extras')}"
+                for label, names in self.unread.items()
+            ),
             "problems": tuple(self.problems),
         }
 
@@ -319,7 +330,7 @@ def jobs_for(
                 tool,
                 cursor,
                 file.is_named,
-                file.is_expected,
+                file.expected_of,
                 file.mtime_ns,
                 identities,
             )
@@ -464,6 +475,7 @@ class _Ingest:
             fold_usage(self._home)
         self._read()
         report = IngestReport(**self._tally.in_report(), read_seconds=time.perf_counter() - started)
+        report = replace(report, unread=(*report.unread, *discovery.missing_readers(self._home)))
         report = self._learn(report)
         if options.paths and options.remember_paths and report.files:
             _note_paths(self._home, self._run, self._named, report.memories)
@@ -490,7 +502,7 @@ class _Ingest:
         """
         options, home = self._options, self._home
         discovers = options.reads and (options.discover or not options.paths)
-        findings = self._find_files(discovers=discovers) if options.reads else None
+        findings = self._find_files() if options.reads else None
         known_projects = discovery.projects_of(home)
         jobs = self._jobs(findings)
         if options.from_archive:
@@ -524,12 +536,10 @@ class _Ingest:
             )
             read_jobs(home, self._run, jobs, self._tally, self._notify)
 
-    def _find_files(self, *, discovers: bool) -> discovery.Findings:
+    def _find_files(self) -> discovery.Findings:
         """Find the files to read. With globs, a later rebuild reads only the matching files."""
         options = self._options
-        findings = discovery.only_like(
-            discovery.find(self._home, options.paths, with_discovery=discovers), options.globs
-        )
+        findings = _findings(self._home, options)
         if options.globs:
             folders = [path.expanduser().absolute() for path in options.paths]
             below = (
