@@ -325,7 +325,7 @@ def test_overlong_line_is_reported_and_the_rest_is_read(nacre: Nacre, transcript
     assert "Read 1 file" in answer.out
     assert "1 line could not be parsed and was skipped (1 too long)" in " ".join(answer.out.split())
     assert nacre("ingest", "--force", "--json").json["oversized"] == 1
-    assert "were not understood or too long" in " ".join(nacre("admin", "doctor").out.split())
+    assert "unreadable or too long lines (" in " ".join(nacre("admin", "doctor").out.split())
 
 
 def test_transcript_with_a_single_overlong_line_is_a_problem(

@@ -10,6 +10,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property, lru_cache
@@ -36,6 +37,7 @@ Items = Iterator[Session | Turn]
 ANY: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
 """Decoder for plain JSON values."""
 
+_FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _RAW_DECODER = json.JSONDecoder()
 _MILLISECONDS_FROM = 100_000_000_000
 """Greater times are in milliseconds since 1970. Smaller times are in seconds."""
@@ -274,6 +276,9 @@ class Adapter:
     ``beside``: function that yields a transcript's other files. A change to such a file counts as a
     change to the transcript.
 
+    ``fields``: names of all known fields of a line, if the format has lines of objects. Lines with
+    other fields are counted. By default, fields are not checked.
+
     ``environment``: names of the variables that ``roots`` reads. A daemon started by the system
     receives only these variables.
 
@@ -295,6 +300,7 @@ class Adapter:
     reads: str = ""
     leaves_out: str = ""
     beside: Callable[[Path], Iterable[Path]] | None = None
+    fields: frozenset[str] = frozenset()
     environment: tuple[str, ...] = ()
     resume: tuple[str, ...] = ()
 
@@ -410,6 +416,7 @@ class FileSource(Source):
 
     def __init__(self, path: Path, previous: Cursor | None = None) -> None:
         self.path = path
+        self.fields: frozenset[str] = frozenset()
         self.tally = Tally()
         try:
             self._file = open_file(path)
@@ -444,6 +451,8 @@ class FileSource(Source):
             if is_ended or (not is_long and is_complete(line)):
                 self._offset += length
                 if not (is_long or line.isspace()):
+                    if self.fields:
+                        self._check_fields(line)
                     yield start, line.removesuffix(b"\n")
             if not is_ended:
                 return  # the line can still grow
@@ -458,6 +467,11 @@ class FileSource(Source):
         data = self._file.read()
         self._offset = len(data)
         return data.decode("utf-8-sig", errors="replace")
+
+    def _check_fields(self, line: bytes) -> None:
+        with suppress(msgspec.MsgspecError, UnicodeDecodeError):
+            for name in _FIELDS.decode(line).keys() - self.fields:
+                self.unknown(f"field {name}")
 
     def hold(self, offset: int) -> None:
         self._held = offset

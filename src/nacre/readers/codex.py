@@ -340,7 +340,6 @@ _NOISE_KINDS = frozenset(
         "reasoning",
         "sleep",
         "subagentactivity",
-        "websearch",
     }
 )
 """Types of completed items, in lower case and without separators."""
@@ -591,6 +590,8 @@ class _Reader:
             yield from self.agent([text], "completed", offset, record)
         elif kind in _STEPS:
             yield from self.step(offset, record, item, _STEPS[kind])
+        elif kind in ("websearch", "extension"):  # text of web pages
+            self.talk.exchange.unseen()
         elif kind not in _NOISE_KINDS:
             self.source.unknown(f"item_completed/{mapping(item).get('type')}")
 
@@ -654,6 +655,8 @@ class _Reader:
         texts = [block.text for block in blocks if block.text and block.is_text]
         if item.role == "assistant":
             yield from self.agent(texts, "item", offset, record)
+        elif item.role not in ("user", "developer", "system"):
+            self.source.unknown(f"role {item.role}")
         elif item.role == "user" and not self.source.carry.get("events"):
             notes = mapping(item.internal_chat_message_metadata_passthrough)
             listed = notes.get("content_item_metadata")
@@ -788,5 +791,8 @@ ADAPTER = Adapter(
         "model"
     ),
     leaves_out="reasoning; injected instructions; pictures",
+    fields=frozenset(
+        {"text", "ts", *Record.__struct_encode_fields__, *Item.__struct_encode_fields__}
+    ),
     environment=("CODEX_HOME",),
 )

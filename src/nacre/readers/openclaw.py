@@ -561,6 +561,12 @@ def _roots(places: Places) -> Sequence[Root]:
     ]
 
 
+_OTHER_FIELDS = """
+    agent content customType data details display firstKeptEntryId firstKeptEntryIndex fromHook
+    fromId note parentId targetId thinkingLevel tokensBefore version
+"""
+
+
 ADAPTER = Adapter(
     tool=TOOL,
     label="OpenClaw and pi",
@@ -574,6 +580,7 @@ ADAPTER = Adapter(
         "the model"
     ),
     leaves_out="thinking; pictures; custom entries",
+    fields=frozenset({*Entry.__struct_encode_fields__, *_OTHER_FIELDS.split()}),
     environment=(*ENVIRONMENT, "PI_CODING_AGENT_DIR"),
 )
 
