@@ -212,13 +212,12 @@ def read_file(job: Job, redactor: Redactor, excluded_tools: Container[str]) -> I
                     if job.is_named
                     else None
                 )
-                may_have_sessions = job.expected_of or ".jsonl" in job.path.name
-                is_editor = job.path.suffix == ".vscdb"  # most editor windows have no chat
-                unread_of = job.expected_of or "an unknown tool"
-                is_unread = adapter is None and job.size and may_have_sessions and not is_editor
-                yield FileFailed(
-                    job.path, job.size, problem, unread_of=unread_of if is_unread else None
+                unread_of = job.expected_of or (
+                    "an unknown tool" if ".jsonl" in job.path.name else None
                 )
+                if adapter or not job.size or job.path.suffix == ".vscdb":  # windows without chats
+                    unread_of = None
+                yield FileFailed(job.path, job.size, problem, unread_of=unread_of)
             elif adapter.tool in excluded_tools:
                 yield FileFailed(job.path, job.size, None, is_excluded=True)
             elif adapter.tool in conversation.TOOLS and _is_own_call(job.path, adapter):

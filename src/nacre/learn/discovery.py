@@ -10,7 +10,6 @@ import stat
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import islice
 from pathlib import Path
 
 import regex
@@ -31,7 +30,6 @@ _SKIPPED_FOLDERS = frozenset(
     {".git", "node_modules", "__pycache__", ".venv", "tool-results", "file-history"}
 )
 _WILDCARDS = {"**/": "(?:.*/)?", "*": "[^/]*"}
-_MAX_PATTERNS = 1_000
 _MAX_PATTERN_CHARACTERS = 1_000
 _MATCH_SECONDS = 0.25
 _IN_EXTRAS = {"aider": ".aider.chat.history.md", "continue": ".continue/sessions/*.json"}
@@ -94,18 +92,8 @@ def only_like(findings: Findings, globs: Sequence[str]) -> Findings:
         raise InvalidQueryError(
             "the pattern is too long", hint=f"{_MAX_PATTERN_CHARACTERS:,} characters at most"
         )
-    patterns = list(
-        islice(
-            (alternative for pattern in globs for alternative in _alternatives(pattern)),
-            _MAX_PATTERNS + 1,
-        )
-    )
-    if len(patterns) > _MAX_PATTERNS:
-        raise InvalidQueryError(
-            "the braces allow too many alternatives", hint=f"{_MAX_PATTERNS:,} patterns at most"
-        )
     compiled = [
-        regex.compile(_to_regex(f"**/{pattern.removeprefix('/')}").pattern) for pattern in patterns
+        regex.compile(_to_regex(f"**/{pattern.removeprefix('/')}").pattern) for pattern in globs
     ]
 
     def is_kept(file: FoundFile) -> bool:
@@ -120,19 +108,6 @@ def only_like(findings: Findings, globs: Sequence[str]) -> Findings:
         raise InvalidQueryError(
             "the pattern takes too long", hint="write it with fewer *"
         ) from error
-
-
-def _alternatives(pattern: str) -> Iterator[str]:
-    """Expand the braces of a pattern: ``a.{md,txt}`` gives ``a.md`` and ``a.txt``."""
-    before, brace, rest = pattern.partition("{")
-    inner, closing, after = rest.partition("}")
-    if not brace:
-        yield pattern
-        return
-    if not closing:
-        raise InvalidQueryError(f"{pattern!r} has an unclosed brace", hint="write '*.{md,txt}'")
-    for choice in inner.split(","):
-        yield from _alternatives(f"{before}{choice}{after}")
 
 
 def without_put_off(home: Home, findings: Findings) -> Findings:
@@ -316,8 +291,20 @@ def _parent_patterns(pattern: str) -> Iterator[str]:
 
 def _to_regex(pattern: str) -> re.Pattern[str]:
     """Convert a glob to a regular expression. ``**/`` matches any number of folders, including none."""
-    parts = (_WILDCARDS.get(part, re.escape(part)) for part in re.split(r"(\*\*/|\*)", pattern))
-    return re.compile("".join(parts))
+    parts = re.split(r"(\*\*/|\*|\{[^{}]*\})", pattern)
+    if any("{" in part for part in parts[::2]):
+        raise InvalidQueryError(f"{pattern!r} has an unclosed brace", hint="write '*.{md,txt}'")
+    choices = {
+        part: "|".join(_to_regex(choice).pattern for choice in part[1:-1].split(","))
+        for part in parts[1::2]
+        if part[0] == "{"
+    }
+    return re.compile(
+        "".join(
+            f"(?:{choices[part]})" if part in choices else _WILDCARDS.get(part, re.escape(part))
+            for part in parts
+        )
+    )
 
 
 def _walk(

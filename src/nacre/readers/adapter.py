@@ -10,7 +10,6 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property, lru_cache
@@ -469,9 +468,8 @@ class FileSource(Source):
         return data.decode("utf-8-sig", errors="replace")
 
     def _check_fields(self, line: bytes) -> None:
-        with suppress(msgspec.MsgspecError, UnicodeDecodeError):
-            for name in _FIELDS.decode(line).keys() - self.fields:
-                self.unknown(f"field {name}")
+        for name in (decode(_FIELDS, line) or {}).keys() - self.fields:
+            self.unknown(f"field {name}")
 
     def hold(self, offset: int) -> None:
         self._held = offset

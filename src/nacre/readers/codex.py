@@ -329,18 +329,8 @@ _ID = re.compile(r"[\w-]+")
 _MAX_UNPAIRED = 32
 _STEPS = {"commandexecution": "exec_command", "filechange": "apply_patch", "mcptoolcall": "mcp"}
 _NOISE_KINDS = frozenset(
-    {
-        "collabagenttoolcall",
-        "contextcompaction",
-        "dynamictoolcall",
-        "hookprompt",
-        "imagegeneration",
-        "imageview",
-        "plan",
-        "reasoning",
-        "sleep",
-        "subagentactivity",
-    }
+    "collabagenttoolcall contextcompaction dynamictoolcall hookprompt imagegeneration imageview "
+    "plan reasoning sleep subagentactivity".split()
 )
 """Types of completed items, in lower case and without separators."""
 _REPLAY_GAP = timedelta(seconds=1)

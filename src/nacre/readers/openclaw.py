@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -685,17 +686,11 @@ def unpack(data: object) -> bytes | None:
         library = zstd()
     except UnavailableError:
         return None
-    unpacked = bytearray()
-    while data:
-        frame = library.ZstdDecompressor()
-        try:
-            unpacked += frame.decompress(data, max_length=_MAX_UNPACKED_BYTES - len(unpacked))
-        except library.ZstdError:
-            return None
-        if not frame.eof:
-            return None
-        data = frame.unused_data
-    return bytes(unpacked)
+    try:
+        unpacked: bytes = library.open(BytesIO(data)).read(_MAX_UNPACKED_BYTES + 1)
+    except (EOFError, library.ZstdError):
+        return None
+    return unpacked if len(unpacked) <= _MAX_UNPACKED_BYTES else None
 
 
 ADAPTER_STORE = Adapter(
