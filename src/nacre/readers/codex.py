@@ -48,60 +48,21 @@ TOOL = "codex"
 
 
 NOISE_ITEMS = frozenset(
-    {
-        "reasoning",
-        "ghost_snapshot",
-        "tool_search_call",
-        "tool_search_output",
-        "image_generation_call",
-        "agent_message",
-        "compaction",
-        "compaction_summary",
-        "context_compaction",
-        "compaction_trigger",
-        "additional_tools",
-        "configuration_update",
-    }
+    "reasoning ghost_snapshot tool_search_call tool_search_output image_generation_call "
+    "agent_message compaction compaction_summary context_compaction compaction_trigger "
+    "additional_tools configuration_update".split()
 )
 NOISE_EVENTS = frozenset(
-    {
-        "agent_reasoning",
-        "agent_reasoning_raw_content",
-        "agent_reasoning_section_break",
-        "task_started",
-        "turn_started",
-        "context_compacted",
-        "item_started",
-        "entered_review_mode",
-        "exited_review_mode",
-        "thread_goal_updated",
-        "thread_settings_applied",
-        "guardian_assessment",
-        "warning",
-        "stream_error",
-        "view_image_tool_call",
-        "sub_agent_activity",
-        "dynamic_tool_call_request",
-        "dynamic_tool_call_response",
-        "thread_rolled_back",
-        "undo_started",
-        "undo_completed",
-        "plan_update",
-        "turn_diff",
-        "background_event",
-        "hook_started",
-        "hook_completed",
-    }
+    "agent_reasoning agent_reasoning_raw_content agent_reasoning_section_break "
+    "task_started turn_started context_compacted item_started entered_review_mode "
+    "exited_review_mode thread_goal_updated thread_settings_applied guardian_assessment "
+    "warning stream_error view_image_tool_call sub_agent_activity "
+    "dynamic_tool_call_request dynamic_tool_call_response thread_rolled_back undo_started "
+    "undo_completed plan_update turn_diff background_event hook_started hook_completed".split()
 )
 NOISE_RECORDS = frozenset(
-    {
-        "world_state",
-        "inter_agent_communication_metadata",
-        "state",
-        "token_usage_record",
-        "dynamic_tools_updated",
-        "security_risk_score",
-    }
+    "world_state inter_agent_communication_metadata state token_usage_record "
+    "dynamic_tools_updated security_risk_score".split()
 )
 KEPT_RECORDS = frozenset({"inter_agent_communication", "retained_context", "realtime_item"})
 """Records that are not part of the model's history."""
@@ -112,19 +73,7 @@ _LAYOUT = re.compile(
 )
 _ROLLOUT_TYPES = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
 _OWNER_SOURCES = frozenset(
-    {
-        "cli",
-        "vscode",
-        "exec",
-        "tui",
-        "desktop",
-        "app",
-        "appserver",
-        "chatgpt",
-        "atlas",
-        "user",
-        "subagent",
-    }
+    "cli vscode exec tui desktop app appserver chatgpt atlas user subagent".split()
 )
 """Sources of sessions that the user or the user's agents started.
 
@@ -194,11 +143,6 @@ class Meta(msgspec.Struct, gc=False):
     subagent_history_start_ordinal: int | None = None
     turn_id: str | None = None
     git: Any = None
-
-
-def _is_harness(mark: Values) -> bool:
-    """Return True if a block's metadata, added since Codex 0.169, says that Codex wrote it."""
-    return mapping(mark, "provenance").get("type") == "harness"
 
 
 RECORD = msgspec.json.Decoder(Record)
@@ -280,12 +224,11 @@ def replies_in(text: str) -> list[Values]:
     return objects_in(plain(body))
 
 
-def read_output(raw: msgspec.Raw) -> tuple[str, str]:
+def read_output(value: Any) -> tuple[str, str]:
     """Return the output and outcome of a call.
 
-    The raw value can be text, JSON in text, an object, or a list of content.
+    The value can be text, JSON in text, an object, or a list of content.
     """
-    value: Any = plain(raw)
     is_encoded = isinstance(value, str) and value.startswith("{")
     fields = mapping(plain(value) if is_encoded else value)
     keys = ("output", "content", "text")
@@ -325,7 +268,6 @@ _CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call", "we
 _OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output", "local_shell_call_output"})
 _OLD_ITEMS = _CALLS | _OUTPUTS | {"message", "reasoning"}
 _ENDS = frozenset({"task_complete", "turn_complete", "turn_aborted"})
-_ID = re.compile(r"[\w-]+")
 _MAX_UNPAIRED = 32
 _STEPS = {"commandexecution": "exec_command", "filechange": "apply_patch", "mcptoolcall": "mcp"}
 _NOISE_KINDS = frozenset(
@@ -336,14 +278,6 @@ _NOISE_KINDS = frozenset(
 _REPLAY_GAP = timedelta(seconds=1)
 _PROMPT_GAP = timedelta(seconds=0.1)
 """Minimum time between the copied history and a fork's first prompt, if the parent is unknown."""
-
-
-def _kind(item: Any) -> str:
-    return (string(item, "type") or "").replace("_", "").lower()
-
-
-def _text(item: Any) -> str:
-    return "".join(string(block, "text") or "" for block in content_blocks(mapping(item)))
 
 
 def _mark_of(record: Record) -> str | None:
@@ -394,7 +328,15 @@ class _Reader:
         elif record.type in ("event_msg", "response_item"):
             yield from self.item(offset, record, bytes(record.payload))
         elif record.type == "compacted":
-            yield from self.summary(record)
+            yield from self.settle()
+            yield from self.talk.write(
+                Speaker.SYSTEM,
+                string(plain(record.payload), "message") or "",
+                self.time(record.timestamp),
+                stamp=record.timestamp,
+                flags=Flag.SUMMARY,
+                unique=is_precise(record.timestamp),
+            )
         elif record.type in KEPT_RECORDS:
             yield from self.kept(offset, record)
         elif record.type in _OLD_ITEMS:
@@ -449,47 +391,30 @@ class _Reader:
         if last is None or now is None or start is None:
             del carry["replay"]
             return False
-        pause = now - max(last, start)
-        is_own = now >= start and (
-            last < start - _REPLAY_GAP or pause > _REPLAY_GAP or self.is_new(record, pause)
-        )
+        pause, mark = now - max(last, start), _mark_of(record)
+        is_new = mark and (pause > _PROMPT_GAP if self.parent is None else mark not in self.parent)
+        is_own = now >= start and (last < start - _REPLAY_GAP or pause > _REPLAY_GAP or is_new)
         if is_own:
             del carry["replay"]
         else:
             carry["replay"] = record.timestamp
         return not is_own
 
-    def is_new(self, record: Record, pause: timedelta) -> bool:
-        """Return True if a record is a prompt or turn that does not occur in the parent."""
-        mark = _mark_of(record)
-        if not mark or self.parent is None:
-            return bool(mark) and pause > _PROMPT_GAP
-        at: int = self.source.carry.get("copied", 0)
-        if mark not in self.parent[at:]:
-            return True
-        self.source.carry["copied"] = self.parent.index(mark, at) + 1
-        return False
-
     @cached_property
-    def parent(self) -> list[str] | None:
+    def parent(self) -> set[str] | None:
         """Turns and prompts of the parent, or None if its rollout does not exist."""
-        session, path = self.source.carry["parent"], self.source.path
+        path = self.source.path
         root = next((folder for folder in path.parents if folder.name in _FOLDERS), path)
-        places = [path.parent, *(root.with_name(name) for name in _FOLDERS)]
-        name = f"**/rollout-*{session}.jsonl*" if _ID.fullmatch(session) else "-"
+        places = (path.parent, *(root.with_name(name) for name in _FOLDERS))
+        name = f"**/rollout-*{self.source.carry['parent']}.jsonl*"
         try:
             with FileSource(
                 plain_path(next(chain(*(place.glob(name) for place in places))))
             ) as file:
                 records = (decode(RECORD, line) for _, line in file.lines() if not is_noise(line))
-                return [mark for record in records if record and (mark := _mark_of(record))]
-        except (StopIteration, NacreError):
+                return {mark for record in records if record and (mark := _mark_of(record))}
+        except (StopIteration, ValueError, NacreError):
             return None
-
-    def summary(self, record: Record) -> Items:
-        yield from self.settle()
-        summary = string(plain(record.payload), "message") or ""
-        yield from self.say(Speaker.SYSTEM, summary, record.timestamp, Flag.SUMMARY)
 
     def kept(self, offset: int, record: Record) -> Items:
         """Read a record that is not part of the model's history.
@@ -541,7 +466,7 @@ class _Reader:
         elif item.type in _CALLS:
             yield from self.call(offset, record, item)
         elif item.type in _OUTPUTS:
-            output, result = read_output(item.output)
+            output, result = read_output(plain(item.output))
             self.talk.result(item.call_id or "", result, lambda: output)
         elif item.type not in NOISE_ITEMS:
             self.source.unknown(f"response_item/{item.type}")
@@ -572,7 +497,8 @@ class _Reader:
 
         Commands and changes that a script of the agent made are recorded only there.
         """
-        kind, text = _kind(item), _text(item)
+        kind = (string(item, "type") or "").replace("_", "").lower()
+        text = "".join(string(block, "text") or "" for block in content_blocks(mapping(item)))
         if kind == "usermessage":
             is_others = names_another(record, item)
             yield from self.owner(typed(text), record, "completed", is_others=is_others)
@@ -604,7 +530,7 @@ class _Reader:
             "metadata": {"exit_code": item.get("exit_code", item.get("exitCode"))},
             "success": item.get("status") != "failed",
         }
-        output, result = read_output(msgspec.Raw(msgspec.json.encode(shown)))
+        output, result = read_output(shown)
         result = "rejected" if item.get("status") == "declined" else result
         self.talk.result(call_id, result, lambda: output)
 
@@ -650,19 +576,19 @@ class _Reader:
         elif item.role == "user" and not self.source.carry.get("events"):
             notes = mapping(item.internal_chat_message_metadata_passthrough)
             listed = notes.get("content_item_metadata")
-            marks = [mapping(mark) for mark in listed] if isinstance(listed, list) else []
-            own_blocks = [
-                block
+            marks = map(mapping, listed if isinstance(listed, list) else ())
+            pairs = [  # since Codex 0.169, marks say which blocks Codex wrote
+                (block, mark)
                 for block, mark in zip(blocks, chain(marks, repeat({})), strict=False)
-                if not _is_harness(mark)
+                if mapping(mark, "provenance").get("type") != "harness"
             ]
-            texts = [typed(block.text) for block in own_blocks if block.text and block.is_text]
+            texts = [typed(block.text) for block, _ in pairs if block.text and block.is_text]
             words = "\n\n".join(filter(None, texts))
             if words:
                 self.pending_at = self.pending_at or self.talk.place(offset)
                 # The user wrote a heartbeat once, and Codex repeats it on a schedule.
                 is_others = _HEARTBEAT in str(notes.get("content_item_kinds")) or names_another(
-                    record, item, *own_blocks, *(mark for mark in marks if not _is_harness(mark))
+                    record, item, *(block for block, _ in pairs), *(mark for _, mark in pairs)
                 )
                 self.pending.append((words, record.timestamp, is_others))
 
@@ -691,8 +617,14 @@ class _Reader:
             for reply in replies:
                 yield from self.answered(reply, stamp)
             return
-        claim = Claims(isSynthetic=is_others or self.source.carry.get("others"))
-        yield from self.say(self.talk.prompter, words, stamp, Flag.NONE, claim)
+        yield from self.talk.write(
+            self.talk.prompter,
+            words,
+            self.time(stamp),
+            Claims(isSynthetic=is_others or self.source.carry.get("others")),
+            stamp=stamp,
+            unique=is_precise(stamp),
+        )
 
     def agent(self, texts: Sequence[str], stream: str, offset: int, record: Record) -> Items:
         yield from self.settle()
@@ -737,32 +669,17 @@ class _Reader:
         identity = self.talk.new_id(Speaker.AGENT, stamp, clean(seed).text)
         yield from self.talk.open(OpenTurn(identity, self.time(stamp), is_precise(stamp)), before)
 
-    def say(
-        self,
-        speaker: Speaker,
-        text: str,
-        stamp: str | None,
-        flags: Flag = Flag.NONE,
-        *claims: Claims,
-    ) -> Items:
-        yield from self.talk.write(
-            speaker,
-            text,
-            self.time(stamp),
-            *claims,
-            stamp=stamp,
-            flags=flags,
-            unique=is_precise(stamp),
-        )
-
     def time(self, stamp: str | None) -> datetime | None:
         """Return a record's time, or the session's start for old rollouts without times."""
         return parse_time(stamp) if stamp else self.talk.session.started
 
 
 def _roots(places: Places) -> Sequence[Root]:
-    patterns = tuple(
-        f"{folder}/**/rollout-*.jsonl{end}" for folder in _FOLDERS for end in ("", ".zst")
+    patterns = (
+        "sessions/**/rollout-*.jsonl",
+        "sessions/**/rollout-*.jsonl.zst",
+        "archived_sessions/**/rollout-*.jsonl",
+        "archived_sessions/**/rollout-*.jsonl.zst",
     )
     return [Root(places.folder("CODEX_HOME", ".codex"), patterns)]
 
