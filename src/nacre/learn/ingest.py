@@ -308,7 +308,7 @@ class TurnStore:
 
 
 def jobs_for(
-    home: Home, files: Sequence[FoundFile], tally: ReadTally, *, force: bool = False
+    home: Home, files: Sequence[FoundFile], tally: ReadTally | None = None, *, force: bool = False
 ) -> list[Job]:
     """Return a reading job for each new or changed file, or for all files if ``force`` is True."""
     jobs = []
@@ -320,7 +320,8 @@ def jobs_for(
             and not force
             and (stored_cursor[1].size, stored_cursor[1].mtime_ns) == (file.size, file.mtime_ns)
         ):
-            tally.skipped += 1
+            if tally:
+                tally.skipped += 1
             continue
         tool, cursor = stored_cursor if stored_cursor and not force else (None, None)
         jobs.append(
@@ -620,11 +621,6 @@ def _note_paths(home: Home, run: Run, paths: Sequence[Path], memories: Sequence[
             change.explain(None if memories else f"{fresh[0]} was read")
 
 
-def unread(home: Home, files: Sequence[discovery.FoundFile]) -> list[Job]:
-    """Return a reading job for each new or changed file."""
-    return jobs_for(home, files, ReadTally())
-
-
 def read_changed(home: Home, jobs: Sequence[Job]) -> IngestReport:
     """Make files searchable without learning from them."""
     started = time.perf_counter()
@@ -686,7 +682,7 @@ def estimate(home: Home, options: IngestOptions) -> Estimate:
     """
     findings = _findings(home, options)
     problems = list(findings.problems)
-    jobs = jobs_for(home, findings.files, ReadTally(), force=options.force)
+    jobs = jobs_for(home, findings.files, force=options.force)
     return estimate_learning(
         home, iter_unstored(home, jobs, problems), problems, older=options.older
     )
@@ -702,7 +698,7 @@ def _findings(home: Home, options: IngestOptions) -> discovery.Findings:
 def sessions_in(home: Home, paths: Sequence[Path]) -> Iterator[tuple[Session, Sequence[Turn]]]:
     """Return the unread sessions in transcripts without storing them. Raises NotFoundError."""
     files = discovery.find(home, paths, with_discovery=False).files
-    return iter_unstored(home, jobs_for(home, files, ReadTally()), [])
+    return iter_unstored(home, jobs_for(home, files), [])
 
 
 def iter_unstored(
@@ -782,7 +778,7 @@ def read_files(home: Home, paths: list[Path], tool: str | None = None) -> Ingest
     ``tool`` is the tool that wrote the transcripts.
     """
     files = discovery.look(home, paths).files[-_MAX_FILES:]
-    jobs = [replace(job, reader=tool) for job in unread(home, files)]
+    jobs = [replace(job, reader=tool) for job in jobs_for(home, files)]
     while len(jobs) > 1 and sum(job.unread for job in jobs) > _MAX_BYTES:
         jobs = jobs[1:]
     return read_changed(home, jobs) if jobs else None

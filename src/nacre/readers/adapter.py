@@ -208,6 +208,7 @@ class Source:
     path: Path
     identities: tuple[str, ...] = ()
     carry: JsonObject
+    tally: Tally
     database: Tables | None = None
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
@@ -232,9 +233,11 @@ class Source:
 
     def unknown(self, record: str) -> None:
         """Count a record type or version that the adapter does not know."""
+        self.tally.unknown[record[:_MAX_RECORD_TYPE_CHARACTERS]] += 1
 
     def corrupt(self) -> None:
         """Count a line that cannot be parsed."""
+        self.tally.corrupt += 1
 
     def look(self, path: Path) -> Tables | None:
         """Open another database of the same tool, or return None if it cannot be read."""
@@ -476,11 +479,11 @@ class FileSource(Source):
 
     def unknown(self, record: str) -> None:
         if not self._was_counted():
-            self.tally.unknown[record[:_MAX_RECORD_TYPE_CHARACTERS]] += 1
+            super().unknown(record)
 
     def corrupt(self) -> None:
         if not self._was_counted():
-            self.tally.corrupt += 1
+            super().corrupt()
 
     def _was_counted(self) -> bool:
         return bool(self._counted) and self._offset <= self._counted
@@ -719,12 +722,6 @@ class DatabaseSource(Source):
         """The file size minus the number of bytes read."""
         return self._seen.st_size - self.bytes_read
 
-    def unknown(self, record: str) -> None:
-        self.tally.unknown[record[:80]] += 1
-
-    def corrupt(self) -> None:
-        self.tally.corrupt += 1
-
     def look(self, path: Path) -> Tables | None:
         try:
             return self._look(path)
@@ -763,17 +760,11 @@ class Part(Source):
         self.path = source.path
         self.identities = source.identities
         self.carry: JsonObject = {}
-        self._source = source
+        self.tally = source.tally
         self._records = records
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
         return enumerate(self._records)
-
-    def unknown(self, record: str) -> None:
-        self._source.unknown(record)
-
-    def corrupt(self) -> None:
-        self._source.corrupt()
 
 
 class Marks:

@@ -99,8 +99,6 @@ class Record(Claims, gc=False):
     timestamp: str | None = None
     payload: msgspec.Raw = ABSENT
     id: str | None = None
-    record_type: str | None = None
-    session_id: str | None = None
     ordinal: int | None = None
 
 
@@ -173,14 +171,14 @@ def is_rollout(head: Head) -> bool:
     return is_old or first.keys() == {"session_id", "ts", "text"}
 
 
-def session_of(meta: Meta, fallback_id: str) -> Session:
+def session_of(meta: Meta) -> Session:
     """Return the session that a rollout's first line describes."""
     git = mapping(meta.git)
     spawn = mapping(meta.source, "subagent", "thread_spawn")
     is_sub = bool(mapping(meta.source).get("subagent")) or meta.thread_source == "subagent"
     return Session(
         tool=TOOL,
-        native_id=meta.id or fallback_id,
+        native_id=meta.id or "",
         cwd=meta.cwd,
         branch=git.get("branch"),
         repository=git.get("repository_url"),
@@ -190,16 +188,6 @@ def session_of(meta: Meta, fallback_id: str) -> Session:
         tool_version=meta.cli_version,
         model=answered_by(meta.model, meta.model_provider),
     )
-
-
-def is_anothers(meta: Meta) -> bool:
-    """Return True if a session has a source that might not be the user."""
-    sources = [
-        value.lower()
-        for value in (meta.source, meta.thread_source)
-        if isinstance(value, str) and value
-    ]
-    return not _OWNER_SOURCES.issuperset(sources)
 
 
 def typed(text: str) -> str:
@@ -352,7 +340,7 @@ class _Reader:
         If a ``session_meta`` record of another session follows, the next records are a copy of that
         session's history.
         """
-        if record.record_type or (record.type is None and record.session_id):
+        if record.type is None and not record.id:
             return
         meta = decode(META, record.payload if record.type else raw)
         if meta is None or not meta.id:
@@ -362,8 +350,10 @@ class _Reader:
         if not carry.get("named"):
             carry["named"] = True
             carry["provider"] = meta.model_provider
-            self.talk.session = session_of(meta, self.talk.session.native_id)
-            carry["others"] = is_anothers(meta)
+            self.talk.session = session_of(meta)
+            sources = (meta.source, meta.thread_source)
+            names = {source.lower() for source in sources if source and isinstance(source, str)}
+            carry["others"] = not names <= _OWNER_SOURCES
             carry["start"] = meta.subagent_history_start_ordinal
             carry["inherits"] = bool(meta.forked_from_id or self.talk.session.parent)
         elif meta.id == self.talk.session.native_id:
@@ -699,7 +689,14 @@ ADAPTER = Adapter(
     ),
     leaves_out="reasoning; injected instructions; pictures",
     fields=frozenset(
-        {"text", "ts", *Record.__struct_encode_fields__, *Item.__struct_encode_fields__}
+        {
+            "record_type",
+            "session_id",
+            "text",
+            "ts",
+            *Record.__struct_encode_fields__,
+            *Item.__struct_encode_fields__,
+        }
     ),
     environment=("CODEX_HOME",),
 )
