@@ -81,7 +81,7 @@ In sessions from other sources, such as ``mcp``, someone else writes the prompts
 """
 
 _REQUEST_HEAD = "## My request for Codex:"
-_REPLY, _REPLY_ENDS = "<send_user_message_question_reply>", "</send_user_message_question_reply>"
+_REPLIES = re.compile(r"<(send_user_message_question_reply)>(.*)</\1>", re.DOTALL)
 _HEARTBEAT = "user.heartbeat"
 _TAGGED = re.compile(r"<([a-z]+(?:_[a-z]+)+)\b[^>]*>.*</\1>\s*\Z", re.DOTALL)
 _EXIT_CODE = re.compile(r"\bexit(?:ed with)? code:?\s*(-?\d+)", re.IGNORECASE)
@@ -206,10 +206,8 @@ def replies_in(text: str) -> list[Values]:
 
     Codex sends the answers as a message.
     """
-    if not (text.startswith(_REPLY) and text.endswith(_REPLY_ENDS)):
-        return []
-    body = text.removeprefix(_REPLY).removesuffix(_REPLY_ENDS)
-    return objects_in(plain(body))
+    replies = _REPLIES.fullmatch(text)
+    return objects_in(plain(replies[2])) if replies else []
 
 
 def read_output(value: Any) -> tuple[str, str]:
@@ -347,21 +345,19 @@ class _Reader:
             self.source.corrupt()
             return
         carry = self.source.carry
-        if not carry.get("named"):
-            carry["named"] = True
+        if "others" not in carry:
             carry["provider"] = meta.model_provider
             self.talk.session = session_of(meta)
             sources = (meta.source, meta.thread_source)
             names = {source.lower() for source in sources if source and isinstance(source, str)}
             carry["others"] = not names <= _OWNER_SOURCES
-            carry["start"] = meta.subagent_history_start_ordinal
+            carry["start"] = meta.subagent_history_start_ordinal or 0
             carry["inherits"] = bool(meta.forked_from_id or self.talk.session.parent)
         elif meta.id == self.talk.session.native_id:
             carry.pop("replay", None)
             carry["provider"] = meta.model_provider or carry["provider"]
         elif not carry.get("begun"):
             carry["replay"] = record.timestamp
-            carry["inherits"] = True
             carry.setdefault("parent", meta.id)
 
     def is_copy(self, record: Record) -> bool:
@@ -372,7 +368,7 @@ class _Reader:
         that is much later is not part of the copy.
         """
         carry = self.source.carry
-        if carry.get("start") is not None and record.ordinal is not None:
+        if carry.get("start") and record.ordinal is not None:
             return bool(record.ordinal < carry["start"])
         if "replay" not in carry:
             return False

@@ -65,15 +65,15 @@ def find_adapter(head: Head) -> Adapter | None:
     If the start of the file does not show the format, for example because the first record contains
     images, later lines are tried.
     """
-    match = _first(lambda adapter: adapter.sniff(head))
+    match = _first(head)
     if match or head.database is not None or len(head.data) < HEAD_BYTES:
         return match
     later = read_later(head.path)
-    return _first(lambda adapter: adapter.sniff(later)) if later else None
+    return _first(later) if later else None
 
 
-def _first(matches: Callable[[Adapter], bool]) -> Adapter | None:
-    return next((adapter for _, adapter in _iter_adapters() if matches(adapter)), None)
+def _first(head: Head) -> Adapter | None:
+    return next((adapter for _, adapter in _iter_adapters() if adapter.sniff(head)), None)
 
 
 def adapters_of(tool: str) -> list[Adapter]:
