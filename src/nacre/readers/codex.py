@@ -677,10 +677,10 @@ ADAPTER = Adapter(
     sniff=is_rollout,
     parse=lambda source: _Reader(source).read(),
     resume=("codex", "resume", "{id}"),
-    versions="0.116–0.121, 0.169; spoken words, and rollouts without payloads (from documentation)",
+    versions="0.116–0.121, 0.146, 0.169; spoken words, and rollouts without payloads (from documentation)",
     reads=(
         "messages; tool calls with outcome, files and errors; folder, branch and repository; "
-        "model; tokens; version; title; sub-agents; summaries; interruptions; errors of the "
+        "model; tokens; version; title; sub-agents; forks; compressed rollouts; summaries; interruptions; errors of the "
         "model"
     ),
     leaves_out="reasoning; injected instructions; pictures",
