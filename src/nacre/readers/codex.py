@@ -680,8 +680,8 @@ ADAPTER = Adapter(
     versions="0.116–0.121, 0.146, 0.169; spoken words, and rollouts without payloads (from documentation)",
     reads=(
         "messages; tool calls with outcome, files and errors; folder, branch and repository; "
-        "model; tokens; version; title; sub-agents; forks; compressed rollouts; summaries; interruptions; errors of the "
-        "model"
+        "model; tokens; version; title; sub-agents; forks; compressed rollouts; summaries; "
+        "interruptions; errors of the model"
     ),
     leaves_out="reasoning; injected instructions; pictures",
     fields=frozenset(
