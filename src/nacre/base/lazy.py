@@ -12,9 +12,6 @@ from nacre.errors import UnavailableError
 
 T = TypeVar("T")
 
-ZSTD = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
-"""Zstandard is included in Python since 3.14. Earlier versions need a backport."""
-
 
 @cache
 def load(target: str) -> Any:
@@ -24,9 +21,10 @@ def load(target: str) -> Any:
 
 
 def zstd() -> Any:
-    """Return the Zstandard library. Raises UnavailableError."""
+    """Return the Zstandard library, which Python includes since 3.14. Raises UnavailableError."""
+    package = "compression" if sys.version_info >= (3, 14) else "backports"
     try:
-        return import_module(ZSTD)
+        return import_module(f"{package}.zstd")
     except ImportError as error:
         raise UnavailableError("Zstandard is missing", hint="pip install backports.zstd") from error
 

@@ -316,7 +316,8 @@ def open_transcript(
             continues = adapter is not None and adapter.tool == tool and not adapter.whole
             source = stack.enter_context(FileSource(path, cursor if continues else None))
             source.identities = identities
-            source.fields = adapter.fields if adapter else source.fields
+            if adapter:
+                source.fields = adapter.fields
             yield adapter, source
 
 

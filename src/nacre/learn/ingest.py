@@ -18,7 +18,7 @@ from nacre.base.bounds import bounds
 from nacre.base.environment import install_hint
 from nacre.base.ids import to_ms
 from nacre.base.request import Request
-from nacre.base.text import count, normalise, stems, written
+from nacre.base.text import count, normalise, shorten, stems, written
 from nacre.errors import InvalidInputError, NacreError
 from nacre.home import workers
 from nacre.home.archive import archive, withhold
@@ -147,8 +147,8 @@ class ReadTally:
             "excluded": dict(Counter(self.excluded.values())),
             "empty": tuple(self.empty),
             "unread": tuple(
-                f"not understood: {count(len(names), 'file')} of {label} ({', '.join(names[:3])}"
-                f"{', …' if len(names) > 3 else ''}); update nacre, or {install_hint('extras')}"
+                f"not understood: {count(len(names), 'file')} of {label} "
+                f"({shorten(', '.join(names), 160)}); update nacre, or {install_hint('extras')}"
                 for label, names in self.unread.items()
             ),
             "problems": tuple(self.problems),
@@ -503,7 +503,14 @@ class _Ingest:
         """
         options, home = self._options, self._home
         discovers = options.reads and (options.discover or not options.paths)
-        findings = self._find_files() if options.reads else None
+        findings = _findings(home, options) if options.reads else None
+        if findings and options.globs:  # a later rebuild reads only the matching files
+            folders = [path.expanduser().absolute() for path in options.paths]
+            self._named = tuple(
+                file.path
+                for file in findings.files
+                if any(file.path.is_relative_to(folder) for folder in folders)
+            )
         known_projects = discovery.projects_of(home)
         jobs = self._jobs(findings)
         if options.from_archive:
@@ -536,20 +543,6 @@ class _Ingest:
                 discovery.only_like(discovery.find_in_projects(home, new_projects), options.globs)
             )
             read_jobs(home, self._run, jobs, self._tally, self._notify)
-
-    def _find_files(self) -> discovery.Findings:
-        """Find the files to read. With globs, a later rebuild reads only the matching files."""
-        options = self._options
-        findings = _findings(self._home, options)
-        if options.globs:
-            folders = [path.expanduser().absolute() for path in options.paths]
-            below = (
-                file.path
-                for file in findings.files
-                if any(file.path.is_relative_to(folder) for folder in folders)
-            )
-            self._named = tuple(below)
-        return findings
 
     def _jobs(self, findings: discovery.Findings | None) -> list[Job]:
         if findings is None:

@@ -203,12 +203,14 @@ class Source:
 
     ``carry``: JSON values that the adapter keeps for the next time, such as the session id and the
     model. ``identities``: the user's names in chats, from the setting ``owner.identities``.
+    ``fields``: the known fields of a line, if they are checked.
     """
 
     path: Path
     identities: tuple[str, ...] = ()
     carry: JsonObject
     tally: Tally
+    fields: frozenset[str] = frozenset()
     database: Tables | None = None
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
@@ -418,7 +420,6 @@ class FileSource(Source):
 
     def __init__(self, path: Path, previous: Cursor | None = None) -> None:
         self.path = path
-        self.fields: frozenset[str] = frozenset()
         self.tally = Tally()
         try:
             self._file = open_file(path)
@@ -453,8 +454,9 @@ class FileSource(Source):
             if is_ended or (not is_long and is_complete(line)):
                 self._offset += length
                 if not (is_long or line.isspace()):
-                    if self.fields:
-                        self._check_fields(line)
+                    found = decode(_FIELDS, line) if self.fields else None
+                    for name in (found or {}).keys() - self.fields:
+                        self.unknown(f"field {name}")
                     yield start, line.removesuffix(b"\n")
             if not is_ended:
                 return  # the line can still grow
@@ -469,10 +471,6 @@ class FileSource(Source):
         data = self._file.read()
         self._offset = len(data)
         return data.decode("utf-8-sig", errors="replace")
-
-    def _check_fields(self, line: bytes) -> None:
-        for name in (decode(_FIELDS, line) or {}).keys() - self.fields:
-            self.unknown(f"field {name}")
 
     def hold(self, offset: int) -> None:
         self._held = offset

@@ -269,12 +269,11 @@ _PROMPT_GAP = timedelta(seconds=0.1)
 def _mark_of(record: Record) -> str | None:
     """Return the id of a turn, or the text of a prompt, for comparison with the parent session."""
     if record.type == "turn_context":
-        context = decode(META, record.payload)
-        return context.turn_id if context else None
-    item = decode(ITEM, record.payload) if record.type in ("event_msg", "response_item") else None
-    if item and item.type == "user_message":
+        return (decode(META, record.payload) or Meta()).turn_id
+    item = decode(ITEM, record.payload) or Item()
+    if item.type == "user_message":
         return typed(str(item.message))
-    return typed(text_of(item.content)) if item and item.role == "user" else None
+    return typed(text_of(item.content)) if item.role == "user" else None
 
 
 class _Reader:
@@ -374,7 +373,7 @@ class _Reader:
             return False
         last, now = parse_time(carry["replay"]), parse_time(record.timestamp)
         start = self.talk.session.started
-        if last is None or now is None or start is None:
+        if not (last and now and start):
             del carry["replay"]
             return False
         pause, mark = now - max(last, start), _mark_of(record)
@@ -490,8 +489,8 @@ class _Reader:
             yield from self.owner(typed(text), record, "completed", is_others=is_others)
         elif kind == "agentmessage":
             yield from self.agent([text], "completed", offset, record)
-        elif kind in _STEPS:
-            yield from self.step(offset, record, item, _STEPS[kind])
+        elif name := _STEPS.get(kind):
+            yield from self.step(offset, record, item, name)
         elif kind in ("websearch", "extension"):  # text of web pages
             self.talk.exchange.unseen()
         elif kind not in _NOISE_KINDS:
@@ -508,7 +507,7 @@ class _Reader:
             elif name == "apply_patch":
                 files = (f"*** Update File: {path}" for path in asked(name, item).paths)
                 arguments = "\n".join(["*** Begin Patch", *files])
-            call = Item(type="function_call", name=name, call_id=call_id, arguments=arguments)
+            call = Item(name=name, call_id=call_id, arguments=arguments)
             yield from self.call(offset, record, call)
         shown = {
             "output": string(item, "aggregated_output", "aggregatedOutput", "stdout", "stderr"),

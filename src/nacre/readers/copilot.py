@@ -651,7 +651,6 @@ ADAPTER_CLI = Adapter(
         "title; summaries; interruptions"
     ),
     leaves_out="reasoning; hooks; system messages; attachments' contents",
-    fields=frozenset("type data id timestamp parentId agentId ephemeral".split()),
     environment=("COPILOT_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"),
 )
 

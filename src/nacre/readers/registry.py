@@ -172,17 +172,18 @@ def retentions(places: Places) -> list[Retention]:
 
     A setting that cannot be read counts as unset.
     """
-    candidates = [_claude_code(places), _gemini_cli(places), _COPILOT_CHAT]
+    candidates = [
+        _claude_code(places),
+        _gemini_cli(places),
+        Retention(
+            "copilot-chat",
+            "VS Code Copilot Chat",
+            None,
+            "not configurable: VS Code's limit for a workspace",
+            COPILOT_CHAT_SESSIONS,
+        ),
+    ]
     return [retention for retention in candidates if retention]
-
-
-_COPILOT_CHAT = Retention(
-    "copilot-chat",
-    "VS Code Copilot Chat",
-    None,
-    "not configurable: VS Code's limit for a workspace",
-    COPILOT_CHAT_SESSIONS,
-)
 
 
 def _claude_code(places: Places) -> Retention:

@@ -7,7 +7,6 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -15,7 +14,7 @@ import msgspec
 
 from nacre.base import files
 from nacre.base.frozen import frozen
-from nacre.base.lazy import ZSTD, zstd
+from nacre.base.lazy import zstd
 from nacre.base.text import to_bytes, to_text
 from nacre.errors import DamagedArchiveError, UnavailableError
 
@@ -259,7 +258,10 @@ LEVEL = 9
 
 def is_installed() -> bool:
     """Return True if Zstandard is available."""
-    return find_spec(ZSTD.partition(".")[0]) is not None and find_spec(ZSTD) is not None
+    try:
+        return bool(zstd())
+    except UnavailableError:
+        return False
 
 
 def compress(data: bytes, base: bytes) -> bytes:
