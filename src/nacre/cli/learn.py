@@ -254,7 +254,7 @@ def _render_oddities(paper: Paper, report: IngestReport) -> None:
         kinds = ", ".join(
             f"{name} ({number:,})" for name, number in sorted(report.unknown.items())[:5]
         )
-        paper.note(f"Records of unknown type were skipped: {kinds}.", indent=2)
+        paper.note(f"Unknown records, fields and roles: {kinds}.", indent=2)
     for line in report.unread:
         paper.note(line, indent=2)
     for path in report.empty[:PROBLEMS_SHOWN]:
