@@ -48,32 +48,80 @@ TOOL = "codex"
 
 
 NOISE_ITEMS = frozenset(
-    "reasoning ghost_snapshot tool_search_call tool_search_output image_generation_call "
-    "agent_message compaction compaction_summary context_compaction compaction_trigger "
-    "additional_tools configuration_update".split()
+    {
+        "reasoning",
+        "ghost_snapshot",
+        "tool_search_call",
+        "tool_search_output",
+        "image_generation_call",
+        "agent_message",
+        "compaction",
+        "compaction_summary",
+        "context_compaction",
+        "compaction_trigger",
+        "additional_tools",
+        "configuration_update",
+    }
 )
 NOISE_EVENTS = frozenset(
-    "agent_reasoning agent_reasoning_raw_content agent_reasoning_section_break "
-    "task_started turn_started context_compacted item_started entered_review_mode "
-    "exited_review_mode thread_goal_updated thread_settings_applied guardian_assessment "
-    "warning stream_error view_image_tool_call sub_agent_activity "
-    "dynamic_tool_call_request dynamic_tool_call_response thread_rolled_back undo_started "
-    "undo_completed plan_update turn_diff background_event hook_started hook_completed".split()
+    {
+        "agent_reasoning",
+        "agent_reasoning_raw_content",
+        "agent_reasoning_section_break",
+        "task_started",
+        "turn_started",
+        "context_compacted",
+        "item_started",
+        "entered_review_mode",
+        "exited_review_mode",
+        "thread_goal_updated",
+        "thread_settings_applied",
+        "guardian_assessment",
+        "warning",
+        "stream_error",
+        "view_image_tool_call",
+        "sub_agent_activity",
+        "dynamic_tool_call_request",
+        "dynamic_tool_call_response",
+        "thread_rolled_back",
+        "undo_started",
+        "undo_completed",
+        "plan_update",
+        "turn_diff",
+        "background_event",
+        "hook_started",
+        "hook_completed",
+    }
 )
 NOISE_RECORDS = frozenset(
-    "world_state inter_agent_communication_metadata state token_usage_record "
-    "dynamic_tools_updated security_risk_score".split()
+    {
+        "world_state",
+        "inter_agent_communication_metadata",
+        "state",
+        "token_usage_record",
+        "dynamic_tools_updated",
+        "security_risk_score",
+    }
 )
 KEPT_RECORDS = frozenset({"inter_agent_communication", "retained_context", "realtime_item"})
 """Records that are not part of the model's history."""
 
 _STEP_SUFFIXES = ("_begin", "_end", "_delta")
-_LAYOUT = re.compile(
-    rb'\{"timestamp":"[^"]{0,40}"(?:,"ordinal":\d+)?,"type":"(\w+)","payload":\{(?:"type":"([\w./]+)")?'
-)
 _ROLLOUT_TYPES = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
 _OWNER_SOURCES = frozenset(
-    "cli vscode exec tui desktop app appserver chatgpt atlas user subagent".split()
+    {
+        "cli",
+        "vscode",
+        "exec",
+        "tui",
+        "desktop",
+        "app",
+        "appserver",
+        "chatgpt",
+        "atlas",
+        "user",
+        "subagent",
+    }
 )
 """Sources of sessions that the user or the user's agents started.
 
@@ -146,17 +194,6 @@ class Meta(msgspec.Struct, gc=False):
 RECORD = msgspec.json.Decoder(Record)
 ITEM = msgspec.json.Decoder(Item)
 META = msgspec.json.Decoder(Meta)
-
-
-def is_noise(line: bytes) -> bool:
-    """Return True if a line can be skipped without decoding it."""
-    layout = _LAYOUT.match(line)
-    if layout is None or b"}{" in line:
-        return False
-    kind, name = (part.decode("ascii", "replace") for part in layout.groups(b""))
-    if kind == "event_msg":
-        return name in NOISE_EVENTS or name.endswith(_STEP_SUFFIXES)
-    return name in NOISE_ITEMS if kind == "response_item" else kind == "world_state"
 
 
 def is_rollout(head: Head) -> bool:
@@ -287,8 +324,6 @@ class _Reader:
 
     def read(self) -> Items:
         for offset, line in self.source.lines():
-            if is_noise(line):
-                continue
             objects, is_torn = split_objects(line)
             if is_torn:
                 self.source.corrupt()
@@ -396,7 +431,7 @@ class _Reader:
             with FileSource(
                 plain_path(next(chain(*(place.glob(name) for place in places))))
             ) as file:
-                records = (decode(RECORD, line) for _, line in file.lines() if not is_noise(line))
+                records = (decode(RECORD, line) for _, line in file.lines())
                 return {mark for record in records if record and (mark := _mark_of(record))}
         except (StopIteration, ValueError, NacreError):
             return None

@@ -562,10 +562,10 @@ def _roots(places: Places) -> Sequence[Root]:
     ]
 
 
-_OTHER_FIELDS = """
-    agent content customType data details display firstKeptEntryId firstKeptEntryIndex fromHook
-    fromId note parentId targetId thinkingLevel tokensBefore version
-"""
+_OTHER_FIELDS = (
+    "agent,content,customType,data,details,display,firstKeptEntryId,firstKeptEntryIndex,"
+    "fromHook,fromId,note,parentId,targetId,thinkingLevel,tokensBefore,version"
+)
 
 
 ADAPTER = Adapter(
@@ -581,7 +581,7 @@ ADAPTER = Adapter(
         "the model"
     ),
     leaves_out="thinking; pictures; custom entries",
-    fields=frozenset({*Entry.__struct_encode_fields__, *_OTHER_FIELDS.split()}),
+    fields=frozenset({*Entry.__struct_encode_fields__, *_OTHER_FIELDS.split(",")}),
     environment=(*ENVIRONMENT, "PI_CODING_AGENT_DIR"),
 )
 
