@@ -83,3 +83,17 @@ def test_unknown_records_of_a_growing_file_are_counted_once(user_home: Path, for
             file.write(odd)
         assert formats()
     assert formats() == ["unknown records in claude-code 2.9.0: hologram (3)"]
+
+
+def test_unknown_records_are_counted_by_version_without_their_text(
+    user_home: Path, formats: Any
+) -> None:
+    for number, version in ((1, "2.9.0"), (2, "2.9.0"), (3, "3.0.0")):
+        path = session(user_home, number, ("user", "assistant"), version, gravity="the moon is wet")
+        with path.open("a") as file:
+            file.write(json.dumps({"type": "the moon is dry", "sessionId": "x"}) + "\n")
+            file.write(json.dumps({"type": "hologram", "sessionId": "x"}) + "\n")
+    assert formats() == [
+        "unknown records in claude-code 2.9.0: field gravity (4), other (2), hologram (2)",
+        "unknown records in claude-code 3.0.0: field gravity (2), other (1), hologram (1)",
+    ]

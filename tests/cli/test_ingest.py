@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from nacre.base.lazy import zstd
 from nacre.setup import setup
 from tests.cli.conftest import SESSION, SOURCE, TALK, Nacre, said, write_transcript
 
@@ -47,6 +48,64 @@ def test_missing_transcripts_suggest_a_path(nacre: Nacre) -> None:
     answer = nacre("ingest")
     assert "No transcripts were found on this machine." in answer.out
     assert "nacre ingest PATH" in answer.out
+
+
+def test_files_in_unknown_formats_are_named_with_their_tool(
+    nacre: Nacre, user_home: Path, tmp_path: Path
+) -> None:
+    for number in range(4):
+        write_transcript(
+            user_home / ".codex" / "sessions" / "2027" / f"rollout-{number}.jsonl",
+            [{"edition": 9, "body": {"words": "The lamp is wet."}}],
+        )
+    names = ", ".join(f"rollout-{number}.jsonl" for number in range(4))
+    known = f"not understood: 4 files of Codex CLI ({names})"
+    answer = " ".join(nacre("ingest").out.split())
+    assert "Nothing could be read." in answer
+    assert known in answer
+    assert "update nacre" in answer
+    assert "wet" not in answer
+    foreign = write_transcript(tmp_path / "heron" / "talk.jsonl", [{"heron": 1}])
+    answer = " ".join(nacre("ingest", str(foreign.parent)).out.split())
+    assert "not understood: 1 file of an unknown tool (talk.jsonl)" in answer
+    answer = " ".join(nacre("quickstart").out.split())
+    assert "No agent transcripts could be read on this machine" in answer
+    assert known in answer
+
+
+def test_compressed_rollout_is_read_wherever_it_is(
+    nacre: Nacre, user_home: Path, tmp_path: Path
+) -> None:
+    def pack(folder: Path, session: str, words: str) -> Path:
+        stamp = "2026-03-01T09:00:00.000Z"
+        meta = {"id": session, "timestamp": stamp, "cwd": "/code/mill", "source": "cli"}
+        prompt = {"type": "user_message", "message": words}
+        path = write_transcript(
+            folder / f"rollout-2026-03-01T09-00-00-{session}.jsonl",
+            [
+                {"timestamp": stamp, "type": "session_meta", "payload": meta},
+                {"timestamp": stamp, "type": "event_msg", "payload": prompt},
+            ],
+        )
+        packed = path.with_name(f"{path.name}.zst")
+        packed.write_bytes(zstd().compress(path.read_bytes()))
+        path.unlink()
+        return packed
+
+    session = "5a0b0000-0000-4000-8000-00000000000{}"
+    found = pack(user_home / ".codex" / "sessions" / "2026", session.format(1), "Turn the mill.")
+    named = pack(tmp_path / "elsewhere", session.format(2), "Oil the mill.")
+    assert nacre("ingest", "--json").json["turns"] == 1
+    assert nacre("ingest", str(named), "--json").json["turns"] == 1
+    nacre("config", "set", "archive.enabled", "false")
+    nacre("admin", "db", "rebuild")
+    assert len(nacre("sessions", "list", "--json").json["lines"]) == 2
+    plain = found.with_suffix("")
+    plain.write_bytes(zstd().decompress(found.read_bytes()))
+    assert nacre("ingest", "--json").json["turns"] == 0
+    found.unlink()
+    assert nacre("ingest", "--json").json["turns"] == 0
+    assert len(nacre("sessions", "list", "--json").json["lines"]) == 2
 
 
 def test_only_the_named_files_and_folders_are_read(
@@ -325,7 +384,7 @@ def test_overlong_line_is_reported_and_the_rest_is_read(nacre: Nacre, transcript
     assert "Read 1 file" in answer.out
     assert "1 line could not be parsed and was skipped (1 too long)" in " ".join(answer.out.split())
     assert nacre("ingest", "--force", "--json").json["oversized"] == 1
-    assert "were not understood or too long" in " ".join(nacre("admin", "doctor").out.split())
+    assert "unreadable or too long lines (" in " ".join(nacre("admin", "doctor").out.split())
 
 
 def test_transcript_with_a_single_overlong_line_is_a_problem(

@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
+from nacre.base.lazy import zstd
+from nacre.errors import UnreadableTranscriptError
 from nacre.readers.adapter import Adapter, Places, read_head
 from nacre.readers.codex import ADAPTER
 from nacre.readers.trust import INTERRUPTION
-from nacre.values.session import Action, Flag, SessionKind, Speaker, ToolCall, Trust
+from nacre.values.session import Action, Flag, SessionKind, Speaker, Tokens, ToolCall, Trust
 
 SESSION = "019fa000-1111-7222-8333-444455556666"
 PARENT = "019f9000-1111-7222-8333-444455556666"
@@ -300,8 +302,166 @@ def test_fork_does_not_repeat_its_parents_history(copied_at: float, read: Any, w
     )
     sessions, turns, _ = read(ADAPTER, write("rollout.jsonl", *fork))
     assert [turn.text for turn in turns] == ["Try another lamp.", "The new lamp is steady."]
-    assert sessions[-1].parent == PARENT
+    assert (sessions[-1].kind, sessions[-1].parent) == (SessionKind.MAIN, None)
     assert sessions[-1].native_id == SESSION
+
+
+def turn(second: float, identity: str) -> dict[str, Any]:
+    payload = {"turn_id": identity, "cwd": "/home/rosa/lighthouse", "model": "gpt-5.9-codex"}
+    return {"timestamp": at(second), "type": "turn_context", "payload": payload}
+
+
+def spent(second: float, total: int, last: int) -> dict[str, Any]:
+    names = ("total_token_usage", total), ("last_token_usage", last)
+    info = {name: {"input_tokens": count, "output_tokens": 1} for name, count in names}
+    return event(second, "token_count", info=info)
+
+
+def copied(second: float, *records: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{**record, "timestamp": at(second)} for record in records]
+
+
+PARENT_RECORDS = (
+    meta(PARENT),
+    turn(1, "turn-one"),
+    *asked(2, "The lamp flickers. Why?"),
+    *answered(4, "It polls twice."),
+    spent(5, 900, 900),
+    turn(20, "turn-two"),
+    *asked(21, "Paint the tower."),
+    *answered(25, "The tower is white."),
+)
+
+
+@pytest.mark.parametrize("is_packed", [False, True])
+@pytest.mark.parametrize(
+    ("own_turn", "prompt"),
+    [
+        ((), "Try another lamp."),
+        ((turn(300.15, "turn-three"),), "Try another lamp."),
+        ((turn(300.15, "turn-three"),), "Paint the tower."),
+    ],
+)
+def test_prompt_that_follows_a_copied_history_at_once_is_the_forks(
+    own_turn: tuple[dict[str, Any], ...],
+    prompt: str,
+    is_packed: bool,
+    read: Any,
+    write: Any,
+    in_two_goes: Callable[[Adapter, Path], None],
+) -> None:
+    folder = "sessions/2026/03/01"
+    parent = write(f"{folder}/rollout-2026-03-01T09-00-00-{PARENT}.jsonl", *PARENT_RECORDS)
+    if is_packed:
+        parent.with_name(f"{parent.name}.zst").write_bytes(zstd().compress(parent.read_bytes()))
+        parent.unlink()
+    path = write(
+        f"{folder}/rollout-2026-03-01T09-05-00-{SESSION}.jsonl",
+        meta(second=300, forked_from_id=PARENT),
+        *copied(300.1, *PARENT_RECORDS[:7]),
+        *own_turn,
+        *asked(300.16, prompt),
+        *answered(308, "Done."),
+        spent(309, 1400, 500),
+    )
+    sessions, turns, _ = read(ADAPTER, path)
+    assert spoken(turns) == [(Speaker.OWNER, prompt), (Speaker.AGENT, "Done.")]
+    assert sessions[-1].model == "gpt-5.9-codex"
+    assert sessions[-1].tokens == Tokens(500, 0, 1)
+    if not is_packed:
+        in_two_goes(ADAPTER, path)
+
+
+def test_ordinals_show_where_the_history_of_a_sub_agent_begins(read: Any, write: Any) -> None:
+    spawned = {"subagent": {"thread_spawn": {"parent_thread_id": PARENT}}}
+    records = [
+        meta(second=30, source=spawned, subagent_history_start_ordinal=9),
+        *copied(30.01, *PARENT_RECORDS[:8]),
+        message(30.02, "user", "Count the steps."),
+        *answered(33, "199."),
+        spent(34, 1000, 100),
+    ]
+    numbered = [{**record, "ordinal": at} for at, record in enumerate(records)]
+    sessions, turns, _ = read(ADAPTER, write("rollout.jsonl", *numbered))
+    assert [turn.text for turn in turns] == ["Count the steps.", "199."]
+    assert (sessions[-1].parent, sessions[-1].tokens) == (PARENT, Tokens(100, 0, 1))
+
+
+def test_compressed_rollout_is_continued_as_the_same_file(read: Any, write: Any) -> None:
+    path = write("rollout.jsonl", *CONVERSATION[:-4])
+    _, turns, source = read(ADAPTER, path)
+    whole = b"".join(json.dumps(record).encode() + b"\n" for record in CONVERSATION)
+    path.with_name("rollout.jsonl.zst").write_bytes(zstd().compress(whole))
+    path.unlink()
+    _, more, source = read(ADAPTER, path, source.cursor())
+    assert [turn.text for turn in more[-2:]] == ["yes", "Done."]
+    assert len({turn.id for turn in (*turns, *more)}) == 5
+    path.write_bytes(whole)
+    _, again, _ = read(ADAPTER, path, source.cursor())
+    assert {turn.id for turn in again} <= {turn.id for turn in more}
+
+
+def test_damaged_compressed_rollout_is_reported(write: Any) -> None:
+    path = write("rollout.jsonl.zst", zstd().compress(b"{}" * 999)[:-9])
+    with pytest.raises(UnreadableTranscriptError, match="complete"):
+        read_head(path.with_suffix(""))
+
+
+def test_completed_items_are_read_once(
+    read: Any, write: Any, in_two_goes: Callable[[Adapter, Path], None]
+) -> None:
+    def completed(second: float, kind: str, **facts: Any) -> dict[str, Any]:
+        return event(second, "item_completed", item={"type": kind, **facts})
+
+    words = [{"type": "text", "text": "Paint the tower."}]
+    listed = {"src/tower.py": {"type": "update"}, "src/paint.py": {"type": "add"}}
+    path = write(
+        "rollout.jsonl",
+        meta(history_mode="paginated"),
+        message(1, "user", "# AGENTS.md instructions for /home/rosa"),
+        message(2, "user", "Paint the tower."),
+        completed(2.1, "UserMessage", id="u1", content=words),
+        event(2.2, "user_message", message="Paint the tower."),
+        message(3, "assistant", "I look first."),
+        completed(
+            3.1, "AgentMessage", id="a1", content=[{"type": "Text", "text": "I look first."}]
+        ),
+        event(3.2, "agent_message", message="I look first."),
+        item(4, "custom_tool_call", name="exec", call_id="c1", input="await tools.x()"),
+        completed(
+            5,
+            "CommandExecution",
+            id="exec-1",
+            command=["/bin/zsh", "-lc", "make paint"],
+            status="failed",
+            exit_code=2,
+            stdout="no brush",
+        ),
+        completed(6, "FileChange", id="exec-2", changes=listed, status="completed"),
+        completed(7, "McpToolCall", id="exec-3", server="sea", tool="tide", status="declined"),
+        item(8, "custom_tool_call_output", call_id="c1", output="Script completed"),
+        *shell(9, "c2", "ls", "tower"),
+        completed(9.2, "CommandExecution", id="c2", command="ls", status="completed", exit_code=0),
+        completed(9.3, "Reasoning", id="r1"),
+        completed(9.4, "Semaphore", id="s1"),
+        message(10, "assistant", "It is white."),
+    )
+    _, turns, source = read(ADAPTER, path)
+    assert spoken(turns) == [
+        (Speaker.OWNER, "Paint the tower."),
+        (Speaker.AGENT, "I look first."),
+        (Speaker.AGENT, "It is white."),
+    ]
+    calls = [(call.name, call.input, call.outcome, call.paths) for call in turns[1].tool_calls]
+    assert calls == [
+        ("exec", "await tools.x()", "ok", ()),
+        ("exec_command", "make paint", "exit 2", ()),
+        ("apply_patch", "src/tower.py, src/paint.py", "ok", ("src/tower.py", "src/paint.py")),
+        ("mcp__sea__tide", "", "rejected", ()),
+        ("shell", "ls", "ok", ()),
+    ]
+    assert source.tally.unknown == {"item_completed/Semaphore": 1}
+    in_two_goes(ADAPTER, path)
 
 
 def test_verbatim_copied_history_keeps_its_ids(read: Any, write: Any) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from typing import Any, Generic, TypeVar
+
+from nacre.errors import UnavailableError
 
 T = TypeVar("T")
 
@@ -15,6 +18,15 @@ def load(target: str) -> Any:
     """Import and return ``package.module:name``. Raises ImportError, AttributeError."""
     module, _, name = target.partition(":")
     return getattr(import_module(module), name)
+
+
+def zstd() -> Any:
+    """Return the Zstandard library, which Python includes since 3.14. Raises UnavailableError."""
+    package = "compression" if sys.version_info >= (3, 14) else "backports"
+    try:
+        return import_module(f"{package}.zstd")
+    except ImportError as error:
+        raise UnavailableError("Zstandard is missing", hint="pip install backports.zstd") from error
 
 
 class Module:

@@ -35,6 +35,7 @@ from nacre.learn.ingest import IngestOptions, ingest, list_named_paths
 from nacre.memories.erasure import apply_tombstones
 from nacre.memories.store import fold_usage
 from nacre.operations import operation
+from nacre.readers.adapter import on_disk
 from nacre.recall.recall import recall
 from nacre.review import consolidate
 from nacre.review.consolidate import DreamAction, Step
@@ -168,7 +169,9 @@ def _build(
 ) -> IngestReport:
     try:
         paths = tuple(
-            path for path in sorted({*known_paths, *list_named_paths(home)}) if path.exists()
+            path
+            for path in sorted({*known_paths, *list_named_paths(home)})
+            if on_disk(path).exists()
         )
         options = IngestOptions(
             paths=paths,

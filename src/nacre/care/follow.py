@@ -32,7 +32,7 @@ from nacre.home.home import Home
 from nacre.home.parsing import Job
 from nacre.learn import discovery
 from nacre.learn.discovery import FoundFile
-from nacre.learn.ingest import read_changed, unread
+from nacre.learn.ingest import jobs_for, read_changed
 from nacre.learn.learn import is_due
 from nacre.readers.adapter import SUFFIXES as DATABASES
 from nacre.readers.adapter import Root, log_of
@@ -583,7 +583,7 @@ class Follower:
             self._complain(problem.message, problem.hint, problem.path)
         self._warm(findings.files)
         # A file that was unreadable or not a transcript is read again when it changes.
-        jobs = unread(
+        jobs = jobs_for(
             home,
             [
                 file
@@ -607,7 +607,7 @@ class Follower:
         requested = {job.path for job in jobs}
         remaining = {
             job.path: (job.size, job.mtime_ns)
-            for job in unread(home, [f for f in files if f.path in requested])
+            for job in jobs_for(home, [f for f in files if f.path in requested])
         }
         # These files are ignored until they change.
         self._futile |= {path: stamp for path, stamp in remaining.items() if stamp == _stamp(path)}

@@ -7,18 +7,20 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import groupby, takewhile
 from pathlib import Path
 from typing import Annotated
 
+from nacre import __version__
 from nacre.base import files as private_files
 from nacre.base import json, link, plugins
 from nacre.base.bounds import bounds
@@ -74,52 +76,43 @@ ODDS = 0.001
 """Maximum probability that sessions lack the user's words by chance."""
 
 _COMPARED_SESSIONS = 80
-_MAX_LISTED_RECORDS = 5
+_MAX_LISTED_RECORDS = 8
 
 
-@dataclass(slots=True)
-class _Odd:
-    unknown: Counter[str] = field(default_factory=Counter)
-    corrupt: int = 0
-    versions: set[str] = field(default_factory=set)
+_REPORTABLE = re.compile(
+    r"(?:(?:role|field|block|part|message|content|sender|bubble|response|no) )?[\w./$:-]{1,60}"
+)
+"""Names of records, fields and roles that cannot be a text of a transcript."""
 
 
 def format_checks(home: Home) -> Iterator[Check]:
-    """Yield findings about unknown records in transcripts, and about sessions that lack the user's words."""
-    for tool, odd in sorted(_odd_records(home).items()):
-        label = f"{tool} {', '.join(sorted(odd.versions))}" if odd.versions else tool
-        if odd.unknown:
-            listed = ", ".join(
-                f"{record} ({count})"
-                for record, count in sorted(odd.unknown.items())[:_MAX_LISTED_RECORDS]
-            )
-            more = (
-                f" and {len(odd.unknown) - _MAX_LISTED_RECORDS} more kinds"
-                if len(odd.unknown) > _MAX_LISTED_RECORDS
-                else ""
-            )
-            detail = f"unknown records in {label}: {listed}{more}"
-            yield Check(
-                f"format {tool}", "warning", detail, "update nacre: a newer version may know them"
-            )
-        if odd.corrupt:
-            lines = f"{odd.corrupt} lines of {label} were not understood or too long"
-            yield Check(f"format {tool}", "warning", lines, None)
-    yield from _silent_sessions(home.sessions.heard(_COMPARED_SESSIONS))
+    """Yield findings about unknown records in transcripts, and about sessions that lack the user's words.
 
-
-def _odd_records(home: Home) -> dict[str, _Odd]:
-    records: dict[str, _Odd] = {}
+    Each line about unknown records can be copied into an issue, because it contains no text of a
+    transcript.
+    """
     versions = home.sessions.versions()
+    counts: dict[tuple[str, str], Counter[str]] = {}
     for file in home.sessions.seen_files():
-        if not file.unknown and not file.corrupt:
-            continue
-        odd = records.setdefault(file.tool, _Odd())
-        odd.unknown.update(file.unknown)
-        odd.corrupt += file.corrupt
-        if file.path in versions:
-            odd.versions.add(versions[file.path])
-    return records
+        version = versions.get(file.path, "")
+        shown = version if _REPORTABLE.fullmatch(version) else ""
+        odd = counts.setdefault((file.tool, shown), Counter())
+        for name, number in file.unknown.items():
+            odd[name if _REPORTABLE.fullmatch(name) else "other"] += number
+        odd["unreadable or too long lines"] += file.corrupt
+    for (tool, version), odd in sorted(counts.items()):
+        listed = [f"{name} ({number})" for name, number in odd.most_common() if number]
+        if listed:
+            more = len(listed) - _MAX_LISTED_RECORDS
+            listed[_MAX_LISTED_RECORDS:] = [f"{more} more kinds"] if more > 0 else []
+            label = f"{tool} {version}".strip()
+            yield Check(
+                f"format {tool}",
+                WARNING,
+                f"unknown records in {label}: {', '.join(listed)}",
+                f"update nacre ({__version__}), or copy this line into an issue",
+            )
+    yield from _silent_sessions(home.sessions.heard(_COMPARED_SESSIONS))
 
 
 def _silent_sessions(sessions: Sequence[Heard]) -> Iterator[Check]:

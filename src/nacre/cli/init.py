@@ -335,8 +335,9 @@ def _render_read(paper: Paper, result: QuickstartResult) -> None:
     report = result.report
     tools = ", ".join(f"{label} ({number:,})" for label, number in result.tools.items())
     if result.source == "examples":
+        could = "could be read" if report.unread or report.problems else "were found"
         paper.line(
-            bold("No agent transcripts were found on this machine"),
+            bold(f"No agent transcripts {could} on this machine"),
             ", so these are example sessions.",
         )
     else:
@@ -352,6 +353,8 @@ def _render_read(paper: Paper, result: QuickstartResult) -> None:
         ),
         indent=2,
     )
+    for line in report.unread:
+        paper.note(line, indent=2)
 
 
 def _pending_vectors(result: QuickstartResult) -> str:

@@ -17,7 +17,6 @@ from nacre.cli.options import argument, count, flag, option, seconds, size
 from nacre.cli.status import PROBLEMS_SHOWN, render_problems
 from nacre.home import retention
 from nacre.learn import ingest as ingestion
-from nacre.learn.discovery import missing_readers
 
 if TYPE_CHECKING:
     from nacre.learn.estimate import Estimate
@@ -198,6 +197,8 @@ def _render_nothing_new(paper: Paper, report: IngestReport, *, searched: bool) -
     elif report.vectors_made or report.vectors_left:
         paper.line("No new transcripts.")
         paper.facts([("vectors", _vectors_ingest_report(report))], indent=2)
+    elif report.unread:
+        paper.line(bold("Nothing could be read."))
     elif searched:
         paper.line(bold("No transcripts were found on this machine."))
         paper.facts(
@@ -253,7 +254,9 @@ def _render_oddities(paper: Paper, report: IngestReport) -> None:
         kinds = ", ".join(
             f"{name} ({number:,})" for name, number in sorted(report.unknown.items())[:5]
         )
-        paper.note(f"Records of unknown type were skipped: {kinds}.", indent=2)
+        paper.note(f"Unknown records, fields and roles: {kinds}.", indent=2)
+    for line in report.unread:
+        paper.note(line, indent=2)
     for path in report.empty[:PROBLEMS_SHOWN]:
         paper.note(f"{path} is empty: it has no sessions yet, or has lost them.", indent=2)
 
@@ -323,7 +326,6 @@ def ingest(
     report = perform(run, ingestion.ingest, **request)
     if report.problems and not background:
         run.exit_code = 1
-    run.warnings += missing_readers(run.home)
     run.warnings += [report.foreseen] if report.foreseen else []
     run.warnings += [
         f"{item.path} {item.message}; the next ingest tries again"

@@ -32,7 +32,7 @@ from nacre.home.operations import apply_intents
 from nacre.home.projects import REFERENCE_CHARACTERS, references_of
 from nacre.home.spending import fold_notes
 from nacre.learn import discovery
-from nacre.learn.ingest import read_changed, unread
+from nacre.learn.ingest import jobs_for, read_changed
 from nacre.memories import erasure
 from nacre.memories.edit import catch_up, read_written
 from nacre.memories.erasure import (
@@ -525,7 +525,7 @@ def prepare(home: Home, request: ForgetRequest) -> Deletion:
     catch_up(home)
     # The gateway's database can contain messages that are not ingested yet.
     transcripts = sessions_folder(home.settings.home).glob("*.jsonl")
-    if jobs := unread(home, discovery.look(home, transcripts).files):
+    if jobs := jobs_for(home, discovery.look(home, transcripts).files):
         read_changed(home, jobs)
     key = _key(home)
     targets, excerpts = _AIMS[how](home, request, bytes.fromhex(key.value))

@@ -36,6 +36,7 @@ from nacre.readers.adapter import (
     Source,
     is_complete,
     is_too_long,
+    open_file,
     read_head,
 )
 from nacre.readers.conversation import ERROR_CHARACTERS, strip
@@ -94,8 +95,8 @@ class Job:
     """A file to read, with the tool and cursor of the previous reading, if any.
 
     ``size`` and ``mtime_ns`` cover all files of the transcript. ``is_named`` means that the user
-    named the file. ``is_expected`` means that a tool stores sessions at this path, so that an
-    unreadable file is a problem. ``identities`` are the owner's ids in chats. ``reader`` limits the
+    named the file. ``expected_of`` is the label of a tool that stores sessions at this path, so that
+    an unreadable file is a problem. ``identities`` are the owner's ids in chats. ``reader`` limits the
     adapters to one tool.
     """
 
@@ -104,7 +105,7 @@ class Job:
     tool: str | None = None
     cursor: Cursor | None = None
     is_named: bool = False
-    is_expected: bool = False
+    expected_of: str = ""
     mtime_ns: int = 0
     identities: tuple[str, ...] = ()
     reader: str | None = None
@@ -163,6 +164,9 @@ class FileFailed:
     is_own: bool = False
     """True for a session started by nacre to call a model."""
 
+    unread_of: str | None = None
+    """Label of the tool that stores a file in an unknown format, which probably has sessions."""
+
 
 Event = Batch | FileDone | FileFailed
 
@@ -208,7 +212,12 @@ def read_file(job: Job, redactor: Redactor, excluded_tools: Container[str]) -> I
                     if job.is_named
                     else None
                 )
-                yield FileFailed(job.path, job.size, problem)
+                unread_of = job.expected_of or (
+                    "an unknown tool" if ".jsonl" in job.path.name else None
+                )
+                if adapter or not job.size or job.path.suffix == ".vscdb":  # windows without chats
+                    unread_of = None
+                yield FileFailed(job.path, job.size, problem, unread_of=unread_of)
             elif adapter.tool in excluded_tools:
                 yield FileFailed(job.path, job.size, None, is_excluded=True)
             elif adapter.tool in conversation.TOOLS and _is_own_call(job.path, adapter):
@@ -217,8 +226,8 @@ def read_file(job: Job, redactor: Redactor, excluded_tools: Container[str]) -> I
                 yield from _read_source(job, adapter, source, redactor)
     except ForeignFormatError as error:
         is_empty = isinstance(error, EmptyError)
-        is_problem = job.is_named or (job.is_expected and not is_empty)
-        failed = FileFailed(job.path, job.size, None, is_empty=is_empty and job.is_expected)
+        is_problem = job.is_named or (job.expected_of and not is_empty)
+        failed = FileFailed(job.path, job.size, None, is_empty=is_empty and bool(job.expected_of))
         yield _failure(job, redactor, error.message, error.hint) if is_problem else failed
     except NacreError as error:
         yield _failure(job, redactor, error.message, error.hint)
@@ -230,7 +239,7 @@ def read_file(job: Job, redactor: Redactor, excluded_tools: Container[str]) -> I
 
 
 def _is_own_call(path: Path, adapter: Adapter) -> bool:
-    with path.open("rb") as file:
+    with open_file(path) as file:
         if not conversation.may_be_own(file.read(conversation.HEAD_BYTES)):
             return False
     with FileSource(path) as source:
@@ -307,6 +316,8 @@ def open_transcript(
             continues = adapter is not None and adapter.tool == tool and not adapter.whole
             source = stack.enter_context(FileSource(path, cursor if continues else None))
             source.identities = identities
+            if adapter:
+                source.fields = adapter.fields
             yield adapter, source
 
 
@@ -340,7 +351,7 @@ def recognise(job: Job) -> Adapter | None:
         with open_transcript(job.path, job.tool, job.cursor) as (adapter, _):
             return adapter
     except ForeignFormatError as error:
-        if job.is_named or (job.is_expected and not isinstance(error, EmptyError)):
+        if job.is_named or (job.expected_of and not isinstance(error, EmptyError)):
             raise
         return None
 

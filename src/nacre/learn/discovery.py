@@ -10,7 +10,6 @@ import stat
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import islice
 from pathlib import Path
 
 import regex
@@ -21,7 +20,7 @@ from nacre.errors import InvalidQueryError, InvalidSettingsError, NotFoundError
 from nacre.home.home import Home
 from nacre.home.parsing import roots_of
 from nacre.readers.adapter import SUFFIXES as _DATABASES
-from nacre.readers.adapter import Adapter, Places, Root
+from nacre.readers.adapter import Adapter, Places, Root, on_disk, plain_path
 from nacre.readers.nacre_chat import sessions_folder
 from nacre.readers.registry import adapters, parts_of
 from nacre.values.reports import Problem
@@ -31,7 +30,6 @@ _SKIPPED_FOLDERS = frozenset(
     {".git", "node_modules", "__pycache__", ".venv", "tool-results", "file-history"}
 )
 _WILDCARDS = {"**/": "(?:.*/)?", "*": "[^/]*"}
-_MAX_PATTERNS = 1_000
 _MAX_PATTERN_CHARACTERS = 1_000
 _MATCH_SECONDS = 0.25
 _IN_EXTRAS = {
@@ -48,15 +46,16 @@ _SKIPPED_NAMES = (".lock", "sessions.json", ".meta.json")
 class FoundFile:
     """A file that might be a transcript.
 
-    ``is_named``: a person named the file. ``is_expected``: a tool keeps sessions in the folder. ``size`` and
-    ``mtime_ns``: total size and latest change of all files that belong to the transcript.
+    ``is_named``: a person named the file. ``expected_of``: label of the tool that keeps sessions in
+    the folder. ``size`` and ``mtime_ns``: total size and latest change of all files that belong to
+    the transcript.
     """
 
     path: Path
     size: int
     mtime_ns: int
     is_named: bool = False
-    is_expected: bool = False
+    expected_of: str = ""
 
 
 @dataclass(slots=True)
@@ -74,11 +73,11 @@ def find(home: Home, paths: Sequence[Path], *, with_discovery: bool) -> Findings
     """
     problems: list[Problem] = []
     by_path: dict[Path, FoundFile] = {}
-    for path, is_expected in _discovered(home, problems) if with_discovery else ():
-        _add(by_path, path, problems, is_expected=is_expected)
+    for path, tool in _discovered(home, problems) if with_discovery else ():
+        _add(by_path, path, problems, tool)
     for path in paths:
         path = path.expanduser().absolute()
-        if not path.exists():
+        if not on_disk(path).exists():
             raise NotFoundError(f"there is no file or folder {path}", hint="check the path")
         for file in _walk(path, problems) if path.is_dir() else (path,):
             _add(by_path, file, problems, is_named=file == path)
@@ -97,18 +96,8 @@ def only_like(findings: Findings, globs: Sequence[str]) -> Findings:
         raise InvalidQueryError(
             "the pattern is too long", hint=f"{_MAX_PATTERN_CHARACTERS:,} characters at most"
         )
-    patterns = list(
-        islice(
-            (alternative for pattern in globs for alternative in _alternatives(pattern)),
-            _MAX_PATTERNS + 1,
-        )
-    )
-    if len(patterns) > _MAX_PATTERNS:
-        raise InvalidQueryError(
-            "the braces allow too many alternatives", hint=f"{_MAX_PATTERNS:,} patterns at most"
-        )
     compiled = [
-        regex.compile(_to_regex(f"**/{pattern.removeprefix('/')}").pattern) for pattern in patterns
+        regex.compile(_to_regex(f"**/{pattern.removeprefix('/')}").pattern) for pattern in globs
     ]
 
     def is_kept(file: FoundFile) -> bool:
@@ -123,19 +112,6 @@ def only_like(findings: Findings, globs: Sequence[str]) -> Findings:
         raise InvalidQueryError(
             "the pattern takes too long", hint="write it with fewer *"
         ) from error
-
-
-def _alternatives(pattern: str) -> Iterator[str]:
-    """Expand the braces of a pattern: ``a.{md,txt}`` gives ``a.md`` and ``a.txt``."""
-    before, brace, rest = pattern.partition("{")
-    inner, closing, after = rest.partition("}")
-    if not brace:
-        yield pattern
-        return
-    if not closing:
-        raise InvalidQueryError(f"{pattern!r} has an unclosed brace", hint="write '*.{md,txt}'")
-    for choice in inner.split(","):
-        yield from _alternatives(f"{before}{choice}{after}")
 
 
 def without_put_off(home: Home, findings: Findings) -> Findings:
@@ -180,18 +156,18 @@ def find_in_projects(home: Home, projects: Iterable[Path]) -> Findings:
     known_roots = {
         root for _, root in tool_roots(home, (), [])
     }  # failing adapters were already reported
-    for _, root in tool_roots(home, projects, []):
+    for adapter, root in tool_roots(home, projects, []):
         for path in _glob(root.folder, root.patterns, problems) if root not in known_roots else ():
-            _add(by_path, path, problems, is_expected=True)
+            _add(by_path, path, problems, adapter.label)
     return _sorted(home, by_path.values(), problems)
 
 
-def _discovered(home: Home, problems: list[Problem]) -> Iterator[tuple[Path, bool]]:
-    """Yield each file that discovery finds, and whether its folder belongs to a tool."""
-    for _, root in tool_roots(home, projects_of(home), problems):
-        yield from ((path, True) for path in _glob(root.folder, root.patterns, problems))
+def _discovered(home: Home, problems: list[Problem]) -> Iterator[tuple[Path, str]]:
+    """Yield each file that discovery finds, and the label of the tool that has its folder."""
+    for adapter, root in tool_roots(home, projects_of(home), problems):
+        yield from ((path, adapter.label) for path in _glob(root.folder, root.patterns, problems))
     for folder in home.settings.texts("ingest.roots"):
-        yield from ((path, False) for path in _walk(Path(folder).expanduser(), problems))
+        yield from ((path, "") for path in _walk(Path(folder).expanduser(), problems))
 
 
 def tool_roots(
@@ -247,13 +223,14 @@ def _add(
     by_path: dict[Path, FoundFile],
     path: Path,
     problems: list[Problem],
+    expected_of: str = "",
     *,
     is_named: bool = False,
-    is_expected: bool = False,
 ) -> None:
+    file, path = on_disk(path), plain_path(path)
     try:
         str(path).encode()
-        status = path.stat()
+        status = file.stat()
         if not stat.S_ISREG(status.st_mode):
             return
         size, mtime_ns = footprint(path, status)
@@ -268,13 +245,13 @@ def _add(
             Problem(str(path), error.strerror or "cannot be read", "check its permissions")
         )
         return
-    is_expected = is_expected or (path in by_path and by_path[path].is_expected)
-    by_path[path] = FoundFile(path, size, mtime_ns, is_named, is_expected)
+    expected_of = expected_of or (by_path[path].expected_of if path in by_path else "")
+    by_path[path] = FoundFile(path, size, mtime_ns, is_named, expected_of)
 
 
 def footprint(path: Path, seen: os.stat_result | None = None) -> tuple[int, int]:
     """Return the total size and latest change of all files that belong to a transcript. Raises OSError."""
-    seen = seen or path.stat()
+    seen = seen or on_disk(path).stat()
     size, mtime_ns = seen.st_size, seen.st_mtime_ns
     for part in parts_of(path):
         with contextlib.suppress(FileNotFoundError):
@@ -318,8 +295,20 @@ def _parent_patterns(pattern: str) -> Iterator[str]:
 
 def _to_regex(pattern: str) -> re.Pattern[str]:
     """Convert a glob to a regular expression. ``**/`` matches any number of folders, including none."""
-    parts = (_WILDCARDS.get(part, re.escape(part)) for part in re.split(r"(\*\*/|\*)", pattern))
-    return re.compile("".join(parts))
+    parts = re.split(r"(\*\*/|\*|\{[^{}]*\})", pattern)
+    if any("{" in part for part in parts[::2]):
+        raise InvalidQueryError(f"{pattern!r} has an unclosed brace", hint="write '*.{md,txt}'")
+    choices = {
+        part: "|".join(_to_regex(choice).pattern for choice in part[1:-1].split(","))
+        for part in parts[1::2]
+        if part[0] == "{"
+    }
+    return re.compile(
+        "".join(
+            f"(?:{choices[part]})" if part in choices else _WILDCARDS.get(part, re.escape(part))
+            for part in parts
+        )
+    )
 
 
 def _walk(
@@ -362,7 +351,7 @@ def look(home: Home, paths: Iterable[Path]) -> Findings:
     problems: list[Problem] = []
     by_path: dict[Path, FoundFile] = {}
     for path in paths:
-        if path.exists():
+        if on_disk(path).exists():
             _add(by_path, path, problems)
     return _sorted(home, by_path.values(), problems)
 

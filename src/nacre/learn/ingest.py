@@ -15,9 +15,10 @@ from typing import Annotated, Any, TypeGuard
 from msgspec import structs
 
 from nacre.base.bounds import bounds
+from nacre.base.environment import install_hint
 from nacre.base.ids import to_ms
 from nacre.base.request import Request
-from nacre.base.text import normalise, stems, written
+from nacre.base.text import count, normalise, shorten, stems, written
 from nacre.errors import InvalidInputError, NacreError
 from nacre.home import workers
 from nacre.home.archive import archive, withhold
@@ -99,6 +100,9 @@ class ReadTally:
     unknown: Counter[str] = field(default_factory=Counter)
     problems: list[Problem] = field(default_factory=list)
     empty: list[str] = field(default_factory=list)
+    unread: dict[str, list[str]] = field(default_factory=dict)
+    """Names of files in unknown formats, by the label of the tool that stores them."""
+
     excluded: dict[str, str] = field(default_factory=dict)
     """Reason for each excluded file or session: ``tool``, ``project`` or ``path``."""
 
@@ -124,6 +128,8 @@ class ReadTally:
         else:
             self.unrecognised += 1
             self.empty += [str(event.path)] if event.is_empty else []
+            if event.unread_of:
+                self.unread.setdefault(event.unread_of, []).append(event.path.name)
 
     def in_report(self) -> dict[str, Any]:
         """Return the fields of :class:`IngestReport` that describe reading."""
@@ -141,6 +147,11 @@ class ReadTally:
             "oversized": self.oversized,
             "excluded": dict(Counter(self.excluded.values())),
             "empty": tuple(self.empty),
+            "unread": tuple(
+                f"not understood: {count(len(names), 'file')} of {label} "
+                f"({shorten(', '.join(names), 160)}); update nacre, or {install_hint('extras')}"
+                for label, names in self.unread.items()
+            ),
             "problems": tuple(self.problems),
         }
 
@@ -298,7 +309,7 @@ class TurnStore:
 
 
 def jobs_for(
-    home: Home, files: Sequence[FoundFile], tally: ReadTally, *, force: bool = False
+    home: Home, files: Sequence[FoundFile], tally: ReadTally | None = None, *, force: bool = False
 ) -> list[Job]:
     """Return a reading job for each new or changed file, or for all files if ``force`` is True."""
     jobs = []
@@ -310,7 +321,8 @@ def jobs_for(
             and not force
             and (stored_cursor[1].size, stored_cursor[1].mtime_ns) == (file.size, file.mtime_ns)
         ):
-            tally.skipped += 1
+            if tally:
+                tally.skipped += 1
             continue
         tool, cursor = stored_cursor if stored_cursor and not force else (None, None)
         jobs.append(
@@ -320,7 +332,7 @@ def jobs_for(
                 tool,
                 cursor,
                 file.is_named,
-                file.is_expected,
+                file.expected_of,
                 file.mtime_ns,
                 identities,
             )
@@ -481,6 +493,7 @@ class _Ingest:
             fold_usage(self._home)
         self._read()
         report = IngestReport(**self._tally.in_report(), read_seconds=time.perf_counter() - started)
+        report = replace(report, unread=(*report.unread, *discovery.missing_readers(self._home)))
         report = self._learn(report)
         if options.paths and options.remember_paths and report.files:
             _note_paths(self._home, self._run, self._named, report.memories)
@@ -507,7 +520,14 @@ class _Ingest:
         """
         options, home = self._options, self._home
         discovers = options.reads and (options.discover or not options.paths)
-        findings = self._find_files(discovers=discovers) if options.reads else None
+        findings = _findings(home, options) if options.reads else None
+        if findings and options.globs:  # a later rebuild reads only the matching files
+            folders = [path.expanduser().absolute() for path in options.paths]
+            self._named = tuple(
+                file.path
+                for file in findings.files
+                if any(file.path.is_relative_to(folder) for folder in folders)
+            )
         known_projects = discovery.projects_of(home)
         jobs = self._jobs(findings)
         if options.from_archive:
@@ -540,22 +560,6 @@ class _Ingest:
                 discovery.only_like(discovery.find_in_projects(home, new_projects), options.globs)
             )
             read_jobs(home, self._run, jobs, self._tally, self._notify)
-
-    def _find_files(self, *, discovers: bool) -> discovery.Findings:
-        """Find the files to read. With globs, a later rebuild reads only the matching files."""
-        options = self._options
-        findings = discovery.only_like(
-            discovery.find(self._home, options.paths, with_discovery=discovers), options.globs
-        )
-        if options.globs:
-            folders = [path.expanduser().absolute() for path in options.paths]
-            below = (
-                file.path
-                for file in findings.files
-                if any(file.path.is_relative_to(folder) for folder in folders)
-            )
-            self._named = tuple(below)
-        return findings
 
     def _jobs(self, findings: discovery.Findings | None) -> list[Job]:
         if findings is None:
@@ -627,11 +631,6 @@ def _note_paths(home: Home, run: Run, paths: Sequence[Path], memories: Sequence[
             change.explain(None if memories else f"{fresh[0]} was read")
 
 
-def unread(home: Home, files: Sequence[discovery.FoundFile]) -> list[Job]:
-    """Return a reading job for each new or changed file."""
-    return jobs_for(home, files, ReadTally())
-
-
 def read_changed(home: Home, jobs: Sequence[Job]) -> IngestReport:
     """Make files searchable without learning from them."""
     started = time.perf_counter()
@@ -693,7 +692,7 @@ def estimate(home: Home, options: IngestOptions) -> Estimate:
     """
     findings = _findings(home, options)
     problems = list(findings.problems)
-    jobs = jobs_for(home, findings.files, ReadTally(), force=options.force)
+    jobs = jobs_for(home, findings.files, force=options.force)
     return estimate_learning(
         home, iter_unstored(home, jobs, problems), problems, older=options.older
     )
@@ -709,7 +708,7 @@ def _findings(home: Home, options: IngestOptions) -> discovery.Findings:
 def sessions_in(home: Home, paths: Sequence[Path]) -> Iterator[tuple[Session, Sequence[Turn]]]:
     """Return the unread sessions in transcripts without storing them. Raises NotFoundError."""
     files = discovery.find(home, paths, with_discovery=False).files
-    return iter_unstored(home, jobs_for(home, files, ReadTally()), [])
+    return iter_unstored(home, jobs_for(home, files), [])
 
 
 def iter_unstored(
@@ -789,7 +788,7 @@ def read_files(home: Home, paths: list[Path], tool: str | None = None) -> Ingest
     ``tool`` is the tool that wrote the transcripts.
     """
     files = discovery.look(home, paths).files[-_MAX_FILES:]
-    jobs = [replace(job, reader=tool) for job in unread(home, files)]
+    jobs = [replace(job, reader=tool) for job in jobs_for(home, files)]
     while len(jobs) > 1 and sum(job.unread for job in jobs) > _MAX_BYTES:
         jobs = jobs[1:]
     return read_changed(home, jobs) if jobs else None

@@ -21,6 +21,7 @@ import msgspec
 
 from nacre.base.frozen import frozen
 from nacre.base.ids import from_ms
+from nacre.base.lazy import zstd
 from nacre.base.plain import JsonObject, Values, objects_in
 from nacre.base.sql import statements
 from nacre.base.times import parsed
@@ -35,6 +36,7 @@ Items = Iterator[Session | Turn]
 ANY: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
 """Decoder for plain JSON values."""
 
+_FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _RAW_DECODER = json.JSONDecoder()
 _MILLISECONDS_FROM = 100_000_000_000
 """Greater times are in milliseconds since 1970. Smaller times are in seconds."""
@@ -201,11 +203,14 @@ class Source:
 
     ``carry``: JSON values that the adapter keeps for the next time, such as the session id and the
     model. ``identities``: the user's names in chats, from the setting ``owner.identities``.
+    ``fields``: the known fields of a line, if they are checked.
     """
 
     path: Path
     identities: tuple[str, ...] = ()
     carry: JsonObject
+    tally: Tally
+    fields: frozenset[str] = frozenset()
     database: Tables | None = None
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
@@ -230,9 +235,11 @@ class Source:
 
     def unknown(self, record: str) -> None:
         """Count a record type or version that the adapter does not know."""
+        self.tally.unknown[record[:_MAX_RECORD_TYPE_CHARACTERS]] += 1
 
     def corrupt(self) -> None:
         """Count a line that cannot be parsed."""
+        self.tally.corrupt += 1
 
     def look(self, path: Path) -> Tables | None:
         """Open another database of the same tool, or return None if it cannot be read."""
@@ -273,6 +280,9 @@ class Adapter:
     ``beside``: function that yields a transcript's other files. A change to such a file counts as a
     change to the transcript.
 
+    ``fields``: names of all known fields of a line, if the format has lines of objects. Lines with
+    other fields are counted. By default, fields are not checked.
+
     ``environment``: names of the variables that ``roots`` reads. A daemon started by the system
     receives only these variables.
 
@@ -294,6 +304,7 @@ class Adapter:
     reads: str = ""
     leaves_out: str = ""
     beside: Callable[[Path], Iterable[Path]] | None = None
+    fields: frozenset[str] = frozenset()
     environment: tuple[str, ...] = ()
     resume: tuple[str, ...] = ()
 
@@ -310,6 +321,40 @@ FINGERPRINT_BYTES = 256
 _MAX_RECORD_TYPE_CHARACTERS = 2000
 
 
+_PACKED = ".zst"
+
+
+def plain_path(path: Path) -> Path:
+    """Return the name under which a transcript is stored, whether or not the file is compressed."""
+    return path.with_suffix("") if path.name.endswith(f".jsonl{_PACKED}") else path
+
+
+def on_disk(path: Path) -> Path:
+    """Return the existing file of a transcript: the plain file, or else its compressed copy."""
+    path = plain_path(path)
+    packed = path.with_name(path.name + _PACKED)
+    return packed if packed.exists() and not path.exists() else path
+
+
+def open_file(path: Path) -> BinaryIO:
+    """Open a transcript, which can be compressed.
+
+    Raises OSError. Raises UnavailableError if nothing can decompress the file.
+    """
+    file = on_disk(path)
+    if file.suffix != _PACKED:
+        return file.open("rb")
+    library = zstd()
+    packed: BinaryIO = library.open(file)
+    try:
+        packed.seek(0, os.SEEK_END)
+        packed.seek(0)
+    except (EOFError, library.ZstdError) as error:
+        packed.close()
+        raise OSError(0, f"not a complete compressed file: {error}") from error
+    return packed
+
+
 def read_head(path: Path) -> Head:
     """Read the start of a file to recognise its format.
 
@@ -317,7 +362,7 @@ def read_head(path: Path) -> Head:
     file cannot be opened.
     """
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             data = file.read(HEAD_BYTES)
             if len(data) == HEAD_BYTES and b"\n" not in data:
                 data += file.readline(_LONG_HEAD_BYTES)
@@ -332,7 +377,7 @@ def read_later(path: Path) -> Head | None:
     Use this if the first 64 KiB do not show the format. Raises UnreadableTranscriptError.
     """
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             if file.read(1) != b"{":
                 return None
             file.seek(0)
@@ -349,7 +394,9 @@ def is_too_long(path: Path) -> bool:
     Raises UnreadableTranscriptError.
     """
     return (
-        path.stat().st_size > MAX_LINE_BYTES and ".jsonl" in path.name and read_later(path) is None
+        on_disk(path).stat().st_size > MAX_LINE_BYTES
+        and ".jsonl" in path.name
+        and read_later(path) is None
     )
 
 
@@ -375,11 +422,12 @@ class FileSource(Source):
         self.path = path
         self.tally = Tally()
         try:
-            self._file = path.open("rb")
+            self._file = open_file(path)
+            self._size = self._file.seek(0, os.SEEK_END)
         except OSError as error:
             raise _unreadable(path, error) from error
         self._stat = os.fstat(self._file.fileno())
-        self._fingerprint_of = min(FINGERPRINT_BYTES, self._stat.st_size)
+        self._fingerprint_of = min(FINGERPRINT_BYTES, self._size)
         start = previous if previous and self._continues(previous) else Cursor()
         self.carry: JsonObject = dict(start.carry)
         self.start = start.offset
@@ -406,12 +454,15 @@ class FileSource(Source):
             if is_ended or (not is_long and is_complete(line)):
                 self._offset += length
                 if not (is_long or line.isspace()):
+                    found = decode(_FIELDS, line) if self.fields else None
+                    for name in (found or {}).keys() - self.fields:
+                        self.unknown(f"field {name}")
                     yield start, line.removesuffix(b"\n")
             if not is_ended:
                 return  # the line can still grow
 
     def text(self) -> str:
-        if self._stat.st_size > MAX_WHOLE_BYTES:
+        if self._size > MAX_WHOLE_BYTES:
             raise UnreadableTranscriptError(
                 f"{self.path} is larger than {MAX_WHOLE_BYTES // 1_000_000} MB",
                 hint="split it into smaller files",
@@ -426,11 +477,11 @@ class FileSource(Source):
 
     def unknown(self, record: str) -> None:
         if not self._was_counted():
-            self.tally.unknown[record[:_MAX_RECORD_TYPE_CHARACTERS]] += 1
+            super().unknown(record)
 
     def corrupt(self) -> None:
         if not self._was_counted():
-            self.tally.corrupt += 1
+            super().corrupt()
 
     def _was_counted(self) -> bool:
         return bool(self._counted) and self._offset <= self._counted
@@ -439,7 +490,7 @@ class FileSource(Source):
         return Cursor(
             inode=self._stat.st_ino,
             offset=self._offset if self._held is None else min(self._held, self._offset),
-            size=self._stat.st_size,
+            size=self._size,
             mtime_ns=self._stat.st_mtime_ns,
             fingerprint=fingerprint_of(self._file, self._fingerprint_of),
             carry=self.carry,
@@ -448,8 +499,8 @@ class FileSource(Source):
     def _continues(self, previous: Cursor) -> bool:
         length = int(previous.fingerprint.split(":")[0] or 0) if previous.fingerprint else 0
         return (
-            previous.offset <= self._stat.st_size
-            and length <= self._stat.st_size
+            previous.offset <= self._size
+            and length <= self._size
             and previous.fingerprint == fingerprint_of(self._file, length)
         )
 
@@ -669,12 +720,6 @@ class DatabaseSource(Source):
         """The file size minus the number of bytes read."""
         return self._seen.st_size - self.bytes_read
 
-    def unknown(self, record: str) -> None:
-        self.tally.unknown[record[:80]] += 1
-
-    def corrupt(self) -> None:
-        self.tally.corrupt += 1
-
     def look(self, path: Path) -> Tables | None:
         try:
             return self._look(path)
@@ -713,17 +758,11 @@ class Part(Source):
         self.path = source.path
         self.identities = source.identities
         self.carry: JsonObject = {}
-        self._source = source
+        self.tally = source.tally
         self._records = records
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
         return enumerate(self._records)
-
-    def unknown(self, record: str) -> None:
-        self._source.unknown(record)
-
-    def corrupt(self) -> None:
-        self._source.corrupt()
 
 
 class Marks:

@@ -563,6 +563,24 @@ def _roots(places: Places) -> Sequence[Root]:
     return [Root(folder / "projects", ("**/*.jsonl",)) for folder in folders]
 
 
+_OTHER_FIELDS = (
+    "agentName,apiErrorStatus,apiRefusalCategory,apiRefusalExplanation,atis,attributionAgent,"
+    "attributionMcpServer,attributionMcpTool,attributionPlugin,attributionSkill,"
+    "bridgeSessionId,cause,classifierMetaLines,compactMetadata,direction,durationMs,effort,"
+    "entrypoint,error,errorDetails,fallbackModel,files,frameUrl,hasOutput,"
+    "hookAdditionalContext,hookCount,hookErrors,hookInfos,imagePasteIds,interruptedByShutdown,"
+    "interruptedMessageId,isAbortedMidStream,isSnapshotUpdate,key,lastPrompt,lastSequenceNum,"
+    "level,logicalParentUuid,maxRetries,mcpMeta,messageCount,messageId,microcompactMetadata,"
+    "mode,originalModel,ownerAccountUuid,ownerOrganizationUuid,parentToolUseID,parentUuid,path,"
+    "pendingBackgroundAgentCount,permissionMode,prNumber,prRepository,preventedContinuation,"
+    "promptId,refusedUserMessageUuid,relocatedCwd,requestId,result,retractedMessageUuids,"
+    "retryAttempt,retryInMs,scope,sessionKind,session_id,slug,snapshot,source,sourceToolUseID,"
+    "stopReason,subtype,supersedesUuids,thinkingMetadata,title,todos,toolDenialKind,"
+    "toolEndsTurn,toolUseID,trigger,userType,worktreeSession"
+)
+"""Names of fields that carry no words of the conversation."""
+
+
 ADAPTER = Adapter(
     tool=TOOL,
     label="Claude Code",
@@ -576,5 +594,6 @@ ADAPTER = Adapter(
         "version; model; tokens; title; sub-agents; summaries; interruptions; pull requests"
     ),
     leaves_out="thinking; pictures; progress; file history; copies of requests",
+    fields=frozenset({*Record.__struct_encode_fields__, *_OTHER_FIELDS.split(",")}),
     environment=("CLAUDE_CONFIG_DIR",),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from functools import cached_property
 from itertools import chain, repeat
 from typing import Any
 
@@ -13,19 +14,23 @@ import msgspec
 from nacre.base.ids import turn_hash
 from nacre.base.plain import Values, mapping, objects, objects_in, string, total
 from nacre.base.text import answered_by
+from nacre.errors import NacreError
 from nacre.readers.adapter import (
     Adapter,
+    FileSource,
     Head,
     Items,
     Places,
     Root,
     Source,
+    content_blocks,
     decode,
     parse_time,
     plain,
+    plain_path,
     split_objects,
 )
-from nacre.readers.conversation import clean, is_tools, outcome
+from nacre.readers.conversation import asked, clean, is_tools, outcome
 from nacre.readers.trust import (
     ABSENT,
     Before,
@@ -67,7 +72,6 @@ NOISE_EVENTS = frozenset(
         "turn_started",
         "context_compacted",
         "item_started",
-        "item_completed",
         "entered_review_mode",
         "exited_review_mode",
         "thread_goal_updated",
@@ -103,9 +107,6 @@ KEPT_RECORDS = frozenset({"inter_agent_communication", "retained_context", "real
 """Records that are not part of the model's history."""
 
 _STEP_SUFFIXES = ("_begin", "_end", "_delta")
-_LAYOUT = re.compile(
-    rb'\{"timestamp":"[^"]{0,40}"(?:,"ordinal":\d+)?,"type":"(\w+)","payload":\{(?:"type":"([\w./]+)")?'
-)
 _ROLLOUT_TYPES = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
 _OWNER_SOURCES = frozenset(
     {
@@ -128,7 +129,7 @@ In sessions from other sources, such as ``mcp``, someone else writes the prompts
 """
 
 _REQUEST_HEAD = "## My request for Codex:"
-_REPLY, _REPLY_ENDS = "<send_user_message_question_reply>", "</send_user_message_question_reply>"
+_REPLIES = re.compile(r"<(send_user_message_question_reply)>(.*)</\1>", re.DOTALL)
 _HEARTBEAT = "user.heartbeat"
 _TAGGED = re.compile(r"<([a-z]+(?:_[a-z]+)+)\b[^>]*>.*</\1>\s*\Z", re.DOTALL)
 _EXIT_CODE = re.compile(r"\bexit(?:ed with)? code:?\s*(-?\d+)", re.IGNORECASE)
@@ -146,8 +147,7 @@ class Record(Claims, gc=False):
     timestamp: str | None = None
     payload: msgspec.Raw = ABSENT
     id: str | None = None
-    record_type: str | None = None
-    session_id: str | None = None
+    ordinal: int | None = None
 
 
 class Item(Claims, gc=False):
@@ -168,6 +168,7 @@ class Item(Claims, gc=False):
     status: Any = None
     thread_name: Any = None
     info: Any = None
+    item: msgspec.Raw = ABSENT
     reason: Any = None
     internal_chat_message_metadata_passthrough: Any = None
 
@@ -185,28 +186,14 @@ class Meta(msgspec.Struct, gc=False):
     thread_source: str | None = None
     parent_thread_id: str | None = None
     forked_from_id: str | None = None
+    subagent_history_start_ordinal: int | None = None
+    turn_id: str | None = None
     git: Any = None
-
-
-def _is_harness(mark: Values) -> bool:
-    """Return True if a block's metadata, added since Codex 0.169, says that Codex wrote it."""
-    return mapping(mark, "provenance").get("type") == "harness"
 
 
 RECORD = msgspec.json.Decoder(Record)
 ITEM = msgspec.json.Decoder(Item)
 META = msgspec.json.Decoder(Meta)
-
-
-def is_noise(line: bytes) -> bool:
-    """Return True if a line can be skipped without decoding it."""
-    layout = _LAYOUT.match(line)
-    if layout is None or b"}{" in line:
-        return False
-    kind, name = (part.decode("ascii", "replace") for part in layout.groups(b""))
-    if kind == "event_msg":
-        return name in NOISE_EVENTS or name.endswith(_STEP_SUFFIXES)
-    return name in NOISE_ITEMS if kind == "response_item" else kind == "world_state"
 
 
 def is_rollout(head: Head) -> bool:
@@ -221,33 +208,23 @@ def is_rollout(head: Head) -> bool:
     return is_old or first.keys() == {"session_id", "ts", "text"}
 
 
-def session_of(meta: Meta, fallback_id: str) -> Session:
+def session_of(meta: Meta) -> Session:
     """Return the session that a rollout's first line describes."""
     git = mapping(meta.git)
     spawn = mapping(meta.source, "subagent", "thread_spawn")
     is_sub = bool(mapping(meta.source).get("subagent")) or meta.thread_source == "subagent"
     return Session(
         tool=TOOL,
-        native_id=meta.id or fallback_id,
+        native_id=meta.id or "",
         cwd=meta.cwd,
         branch=git.get("branch"),
         repository=git.get("repository_url"),
         kind=SessionKind.SUBAGENT if is_sub else SessionKind.MAIN,
-        parent=meta.parent_thread_id or spawn.get("parent_thread_id") or meta.forked_from_id,
+        parent=meta.parent_thread_id or spawn.get("parent_thread_id"),
         started=parse_time(meta.timestamp),
         tool_version=meta.cli_version,
         model=answered_by(meta.model, meta.model_provider),
     )
-
-
-def is_anothers(meta: Meta) -> bool:
-    """Return True if a session has a source that might not be the user."""
-    sources = [
-        value.lower()
-        for value in (meta.source, meta.thread_source)
-        if isinstance(value, str) and value
-    ]
-    return not _OWNER_SOURCES.issuperset(sources)
 
 
 def typed(text: str) -> str:
@@ -266,44 +243,40 @@ def replies_in(text: str) -> list[Values]:
 
     Codex sends the answers as a message.
     """
-    if not (text.startswith(_REPLY) and text.endswith(_REPLY_ENDS)):
-        return []
-    body = text.removeprefix(_REPLY).removesuffix(_REPLY_ENDS)
-    return objects_in(plain(body))
+    replies = _REPLIES.fullmatch(text)
+    return objects_in(plain(replies[2])) if replies else []
 
 
-def read_output(raw: msgspec.Raw) -> tuple[str, str]:
+def read_output(value: Any) -> tuple[str, str]:
     """Return the output and outcome of a call.
 
-    The raw value can be text, JSON in text, an object, or a list of content.
+    The value can be text, JSON in text, an object, or a list of content.
     """
-    value: Any = plain(raw)
-    if isinstance(value, str) and value.startswith("{"):
-        inner = plain(value)
-        value = inner if isinstance(inner, dict) else value
-    if not isinstance(value, dict):
-        text = value if isinstance(value, str) else text_of(raw, separator="\n")
-        return text, _outcome(text, exit_code=None, failed=False)
-    body = next((value[key] for key in ("output", "content", "text") if value.get(key)), "")
+    is_encoded = isinstance(value, str) and value.startswith("{")
+    fields = mapping(plain(value) if is_encoded else value)
+    keys = ("output", "content", "text")
+    body = next((fields[key] for key in keys if fields.get(key)), "") if fields else value
     text = (
         body
         if isinstance(body, str)
         else text_of(msgspec.Raw(msgspec.json.encode(body)), separator="\n")
     )
-    code = mapping(value, "metadata").get("exit_code")
-    failed = value.get("success") is False or value.get("isError") is True
-    code = code if isinstance(code, int) else None
-    return text, _outcome(text, exit_code=code, failed=failed)
-
-
-def _outcome(text: str, *, exit_code: int | None, failed: bool) -> str:
     head = text[:400]
     if _REJECTED.match(head):
-        return "rejected"
-    code = _EXIT_CODE.search(head) if exit_code is None else None
-    if code:
-        exit_code = int(code[1])
-    return outcome(text, exit_code=exit_code, is_error=failed or bool(_FAILED.match(head)))
+        return text, "rejected"
+    code = mapping(fields, "metadata").get("exit_code")
+    if type(code) is not int:
+        shown = _EXIT_CODE.search(head)
+        code = int(shown[1]) if shown else None
+    is_error = fields.get("success") is False or fields.get("isError") is True
+    return text, outcome(text, exit_code=code, is_error=is_error or bool(_FAILED.match(head)))
+
+
+def _tokens(item: Item, name: str) -> Tokens:
+    usage = mapping(item.info, name)
+    read = total(usage, "input_tokens")
+    cached = min(total(usage, "cached_input_tokens"), read)  # included in the input
+    return Tokens(read - cached, cached, total(usage, "output_tokens")).bounded
 
 
 # -- Reading rollouts ----------------------------------------------------------
@@ -312,13 +285,32 @@ def _outcome(text: str, *, exit_code: int | None, failed: bool) -> str:
 # words are read from whichever comes first, and the duplicate is skipped.
 
 
+_FOLDERS = ("sessions", "archived_sessions")
 _NAME = re.compile(r"rollout-.*?([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
 _CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call", "web_search_call"})
 _OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output", "local_shell_call_output"})
 _OLD_ITEMS = _CALLS | _OUTPUTS | {"message", "reasoning"}
 _ENDS = frozenset({"task_complete", "turn_complete", "turn_aborted"})
-_MAX_UNPAIRED = 16
+_MAX_UNPAIRED = 32
+_STEPS = {"commandexecution": "exec_command", "filechange": "apply_patch", "mcptoolcall": "mcp"}
+_NOISE_KINDS = frozenset(
+    "collabagenttoolcall contextcompaction dynamictoolcall hookprompt imagegeneration imageview "
+    "plan reasoning sleep subagentactivity".split()
+)
+"""Types of completed items, in lower case and without separators."""
 _REPLAY_GAP = timedelta(seconds=1)
+_PROMPT_GAP = timedelta(seconds=0.1)
+"""Minimum time between the copied history and a fork's first prompt, if the parent is unknown."""
+
+
+def _mark_of(record: Record) -> str | None:
+    """Return the id of a turn, or the text of a prompt, for comparison with the parent session."""
+    if record.type == "turn_context":
+        return (decode(META, record.payload) or Meta()).turn_id
+    item = decode(ITEM, record.payload) or Item()
+    if item.type == "user_message":
+        return typed(str(item.message))
+    return typed(text_of(item.content)) if item.role == "user" else None
 
 
 class _Reader:
@@ -332,8 +324,6 @@ class _Reader:
 
     def read(self) -> Items:
         for offset, line in self.source.lines():
-            if is_noise(line):
-                continue
             objects, is_torn = split_objects(line)
             if is_torn:
                 self.source.corrupt()
@@ -351,12 +341,22 @@ class _Reader:
             self.source.corrupt()
         elif record.type in ("session_meta", None):
             self.begin(record, raw)
-        elif "replay" in self.source.carry and self.replays(record):
-            return
+        elif self.is_copy(record) or record.type == "turn_context":
+            context = decode(META, record.payload) or Meta()
+            model = answered_by(context.model, self.source.carry.get("provider"))
+            self.talk.learn(model=model, cwd=self.talk.session.cwd or context.cwd)
         elif record.type in ("event_msg", "response_item"):
             yield from self.item(offset, record, bytes(record.payload))
-        elif record.type in ("turn_context", "compacted"):
-            yield from self.context(record)
+        elif record.type == "compacted":
+            yield from self.settle()
+            yield from self.talk.write(
+                Speaker.SYSTEM,
+                string(plain(record.payload), "message") or "",
+                self.time(record.timestamp),
+                stamp=record.timestamp,
+                flags=Flag.SUMMARY,
+                unique=is_precise(record.timestamp),
+            )
         elif record.type in KEPT_RECORDS:
             yield from self.kept(offset, record)
         elif record.type in _OLD_ITEMS:
@@ -372,50 +372,69 @@ class _Reader:
         If a ``session_meta`` record of another session follows, the next records are a copy of that
         session's history.
         """
-        if record.record_type or (record.type is None and record.session_id):
+        if record.type is None and not record.id:
             return
         meta = decode(META, record.payload if record.type else raw)
         if meta is None or not meta.id:
             self.source.corrupt()
             return
         carry = self.source.carry
-        if not carry.get("named"):
-            carry["named"] = True
+        if "others" not in carry:
             carry["provider"] = meta.model_provider
-            self.talk.session = session_of(meta, self.talk.session.native_id)
-            carry["others"] = is_anothers(meta)
+            self.talk.session = session_of(meta)
+            sources = (meta.source, meta.thread_source)
+            names = {source.lower() for source in sources if source and isinstance(source, str)}
+            carry["others"] = not names <= _OWNER_SOURCES
+            carry["start"] = meta.subagent_history_start_ordinal or 0
+            carry["inherits"] = bool(meta.forked_from_id or self.talk.session.parent)
         elif meta.id == self.talk.session.native_id:
             carry.pop("replay", None)
             carry["provider"] = meta.model_provider or carry["provider"]
         elif not carry.get("begun"):
             carry["replay"] = record.timestamp
+            carry.setdefault("parent", meta.id)
 
-    def replays(self, record: Record) -> bool:
+    def is_copy(self, record: Record) -> bool:
         """Return True if a record in a forked session repeats the history of the parent session.
 
-        Codex copies the history in one step. A record that is much later is not part of the copy.
+        The start of a sub-agent's own history can be recorded. Otherwise, a prompt or turn that the
+        parent does not have belongs to the fork. Codex copies the history in one step, so a record
+        that is much later is not part of the copy.
         """
-        last = parse_time(self.source.carry.get("replay"))
-        now, start = parse_time(record.timestamp), self.talk.session.started
-        if last is None or now is None or start is None:
-            self.source.carry.pop("replay", None)
+        carry = self.source.carry
+        if carry.get("start") and record.ordinal is not None:
+            return bool(record.ordinal < carry["start"])
+        if "replay" not in carry:
             return False
-        own = now >= start and (last < start - _REPLAY_GAP or now - max(last, start) > _REPLAY_GAP)
-        if own:
-            del self.source.carry["replay"]
+        last, now = parse_time(carry["replay"]), parse_time(record.timestamp)
+        start = self.talk.session.started
+        if not (last and now and start):
+            del carry["replay"]
+            return False
+        pause, mark = now - max(last, start), _mark_of(record)
+        is_new = mark and (pause > _PROMPT_GAP if self.parent is None else mark not in self.parent)
+        is_own = now >= start and (last < start - _REPLAY_GAP or pause > _REPLAY_GAP or is_new)
+        if is_own:
+            del carry["replay"]
         else:
-            self.source.carry["replay"] = record.timestamp
-        return not own
+            carry["replay"] = record.timestamp
+        return not is_own
 
-    def context(self, record: Record) -> Items:
-        if record.type == "turn_context":
-            meta = decode(META, record.payload) or Meta()
-            model = answered_by(meta.model, self.source.carry.get("provider"))
-            self.talk.learn(model=model, cwd=self.talk.session.cwd or meta.cwd)
-            return
-        yield from self.settle()
-        summary = string(plain(record.payload), "message") or ""
-        yield from self.say(Speaker.SYSTEM, summary, record.timestamp, Flag.SUMMARY)
+    @cached_property
+    def parent(self) -> set[str] | None:
+        """Turns and prompts of the parent, or None if its rollout does not exist."""
+        path = self.source.path
+        root = next((folder for folder in path.parents if folder.name in _FOLDERS), path)
+        places = (path.parent, *(root.with_name(name) for name in _FOLDERS))
+        name = f"**/rollout-*{self.source.carry['parent']}.jsonl*"
+        try:
+            with FileSource(
+                plain_path(next(chain(*(place.glob(name) for place in places))))
+            ) as file:
+                records = (decode(RECORD, line) for _, line in file.lines())
+                return {mark for record in records if record and (mark := _mark_of(record))}
+        except (StopIteration, ValueError, NacreError):
+            return None
 
     def kept(self, offset: int, record: Record) -> Items:
         """Read a record that is not part of the model's history.
@@ -458,6 +477,8 @@ class _Reader:
         item = decode(ITEM, body)
         if item is None:
             self.source.corrupt()
+        elif item.type == "item_completed":
+            yield from self.completed(offset, record, plain(item.item))
         elif record.type == "event_msg":
             yield from self.event(offset, record, item)
         elif item.type == "message":
@@ -465,7 +486,7 @@ class _Reader:
         elif item.type in _CALLS:
             yield from self.call(offset, record, item)
         elif item.type in _OUTPUTS:
-            output, result = read_output(item.output)
+            output, result = read_output(plain(item.output))
             self.talk.result(item.call_id or "", result, lambda: output)
         elif item.type not in NOISE_ITEMS:
             self.source.unknown(f"response_item/{item.type}")
@@ -491,6 +512,48 @@ class _Reader:
         elif item.type not in NOISE_EVENTS and not str(item.type).endswith(_STEP_SUFFIXES):
             self.source.unknown(f"event_msg/{item.type}")
 
+    def completed(self, offset: int, record: Record, item: Any) -> Items:
+        """Read a completed item of a paginated history.
+
+        Commands and changes that a script of the agent made are recorded only there.
+        """
+        kind = (string(item, "type") or "").replace("_", "").lower()
+        text = "".join(string(block, "text") or "" for block in content_blocks(mapping(item)))
+        if kind == "usermessage":
+            is_others = names_another(record, item)
+            yield from self.owner(typed(text), record, "completed", is_others=is_others)
+        elif kind == "agentmessage":
+            yield from self.agent([text], "completed", offset, record)
+        elif name := _STEPS.get(kind):
+            yield from self.step(offset, record, item, name)
+        elif kind in ("websearch", "extension"):  # text of web pages
+            self.talk.exchange.unseen()
+        elif kind not in _NOISE_KINDS:
+            self.source.unknown(f"item_completed/{mapping(item).get('type')}")
+
+    def step(self, offset: int, record: Record, item: Values, name: str) -> Items:
+        """Read a command, a change of files or a call of a server, unless the history has it too."""
+        call_id = string(item, "id") or ""
+        if call_id not in self.source.carry.get("called", ()):
+            arguments: Any = item
+            if name == "mcp":
+                name = f"mcp__{item.get('server')}__{item.get('tool')}"
+                arguments = item.get("arguments")
+            elif name == "apply_patch":
+                files = (f"*** Update File: {path}" for path in asked(name, item).paths)
+                arguments = "\n".join(["*** Begin Patch", *files])
+            call = Item(name=name, call_id=call_id, arguments=arguments)
+            yield from self.call(offset, record, call)
+        shown = {
+            "output": string(item, "aggregated_output", "aggregatedOutput", "stdout", "stderr"),
+            "content": mapping(item, "result").get("content"),
+            "metadata": {"exit_code": item.get("exit_code", item.get("exitCode"))},
+            "success": item.get("status") != "failed",
+        }
+        output, result = read_output(shown)
+        result = "rejected" if item.get("status") == "declined" else result
+        self.talk.result(call_id, result, lambda: output)
+
     def ended(self, item: Item, stamp: str | None) -> Items:
         """End the agent's turn because it finished, the user interrupted it, or the model failed."""
         yield from self.settle()
@@ -508,51 +571,56 @@ class _Reader:
     def count(self, item: Item) -> None:
         """Add the tokens that were used since the previous count.
 
-        If the total is lower than before, Codex started counting again.
+        If the total is lower than before, Codex started counting again. The total of a fork can
+        include the parent's tokens, so the first count of a fork adds only the last answer.
         """
-        usage = mapping(item.info, "total_token_usage")
-        if not usage:  # before the first answer
+        now = _tokens(item, "total_token_usage")
+        if not now.total:  # before the first answer
             return
-        read = total(usage, "input_tokens")
-        cached = min(total(usage, "cached_input_tokens"), read)  # included in the input
-        now = Tokens(read - cached, cached, total(usage, "output_tokens")).bounded
-        before = Tokens(*self.source.carry.get("counted", ()))
-        self.talk.spend(now - before if now.total >= before.total else now)
-        self.source.carry["counted"] = [now.input, now.cached, now.output]
+        carry = self.source.carry
+        before = Tokens(*carry.get("counted", ()))
+        carry["counted"] = [now.input, now.cached, now.output]
+        if not carry.get("inherits"):
+            self.talk.spend(now - before if now.total >= before.total else now)
+        elif self.talk.opened or carry.get("begun"):
+            carry["inherits"] = False
+            self.talk.spend(_tokens(item, "last_token_usage"))
 
     def message(self, offset: int, record: Record, item: Item) -> Items:
         blocks = blocks_of(item.content)
         texts = [block.text for block in blocks if block.text and block.is_text]
         if item.role == "assistant":
             yield from self.agent(texts, "item", offset, record)
+        elif item.role not in ("user", "developer", "system"):
+            self.source.unknown(f"role {item.role}")
         elif item.role == "user" and not self.source.carry.get("events"):
             notes = mapping(item.internal_chat_message_metadata_passthrough)
             listed = notes.get("content_item_metadata")
-            marks = [mapping(mark) for mark in listed] if isinstance(listed, list) else []
-            own_blocks = [
-                block
+            marks = map(mapping, listed if isinstance(listed, list) else ())
+            pairs = [  # since Codex 0.169, marks say which blocks Codex wrote
+                (block, mark)
                 for block, mark in zip(blocks, chain(marks, repeat({})), strict=False)
-                if not _is_harness(mark)
+                if mapping(mark, "provenance").get("type") != "harness"
             ]
-            texts = [typed(block.text) for block in own_blocks if block.text and block.is_text]
+            texts = [typed(block.text) for block, _ in pairs if block.text and block.is_text]
             words = "\n\n".join(filter(None, texts))
             if words:
                 self.pending_at = self.pending_at or self.talk.place(offset)
                 # The user wrote a heartbeat once, and Codex repeats it on a schedule.
                 is_others = _HEARTBEAT in str(notes.get("content_item_kinds")) or names_another(
-                    record, item, *own_blocks, *(mark for mark in marks if not _is_harness(mark))
+                    record, item, *(block for block, _ in pairs), *(mark for _, mark in pairs)
                 )
                 self.pending.append((words, record.timestamp, is_others))
 
-    def owner(self, words: str, record: Record, *, is_others: bool) -> Items:
-        """Yield the prompt in an event. The same prompt in the history is skipped."""
+    def owner(self, words: str, record: Record, stream: str = "event", *, is_others: bool) -> Items:
+        """Yield the prompt in an event. The same prompt in another stream is skipped."""
         self.source.carry["events"] = True
         stamp, was_others = next(
             ((stamp, others) for text, stamp, others in self.pending if text == words),
             (record.timestamp, False),
         )
         self.pending, self.pending_at = [], None
-        if words:
+        if words and not self.is_duplicate(stream, f"> {words}"):
             yield from self.prompt(words, stamp, is_others=is_others or was_others)
 
     def settle(self) -> Items:
@@ -569,8 +637,14 @@ class _Reader:
             for reply in replies:
                 yield from self.answered(reply, stamp)
             return
-        claim = Claims(isSynthetic=is_others or self.source.carry.get("others"))
-        yield from self.say(self.talk.prompter, words, stamp, Flag.NONE, claim)
+        yield from self.talk.write(
+            self.talk.prompter,
+            words,
+            self.time(stamp),
+            Claims(isSynthetic=is_others or self.source.carry.get("others")),
+            stamp=stamp,
+            unique=is_precise(stamp),
+        )
 
     def agent(self, texts: Sequence[str], stream: str, offset: int, record: Record) -> Items:
         yield from self.settle()
@@ -588,8 +662,8 @@ class _Reader:
         key = turn_hash("", " ".join(text.split()), 0)[:8]
         unpaired: list[list[str]] = self.source.carry.setdefault("unpaired", [])
         for other in unpaired:
-            if other[0] != stream and other[1] == key:
-                unpaired.remove(other)
+            if stream not in other[0] and other[1] == key:
+                other[0] += stream
                 return True
         self.source.carry["unpaired"] = [*unpaired, [stream, key]][-_MAX_UNPAIRED:]
         return False
@@ -602,6 +676,8 @@ class _Reader:
         arguments = item.arguments or item.input or item.action or ""
         name = item.name or str(item.type).removesuffix("_call")
         call_id = self.talk.add_call(call_id, name, arguments)
+        called = self.source.carry.get("called", [])
+        self.source.carry["called"] = [*called, call_id][-_MAX_UNPAIRED:]
         if item.type == "web_search_call":
             # The results are not in the rollout, so later statements cannot be compared with them.
             self.talk.exchange.unseen()
@@ -613,31 +689,18 @@ class _Reader:
         identity = self.talk.new_id(Speaker.AGENT, stamp, clean(seed).text)
         yield from self.talk.open(OpenTurn(identity, self.time(stamp), is_precise(stamp)), before)
 
-    def say(
-        self,
-        speaker: Speaker,
-        text: str,
-        stamp: str | None,
-        flags: Flag = Flag.NONE,
-        *claims: Claims,
-    ) -> Items:
-        yield from self.talk.write(
-            speaker,
-            text,
-            self.time(stamp),
-            *claims,
-            stamp=stamp,
-            flags=flags,
-            unique=is_precise(stamp),
-        )
-
     def time(self, stamp: str | None) -> datetime | None:
         """Return a record's time, or the session's start for old rollouts without times."""
         return parse_time(stamp) if stamp else self.talk.session.started
 
 
 def _roots(places: Places) -> Sequence[Root]:
-    patterns = ("sessions/**/rollout-*.jsonl", "archived_sessions/**/rollout-*.jsonl")
+    patterns = (
+        "sessions/**/rollout-*.jsonl",
+        "sessions/**/rollout-*.jsonl.zst",
+        "archived_sessions/**/rollout-*.jsonl",
+        "archived_sessions/**/rollout-*.jsonl.zst",
+    )
     return [Root(places.folder("CODEX_HOME", ".codex"), patterns)]
 
 
@@ -648,12 +711,22 @@ ADAPTER = Adapter(
     sniff=is_rollout,
     parse=lambda source: _Reader(source).read(),
     resume=("codex", "resume", "{id}"),
-    versions="0.116–0.121, 0.169; spoken words, and rollouts without payloads (from documentation)",
+    versions="0.116–0.121, 0.146, 0.169; spoken words, and rollouts without payloads (from documentation)",
     reads=(
         "messages; tool calls with outcome, files and errors; folder, branch and repository; "
-        "model; tokens; version; title; sub-agents; summaries; interruptions; errors of the "
-        "model"
+        "model; tokens; version; title; sub-agents; forks; compressed rollouts; summaries; "
+        "interruptions; errors of the model"
     ),
-    leaves_out="reasoning; injected instructions; pictures; compressed rollouts",
+    leaves_out="reasoning; injected instructions; pictures",
+    fields=frozenset(
+        {
+            "record_type",
+            "session_id",
+            "text",
+            "ts",
+            *Record.__struct_encode_fields__,
+            *Item.__struct_encode_fields__,
+        }
+    ),
     environment=("CODEX_HOME",),
 )

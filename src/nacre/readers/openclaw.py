@@ -5,16 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from importlib import import_module
-from importlib.util import find_spec
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from nacre.base.frozen import frozen
+from nacre.base.lazy import zstd
 from nacre.base.plain import JsonObject, Values, mapping, string, total
 from nacre.base.text import answered_by
+from nacre.errors import UnavailableError
 from nacre.readers.adapter import (
     Adapter,
     Head,
@@ -561,6 +562,12 @@ def _roots(places: Places) -> Sequence[Root]:
     ]
 
 
+_OTHER_FIELDS = (
+    "agent,content,customType,data,details,display,firstKeptEntryId,firstKeptEntryIndex,"
+    "fromHook,fromId,note,parentId,targetId,thinkingLevel,tokensBefore,version"
+)
+
+
 ADAPTER = Adapter(
     tool=TOOL,
     label="OpenClaw and pi",
@@ -574,6 +581,7 @@ ADAPTER = Adapter(
         "the model"
     ),
     leaves_out="thinking; pictures; custom entries",
+    fields=frozenset({*Entry.__struct_encode_fields__, *_OTHER_FIELDS.split(",")}),
     environment=(*ENVIRONMENT, "PI_CODING_AGENT_DIR"),
 )
 
@@ -592,7 +600,6 @@ _KINDS = (
     (re.compile(r":cron:|:hook:"), SessionKind.SCHEDULED),
     (re.compile(r":heartbeat(?::|\Z)"), SessionKind.HEARTBEAT),
 )
-_ZSTD = ("compression.zstd", "backports.zstd")
 _MAX_UNPACKED_BYTES = 256 * 1024 * 1024
 
 
@@ -673,21 +680,17 @@ def unpack(data: object) -> bytes | None:
 
     Return None if zstd is missing, or if the data is damaged or too large.
     """
-    name = next((name for name in _ZSTD if find_spec(name.partition(".")[0])), None)
-    if name is None or not isinstance(data, bytes) or not data:
+    if not isinstance(data, bytes) or not data:
         return None
-    zstd = import_module(name)
-    unpacked = bytearray()
-    while data:
-        frame = zstd.ZstdDecompressor()
-        try:
-            unpacked += frame.decompress(data, max_length=_MAX_UNPACKED_BYTES - len(unpacked))
-        except zstd.ZstdError:
-            return None
-        if not frame.eof:
-            return None
-        data = frame.unused_data
-    return bytes(unpacked)
+    try:
+        library = zstd()
+    except UnavailableError:
+        return None
+    try:
+        unpacked: bytes = library.open(BytesIO(data)).read(_MAX_UNPACKED_BYTES + 1)
+    except (EOFError, library.ZstdError):
+        return None
+    return unpacked if len(unpacked) <= _MAX_UNPACKED_BYTES else None
 
 
 ADAPTER_STORE = Adapter(

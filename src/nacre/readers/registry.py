@@ -67,18 +67,18 @@ def find_adapter(head: Head) -> Adapter | None:
     If the start of the file does not show the format, for example because the first record contains
     images, later lines are tried. Raises UnreadableTranscriptError if a plugin is missing.
     """
-    match = _first(lambda adapter: adapter.sniff(head))
+    match = _first(head)
     if (match is None or match.guesses) and load("nacre.readers.claude_code:is_qwen")(head):
         message = f"{head.path} is a chat of Qwen Code, which is not read"
         raise UnreadableTranscriptError(message, hint=install_hint("extras"))
     if match or head.database is not None or len(head.data) < HEAD_BYTES:
         return match
     later = read_later(head.path)
-    return _first(lambda adapter: adapter.sniff(later)) if later else None
+    return _first(later) if later else None
 
 
-def _first(matches: Callable[[Adapter], bool]) -> Adapter | None:
-    return next((adapter for _, adapter in _iter_adapters() if matches(adapter)), None)
+def _first(head: Head) -> Adapter | None:
+    return next((adapter for _, adapter in _iter_adapters() if adapter.sniff(head)), None)
 
 
 def adapters_of(tool: str) -> list[Adapter]:
@@ -177,17 +177,18 @@ def retentions(places: Places) -> list[Retention]:
 
     A setting that cannot be read counts as unset.
     """
-    candidates = [_claude_code(places), _gemini_cli(places), _COPILOT_CHAT]
+    candidates = [
+        _claude_code(places),
+        _gemini_cli(places),
+        Retention(
+            "copilot-chat",
+            "VS Code Copilot Chat",
+            None,
+            "not configurable: VS Code's limit for a workspace",
+            COPILOT_CHAT_SESSIONS,
+        ),
+    ]
     return [retention for retention in candidates if retention]
-
-
-_COPILOT_CHAT = Retention(
-    "copilot-chat",
-    "VS Code Copilot Chat",
-    None,
-    "not configurable: VS Code's limit for a workspace",
-    COPILOT_CHAT_SESSIONS,
-)
 
 
 def _claude_code(places: Places) -> Retention:

@@ -543,7 +543,8 @@ def run_quickstart(
             report,
             ingest(home, IngestOptions(paths=tuple(files), vectors=False), on_progress),
         )
-        report = replace(report, problems=(*earlier.problems, *report.problems))
+        problems = (*earlier.problems, *report.problems)
+        report = replace(report, problems=problems, unread=earlier.unread)
     embedded = embed_pending(home, on_progress or (lambda _: None), seconds=seconds_for_vectors)
     report = replace(
         report, vectors_made=embedded.made, vectors_left=embedded.left, vectors_note=embedded.note

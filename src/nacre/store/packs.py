@@ -5,12 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -18,6 +14,7 @@ import msgspec
 
 from nacre.base import files
 from nacre.base.frozen import frozen
+from nacre.base.lazy import zstd
 from nacre.base.text import to_bytes, to_text
 from nacre.errors import DamagedArchiveError, UnavailableError
 
@@ -253,32 +250,32 @@ def _value_of(paired: str, name: str) -> str:
 
 
 # -- Zstandard ----------------------------------------------------------------
-# Zstandard is included in Python since 3.14. Earlier versions need a backport.
 
 
 LEVEL = 9
 """Compression level. Output is a tenth smaller than at level 3. Level 19 is ten times slower."""
 
-_PACKAGE = "compression" if sys.version_info >= (3, 14) else "backports"
-
 
 def is_installed() -> bool:
     """Return True if Zstandard is available."""
-    return find_spec(_PACKAGE) is not None and find_spec(f"{_PACKAGE}.zstd") is not None
+    try:
+        return bool(zstd())
+    except UnavailableError:
+        return False
 
 
 def compress(data: bytes, base: bytes) -> bytes:
     """Compress data. ``base`` is similar data, which is also needed for decompression."""
-    return bytes(_zstd().compress(data, level=LEVEL, zstd_dict=_prefix(base)))
+    return bytes(zstd().compress(data, level=LEVEL, zstd_dict=_prefix(base)))
 
 
 def decompress(frame: bytes, base: bytes, most: int) -> bytes:
     """Decompress a frame to exactly ``most`` bytes. Raises DamagedArchiveError."""
-    zstd = _zstd()
-    reader = zstd.ZstdDecompressor(zstd_dict=_prefix(base))
+    library = zstd()
+    reader = library.ZstdDecompressor(zstd_dict=_prefix(base))
     try:
         data = reader.decompress(frame, max_length=most + 1)
-    except (zstd.ZstdError, EOFError) as error:
+    except (library.ZstdError, EOFError) as error:
         raise DamagedArchiveError(f"a segment cannot be unpacked: {error}") from error
     if len(data) != most or not reader.eof:
         raise DamagedArchiveError("a segment does not have its stated number of bytes")
@@ -286,19 +283,11 @@ def decompress(frame: bytes, base: bytes, most: int) -> bytes:
 
 
 def _prefix(base: bytes) -> Any:
-    return _zstd().ZstdDict(base, is_raw=True).as_prefix if len(base) >= _MIN_BASE_BYTES else None
+    return zstd().ZstdDict(base, is_raw=True).as_prefix if len(base) >= _MIN_BASE_BYTES else None
 
 
 _MIN_BASE_BYTES = 8
 """Minimum size of a Zstandard dictionary in bytes."""
-
-
-@cache
-def _zstd() -> Any:
-    try:
-        return import_module(f"{_PACKAGE}.zstd")
-    except ImportError as error:
-        raise UnavailableError("Zstandard is missing", hint="pip install backports.zstd") from error
 
 
 # -- Packs --------------------------------------------------------------------

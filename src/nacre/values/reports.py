@@ -93,7 +93,8 @@ class IngestReport:
     known. ``decided``: number of a language model's decisions (``ADD``, ``UPDATE``, ``SKIP``,
     ``SUPERSEDE``, ``AMEND``) about new memories. ``vectors_left``: number of texts without a
     vector. ``empty``: paths of empty databases in a tool's session folder. Their sessions are lost,
-    or there were none. ``read_seconds``: time until everything could be searched. ``seconds``:
+    or there were none. ``unread``: a line for each tool with transcripts that were not understood,
+    or that need a plugin, with the remedy. ``read_seconds``: time until everything could be searched. ``seconds``:
     total time. ``extraction``: None if no language model is used.
     """
 
@@ -123,6 +124,7 @@ class IngestReport:
     excluded: dict[str, int] = field(default_factory=dict)
     archived: ArchiveReport = field(default_factory=ArchiveReport)
     empty: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
     decided: dict[str, int] = field(default_factory=dict)
     extraction: ModelExtraction | None = None

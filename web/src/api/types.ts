@@ -770,6 +770,7 @@ export interface IngestReport {
   excluded: Record<string, number>;
   archived: ArchiveReport;
   empty: Array<string>;
+  unread: Array<string>;
   problems: Array<Problem>;
   decided: Record<string, number>;
   extraction: ModelExtraction | null;
