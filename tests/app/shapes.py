@@ -9,6 +9,7 @@ from typing import Any
 
 from nacre.readers.copilot import SESSIONS
 from nacre.testing.conformance import Agent, Owner, Step, Summary, Tool
+from tests.app import agent_shapes
 from tests.stores import (
     START,
     OpenClaw,
@@ -940,6 +941,7 @@ SHAPES: dict[str, tuple[str, Render]] = {
     "opencode/2": ("opencode-2.db", opencode_2),
     "opencode-files": ("ses_0001.json", opencode_files),
     "openclaw-store": ("openclaw-agent.sqlite", openclaw_store),
+    **agent_shapes.SHAPES,
 }
 """By the adapter's name in the registry: the name of the file, and what writes it. Where an adapter reads two forms,
 the other one's name goes on: ``gemini-cli/log``. A tool whose transcripts keep no tool output is told it anyway."""

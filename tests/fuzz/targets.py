@@ -56,6 +56,7 @@ from nacre.values.session import Cursor, Session, Speaker, Trust, Turn
 from nacre.vault import documents, files
 from nacre.vault.documents import adopt, parse, render, rewrite
 from nacre.vault.files import folder_of, path_for, place_of, slugify
+from tests.app.agent_shapes import write_hermes
 from tests.fuzz.bundles import unpack
 from tests.stores import (
     OpenClaw,
@@ -229,6 +230,19 @@ def _openclaw(path: Path, data: bytes) -> None:
     store.close()
 
 
+def _hermes(path: Path, data: bytes) -> None:
+    text = data.decode("utf-8", errors="replace")
+    records = [
+        {"role": "user", "content": text},
+        {"role": "user", "content": f"\0json:{text}"},
+        {"role": "assistant", "content": "x", "tool_calls": text},
+        {"role": "tool", "content": text, "tool_call_id": "c1"},
+        {"role": text, "content": "x"},
+    ]
+    path.unlink(missing_ok=True)
+    write_hermes(path, records, model_config=text, title=text, cwd=text)
+
+
 STORES: dict[str, tuple[str, Callable[[Path, bytes], object]]] = {
     "cursor-state": ("state.vscdb", _state),
     "cursor-store": (
@@ -241,6 +255,7 @@ STORES: dict[str, tuple[str, Callable[[Path, bytes], object]]] = {
     "opencode": ("opencode.db", _opencode),
     "kilo-code": ("kilo.db", _opencode_2),
     "openclaw-store": ("openclaw-agent.sqlite", _openclaw),
+    "hermes": ("state.db", _hermes),
 }
 """By the name of the adapter: the name of a database, and what writes one with any bytes in it."""
 

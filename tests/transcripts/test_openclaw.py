@@ -11,6 +11,7 @@ import pytest
 
 from nacre.readers.adapter import Adapter, Places, read_head
 from nacre.readers.openclaw import ADAPTER
+from nacre.readers.registry import find_adapter
 from nacre.readers.trust import INTERRUPTION
 from nacre.values.session import Action, Flag, SessionKind, Speaker, ToolCall, Trust
 
@@ -566,9 +567,52 @@ def test_sessions_are_searched_in_configured_openclaw_and_pi_folders(
     told = {
         "OPENCLAW_STATE_DIR": str(tmp_path / "state"),
         "PI_CODING_AGENT_DIR": str(tmp_path / "pi"),
+        "XDG_DATA_HOME": str(tmp_path / "data"),
     }
     folders = {root.folder for root in ADAPTER.roots(Places(tmp_path, told, "linux"))}
-    assert folders == {tmp_path / "state", tmp_path / "pi" / "sessions"}
+    assert folders == {
+        tmp_path / "state",
+        tmp_path / "pi" / "sessions",
+        tmp_path / ".omp" / "agent" / "sessions",
+        tmp_path / ".omp" / "profiles",
+        tmp_path / "data" / "omp",
+    }
+
+
+def test_oh_my_pi_sessions_and_its_sub_agents_are_read(read: Any, write: Any) -> None:
+    folder = f".omp/profiles/night/agent/sessions/-bakery/2026-03-14T03-00-00-000Z_{SESSION}"
+    lines = (
+        {"type": "title", "title": "Rye for Sunday", "pad": " " * 40},
+        header(title="Bread"),
+        entry(1, "model_change", model="bakery-cloud/oven-2", role="default"),
+        entry(2, "ttsr_injection", injectedRules=["flour"]),
+        said(3, "developer", "Weigh every loaf."),
+        said(4, "user", "How long does the rye rise?"),
+        agent(5, "Nine hours."),
+    )
+    path = write(f"{folder}.jsonl", *lines)
+    inner = write(
+        f"{folder}/Sifter.jsonl",
+        {**header(), "id": "51f7e400"},
+        said(1, "user", "Sift it."),
+        agent(2, "Done."),
+    )
+    roots = ADAPTER.roots(Places(path.parents[6], {}, "linux"))
+    found = [file for root in roots for name in root.patterns for file in root.folder.glob(name)]
+    assert sorted(found) == sorted([path, inner])
+    assert find_adapter(read_head(path)) is ADAPTER
+    sessions, turns, source = read(ADAPTER, path)
+    session = sessions[-1]
+    assert (session.title, session.cwd) == ("Rye for Sunday", "/home/ines/bakery")
+    assert session.kind is SessionKind.MAIN
+    assert [(turn.speaker.value, turn.text) for turn in turns] == [
+        ("owner", "How long does the rye rise?"),
+        ("agent", "Nine hours."),
+    ]
+    assert not source.tally.unknown
+    sessions, turns, _ = read(ADAPTER, inner)
+    assert (sessions[-1].kind, sessions[-1].parent) == (SessionKind.SUBAGENT, SESSION)
+    assert [turn.speaker for turn in turns] == [Speaker.AGENT, Speaker.AGENT]
 
 
 def test_unknown_adjacent_and_broken_entries_affect_only_themselves(read: Any, write: Any) -> None:

@@ -20,8 +20,8 @@ from tests.app.shapes import SHAPES
 RULE = "From now on light the beacon before any boat leaves the bay."
 REPEATED = "I will light the beacon before any boat leaves the bay."
 OPENING = "Which boats are out?"
-TEXTS = frozenset({"markdown", "aider"})
-"""Shapes that are text: no record in them could name anything."""
+TEXTS = frozenset({"markdown", "aider", "hermes"})
+"""Shapes that are text or columns: no record in them could name anything."""
 
 Mark = Callable[[dict[str, Any]], None]
 

@@ -220,6 +220,7 @@ CASES: dict[str, tuple[Adapter, list[dict[str, Any]], Tokens]] = {
 }
 
 
+AGENTS = "../../plugins/nacre-extras/tests/extras/test_agents.py"
 HERE = {"continue", "gemini-cli"}
 """Counted by tests below."""
 ELSEWHERE = {
@@ -235,6 +236,7 @@ ELSEWHERE = {
     "opencode": "test_opencode.py",
     "opencode-files": "test_opencode.py",
     "nacre-chat": "test_nacre_chat.py",
+    **dict.fromkeys(("droid", "gptme", "grok", "hermes", "iflow", "kimi"), AGENTS),
 }
 """Counted where databases and documents of that tool are made."""
 

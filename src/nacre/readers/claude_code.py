@@ -549,6 +549,7 @@ def _sniff(head: Head) -> bool:
         or (record.get("type") == "file-history-snapshot" and "snapshot" in record)
         or (
             "sessionId" in record
+            and not str(record["sessionId"]).startswith("session-")  # iFlow
             and ("uuid" in record or record.get("type") in (*IGNORED, "queue-operation", "pr-link"))
         )
         for record in head.objects

@@ -49,7 +49,7 @@ _FACT_FIELDS = {
 }
 _MAX_DEPTH = 5
 _NON_TEXT_TYPES = frozenset(
-    {"thinking", "reasoning", "tool_use", "tool_call", "tool_result", "image", "image_url"}
+    {"thinking", "think", "reasoning", "tool_use", "tool_call", "tool_result", "image", "image_url"}
 )
 
 
@@ -167,7 +167,7 @@ def _speaker_of(record: Values) -> tuple[Speaker | None, str | None]:
 def _calls(record: Values) -> Iterator[Values]:
     content = record.get("content")
     blocks = content if isinstance(content, list) else ()
-    listed = record.get("tool_calls")
+    listed = record.get("tool_calls") or record.get("toolCalls")
     single = (record,) if record.get("type") in CALLS else ()
     for call in (*blocks, *(listed if isinstance(listed, list) else ()), *single):
         if not isinstance(call, Mapping):

@@ -1,4 +1,4 @@
-"""OpenClaw and pi: session files of both tools, and OpenClaw's database since 2026."""
+"""OpenClaw, pi and oh-my-pi: session files, and OpenClaw's database since 2026."""
 
 from __future__ import annotations
 
@@ -234,9 +234,10 @@ _NOISE = frozenset(
         "ephemeral",
         "leaf",
         "active_tools_change",
+        "ttsr_injection",
     }
 )
-_NOISE_ROLES = frozenset({"custom", "hookMessage", "system"})
+_NOISE_ROLES = frozenset({"custom", "developer", "fileMention", "hookMessage", "system"})
 _SUMMARY_ROLES = frozenset({"branchSummary", "compactionSummary"})
 _NAMED_ID = re.compile(r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?=\.jsonl)")
 _EXITED = re.compile(r"Command exited with code (-?\d{1,9})\s*\Z")
@@ -255,9 +256,11 @@ class Entry(msgspec.Struct, gc=False):
     message: msgspec.Raw = ABSENT
     summary: Any = None
     cwd: str | None = None
+    model: Any = None
     modelId: str | None = None  # noqa: N815
     provider: str | None = None
     name: Any = None
+    title: Any = None
     label: Any = None
     conversation_label: str | None = None
     parentSession: str | None = None  # noqa: N815
@@ -329,9 +332,10 @@ class Reader:
             case "compaction" | "branch_summary":
                 yield from self.say(entry, Speaker.SYSTEM, str(entry.summary or ""), Flag.SUMMARY)
             case "model_change":
-                self.talk.learn(model=answered_by(entry.modelId, entry.provider))
-            case "session_info":
-                self.talk.learn(title=entry.name if isinstance(entry.name, str) else None)
+                self.talk.learn(model=answered_by(_model_of(entry), entry.provider))
+            case "session_info" | "title" | "title_change":
+                title = entry.name or entry.title
+                self.talk.learn(title=title if isinstance(title, str) else None)
             case "reset":  # ``/new`` and ``/reset``: the same session with an empty context
                 yield from self.talk.close()
             case _ if entry.type not in _NOISE:
@@ -345,11 +349,13 @@ class Reader:
         self.source.carry["named"] = True
         parent = entry.parentSession or entry.branchedFrom
         session = self.talk.session
+        title = session.title or entry.title
         self.talk.session = replace(
             session,
             native_id=entry.id or session.native_id,
+            title=title if isinstance(title, str) else None,
             cwd=entry.cwd,
-            model=answered_by(entry.modelId, entry.provider) or session.model,
+            model=answered_by(_model_of(entry), entry.provider) or session.model,
             label=entry.conversation_label or session.label,
             started=parse_time(entry.timestamp),
             # pi puts a time before the id in a file's name.
@@ -528,10 +534,23 @@ def _result(words: str, *, is_error: bool) -> str:
     return outcome(words, exit_code=int(code[1]) if code else None, is_error=is_error)
 
 
+def _model_of(entry: Entry) -> str | None:
+    return entry.modelId or (entry.model if isinstance(entry.model, str) else None)
+
+
+def _inner(path: Path) -> Session | None:
+    """Return the facts about a sub-agent of oh-my-pi. Its folder has the name of the parent's file."""
+    folder = path.parent
+    if not folder.with_name(f"{folder.name}.jsonl").is_file():
+        return None
+    parent = folder.name.rsplit("_", 1)[-1]
+    return Session(TOOL, path.stem, kind=SessionKind.SUBAGENT, parent=parent)
+
+
 def _sniff(head: Head) -> bool:
     if head.path.name == "sessions.json" or head.path.name.endswith(".lock"):
         return False
-    first = head.objects[0] if head.objects else {}
+    first = next((record for record in head.objects if record.get("type") != "title"), {})
     return (
         first.get("type") == "session"
         and "id" in first
@@ -553,12 +572,16 @@ def state_folders(places: Places) -> list[Path]:
 
 def _roots(places: Places) -> Sequence[Root]:
     pi = places.folder("PI_CODING_AGENT_DIR", ".pi", "agent")
+    omp = places.folder("XDG_DATA_HOME", ".local", "share") / "omp"
     return [
         *(
             Root(folder, tuple(f"agents/*/sessions/{name}" for name in _PATTERNS))
             for folder in state_folders(places)
         ),
         Root(pi / "sessions", ("**/*.jsonl",)),
+        Root(places.home / ".omp" / "agent" / "sessions", ("**/*.jsonl",)),
+        Root(places.home / ".omp" / "profiles", ("*/agent/sessions/**/*.jsonl",)),
+        Root(omp, ("sessions/**/*.jsonl", "profiles/*/sessions/**/*.jsonl")),
     ]
 
 
@@ -573,8 +596,8 @@ ADAPTER = Adapter(
     label="OpenClaw and pi",
     roots=_roots,
     sniff=_sniff,
-    parse=lambda source: Reader(source).read(),
-    versions="session version 3; version 1 of pi",
+    parse=lambda source: Reader(source, _inner(source.path)).read(),
+    versions="session version 3; version 1 of pi; oh-my-pi 17 (from documentation)",
     reads=(
         "messages; tool calls with outcome, files and errors; folder; model; tokens; title; "
         "group; heartbeats and scheduled runs, marked; summaries; interruptions; errors of "
@@ -582,7 +605,7 @@ ADAPTER = Adapter(
     ),
     leaves_out="thinking; pictures; custom entries",
     fields=frozenset({*Entry.__struct_encode_fields__, *_OTHER_FIELDS.split(",")}),
-    environment=(*ENVIRONMENT, "PI_CODING_AGENT_DIR"),
+    environment=(*ENVIRONMENT, "PI_CODING_AGENT_DIR", "XDG_DATA_HOME"),
 )
 
 

@@ -1,0 +1,85 @@
+"""Factory's droid: ``~/.factory/sessions/<folder>/<id>.jsonl``.
+
+The model and the tokens of a session are in ``<id>.settings.json``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from nacre.base.plain import Values, mapping, string
+from nacre.base.text import answered_by
+from nacre.readers.adapter import Adapter, Head, Items, Root, Source, beside
+from nacre.values.session import Flag, Session, SessionKind, Speaker
+from nacre_extras.chat import Chat, tokens_of
+
+_QUIET = ("todo_state", "session_settings", "agent_turn_outcome")
+_TASK_TITLE = "# Task Tool Invocation"
+"""Start of the title of a sub-agent's session, in versions that do not name the calling session."""
+
+
+class _Reader(Chat):
+    def __init__(self, source: Source) -> None:
+        super().__init__(source, Session("droid", source.path.stem))
+        settings = mapping(beside(_settings(source.path)))
+        usage = mapping(settings, "tokenUsage")
+        self.talk.spent = tokens_of(usage) if usage else None
+        model = answered_by(string(settings, "model"), string(settings, "providerLock"))
+        self.talk.learn(model=model)
+
+    def take(self, offset: int, record: Values) -> Items:
+        message, stamp = mapping(record, "message"), record.get("timestamp")
+        identity = string(record, "id")
+        match record.get("type"):
+            case "session_start":
+                self.begin(record)
+            case "message":
+                if "llm_only" not in (record.get("visibility"), message.get("visibility")):
+                    yield from self.message(offset, message, stamp, identity=identity)
+            case "compaction_state":
+                text = string(record, "summaryText", "summary") or ""
+                yield from self.say(
+                    Speaker.SYSTEM, text, stamp, identity=identity, flags=Flag.SUMMARY
+                )
+            case kind if kind not in _QUIET:
+                self.source.unknown(str(kind))
+
+    def begin(self, record: Values) -> None:
+        caller = string(record, "callingSessionId")
+        title = string(record, "sessionTitle", "title") or ""
+        is_inner = caller or title.startswith(_TASK_TITLE)
+        self.talk.session = replace(
+            self.talk.session,
+            native_id=string(record, "id") or self.source.path.stem,
+            title=title or None,
+            cwd=string(record, "cwd"),
+            parent=caller or string(record, "parent"),
+            kind=SessionKind.SUBAGENT if is_inner else SessionKind.MAIN,
+        )
+
+
+def _settings(transcript: Path) -> Path:
+    return transcript.with_suffix(".settings.json")
+
+
+def _sniff(head: Head) -> bool:
+    first = head.objects[0] if head.objects else {}
+    return first.get("type") == "session_start" and "id" in first
+
+
+ADAPTER = Adapter(
+    tool="droid",
+    label="Factory droid",
+    roots=lambda places: [
+        Root(places.folder("FACTORY_HOME_OVERRIDE") / ".factory/sessions", ("**/*.jsonl",))
+    ],
+    sniff=_sniff,
+    parse=lambda source: _Reader(source).read(),
+    beside=lambda path: [_settings(path)],
+    environment=("FACTORY_HOME_OVERRIDE",),
+    resume=("droid", "--resume", "{id}"),
+    versions="0.213, 0.229 (from documentation)",
+    reads="messages; tool calls with outcome; title; folder; model; tokens; sub-agents; summaries",
+    leaves_out="thinking; pictures; text for the model only; todos",
+)

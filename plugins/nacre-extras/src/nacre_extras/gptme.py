@@ -1,0 +1,87 @@
+"""gptme: ``~/.local/share/gptme/logs/<name>/conversation.jsonl``.
+
+Calls are code blocks or lines in the agent's text. Results are the next messages of the system.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Iterator
+from contextlib import suppress
+
+from nacre.base.plain import JsonObject, Values, mapping, string
+from nacre.readers.adapter import Adapter, Head, Items, Root, Source
+from nacre.values.session import Session
+from nacre_extras.chat import Chat, tokens_of
+
+_BLOCK = re.compile(
+    r"^```(shell|ipython|save|append|patch|patch_many|morph|read|gh|tmux)\b ?([^\n]*)\n(.*?)^```",
+    re.DOTALL | re.MULTILINE,
+)
+_CALL = re.compile(r"^@([\w.]+)\(([\w\-:.]+)\):\s*(?=\{)", re.MULTILINE)
+_FAILED = re.compile(r"^Return code: (-?[1-9]\d{0,8})|^Error\b", re.MULTILINE)
+
+
+class _Reader(Chat):
+    def __init__(self, source: Source) -> None:
+        super().__init__(source, Session("gptme", source.path.parent.name))
+        chat: Values = {}
+        with suppress(OSError, ValueError):
+            text = source.path.with_name("config.toml").read_text(encoding="utf-8")
+            chat = mapping(tomllib.loads(text), "chat")
+        self.talk.learn(
+            title=string(chat, "name"), cwd=string(chat, "workspace"), model=string(chat, "model")
+        )
+
+    def take(self, offset: int, record: Values) -> Items:
+        text, metadata = string(record, "content") or "", mapping(record, "metadata")
+        if record.get("role") in ("system", "tool"):
+            waiting = [name for name, call in self.talk.calls.items() if not call.call.outcome]
+            call_id = string(record, "call_id") or next(iter(waiting), "")
+            failed = _FAILED.search(text)
+            code = int(failed[1]) if failed and failed[1] else None
+            self.result({"tool_call_id": call_id, "is_error": bool(failed)}, text, code)
+            return
+        calls = list(_calls(text)) if record.get("role") == "assistant" else []
+        words = _CALL.split(text)[0] if calls and calls[0]["id"] else text
+        yield from self.message(
+            offset,
+            {**record, "content": words, "tool_calls": calls},
+            record.get("timestamp"),
+            model=string(metadata, "model"),
+            tokens=tokens_of(mapping(metadata, "usage") or metadata),
+        )
+
+
+def _calls(text: str) -> Iterator[JsonObject]:
+    for block in _BLOCK.finditer(text):
+        place, body = block[2].strip(), block[3]
+        given = {"path": place, "content": body} if place else {"command": body.strip()}
+        yield {"id": "", "name": block[1], "arguments": given}
+    for call in _CALL.finditer(text):
+        with suppress(ValueError, RecursionError):
+            arguments, _ = json.JSONDecoder().raw_decode(text, call.end())
+            yield {"id": call[2], "name": call[1], "arguments": arguments}
+
+
+def _sniff(head: Head) -> bool:
+    first = head.objects[0] if head.objects else {}
+    return head.path.name == "conversation.jsonl" and {"role", "content", "timestamp"} <= set(first)
+
+
+ADAPTER = Adapter(
+    tool="gptme",
+    label="gptme",
+    roots=lambda places: [
+        Root(places.folder("GPTME_LOGS_HOME", ".local/share/gptme/logs"), ("*/conversation.jsonl",))
+    ],
+    sniff=_sniff,
+    parse=lambda source: _Reader(source).read(),
+    beside=lambda path: [path.with_name("config.toml")],
+    environment=("GPTME_LOGS_HOME",),
+    versions="files from June and August 2026 (from documentation)",
+    reads="messages; tool calls with outcome; title; folder; model; tokens; times",
+    leaves_out="prompts of the system; attached files",
+)

@@ -1,0 +1,140 @@
+"""Grok Build: ``~/.grok/sessions/<folder>/<id>/``.
+
+``updates.jsonl`` has the events that the user saw, ``chat_history.jsonl`` the messages that the
+model sees. The history is only read if there are no events, because compaction rewrites it.
+``summary.json`` has the facts about the session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+
+from nacre.base.plain import JsonObject, Values, mapping, string
+from nacre.readers.adapter import Adapter, Head, Items, Root, Source, beside, records
+from nacre.readers.generic import said
+from nacre.readers.trust import Before
+from nacre.values.session import Session, SessionKind
+from nacre_extras.chat import HOST, OBJECT, Chat, is_repeated, time_of, tokens_of
+
+_CHUNKS = ("user_message_chunk", "agent_message_chunk")
+_TYPED = (None, "interjection")
+"""Reasons of messages that the user typed. Other reasons name a part of the host."""
+
+
+class _Reader(Chat):
+    def __init__(self, source: Source) -> None:
+        summary = mapping(beside(source.path.with_name("summary.json")))
+        info = mapping(summary, "info")
+        super().__init__(source, Session("grok", string(info, "id") or source.path.parent.name))
+        is_inner = str(summary.get("session_kind")).startswith("subagent")
+        self.talk.learn(
+            title=string(summary, "generated_title", "session_summary"),
+            cwd=string(info, "cwd"),
+            started=time_of(summary.get("created_at")),
+            branch=string(summary, "head_branch"),
+            model=string(summary, "current_model_id"),
+            parent=string(summary, "parent_session_id"),
+            kind=SessionKind.SUBAGENT if is_inner else None,
+        )
+        self.before: Before | None = None
+        self.text = ""
+
+    def read(self) -> Items:
+        found = (
+            (offset, record)
+            for offset, line in self.source.lines()
+            for record in records(self.source, line, OBJECT)
+        )
+        for _, chunks in groupby(found, _message_of):
+            items = list(chunks)
+            offset, record = items[0]
+            texts = (said(mapping(item, "params", "update")) for _, item in items)
+            self.before, self.text = None, "".join(texts)
+            yield from self.take(offset, record)
+        yield from self.talk.finish(self.before)
+
+    def take(self, offset: int, record: Values) -> Items:
+        params, stamp = mapping(record, "params"), record.get("timestamp")
+        update = mapping(params, "update")
+        kind = update.get("sessionUpdate")
+        identity = string(mapping(params, "_meta"), "eventId") or f"@{offset}"
+        if not update:
+            yield from self.history(offset, record)
+        elif kind == _CHUNKS[0]:
+            yield from self.talk.close()
+            self.before = self.talk.place(offset)
+            host = HOST if mapping(update, "_meta").get("hostTurn") else {}
+            claims = (update, mapping(update, "content"), host)
+            yield from self.say(self.talk.prompter, self.text, stamp, *claims, identity=identity)
+        else:
+            self.talk.spend(tokens_of(mapping(update, "usage")))
+            text, calls = self.text if kind == _CHUNKS[1] else "", list(_calls(update))
+            joins = self.can_grow or update.get("toolCallId") in self.talk.calls
+            if text or calls:
+                yield from self.answer(offset, stamp, text, calls, identity=identity, joins=joins)
+            if update.get("status") in ("completed", "failed"):
+                output = update.get("content") or update.get("rawOutput")
+                self.result({**update, "isError": update["status"] == "failed"}, output)
+
+    def history(self, offset: int, record: Values) -> Items:
+        text = said(record.get("content"))
+        typed = text.partition("<user_query>")[2].partition("</user_query>")[0]
+        if record.get("synthetic_reason") not in _TYPED:
+            self.talk.exchange.heard(text)
+        elif record.get("type") == "backend_tool_call":
+            self.talk.exchange.unseen()  # the provider ran it, and its output is not recorded
+        elif record.get("type") != "reasoning":
+            message = {**record, "content": typed} if typed else record
+            yield from self.message(offset, message, None, model=string(record, "model_id"))
+
+
+def _calls(update: Values) -> Iterator[Values]:
+    """Yield the call of a tool. Its arguments can follow in a later update."""
+    tool, kind = mapping(update, "_meta", "x.ai/tool"), string(update, "kind")
+    given = mapping(update, "rawInput") or mapping(tool, "input")
+    if given or kind:
+        title = {"command" if kind == "execute" else "title": update.get("title")}
+        name = string(tool, "name") or kind
+        yield {"id": update.get("toolCallId"), "name": name, "arguments": given or title}
+
+
+def _message_of(found: tuple[int, JsonObject]) -> object:
+    """Return a key that is equal for the chunks of one message."""
+    update = mapping(found[1], "params", "update")
+    kind = update.get("sessionUpdate")
+    return [kind, mapping(update, "_meta").get("promptIndex")] if kind in _CHUNKS else found[0]
+
+
+def _sniff(head: Head) -> bool:
+    return any(
+        "sessionUpdate" in mapping(record, "params", "update")
+        or (head.path.name == "chat_history.jsonl" and "content" in record)
+        for record in head.objects
+    )
+
+
+def _parse(source: Source) -> Items:
+    if not is_repeated(source.path, "chat_history.jsonl", "updates.jsonl"):
+        yield from _Reader(source).read()
+
+
+ADAPTER = Adapter(
+    tool="grok",
+    label="Grok Build",
+    roots=lambda places: [
+        Root(
+            places.folder("GROK_HOME", ".grok"),
+            ("sessions/*/*/updates.jsonl", "sessions/*/*/chat_history.jsonl"),
+        )
+    ],
+    sniff=_sniff,
+    parse=_parse,
+    beside=lambda path: [path.with_name("summary.json")],
+    environment=("GROK_HOME",),
+    versions="files from July and August 2026 (from documentation)",
+    reads=(
+        "messages; tool calls with outcome; title; folder; branch; model; tokens; sub-agents, marked"
+    ),
+    leaves_out="thinking; rewound messages; times in the history (not recorded)",
+)

@@ -1,0 +1,150 @@
+"""Hermes agent: ``~/.hermes/state.db``, and the files in ``~/.hermes/sessions`` of older versions.
+
+A session has the same id in both. Its turns too, because their ids are derived from their text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from nacre.base.plain import JsonObject, Values, mapping, objects, string
+from nacre.readers.adapter import (
+    Adapter,
+    Head,
+    Items,
+    Marks,
+    Part,
+    Root,
+    Source,
+    Tables,
+    documents,
+    has_columns,
+    keys_of,
+    log_of,
+    plain,
+    tables_of,
+)
+from nacre.readers.generic import said
+from nacre.values.session import Flag, Session, SessionKind, Speaker
+from nacre_extras.chat import HOST, Chat, tokens_of
+
+_SESSIONS = "SELECT session_id, max(id), count(*) FROM messages GROUP BY session_id"
+_SESSION = "SELECT * FROM sessions WHERE id = :session"
+_MESSAGES = "SELECT * FROM messages WHERE session_id = :session ORDER BY id"
+_COLUMNS = {"messages": {"id", "session_id", "role", "content", "tool_calls", "timestamp"}}
+_BLOCKS = "\0json:"
+"""Prefix of content that is not a string."""
+
+
+class _Reader(Chat):
+    def __init__(
+        self, source: Source, session: str, facts: Values, messages: Iterable[Values]
+    ) -> None:
+        config = mapping(plain(string(facts, "model_config") or "{}"))
+        origin, user = string(facts, "source", "platform"), string(facts, "user_id")
+        kind = SessionKind.SCHEDULED if origin == "cron" else SessionKind.MAIN
+        super().__init__(
+            Part(source, map(msgspec.json.encode, messages)),
+            Session(
+                "hermes",
+                session,
+                title=string(facts, "title"),
+                cwd=string(facts, "cwd"),
+                branch=string(facts, "git_branch"),
+                model=string(facts, "model"),
+                parent=string(facts, "parent_session_id"),
+                kind=SessionKind.SUBAGENT if "_delegate_from" in config else kind,
+            ),
+        )
+        self.talk.spend(tokens_of(facts))
+        is_known = {user, f"{origin}:{user}"} & set(source.identities)
+        is_chat = not is_known and (user or "platform" in facts)
+        self.claims = ({"origin": origin},) if is_chat else ()
+
+    def take(self, offset: int, record: Values) -> Items:
+        content, calls = record.get("content"), record.get("tool_calls")
+        if isinstance(content, str) and content.startswith(_BLOCKS):
+            content = plain(content.removeprefix(_BLOCKS))
+        calls = plain(calls) if isinstance(calls, str) else calls
+        role, stamp = record.get("role"), record.get("timestamp")
+        if role == "session_meta" or (record.get("active") == 0 and not record.get("compacted")):
+            return
+        identity = self.talk.new_id(Speaker.SYSTEM, None, f"{role}\n{content}\n{calls}")
+        text = said(content)
+        if text.startswith("[CONTEXT COMPACTION"):
+            text = text.partition("]")[2]
+            yield from self.say(Speaker.SYSTEM, text, stamp, identity=identity, flags=Flag.SUMMARY)
+        else:
+            is_host = record.get("display_kind") or record.get("observed")
+            claims = (HOST,) if is_host else self.claims
+            message = {**record, "content": content, "tool_calls": calls}
+            yield from self.message(offset, message, stamp, *claims, identity=identity)
+
+    def result(self, record: Values, output: Any, code: int | None = None) -> None:
+        values = mapping(plain(output) if isinstance(output, str) else None)
+        code = values.get("exit_code")
+        failed = {"is_error": True} if values.get("error") else {}
+        super().result({**record, **failed}, output, code if type(code) is int else None)
+
+
+def _database(source: Source) -> Items:
+    tables, marks = tables_of(source), Marks(source)
+    for session, *mark in tables.all(_SESSIONS):
+        if marks.is_new(session, *mark):
+            facts = _rows(tables, "sessions", _SESSION, session) or [{}]
+            messages = _rows(tables, "messages", _MESSAGES, session)
+            yield from _Reader(source, str(session), facts[0], messages).read()
+    marks.save()
+
+
+def _rows(tables: Tables, table: str, statement: str, session: object) -> list[JsonObject]:
+    columns = tables.columns(table)
+    rows = tables.all(statement, session=session) if "id" in columns else []
+    return [dict(zip(columns, row, strict=False)) for row in rows]
+
+
+def _files(source: Source) -> Items:
+    records = list(documents(source)) or [{}]
+    name = string(records[0], "session_id") or source.path.stem.removeprefix("session_")
+    messages = objects(records[0], "messages") or records
+    yield from _Reader(source, name, records[0], messages).read()
+
+
+def _sniff_file(head: Head) -> bool:
+    first = head.objects[0] if head.objects else {}
+    return first.get("role") == "session_meta" or {"session_start", "messages"} <= keys_of(head)
+
+
+_READS = "messages; tool calls with outcome; model; times"
+
+ADAPTER = Adapter(
+    tool="hermes",
+    label="Hermes agent",
+    roots=lambda places: [
+        Root(places.folder("HERMES_HOME", ".hermes"), ("state.db", "profiles/*/state.db"))
+    ],
+    sniff=lambda head: has_columns(head.database, _COLUMNS),
+    parse=_database,
+    beside=log_of,
+    environment=("HERMES_HOME",),
+    versions="database of version 25 (from documentation)",
+    reads=f"{_READS}; title; folder; branch; tokens; sub-agents and scheduled runs, marked",
+    leaves_out="thinking; pictures; undone messages; other tables",
+)
+ADAPTER_FILES = replace(
+    ADAPTER,
+    roots=lambda places: [
+        Root(places.folder("HERMES_HOME", ".hermes") / "sessions", ("*.jsonl", "session_*.json"))
+    ],
+    sniff=_sniff_file,
+    parse=_files,
+    beside=None,
+    whole=True,
+    versions="files from April 2026 (from documentation)",
+    reads=_READS,
+    leaves_out="thinking; pictures; folder (not recorded)",
+)

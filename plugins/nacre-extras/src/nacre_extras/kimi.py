@@ -1,0 +1,132 @@
+"""Kimi CLI (``~/.kimi``) and its successor Kimi Code (``~/.kimi-code``).
+
+Both record a session's events in ``wire.jsonl``, with different records. Kimi CLI also writes the
+messages that the model sees to ``context.jsonl``, which is only read if there are no events.
+"""
+
+from __future__ import annotations
+
+from hashlib import md5
+from pathlib import Path
+
+from nacre.base.plain import Values, mapping, objects, string
+from nacre.readers.adapter import Adapter, Head, Items, Root, Source, beside
+from nacre.readers.generic import said
+from nacre.values.session import Flag, Session, SessionKind, Speaker
+from nacre_extras.chat import Chat, is_repeated, time_of, tokens_of
+
+_QUIET = frozenset(
+    "metadata TurnEnd CompactionBegin CompactionEnd StepRetry HookTriggered HookResolved HookRequest "
+    "MCPLoadingBegin MCPLoadingEnd MCPStatusSnapshot Notification PlanDisplay BtwBegin BtwEnd "
+    "SubagentEvent ApprovalRequest ApprovalResponse ToolCallRequest QuestionRequest "
+    "config context cron forked full_compaction goal interaction interruptionReminder llm mcp "
+    "permission plan plan_mode plugin profile prompt retry runtime staleGuard swarm_mode task "
+    "token_counting tools tower_mode turn usage".split()
+)
+"""Records without messages, by name or by the part of the name before the dot."""
+
+
+class _Reader(Chat):
+    def __init__(self, source: Source) -> None:
+        folder, agent = _folder(source.path), source.path.parent.name
+        session = Session("kimi", folder.name)
+        if agent not in (folder.name, "main"):
+            name = f"{folder.name}-{agent}"
+            session = Session("kimi", name, kind=SessionKind.SUBAGENT, parent=folder.name)
+        super().__init__(source, session)
+        for place in objects(beside(folder / "../../../kimi.json"), "work_dirs"):
+            path = str(place.get("path"))
+            digest = md5(path.encode(errors="replace"), usedforsecurity=False)
+            if digest.hexdigest() == folder.parent.name:
+                self.talk.learn(cwd=path)
+        state = mapping(beside(folder / "state.json"))
+        title = string(state, "title", "custom_title")
+        self.talk.learn(title=title, cwd=string(state, "workDir"))
+
+    def take(self, offset: int, record: Values) -> Items:
+        stamp = record.get("timestamp") or record.get("time")
+        envelope = mapping(record, "message")
+        if role := string(record, "role"):
+            text = said(record.get("content"))
+            if not role.startswith("_") and (role != "user" or not text.startswith("<system")):
+                failed = text.startswith("<system>ERROR")
+                yield from self.message(offset, {**record, "is_error": failed}, None)
+        elif "role" in envelope:
+            yield from self.message(offset, envelope, stamp)
+        else:
+            event = mapping(envelope, "payload") or mapping(record, "event") or record
+            kind = string(envelope, "type") or str(event.get("type"))
+            self.talk.learn(model=string(event, "model", "modelAlias"), cwd=string(event, "cwd"))
+            if kind == "context.apply_compaction":
+                summary = said(event.get("summary") or event.get("contextSummary"))
+                yield from self.say(Speaker.SYSTEM, summary, stamp, flags=Flag.SUMMARY)
+            yield from self.event(offset, kind, event, stamp)
+
+    def event(self, offset: int, kind: str, event: Values, stamp: object) -> Items:
+        match kind:
+            case "TurnBegin" | "SteerInput":
+                text, claims = said(event.get("user_input")), objects(event, "user_input")
+                yield from self.say(Speaker.OWNER, text, stamp, event, *claims)
+            case "ContentPart" | "content.part":
+                text = said(mapping(event, "part") or event)
+                yield from self.answer(offset, stamp, text, joins=True)
+            case "ToolCall" | "tool.call":
+                journal = {"id": event.get("toolCallId"), "arguments": event.get("args")}
+                call = {**journal, **event, **mapping(event, "function")}
+                yield from self.answer(offset, stamp, calls=[call], joins=True)
+            case "ToolResult" | "tool.result":
+                result = mapping(event, "return_value") or mapping(event, "result")
+                words = said(result.get("output")), string(result, "message")
+                self.result({**event, **result}, "\n".join(filter(None, words)))
+            case "StepBegin" | "step.begin":
+                yield from self.talk.close()
+            case "StepInterrupted" | "turn.cancel":
+                yield from self.talk.interrupted(f"{stamp}-cut", time_of(stamp))
+            case "StatusUpdate" | "step.end":
+                self.talk.spend(tokens_of(mapping(event, "token_usage") or mapping(event, "usage")))
+            case _ if kind.partition(".")[0] not in _QUIET:
+                self.source.unknown(kind)
+
+
+def _folder(path: Path) -> Path:
+    """Return a session's folder. Kimi Code has a folder for each agent in it."""
+    agents = path.parent.parent
+    return agents.parent if agents.name == "agents" else path.parent
+
+
+def _sniff(head: Head) -> bool:
+    return any(
+        "protocol_version" in record
+        or str(record.get("role")).startswith("_")
+        or "payload" in mapping(record, "message")
+        for record in head.objects
+    )
+
+
+def _parse(source: Source) -> Items:
+    if not is_repeated(source.path, "context.jsonl", "wire.jsonl"):
+        yield from _Reader(source).read()
+
+
+ADAPTER = Adapter(
+    tool="kimi",
+    label="Kimi CLI, Kimi Code",
+    roots=lambda places: [
+        Root(
+            places.folder("KIMI_SHARE_DIR", ".kimi"),
+            ("sessions/*/*/wire.jsonl", "sessions/*/*/context.jsonl"),
+        ),
+        Root(places.folder("KIMI_CODE_HOME", ".kimi-code"), ("sessions/*/*/agents/*/wire.jsonl",)),
+    ],
+    sniff=_sniff,
+    parse=_parse,
+    beside=lambda path: [_folder(path) / "state.json"],
+    environment=("KIMI_SHARE_DIR", "KIMI_CODE_HOME"),
+    resume=("kimi", "--session", "{id}"),
+    versions="wire protocols 1.1 to 1.5 (from documentation)",
+    reads=(
+        "messages; tool calls with outcome; title; folder; tokens; model, if recorded; sub-agents "
+        "of Kimi Code; summaries; interruptions"
+    ),
+    leaves_out="thinking; sub-agents of Kimi CLI; times in context.jsonl (not recorded)",
+)
