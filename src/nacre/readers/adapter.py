@@ -750,3 +750,22 @@ class Marks:
     def save(self) -> None:
         """Store the marks for the next reading."""
         self._source.carry["marks"] = list(self._now)
+
+
+def changed(source: Source, sessions: str) -> Iterator[str]:
+    """Yield the ids of a database's new and changed sessions.
+
+    ``sessions``: a statement whose rows contain a session's id and then its mark.
+    """
+    marks = Marks(source)
+    for name, *mark in tables_of(source).all(sessions):
+        if isinstance(name, str) and name and marks.is_new(name, *mark):
+            yield name
+    marks.save()
+
+
+def rows_of(source: Source, table: str, query: str, **values: Any) -> list[JsonObject]:
+    """Return the rows of a ``SELECT *`` statement by column, because columns differ between versions."""
+    tables = tables_of(source)
+    names = tables.columns(table)
+    return [dict(zip(names, row, strict=True)) for row in tables.all(query, **values)]
