@@ -34,8 +34,23 @@ _WILDCARDS = {"**/": "(?:.*/)?", "*": "[^/]*"}
 _MAX_PATTERNS = 1_000
 _MAX_PATTERN_CHARACTERS = 1_000
 _MATCH_SECONDS = 0.25
-_IN_EXTRAS = {"aider": ".aider.chat.history.md", "continue": ".continue/sessions/*.json"}
+_IN_EXTRAS = {
+    "aider": ".aider.chat.history.md",
+    "amp": ".local/share/amp/threads/T-*.json",
+    "antigravity": ".gemini/antigravity*/brain/*/.system_generated/logs/transcript.jsonl",
+    "continue": ".continue/sessions/*.json",
+    "crush": ".crush/crush.db",
+    "goose": ".local/share/goose/sessions/sessions.db",
+    "kiro": ".local/share/kiro-cli/data.sqlite3",
+    "zed": ".local/share/zed/threads/threads.db",
+}
 """Patterns of transcripts in the user's home and in projects that only nacre-extras can read."""
+
+_ENCRYPTED = {
+    "Antigravity": ".gemini/antigravity*/conversations/*.pb",
+    "Windsurf": ".codeium/windsurf*/cascade/*.pb",
+}
+"""Patterns of files in the user's home that only the tool itself can read."""
 
 _SKIPPED_NAMES = (".lock", "sessions.json", ".meta.json")
 
@@ -214,12 +229,15 @@ def tool_roots(
 
 
 def missing_readers(home: Home) -> Iterator[str]:
-    """Yield a line for each tool whose transcripts need a plugin that is not installed."""
+    """Yield a line for each tool whose transcripts are encrypted or need a missing plugin."""
     folders = (home.settings.user_home, *projects_of(home))
     for tool, pattern in _IN_EXTRAS.items():
         number = sum(1 for folder in folders for _ in folder.glob(pattern))
         if number and tool not in adapters():
             yield f"{number:,} {tool} transcripts are not read: {install_hint('extras')}"
+    for tool, pattern in _ENCRYPTED.items():
+        if number := sum(1 for _ in home.settings.user_home.glob(pattern)):
+            yield f"{number:,} {tool} transcripts are not read: they are encrypted"
 
 
 def _sorted(home: Home, files: Iterable[FoundFile], problems: list[Problem]) -> Findings:

@@ -91,20 +91,24 @@ def _messages(talk: Conversation, thread: Values, time: datetime | None) -> Iter
     prompt, answers = "", 0
     for record in objects(thread, "messages"):
         role = string(record, "role")
+        kind, body = next(iter(record.items()), ("", None))
         if role:
             talk.exchange.heard(string(record, "context") or "")
-            record = {_ROLES.get(role, role): _modern(record)}
-        kind, body = next(iter(record.items()), ("", None))
+            kind, body = _ROLES.get(role, role), _modern(record)
         if kind == "User":
             prompt, answers = string(body, "id") or f"{prompt}+", 0
-            message = Message(Speaker.OWNER, time, prompt, claims=claims)
-        else:
+            message = Message(Speaker.OWNER, time, prompt, not role, claims)
+        elif kind == "Agent":
             answers += 1
-            message = Message(Speaker.AGENT, time, f"{prompt}-{answers}")
-        if kind not in ("User", "Agent"):
-            talk.source.unknown(f"message {kind}")
+            message = Message(Speaker.AGENT, time, f"{prompt}-{answers}", not role)
+        else:
+            if role != "system":
+                talk.source.unknown(f"message {kind}")
+            continue
         for block in objects(body, "content"):
             _add(talk, message, block)
+        if kind == "User":
+            message.texts = ["".join(filter(None, message.texts))]  # around mentions
         for call, result in mapping(body, "tool_results").items():
             failed = mapping(result).get("is_error") is True
             message.result(call, mapping(result).get("content"), is_error=failed)
