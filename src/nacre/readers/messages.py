@@ -34,14 +34,14 @@ class Message:
     """A message from the owner, the agent or the tool, with the results that it delivers.
 
     ``id``: the tool's id, or None. ``unique``: True if only copies of a message have its id.
-    ``claims``: record that might name the author.
+    ``claims``: records and blocks that might name the author.
     """
 
     speaker: Speaker
     time: datetime | None
     id: str | None = None
     unique: bool = True
-    claims: Values = field(default_factory=dict)
+    claims: list[Values] = field(default_factory=list)
     flags: Flag = Flag.NONE
     texts: list[str | None] = field(default_factory=list)
     calls: list[tuple[str, str, object]] = field(default_factory=list)
@@ -88,7 +88,7 @@ def turns_of(talk: Conversation, messages: Iterable[Message]) -> Items:
                 talk.prompter if speaker is Speaker.OWNER else speaker,
                 text,
                 time,
-                message.claims,
+                *message.claims,
                 identity=own,
                 flags=message.flags,
                 unique=unique,

@@ -23,6 +23,7 @@ TOOL = "amp"
 
 _SPEAKERS = {"user": Speaker.OWNER, "assistant": Speaker.AGENT}
 _QUIET = frozenset({"thinking", "redacted_thinking", "image"})
+_MARKS = ('"T-', '"messageId"', '"toolUseID"')
 _REFUSED = ("cancelled", "rejected-by-user")
 
 
@@ -60,13 +61,14 @@ def _messages(talk: Conversation, thread: Values) -> Iterator[Message]:
         sent = parse_time(mapping(record, "meta").get("sentAt"))
         time = sent or parse_time(usage.get("timestamp")) or time
         role, own = str(record.get("role")), str(record.get("messageId", number))
-        message = Message(_SPEAKERS.get(role, Speaker.SYSTEM), time, own, False, record)
+        message = Message(_SPEAKERS.get(role, Speaker.SYSTEM), time, own, False, [record])
         if role not in _SPEAKERS:
             talk.source.unknown(f"role {role}")
         for block in content_blocks(record):
             kind = str(block.get("type"))
             if kind == "text":
                 message.texts.append(string(block, "text"))
+                message.claims.append(block)
             elif kind == "tool_use":
                 message.call(block.get("id"), block.get("name"), block.get("input"))
             elif kind == "tool_result":
@@ -93,7 +95,9 @@ ADAPTER = Adapter(
     roots=lambda places: [
         Root(places.folder("XDG_DATA_HOME", ".local", "share") / "amp" / "threads", ("T-*.json",))
     ],
-    sniff=lambda head: {"id", "created", "messages"} <= keys_of(head) and '"T-' in head.text[:4096],
+    sniff=lambda head: (
+        {"id", "created", "messages"} <= keys_of(head) and any(map(head.text.count, _MARKS))
+    ),
     parse=_parse,
     whole=True,
     resume=("amp", "threads", "continue", "{id}"),

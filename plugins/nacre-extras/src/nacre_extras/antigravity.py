@@ -69,8 +69,8 @@ def _messages(talk: Conversation) -> Iterator[Message]:
             talk.learn(model=model and model[1])
             request = _REQUEST.search(content)
             text = _ADDED.sub("", request[1] if request else content)
-            claims = {"origin": None if origin == "USER_EXPLICIT" else origin}
-            yield Message(Speaker.OWNER, time, own, False, claims, texts=[text])
+            claim = {"origin": None if origin == "USER_EXPLICIT" else origin}
+            yield Message(Speaker.OWNER, time, own, False, [claim, step], texts=[text])
         elif origin == "SYSTEM":
             talk.exchange.heard(content)
         else:

@@ -69,7 +69,7 @@ def _messages(
         role, own = str(record.get("role")), string(record, "id")
         is_unique = len(own or "") == _UUID_LENGTH
         message = Message(_SPEAKERS.get(role, Speaker.SYSTEM), time, own, is_unique)
-        message.claims = {**item, **record}
+        message.claims = [item, record]
         text = "\n\n".join(string(part, "text") or "" for part in content_blocks(record))
         if role == "tool":
             call_id = str(record.get("toolCallId"))

@@ -82,6 +82,7 @@ def _messages(talk: Conversation, row: Values) -> Iterator[Message]:
         kind, data = str(part.get("type")), mapping(part, "data")
         if kind == "text":
             message.texts.append(string(data, "text"))
+            message.claims += [part, data]
         elif kind == "tool_call":
             message.call(data.get("id"), data.get("name"), data.get("input"))
         elif kind == "tool_result":

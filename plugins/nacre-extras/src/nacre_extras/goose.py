@@ -94,11 +94,12 @@ def _message(source: Source, record: Values, session: str, claims: Values) -> Me
         source.unknown(f"role {role}")
     own = None if own and own.startswith(f"msg_{session}_") else own
     speaker, time = _SPEAKERS.get(role, Speaker.SYSTEM), parse_time(record.get("created"))
-    message = Message(speaker, time, own, claims=claims)
+    message = Message(speaker, time, own, claims=[claims, record])
     for block in objects(record, "content"):
         kind, call, result = str(block.get("type")), block.get("id"), mapping(block, "toolResult")
         if kind == "text":
             message.texts.append(string(block, "text"))
+            message.claims.append(block)
         elif asked := mapping(block, "toolCall"):
             value = mapping(asked, "value")
             message.call(call, value.get("name"), value.get("arguments"))

@@ -139,6 +139,7 @@ def _messages(talk: Conversation, pair: object) -> Iterator[Message]:
     talk.exchange.heard(string(user, "additional_context") or "")
     kind, value = next(iter(mapping(user, "content").items()), ("", None))
     message.texts.append(string(value, "prompt"))
+    message.claims = [mapping(turn), user, mapping(value)]
     for result in objects(value, "tool_use_results"):
         failed = result.get("status") == "Error"
         message.result(result.get("tool_use_id"), result.get("content"), is_error=failed)

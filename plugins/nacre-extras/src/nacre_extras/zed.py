@@ -97,7 +97,9 @@ def _messages(talk: Conversation, thread: Values, time: datetime | None) -> Iter
             kind, body = _ROLES.get(role, role), _modern(record)
         if kind == "User":
             prompt, answers = string(body, "id") or f"{prompt}+", 0
-            message = Message(Speaker.OWNER, time, prompt, not role, claims)
+            message = Message(
+                Speaker.OWNER, time, prompt, not role, [claims, record, mapping(body)]
+            )
         elif kind == "Agent":
             answers += 1
             message = Message(Speaker.AGENT, time, f"{prompt}-{answers}", not role)
@@ -119,6 +121,7 @@ def _add(talk: Conversation, message: Message, block: Values) -> None:
     kind, content = next(iter(block.items()), ("", None))
     if kind == "Text":
         message.texts.append(words_of(content))
+        message.claims.append(block)
     elif kind == "Mention":  # an attachment, whose content is not the owner's
         place, uri = next(iter(mapping(content, "uri").items()), ("", None))
         talk.exchange.heard(words_of(mapping(content).get("content")), outside=place == "Fetch")
