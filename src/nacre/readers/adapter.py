@@ -752,15 +752,18 @@ class Marks:
         self._source.carry["marks"] = list(self._now)
 
 
-def changed(source: Source, sessions: str) -> Iterator[str]:
-    """Yield the ids of a database's new and changed sessions.
+def changed(
+    source: Source, table: str, sessions: str, session: str
+) -> Iterator[tuple[str, JsonObject]]:
+    """Yield the ids and rows of a database's new and changed sessions.
 
-    ``sessions``: a statement whose rows contain a session's id and then its mark.
+    ``sessions``: a statement whose rows contain a session's id and then its mark. ``session``: the
+    ``SELECT *`` statement for the session ``:name`` in ``table``.
     """
     marks = Marks(source)
     for name, *mark in tables_of(source).all(sessions):
         if isinstance(name, str) and name and marks.is_new(name, *mark):
-            yield name
+            yield from ((name, row) for row in rows_of(source, table, session, name=name))
     marks.save()
 
 

@@ -43,15 +43,10 @@ _TITLE_RUN = "title-"
 
 
 def _parse(source: Source) -> Items:
-    for name in changed(source, SQL["crush_sessions"]):
-        for facts in rows_of(source, "sessions", SQL["crush_session"], session=name):
-            if not name.startswith(_TITLE_RUN):
-                yield from _read(
-                    Part(source),
-                    name,
-                    facts,
-                    rows_of(source, "messages", SQL["crush_messages"], session=name),
-                )
+    for name, facts in changed(source, "sessions", SQL["crush_sessions"], SQL["crush_session"]):
+        if not name.startswith(_TITLE_RUN):
+            rows = rows_of(source, "messages", SQL["crush_messages"], name=name)
+            yield from _read(Part(source), name, facts, rows)
 
 
 def _read(source: Source, name: str, facts: Values, rows: Sequence[Values]) -> Items:

@@ -113,10 +113,9 @@ def _message(source: Source, record: Values, session: str, claims: Values) -> Me
 
 
 def _parse(source: Source) -> Items:
-    for name in changed(source, SQL["goose_sessions"]):
-        for facts in rows_of(source, "sessions", SQL["goose_session"], session=name):
-            rows = rows_of(source, "messages", SQL["goose_messages"], session=name)
-            yield from _read(Part(source), name, facts, map(_record, rows))
+    for name, facts in changed(source, "sessions", SQL["goose_sessions"], SQL["goose_session"]):
+        rows = rows_of(source, "messages", SQL["goose_messages"], name=name)
+        yield from _read(Part(source), name, facts, map(_record, rows))
 
 
 def _record(row: Values) -> Values:

@@ -22,7 +22,6 @@ from nacre.readers.adapter import (
     log_of,
     parse_time,
     plain,
-    rows_of,
 )
 from nacre.readers.messages import Message, turns_of
 from nacre.readers.trust import Conversation
@@ -105,13 +104,13 @@ ADAPTER = Adapter(
 def _parse(source: Source) -> Items:
     is_new = has_columns(source.database, _COLUMNS)
     table, name = ("conversations_v2", "kiro") if is_new else ("conversations", "amazon_q")
-    for key in changed(source, SQL[f"{name}_conversations"]):
-        for row in rows_of(source, table, SQL[f"{name}_conversation"], key=key):
-            values = plain(as_bytes(row["value"]))
-            if isinstance(values, dict):
-                yield from _read(Part(source), key, row, values)
-            else:
-                source.corrupt()
+    every, single = SQL[f"{name}_conversations"], SQL[f"{name}_conversation"]
+    for key, row in changed(source, table, every, single):
+        values = plain(as_bytes(row["value"]))
+        if isinstance(values, dict):
+            yield from _read(Part(source), key, row, values)
+        else:
+            source.corrupt()
 
 
 def _read(source: Source, key: str, row: Values, values: Values) -> Items:

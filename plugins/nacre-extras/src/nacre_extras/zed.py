@@ -21,7 +21,6 @@ from nacre.readers.adapter import (
     log_of,
     parse_time,
     plain,
-    rows_of,
 )
 from nacre.readers.messages import Message, turns_of, words_of
 from nacre.readers.openclaw import unpack
@@ -37,14 +36,13 @@ _ROLES = {"user": "User", "assistant": "Agent"}
 
 
 def _parse(source: Source) -> Items:
-    for name in changed(source, SQL["zed_threads"]):
-        for row in rows_of(source, "threads", SQL["zed_thread"], thread=name):
-            data = row["data"] if row["data_type"] == "json" else unpack(row["data"])
-            thread = plain(as_bytes(data))
-            if isinstance(thread, dict):
-                yield from _read(Part(source), name, row, thread)
-            else:
-                source.unknown(f"thread in {row['data_type']}")
+    for name, row in changed(source, "threads", SQL["zed_threads"], SQL["zed_thread"]):
+        data = row["data"] if row["data_type"] == "json" else unpack(row["data"])
+        thread = plain(as_bytes(data))
+        if isinstance(thread, dict):
+            yield from _read(Part(source), name, row, thread)
+        else:
+            source.unknown(f"thread in {row['data_type']}")
 
 
 def _read(source: Source, name: str, row: Values, thread: Values) -> Items:

@@ -10,8 +10,8 @@ FROM sessions ORDER BY rowid;
 
 -- crush_session --
 -- The facts of a session.
-SELECT * FROM sessions WHERE id = :session;
+SELECT * FROM sessions WHERE id = :name;
 
 -- crush_messages --
 -- The messages of a session, in order. Columns differ between versions.
-SELECT * FROM messages WHERE session_id = :session ORDER BY created_at, rowid;
+SELECT * FROM messages WHERE session_id = :name ORDER BY created_at, rowid;

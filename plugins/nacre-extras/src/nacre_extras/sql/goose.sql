@@ -7,8 +7,8 @@ FROM sessions ORDER BY rowid;
 
 -- goose_session --
 -- The facts of a session. Columns differ between versions.
-SELECT * FROM sessions WHERE id = :session;
+SELECT * FROM sessions WHERE id = :name;
 
 -- goose_messages --
 -- The messages of a session, in order.
-SELECT * FROM messages WHERE session_id = :session ORDER BY created_timestamp, id;
+SELECT * FROM messages WHERE session_id = :name ORDER BY created_timestamp, id;

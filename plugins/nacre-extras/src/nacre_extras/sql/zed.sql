@@ -4,4 +4,4 @@ SELECT id, updated_at, octet_length(data) FROM threads ORDER BY rowid;
 
 -- zed_thread --
 -- A thread. Columns differ between versions.
-SELECT * FROM threads WHERE id = :thread;
+SELECT * FROM threads WHERE id = :name;
