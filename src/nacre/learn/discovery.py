@@ -46,11 +46,11 @@ _IN_EXTRAS = {
 }
 """Patterns of transcripts in the user's home and in projects that only nacre-extras can read."""
 
-_ENCRYPTED = {
-    "Antigravity": ".gemini/antigravity*/conversations/*.pb",
+_UNREADABLE = {
+    "Antigravity": ".gemini/antigravity*/conversations/*.[dp]b",
     "Windsurf": ".codeium/windsurf*/cascade/*.pb",
 }
-"""Patterns of files in the user's home that only the tool itself can read."""
+"""Patterns of encrypted or packed files in the user's home that only the tool itself can read."""
 
 _SKIPPED_NAMES = (".lock", "sessions.json", ".meta.json")
 
@@ -229,15 +229,17 @@ def tool_roots(
 
 
 def missing_readers(home: Home) -> Iterator[str]:
-    """Yield a line for each tool whose transcripts are encrypted or need a missing plugin."""
+    """Yield a line for each tool whose transcripts are unreadable or need a missing plugin."""
     folders = (home.settings.user_home, *projects_of(home))
     for tool, pattern in _IN_EXTRAS.items():
         number = sum(1 for folder in folders for _ in folder.glob(pattern))
         if number and tool not in adapters():
             yield f"{number:,} {tool} transcripts are not read: {install_hint('extras')}"
-    for tool, pattern in _ENCRYPTED.items():
-        if number := sum(1 for _ in home.settings.user_home.glob(pattern)):
-            yield f"{number:,} {tool} transcripts are not read: they are encrypted"
+    for tool, pattern in _UNREADABLE.items():
+        paths = home.settings.user_home.glob(pattern)
+        logs = (path.parents[1] / "brain" / path.stem / ".system_generated" for path in paths)
+        if number := sum(not log.exists() for log in logs):
+            yield f"{number:,} {tool} transcripts are not read: only {tool} can read them"
 
 
 def _sorted(home: Home, files: Iterable[FoundFile], problems: list[Problem]) -> Findings:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from nacre.base.plain import Values, mapping, objects, string, total
@@ -23,7 +24,7 @@ TOOL = "amp"
 
 _SPEAKERS = {"user": Speaker.OWNER, "assistant": Speaker.AGENT}
 _QUIET = frozenset({"thinking", "redacted_thinking", "image"})
-_MARKS = ('"T-', '"messageId"', '"toolUseID"')
+_MARK = re.compile(r'"id"\s*:\s*"T-|"messageId"\s*:\s*\d|"toolUseID"\s*:')
 _REFUSED = ("cancelled", "rejected-by-user")
 
 
@@ -95,9 +96,7 @@ ADAPTER = Adapter(
     roots=lambda places: [
         Root(places.folder("XDG_DATA_HOME", ".local", "share") / "amp" / "threads", ("T-*.json",))
     ],
-    sniff=lambda head: (
-        {"id", "created", "messages"} <= keys_of(head) and any(map(head.text.count, _MARKS))
-    ),
+    sniff=lambda head: "messages" in keys_of(head) and _MARK.search(head.text) is not None,
     parse=_parse,
     whole=True,
     resume=("amp", "threads", "continue", "{id}"),

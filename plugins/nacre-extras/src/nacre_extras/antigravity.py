@@ -79,7 +79,7 @@ def _messages(talk: Conversation) -> Iterator[Message]:
 
 def _sniff(head: Head) -> bool:
     first: Values = head.objects[0] if head.objects else {}
-    return "created_at" in first and first.get("source") in _SOURCES
+    return "content" in first and first.get("source") in _SOURCES
 
 
 ADAPTER = Adapter(

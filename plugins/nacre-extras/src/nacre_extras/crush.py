@@ -50,11 +50,12 @@ def _parse(source: Source) -> Items:
 
 
 def _read(source: Source, name: str, facts: Values, rows: Sequence[Values]) -> Items:
-    folder, parent = source.path.parent, string(facts, "parent_session_id")
+    folder, title = source.path.parent, string(facts, "title")
+    parent = string(facts, "parent_session_id")
     session = Session(
         TOOL,
         name,
-        title=string(facts, "title"),
+        title=title if title != "Untitled Session" else None,
         cwd=str(folder.parent) if folder.name == _FOLDER else None,
         kind=SessionKind.SUBAGENT if parent else SessionKind.MAIN,
         parent=parent,
