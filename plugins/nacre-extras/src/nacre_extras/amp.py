@@ -14,6 +14,7 @@ from nacre.readers.adapter import (
     content_blocks,
     document,
     keys_of,
+    modified,
     parse_time,
 )
 from nacre.readers.messages import Message, turns_of, words_of
@@ -40,7 +41,7 @@ def _parse(source: Source) -> Items:
         cwd=folder_of(string(tree, "uri")),
         branch=(string(repository, "ref") or "").removeprefix("refs/heads/") or None,
         repository=string(repository, "url"),
-        started=parse_time(thread.get("created")),
+        started=parse_time(thread.get("created")) or modified(source),
         tool_version=string(mapping(initial, "platform"), "clientVersion"),
     )
     talk = Conversation(source, session)

@@ -116,10 +116,12 @@ def _tokens(usage: Values) -> Tokens:
     )
 
 
-def has_session(head: Head) -> bool:
-    """Return True if a file has the keys of a session."""
+def is_session(head: Head, *, of_kiro: bool = False) -> bool:
+    """Return True if a file is a session of Continue, or of Kiro, which has ids of answers."""
     keys = keys_of(head)
-    return {"sessionId", "workspaceDirectory"} <= keys and bool({"history", "title"} & keys)
+    has_keys = {"sessionId", "workspaceDirectory"} <= keys and bool({"history", "title"} & keys)
+    is_kiros = '"executionId"' in head.text or "workspace-sessions" in head.path.parts
+    return has_keys and is_kiros == of_kiro
 
 
 ADAPTER = Adapter(
@@ -128,7 +130,7 @@ ADAPTER = Adapter(
     roots=lambda places: [
         Root(places.folder("CONTINUE_GLOBAL_DIR", ".continue") / "sessions", ("*.json",))
     ],
-    sniff=lambda head: has_session(head) and '"executionId"' not in head.text,
+    sniff=is_session,
     parse=parse,
     whole=True,
     versions="files from 2026 (without a version)",

@@ -81,10 +81,7 @@ ADAPTER = Adapter(
     tool=TOOL,
     label="Kiro",
     roots=_editors,
-    sniff=lambda head: (
-        continue_dev.has_session(head)
-        and ('"executionId"' in head.text or "workspace-sessions" in head.path.parts)
-    ),
+    sniff=partial(continue_dev.is_session, of_kiro=True),
     parse=_parse_editor,
     whole=True,
     versions="files from 2026 (from readers of other projects)",
