@@ -361,7 +361,7 @@ def kiro_history(steps: Sequence[Step]) -> list[dict[str, Any]]:
     def answer(number: int, kind: str, text: str, **more: Any) -> None:
         user = {"content": content or {"Prompt": {"prompt": ""}}, "additional_context": ""}
         assistant = {kind: {"message_id": f"0a0a-{number}", "content": text, **more}}
-        timing = {"request_start_timestamp_ms": START + number * 1000}
+        timing = {"stream_end_timestamp_ms": START + number * 1000}
         turns.append({"user": user, "assistant": assistant, "request_metadata": timing})
 
     for number, step in enumerate(steps):

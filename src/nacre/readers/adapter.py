@@ -136,6 +136,14 @@ class Places:
         """Return the folder named by an environment variable, or by default a folder in the user's home."""
         return Path(self.environ.get(variable) or self.home.joinpath(*default)).expanduser()
 
+    def data(self, *, is_native: bool = False) -> Path:
+        """Return the folder for programs' data, on macOS as on Linux unless ``is_native``."""
+        if self.platform == "win32":
+            return self.folder("LOCALAPPDATA", "AppData", "Local")
+        if self.platform == "darwin" and is_native:
+            return self.home / "Library" / "Application Support"
+        return self.folder("XDG_DATA_HOME", ".local", "share")
+
 
 @frozen
 class Root:

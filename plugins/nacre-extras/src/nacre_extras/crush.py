@@ -99,12 +99,8 @@ def _messages(talk: Conversation, row: Values) -> Iterator[Message]:
 
 def _roots(places: Places) -> Sequence[Root]:
     """Return the data folders of known projects, and of the projects in Crush's own list."""
-    if places.platform == "win32":
-        own = places.folder("LOCALAPPDATA", "AppData", "Local") / "crush"
-    else:
-        own = places.folder("XDG_DATA_HOME", ".local", "share") / "crush"
     folders = [project / _FOLDER for project in places.projects]
-    listed = objects(beside(own / "projects.json"), "projects")
+    listed = objects(beside(places.data() / "crush" / "projects.json"), "projects")
     folders += [Path(folder) for item in listed if (folder := string(item, "data_dir"))]
     return [
         Root(folder, ("crush.db",)) for folder in dict.fromkeys([places.home / _FOLDER, *folders])

@@ -89,12 +89,12 @@ def _read(source: Source, name: str, facts: Values, records: Iterable[Values]) -
 
 def _message(source: Source, record: Values, session: str, claims: Values) -> Message:
     """Return a message. Ids that 1.10 gave to old messages are not in their files."""
-    role, own = str(record.get("role")), string(record, "id")
+    role, own = str(record.get("role")), string(record, "id") or ""
     if role not in _SPEAKERS:
         source.unknown(f"role {role}")
-    own = None if own and own.startswith(f"msg_{session}_") else own
-    speaker, time = _SPEAKERS.get(role, Speaker.SYSTEM), parse_time(record.get("created"))
-    message = Message(speaker, time, own, claims=[claims, record])
+    message = Message(_SPEAKERS.get(role, Speaker.SYSTEM), parse_time(record.get("created")))
+    message.id = None if own.startswith(f"msg_{session}_") else own
+    message.claims = [claims, record]
     for block in objects(record, "content"):
         kind, call, result = str(block.get("type")), block.get("id"), mapping(block, "toolResult")
         if kind == "text":

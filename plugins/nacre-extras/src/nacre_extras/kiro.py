@@ -24,7 +24,7 @@ from nacre.readers.adapter import (
     plain,
 )
 from nacre.readers.messages import Message, turns_of
-from nacre.readers.trust import Conversation
+from nacre.readers.trust import Conversation, configuration
 from nacre.values.session import Session, Speaker
 from nacre_extras import continue_dev
 
@@ -67,13 +67,7 @@ def _add_answer(answers: Mapping[str, Values], item: Values, message: Message) -
 
 
 def _editors(places: Places) -> Sequence[Root]:
-    if places.platform == "darwin":
-        folder = places.home / "Library" / "Application Support"
-    elif places.platform == "win32":
-        folder = places.folder("APPDATA", "AppData", "Roaming")
-    else:
-        folder = places.folder("XDG_CONFIG_HOME", ".config")
-    storage = folder / "Kiro" / "User" / "globalStorage" / "kiro.kiroagent"
+    storage = configuration(places) / "Kiro" / "User" / "globalStorage" / "kiro.kiroagent"
     return [Root(storage / "workspace-sessions", ("*/*.json",))]
 
 
@@ -127,11 +121,8 @@ def _read(source: Source, key: str, row: Values, values: Values) -> Items:
 def _messages(talk: Conversation, pair: object) -> Iterator[Message]:
     """Yield a prompt, or the results of calls, and the answer. Old versions use lists of two."""
     turn = dict(zip(("user", "assistant"), pair, strict=False)) if isinstance(pair, list) else pair
-    user, timing = mapping(turn, "user"), mapping(turn, "request_metadata")
-    started = parse_time(timing.get("request_start_timestamp_ms"))
-    message = Message(
-        Speaker.OWNER, parse_time(user.get("timestamp")) or started or talk.session.started
-    )
+    user = mapping(turn, "user")
+    message = Message(Speaker.OWNER, parse_time(user.get("timestamp")) or talk.session.started)
     talk.exchange.heard(string(user, "additional_context") or "")
     kind, value = next(iter(mapping(user, "content").items()), ("", None))
     message.texts.append(string(value, "prompt"))
@@ -140,7 +131,7 @@ def _messages(talk: Conversation, pair: object) -> Iterator[Message]:
         failed = result.get("status") == "Error"
         message.result(result.get("tool_use_id"), result.get("content"), is_error=failed)
     kind, value = next(iter(mapping(turn, "assistant").items()), ("", None))
-    ended = parse_time(timing.get("stream_end_timestamp_ms"))
+    ended = parse_time(mapping(turn, "request_metadata").get("stream_end_timestamp_ms"))
     answer = Message(Speaker.AGENT, ended or message.time, string(value, "message_id"))
     answer.texts.append(string(value, "content"))
     for call in objects(value, "tool_uses"):
@@ -151,10 +142,7 @@ def _messages(talk: Conversation, pair: object) -> Iterator[Message]:
 
 
 def _data(places: Places) -> Sequence[Root]:
-    if places.platform == "darwin":
-        folder = places.home / "Library" / "Application Support"
-    else:
-        folder = places.folder("XDG_DATA_HOME", ".local", "share")
+    folder = places.data(is_native=True)
     return [Root(folder / name, ("data.sqlite3",)) for name in ("kiro-cli", "amazon-q")]
 
 
@@ -170,5 +158,5 @@ ADAPTER_CLI = Adapter(
     versions="Amazon Q 1.x, Kiro CLI (from documentation)",
     reads="messages; tool calls with outcome; folder; model; times",
     leaves_out="summaries; the transcript for the screen; sessions in `.jsonl` files",
-    environment=("XDG_DATA_HOME",),
+    environment=("LOCALAPPDATA", "XDG_DATA_HOME"),
 )

@@ -32,13 +32,12 @@ SQL = statements("nacre_extras", "sql")
 
 _REQUIRED_COLUMNS = {"threads": {"id", "summary", "updated_at", "data_type", "data"}}
 _QUIET = frozenset({"Thinking", "RedactedThinking", "Image"})
-_ROLES = {"user": "User", "assistant": "Agent"}
+_SPEAKERS = {"User": Speaker.OWNER, "Agent": Speaker.AGENT, "Assistant": Speaker.AGENT}
 
 
 def _parse(source: Source) -> Items:
     for name, row in changed(source, "threads", SQL["zed_threads"], SQL["zed_thread"]):
-        data = row["data"] if row["data_type"] == "json" else unpack(row["data"])
-        thread = plain(as_bytes(data))
+        thread = plain(unpack(row["data"]) or as_bytes(row["data"]))
         if isinstance(thread, dict):
             yield from _read(Part(source), name, row, thread)
         else:
@@ -92,19 +91,16 @@ def _messages(talk: Conversation, thread: Values, time: datetime | None) -> Iter
         kind, body = next(iter(record.items()), ("", None))
         if role:
             talk.exchange.heard(string(record, "context") or "")
-            kind, body = _ROLES.get(role, role), _modern(record)
-        if kind == "User":
-            prompt, answers = string(body, "id") or f"{prompt}+", 0
-            message = Message(
-                Speaker.OWNER, time, prompt, not role, [claims, record, mapping(body)]
-            )
-        elif kind == "Agent":
-            answers += 1
-            message = Message(Speaker.AGENT, time, f"{prompt}-{answers}", not role)
-        else:
-            if role != "system":
+            kind, body = role.capitalize(), _modern(record)
+        if kind not in _SPEAKERS:
+            if kind != "System":
                 talk.source.unknown(f"message {kind}")
             continue
+        answers += 1
+        if kind == "User":
+            prompt, answers = string(body, "id") or f"{prompt}+", 0
+        message = Message(_SPEAKERS[kind], time, f"{prompt}-{answers}", not role)
+        message.claims = [claims, record, mapping(body)]
         for block in objects(body, "content"):
             _add(talk, message, block)
         if kind == "User":
@@ -141,14 +137,8 @@ def _modern(record: Values) -> Values:
 
 
 def _roots(places: Places) -> Sequence[Root]:
-    if places.platform == "darwin":
-        folders = [places.home / "Library" / "Application Support" / "Zed"]
-    elif places.platform == "win32":
-        folders = [places.folder("LOCALAPPDATA", "AppData", "Local") / "Zed"]
-    else:
-        variables = ("FLATPAK_XDG_DATA_HOME", "XDG_DATA_HOME")
-        folders = [places.folder(name, ".local", "share") / "zed" for name in variables]
-    return [Root(folder / "threads", ("threads.db",)) for folder in dict.fromkeys(folders)]
+    name = "zed" if places.platform == "linux" else "Zed"
+    return [Root(places.data(is_native=True) / name / "threads", ("threads.db",))]
 
 
 ADAPTER = Adapter(
@@ -161,5 +151,5 @@ ADAPTER = Adapter(
     versions="threads of 0.1.0 to 0.3.0 (from documentation)",
     reads="messages; tool calls with outcome; title; folder; branch; model; tokens; sub-agents",
     leaves_out="thinking; attachments; times of single messages (not recorded); external agents",
-    environment=("FLATPAK_XDG_DATA_HOME", "LOCALAPPDATA", "XDG_DATA_HOME"),
+    environment=("LOCALAPPDATA", "XDG_DATA_HOME"),
 )

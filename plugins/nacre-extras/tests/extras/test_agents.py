@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -177,6 +178,8 @@ def test_zed_threads_of_old_versions_are_read(look: Any, tmp_path: Path) -> None
 
 def test_zed_thread_in_an_unknown_form_is_counted(look: Any, tmp_path: Path) -> None:
     agents.write_zed(tmp_path / "threads.db", {"t1": agents.zed_thread([])}, data_type="lz9")
+    with closing(agents.connect(tmp_path / "threads.db")) as database:
+        database.execute("UPDATE threads SET data = x'0102'")
     assert look(tmp_path / "threads.db").unknown == {"thread in lz9": 1}
 
 
