@@ -224,6 +224,10 @@ HERE = {"continue", "gemini-cli"}
 """Counted by tests below."""
 ELSEWHERE = {
     "aider": "../../plugins/nacre-extras/tests/extras/test_aider.py",
+    **dict.fromkeys(
+        ("amp", "goose", "goose-files", "zed"),
+        "../../plugins/nacre-extras/tests/extras/test_agents.py",
+    ),
     "cline": "test_cline.py",
     "roo-code": "test_cline.py",
     "cursor-state": "test_cursor_state.py",

@@ -49,9 +49,7 @@ class Message:
 
     def call(self, call: object, name: object, arguments: object) -> None:
         """Add a tool call by its id. ``arguments``: an object or text."""
-        self.calls.append(
-            (str(call), name if name and isinstance(name, str) else "tool", arguments)
-        )
+        self.calls.append((str(call), str(name or "tool"), arguments))
 
     def result(
         self, call: object, value: object, *, is_error: bool = False, exit_code: object = None

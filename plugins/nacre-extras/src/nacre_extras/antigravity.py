@@ -9,7 +9,7 @@ from nacre.base.plain import Values, mapping, objects, string
 from nacre.readers.adapter import Adapter, Head, Items, Root, Source, documents, parse_time
 from nacre.readers.messages import Message, turns_of
 from nacre.readers.trust import Conversation
-from nacre.values.session import Session, Speaker
+from nacre.values.session import Flag, Session, Speaker
 
 TOOL = "antigravity"
 
@@ -72,7 +72,9 @@ def _messages(talk: Conversation) -> Iterator[Message]:
             claim = {"origin": None if origin == "USER_EXPLICIT" else origin}
             yield Message(Speaker.OWNER, time, own, False, [claim, step], texts=[text])
         elif origin == "SYSTEM":
-            talk.exchange.heard(content)
+            summary = content if kind == "CHECKPOINT" else ""
+            talk.exchange.heard("" if summary else content)
+            yield Message(Speaker.SYSTEM, time, own, False, flags=Flag.SUMMARY, texts=[summary])
         else:
             talk.source.unknown(f"source {origin}")
 
@@ -95,6 +97,6 @@ ADAPTER = Adapter(
     parse=_parse,
     whole=True,
     versions="files from 2026 (from readers of other projects)",
-    reads="messages; tool calls with outcome; times; model; folder, from commands",
+    reads="messages; tool calls with outcome; times; model; summaries; folder, from commands",
     leaves_out="thinking; the host's messages; plans; conversations without a transcript (encrypted)",
 )

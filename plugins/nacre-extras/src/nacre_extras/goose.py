@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -28,7 +28,7 @@ from nacre.readers.adapter import (
 )
 from nacre.readers.messages import Message, turns_of, words_of
 from nacre.readers.trust import Conversation
-from nacre.values.session import Session, SessionKind, Speaker, Tokens
+from nacre.values.session import Flag, Session, SessionKind, Speaker, Tokens
 
 TOOL = "goose"
 SQL = statements("nacre_extras", "sql")
@@ -75,25 +75,16 @@ def _read(source: Source, name: str, facts: Values, records: Iterable[Values]) -
     )
     origin = string(facts, "session_type")
     claims = {"origin": None if origin == "acp" else origin}  # an editor's session
-
-    def messages() -> Iterator[Message]:
-        for record in records:
-            message = _message(source, record, name, claims)
-            if mapping(record, "metadata").get("userVisible") is False:
-                talk.exchange.heard(words_of(message.texts))  # a summary or hint for the model
-            else:
-                yield message
-
-    yield from turns_of(talk, messages())
+    yield from turns_of(talk, (_message(talk, record, claims) for record in records))
 
 
-def _message(source: Source, record: Values, session: str, claims: Values) -> Message:
+def _message(talk: Conversation, record: Values, claims: Values) -> Message:
     """Return a message. Ids that 1.10 gave to old messages are not in their files."""
     role, own = str(record.get("role")), string(record, "id") or ""
     if role not in _SPEAKERS:
-        source.unknown(f"role {role}")
+        talk.source.unknown(f"role {role}")
     message = Message(_SPEAKERS.get(role, Speaker.SYSTEM), parse_time(record.get("created")))
-    message.id = None if own.startswith(f"msg_{session}_") else own
+    message.id = None if own.startswith(f"msg_{talk.session.native_id}_") else own
     message.claims = [claims, record]
     for block in objects(record, "content"):
         kind, call, result = str(block.get("type")), block.get("id"), mapping(block, "toolResult")
@@ -105,10 +96,15 @@ def _message(source: Source, record: Values, session: str, claims: Values) -> Me
             message.call(call, value.get("name"), value.get("arguments"))
             result = asked if "error" in asked else {}
         elif not result and kind not in _QUIET:
-            source.unknown(f"block {kind}")
+            talk.source.unknown(f"block {kind}")
         if result:
             failed = "error" in result or mapping(result, "value").get("isError") is True
             message.result(call, result.get("value") or result.get("error"), is_error=failed)
+    if mapping(record, "metadata").get("userVisible") is False:  # for the model only
+        message.speaker, message.flags = Speaker.SYSTEM, Flag.SUMMARY
+        if (text := words_of(message.texts)).startswith("<"):  # a hint
+            talk.exchange.heard(text)
+            message.texts = []
     return message
 
 
@@ -158,8 +154,8 @@ ADAPTER = Adapter(
     beside=log_of,
     resume=("goose", "session", "--resume", "--session-id", "{id}"),
     versions="database of 1.10 to schema 17 (from documentation)",
-    reads="messages; tool calls with outcome; title; folder; model; tokens; sub-agents",
-    leaves_out="thinking; text for the model only, such as summaries and hints; recipes",
+    reads="messages; tool calls with outcome; title; folder; model; tokens; summaries; sub-agents",
+    leaves_out="thinking; hints for the model; recipes",
     environment=("APPDATA", "GOOSE_PATH_ROOT", "XDG_DATA_HOME"),
 )
 ADAPTER_FILES = replace(

@@ -80,7 +80,7 @@ def test_goose_text_for_the_model_and_other_prompters_are_not_the_owner(
         "id": "h",
         "role": "user",
         "created": agents.SECOND,
-        "content": [{"type": "text", "text": "Remember: oars are blue."}],
+        "content": [{"type": "text", "text": "<hints>Remember: oars are blue.</hints>"}],
         "metadata": {"userVisible": False, "agentVisible": True},
     }
     messages = [hint, *agents.goose_messages(TALK)]
