@@ -9,6 +9,7 @@ from typing import Any
 
 from nacre.readers.copilot import SESSIONS
 from nacre.testing.conformance import Agent, Owner, Step, Summary, Tool
+from tests.agents import AGENT_SHAPES
 from tests.app import agent_shapes
 from tests.stores import (
     START,
@@ -634,6 +635,13 @@ def continue_dev(steps: Sequence[Step]) -> str:
     )
 
 
+def kiro(steps: Sequence[Step]) -> str:
+    session = json.loads(continue_dev(steps))
+    for number, item in enumerate(session["history"]):
+        item["executionId"] = f"x{number}"
+    return json.dumps(session, indent=2)
+
+
 def cursor(steps: Sequence[Step]) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     names = {"WebFetch": "WebFetch", "Bash": "Shell", "Read": "Read"}
@@ -942,6 +950,8 @@ SHAPES: dict[str, tuple[str, Render]] = {
     "opencode-files": ("ses_0001.json", opencode_files),
     "openclaw-store": ("openclaw-agent.sqlite", openclaw_store),
     **agent_shapes.SHAPES,
+    "kiro": ("workspace-sessions/L2xha2U_/c0e70000-0000-4000-8000-000000000000.json", kiro),
+    **AGENT_SHAPES,
 }
 """By the adapter's name in the registry: the name of the file, and what writes it. Where an adapter reads two forms,
 the other one's name goes on: ``gemini-cli/log``. A tool whose transcripts keep no tool output is told it anyway."""

@@ -77,6 +77,22 @@ PLACES = [
     ),
     ("linux", {}, ".aider.chat.history.md", "aider"),
     ("linux", {"AIDER_CHAT_HISTORY_FILE": "/H/notes/talk.md"}, "notes/talk.md", "aider"),
+    ("linux", {}, ".local/share/amp/threads/T-0a0a.json", "amp"),
+    (
+        "linux",
+        {},
+        ".gemini/antigravity-ide/brain/0a/.system_generated/logs/transcript.jsonl",
+        "antigravity",
+    ),
+    ("darwin", {}, ".local/share/goose/sessions/20261118_1.jsonl", "goose-files"),
+    ("linux", {"GOOSE_PATH_ROOT": "/H/g"}, "g/data/sessions/20261118_1.jsonl", "goose-files"),
+    ("win32", {}, "AppData/Roaming/Block/goose/data/sessions/20261118_1.jsonl", "goose-files"),
+    (
+        "darwin",
+        {},
+        f"{MAC}/Kiro/User/globalStorage/kiro.kiroagent/workspace-sessions/L2E_/c0.json",
+        "kiro",
+    ),
 ]
 
 

@@ -80,9 +80,16 @@ def test_tool_of_a_missing_plugin_names_its_extra(monkeypatch: pytest.MonkeyPatc
 def test_ingest_names_the_extra_for_unread_transcripts(user_home: Path) -> None:
     history = user_home / ".aider.chat.history.md"
     history.write_text("# aider chat started at 2026-11-18 09:00:00\n\n#### Hi  \n\nHello.\n")
+    thread = user_home / ".local" / "share" / "amp" / "threads" / "T-1.json"
+    packed = user_home / ".codeium" / "windsurf" / "cascade" / "a.pb"
+    for path in (thread, packed):
+        path.parent.mkdir(parents=True)
+        path.write_bytes(b"\x93\x01")
     found = run_without_plugins("ingest")
     assert found.returncode == 0
     assert "1 aider transcripts are not read: pip install 'nacre-memory[extras]'" in found.stderr
+    assert "1 amp transcripts are not read: pip install 'nacre-memory[extras]'" in found.stderr
+    assert "1 Windsurf transcripts are not read: only Windsurf can read them" in found.stderr
     named = run_without_plugins("ingest", str(history), "--json")
     assert json.loads(named.stdout)["files"] == 0
     chats = user_home / ".qwen/projects/mill/chats"

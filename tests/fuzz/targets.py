@@ -44,7 +44,7 @@ from nacre.learn.extract import extract
 from nacre.llm.calibration import calibration_of
 from nacre.memories.judge import judge
 from nacre.memories.statements import read as read_statement
-from nacre.readers.adapter import Adapter, FileSource, Head, log_of
+from nacre.readers.adapter import Adapter, FileSource, Head, log_of, plain
 from nacre.readers.copilot import SESSIONS
 from nacre.readers.cursor_state import CHAT, COMPOSERS, PROMPTS, read_fields
 from nacre.readers.registry import adapters
@@ -56,6 +56,7 @@ from nacre.values.session import Cursor, Session, Speaker, Trust, Turn
 from nacre.vault import documents, files
 from nacre.vault.documents import adopt, parse, render, rewrite
 from nacre.vault.files import folder_of, path_for, place_of, slugify
+from tests import agents
 from tests.app.agent_shapes import write_hermes
 from tests.fuzz.bundles import unpack
 from tests.stores import (
@@ -243,6 +244,31 @@ def _hermes(path: Path, data: bytes) -> None:
     write_hermes(path, records, model_config=text, title=text, cwd=text)
 
 
+def _crush(path: Path, data: bytes) -> None:
+    text = data.decode("utf-8", errors="replace")
+    agents.write_crush(path, {text: [{"id": "1", "role": "user", "created_at": 1, "parts": text}]})
+
+
+def _goose(path: Path, data: bytes) -> None:
+    text = data.decode("utf-8", errors="replace")
+    message = {"id": "1", "role": "user", "created": 1, "content": text, "metadata": text}
+    agents.write_goose(
+        path, {"s1": [message, {**message, "role": "assistant"}]}, model_config_json=text
+    )
+
+
+def _kiro(path: Path, data: bytes) -> None:
+    value = plain(data)
+    history = value if isinstance(value, list) else [value, [value, value]]
+    agents.write_kiro(path, {"k1": [*history, {"user": value, "assistant": value}]})
+
+
+def _zed(path: Path, data: bytes) -> None:
+    value = plain(data)
+    messages = [value, {"User": value}, {"Agent": value}, {"role": "user", "segments": value}]
+    agents.write_zed(path, {"z1": {"messages": messages, "model": value}}, folder_paths=str(value))
+
+
 STORES: dict[str, tuple[str, Callable[[Path, bytes], object]]] = {
     "cursor-state": ("state.vscdb", _state),
     "cursor-store": (
@@ -256,6 +282,10 @@ STORES: dict[str, tuple[str, Callable[[Path, bytes], object]]] = {
     "kilo-code": ("kilo.db", _opencode_2),
     "openclaw-store": ("openclaw-agent.sqlite", _openclaw),
     "hermes": ("state.db", _hermes),
+    "crush": ("crush.db", _crush),
+    "goose": ("sessions.db", _goose),
+    "kiro-cli": ("data.sqlite3", _kiro),
+    "zed": ("threads.db", _zed),
 }
 """By the name of the adapter: the name of a database, and what writes one with any bytes in it."""
 

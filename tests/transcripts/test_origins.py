@@ -41,7 +41,7 @@ def marked(value: Any, mark: Mark, others: tuple[str, ...]) -> Any:
 
 def mark_file(path: Path, mark: Mark, others: tuple[str, ...]) -> None:
     """Mark the owner's second message wherever it lies, in a file of lines, a document or a database."""
-    if path.suffix in (".db", ".vscdb", ".sqlite"):
+    if path.suffix in (".db", ".vscdb", ".sqlite", ".sqlite3"):
         _mark_database(path, mark, others)
         return
     for file in [one for one in path.parent.rglob("*") if one.is_file()]:

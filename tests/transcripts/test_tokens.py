@@ -225,6 +225,10 @@ HERE = {"continue", "gemini-cli"}
 """Counted by tests below."""
 ELSEWHERE = {
     "aider": "../../plugins/nacre-extras/tests/extras/test_aider.py",
+    **dict.fromkeys(
+        ("amp", "goose", "goose-files", "zed"),
+        "../../plugins/nacre-extras/tests/extras/test_agents.py",
+    ),
     "cline": "test_cline.py",
     "cline-sessions": "test_cline.py",
     "kilo-code": "test_opencode.py",

@@ -34,10 +34,28 @@ _MAX_PATTERN_CHARACTERS = 1_000
 _MATCH_SECONDS = 0.25
 _IN_EXTRAS = {
     "aider": ".aider.chat.history.md",
+    "amp": ".local/share/amp/threads/T-*.json",
+    "antigravity": ".gemini/antigravity*/brain/*/.system_generated/logs/transcript.jsonl",
     "continue": ".continue/sessions/*.json",
+    "crush": ".crush/crush.db",
+    "droid": ".factory/sessions/*/*.jsonl",
+    "goose": ".local/share/goose/sessions/sessions.db",
+    "gptme": ".local/share/gptme/logs/*/conversation.jsonl",
+    "grok": ".grok/sessions/*/*/*.jsonl",
+    "hermes": ".hermes/state.db",
+    "iflow": ".iflow/projects/*/*.jsonl",
+    "kimi": ".kimi*/sessions/*/*/*.jsonl",
+    "kiro": ".local/share/kiro-cli/data.sqlite3",
     "qwen-code": ".qwen/projects/*/chats/*.jsonl",
+    "zed": ".local/share/zed/threads/threads.db",
 }
 """Patterns of transcripts in the user's home and in projects that only nacre-extras can read."""
+
+_UNREADABLE = {
+    "Antigravity": ".gemini/antigravity*/conversations/*.[dp]b",
+    "Windsurf": ".codeium/windsurf*/cascade/*.pb",
+}
+"""Patterns of encrypted or packed files in the user's home that only the tool itself can read."""
 
 _SKIPPED_NAMES = (".lock", "sessions.json", ".meta.json")
 
@@ -194,12 +212,17 @@ def tool_roots(
 
 
 def missing_readers(home: Home) -> Iterator[str]:
-    """Yield a line for each tool whose transcripts need a plugin that is not installed."""
+    """Yield a line for each tool whose transcripts are unreadable or need a missing plugin."""
     folders = (home.settings.user_home, *projects_of(home))
     for tool, pattern in _IN_EXTRAS.items():
         number = sum(1 for folder in folders for _ in folder.glob(pattern))
         if number and tool not in adapters():
             yield f"{number:,} {tool} transcripts are not read: {install_hint('extras')}"
+    for tool, pattern in _UNREADABLE.items():
+        paths = home.settings.user_home.glob(pattern)
+        logs = (path.parents[1] / "brain" / path.stem / ".system_generated" for path in paths)
+        if number := sum(not log.exists() for log in logs):
+            yield f"{number:,} {tool} transcripts are not read: only {tool} can read them"
 
 
 def _sorted(home: Home, files: Iterable[FoundFile], problems: list[Problem]) -> Findings:

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import re
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
@@ -23,13 +22,14 @@ from nacre.readers.adapter import (
     Adapter,
     Head,
     Items,
+    Part,
     Source,
     parse_time,
     plain,
 )
-from nacre.readers.conversation import answered, asked, outcome
-from nacre.readers.trust import Exchange, Judgement, attribute, is_outside, is_own
-from nacre.values.session import Session, Speaker, ToolCall, Trust, Turn
+from nacre.readers.messages import Message, turns_of, words_of
+from nacre.readers.trust import Conversation
+from nacre.values.session import Session, Speaker
 
 MAX_CONVERSATION_BYTES = 256 * 1024 * 1024
 MAX_EXPORT_BYTES = 16 * 1024 * 1024 * 1024
@@ -125,31 +125,6 @@ def _blocks(file: IO[bytes], path: Path) -> Iterator[bytes]:
         yield block
 
 
-class _AccountReader:
-    tool: str
-
-    def __init__(self, source: Source, conversation: Values) -> None:
-        self.source = source
-        self.conversation = conversation
-        self.exchange = Exchange()
-
-    def complete(self, turn: Turn, stamp: object, *claims: Values, cites_web: bool) -> Turn:
-        is_agent = turn.speaker is Speaker.AGENT
-        judged = self.exchange.judge(turn.text) if is_agent else Judgement()
-        turn = replace(
-            turn,
-            id=str(turn.id or turn_hash(turn.speaker, f"{stamp}\n{turn.text}", 0)),
-            time=parse_time(stamp),
-            flags=turn.flags | judged.flags,
-            trust=Trust.UNTRUSTED if is_agent and cites_web else judged.trust,
-            unique=bool(turn.id),
-        )
-        turn = attribute(turn, self.tool, self.source.identities, self.exchange, *claims)
-        if turn.speaker is Speaker.OWNER:
-            self.exchange.begin(turn.text)
-        return turn
-
-
 # -- ChatGPT: conversations as trees of messages -------------------------------
 # Only the branch that ends at ``current_node`` is read. The user left the other branches by
 # regenerating an answer or editing a question. Hidden and system messages, thoughts and tool output
@@ -181,6 +156,10 @@ _OUTSIDE_TOOL = re.compile(
     r"web|brows|search|tether|myfiles|connector|plugin|gmail|jit", re.IGNORECASE
 )
 _WEB_FIELDS = ("citations", "search_result_groups")
+_ROLES = {"user": Speaker.OWNER, "assistant": Speaker.AGENT, "tool": Speaker.AGENT}
+_HIDDEN = ("is_visually_hidden_from_conversation", "is_user_system_message")
+_FAILED = ("failed_with_in_kernel_exception", "failed")
+_EVERYONE = ("all", "assistant", "user")
 _NEVER = datetime.fromtimestamp(0, UTC)
 
 
@@ -188,103 +167,61 @@ def parse(source: Source) -> Items:
     """Parse one export."""
     for conversation in conversations(source):
         if isinstance(conversation.get("mapping"), dict):
-            yield from _Reader(source, conversation).read()
+            records = list(_branch(conversation))
+            models = (string(mapping(record, "metadata"), "model_slug") for record in records[::-1])
+            session = Session(
+                TOOL,
+                _id(conversation, "conversation_id", "id"),
+                title=string(conversation, "title"),
+                started=parse_time(conversation.get("create_time")),
+                model=next(filter(None, models), string(conversation, "default_model_slug")),
+            )
+            talk = Conversation(Part(source), session)
+            yield from turns_of(talk, _messages(talk, records))
         else:
             source.unknown("conversation without mapping")
 
 
-class _Reader(_AccountReader):
-    tool = TOOL
+def _id(conversation: Values, *keys: str) -> str:
+    return string(conversation, *keys) or turn_hash("session", repr(conversation), 0)
 
-    def __init__(self, source: Source, conversation: Values) -> None:
-        super().__init__(source, conversation)
-        self.calls: list[ToolCall] = []
-        self.pending_call: tuple[str, object] | None = None
 
-    def read(self) -> Items:
-        messages = list(_branch(self.conversation))
-        turns = [turn for message in messages for turn in self.take(message)]
-        turns += self.flush()
-        if turns:
-            yield self.session(messages, turns)
-            yield from turns
-
-    def session(self, messages: Sequence[Values], turns: Sequence[Turn]) -> Session:
-        native_id = self.conversation.get("conversation_id") or self.conversation.get("id")
-        first = turn_hash("session", turns[0].text, 0)
-        models = (string(mapping(message, "metadata"), "model_slug") for message in messages[::-1])
-        return Session(
-            TOOL,
-            str(native_id or first),
-            title=string(self.conversation, "title"),
-            started=parse_time(self.conversation.get("create_time")) or turns[0].time,
-            model=next(filter(None, models), None)
-            or string(self.conversation, "default_model_slug"),
-        )
-
-    def take(self, message: Values) -> Iterator[Turn]:
-        facts = mapping(message, "metadata")
-        role = mapping(message, "author").get("role")
+def _messages(talk: Conversation, records: Iterable[Values]) -> Iterator[Message]:
+    """Yield the messages. Calls and the answer after them are one turn, with the first one's id."""
+    own = call = ""
+    for record in records:
+        facts, author = mapping(record, "metadata"), mapping(record, "author")
+        role, recipient, text = str(author.get("role")), record.get("recipient"), _plain(record)
+        own = own if role in ("assistant", "tool") else ""
+        time = parse_time(record.get("create_time")) or talk.session.started
+        talk.learn(started=talk.session.started or time)
+        message = Message(_ROLES.get(role, Speaker.SYSTEM), time, own or string(record, "id"))
+        message.claims = [record, author, facts]
+        kind = str(mapping(record, "content").get("content_type") or "text")
         if role == "tool":
-            self.hear(message)
-        elif facts.get("is_visually_hidden_from_conversation") or facts.get(
-            "is_user_system_message"
-        ):
-            return
-        elif role == "user":
-            yield from self.flush()
-            yield from self.say(message, Speaker.OWNER)
-        elif role == "assistant":
-            yield from self.answer(message)
-        elif role != "system":
-            self.source.unknown(f"role {role}")
-
-    def answer(self, message: Values) -> Iterator[Turn]:
-        recipient = message.get("recipient")
-        if isinstance(recipient, str) and recipient not in ("all", "assistant", "user"):
-            self.calls.append(asked(recipient, _plain(message)))
-            self.pending_call = (str(message.get("id")), message.get("create_time"))
-            return
-        yield from self.say(message, Speaker.AGENT)
-
-    def hear(self, message: Values) -> None:
-        """Record a tool's output as the result of its call.
-
-        After external output, the agent's next words are less trusted.
-        """
-        name = str(mapping(message, "author").get("name") or "")
-        if self.calls and self.calls[-1].outcome is None:
-            run = mapping(message, "metadata", "aggregate_result")
-            outcome = (
-                "error"
-                if run.get("status") in ("failed_with_in_kernel_exception", "failed")
-                else "ok"
-            )
-            self.calls[-1] = answered(self.calls[-1], outcome, lambda: _plain(message))
-        outside = bool(_OUTSIDE_TOOL.search(name)) or is_outside(name, "")
-        self.exchange.heard(_plain(message), outside=outside, own=is_own(name, ""))
-
-    def say(self, message: Values, speaker: Speaker) -> Iterator[Turn]:
-        kind = str(mapping(message, "content").get("content_type") or "text")
-        if kind not in _TEXT_TYPES:
-            if kind not in _IGNORED_TYPES:
-                self.source.unknown(f"content {kind}")
-            return
-        cleaned = self.exchange.clean(_CITATION.sub("", _plain(message)))
-        if not cleaned.text:
-            return
-        calls, self.calls, self.pending_call = tuple(self.calls), [], None
-        stamp = message.get("create_time") or self.conversation.get("create_time")
-        claims = (message, mapping(message, "author"), mapping(message, "metadata"))
-        cites_web = any(claims[2].get(key) for key in _WEB_FIELDS)
-        turn = Turn(message.get("id") or "", speaker, cleaned.text, None, calls, cleaned.flags)
-        yield self.complete(turn, stamp, *claims, cites_web=cites_web)
-
-    def flush(self) -> Iterator[Turn]:
-        if self.calls and self.pending_call:
-            (identity, stamp), calls = self.pending_call, tuple(self.calls)
-            self.calls, self.pending_call = [], None
-            yield Turn(identity, Speaker.AGENT, "", parse_time(stamp), calls, unique=True)
+            name = string(author, "name") or ""
+            talk.exchange.heard(text, outside=bool(_OUTSIDE_TOOL.search(name)))
+            failed = mapping(facts, "aggregate_result").get("status") in _FAILED
+            message.result(call, text, is_error=failed)
+        elif role not in _ROLES:
+            if role != "system":
+                talk.source.unknown(f"role {role}")
+            continue
+        elif any(facts.get(key) for key in _HIDDEN):
+            continue
+        elif role == "assistant" and isinstance(recipient, str) and recipient not in _EVERYONE:
+            call = str(record.get("id"))
+            own = own or call
+            message.id = own
+            message.call(call, recipient, text)
+        elif kind in _TEXT_TYPES:
+            message.texts.append(_CITATION.sub("", text))
+            own = ""
+            if role == "assistant" and any(facts.get(key) for key in _WEB_FIELDS):
+                talk.exchange.unseen()
+        elif kind not in _IGNORED_TYPES:
+            talk.source.unknown(f"content {kind}")
+        yield message
 
 
 def _branch(conversation: Values) -> Iterator[Values]:
@@ -364,88 +301,59 @@ def parse_claude_ai(source: Source) -> Items:
     """Parse one export."""
     for conversation in conversations(source):
         if isinstance(conversation.get("chat_messages"), list):
-            yield from _ClaudeAiReader(source, conversation).read()
+            session = Session(
+                TOOL_CLAUDE_AI,
+                _id(conversation, "uuid"),
+                title=string(conversation, "name"),
+                label=string(mapping(conversation, "project"), "name"),
+                started=parse_time(conversation.get("created_at")),
+                model=string(conversation, "model"),
+            )
+            talk = Conversation(Part(source), session)
+            records = _branch_claude_ai(conversation)
+            yield from turns_of(talk, chain.from_iterable(_parts(talk, each) for each in records))
         else:
             source.unknown("conversation without chat_messages")
 
 
-class _ClaudeAiReader(_AccountReader):
-    tool = TOOL_CLAUDE_AI
+def _parts(talk: Conversation, record: Values) -> Iterator[Message]:
+    """Yield the calls of a message and then its words, which can repeat the results."""
+    speaker, blocks = _SPEAKERS.get(str(record.get("sender"))), objects(record, "content")
+    if speaker is None:
+        talk.source.unknown(f"sender {record.get('sender')}")
+        return
+    time, claims = parse_time(record.get("created_at")), [record, *blocks]
+    talk.learn(started=talk.session.started or time)
+    calls = Message(Speaker.AGENT, time, string(record, "uuid"))
+    texts = list[str | None]()
+    for number, block in enumerate(blocks):
+        kind, name = str(block.get("type")), string(block, "name")
+        if kind == "tool_use":
+            calls.call(block.get("id") or f"#{number}", name, block.get("input"))
+        elif kind == "tool_result":
+            call = string(block, "tool_use_id") or (calls.calls[-1:] and calls.calls[-1][0])
+            output, failed = block.get("content"), block.get("is_error") is True
+            talk.exchange.heard_from(name or "", "", words_of(output))
+            calls.result(call, output, is_error=failed)
+        elif kind == "text":
+            texts.append(string(block, "text"))
+            if speaker is Speaker.AGENT and block.get("citations"):
+                talk.exchange.unseen()
+        elif kind not in _QUIET:
+            talk.source.unknown(f"block {kind}")
+    yield calls
+    texts = texts if any(texts) else [string(record, "text")]
+    texts += _attached(talk, record)
+    yield Message(speaker, time, calls.id, claims=claims, texts=texts)
 
-    def read(self) -> Items:
-        turns = [
-            turn for message in _branch_claude_ai(self.conversation) for turn in self.take(message)
-        ]
-        if not turns:
-            return
-        yield Session(
-            TOOL_CLAUDE_AI,
-            str(self.conversation.get("uuid") or turn_hash("session", turns[0].text, 0)),
-            title=string(self.conversation, "name"),
-            label=string(mapping(self.conversation, "project"), "name"),
-            started=parse_time(self.conversation.get("created_at")) or turns[0].time,
-            model=string(self.conversation, "model"),
-        )
-        yield from turns
 
-    def take(self, message: Values) -> Iterator[Turn]:
-        speaker = _SPEAKERS.get(str(message.get("sender")))
-        if speaker is None:
-            self.source.unknown(f"sender {message.get('sender')}")
-            return
-        blocks = objects(message, "content")
-        calls = self.calls(blocks)
-        texts = [str(block.get("text") or "") for block in blocks if block.get("type") == "text"]
-        texts = texts if any(texts) else [str(message.get("text") or "")]
-        cleaned = self.exchange.clean(
-            "\n\n".join(part for part in (*texts, *self.attached(message)) if part.strip())
-        )
-        if not cleaned.text and not calls:
-            return
-        cites_web = any(block.get("citations") for block in blocks)
-        turn = Turn(message.get("uuid") or "", speaker, cleaned.text, None, calls, cleaned.flags)
-        stamp = message.get("created_at")
-        yield self.complete(turn, stamp, message, *blocks, cites_web=cites_web)
-
-    def calls(self, blocks: Sequence[Values]) -> tuple[ToolCall, ...]:
-        """Return the tool calls with their outcomes.
-
-        External text in the results is recorded first, because it affects the trust of the message.
-        """
-        calls: dict[str, ToolCall] = {}
-        for number, block in enumerate(blocks):
-            kind = str(block.get("type"))
-            name = str(block.get("name") or "")
-            if kind == "tool_use":
-                arguments = block.get("input")
-                call = asked(name, arguments if isinstance(arguments, str | dict) else "")
-                calls[str(block.get("id") or f"#{number}")] = call
-            elif kind == "tool_result":
-                self.result(calls, block)
-            elif kind not in _QUIET and kind != "text":
-                self.source.unknown(f"block {kind}")
-        return tuple(calls.values())
-
-    def result(self, calls: dict[str, ToolCall], block: Values) -> None:
-        pending = [key for key, call in calls.items() if call.outcome is None]
-        key = str(block.get("tool_use_id") or (pending[0] if pending else ""))
-        output = _words(block.get("content"))
-        call = calls.get(key)
-        if call:
-            calls[key] = answered(
-                call, outcome(output, is_error=block.get("is_error") is True), lambda: output
-            )
-        name = str(block.get("name") or (call.name if call else ""))
-        self.exchange.heard_from(name, call.input if call else "", output)
-
-    def attached(self, message: Values) -> list[str]:
-        names = []
-        for item in (*objects(message, "attachments"), *objects(message, "files")):
-            if isinstance(item.get("extracted_content"), str):
-                self.exchange.saw(item["extracted_content"])
-            if item.get("file_name"):
-                names.append(f"[attachment: {item['file_name']}]")
-        return list(dict.fromkeys(names))
+def _attached(talk: Conversation, record: Values) -> list[str]:
+    names = []
+    for item in (*objects(record, "attachments"), *objects(record, "files")):
+        talk.exchange.saw(string(item, "extracted_content") or "")
+        if item.get("file_name"):
+            names.append(f"[attachment: {item['file_name']}]")
+    return list(dict.fromkeys(names))
 
 
 def _branch_claude_ai(conversation: Values) -> list[Values]:
@@ -459,21 +367,6 @@ def _branch_claude_ai(conversation: Values) -> list[Values]:
         leaves = [key for key in by_id if key not in parents]
         leaf = max(leaves, key=lambda key: str(by_id[key].get("created_at") or ""), default="")
     return _path(by_id, leaf, "parent_message_uuid")
-
-
-def _words(content: object) -> str:
-    if isinstance(content, str):
-        return content
-    items = content if isinstance(content, list) else [content]
-    texts = []
-    for item in items:
-        if isinstance(item, dict):
-            texts += [
-                str(item[key])
-                for key in ("title", "text", "url", "content")
-                if isinstance(item.get(key), str)
-            ]
-    return "\n".join(texts)
 
 
 ADAPTER_CLAUDE_AI = Adapter(

@@ -138,6 +138,14 @@ class Places:
         """Return the folder named by an environment variable, or by default a folder in the user's home."""
         return Path(self.environ.get(variable) or self.home.joinpath(*default)).expanduser()
 
+    def data(self, *, is_native: bool = False) -> Path:
+        """Return the folder for programs' data, on macOS as on Linux unless ``is_native``."""
+        if self.platform == "win32":
+            return self.folder("LOCALAPPDATA", "AppData", "Local")
+        if self.platform == "darwin" and is_native:
+            return self.home / "Library" / "Application Support"
+        return self.folder("XDG_DATA_HOME", ".local", "share")
+
 
 @frozen
 class Root:
@@ -789,3 +797,25 @@ class Marks:
     def save(self) -> None:
         """Store the marks for the next reading."""
         self._source.carry["marks"] = list(self._now)
+
+
+def changed(
+    source: Source, table: str, sessions: str, session: str
+) -> Iterator[tuple[str, JsonObject]]:
+    """Yield the ids and rows of a database's new and changed sessions.
+
+    ``sessions``: a statement whose rows contain a session's id and then its mark. ``session``: the
+    ``SELECT *`` statement for the session ``:name`` in ``table``.
+    """
+    marks = Marks(source)
+    for name, *mark in tables_of(source).all(sessions):
+        if isinstance(name, str) and name and marks.is_new(name, *mark):
+            yield from ((name, row) for row in rows_of(source, table, session, name=name))
+    marks.save()
+
+
+def rows_of(source: Source, table: str, query: str, **values: Any) -> list[JsonObject]:
+    """Return the rows of a ``SELECT *`` statement by column, because columns differ between versions."""
+    tables = tables_of(source)
+    names = tables.columns(table)
+    return [dict(zip(names, row, strict=True)) for row in tables.all(query, **values)]

@@ -1057,7 +1057,7 @@ ENVIRONMENT = ("APPDATA", "VSCODE_APPDATA", "VSCODE_PORTABLE", "XDG_CONFIG_HOME"
 
 def user_folders(places: adapter.Places) -> Iterator[Path]:
     """Yield the ``User`` folder of each installed, portable or remote editor like VS Code."""
-    base = _configuration(places)
+    base = configuration(places)
     yield from (base / editor / "User" for editor in _EDITORS)
     for name in ("VSCODE_APPDATA", "VSCODE_PORTABLE"):
         if folder := places.environ.get(name):
@@ -1068,7 +1068,8 @@ def user_folders(places: adapter.Places) -> Iterator[Path]:
     yield from (places.home / server / "data" / "User" for server in _SERVERS)
 
 
-def _configuration(places: adapter.Places) -> Path:
+def configuration(places: adapter.Places) -> Path:
+    """Return the folder for programs' settings."""
     if places.platform == "darwin":
         return places.home / "Library" / "Application Support"
     if places.platform == "win32":

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
+from datetime import datetime
 
 from nacre.base.plain import Values, mapping, objects, objects_in, string, total
 from nacre.base.text import answered_by
@@ -13,76 +15,97 @@ from nacre.readers.adapter import (
     Root,
     Source,
     beside,
+    content_blocks,
     document,
     keys_of,
     modified,
     parse_time,
 )
-from nacre.readers.conversation import outcome
-from nacre.readers.trust import folder_of
+from nacre.readers.messages import Message, turns_of, words_of
+from nacre.readers.trust import Conversation, folder_of
 from nacre.values.session import Flag, Session, Speaker, Tokens
-from nacre_extras.chat import Chat
 
 TOOL = "continue"
 
 _EXIT = re.compile(r"exit code (\d{1,9})")
+_UUID_LENGTH = 36
 _QUIET = frozenset({"thinking", "system"})
+_SPEAKERS = {"user": Speaker.OWNER, "assistant": Speaker.AGENT, "tool": Speaker.AGENT}
+
+Add = Callable[[Values, Message], None]
+"""Function that adds content from other files to a message."""
 
 
-class _Reader(Chat):
-    def __init__(self, source: Source, values: Values) -> None:
-        self.values = values
-        native_id = string(values, "sessionId") or source.path.stem
-        index = beside(source.path.with_name(source.path.name.replace(native_id, "sessions")))
-        listed = (entry for entry in objects_in(index) if entry.get("sessionId") == native_id)
-        facts = next(listed, {})
-        self.time = parse_time(facts.get("dateCreated")) or modified(source)
-        folder = string(values, "workspaceDirectory") or string(facts, "workspaceDirectory")
-        session = Session(
-            TOOL,
-            native_id,
-            title=string(values, "title"),
-            started=self.time,
-            model=string(values, "chatModelTitle"),
-            cwd=folder_of(folder),
-        )
-        super().__init__(source, session)
+def parse(source: Source, tool: str = TOOL, add: Add = lambda *_: None) -> Items:
+    """Parse one session of Continue, or of a tool with the same files."""
+    values = mapping(document(source))
+    native_id = string(values, "sessionId") or source.path.stem
+    index = beside(source.path.with_name(source.path.name.replace(native_id, "sessions")))
+    facts = next((each for each in objects_in(index) if each.get("sessionId") == native_id), {})
+    time = parse_time(facts.get("dateCreated")) or modified(source)
+    folder = string(values, "workspaceDirectory") or string(facts, "workspaceDirectory")
+    session = Session(
+        tool,
+        native_id,
+        title=string(values, "title"),
+        started=time,
+        model=string(values, "chatModelTitle"),
+        cwd=folder_of(folder),
+    )
+    talk = Conversation(source, session)
+    history = objects(values, "history")
+    for usage in (mapping(item, "message", "usage") for item in history):
+        talk.spend(_tokens(usage))
+    if talk.spent is None:
+        talk.spend(_tokens(mapping(values, "usage")))
+    yield from turns_of(talk, _messages(talk, history, time, add))
 
-    def read(self) -> Items:
-        for item in objects(self.values, "history"):
-            yield from self.take(0, item)
-        if self.talk.spent is None:
-            self.talk.spend(_tokens(mapping(self.values, "usage")))
-        yield from self.talk.end()
 
-    def take(self, offset: int, record: Values) -> Items:
-        message = mapping(record, "message")
-        for log in objects(record, "promptLogs"):  # name a model by the owner's title for it
-            title = string(log, "modelTitle") or self.talk.session.model
-            self.talk.learn(model=answered_by(title, string(log, "modelProvider")))
-        for attached in objects(record, "contextItems"):  # not the owner's words
-            where = f"{attached.get('name')} {mapping(attached, 'uri').get('value')} {attached.get('description')}"
-            self.talk.exchange.heard(str(attached.get("content") or ""), outside="http" in where)
-        if message.get("role") not in _QUIET:
-            identity, tokens = string(message, "id"), _tokens(mapping(message, "usage"))
-            yield from self.message(
-                offset, message, self.time, record, identity=identity, tokens=tokens
-            )
-        for state in objects(record, "toolCallStates"):
-            self.state(state)
-        summary = string(record, "conversationSummary") or ""
-        yield from self.say(Speaker.SYSTEM, summary, self.time, flags=Flag.SUMMARY)
+def _messages(
+    talk: Conversation, history: list[Values], time: datetime | None, add: Add
+) -> Iterator[Message]:
+    for item in history:
+        record = mapping(item, "message")
+        role, own = str(record.get("role")), string(record, "id")
+        is_unique = len(own or "") == _UUID_LENGTH
+        message = Message(_SPEAKERS.get(role, Speaker.SYSTEM), time, own, is_unique)
+        message.claims = [item, record]
+        text = "\n\n".join(string(part, "text") or "" for part in content_blocks(record))
+        if role == "tool":
+            call_id = str(record.get("toolCallId"))
+            known = talk.calls.get(call_id)
+            message.results.append((call_id, (known and known.call.outcome) or "ok", text))
+        elif role in _SPEAKERS:
+            message.texts.append(text)
+        elif role not in _QUIET:
+            talk.source.unknown(f"role {role}")
+        for log in objects(item, "promptLogs"):  # a model has the title that the owner gave it
+            name = string(log, "modelTitle") or talk.session.model
+            talk.learn(model=answered_by(name, string(log, "modelProvider")))
+        for attached in objects(item, "contextItems"):
+            where = [attached.get("name"), attached.get("uri"), attached.get("description")]
+            content = string(attached, "content") or ""
+            talk.exchange.heard(content, outside="http" in words_of(where))
+        for call in objects(record, "toolCalls"):
+            function = mapping(call, "function")
+            message.call(call.get("id") or "", function.get("name"), function.get("arguments"))
+        for state in objects(item, "toolCallStates"):
+            _add_result(message, state)
+        add(item, message)
+        yield message
+        summary = string(item, "conversationSummary")
+        yield Message(Speaker.SYSTEM, time, flags=Flag.SUMMARY, texts=[summary])
 
-    def state(self, state: Values) -> None:
-        """Record the result of a call. Its output follows in another message."""
-        status, outputs = state.get("status"), objects(state, "output")
-        words = "\n".join(str(item.get("content") or "") for item in outputs)
-        code = _EXIT.search(" ".join(string(item, "status") or "" for item in outputs))
-        result = outcome(words, exit_code=int(code[1]) if code else None, is_error=status != "done")
-        if status in ("canceled", "cancelled"):
-            result = "rejected"
-        if result == "rejected" or status in ("done", "errored", "error"):
-            self.talk.result(str(state.get("toolCallId")), result, lambda: words)
+
+def _add_result(message: Message, state: Values) -> None:
+    call, status, output = state.get("toolCallId"), state.get("status"), objects(state, "output")
+    text = "\n".join(string(item, "content") or "" for item in output)
+    if status in ("canceled", "cancelled"):
+        message.results.append((str(call), "rejected", text))
+    elif status in ("done", "errored", "error"):
+        code = _EXIT.search(" ".join(string(item, "status") or "" for item in output))
+        exit_code = int(code[1]) if code else None
+        message.result(call, text, is_error=status != "done", exit_code=exit_code)
 
 
 def _tokens(usage: Values) -> Tokens:
@@ -93,9 +116,12 @@ def _tokens(usage: Values) -> Tokens:
     )
 
 
-def _sniff(head: Head) -> bool:
+def is_session(head: Head, *, of_kiro: bool = False) -> bool:
+    """Return True if a file is a session of Continue, or of Kiro, which has ids of answers."""
     keys = keys_of(head)
-    return {"sessionId", "workspaceDirectory"} <= keys and bool({"history", "title"} & keys)
+    has_keys = {"sessionId", "workspaceDirectory"} <= keys and bool({"history", "title"} & keys)
+    is_kiros = '"executionId"' in head.text or "workspace-sessions" in head.path.parts
+    return has_keys and is_kiros == of_kiro
 
 
 ADAPTER = Adapter(
@@ -104,8 +130,8 @@ ADAPTER = Adapter(
     roots=lambda places: [
         Root(places.folder("CONTINUE_GLOBAL_DIR", ".continue") / "sessions", ("*.json",))
     ],
-    sniff=_sniff,
-    parse=lambda source: _Reader(source, mapping(document(source))).read(),
+    sniff=is_session,
+    parse=parse,
     whole=True,
     versions="files from 2026 (without a version)",
     reads=(

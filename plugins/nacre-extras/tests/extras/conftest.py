@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from tests.imports.conftest import agenr_database, put
-from tests.transcripts.conftest import in_two_goes, read, write
+from tests.transcripts.conftest import in_two_goes, look, read, write
 from tests.web_server.conftest import learned, nacre, process, serving, site, stopped, transcript
 
 __all__ = [
     "agenr_database",
     "in_two_goes",
     "learned",
+    "look",
     "nacre",
     "process",
     "put",

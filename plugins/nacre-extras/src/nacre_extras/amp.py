@@ -1,0 +1,108 @@
+"""Amp: ``~/.local/share/amp/threads/T-<id>.json``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from nacre.base.plain import Values, mapping, objects, string, total
+from nacre.readers.adapter import (
+    Adapter,
+    Items,
+    Root,
+    Source,
+    content_blocks,
+    document,
+    keys_of,
+    modified,
+    parse_time,
+)
+from nacre.readers.messages import Message, turns_of, words_of
+from nacre.readers.trust import Conversation, folder_of
+from nacre.values.session import Session, Speaker, Tokens
+
+TOOL = "amp"
+
+_SPEAKERS = {"user": Speaker.OWNER, "assistant": Speaker.AGENT}
+_QUIET = frozenset({"thinking", "redacted_thinking", "image"})
+_MARK = re.compile(r'"id"\s*:\s*"T-|"messageId"\s*:\s*\d|"toolUseID"\s*:')
+_REFUSED = ("cancelled", "rejected-by-user")
+
+
+def _parse(source: Source) -> Items:
+    thread = mapping(document(source))
+    initial = mapping(thread, "env", "initial")
+    tree = next(iter(objects(initial, "trees")), {})
+    repository = mapping(tree, "repository")
+    session = Session(
+        TOOL,
+        string(thread, "id") or source.path.stem,
+        title=string(thread, "title"),
+        cwd=folder_of(string(tree, "uri")),
+        branch=(string(repository, "ref") or "").removeprefix("refs/heads/") or None,
+        repository=string(repository, "url"),
+        started=parse_time(thread.get("created")) or modified(source),
+        tool_version=string(mapping(initial, "platform"), "clientVersion"),
+    )
+    talk = Conversation(source, session)
+    yield from turns_of(talk, _messages(talk, thread))
+
+
+def _messages(talk: Conversation, thread: Values) -> Iterator[Message]:
+    time = talk.session.started
+    for number, record in enumerate(objects(thread, "messages")):
+        usage = mapping(record, "usage")
+        talk.learn(model=string(usage, "model"))
+        talk.spend(
+            Tokens(
+                total(usage, "inputTokens", "cacheCreationInputTokens"),
+                total(usage, "cacheReadInputTokens"),
+                total(usage, "outputTokens"),
+            )
+        )
+        sent = parse_time(mapping(record, "meta").get("sentAt"))
+        time = sent or parse_time(usage.get("timestamp")) or time
+        role, own = str(record.get("role")), str(record.get("messageId", number))
+        message = Message(_SPEAKERS.get(role, Speaker.SYSTEM), time, own, False, [record])
+        if role not in _SPEAKERS:
+            talk.source.unknown(f"role {role}")
+        for block in content_blocks(record):
+            kind = str(block.get("type"))
+            if kind == "text":
+                message.texts.append(string(block, "text"))
+                message.claims.append(block)
+            elif kind == "tool_use":
+                message.call(block.get("id"), block.get("name"), block.get("input"))
+            elif kind == "tool_result":
+                _add_result(message, block)
+            elif kind not in _QUIET:
+                talk.source.unknown(f"block {kind}")
+        yield message
+
+
+def _add_result(message: Message, block: Values) -> None:
+    """Add the result of a call that has ended."""
+    run, call = mapping(block, "run"), string(block, "toolUseID", "tool_use_id")
+    status, result = str(run.get("status")), run.get("result")
+    if status in _REFUSED:
+        message.results.append((str(call), "rejected", words_of(run.get("reason"))))
+    elif status in ("done", "error"):
+        code, failed = mapping(result).get("exitCode"), status == "error"
+        message.result(call, result or run.get("error"), is_error=failed, exit_code=code)
+
+
+ADAPTER = Adapter(
+    tool=TOOL,
+    label="Amp",
+    roots=lambda places: [
+        Root(places.folder("XDG_DATA_HOME", ".local", "share") / "amp" / "threads", ("T-*.json",))
+    ],
+    sniff=lambda head: "messages" in keys_of(head) and _MARK.search(head.text) is not None,
+    parse=_parse,
+    whole=True,
+    resume=("amp", "threads", "continue", "{id}"),
+    versions="files from 2025 and 2026 (from readers of other projects)",
+    reads="messages; tool calls with outcome; title; folder; branch; model; version; tokens",
+    leaves_out="thinking; images; sub-agents (not recorded); threads that are only on the server",
+    environment=("XDG_DATA_HOME",),
+)

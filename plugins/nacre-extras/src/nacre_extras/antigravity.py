@@ -1,0 +1,102 @@
+"""Antigravity: ``transcript.jsonl`` in the folder of each conversation below ``brain``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from nacre.base.plain import Values, mapping, objects, string
+from nacre.readers.adapter import Adapter, Head, Items, Root, Source, documents, parse_time
+from nacre.readers.messages import Message, turns_of
+from nacre.readers.trust import Conversation
+from nacre.values.session import Flag, Session, Speaker
+
+TOOL = "antigravity"
+
+_SOURCES = frozenset({"USER_EXPLICIT", "MODEL", "SYSTEM"})
+_REQUEST = re.compile(r"<USER_REQUEST>(.*)</USER_REQUEST>", re.DOTALL)
+_ADDED = re.compile(r"<(ADDITIONAL_METADATA|USER_SETTINGS_CHANGE)>.*(?:</\1>|\Z)", re.DOTALL)
+_MODEL = re.compile(r"`Model Selection` from .+? to (.+?)\.(?=\s)")
+_KEYS = {
+    "AbsolutePath": "path",
+    "CommandLine": "command",
+    "DirectoryPath": "path",
+    "Query": "query",
+    "TargetFile": "path",
+    "Url": "url",
+}
+"""Names that :mod:`nacre.readers.conversation` knows for arguments."""
+_RUNNING = frozenset({"RUNNING", "PENDING", "WAITING"})
+
+
+def _parse(source: Source) -> Items:
+    folder = source.path.parent.parent
+    is_own = folder.name == ".system_generated"
+    name = folder.parent.name if is_own else source.path.parent.name
+    talk = Conversation(source, Session(TOOL, name))
+    yield from turns_of(talk, _messages(talk))
+
+
+def _messages(talk: Conversation) -> Iterator[Message]:
+    """Yield the steps. The steps after an answer contain the results of its calls, in order."""
+    answer, waiting = "", list[str]()
+    for number, step in enumerate(documents(talk.source)):
+        kind, origin = str(step.get("type")), str(step.get("source"))
+        content, time = string(step, "content") or "", parse_time(step.get("created_at"))
+        own = str(step.get("step_index", number))
+        talk.learn(started=talk.session.started or time)
+        if origin == "MODEL":
+            if kind in ("PLANNER_RESPONSE", "None"):
+                answer, waiting = own, []
+            message = Message(Speaker.AGENT, time, answer or own, unique=False)
+            for place, call in enumerate(objects(step, "tool_calls")):
+                waiting.append(string(call, "id") or f"{own}-{place}")
+                arguments = mapping(call, "args") or mapping(call, "arguments")
+                given = {_KEYS.get(key, key): value for key, value in arguments.items()}
+                message.call(waiting[-1], call.get("name"), given)
+                talk.learn(cwd=talk.session.cwd or string(arguments, "Cwd"))
+            if answer == own:
+                message.texts.append(content)
+            elif step.get("status") not in _RUNNING:
+                if not waiting:
+                    waiting.append(own)
+                    message.call(own, kind.lower(), {})
+                failed = step.get("status") == "ERROR"
+                message.result(waiting.pop(0), content, is_error=failed)
+            yield message
+        elif origin.startswith("USER"):
+            model = _MODEL.search(content)
+            talk.learn(model=model and model[1])
+            request = _REQUEST.search(content)
+            text = _ADDED.sub("", request[1] if request else content)
+            claim = {"origin": None if origin == "USER_EXPLICIT" else origin}
+            yield Message(Speaker.OWNER, time, own, False, [claim, step], texts=[text])
+        elif origin == "SYSTEM":
+            summary = content if kind == "CHECKPOINT" else ""
+            talk.exchange.heard("" if summary else content)
+            yield Message(Speaker.SYSTEM, time, own, False, flags=Flag.SUMMARY, texts=[summary])
+        else:
+            talk.source.unknown(f"source {origin}")
+
+
+def _sniff(head: Head) -> bool:
+    first: Values = head.objects[0] if head.objects else {}
+    return "content" in first and first.get("source") in _SOURCES
+
+
+ADAPTER = Adapter(
+    tool=TOOL,
+    label="Antigravity",
+    roots=lambda places: [
+        Root(
+            places.home / ".gemini",
+            ("antigravity*/brain/*/.system_generated/logs/transcript.jsonl",),
+        )
+    ],
+    sniff=_sniff,
+    parse=_parse,
+    whole=True,
+    versions="files from 2026 (from readers of other projects)",
+    reads="messages; tool calls with outcome; times; model; summaries; folder, from commands",
+    leaves_out="thinking; the host's messages; plans; conversations without a transcript (encrypted)",
+)
