@@ -372,7 +372,10 @@ def _at_lines(text: str, phrases: tuple[str, ...]) -> Iterator[int]:
 
 @cache
 def _phrases_of(tool: str) -> list[Mapping[str, tuple[str, ...]]]:
-    tables = [_phrase_tables().get(name, {}) for name in (_EVERY_TOOL, tool)]
+    # An exported chat can come from any tool.
+    phrases = _phrase_tables()
+    names = phrases if tool in ("markdown", "text") else (_EVERY_TOOL, tool)
+    tables = [phrases.get(name, {}) for name in names]
     kinds = ("begins", "whole", "holds", "lines", "ends")
     return [{kind: tuple(table.get(kind, ())) for kind in kinds} for table in tables]
 
