@@ -362,7 +362,7 @@ Form = Mapping[str, Sequence[str]]
 _INTERRUPTION_NOTE = re.compile(r"\[Request interrupted by user[^\]\n]{0,40}\]")
 _PLAN_HEAD = "Implement the following plan:"
 _FEEDBACK_HEAD = "\n\nUser feedback on this plan: "
-PROMPT_COMMAND = "<command-message>"
+_PROMPT_COMMAND = "<command-message>"
 """Start of a command that is a prompt. Other commands, such as ``/model``, start with their name."""
 _COMMAND_TAGS = ("command-message", "command-name", "command-args")
 _SOURCE_FIELDS = ("source", "sender", "author", "from", "channel")
@@ -500,7 +500,7 @@ def typed(text: str) -> tuple[str, Flag, str]:
     if text.startswith("<command-"):
         parts, others = _command_parts(text)
         command, words = parts.get("command-name"), parts.get("command-args")
-        if not command or not (words or text.startswith(PROMPT_COMMAND)):
+        if not command or not (words or text.startswith(_PROMPT_COMMAND)):
             return "", Flag.META, text
         return f"/{command.removeprefix('/')} {words or ''}".rstrip(), Flag.COMMAND, others
     shell = _inside(text, "bash-input") if text.startswith("<bash-input>") else None
