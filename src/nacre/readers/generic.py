@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +15,12 @@ from nacre.base import yaml
 from nacre.base.frozen import frozen
 from nacre.base.ids import turn_hash
 from nacre.base.plain import JsonObject, Values
+from nacre.base.text import pieces
 from nacre.base.times import in_utc
 from nacre.readers.adapter import ANY, Adapter, Head, Items, Source, parse_time, records
 from nacre.readers.claude_code_records import interruption, plan_of, typed
 from nacre.readers.conversation import asked, clean
-from nacre.readers.registry import adapters
+from nacre.readers.registry import TOOLS
 from nacre.readers.trust import (
     Conversation,
     Exchange,
@@ -223,9 +224,11 @@ class _Reader:
     def __init__(self, source: Source) -> None:
         self.source = source
         self.facts: dict[str, JsonObject] = source.carry.setdefault("sessions", {})
-        self.exchanges: dict[str, Exchange] = {}
-        self.outside: set[str] = set(source.carry.get("outside", ()))
-        self.own: set[str] = set(source.carry.get("own", ()))
+        self.exchanges = defaultdict[str, Exchange](Exchange)
+        for native_id, facts in self.facts.items():
+            self.exchanges[native_id] = Exchange(facts.pop("exchange", None))
+        self.calls: dict[str, list[bool]] = dict(source.carry.get("calls", {}))
+        """For each call, whether its result is external text, and whether it is nacre's."""
         self.yielded: Session | None = None
 
     def read(self) -> Items:
@@ -268,14 +271,13 @@ class _Reader:
 
     def message(self, native_id: str, record: Values, line: Line) -> Items:
         facts = self.facts.setdefault(native_id, {})
-        exchange = self.exchange(native_id)
+        exchange = self.exchanges[native_id]
         cleaned = exchange.clean(line.text)
         if line.speaker is Speaker.TOOL:
             name = line.author or ""
-            outside = line.call_id in self.outside or is_outside(name, "")
-            exchange.heard(
-                cleaned.text, outside=outside, own=line.call_id in self.own or is_own(name, "")
-            )
+            outside, own = self.calls.get(line.call_id or "", (False, False))
+            outside, own = outside or is_outside(name, ""), own or is_own(name, "")
+            exchange.heard(cleaned.text, outside=outside, own=own)
             return
         calls = tuple(self.call(call) for call in line.calls)
         if not (cleaned.text or calls):
@@ -317,24 +319,16 @@ class _Reader:
     def call(self, call: Values) -> ToolCall:
         name, arguments = str(call["name"]), call["arguments"]
         brief_call = asked(name, arguments if isinstance(arguments, str | dict) else "")
-        if is_outside(name, brief_call.input):
-            self.outside.add(str(call["id"]))
-        if is_own(name, brief_call.input):
-            self.own.add(str(call["id"]))
+        self.calls[str(call["id"])] = [
+            is_outside(name, brief_call.input),
+            is_own(name, brief_call.input),
+        ]
         return brief_call
-
-    def exchange(self, native_id: str) -> Exchange:
-        if native_id not in self.exchanges:
-            self.exchanges[native_id] = Exchange(
-                self.facts.get(native_id, {}).pop("exchange", None)
-            )
-        return self.exchanges[native_id]
 
     def finish(self) -> None:
         for native_id, exchange in self.exchanges.items():
             self.facts[native_id]["exchange"] = exchange.carried()
-        self.source.carry["outside"] = sorted(self.outside)[-_MAX_CALLS_CARRIED:]
-        self.source.carry["own"] = sorted(self.own)[-_MAX_CALLS_CARRIED:]
+        self.source.carry["calls"] = dict(list(self.calls.items())[-_MAX_CALLS_CARRIED:])
         recent = list(self.facts.items())[-_MAX_SESSIONS_CARRIED:]
         self.source.carry["sessions"] = dict(recent)
 
@@ -417,32 +411,13 @@ def date_in_name(name: str) -> datetime | None:
         return None
 
 
-def _paragraphs(text: str) -> Iterator[_Part]:
-    """Join paragraphs up to the length limit. Split a longer paragraph between words."""
-    group = ""
-    for paragraph in re.split(r"\n\s*\n", text):
-        for piece in _pieces(paragraph.strip("\n"), TURN_CHARACTERS):
-            if group and len(group) + len(piece) + 2 > TURN_CHARACTERS:
-                yield _Part(Speaker.OWNER, group)
-                group = ""
-            group = f"{group}\n\n{piece}" if group else piece
-    yield _Part(Speaker.OWNER, group)
-
-
-def _pieces(paragraph: str, limit: int) -> Iterator[str]:
-    while len(paragraph) > limit:
-        cut = max(paragraph.rfind(mark, limit // 2, limit) for mark in ("\n", ". ", "。", " "))
-        cut = cut + 1 if cut > 0 else limit
-        yield paragraph[:cut].rstrip()
-        paragraph = paragraph[cut:].lstrip()
-    if paragraph:
-        yield paragraph
-
-
 def parse_plain_text(source: Source) -> Items:
     """Parse one text file."""
-    text = source.text().replace("\r\n", "\n")
-    yield from _parse(source, TOOL_PLAIN_TEXT, {}, text, _paragraphs)
+    yield from _parse(source, TOOL_PLAIN_TEXT, {}, source.text(), _paragraphs)
+
+
+def _paragraphs(text: str) -> Iterator[_Part]:
+    return (_Part(Speaker.OWNER, piece) for piece in pieces(text, TURN_CHARACTERS))
 
 
 ADAPTER_PLAIN_TEXT = Adapter(
@@ -465,7 +440,7 @@ TOOL_MARKDOWN = "markdown"
 
 _SUFFIXES = frozenset({".md", ".markdown", ".mdx"})
 _FRONT_MATTER = re.compile(
-    r"\A---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE
+    r"\A---[ \t]*\r?\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE
 )
 _HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(\S.*)")
 _FENCE = re.compile(r"^ {0,3}(```+|~~~+)")
@@ -473,7 +448,7 @@ _FENCE = re.compile(r"^ {0,3}(```+|~~~+)")
 
 def parse_markdown(source: Source) -> Items:
     """Parse one note or exported chat."""
-    facts, body = _front_matter(source.text().replace("\r\n", "\n"))
+    facts, body = _front_matter(source.text())
     yield from _parse(source, TOOL_MARKDOWN, facts, body, _sections)
 
 
@@ -481,7 +456,7 @@ def _parse(
     source: Source, tool: str, facts: Values, body: str, split: Callable[[str], Iterator[_Part]]
 ) -> Items:
     """Parse a text. ``split`` yields the parts of a note."""
-    body = _with_headings(body)
+    body = _with_headings(body.replace("\r\n", "\n"))
     speakers = _speakers(body)
     is_talk = bool(speakers) or "<!-- Generated by" in body[:100]
     parts = list(_parts(body, speakers) if is_talk else split(body))
@@ -490,7 +465,7 @@ def _parse(
     time = parse_time(facts.get("date") or facts.get("created")) or min(
         times, default=date_in_name(source.path.name)
     )
-    identity, folder = _ID.search(head), _FOLDER.search(head)
+    identity = _ID.search(head)
     above = next((path for path in source.path.parents if path.name == ".specstory"), None)
     tags = facts.get("tags")
     listed = ", ".join(map(str, tags)) if isinstance(tags, list) else tags
@@ -501,7 +476,7 @@ def _parse(
         or name_session(source.path),
         title=_title(facts, head if is_talk else body) or (None if is_talk else source.path.stem),
         label=str(facts.get("project") or listed or "") or None,
-        cwd=str(above.absolute().parent) if above else folder and folder[1].strip(),
+        cwd=str(above.absolute().parent) if above else None,
         started=time,
     )
     if is_talk:
@@ -563,7 +538,7 @@ def _sections(body: str) -> Iterator[_Part]:
                 yield _Part(Speaker.AGENT if agents else Speaker.OWNER, "\n".join(lines))
                 lines, has_text = [], False
             named = _read_heading(line)
-            agents = level if named and _named(named[1]) is Speaker.AGENT else 0
+            agents = level if named and _NAMES.get(named[1]) is Speaker.AGENT else 0
         lines.append(f"{line.strip('# ')}\n" if is_heading else line)
         has_text = has_text or (bool(line.strip()) and not is_heading)
     yield _Part(Speaker.AGENT if agents else Speaker.OWNER, "\n".join(lines))
@@ -582,6 +557,7 @@ def _sniff_markdown(head: Head) -> bool:
 
 _NAMES: dict[str, Speaker] = {
     **ROLES,
+    **dict.fromkeys(TOOLS, Speaker.AGENT),
     **dict.fromkeys(("you", "me", "prompt"), Speaker.OWNER),
     **dict.fromkeys(("response", "reply"), Speaker.AGENT),
 }
@@ -605,27 +581,20 @@ _TERMINAL = re.compile(
 """Matches a copy of a terminal with marks of the owner and of the agent."""
 _TIME = re.compile(
     r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?"
-    r"|\d{1,2}[/.]\d{1,2}[/.]\d{4},?(?: at)? \d{1,2}:\d\d(?::\d\d)?(?:\s?[AaPp][Mm])?"
+    r"|\d{1,2}[/.]\d{1,2}[/.]\d{4},?(?: at)? \d{1,2}:\d\d:\d\d(?:\s?[AaPp][Mm])?"
 )
-_FORMS = [
-    f"{day} {clock}"
-    for day, clocks in (
-        ("%m/%d/%Y", ("%I:%M:%S %p", "%I:%M %p", "at %H:%M:%S")),
-        ("%d/%m/%Y", ("%H:%M:%S", "%H:%M", "%I:%M:%S %p")),
-        ("%m/%d/%Y", ("%H:%M:%S", "%H:%M")),
-        ("%d.%m.%Y", ("%H:%M:%S", "%H:%M")),
-    )
-    for clock in clocks
-]
+_FORMS = (
+    "%m/%d/%Y %I:%M:%S %p",
+    "%m/%d/%Y at %H:%M:%S",
+    "%d/%m/%Y %H:%M:%S",
+    "%m/%d/%Y %H:%M:%S",
+    "%d.%m.%Y %H:%M:%S",
+)
 """Forms of local times. The month comes first with AM or PM, and in Cursor's exports."""
 _ONLY_TIME = re.compile(rf"\W*(?:{_TIME.pattern})\W*")
 _SKILL = 'data-tool-name="Skill"'
 _ID = re.compile(
     r"<!--[^\n]{0,60}?\bSession:? +([\w-]*\d[\w-]*)|^\W*Session ID\W*:\W*([\w.-]+)",
-    re.IGNORECASE | re.MULTILINE,
-)
-_FOLDER = re.compile(
-    r"^\W*(?:Project|Workspace|Folder|cwd|(?:\w+ )?Directory)\W*:[^\w/\n]*((?:/|[A-Z]:\\)[^`*\n]+)",
     re.IGNORECASE | re.MULTILINE,
 )
 
@@ -662,19 +631,6 @@ def _read_heading(line: str) -> tuple[str, str, str] | None:
     return form, name, inline["words"] if inline else ""
 
 
-@cache
-def _agents() -> frozenset[str]:
-    """Return the names of the tools that have an adapter."""
-    tools = (adapter.tool for adapter in adapters().values() if not adapter.guesses)
-    return frozenset(tool.partition("-")[0] for tool in tools) - {"nacre"}
-
-
-def _named(name: str) -> Speaker | None:
-    """Return the speaker that a role or a tool's name stands for."""
-    is_tool = name.removesuffix("_code").removesuffix("_cli") in _agents()
-    return _NAMES.get(name) or (Speaker.AGENT if is_tool else None)
-
-
 def _speakers(text: str) -> dict[tuple[str, str], Speaker]:
     """Return the speakers of a chat by their headings. The result for a note is empty.
 
@@ -684,7 +640,7 @@ def _speakers(text: str) -> dict[tuple[str, str], Speaker]:
     for form, name, _ in filter(None, map(_read_heading, text.splitlines())):
         forms.setdefault(form, []).append(name)
     for form, names in forms.items():
-        speakers = {name: speaker for name in names if (speaker := _named(name))}
+        speakers = {name: speaker for name in names if (speaker := _NAMES.get(name))}
         places = [at for at, name in enumerate(names) if speakers.get(name) is Speaker.OWNER]
         others = {names[at + 1] for at in places if at + 1 < len(names)}
         unknown = others - {*speakers}
