@@ -272,7 +272,7 @@ class TurnStore:
         sessions = self._home.sessions
         if session.tool == TOOL_MARKDOWN:
             return any(
-                row.session.native_id == session.native_id and row.session.tool != session.tool
+                row.session.native_id == session.native_id and not is_guess(row.session.tool)
                 for row in sessions.find(session.native_id)
             )
         if copy := find_session(self._home, f"{TOOL_MARKDOWN}:{session.native_id}"):
