@@ -28,7 +28,7 @@ from nacre.readers.adapter import (
     plain,
 )
 from nacre.readers.conversation import answered, asked, outcome
-from nacre.readers.trust import Exchange, Judgement, attribute, is_outside, is_own
+from nacre.readers.trust import Exchange, attribute, is_outside, is_own
 from nacre.values.session import Session, Speaker, ToolCall, Trust, Turn
 
 MAX_CONVERSATION_BYTES = 256 * 1024 * 1024
@@ -134,20 +134,15 @@ class _AccountReader:
         self.exchange = Exchange()
 
     def complete(self, turn: Turn, stamp: object, *claims: Values, cites_web: bool) -> Turn:
-        is_agent = turn.speaker is Speaker.AGENT
-        judged = self.exchange.judge(turn.text) if is_agent else Judgement()
+        is_web = cites_web and turn.speaker is Speaker.AGENT
         turn = replace(
             turn,
             id=str(turn.id or turn_hash(turn.speaker, f"{stamp}\n{turn.text}", 0)),
             time=parse_time(stamp),
-            flags=turn.flags | judged.flags,
-            trust=Trust.UNTRUSTED if is_agent and cites_web else judged.trust,
+            trust=Trust.UNTRUSTED if is_web else Trust.TRUSTED,
             unique=bool(turn.id),
         )
-        turn = attribute(turn, self.tool, self.source.identities, self.exchange, *claims)
-        if turn.speaker is Speaker.OWNER:
-            self.exchange.begin(turn.text)
-        return turn
+        return attribute(turn, self.tool, self.source.identities, self.exchange, *claims)
 
 
 # -- ChatGPT: conversations as trees of messages -------------------------------

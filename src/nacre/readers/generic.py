@@ -24,7 +24,6 @@ from nacre.readers.registry import TOOLS
 from nacre.readers.trust import (
     Conversation,
     Exchange,
-    Judgement,
     attribute,
     hashed_id,
     is_outside,
@@ -290,8 +289,6 @@ class _Reader:
             self.yielded = session
             yield session
         flags = Flag.META if line.speaker is Speaker.SYSTEM else Flag.NONE
-        judged = exchange.judge(cleaned.text) if line.speaker is not Speaker.OWNER else Judgement()
-        flags |= judged.flags | cleaned.flags
         identity = self.identify(facts, record, line, cleaned.text)
         turn = Turn(
             identity,
@@ -299,14 +296,11 @@ class _Reader:
             cleaned.text,
             parse_time(line.stamp),
             calls,
-            flags,
-            judged.trust,
-            line.author,
+            flags | cleaned.flags,
+            author=line.author,
         )
-        turn = attribute(turn, TOOL, self.source.identities, exchange, record, unwrapped(record))
-        if turn.speaker is Speaker.OWNER:
-            exchange.begin(turn.text)
-        yield turn
+        identities = self.source.identities
+        yield attribute(turn, TOOL, identities, exchange, record, unwrapped(record))
 
     def identify(self, facts: JsonObject, record: Values, line: Line, text: str) -> str:
         """Return the message's id, or a hash if the previous line has the same id."""
