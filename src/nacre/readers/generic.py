@@ -550,7 +550,7 @@ _MARK = re.compile(
 _WORDS = re.compile(
     r"[*\]_]*(?:[ \t]*\([^)\n]*\))?[*\]_]*(?P<colon>:\**|(?<=\]))[ \t]*(?P<words>.*)"
 )
-_BRACKETED = re.compile(r"\([^)\n]*\)")
+_BRACKETED = re.compile(r"\([^()\n]*\)")
 _LETTER = re.compile(r"[^\W\d_]")
 _ASIDE = re.compile(r" {0,3}(?:(```+|~~~+)|<(details|think|tool-use)\b)")
 _RULE = re.compile(r"^---[ \t]*\s*\Z|^<!--.*?-->$", re.MULTILINE)
@@ -574,7 +574,7 @@ _FORMS = (
 _ONLY_TIME = re.compile(rf"\W*(?:{_TIME.pattern})\W*")
 _SKILL = 'data-tool-name="Skill"'
 _ID = re.compile(
-    r"<!--[^\n]{0,60}?\bSession:? +([\w-]*\d[\w-]*)|^\W*Session ID\W*:\W*([\w.-]+)",
+    r"<!--[^\n]{0,60}?\bSession:? +([\w-]*\d[\w-]*)|^[^\w\n]{0,9}Session ID[^\w\n:]*:[^\w\n]*([\w.-]+)",
     re.IGNORECASE | re.MULTILINE,
 )
 
