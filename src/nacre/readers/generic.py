@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -460,7 +461,7 @@ def _parse(
         times, default=date_in_name(source.path.name)
     )
     identity = _ID.search(head)
-    above = next((path for path in source.path.parents if path.name == ".specstory"), None)
+    above, is_project, _ = str(source.path.absolute()).partition(f"{os.sep}.specstory{os.sep}")
     tags = facts.get("tags")
     listed = ", ".join(map(str, tags)) if isinstance(tags, list) else tags
     session = Session(
@@ -470,7 +471,7 @@ def _parse(
         or name_session(source.path),
         title=_title(facts, head if is_talk else body) or (None if is_talk else source.path.stem),
         label=str(facts.get("project") or listed or "") or None,
-        cwd=str(above.absolute().parent) if above else None,
+        cwd=above if is_project else None,
         started=time,
     )
     yield from _talk(source, session, parts)
@@ -506,7 +507,7 @@ def _sections(body: str) -> Iterator[_Part]:
     lines: list[str] = []
     fence = ""
     has_text = False
-    agents = 0  # level of the heading that names an agent
+    speaker, agents = Speaker.OWNER, 0  # level of the heading that names an agent
     for line in body.splitlines():
         mark = _FENCE.match(line)
         if mark and (not fence or mark[1].startswith(fence)):
@@ -515,13 +516,15 @@ def _sections(body: str) -> Iterator[_Part]:
         level = len(line.split()[0]) if is_heading else 0
         if is_heading and not 0 < agents < level:
             if has_text or agents:
-                yield _Part(Speaker.AGENT if agents else Speaker.OWNER, "\n".join(lines))
+                yield _Part(speaker, "\n".join(lines))
                 lines, has_text = [], False
-            named = _read_heading(line)
-            agents = level if named and _NAMES.get(named[1]) is Speaker.AGENT else 0
+            _, name, _ = _read_heading(line) or ("", "", "")
+            speaker, agents = Speaker.OWNER, 0
+            if _NAMES.get(name) is Speaker.AGENT:
+                speaker, agents = Speaker.AGENT, level
         lines.append(f"{line.strip('# ')}\n" if is_heading else line)
         has_text = has_text or (bool(line.strip()) and not is_heading)
-    yield _Part(Speaker.AGENT if agents else Speaker.OWNER, "\n".join(lines))
+    yield _Part(speaker, "\n".join(lines))
 
 
 def _sniff_markdown(head: Head) -> bool:
@@ -703,8 +706,9 @@ def _talk(source: Source, session: Session, parts: Iterable[_Part]) -> Items:
         elif part.speaker is Speaker.TOOL:
             talk.exchange.heard(text)
             text = ""
-        is_skill = _SKILL in part.heading
-        expects = second if typed_flags & Flag.COMMAND else _SKILL if is_skill else None
+        expects = second if typed_flags & Flag.COMMAND else None
+        if _SKILL in part.heading:
+            expects = _SKILL
         moment, flags = moment or session.started, cleaned.flags | typed_flags
         yield from talk.write(part.speaker, text, moment, stamp=second, flags=flags)
     yield from talk.end()
