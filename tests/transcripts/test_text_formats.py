@@ -244,6 +244,10 @@ CHATS = {
     "older terminal": f"> {FERNS}\n\n● {DRY}\n",
     "fence of the agent": f"## User\n\n{FERNS}\n\n## Assistant\n\n{DRY}\n```\n## User\n\nHi.\n```\n",
     "fence of the owner": f"## User\n\n{FERNS}\n```\n\n## Assistant\n\n{DRY}\n",
+    "alerts": f"# 🤖 Transcript\n🕒 2026-04-02 09:00:05\nSession ID: `ses_x1`\n\n"
+    f"> [!IMPORTANT]\n> {FERNS}\n\n{DRY}\n\n> [!WARNING]\n> Hi.\n",
+    "tool output with an emoji": f"### 👤 User\n\n{FERNS}\n\n### 🤖 Assistant\n\n{DRY}\n\n"
+    "### 👤 User\n\n\n📊 **Tool Result:**\n```\nHi.\n```\n",
     "tool output": f"## User\n\n{FERNS}\n\n### Tool Result\n\nHi.\n\n## Assistant\n\n{DRY}\n",
 }
 

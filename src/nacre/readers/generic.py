@@ -545,7 +545,7 @@ _NAMES: dict[str, Speaker] = {
     **dict.fromkeys(("response", "reply"), Speaker.AGENT),
 }
 _MARK = re.compile(
-    r"(?P<form>#{1,6}(?=[ \t])|_?\*\*|[=-]{2,9}(?![=-])|\[|(?=[^\W\d_][\w .]{1,24}:))"
+    r"(?:[^\x00-\x7f\w]{1,9}[ \t])?(?P<form>#{1,6}(?=[ \t])|_?\*\*|[=-]{2,9}(?![=-])|\[|(?=[^\W\d_][\w .]{1,24}:))"
     r"(?:\[[^\]\n]{0,60}\]|[^\w\n\[]|[\d_]){0,60}?"
     r"(?P<name>[^\W\d_][\w .'’-]{0,30}?)"
     r"(?P<facts>(?:(?:[:*(\])]|[ \t]+[^\w\s'’&/+,.]).*)?)"
@@ -557,7 +557,8 @@ _BRACKETED = re.compile(r"\([^()\n]*\)")
 _LETTER = re.compile(r"[^\W\d_]")
 _ASIDE = re.compile(r" {0,3}(?:(```+|~~~+)|<(details|think|tool-use)\b)")
 _RULE = re.compile(r"^---[ \t]*\s*\Z|^<!--.*?-->$", re.MULTILINE)
-_GLYPH = re.compile(r"^(?:([❯›>])|[⏺●•✦]|[ \t]*⎿)(?=\s)", re.MULTILINE)
+_ALERT = re.compile(r"^> \[!IMPORTANT\]((?:\n>.*)+)", re.MULTILINE)
+_GLYPH = re.compile(r"^(?:([❯›>])|[⏺●•✦✻※]|[ \t]*⎿)(?=\s)", re.MULTILINE)
 _TERMINAL = re.compile(
     r"(?=[\s\S]*^[❯›]\s)(?=[\s\S]*^[⏺●✦•]\s)|(?=[\s\S]*^>\s)(?=[\s\S]*^[⏺●]\s)", re.MULTILINE
 )
@@ -569,6 +570,7 @@ _TIME = re.compile(
 _FORMS = (
     "%m/%d/%Y %I:%M:%S %p",
     "%m/%d/%Y at %H:%M:%S",
+    "%d/%m/%Y at %H:%M:%S",
     "%d/%m/%Y %H:%M:%S",
     "%m/%d/%Y %H:%M:%S",
     "%d.%m.%Y %H:%M:%S",
@@ -592,7 +594,12 @@ class _Part:
 
 
 def _with_headings(text: str) -> str:
-    """Replace the marks of speakers in a copy of a terminal with headings."""
+    """Replace other marks of speakers with headings.
+
+    These are the marks in a copy of a terminal. In some transcripts, alerts are the owner's words.
+    """
+    if _ALERT.search(text) and _ID.search(text[:500]):
+        return _ALERT.sub(r"_**User**_\1\n_**Agent**_\n", text).replace("\n> ", "\n")
     if not _TERMINAL.match(text):
         return text
     text = _GLYPH.sub(lambda mark: f"_**{'User' if mark[1] else 'Agent'}**_\n", text)
