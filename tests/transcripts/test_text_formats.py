@@ -248,6 +248,10 @@ CHATS = {
     f"> [!IMPORTANT]\n> {FERNS}\n\n{DRY}\n\n> [!WARNING]\n> Hi.\n",
     "tool output with an emoji": f"### 👤 User\n\n{FERNS}\n\n### 🤖 Assistant\n\n{DRY}\n\n"
     "### 👤 User\n\n\n📊 **Tool Result:**\n```\nHi.\n```\n",
+    "headings of the agent": f"# Soil\n\n# Claude\n\n**User**\n\n{FERNS}\n\n**Assistant**\n\n{DRY}\n\n"
+    "# Soil\n\n# Claude\n\nHo.\n",
+    "terminal of the agent": f"## User\n\n{FERNS}\n\n## Assistant\n\n{DRY}\n\n❯ Hi.\n\n⏺ Ho.\n\n"
+    "> [!IMPORTANT]\n> Hi.\n",
     "tool output": f"## User\n\n{FERNS}\n\n### Tool Result\n\nHi.\n\n## Assistant\n\n{DRY}\n",
 }
 
