@@ -274,6 +274,8 @@ def test_derived_pages_and_dreams_are_not_memories(world: World) -> None:
         "projects/acme/project.md",
         "dreams/2026-11-19.md",
         ".git/x.md",
+        "global/fact/oar.sync-conflict-20261120-090000-ABCDEFG.md",
+        "global/fact/oar (Otto's conflicted copy 2026-11-20).md",
     ):
         world.write(path, "Not a memory.")
     with world.open() as memory:

@@ -589,6 +589,18 @@ def test_url_stays_in_a_remembered_statement() -> None:
     )
 
 
+@pytest.mark.parametrize("name", ["iOS", "my-app", "tide_reader.py", "eBay", "src/keel"])
+def test_name_at_the_start_of_a_statement_stays_as_written(name: str) -> None:
+    kept = only(owner(f"Remember: {name} is tested every night on the old server."))
+    assert (kept.content.split()[0], (kept.subject or "").split()[0]) == (name, name)
+
+
+def test_request_for_the_end_of_a_task_is_not_a_rule() -> None:
+    assert memories(owner("When you are done, only commit the files of the keel.")) == []
+    assert memories(owner("once finished never leave a branch of the keel behind")) == []
+    assert memories(owner("When you are done, always run the tests of the keel."))
+
+
 PAGE = (
     "Retention of backups\n\nTo keep a backup for ever, set the field in your account. Your old backups will not be "
     "changed. From now on always use the console to delete them."

@@ -643,6 +643,6 @@ def _match_point(text: str, language: Language) -> re.Match[str] | None:
 
 def _join(question: str, *answers: str) -> str:
     texts = [text.strip() for text in answers if text.strip()]
-    parts = [text[0].upper() + text[1:] for text in texts]
+    parts = list(map(as_sentence, texts))
     ended = [text if text[-1] in ".!?。！？;；" else f"{text}." for text in parts[:-1]]
     return " ".join(text for text in (question.strip(), *ended, *parts[-1:]) if text)

@@ -59,6 +59,7 @@ from nacre.operations import operation
 from nacre.readers import gemini_cli
 from nacre.readers.adapter import Root
 from nacre.readers.conversation import memories_made
+from nacre.readers.generic import TOOL_MARKDOWN
 from nacre.readers.registry import is_guess
 from nacre.recall.pins import check_pins
 from nacre.store.sessions import TurnBatch
@@ -255,6 +256,8 @@ class TurnStore:
         if session not in self._projects or not self._gate.admits(session):
             self._tally.left_out.add(batch.path)
             return
+        if self._is_copy(session):
+            return
         project = self._projects[session]
         turns = self._gate.filter_turns(session, project, batch.turns)
         titled = self._gate.clean_title(session)
@@ -272,6 +275,24 @@ class TurnStore:
         if turns:
             self._waiting.append((session.tool, row, turns))
         self._touched.add(row)
+
+    def _is_copy(self, session: Session) -> bool:
+        """Return True for the exported copy of a stored session.
+
+        Delete the copy if this session is the original.
+        """
+        sessions = self._home.sessions
+        if session.tool == TOOL_MARKDOWN:
+            return any(
+                row.session.native_id == session.native_id and not is_guess(row.session.tool)
+                for row in sessions.find(session.native_id)
+            )
+        if copy := find_session(self._home, f"{TOOL_MARKDOWN}:{session.native_id}"):
+            self._flush()
+            erasing = self._home.erasing
+            erasing.delete_turns(copy.row, [place.row for place in erasing.places_in(copy.row)])
+            erasing.delete_sessions([copy.row])
+        return False
 
     def _finish_file(self, event: FileDone) -> None:
         """Record how much of a file was read. Forget stored sessions that the file no longer contains."""

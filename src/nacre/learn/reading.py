@@ -137,7 +137,7 @@ def raise_meeting_todos(tool: str, candidates: Sequence[Candidate]) -> list[Cand
 
 _SUBJECT_CHARACTERS = 60
 _END = ".!?。！？"
-_URL_PREFIXES = ("http://", "https://")
+_PLAIN_WORD = re.compile(r"[^\W\d_A-Z]+(?:['’][a-z]+)?[,:;.!?…]*(?:\s|\Z)")
 
 
 @frozen
@@ -176,9 +176,9 @@ def subject_of(content: str) -> str:
 
 
 def as_sentence(text: str) -> str:
-    """Remove the arrow "→", and capitalise the statement unless it starts with a URL."""
+    """Remove the arrow "→", and capitalise the statement unless it starts with a name or code."""
     text = text.removeprefix("→ ").replace(": → ", ": ", 1)
-    return text if text.startswith(_URL_PREFIXES) else text[:1].upper() + text[1:]
+    return text[:1].upper() + text[1:] if _PLAIN_WORD.match(text) else text
 
 
 def limit_strong(findings: Sequence[Finding]) -> list[Finding]:

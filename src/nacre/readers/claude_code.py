@@ -61,10 +61,10 @@ from nacre.readers.trust import (
     Call,
     Exchange,
     Judgement,
-    attribute,
     blocks_of,
     names_another,
     text_of,
+    with_author,
 )
 from nacre.values.session import Flag, Session, SessionKind, Speaker, ToolCall, Trust, Turn
 
@@ -202,7 +202,7 @@ class Reader:
             return
         yield from self.close(_MAIN_THREAD)
         turn = Turn("", Speaker.OWNER, words, flags=flags, trust=trust)
-        turn = attribute(turn, TOOL, self.source.identities, self.exchange)
+        turn = with_author(turn, TOOL, self.source.identities, self.exchange)
         if turn.trust is Trust.TRUSTED:
             self.exchange.begin(turn.text)
         yield from self.say(

@@ -319,6 +319,8 @@ def _may_hold_bulk(text: str) -> bool:
 
 
 _EVERY_TOOL = "any"
+_EXPORTING = ("claude-code", "codex", "opencode")
+"""Tools whose text is often in exported chats."""
 _CLOSED = re.compile(r"\][^\S\n]*$", re.MULTILINE)
 
 
@@ -372,7 +374,8 @@ def _at_lines(text: str, phrases: tuple[str, ...]) -> Iterator[int]:
 
 @cache
 def _phrases_of(tool: str) -> list[Mapping[str, tuple[str, ...]]]:
-    tables = [_phrase_tables().get(name, {}) for name in (_EVERY_TOOL, tool)]
+    more = _EXPORTING if tool in ("markdown", "text") else ()
+    tables = [_phrase_tables().get(name, {}) for name in (_EVERY_TOOL, tool, *more)]
     kinds = ("begins", "whole", "holds", "lines", "ends")
     return [{kind: tuple(table.get(kind, ())) for kind in kinds} for table in tables]
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +16,20 @@ from nacre.base import yaml
 from nacre.base.frozen import frozen
 from nacre.base.ids import turn_hash
 from nacre.base.plain import JsonObject, Values
+from nacre.base.text import pieces
 from nacre.base.times import in_utc
 from nacre.readers.adapter import ANY, Adapter, Head, Items, Source, parse_time, records
-from nacre.readers.conversation import asked, clean
-from nacre.readers.trust import Exchange, Judgement, attribute, hashed_id, is_outside, is_own
+from nacre.readers.claude_code_records import interruption, plan_of, typed
+from nacre.readers.conversation import asked
+from nacre.readers.registry import TOOLS
+from nacre.readers.trust import (
+    Conversation,
+    Exchange,
+    attribute,
+    hashed_id,
+    is_outside,
+    is_own,
+)
 from nacre.values.reports import FORMAT
 from nacre.values.session import Flag, Session, Speaker, ToolCall, Turn
 
@@ -211,9 +224,11 @@ class _Reader:
     def __init__(self, source: Source) -> None:
         self.source = source
         self.facts: dict[str, JsonObject] = source.carry.setdefault("sessions", {})
-        self.exchanges: dict[str, Exchange] = {}
-        self.outside: set[str] = set(source.carry.get("outside", ()))
-        self.own: set[str] = set(source.carry.get("own", ()))
+        self.exchanges = defaultdict[str, Exchange](Exchange)
+        for native_id, facts in self.facts.items():
+            self.exchanges[native_id] = Exchange(facts.pop("exchange", None))
+        self.calls: dict[str, list[bool]] = dict(source.carry.get("calls", {}))
+        """For each call, whether its result is external text, and whether it is nacre's."""
         self.yielded: Session | None = None
 
     def read(self) -> Items:
@@ -256,14 +271,13 @@ class _Reader:
 
     def message(self, native_id: str, record: Values, line: Line) -> Items:
         facts = self.facts.setdefault(native_id, {})
-        exchange = self.exchange(native_id)
+        exchange = self.exchanges[native_id]
         cleaned = exchange.clean(line.text)
         if line.speaker is Speaker.TOOL:
             name = line.author or ""
-            outside = line.call_id in self.outside or is_outside(name, "")
-            exchange.heard(
-                cleaned.text, outside=outside, own=line.call_id in self.own or is_own(name, "")
-            )
+            outside, own = self.calls.get(line.call_id or "", (False, False))
+            outside, own = outside or is_outside(name, ""), own or is_own(name, "")
+            exchange.heard(cleaned.text, outside=outside, own=own)
             return
         calls = tuple(self.call(call) for call in line.calls)
         if not (cleaned.text or calls):
@@ -276,8 +290,6 @@ class _Reader:
             self.yielded = session
             yield session
         flags = Flag.META if line.speaker is Speaker.SYSTEM else Flag.NONE
-        judged = exchange.judge(cleaned.text) if line.speaker is not Speaker.OWNER else Judgement()
-        flags |= judged.flags | cleaned.flags
         identity = self.identify(facts, record, line, cleaned.text)
         turn = Turn(
             identity,
@@ -285,14 +297,11 @@ class _Reader:
             cleaned.text,
             parse_time(line.stamp),
             calls,
-            flags,
-            judged.trust,
-            line.author,
+            flags | cleaned.flags,
+            author=line.author,
         )
-        turn = attribute(turn, TOOL, self.source.identities, exchange, record, unwrapped(record))
-        if turn.speaker is Speaker.OWNER:
-            exchange.begin(turn.text)
-        yield turn
+        identities = self.source.identities
+        yield attribute(turn, TOOL, identities, exchange, record, unwrapped(record))
 
     def identify(self, facts: JsonObject, record: Values, line: Line, text: str) -> str:
         """Return the message's id, or a hash if the previous line has the same id."""
@@ -305,24 +314,16 @@ class _Reader:
     def call(self, call: Values) -> ToolCall:
         name, arguments = str(call["name"]), call["arguments"]
         brief_call = asked(name, arguments if isinstance(arguments, str | dict) else "")
-        if is_outside(name, brief_call.input):
-            self.outside.add(str(call["id"]))
-        if is_own(name, brief_call.input):
-            self.own.add(str(call["id"]))
+        self.calls[str(call["id"])] = [
+            is_outside(name, brief_call.input),
+            is_own(name, brief_call.input),
+        ]
         return brief_call
-
-    def exchange(self, native_id: str) -> Exchange:
-        if native_id not in self.exchanges:
-            self.exchanges[native_id] = Exchange(
-                self.facts.get(native_id, {}).pop("exchange", None)
-            )
-        return self.exchanges[native_id]
 
     def finish(self) -> None:
         for native_id, exchange in self.exchanges.items():
             self.facts[native_id]["exchange"] = exchange.carried()
-        self.source.carry["outside"] = sorted(self.outside)[-_MAX_CALLS_CARRIED:]
-        self.source.carry["own"] = sorted(self.own)[-_MAX_CALLS_CARRIED:]
+        self.source.carry["calls"] = dict(list(self.calls.items())[-_MAX_CALLS_CARRIED:])
         recent = list(self.facts.items())[-_MAX_SESSIONS_CARRIED:]
         self.source.carry["sessions"] = dict(recent)
 
@@ -405,48 +406,13 @@ def date_in_name(name: str) -> datetime | None:
         return None
 
 
-def make_turns(texts: Iterable[str], time: datetime | None) -> Iterator[Turn]:
-    """Yield a turn of the owner for each non-empty text."""
-    seen: dict[str, object] = {}
-    for text in texts:
-        cleaned = clean(text)
-        if cleaned.text:
-            identity = hashed_id(seen, Speaker.OWNER, None, cleaned.text)
-            yield Turn(identity, Speaker.OWNER, cleaned.text, time, flags=cleaned.flags)
-
-
-def group_paragraphs(text: str) -> Iterator[str]:
-    """Join paragraphs up to the length limit. Split a longer paragraph between words."""
-    group = ""
-    for paragraph in re.split(r"\n\s*\n", text.replace("\r\n", "\n")):
-        for piece in _pieces(paragraph.strip("\n"), TURN_CHARACTERS):
-            if group and len(group) + len(piece) + 2 > TURN_CHARACTERS:
-                yield group
-                group = ""
-            group = f"{group}\n\n{piece}" if group else piece
-    if group.strip():
-        yield group
-
-
-def _pieces(paragraph: str, limit: int) -> Iterator[str]:
-    while len(paragraph) > limit:
-        cut = max(paragraph.rfind(mark, limit // 2, limit) for mark in ("\n", ". ", "。", " "))
-        cut = cut + 1 if cut > 0 else limit
-        yield paragraph[:cut].rstrip()
-        paragraph = paragraph[cut:].lstrip()
-    if paragraph:
-        yield paragraph
-
-
 def parse_plain_text(source: Source) -> Items:
     """Parse one text file."""
-    time = date_in_name(source.path.name)
-    turns = list(make_turns(group_paragraphs(source.text()), time))
-    if turns:
-        yield Session(
-            TOOL_PLAIN_TEXT, name_session(source.path), title=source.path.stem, started=time
-        )
-        yield from turns
+    yield from _parse(source, TOOL_PLAIN_TEXT, {}, source.text(), _paragraphs)
+
+
+def _paragraphs(text: str) -> Iterator[_Part]:
+    return (_Part(Speaker.OWNER, piece) for piece in pieces(text, TURN_CHARACTERS))
 
 
 ADAPTER_PLAIN_TEXT = Adapter(
@@ -458,53 +424,60 @@ ADAPTER_PLAIN_TEXT = Adapter(
     whole=True,
     guesses=True,
     versions="any",
-    reads="paragraphs; a date in the file's name",
+    reads="paragraphs; a date in the file's name; exported chats",
 )
 
 
 # -- Markdown notes: front matter, and one turn per section --------------------
-# SpecStory's session copies keep their speakers.
 
 
 TOOL_MARKDOWN = "markdown"
 
 _SUFFIXES = frozenset({".md", ".markdown", ".mdx"})
 _FRONT_MATTER = re.compile(
-    r"\A---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE
+    r"\A---[ \t]*\r?\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE
 )
 _HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(\S.*)")
 _FENCE = re.compile(r"^ {0,3}(```+|~~~+)")
-_SPECSTORY = re.compile(r"<!-- Generated by SpecStory", re.IGNORECASE)
-_SPEAKER_HEADING = re.compile(
-    r"^_\*\*(?P<role>User|Assistant|Agent|Human)\b(?P<facts>[^*\n]*)\*\*_[ \t]*$",
-    re.IGNORECASE | re.MULTILINE,
-)
-_ASIDE = re.compile(r"<(details|think|tool-use)\b[^>]*>.*?(?:</\1>|\Z)", re.DOTALL)
-_RULE = re.compile(r"^---[ \t]*\s*\Z", re.MULTILINE)
 
 
 def parse_markdown(source: Source) -> Items:
-    """Parse one note."""
-    text = source.text().replace("\r\n", "\n")
-    facts, body = _front_matter(text)
-    time = parse_time(facts.get("date") or facts.get("created")) or date_in_name(source.path.name)
-    is_rendered = _SPECSTORY.search(body[:500])
-    turns = list(
-        _section_turns(body, time, source.identities)
-        if is_rendered
-        else make_turns(_sections(body), time)
+    """Parse one note or exported chat."""
+    facts, body = _front_matter(source.text())
+    yield from _parse(source, TOOL_MARKDOWN, facts, body, _sections)
+
+
+def _parse(
+    source: Source, tool: str, facts: Values, body: str, split: Callable[[str], Iterator[_Part]]
+) -> Items:
+    """Parse a text. ``split`` yields the parts of a note."""
+    body = body.replace("\r\n", "\n")
+    speakers = _speakers(body)
+    if not speakers:
+        body = _with_headings(body)
+        speakers = _speakers(body)
+    is_talk = bool(speakers) or "<!-- Generated by" in body[:100]
+    parts = list(_parts(body, speakers) if is_talk else split(body))
+    head = parts.pop(0).text if is_talk else ""
+    times = filter(None, map(_find_time, head.splitlines()))
+    time = parse_time(facts.get("date") or facts.get("created")) or min(
+        times, default=date_in_name(source.path.name)
     )
-    if turns:
-        tags = facts.get("tags")
-        listed = ", ".join(map(str, tags)) if isinstance(tags, list) else tags
-        yield Session(
-            TOOL_MARKDOWN,
-            name_session(source.path),
-            title=_title(facts, body) or source.path.stem,
-            label=str(facts.get("project") or listed or "") or None,
-            started=turns[0].time or time,
-        )
-        yield from turns
+    identity = _ID.search(head)
+    above, is_project, _ = str(source.path.absolute()).partition(f"{os.sep}.specstory{os.sep}")
+    tags = facts.get("tags")
+    listed = ", ".join(map(str, tags)) if isinstance(tags, list) else tags
+    session = Session(
+        tool,
+        (is_talk and session_id(facts))
+        or (identity and identity[identity.lastindex or 0])
+        or name_session(source.path),
+        title=_title(facts, head if is_talk else body) or (None if is_talk else source.path.stem),
+        label=str(facts.get("project") or listed or "") or None,
+        cwd=above if is_project else None,
+        started=time,
+    )
+    yield from _talk(source, session, parts)
 
 
 def _front_matter(text: str) -> tuple[Values, str]:
@@ -517,65 +490,239 @@ def _front_matter(text: str) -> tuple[Values, str]:
 
 
 def _title(facts: Values, body: str) -> str | None:
+    """Return the title or the first heading of a text, unless the heading is a time."""
     if facts.get("title"):
         return str(facts["title"])
     first = next(
         (line for line in body.splitlines() if line.strip() and not line.startswith("<!--")), ""
     )
-    heading = _HEADING.match(first)
+    heading = None if _ONLY_TIME.fullmatch(first) else _HEADING.match(first)
     return heading[1].rstrip(" \t#") or None if heading else None
 
 
-def _sections(body: str) -> Iterator[str]:
+def _sections(body: str) -> Iterator[_Part]:
     """Yield the sections of a Markdown text, each with its heading.
 
     A heading without text is joined with the next section. Heading marks are removed, because nacre
-    learns nothing from text that looks like a pasted document.
+    learns nothing from text that looks like a pasted document. If a heading names an agent, the
+    section is the agent's.
     """
     lines: list[str] = []
     fence = ""
     has_text = False
+    speaker, agents = Speaker.OWNER, 0  # level of the heading that names an agent
     for line in body.splitlines():
         mark = _FENCE.match(line)
         if mark and (not fence or mark[1].startswith(fence)):
             fence = "" if fence else mark[1]
         is_heading = not fence and not mark and bool(_HEADING.match(line))
-        if is_heading and has_text:
-            yield "\n".join(lines)
-            lines, has_text = [], False
+        level = len(line.split()[0]) if is_heading else 0
+        if is_heading and not 0 < agents < level:
+            if has_text or agents:
+                yield _Part(speaker, "\n".join(lines))
+                lines, has_text = [], False
+            _, name, _ = _read_heading(line) or ("", "", "")
+            speaker, agents = Speaker.OWNER, 0
+            if _NAMES.get(name) is Speaker.AGENT:
+                speaker, agents = Speaker.AGENT, level
         lines.append(f"{line.strip('# ')}\n" if is_heading else line)
         has_text = has_text or (bool(line.strip()) and not is_heading)
-    yield "\n".join(lines)
-
-
-def _section_turns(body: str, time: datetime | None, identities: Sequence[str]) -> Iterator[Turn]:
-    seen: JsonObject = {}
-    exchange = Exchange()
-    marks = list(_SPEAKER_HEADING.finditer(body))
-    ends = [*(mark.start() for mark in marks[1:]), len(body)]
-    for mark, end in zip(marks, ends, strict=False):  # without marks, there is still one end
-        cleaned = exchange.clean(_RULE.sub("", _ASIDE.sub("", body[mark.end() : end])))
-        text, flags = cleaned.text, cleaned.flags
-        is_owner = mark["role"].lower() in ("user", "human")
-        speaker = Speaker.OWNER if is_owner else Speaker.AGENT
-        judged = Judgement() if is_owner else exchange.judge(text)
-        if text:
-            when = parse_time(mark["facts"].strip(" ()").removesuffix("Z") or None) or time
-            identity = hashed_id(seen, speaker, None, text)
-            turn = Turn(
-                identity, speaker, text, when, flags=flags | judged.flags, trust=judged.trust
-            )
-            yield attribute(turn, TOOL_MARKDOWN, identities, exchange)
+    yield _Part(speaker, "\n".join(lines))
 
 
 def _sniff_markdown(head: Head) -> bool:
-    if not _sniff_text(head):
-        return False
-    return (
-        head.path.suffix.lower() in _SUFFIXES
-        or bool(_SPECSTORY.search(head.text[:500]))
-        or bool(_front_matter(head.text)[0])
+    return _sniff_text(head) and (
+        head.path.suffix.lower() in _SUFFIXES or bool(_front_matter(head.text)[0])
     )
+
+
+# -- Exported chats: Markdown or text in which headings name the speakers ------
+# The owner's headings in a file have one form, such as ``## User`` or ``**User**``. Other headings
+# do not begin the owner's words, because an agent can write them.
+
+
+_NAMES: dict[str, Speaker] = {
+    **ROLES,
+    **dict.fromkeys(TOOLS, Speaker.AGENT),
+    **dict.fromkeys(("you", "me", "prompt"), Speaker.OWNER),
+    **dict.fromkeys(("response", "reply"), Speaker.AGENT),
+}
+_MARK = re.compile(
+    r"(?:[^\x00-\x7f\w]{1,9}[ \t])?(?P<form>#{1,6}(?=[ \t])|_?\*\*|[=-]{2,9}(?![=-])|\[|(?=[^\W\d_][\w .]{1,24}:))"
+    r"(?:\[[^\]\n]{0,60}\]|[^\w\n\[]|[\d_]){0,60}?"
+    r"(?P<name>[^\W\d_][\w .'’-]{0,30}?)"
+    r"(?P<facts>(?:(?:[:*(\])]|[ \t]+[^\w\s'’&/+,.]).*)?)"
+)
+_WORDS = re.compile(
+    r"[*\]_]*(?:[ \t]*\([^)\n]*\))?[*\]_]*(?P<colon>:\**|(?<=\]))[ \t]*(?P<words>.*)"
+)
+_BRACKETED = re.compile(r"\([^()\n]*\)")
+_LETTER = re.compile(r"[^\W\d_]")
+_ASIDE = re.compile(r" {0,3}(?:(```+|~~~+)|<(details|think|tool-use)\b)")
+_RULE = re.compile(r"^---[ \t]*\s*\Z|^<!--.*?-->$", re.MULTILINE)
+_ALERT = re.compile(r"^> \[!IMPORTANT\]((?:\n>.*)+)", re.MULTILINE)
+_GLYPH = re.compile(r"^(?:([❯›>])|[⏺●•✦✻※]|[ \t]*⎿)(?=\s)", re.MULTILINE)
+_TERMINAL = re.compile(
+    r"(?=[\s\S]*^[❯›]\s)(?=[\s\S]*^[⏺●✦•]\s)|(?=[\s\S]*^>\s)(?=[\s\S]*^[⏺●]\s)", re.MULTILINE
+)
+"""Matches a copy of a terminal with marks of the owner and of the agent."""
+_TIME = re.compile(
+    r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?"
+    r"|\d{1,2}[/.]\d{1,2}[/.]\d{4},?(?: at)? \d{1,2}:\d\d:\d\d(?:\s?[AaPp][Mm])?"
+)
+_FORMS = (
+    "%m/%d/%Y %I:%M:%S %p",
+    "%m/%d/%Y at %H:%M:%S",
+    "%d/%m/%Y at %H:%M:%S",
+    "%d/%m/%Y %H:%M:%S",
+    "%m/%d/%Y %H:%M:%S",
+    "%d.%m.%Y %H:%M:%S",
+)
+"""Forms of local times. The month comes first with AM or PM, and in Cursor's exports."""
+_ONLY_TIME = re.compile(rf"\W*(?:{_TIME.pattern})\W*")
+_SKILL = 'data-tool-name="Skill"'
+_ID = re.compile(
+    r"<!--[^\n]{0,60}?\bSession:? +([\w-]*\d[\w-]*)|^[^\w\n]{0,9}Session ID[^\w\n:]*:[^\w\n]*([\w.-]+)",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+
+@frozen
+class _Part:
+    """The words of a speaker, with the line of the heading."""
+
+    speaker: Speaker
+    text: str
+    heading: str = ""
+
+
+def _with_headings(text: str) -> str:
+    """Replace other marks of speakers with headings.
+
+    These are the marks in a copy of a terminal. In some transcripts, alerts are the owner's words.
+    """
+    if _ALERT.search(text) and _ID.search(text[:500]):
+        return _ALERT.sub(r"_**User**_\1\n_**Agent**_\n", text).replace("\n> ", "\n")
+    if not _TERMINAL.match(text):
+        return text
+    text = _GLYPH.sub(lambda mark: f"_**{'User' if mark[1] else 'Agent'}**_\n", text)
+    return text.replace("\n  ", "\n")
+
+
+def _read_heading(line: str) -> tuple[str, str, str] | None:
+    """Return the form, the name and the words in a heading of a speaker, or None for other lines."""
+    mark = _MARK.fullmatch(line)
+    if mark is None:
+        return None
+    form, facts = mark["form"], mark["facts"]
+    inline = _WORDS.match(facts)
+    if inline and not form.startswith("#"):
+        form += inline["colon"][:1]
+    elif _LETTER.search(inline["words"] if inline else _BRACKETED.sub("", facts) * (form == "**")):
+        return None
+    name = "agent" if "sidechain" in facts else mark["name"].strip().lower().replace(" ", "_")
+    return form, name, inline["words"] if inline else ""
+
+
+def _speakers(text: str) -> dict[tuple[str, str], Speaker]:
+    """Return the speakers of a chat by their headings. The result for a note is empty.
+
+    If all headings after the owner's have one unknown name, it is the agent's. If all headings
+    before the agent's have one unknown name, it is the owner's.
+    """
+    forms: dict[str, list[str]] = {}
+    for form, name, _ in filter(None, map(_read_heading, text.splitlines())):
+        forms.setdefault(form, []).append(name)
+    owners = {name for name, speaker in _NAMES.items() if speaker is Speaker.OWNER}
+    for form, names in sorted(forms.items(), key=lambda item: owners.isdisjoint(item[1])):
+        speakers = {name: speaker for name in names if (speaker := _NAMES.get(name))}
+        roles = [speakers.get(name) for name in names]
+        role, other, step = Speaker.OWNER, Speaker.AGENT, 1
+        if role not in roles:
+            role, other, step = other, role, -1
+        places = [at for at, found in enumerate(roles) if found is role]
+        others = {names[at + step] for at in places if 0 <= at + step < len(names)}
+        unknown = others - {*speakers}
+        is_regular = len(places) > 1 or form.endswith("**") or places[:step] in ([0], [1])
+        if len(unknown) == 1 and is_regular and other not in roles:
+            speakers[unknown.pop()] = other
+        if (places and form == "_**") or any(speakers.get(name) is other for name in others):
+            return {(form, name): speaker for name, speaker in speakers.items()}
+    return {}
+
+
+def _parts(text: str, speakers: Mapping[tuple[str, str], Speaker]) -> Iterator[_Part]:
+    """Yield the words before the first heading, and then the words of each speaker.
+
+    In code blocks, and in other forms, only headings that end the owner's words count.
+    """
+    speaker, heading, time, closing = Speaker.SYSTEM, "", "", ""
+    lines: list[str] = []
+    for line in text.splitlines():
+        form, name, words = _read_heading(line) or ("", "", "")
+        found = speakers.get((form, name)) if not closing else None
+        if speaker is Speaker.OWNER and not found and form not in ("", ":"):
+            other = _NAMES.get(name) or speakers.get((form, name))
+            found = other if other is not Speaker.OWNER else None
+        if found:
+            yield _Part(speaker, "\n".join(lines), heading)
+            speaker, heading, time, lines = found, time + line, "", [words]
+        elif _ONLY_TIME.fullmatch(line) and not closing:
+            # The time is above or below the heading.
+            time, heading = (line, heading) if any(lines) else (time, heading + line)
+        else:
+            aside = None if closing else _ASIDE.match(line)
+            if aside:
+                closing = aside[1] or f"</{aside[2]}>"
+                heading += line
+            if not closing.startswith("<"):
+                lines.append(line)
+            if closing and closing in line[aside.end() if aside else 0 :]:
+                closing = ""
+    yield _Part(speaker, "\n".join(lines), heading)
+
+
+def _find_time(text: str) -> datetime | None:
+    """Return the first time in a text. A time in another form than ISO 8601 is local."""
+    match = _TIME.search(text)
+    if match is None or match[0][4] == "-":
+        return parse_time(match[0]) if match else None
+    plain = re.sub(r"[,\s]+", " ", match[0])
+    for form in _FORMS:
+        with contextlib.suppress(OverflowError, ValueError):
+            return datetime.strptime(plain, form).astimezone(UTC)
+    return None
+
+
+def _talk(source: Source, session: Session, parts: Iterable[_Part]) -> Items:
+    """Yield the turns of a note or an exported chat, without text of the host.
+
+    The prompt to which the host expands a command follows the command in the same second, or the
+    agent's call of the skill.
+    """
+    talk = Conversation(source, session)
+    expects: str | None = None
+    for part in parts:
+        cleaned = talk.clean(_RULE.sub("", part.text))
+        text, typed_flags = cleaned.text, Flag.NONE
+        moment = _find_time(part.heading)
+        second = str(moment)[:19]
+        if part.speaker is Speaker.OWNER:
+            text = interruption(text)[1]
+            title, _, feedback = plan_of(text)
+            text, typed_flags, host = typed(feedback or title or text)
+            if not typed_flags and expects in (second, _SKILL):
+                text, host = "", text
+            talk.exchange.heard(host)
+        elif part.speaker is Speaker.TOOL:
+            talk.exchange.heard(text)
+            text = ""
+        expects = second if typed_flags & Flag.COMMAND else None
+        if _SKILL in part.heading:
+            expects = _SKILL
+        moment, flags = moment or session.started, cleaned.flags | typed_flags
+        yield from talk.write(part.speaker, text, moment, stamp=second, flags=flags)
+    yield from talk.end()
 
 
 ADAPTER_MARKDOWN = Adapter(
@@ -587,6 +734,6 @@ ADAPTER_MARKDOWN = Adapter(
     whole=True,
     guesses=True,
     versions="any; SpecStory 2",
-    reads="sections; front matter; SpecStory's sessions",
-    leaves_out="tool calls in SpecStory's sessions",
+    reads="sections; front matter; exported chats, with speakers, times and session ids",
+    leaves_out="tool calls in exported chats",
 )

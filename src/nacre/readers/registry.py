@@ -50,6 +50,11 @@ _GENERAL: dict[str, str] = {
 Strict formats come before permissive ones.
 """
 
+TOOLS = frozenset(
+    form for name in _SPECIFIC for form in (name.partition("-")[0], name.replace("-", "_"))
+) - {"nacre"}
+"""Names of agents, such as ``claude`` and ``claude_code``."""
+
 
 @cache
 def adapters() -> Mapping[str, Adapter]:

@@ -622,6 +622,27 @@ def attribute(
     exchange: Exchange,
     *claims: Claims | Values,
 ) -> Turn:
+    """Return a turn with its real author, flags and trust.
+
+    A prompt from the owner starts a new exchange. ``claims``: records that might name the author.
+    """
+    turn = with_author(turn, tool, identities, exchange, *claims)
+    if turn.speaker is Speaker.OWNER:
+        if turn.trust is Trust.TRUSTED and not turn.flags & Flag.META:
+            exchange.begin(turn.text)
+        return turn
+    judged = exchange.judge(turn.text)
+    trust = Trust.UNTRUSTED if judged.trust is Trust.UNTRUSTED else turn.trust
+    return replace(turn, trust=trust, flags=turn.flags | judged.flags)
+
+
+def with_author(
+    turn: Turn,
+    tool: str,
+    identities: Sequence[str],
+    exchange: Exchange,
+    *claims: Claims | Values,
+) -> Turn:
     """Return a turn with its real author, if the tool attributes the turn to the owner.
 
     Other people's text in the turn is recorded as external. ``claims``: records that might name
@@ -866,16 +887,6 @@ class Conversation:
         """
         yield from self.close()
         turn = attribute(turn, self.session.tool, self.source.identities, self.exchange, *claims)
-        if (
-            turn.speaker is Speaker.OWNER
-            and turn.trust is Trust.TRUSTED
-            and not turn.flags & Flag.META
-        ):
-            self.exchange.begin(turn.text)
-        elif turn.speaker is not Speaker.OWNER:
-            judged = self.exchange.judge(turn.text)
-            trust = Trust.UNTRUSTED if judged.trust is Trust.UNTRUSTED else turn.trust
-            turn = replace(turn, trust=trust, flags=turn.flags | judged.flags)
         yield from self._emit(turn)
 
     def interrupted(self, identity: str, time: datetime | None) -> adapter.Items:

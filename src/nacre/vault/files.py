@@ -40,6 +40,7 @@ DERIVED = frozenset({"MEMORY.md", "profile.md", "project.md", "README.md"})
 OWN_PAGES = frozenset({"identity.md", "IDENTITY.md"})
 """Pages in the vault's top folder that describe the user to agents. The profile is another such page."""
 
+_CONFLICT_COPY = re.compile(r"\.sync-conflict-\d|\(.*conflicted copy.*\)", re.IGNORECASE)
 FOLDERS = frozenset({"global", "projects", "inbox", "retired"})
 _SLUG_CHARACTERS = 60
 _SLUG_BYTES = 120
@@ -82,8 +83,16 @@ def is_memory_file(path: str) -> bool:
 
 
 def is_memory_name(name: str) -> bool:
-    """Return True if a file with this name in a memory folder contains a memory."""
-    return name[-3:] == ".md" and name not in DERIVED and name[0] != "."
+    """Return True if a file with this name in a memory folder contains a memory.
+
+    Copies that Syncthing, Dropbox and similar programs make of conflicting changes do not.
+    """
+    return (
+        name[-3:] == ".md"
+        and name not in DERIVED
+        and name[0] != "."
+        and not _CONFLICT_COPY.search(name)
+    )
 
 
 def place_of(path: str) -> Place:
