@@ -48,7 +48,7 @@ from nacre.store import schema
 from nacre.values.codec import plain
 from nacre.values.memory import Intent, Memory, Project, SeenMemoryFile
 from nacre.values.session import Handoff, Session, StoredSession
-from nacre.vault import documents, files
+from nacre.vault import documents, files, git
 
 BATCH = 500
 """Maximum number of memories per transaction."""
@@ -388,12 +388,17 @@ def _current_text(home: home.Home, file: SeenMemoryFile) -> str | None:
 # ``projects/<slug>/project.md`` defines the folders, remotes and labels of a project.
 
 
-LISTS = {"remotes": "remote", "roots": "root", "labels": "label", "aliases": "alias"}
-"""Names of the lists in a page's front matter, with the corresponding kind of key."""
+LISTS = {
+    "remotes": "remote",
+    "roots": "root",
+    "commits": "commit",
+    "labels": "label",
+    "aliases": "alias",
+}
+"""Names of the lists in a page's front matter, with the corresponding kind of key.
 
-_NOT_PROJECTS = frozenset(
-    {"", "home", "root", "tmp", "users", "src", "projects", "workspace", "code", "desktop"}
-)
+The first commit of a repository identifies it after its folder was renamed.
+"""
 
 
 _MAX_NAME_CHARACTERS = 120
@@ -533,7 +538,7 @@ def resolve_project(
         )
         if slug:
             return slug
-    place = location.locate(session.cwd, session.repository)
+    place = _place_of(home, session)
     slug = location.known_project(home, place)
     if not create or (slug and not _has_new_location(home, slug, place)):
         return slug
@@ -543,7 +548,11 @@ def resolve_project(
 def likely_project(home: home.Home, session: Session) -> str | None:
     """Return a session's current or future project, without creating it."""
     slug = resolve_project(home, session, create=False)
-    return slug or _slug(home, location.locate(session.cwd, session.repository)) or None
+    return slug or _slug(home, _place_of(home, session)) or None
+
+
+def _place_of(home: home.Home, session: Session) -> location.Place:
+    return location.locate(session.cwd, session.repository, session.branch, home.settings.user_home)
 
 
 def project_of_work(home: home.Home, folder: Path) -> str | None:
@@ -638,7 +647,7 @@ def _make(
 
 
 def _has_new_location(home: home.Home, slug: str, place: location.Place) -> bool:
-    if not place.is_repository or place.root == str(home.settings.user_home):
+    if not _slug(home, place) or not (place.is_repository or place.remote):
         return False
     keys = home.files.project_keys()
     if sum(name == "root" and owner == slug for name, _, owner in keys) >= _MAX_ROOTS:
@@ -648,16 +657,42 @@ def _has_new_location(home: home.Home, slug: str, place: location.Place) -> bool
         for name, value, _ in keys
     }
     current = (("root", place.root), ("root", place.worktree), ("remote", place.remote))
-    return any(value and (name, value) not in listed_keys for name, value in current)
+    return any(value and (name, value) not in listed_keys for name, value in current) or (
+        os.path.exists(f"{place.root}/.git/logs/HEAD") and not _page_list(home, slug, "commits")
+    )
 
 
 def _slug(home: home.Home, place: location.Place) -> str:
     """Return the name for a new project, even if it is taken.
 
-    Return an empty string for the user's home or a generic folder name.
+    Return an empty string for a home folder or a generic folder name.
     """
     slug = files.slugify(_name(place.remote) or _name(place.root) or "")
-    return "" if slug in _NOT_PROJECTS or place.root == str(home.settings.user_home) else slug
+    is_home = location.is_home(place.root or "", home.settings.user_home)
+    return "" if slug in location.CONTAINERS or is_home else slug
+
+
+def _first_commit(home: home.Home, place: location.Place) -> list[str]:
+    """Return the first commit of a repository, or an empty list."""
+    if not place.root or not place.is_repository:
+        return []
+    program = git.GitProgram(Path(place.root), home.settings.environ)
+    try:
+        return to_text(program.run("rev-list", "--max-parents=0", "HEAD", timeout=5)).split()[-1:]
+    except NacreError:
+        return []
+
+
+def _moved_project(home: home.Home, place: location.Place) -> str | None:
+    """Return the project of a folder that was renamed, or to which a link leads."""
+    commits = {("commit", commit) for commit in _first_commit(home, place)}
+    matches = (
+        slug
+        for kind, value, slug in home.files.project_keys()
+        if (kind, value) in commits
+        or (kind == "root" and os.path.isdir(value) and os.path.realpath(value) == place.root)
+    )
+    return next((slug for slug in matches if not _is_namesake(home, slug, place)), None)
 
 
 def _create(change: Change, place: location.Place, label: str | None) -> str | None:
@@ -667,7 +702,9 @@ def _create(change: Change, place: location.Place, label: str | None) -> str | N
         return None
     name = _name(place.remote) or _name(place.root)
     existing = {project.slug for project in home.files.projects()}
-    current_slug = slug if slug in existing else home.files.name_now(slug)
+    current_slug = _moved_project(home, place) or (
+        slug if slug in existing else home.files.name_now(slug)
+    )
     if current_slug in existing and not _is_namesake(home, current_slug, place):
         _extend(change, current_slug, place)
         return current_slug
@@ -682,6 +719,7 @@ def _create(change: Change, place: location.Place, label: str | None) -> str | N
     values: dict[str, Any] = {"id": home.ids(), "name": name}
     values["remotes"] = [place.remote] if place.remote else []
     values["roots"] = [folder for folder in (place.root, place.worktree) if folder]
+    values["commits"] = _first_commit(home, place)
     values["labels"] = [label] if label else []
     values["aliases"] = []
     _write_page(change, slug, values, f"---\n{documents.dump(values)}---\n# {name}\n", base=None)
@@ -697,7 +735,11 @@ def _extend(change: Change, slug: str, place: location.Place) -> None:
         return
     slugs = {project.id: project.slug for project in home.files.projects()}
     values = page.values if page else {"name": slug}
-    places = {"remotes": [place.remote], "roots": [place.root, place.worktree]}
+    places: dict[str, Sequence[str | None]] = {
+        "remotes": [place.remote],
+        "roots": [place.root, place.worktree],
+        "commits": [] if values.get("commits") else _first_commit(home, place),
+    }
     changed: dict[str, Any] = {}
     for key, values_met in places.items():
         new = [value for value in values_met if value and not _lists(values, key, value)]
@@ -844,10 +886,7 @@ def _page_list(home: home.Home, slug: str, name: str) -> list[str]:
 
 
 def _name(path: str | None) -> str | None:
-    if not path:
-        return None
-    last = re.split(r"[\\/]", path.rstrip("/\\"))[-1]
-    return one_line(last)[:_MAX_NAME_CHARACTERS] or None
+    return one_line(location.last_part(path or ""))[:_MAX_NAME_CHARACTERS] or None
 
 
 # -- Replacing a home ----------------------------------------------------------

@@ -21,17 +21,37 @@ from nacre.store.schema import ALIASES
 from nacre.values import codec
 from nacre.values.memory import NAMES, Memory, SessionFilter
 from nacre.values.session import StoredSession
-from nacre.vault.files import normalise_remote
+from nacre.vault.files import normalise_remote, slugify
 
 if TYPE_CHECKING:
     from nacre.values.recall import Filter
 
+_SHORT_ID = r"(?:[0-9a-f-]{4,}|\w{0,3}\d\w{0,3})[\\/]"
 _WORKTREE = re.compile(
-    r"^(.*?)[\\/](?:\.claude[\\/]worktrees|\.worktrees|\.git[\\/]worktrees)[\\/].*$"
-    r"|^((?:.*?[\\/])?[^.\\/][^\\/]*)[\\/]worktrees[\\/].*$"
+    r"(?P<main>.*?)(?:(?P<inside>[\\/]\.[^\\/]+)?[\\/](?P<own>\.?worktrees?|workspaces)|[._-]worktrees?)"
+    rf"[\\/](?P<rest>(?:{_SHORT_ID})*(?P<name>[^\\/]+).*)",
+    re.IGNORECASE | re.DOTALL,
 )
-"""Matches paths of worktrees inside a repository, but not in ``~/.codex/worktrees``."""
+"""Matches a path of a worktree: inside its repository, next to it, or in the folder of a tool."""
 
+_TOOL_FOLDER = re.compile(
+    r"(?:.*[\\/])?(?:\.|te?mp(?:[\\/]|$)|var[\\/]folders[\\/]).*", re.IGNORECASE
+)
+"""Matches hidden folders and temporary folders, in which tools keep worktrees."""
+
+_HOME = re.compile(
+    r"(?:[a-z]:|/[a-z]|/mnt/[a-z]|/private)?/(?:home|users)/[^/]+|/[^/]+/home/[^/]+|(?:/private/var|/var)?/root",
+    re.IGNORECASE,
+)
+
+CONTAINERS = frozenset(
+    "home root tmp temp users src source sources code work dev develop development developer "
+    "projects repos repositories git github gitlab workspace workspaces worktrees "
+    "desktop documents downloads".split()
+) | {""}
+"""Names of folders that usually contain several projects."""
+
+_MAIN_BRANCHES = ("main", "master")
 _MAX_POINTER_CHARACTERS = 4096
 _MAX_CLONES = 3
 """Maximum number of local clones to follow to their origins. Clones can form a loop."""
@@ -46,6 +66,9 @@ class Place:
     is_repository: bool = False
     worktree: str | None = None
     """The folder of a worktree or clone, if it is outside the repository's root."""
+    names: tuple[str, ...] = ()
+    """Parts of a worktree's path. A part can be the name of the repository."""
+    branch: str | None = None
 
 
 def project_of_folder(home: Home, folder: Path) -> str | None:
@@ -57,30 +80,46 @@ def known_project(home: Home, place: Place) -> str | None:
     """Return the slug of the project to which a place belongs, or ``None`` if there is none.
 
     The project's page lists the place's git remote, the place's folder or a parent folder, or
-    the repository from which the place was cloned.
+    the repository from which the place was cloned. A deleted folder belongs to a parent folder only
+    if the parent was a repository. A home folder belongs to no project.
     """
-    slug = _project_of_remote(home, place.remote) if place.remote else None
-    if slug:
-        return slug
     root = place.root
-    while root:
-        slug = home.files.project_by("root", root)
+    if root and is_home(root, home.settings.user_home):
+        return None
+    slug = _project_of_remote(home, place.remote) if place.remote else None
+    if slug or not root:
+        return slug
+    slug = _project_above(home, place, root)
+    if place.is_repository or os.path.isdir(root) or (slug and is_repository(home, slug)):
+        return slug or (
+            _project_of_remote(home, normalise_remote(root)) if place.worktree else None
+        )
+    return _repository_of_worktree(home, place) or slug
+
+
+def _project_above(home: Home, place: Place, root: str) -> str | None:
+    """Return the project of a folder or of its parents.
+
+    If a deleted folder has no parent with a remote or a known commit, the project belongs to the
+    topmost parent with sessions on a branch.
+    """
+    start, highest = place.worktree or root, None
+    parents = (PureWindowsPath(start) if "\\" in start else PurePosixPath(start)).parents
+    # A repository is a separate project even inside another project's folder.
+    lineage = (root,) if place.is_repository else (start, *map(str, parents), root)
+    for folder in dict.fromkeys(lineage):
+        slug = home.files.project_by("root", folder)
         # If the remote differs, this is a fork or namesake.
-        if slug and not (
-            place.remote
-            and any(
-                name == "remote" and owner == slug for name, _, owner in home.files.project_keys()
-            )
-        ):
+        if not slug or is_home(folder, home.settings.user_home) or _is_fork(home, slug, place):
+            continue
+        if os.path.isdir(root) or is_repository(home, slug):
             return slug
-        parent = str((PureWindowsPath(root) if "\\" in root else PurePosixPath(root)).parent)
-        # A repository is a separate project even inside another project's folder.
-        root = parent if parent != root and not place.is_repository else None
-    return (
-        _project_of_remote(home, normalise_remote(place.root))
-        if place.root and place.worktree
-        else None
-    )
+        if folder == root or (
+            slugify(last_part(folder)) not in CONTAINERS
+            and home.project_contents.has_branch(folder)
+        ):
+            highest = slug
+    return highest
 
 
 def with_dependencies(home: Home, criteria: Filter) -> Filter:
@@ -93,18 +132,51 @@ def with_dependencies(home: Home, criteria: Filter) -> Filter:
     return replace(criteria, projects=tuple(dict.fromkeys((*criteria.projects, *dependencies))))
 
 
-def locate(cwd: str | None, repository: str | None = None) -> Place:
-    """Return the repository or folder to which a folder belongs. ``repository``: its remote, if known."""
+def locate(
+    cwd: str | None,
+    repository: str | None = None,
+    branch: str | None = None,
+    user_home: Path | None = None,
+) -> Place:
+    """Return the repository or folder to which a folder belongs.
+
+    ``repository`` and ``branch`` are the remote and the branch of the folder, if known.
+    """
     if not cwd:
         return Place(None, _normalise(repository))
-    main = _WORKTREE.sub(r"\1\2", cwd.rstrip("/\\")) or cwd
+    main, names = _main_folder(cwd.rstrip("/\\") or cwd, user_home)
     for folder in dict.fromkeys((Path(cwd), Path(main))):
         # For invalid paths (too long, null characters), os.path returns False where Path raises.
-        if folder.is_absolute() and os.path.isdir(folder):
-            for candidate in (folder, *folder.parents):
-                if os.path.exists(candidate / ".git"):
-                    return _repository_place(candidate, repository)
-    return Place(main, _normalise(repository))
+        for candidate in (folder, *folder.parents) if folder.is_absolute() else ():
+            if os.path.exists(candidate / ".git") and not _HOME.fullmatch(str(candidate)):
+                return _repository_place(Path(os.path.realpath(candidate)), repository)
+    root = os.path.realpath(main) if os.path.isabs(main) and os.path.isdir(main) else main
+    worktree = cwd if main != cwd else None
+    return Place(root, _normalise(repository), False, worktree, names, branch)
+
+
+def _main_folder(cwd: str, user_home: Path | None) -> tuple[str, tuple[str, ...]]:
+    """Return the likely repository of a worktree, and the parts of the path that may name it.
+
+    Tools keep worktrees inside the repository, next to it, or in a folder of the tool under the
+    name of the repository. Other folders are returned unchanged.
+    """
+    match = _WORKTREE.fullmatch(cwd)
+    if not match:
+        return cwd, ()
+    main, names = match["main"], tuple(re.split(r"[\\/]", match["rest"]))
+    is_in_home = not main or is_home(main, user_home)
+    if match["own"] == "workspaces":
+        return cwd, () if is_in_home else names
+    if is_in_home or (not match["inside"] and _TOOL_FOLDER.fullmatch(main)):
+        return cwd[: match.end("name")], names
+    return main, () if match["inside"] else names
+
+
+def _is_fork(home: Home, slug: str, place: Place) -> bool:
+    """Return True if a place has a remote, and the project has other remotes."""
+    keys = home.files.project_keys() if place.remote else ()
+    return any(kind == "remote" and owner == slug for kind, _, owner in keys)
 
 
 def _project_of_remote(home: Home, remote: str) -> str | None:
@@ -114,6 +186,78 @@ def _project_of_remote(home: Home, remote: str) -> str | None:
         return exact_match
     remotes = ((value, slug) for key, value, slug in home.files.project_keys() if key == "remote")
     return next((slug for value, slug in remotes if normalise_remote(value) == remote), None)
+
+
+def _repository_of_worktree(home: Home, place: Place) -> str | None:
+    """Return the project of a deleted worktree's repository.
+
+    The path names the repository or its first commit, or only this repository has the branch, or
+    the worktree is next to the repository and named after the branch.
+    """
+    keys = home.files.project_keys()
+    owners = [
+        slug
+        for name in place.names
+        for kind, value, slug in keys
+        if kind != "remote" and last_part(value) == name and _was_repository(home, slug)
+    ]
+    branch, tail = place.branch, last_part(place.root or "")
+    roots = [(value, slug) for kind, value, slug in keys if kind == "root"] if branch else []
+    if place.names:
+        having = {slug for root, slug in roots if _has_branch(root, branch or "")}
+        either = [slug for slug in owners if slug in having] or owners or sorted(having)
+        return either[0] if owners or (len(having) == 1 and branch not in _MAIN_BRANCHES) else None
+    for root, slug in roots:
+        base = last_part(root)
+        if root[: -len(base)] + tail == place.root and tail != base and _was_repository(home, slug):
+            suffix = slugify(tail.removeprefix(base))
+            is_named_so = tail.startswith(base) and not tail[len(base)].isalnum()
+            if f"-{slugify(branch or '')}".endswith(f"-{suffix}") and (
+                is_named_so or _has_branch(root, branch or "")
+            ):
+                return slug
+    return None
+
+
+def _has_branch(root: str, branch: str) -> bool:
+    """Return True if a repository has a branch."""
+    git = Path(root, ".git")
+    try:
+        packed = (git / "packed-refs").read_text("utf-8", "replace").splitlines()
+    except (OSError, ValueError):
+        packed = []
+    name = f"refs/heads/{branch}"
+    return os.path.exists(git / name) or any(line.endswith(f" {name}") for line in packed)
+
+
+def _was_repository(home: Home, slug: str) -> bool:
+    return is_repository(home, slug) or any(
+        kind == "root" and owner == slug and home.project_contents.has_branch(value)
+        for kind, value, owner in home.files.project_keys()
+    )
+
+
+def is_repository(home: Home, slug: str) -> bool:
+    """Return True if a project has a remote, a known first commit or a folder with a repository."""
+    return any(
+        owner == slug
+        and (
+            kind in ("remote", "commit")
+            or (kind == "root" and os.path.exists(os.path.join(value, ".git")))
+        )
+        for kind, value, owner in home.files.project_keys()
+    )
+
+
+def is_home(folder: str, user_home: Path | None) -> bool:
+    """Return True for the home folder of any user on any system."""
+    text = folder.replace("\\", "/").rstrip("/")
+    return folder == str(user_home) or bool(_HOME.fullmatch(text))
+
+
+def last_part(path: str) -> str:
+    """Return the last part of a path or address, on any system."""
+    return re.split(r"[\\/]", path.rstrip("/\\"))[-1]
 
 
 def _repository_place(folder: Path, remote: str | None, clones: int = 0) -> Place:

@@ -46,6 +46,7 @@ from nacre.learn.learn import learn
 from nacre.learn.pasted import reads_as_rule
 from nacre.learn.reading import may_be_others
 from nacre.learn.sentences import Statement, language_of, utterances
+from nacre.memories import projects
 from nacre.memories import store as remembering
 from nacre.memories.decision import StoreRequest, distrust
 from nacre.memories.edit import catch_up
@@ -491,7 +492,7 @@ class _Ingest:
         options, home = self._options, self._home
         discovers = options.reads and (options.discover or not options.paths)
         findings = self._find_files(discovers=discovers) if options.reads else None
-        known_projects = discovery.projects_of(home)
+        known_projects, places = discovery.projects_of(home), home.project_contents.places()
         jobs = self._jobs(findings)
         if options.from_archive:
             self._tally.problems += [
@@ -523,6 +524,8 @@ class _Ingest:
                 discovery.only_like(discovery.find_in_projects(home, new_projects), options.globs)
             )
             read_jobs(home, self._run, jobs, self._tally, self._notify)
+        if home.project_contents.places() != places:
+            projects.settle(home, self._run)
 
     def _find_files(self, *, discovers: bool) -> discovery.Findings:
         """Find the files to read. With globs, a later rebuild reads only the matching files."""

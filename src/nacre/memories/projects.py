@@ -14,28 +14,36 @@ from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.times import shown_day
 from nacre.errors import ConflictError, InvalidInputError, InvalidMemoryError, NotFoundError
+from nacre.home import location
 from nacre.home.change import (
     FEW,
     LISTS,
     Change,
     Page,
+    Run,
     follow_pages,
     index_page,
     let_sessions_follow,
     list_of,
     page_path,
     page_text,
+    part_of,
     project_called,
     read_page,
 )
 from nacre.home.home import Home
-from nacre.home.location import locate, projects, without_secrets
+from nacre.home.location import (
+    is_repository,
+    locate,
+    projects,
+    without_secrets,
+)
 from nacre.hosts.files import drop_blocks
 from nacre.memories import edit
 from nacre.memories.tombstones import Barred
 from nacre.operations import operation
 from nacre.values.codec import stamp
-from nacre.values.memory import RENAME, Intent, Memory, Project
+from nacre.values.memory import RENAME, Intent, Memory, Project, SessionFilter
 from nacre.values.recall import Filter
 from nacre.vault.documents import dump, join, load, split
 from nacre.vault.documents import merge as merge_front
@@ -501,6 +509,43 @@ def merge_within(change: Change, source: str, into: str, reason: str | None) -> 
     memories = _move_memories(change, source, into)
     change.note(MERGE, project=source, into=into, reason=reason or None)
     return ProjectMoved(source, into, memories, sessions, change.operation_id, retired)
+
+
+def settle(home: Home, run: Run | None = None) -> None:
+    """Move the sessions of deleted folders to projects that became known later.
+
+    The memories from these sessions move with them. An empty project without the owner's text is
+    removed. So the order of reading has no effect.
+    """
+    moves: defaultdict[str, dict[str, str]] = defaultdict(dict)
+    keys = set(home.files.project_keys())
+    for slug, folder, branch in home.project_contents.places():
+        place = locate(folder, None, branch, home.settings.user_home)
+        if ("root", place.root, slug) in keys and not is_repository(home, slug):
+            target = location.known_project(home, place) or slug
+            if target != slug and objection(home, slug, target) is None:
+                moves[slug][folder] = target
+    for slug, targets in moves.items():
+        with part_of(home, run, MERGE) as change, change.transaction():
+            page = page_of(home, slug)
+            memories = home.memories.in_any_state(home.project_contents.memory_ids(slug, -1))
+            sessions = {
+                stored.session.id: targets.get(stored.session.cwd or "", slug)
+                for stored in home.sessions.newest(SessionFilter(project=slug), limit=-1)
+            }
+            for folder, target in targets.items():
+                home.project_contents.move_sessions_of_folder(folder, slug, target)
+                change.note(MERGE, project=slug, into=target)
+            moved = [
+                replace(memory, project=sessions[memory.source.session or ""])
+                for memory in memories
+                if sessions.get(memory.source.session or "", slug) != slug
+            ]
+            change.put(moved)
+            is_empty = len(moved) == len(memories) and slug not in sessions.values()
+            if page and is_empty and not own_words(home, page, None):
+                change.intend([_removal(slug, page)])
+                home.files.forget_project(slug)
 
 
 def objection(home: Home, source: str, into: str) -> str | None:

@@ -851,6 +851,14 @@ class ProjectContents(Store):
         """Return the folders of a project's sessions. Sessions under a former name are omitted."""
         return self._db.column("list_folders_of_sessions", project=project)
 
+    def has_branch(self, folder: str) -> bool:
+        """Return True if a session in a folder was on a branch."""
+        return bool(self._db.value("has_branch", folder=folder))
+
+    def places(self) -> list[tuple[str, str, str | None]]:
+        """Return (project, folder, branch) of the sessions, except under a former name."""
+        return self._db.all("list_folders_with_branch")
+
     @runs("move_sessions_of_folder")
     def move_sessions_of_folder(self, folder: str | None, project: str, into: str) -> None:
         """Move the sessions in a folder from one project to another."""

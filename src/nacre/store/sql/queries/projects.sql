@@ -25,3 +25,11 @@ SELECT project, count(*), max(updated) FROM active_memories WHERE project IS NOT
 -- list_memories_of_project --
 -- In any state, in batches.
 SELECT id FROM memories WHERE project = :project ORDER BY row LIMIT :limit;
+
+-- has_branch --
+-- Whether a session in a folder was on a branch.
+SELECT EXISTS (SELECT 1 FROM sessions WHERE cwd = :folder AND branch IS NOT NULL);
+
+-- list_folders_with_branch --
+-- The projects, folders and branches of sessions.
+SELECT DISTINCT project, cwd, branch FROM sessions WHERE project IS NOT NULL AND cwd IS NOT NULL AND met_as IS NULL ORDER BY 1, 2, 3;
