@@ -26,13 +26,15 @@ from nacre.vault.files import normalise_remote, slugify
 if TYPE_CHECKING:
     from nacre.values.recall import Filter
 
-_SHORT_ID = r"(?:[0-9a-f-]{4,}|\w{0,3}\d\w{0,3})[\\/]"
 _WORKTREE = re.compile(
     r"(?P<main>.*?)(?:(?P<inside>[\\/]\.[^\\/]+)?[\\/](?P<own>\.?worktrees?|workspaces)|[._-]worktrees?)"
-    rf"[\\/](?P<rest>(?:{_SHORT_ID})*(?P<name>[^\\/]+).*)",
+    r"[\\/](?P<rest>.+)",
     re.IGNORECASE | re.DOTALL,
 )
 """Matches a path of a worktree: inside its repository, next to it, or in the folder of a tool."""
+
+_ID = re.compile(r"[0-9a-f-]{4,}|\w{0,3}\d\w{0,3}", re.IGNORECASE)
+"""Matches a name that a tool made up for a worktree."""
 
 _TOOL_FOLDER = re.compile(
     r"(?:.*[\\/])?(?:\.|te?mp(?:[\\/]|$)|var[\\/]folders[\\/]).*", re.IGNORECASE
@@ -69,6 +71,8 @@ class Place:
     names: tuple[str, ...] = ()
     """Parts of a worktree's path. A part can be the name of the repository."""
     branch: str | None = None
+    folder: str | None = None
+    """The session's folder, if it is not in a repository."""
 
 
 def project_of_folder(home: Home, folder: Path) -> str | None:
@@ -103,7 +107,7 @@ def _project_above(home: Home, place: Place, root: str) -> str | None:
     If a deleted folder has no parent with a remote or a known commit, the project belongs to the
     topmost parent with sessions on a branch.
     """
-    start, highest = place.worktree or root, None
+    start, highest = place.folder or root, None
     parents = (PureWindowsPath(start) if "\\" in start else PurePosixPath(start)).parents
     # A repository is a separate project even inside another project's folder.
     lineage = (root,) if place.is_repository else (start, *map(str, parents), root)
@@ -144,18 +148,19 @@ def locate(
     """
     if not cwd:
         return Place(None, _normalise(repository))
-    main, names = _main_folder(cwd.rstrip("/\\") or cwd, user_home)
+    main, names = _main_folder(cwd.rstrip("/\\") or cwd, branch, user_home)
     for folder in dict.fromkeys((Path(cwd), Path(main))):
         # For invalid paths (too long, null characters), os.path returns False where Path raises.
         for candidate in (folder, *folder.parents) if folder.is_absolute() else ():
             if os.path.exists(candidate / ".git") and not _HOME.fullmatch(str(candidate)):
                 return _repository_place(Path(os.path.realpath(candidate)), repository)
     root = os.path.realpath(main) if os.path.isabs(main) and os.path.isdir(main) else main
-    worktree = cwd if main != cwd else None
-    return Place(root, _normalise(repository), False, worktree, names, branch)
+    return Place(root, _normalise(repository), names=names, branch=branch, folder=cwd)
 
 
-def _main_folder(cwd: str, user_home: Path | None) -> tuple[str, tuple[str, ...]]:
+def _main_folder(
+    cwd: str, branch: str | None, user_home: Path | None
+) -> tuple[str, tuple[str, ...]]:
     """Return the likely repository of a worktree, and the parts of the path that may name it.
 
     Tools keep worktrees inside the repository, next to it, or in a folder of the tool under the
@@ -168,8 +173,14 @@ def _main_folder(cwd: str, user_home: Path | None) -> tuple[str, tuple[str, ...]
     is_in_home = not main or is_home(main, user_home)
     if match["own"] == "workspaces":
         return cwd, () if is_in_home else names
-    if is_in_home or (not match["inside"] and _TOOL_FOLDER.fullmatch(main)):
-        return cwd[: match.end("name")], names
+    if is_in_home or (match["own"] and not match["inside"] and _TOOL_FOLDER.fullmatch(main)):
+        unlike = (
+            number
+            for number, name in enumerate(names)
+            if not _ID.fullmatch(name) and not _is_named_after(name, branch)
+        )
+        part = next(unlike, 0)
+        return cwd[: match.start("rest") + len("/".join(names[: part + 1]))], names
     return main, () if match["inside"] else names
 
 
@@ -199,7 +210,7 @@ def _repository_of_worktree(home: Home, place: Place) -> str | None:
         slug
         for name in place.names
         for kind, value, slug in keys
-        if kind != "remote" and last_part(value) == name and _was_repository(home, slug)
+        if kind != "remote" and last_part(value) == name and _was_repository(home, slug, place.root)
     ]
     branch, tail = place.branch, last_part(place.root or "")
     roots = [(value, slug) for kind, value, slug in keys if kind == "root"] if branch else []
@@ -209,14 +220,21 @@ def _repository_of_worktree(home: Home, place: Place) -> str | None:
         return either[0] if owners or (len(having) == 1 and branch not in _MAIN_BRANCHES) else None
     for root, slug in roots:
         base = last_part(root)
-        if root[: -len(base)] + tail == place.root and tail != base and _was_repository(home, slug):
-            suffix = slugify(tail.removeprefix(base))
+        if (
+            root[: -len(base)] + tail == place.root
+            and tail != base
+            and _was_repository(home, slug, place.root)
+        ):
+            suffix = tail.removeprefix(base)
             is_named_so = tail.startswith(base) and not tail[len(base)].isalnum()
-            if f"-{slugify(branch or '')}".endswith(f"-{suffix}") and (
-                is_named_so or _has_branch(root, branch or "")
-            ):
+            if _is_named_after(suffix, branch) and (is_named_so or _has_branch(root, branch or "")):
                 return slug
     return None
+
+
+def _is_named_after(name: str, branch: str | None) -> bool:
+    """Return True if a folder's name is the end of a branch's name."""
+    return f"-{slugify(branch or '')}".endswith(f"-{slugify(name)}")
 
 
 def _has_branch(root: str, branch: str) -> bool:
@@ -230,9 +248,10 @@ def _has_branch(root: str, branch: str) -> bool:
     return os.path.exists(git / name) or any(line.endswith(f" {name}") for line in packed)
 
 
-def _was_repository(home: Home, slug: str) -> bool:
+def _was_repository(home: Home, slug: str, but: str | None) -> bool:
+    """Return True if a project has a repository, or sessions on a branch outside of a folder."""
     return is_repository(home, slug) or any(
-        kind == "root" and owner == slug and home.project_contents.has_branch(value)
+        (kind, owner) == ("root", slug) and value != but and home.project_contents.has_branch(value)
         for kind, value, owner in home.files.project_keys()
     )
 

@@ -518,10 +518,9 @@ def settle(home: Home, run: Run | None = None) -> None:
     removed. So the order of reading has no effect.
     """
     moves: defaultdict[str, dict[str, str]] = defaultdict(dict)
-    keys = set(home.files.project_keys())
     for slug, folder, branch in home.project_contents.places():
         place = locate(folder, None, branch, home.settings.user_home)
-        if ("root", place.root, slug) in keys and not is_repository(home, slug):
+        if not is_repository(home, slug):
             target = location.known_project(home, place) or slug
             if target != slug and objection(home, slug, target) is None:
                 moves[slug][folder] = target

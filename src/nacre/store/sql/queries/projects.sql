@@ -32,4 +32,4 @@ SELECT EXISTS (SELECT 1 FROM sessions WHERE cwd = :folder AND branch IS NOT NULL
 
 -- list_folders_with_branch --
 -- The projects, folders and branches of sessions.
-SELECT DISTINCT project, cwd, branch FROM sessions WHERE project IS NOT NULL AND cwd IS NOT NULL AND met_as IS NULL ORDER BY 1, 2, 3;
+SELECT DISTINCT project, cwd, branch FROM sessions WHERE project IS NOT NULL AND cwd IS NOT NULL AND met_as IS NULL AND label IS NULL ORDER BY 1, 2, 3;
