@@ -455,6 +455,7 @@ class _Ingest:
         self._options = options
         self._notify = notify
         self._tally = ReadTally()
+        self._hints: tuple[str, ...] = ()
         self._named: Sequence[Path] = options.paths
 
     def complete(self) -> IngestReport:
@@ -464,7 +465,11 @@ class _Ingest:
         if not options.from_archive:
             fold_usage(self._home)
         self._read()
-        report = IngestReport(**self._tally.in_report(), read_seconds=time.perf_counter() - started)
+        report = IngestReport(
+            **self._tally.in_report(),
+            hints=self._hints,
+            read_seconds=time.perf_counter() - started,
+        )
         report = self._learn(report)
         if options.paths and options.remember_paths and report.files:
             _note_paths(self._home, self._run, self._named, report.memories)
@@ -526,6 +531,7 @@ class _Ingest:
             read_jobs(home, self._run, jobs, self._tally, self._notify)
         if home.project_contents.places() != places:
             projects.settle(home, self._run)
+            self._hints = tuple(projects.rename_hints(home).values())
 
     def _find_files(self, *, discovers: bool) -> discovery.Findings:
         """Find the files to read. With globs, a later rebuild reads only the matching files."""

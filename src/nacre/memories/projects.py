@@ -297,7 +297,7 @@ class ProjectLine:
     """A project in a list.
 
     ``memories`` counts active memories, ``sessions`` excludes sub-agent sessions, and ``last`` is
-    the time of the latest memory or turn.
+    the time of the latest memory or turn. ``hint`` names the command for a renamed folder.
     """
 
     slug: str
@@ -307,6 +307,7 @@ class ProjectLine:
     last: datetime | None = None
     aliases: tuple[str, ...] = ()
     dependencies: tuple[str, ...] = ()
+    hint: str | None = None
 
 
 @frozen
@@ -547,6 +548,41 @@ def settle(home: Home, run: Run | None = None) -> None:
                 home.files.forget_project(slug)
 
 
+def rename_hints(home: Home) -> dict[str, str]:
+    """Return a hint for each project whose folder may have been renamed.
+
+    The folder was a repository, and a later project is a repository next to it without a remote.
+    """
+    keys = home.files.project_keys()
+    hosted = {slug for kind, _, slug in keys if kind == "remote"}
+    roots = [(slug, root) for kind, root, slug in keys if kind == "root" and slug not in hosted]
+    live = [(slug, root) for slug, root in roots if os.path.exists(os.path.join(root, ".git"))]
+    hints = {}
+    for old, root in roots:
+        if is_repository(home, old) or not home.project_contents.has_branch(root):
+            continue
+        ended = _span(home, old)[1]
+        later = [
+            (began, new)
+            for new, path in live
+            if os.path.dirname(path) == os.path.dirname(root)
+            and (began := _span(home, new)[0]) >= ended
+        ]
+        if later:
+            new = min(later)[1]
+            hints[old] = (
+                f"The folder of {old} is gone. If it is now {new}: nacre project merge {old} {new}"
+            )
+    return hints
+
+
+def _span(home: Home, slug: str) -> tuple[datetime, datetime]:
+    """Return the times of a project's first and last session."""
+    stored = home.sessions.newest(SessionFilter(project=slug), limit=-1)
+    times = [time for item in stored for time in (item.session.started, item.ended) if time]
+    return min(times, default=home.now()), max(times, default=home.now())
+
+
 def objection(home: Home, source: str, into: str) -> str | None:
     """Return the reason why two projects must not be merged, or ``None``."""
     try:
@@ -634,7 +670,7 @@ def list_projects(home: Home) -> list[ProjectLine]:
     dependencies: defaultdict[str, list[str]] = defaultdict(list)
     for slug, other in home.files.dependencies():
         dependencies[slug].append(other)
-    lines = []
+    lines, hints = [], rename_hints(home)
     for slug in known_slugs(home):
         memory_count, last_memory = memories.get(slug, (0, None))
         session_count, last_turn = sessions.get(slug, (0, None))
@@ -649,6 +685,7 @@ def list_projects(home: Home) -> list[ProjectLine]:
                 max(filter(None, (last_memory, last_turn)), default=None),
                 _aliases(home, slug, page),
                 tuple(dependencies[slug]),
+                hints.get(slug),
             )
         )
     return sorted(lines, key=lambda line: (-(line.last.timestamp() if line.last else 0), line.slug))

@@ -123,6 +123,9 @@ class IngestReport:
     excluded: dict[str, int] = field(default_factory=dict)
     archived: ArchiveReport = field(default_factory=ArchiveReport)
     empty: tuple[str, ...] = ()
+    hints: tuple[str, ...] = ()
+    """Suggestions, such as a command for a renamed folder."""
+
     problems: tuple[Problem, ...] = ()
     decided: dict[str, int] = field(default_factory=dict)
     extraction: ModelExtraction | None = None

@@ -791,6 +791,7 @@ export interface IngestReport {
   excluded: Record<string, number>;
   archived: ArchiveReport;
   empty: Array<string>;
+  hints: Array<string>;
   problems: Array<Problem>;
   decided: Record<string, number>;
   extraction: ModelExtraction | null;
@@ -1285,6 +1286,7 @@ export interface ProjectLine {
   last: string | null;
   aliases: Array<string>;
   dependencies: Array<string>;
+  hint: string | null;
 }
 
 export interface ProjectMergePlan {
