@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import fnmatch
+import functools
 import os
 import re
 import shutil
@@ -504,10 +505,11 @@ def let_sessions_follow(home: home.Home) -> None:
         target = recorded if recorded in pages else home.files.name_now(recorded)
         if target in pages and target != current:
             contents.move_sessions(recorded, current, target)
-        elif target not in pages:
-            for folder in contents.folders(current) if current not in pages else ():
-                if project := location.known_project(home, location.locate(folder)):
-                    contents.move_sessions_of_folder(folder, current, project)
+    for current, folder, branch in contents.places():
+        if not {current, home.files.name_now(current)} & pages:
+            place = location.locate(folder, None, branch, home.settings.user_home)
+            if project := location.known_project(home, place):
+                contents.move_sessions_of_folder(folder, current, project)
 
 
 def _project_of_handoff(home: home.Home, handoff: Handoff) -> str:
@@ -575,19 +577,9 @@ def project_of_work(home: home.Home, folder: Path) -> str | None:
 def known_or_named(home: home.Home, folder: Path) -> str | None:
     """Return a folder's project, or the name that a new project would get, without creating it.
 
-    Return ``None`` for the user's home or a generic folder name.
+    Return ``None`` for a home folder or a generic folder name.
     """
-    return location.known_project(home, location.locate(str(folder))) or name_of_folder(
-        home, folder
-    )
-
-
-def name_of_folder(home: home.Home, folder: Path) -> str | None:
-    """Return the name for a new project in a folder, even if it is taken.
-
-    Return ``None`` for the user's home or a generic folder name.
-    """
-    return _slug(home, location.locate(str(folder))) or None
+    return likely_project(home, Session("", "", cwd=str(folder)))
 
 
 def tie_folder(home: home.Home, slug: str, folder: Path) -> None:
@@ -658,7 +650,8 @@ def _has_new_location(home: home.Home, slug: str, place: location.Place) -> bool
     }
     current = (("root", place.root), ("root", place.worktree), ("remote", place.remote))
     return any(value and (name, value) not in listed_keys for name, value in current) or (
-        os.path.exists(f"{place.root}/.git/logs/HEAD") and not _page_list(home, slug, "commits")
+        _first_commit(home, place) is not None
+        and not any((name, owner) == ("commit", slug) for name, _, owner in keys)
     )
 
 
@@ -672,24 +665,30 @@ def _slug(home: home.Home, place: location.Place) -> str:
     return "" if slug in location.CONTAINERS or is_home else slug
 
 
-def _first_commit(home: home.Home, place: location.Place) -> list[str]:
-    """Return the first commit of a repository, or an empty list."""
-    if not place.root or not place.is_repository:
-        return []
-    program = git.GitProgram(Path(place.root), home.settings.environ)
+def _first_commit(home: home.Home, place: location.Place) -> str | None:
+    """Return the first commit of a repository, or ``None``."""
+    if not place.root or not os.path.exists(os.path.join(place.root, ".git", "logs", "HEAD")):
+        return None
+    return _root_commit(place.root, home.settings.environ.get("PATH", ""))
+
+
+@functools.cache
+def _root_commit(root: str, path: str) -> str | None:
+    program = git.GitProgram(Path(root), {"PATH": path} if path else {})
     try:
-        return to_text(program.run("rev-list", "--max-parents=0", "HEAD", timeout=5)).split()[-1:]
+        output = program.run("rev-list", "--max-parents=0", "HEAD", timeout=5)
     except NacreError:
-        return []
+        return None
+    return to_text(output).split()[-1]
 
 
 def _moved_project(home: home.Home, place: location.Place) -> str | None:
     """Return the project of a folder that was renamed, or to which a link leads."""
-    commits = {("commit", commit) for commit in _first_commit(home, place)}
+    commit = _first_commit(home, place)
     matches = (
         slug
         for kind, value, slug in home.files.project_keys()
-        if (kind, value) in commits
+        if (kind, value) == ("commit", commit)
         or (kind == "root" and os.path.isdir(value) and os.path.realpath(value) == place.root)
     )
     return next((slug for slug in matches if not _is_namesake(home, slug, place)), None)
@@ -716,35 +715,37 @@ def _create(change: Change, place: location.Place, label: str | None) -> str | N
             or home.vault.exists(page_path(free))
         ),
     )
-    values: dict[str, Any] = {"id": home.ids(), "name": name}
-    values["remotes"] = [place.remote] if place.remote else []
-    values["roots"] = [folder for folder in (place.root, place.worktree) if folder]
-    values["commits"] = _first_commit(home, place)
-    values["labels"] = [label] if label else []
-    values["aliases"] = []
-    _write_page(change, slug, values, f"---\n{documents.dump(values)}---\n# {name}\n", base=None)
+    _extend(change, slug, place, name, label)
     return slug
 
 
-def _extend(change: Change, slug: str, place: location.Place) -> None:
-    """Add a new folder or remote to a project's page, unless the page cannot be parsed."""
+def _extend(
+    change: Change,
+    slug: str,
+    place: location.Place,
+    name: str | None = None,
+    label: str | None = None,
+) -> None:
+    """Add new values to a project's page, unless the page cannot be parsed. Create a missing page."""
     home = change.home
     try:
         page = read_page(home, slug)
     except InvalidMemoryError:
         return
     slugs = {project.id: project.slug for project in home.files.projects()}
-    values = page.values if page else {"name": slug}
-    places: dict[str, Sequence[str | None]] = {
+    values = page.values if page else {"id": "", "name": name or slug, **{key: [] for key in LISTS}}
+    places = {
         "remotes": [place.remote],
         "roots": [place.root, place.worktree],
-        "commits": [] if values.get("commits") else _first_commit(home, place),
+        "commits": [_first_commit(home, place)],
+        "labels": [label],
     }
     changed: dict[str, Any] = {}
     for key, values_met in places.items():
-        new = [value for value in values_met if value and not _lists(values, key, value)]
-        if new:
-            changed[key] = [*list_of(values, key), *new]
+        present = list_of(values, key)
+        known = {*present, *map(files.normalise_remote, present if key == "remotes" else ())}
+        if new := [value for value in values_met if value and value not in known]:
+            changed[key] = [*present, *new]
     if slugs.get(str(values.get("id") or slug), slug) != slug or not values.get("id"):
         # The index uses the folder of a page without an id, or with another page's id. Such a page
         # gets a new id here.
@@ -752,23 +753,18 @@ def _extend(change: Change, slug: str, place: location.Place) -> None:
             (key for key, folder in slugs.items() if folder == slug and key != slug), None
         )
         changed["id"] = project_id or home.ids()
-    if page is None:
-        values = {**values, **changed}
-        _write_page(
-            change, slug, values, f"---\n{documents.dump(values)}---\n# {slug}\n", base=None
-        )
-    elif changed:
-        document = f"---\n{documents.merge(page.front, changed, [])}---\n{page.body}"
-        _write_page(change, slug, {**values, **changed}, document, base=page.hash)
-
-
-def _write_page(
-    change: Change, slug: str, values: dict[str, Any], document: str, *, base: bytes | None
-) -> None:
+    if not changed:
+        return
+    values = {**values, **changed}
+    document = (
+        f"---\n{documents.merge(page.front, changed, [])}---\n{page.body}"
+        if page
+        else f"---\n{documents.dump(values)}---\n# {values['name']}\n"
+    )
     change.describe(subject=str(values.get("name") or slug))
     with change.transaction():
-        change.intend([Intent("write", page_path(slug), document, base)])
-        index_page(change.home, Project(str(values["id"]), slug, 0), values)
+        change.intend([Intent("write", page_path(slug), document, page.hash if page else None)])
+        index_page(home, Project(str(values["id"]), slug, 0), values)
 
 
 def page_path(slug: str) -> str:
@@ -850,39 +846,15 @@ def list_of(values: dict[str, Any], name: str) -> list[str]:
     return [str(item) for item in value] if isinstance(value, list) else [str(value)]
 
 
-def _lists(values: dict[str, Any], name: str, value: str) -> bool:
-    """Return True if a list on a page contains a value.
-
-    Remotes are compared after normalisation.
-    """
-    items = list_of(values, name)
-    return value in items or (name == "remotes" and value in map(files.normalise_remote, items))
-
-
 def _is_namesake(home: home.Home, slug: str, place: location.Place) -> bool:
     """Return True if the project with this slug has another remote or another existing folder."""
-    if place.remote and _has_other_remote(home, slug, place.remote):
+    if location.is_fork(home, slug, place):
         return True
-    if not place.root or not os.path.isdir(place.root):
-        return False
-    folder = os.path.realpath(place.root)
-    return any(
-        os.path.isdir(root) and os.path.realpath(root) != folder
-        for root in _page_list(home, slug, "roots")
+    folder = os.path.realpath(place.root) if place.root and os.path.isdir(place.root) else None
+    return folder is not None and any(
+        (kind, owner) == ("root", slug) and os.path.isdir(root) and os.path.realpath(root) != folder
+        for kind, root, owner in home.files.project_keys()
     )
-
-
-def _has_other_remote(home: home.Home, slug: str, remote: str) -> bool:
-    remotes = [files.normalise_remote(value) for value in _page_list(home, slug, "remotes")]
-    return bool(remotes) and remote not in remotes
-
-
-def _page_list(home: home.Home, slug: str, name: str) -> list[str]:
-    try:
-        page = read_page(home, slug)
-    except (InvalidMemoryError, OSError):
-        return []
-    return list_of(page.values, name) if page else []
 
 
 def _name(path: str | None) -> str | None:
@@ -1046,7 +1018,7 @@ def tie(
 
 
 def _namesake(home: home.Home, folder: str, slugs: tuple[str, ...]) -> str | None:
-    name = name_of_folder(home, Path(folder))
+    name = _slug(home, location.locate(folder))
     slug = project_called(home, name, slugs) if name else None
     return slug if slug in slugs else None
 

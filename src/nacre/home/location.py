@@ -27,30 +27,31 @@ if TYPE_CHECKING:
     from nacre.values.recall import Filter
 
 _WORKTREE = re.compile(
-    r"(?P<main>.*?)(?:(?P<inside>[\\/]\.[^\\/]+)?[\\/](?P<own>\.?worktrees?|workspaces)|[._-]worktrees?)"
-    r"[\\/](?P<rest>.+)",
+    r"(.*?)(?:([\\/]\.[^\\/]+)?[\\/](\.?worktrees?|workspaces)|[._-]worktrees?)[\\/](.+)",
     re.IGNORECASE | re.DOTALL,
 )
-"""Matches a path of a worktree: inside its repository, next to it, or in the folder of a tool."""
+"""Matches a worktree inside its repository, next to it, or in the folder of a tool.
+
+Groups: the folder, a hidden folder in it, the folder of worktrees, and the rest of the path.
+"""
+
+_TOOL_FOLDER = re.compile(r".*[\\/](?:\.|te?mp\b|var[\\/]folders).*", re.IGNORECASE)
+"""Matches hidden and temporary folders, in which tools keep worktrees."""
 
 _ID = re.compile(r"[0-9a-f-]{4,}|\w{0,3}\d\w{0,3}", re.IGNORECASE)
 """Matches a name that a tool made up for a worktree."""
 
-_TOOL_FOLDER = re.compile(
-    r"(?:.*[\\/])?(?:\.|te?mp(?:[\\/]|$)|var[\\/]folders[\\/]).*", re.IGNORECASE
-)
-"""Matches hidden folders and temporary folders, in which tools keep worktrees."""
-
 _HOME = re.compile(
-    r"(?:[a-z]:|/[a-z]|/mnt/[a-z]|/private)?/(?:home|users)/[^/]+|/[^/]+/home/[^/]+|(?:/private/var|/var)?/root",
+    r"(?:[a-z]:|//[^/]+/[^/]+|(?:/mnt|/cygdrive)?/[a-z]|/private)?/(?:home|users)/[^/]+"
+    r"|/[^/]+/home/[^/]+|(?:(?:/private)?/var)?/root",
     re.IGNORECASE,
 )
 
 CONTAINERS = frozenset(
-    "home root tmp temp users src source sources code work dev develop development developer "
-    "projects repos repositories git github gitlab workspace workspaces worktrees "
-    "desktop documents downloads".split()
-) | {""}
+    " home root tmp temp users src source sources code work dev develop development developer"
+    " projects repos repositories git github gitlab workspace workspaces worktrees"
+    " desktop documents downloads".split(" ")
+)
 """Names of folders that usually contain several projects."""
 
 _MAIN_BRANCHES = ("main", "master")
@@ -114,7 +115,7 @@ def _project_above(home: Home, place: Place, root: str) -> str | None:
     for folder in dict.fromkeys(lineage):
         slug = home.files.project_by("root", folder)
         # If the remote differs, this is a fork or namesake.
-        if not slug or is_home(folder, home.settings.user_home) or _is_fork(home, slug, place):
+        if not slug or is_home(folder, home.settings.user_home) or is_fork(home, slug, place):
             continue
         if os.path.isdir(root) or is_repository(home, slug):
             return slug
@@ -152,7 +153,7 @@ def locate(
     for folder in dict.fromkeys((Path(cwd), Path(main))):
         # For invalid paths (too long, null characters), os.path returns False where Path raises.
         for candidate in (folder, *folder.parents) if folder.is_absolute() else ():
-            if os.path.exists(candidate / ".git") and not _HOME.fullmatch(str(candidate)):
+            if os.path.exists(candidate / ".git") and not is_home(str(candidate), user_home):
                 return _repository_place(Path(os.path.realpath(candidate)), repository)
     root = os.path.realpath(main) if os.path.isabs(main) and os.path.isdir(main) else main
     return Place(root, _normalise(repository), names=names, branch=branch, folder=cwd)
@@ -163,31 +164,30 @@ def _main_folder(
 ) -> tuple[str, tuple[str, ...]]:
     """Return the likely repository of a worktree, and the parts of the path that may name it.
 
-    Tools keep worktrees inside the repository, next to it, or in a folder of the tool under the
-    name of the repository. Other folders are returned unchanged.
+    A tool's own folder contains the repository's name. Other folders are returned unchanged.
     """
     match = _WORKTREE.fullmatch(cwd)
     if not match:
         return cwd, ()
-    main, names = match["main"], tuple(re.split(r"[\\/]", match["rest"]))
+    main, hidden, trees, rest = match.groups()
+    names = tuple(re.split(r"[\\/]", rest))
     is_in_home = not main or is_home(main, user_home)
-    if match["own"] == "workspaces":
+    if trees == "workspaces":
         return cwd, () if is_in_home else names
-    if is_in_home or (match["own"] and not match["inside"] and _TOOL_FOLDER.fullmatch(main)):
-        unlike = (
-            number
-            for number, name in enumerate(names)
-            if not _ID.fullmatch(name) and not _is_named_after(name, branch)
-        )
-        part = next(unlike, 0)
-        return cwd[: match.start("rest") + len("/".join(names[: part + 1]))], names
-    return main, () if match["inside"] else names
+    if is_in_home or (trees and not hidden and _TOOL_FOLDER.fullmatch(main)):
+        unlike = (name for name in names if not (_ID.fullmatch(name) or _ends(branch, name)))
+        name = next(unlike, names[0])
+        return cwd[: match.start(4)] + rest.partition(name)[0] + name, names
+    return main, () if hidden else names
 
 
-def _is_fork(home: Home, slug: str, place: Place) -> bool:
-    """Return True if a place has a remote, and the project has other remotes."""
+def is_fork(home: Home, slug: str, place: Place) -> bool:
+    """Return True if a place has a remote, and the project has only other remotes."""
     keys = home.files.project_keys() if place.remote else ()
-    return any(kind == "remote" and owner == slug for kind, _, owner in keys)
+    remotes = [
+        normalise_remote(value) for kind, value, owner in keys if (kind, owner) == ("remote", slug)
+    ]
+    return bool(remotes) and place.remote not in remotes
 
 
 def _project_of_remote(home: Home, remote: str) -> str | None:
@@ -202,58 +202,49 @@ def _project_of_remote(home: Home, remote: str) -> str | None:
 def _repository_of_worktree(home: Home, place: Place) -> str | None:
     """Return the project of a deleted worktree's repository.
 
-    The path names the repository or its first commit, or only this repository has the branch, or
-    the worktree is next to the repository and named after the branch.
+    The path names the repository or its first commit, or the worktree is next to the repository and
+    named after the branch, or only this repository has the branch.
     """
-    keys = home.files.project_keys()
-    owners = [
+    keys, branch, tail = home.files.project_keys(), place.branch, last_part(place.root or "")
+    near = (
+        base
+        for kind, value, _ in keys
+        if kind == "root"
+        and tail.startswith(base := last_part(value))
+        and _ends(branch, tail[len(base) :])
+        and value.removesuffix(base) + tail == place.root
+    )
+    slugs = [
         slug
-        for name in place.names
+        for name in (*place.names, *near)
         for kind, value, slug in keys
-        if kind != "remote" and last_part(value) == name and _was_repository(home, slug, place.root)
+        if kind in ("remote", "root", "commit")
+        and last_part(value) == name
+        and value != place.root
+        and (is_repository(home, slug) or home.project_contents.has_branch(value))
     ]
-    branch, tail = place.branch, last_part(place.root or "")
-    roots = [(value, slug) for kind, value, slug in keys if kind == "root"] if branch else []
-    if place.names:
-        having = {slug for root, slug in roots if _has_branch(root, branch or "")}
-        either = [slug for slug in owners if slug in having] or owners or sorted(having)
-        return either[0] if owners or (len(having) == 1 and branch not in _MAIN_BRANCHES) else None
-    for root, slug in roots:
-        base = last_part(root)
-        if (
-            root[: -len(base)] + tail == place.root
-            and tail != base
-            and _was_repository(home, slug, place.root)
-        ):
-            suffix = tail.removeprefix(base)
-            is_named_so = tail.startswith(base) and not tail[len(base)].isalnum()
-            if _is_named_after(suffix, branch) and (is_named_so or _has_branch(root, branch or "")):
-                return slug
-    return None
+    if branch and branch not in _MAIN_BRANCHES and (place.names or _ends(branch, tail)):
+        having = {
+            slug for kind, value, slug in keys if kind == "root" and _has_branch(value, branch)
+        }
+        alone = sorted(having) if len(having) == 1 else []
+        slugs = [slug for slug in slugs if slug in having] or slugs or alone
+    return slugs[0] if slugs else None
 
 
-def _is_named_after(name: str, branch: str | None) -> bool:
-    """Return True if a folder's name is the end of a branch's name."""
+def _ends(branch: str | None, name: str) -> bool:
+    """Return True if the name of a branch ends with a folder's name."""
     return f"-{slugify(branch or '')}".endswith(f"-{slugify(name)}")
 
 
 def _has_branch(root: str, branch: str) -> bool:
     """Return True if a repository has a branch."""
-    git = Path(root, ".git")
+    git, name = Path(root, ".git"), f"refs/heads/{branch}"
     try:
-        packed = (git / "packed-refs").read_text("utf-8", "replace").splitlines()
+        packed = (git / "packed-refs").read_text("utf-8", "replace")
     except (OSError, ValueError):
-        packed = []
-    name = f"refs/heads/{branch}"
-    return os.path.exists(git / name) or any(line.endswith(f" {name}") for line in packed)
-
-
-def _was_repository(home: Home, slug: str, but: str | None) -> bool:
-    """Return True if a project has a repository, or sessions on a branch outside of a folder."""
-    return is_repository(home, slug) or any(
-        (kind, owner) == ("root", slug) and value != but and home.project_contents.has_branch(value)
-        for kind, value, owner in home.files.project_keys()
-    )
+        packed = ""
+    return os.path.exists(git / name) or f" {name}\n" in packed
 
 
 def is_repository(home: Home, slug: str) -> bool:

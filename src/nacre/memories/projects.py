@@ -527,23 +527,21 @@ def settle(home: Home, run: Run | None = None) -> None:
                 moves[slug][folder] = target
     for slug, targets in moves.items():
         with part_of(home, run, MERGE) as change, change.transaction():
-            page = page_of(home, slug)
-            memories = home.memories.in_any_state(home.project_contents.memory_ids(slug, -1))
-            sessions = {
+            into = {
                 stored.session.id: targets.get(stored.session.cwd or "", slug)
                 for stored in home.sessions.newest(SessionFilter(project=slug), limit=-1)
             }
+            memories = [
+                replace(memory, project=into.get(memory.source.session or "", slug))
+                for memory in home.memories.in_any_state(home.project_contents.memory_ids(slug, -1))
+            ]
+            change.put([memory for memory in memories if memory.project != slug])
             for folder, target in targets.items():
                 home.project_contents.move_sessions_of_folder(folder, slug, target)
                 change.note(MERGE, project=slug, into=target)
-            moved = [
-                replace(memory, project=sessions[memory.source.session or ""])
-                for memory in memories
-                if sessions.get(memory.source.session or "", slug) != slug
-            ]
-            change.put(moved)
-            is_empty = len(moved) == len(memories) and slug not in sessions.values()
-            if page and is_empty and not own_words(home, page, None):
+            page = page_of(home, slug)
+            remaining = {*into.values(), *(memory.project for memory in memories)}
+            if page and slug not in remaining and not own_words(home, page, None):
                 change.intend([_removal(slug, page)])
                 home.files.forget_project(slug)
 
@@ -557,16 +555,17 @@ def rename_hints(home: Home) -> dict[str, str]:
     hosted = {slug for kind, _, slug in keys if kind == "remote"}
     roots = [(slug, root) for kind, root, slug in keys if kind == "root" and slug not in hosted]
     live = [(slug, root) for slug, root in roots if os.path.exists(os.path.join(root, ".git"))]
-    hints = {}
+    last, hints = home.project_contents.sessions(), {}
     for old, root in roots:
-        if is_repository(home, old) or not home.project_contents.has_branch(root):
+        ended = last.get(old, (0, None))[1]
+        if not ended or is_repository(home, old) or not home.project_contents.has_branch(root):
             continue
-        ended = _span(home, old)[1]
         later = [
             (began, new)
             for new, path in live
             if os.path.dirname(path) == os.path.dirname(root)
-            and (began := _span(home, new)[0]) >= ended
+            for first in home.sessions.newest(SessionFilter(project=new), limit=-1)[-1:]
+            if (began := first.session.started) and began >= ended
         ]
         if later:
             new = min(later)[1]
@@ -574,13 +573,6 @@ def rename_hints(home: Home) -> dict[str, str]:
                 f"The folder of {old} is gone. If it is now {new}: nacre project merge {old} {new}"
             )
     return hints
-
-
-def _span(home: Home, slug: str) -> tuple[datetime, datetime]:
-    """Return the times of a project's first and last session."""
-    stored = home.sessions.newest(SessionFilter(project=slug), limit=-1)
-    times = [time for item in stored for time in (item.session.started, item.ended) if time]
-    return min(times, default=home.now()), max(times, default=home.now())
 
 
 def objection(home: Home, source: str, into: str) -> str | None:
