@@ -75,6 +75,11 @@ class Place:
     folder: str | None = None
     """The session's folder, if it is not in a repository."""
 
+    @property
+    def exists(self) -> bool:
+        """True if the folder is not deleted."""
+        return self.is_repository or os.path.isdir(self.folder or "")
+
 
 def project_of_folder(home: Home, folder: Path) -> str | None:
     """Return the known project of a folder, without creating one."""
@@ -95,7 +100,8 @@ def known_project(home: Home, place: Place) -> str | None:
     if slug or not root:
         return slug
     slug = _project_above(home, place, root)
-    if place.is_repository or os.path.isdir(root) or (slug and is_repository(home, slug)):
+    is_known = place.folder != root and home.project_contents.has_branch(root)
+    if place.exists or (slug and (is_known or is_repository(home, slug))):
         return slug or (
             _project_of_remote(home, normalise_remote(root)) if place.worktree else None
         )
@@ -117,7 +123,7 @@ def _project_above(home: Home, place: Place, root: str) -> str | None:
         # If the remote differs, this is a fork or namesake.
         if not slug or is_home(folder, home.settings.user_home) or is_fork(home, slug, place):
             continue
-        if os.path.isdir(root) or is_repository(home, slug):
+        if place.exists or is_repository(home, slug):
             return slug
         if folder == root or (
             slugify(last_part(folder)) not in CONTAINERS
