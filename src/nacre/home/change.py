@@ -582,34 +582,6 @@ def known_or_named(home: home.Home, folder: Path) -> str | None:
     return likely_project(home, Session("", "", cwd=str(folder)))
 
 
-def tie_folder(home: home.Home, slug: str, folder: Path) -> None:
-    """Assign a folder, or its repository, to a project.
-
-    Raises InvalidInputError for a folder that contains many projects, ConflictError if the folder
-    belongs to another project, InvalidMemoryError if the project's page cannot be read.
-    """
-    place = location.locate(os.path.abspath(folder))
-    if (
-        not place.root
-        or not _slug(home, place)
-        or home.settings.user_home.is_relative_to(place.root)
-    ):
-        raise InvalidInputError(
-            f"{folder} contains more than one project", hint="use the project's own folder"
-        )
-    read_pages(home)
-    read_page(home, slug)
-    with home.change("project") as change:
-        owner = location.known_project(home, place)
-        if owner is None:
-            _extend(change, slug, place)
-        elif owner != slug:
-            raise ConflictError(
-                f"{place.root} belongs to the project {owner}",
-                hint=f"first remove it from the remotes or roots in {page_path(owner)} in the vault",
-            )
-
-
 def write_new_page(run: Run, path: str, document: str) -> bool:
     """Write a project's page or the owner's profile, unless it exists.
 
@@ -626,20 +598,9 @@ def write_new_page(run: Run, path: str, document: str) -> bool:
     return True
 
 
-def _make(
-    home: home.Home, place: location.Place, label: str | None = None, run: Run | None = None
-) -> str | None:
-    with part_of(home, run, "project") as change:
-        slug = location.known_project(home, place)  # another process may have created it
-        if slug is None:
-            return _create(change, place, label)
-        if _has_new_location(home, slug, place):
-            _extend(change, slug, place)
-        return slug
-
-
 def _has_new_location(home: home.Home, slug: str, place: location.Place) -> bool:
-    if not _slug(home, place) or not (place.is_repository or place.remote):
+    is_home = location.is_home(place.root or "", home.settings.user_home)
+    if is_home or not (place.is_repository or place.remote):
         return False
     keys = home.files.project_keys()
     if sum(name == "root" and owner == slug for name, _, owner in keys) >= _MAX_ROOTS:
@@ -661,8 +622,10 @@ def _slug(home: home.Home, place: location.Place) -> str:
     Return an empty string for a home folder or a generic folder name.
     """
     slug = files.slugify(_name(place.remote) or _name(place.root) or "")
-    is_home = location.is_home(place.root or "", home.settings.user_home)
-    return "" if slug in location.CONTAINERS or is_home else slug
+    if location.is_home(place.root or "", home.settings.user_home):
+        return ""
+    is_repository = place.is_repository or place.remote
+    return slug if is_repository or slug not in location.CONTAINERS else ""
 
 
 def _first_commit(home: home.Home, place: location.Place) -> str | None:
@@ -694,29 +657,32 @@ def _moved_project(home: home.Home, place: location.Place) -> str | None:
     return next((slug for slug in matches if not _is_namesake(home, slug, place)), None)
 
 
-def _create(change: Change, place: location.Place, label: str | None) -> str | None:
-    home = change.home
+def _make(
+    home: home.Home, place: location.Place, label: str | None = None, run: Run | None = None
+) -> str | None:
+    """Return the project of a place, and record a new place. Create the project if it is unknown."""
     slug = _slug(home, place)
-    if not slug:
-        return None
-    name = _name(place.remote) or _name(place.root)
-    existing = {project.slug for project in home.files.projects()}
-    current_slug = _moved_project(home, place) or (
-        slug if slug in existing else home.files.name_now(slug)
-    )
-    if current_slug in existing and not _is_namesake(home, current_slug, place):
-        _extend(change, current_slug, place)
-        return current_slug
-    slug = numbered(
-        slug,
-        lambda free: (
-            free in existing
-            or home.files.name_now(free) != free
-            or home.vault.exists(page_path(free))
-        ),
-    )
-    _extend(change, slug, place, name, label)
-    return slug
+    with part_of(home, run, "project") as change:
+        known = location.known_project(home, place)  # another process may have created it
+        existing = {project.slug for project in home.files.projects()}
+        if known is None and slug:
+            called = slug if slug in existing else home.files.name_now(slug)
+            known = _moved_project(home, place) or called
+            if known not in existing or _is_namesake(home, known, place):
+                slug = numbered(
+                    slug,
+                    lambda free: (
+                        free in existing
+                        or home.files.name_now(free) != free
+                        or home.vault.exists(page_path(free))
+                    ),
+                )
+                _extend(change, slug, place, _name(place.remote) or _name(place.root), label)
+                return slug
+            _extend(change, known, place)
+        elif known and _has_new_location(home, known, place):
+            _extend(change, known, place)
+        return known
 
 
 def _extend(
@@ -1005,7 +971,11 @@ def tie(
     project: Annotated[str, bounds("The name, slug or alias of a known project.")],
     folder: Annotated[str, bounds("The folder.")],
 ) -> views.Place:
-    """Assign a folder to a project. Raises NotFoundError, ConflictError, InvalidInputError, InvalidMemoryError."""
+    """Assign a folder, or its repository, to a project.
+
+    Raises NotFoundError, InvalidInputError for a folder that contains many projects, ConflictError
+    if the folder belongs to another project, InvalidMemoryError if the project's page cannot be read.
+    """
     slugs = tuple(location.projects(home))
     slug = project_called(home, project, slugs)
     if slug not in slugs:
@@ -1013,7 +983,26 @@ def tie(
             f"there is no project {project!r}",
             hint=f"known: {', '.join(slugs) or 'none yet'}; a project is created by its first memory or session",
         )
-    tie_folder(home, slug, Path(folder))
+    place = location.locate(os.path.abspath(folder))
+    if (
+        not place.root
+        or not _slug(home, place)
+        or home.settings.user_home.is_relative_to(place.root)
+    ):
+        raise InvalidInputError(
+            f"{folder} contains more than one project", hint="use the project's own folder"
+        )
+    read_pages(home)
+    read_page(home, slug)
+    with home.change("project") as change:
+        owner = location.known_project(home, place)
+        if owner is None:
+            _extend(change, slug, place)
+        elif owner != slug:
+            raise ConflictError(
+                f"{place.root} belongs to the project {owner}",
+                hint=f"first remove it from the remotes or roots in {page_path(owner)} in the vault",
+            )
     return views.Place(slug, slugs)
 
 

@@ -256,29 +256,26 @@ def evidence(
     remotes = sorted({*lists.get("remotes", ())} & {*its_lists.get("remotes", ())})
     if lists.get("remotes") and its_lists.get("remotes") and not remotes:
         return ()
-    roots, its_roots = lists.get("roots", ()), its_lists.get("roots", ())
-    shared = sorted({*roots} & {*its_roots} - {str(home.settings.user_home)})
+    folders, its_folders = (
+        {
+            (os.path.isfile(os.path.join(root, ".git")) and locate(root).root) or root: root
+            for root in either.get("roots", ())
+        }
+        for either in (lists, its_lists)
+    )
+    shared = sorted(folders.keys() & its_folders.keys() - {str(home.settings.user_home)})
+    worktrees = {folder: {folders[folder], its_folders[folder]} - {folder} for folder in shared}
     sides = ((slug, its_slug, its_lists), (its_slug, slug, lists))
     return (
         *(f"both list the remote {remote}" for remote in remotes),
-        *(f"both list the folder {root}" for root in shared),
-        *_worktrees(roots, its_roots),
-        *_worktrees(its_roots, roots),
+        *(f"both list the folder {folder}" for folder in shared if not worktrees[folder]),
+        *(f"{root} is a worktree of {folder}" for folder in shared for root in worktrees[folder]),
         *(
             f"the page of {other} calls it {name}"
             for name, other, other_lists in sides
             if name in other_lists.get("aliases", ())
         ),
     )
-
-
-def _worktrees(roots: tuple[str, ...], repositories: tuple[str, ...]) -> list[str]:
-    return [
-        f"{root} is a worktree of {repository}"
-        for root in roots
-        if root not in repositories and os.path.isfile(os.path.join(root, ".git"))
-        if (repository := locate(root).root) in repositories
-    ]
 
 
 # -- Parameters ----------------------------------------------------------------
