@@ -679,7 +679,8 @@ def _make(
                 )
                 _extend(change, slug, place, _name(place.remote) or _name(place.root), label)
                 return slug
-            _extend(change, known, place)
+            if place.exists or not location.is_repository(home, known):
+                _extend(change, known, place)
         elif known and _has_new_location(home, known, place):
             _extend(change, known, place)
         return known

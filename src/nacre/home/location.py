@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from nacre.values.recall import Filter
 
 _WORKTREE = re.compile(
-    r"(.*?)(?:([\\/]\.[^\\/]+)?[\\/](\.?worktrees?|workspaces)|[._-]worktrees?)[\\/](.+)",
+    r"(.*?)(?:([\\/]\.[^\\/]+)?[\\/](\.?worktrees?|workspaces)|[._-]worktrees)[\\/](.+)",
     re.IGNORECASE | re.DOTALL,
 )
 """Matches a worktree inside its repository, next to it, or in the folder of a tool.
@@ -43,9 +43,10 @@ _ID = re.compile(r"[0-9a-f-]{4,}|\w{0,3}\d\w{0,3}", re.IGNORECASE)
 
 _HOME = re.compile(
     r"(?:[a-z]:|//[^/]+/[^/]+|(?:/mnt|/cygdrive)?/[a-z]|/private)?/(?:home|users)/[^/]+"
-    r"|/[^/]+/home/[^/]+|(?:(?:/private)?/var)?/root",
+    r"|/[^/]+/home/[^/]+|(?:(?:/private)?/var)?/root|[a-z]:|/mnt/[a-z]",
     re.IGNORECASE,
 )
+"""Matches home folders and drives, with forward slashes."""
 
 CONTAINERS = frozenset(
     " home root tmp temp users src source sources code work dev develop development developer"
@@ -155,7 +156,8 @@ def locate(
     """
     if not cwd:
         return Place(None, _normalise(repository))
-    main, names = _main_folder(cwd.rstrip("/\\") or cwd, branch, user_home)
+    cwd = cwd.rstrip("/\\") or cwd
+    main, names = _main_folder(cwd, branch, user_home)
     for folder in dict.fromkeys((Path(cwd), Path(main))):
         # For invalid paths (too long, null characters), os.path returns False where Path raises.
         for candidate in (folder, *folder.parents) if folder.is_absolute() else ():
@@ -177,14 +179,15 @@ def _main_folder(
         return cwd, ()
     main, hidden, trees, rest = match.groups()
     names = tuple(re.split(r"[\\/]", rest))
-    is_in_home = not main or is_home(main, user_home)
+    is_in_home, trees = not main or is_home(main, user_home), (trees or "").lower()
     if trees == "workspaces":
         return cwd, () if is_in_home else names
-    if is_in_home or (trees and not hidden and _TOOL_FOLDER.fullmatch(main)):
+    is_inside = hidden or trees.startswith(".")
+    if is_in_home or (trees and not is_inside and _TOOL_FOLDER.fullmatch(main)):
         unlike = (name for name in names if not (_ID.fullmatch(name) or _ends(branch, name)))
-        name = next(unlike, names[0])
-        return cwd[: match.start(4)] + rest.partition(name)[0] + name, names
-    return main, () if hidden else names
+        last = names.index(next(unlike, names[0]))
+        return cwd[: match.start(4) + len("/".join(names[: last + 1]))], names
+    return main, () if is_inside else names
 
 
 def is_fork(home: Home, slug: str, place: Place) -> bool:
@@ -240,7 +243,7 @@ def _repository_of_worktree(home: Home, place: Place) -> str | None:
 
 def _ends(branch: str | None, name: str) -> bool:
     """Return True if the name of a branch ends with a folder's name."""
-    return f"-{slugify(branch or '')}".endswith(f"-{slugify(name)}")
+    return bool(branch and name) and f"-{slugify(branch or '')}".endswith(f"-{slugify(name)}")
 
 
 def _has_branch(root: str, branch: str) -> bool:

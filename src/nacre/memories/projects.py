@@ -518,7 +518,8 @@ def settle(home: Home, run: Run | None = None) -> None:
     moves: defaultdict[str, dict[str, str]] = defaultdict(dict)
     for slug, folder, branch in home.project_contents.places():
         place = locate(folder, None, branch, home.settings.user_home)
-        if not is_repository(home, slug):
+        is_listed = home.files.project_by("root", place.root or "")
+        if not (is_listed and is_repository(home, slug)):
             target = location.known_project(home, place) or slug
             if target != slug and objection(home, slug, target) is None:
                 moves[slug][folder] = target
