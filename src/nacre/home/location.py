@@ -5,7 +5,6 @@ Hooks use this module, so it must load fast.
 
 from __future__ import annotations
 
-import configparser
 import os
 import re
 from dataclasses import replace
@@ -54,6 +53,12 @@ CONTAINERS = frozenset(
     " desktop documents downloads".split(" ")
 )
 """Names of folders that usually contain several projects."""
+
+_REMOTE = re.compile(
+    r'^\s*\[remote "([^"]*)"\].*\n(?:(?!\s*\[).*\n)*?\s*url\s*=\s*(\S.*?)\s*$',
+    re.IGNORECASE | re.MULTILINE,
+)
+"""Matches the name and address of a remote in git's configuration."""
 
 _MAIN_BRANCHES = ("main", "master")
 _MAX_POINTER_CHARACTERS = 4096
@@ -315,18 +320,11 @@ def _read_pointer(file: Path, base: Path, label: str = "") -> Path | None:
 
 def _remote_of(git: Path, root: Path) -> str | None:
     """Return the address of a repository's remote ``origin``, or of another remote."""
-    config = git / "config"
-    if not config.is_file():
-        return None
-
-    parser = configparser.ConfigParser(strict=False, interpolation=None, allow_no_value=True)
     try:
-        parser.read(config, encoding="utf-8")
-    except (configparser.Error, OSError, UnicodeDecodeError):
+        urls = dict(_REMOTE.findall((git / "config").read_text("utf-8")))
+    except (OSError, UnicodeDecodeError):
         return None
-    sections = [name for name in parser.sections() if name.startswith("remote ")]
-    sections.sort(key=lambda name: name != 'remote "origin"')
-    url = parser.get(sections[0], "url", fallback=None) if sections else None
+    url: str | None = urls.get("origin") or next(iter(urls.values()), None)
     if url and url.startswith("."):
         url = os.path.normpath(root / url)
     return url

@@ -515,31 +515,32 @@ def settle(home: Home, run: Run | None = None) -> None:
     The memories from these sessions move with them. An empty project without the owner's text is
     removed. So the order of reading has no effect.
     """
-    moves: defaultdict[str, dict[str, str]] = defaultdict(dict)
-    for slug, folder, branch in home.project_contents.places():
+    contents = home.project_contents
+    for slug, folder, branch in contents.places():
         place = locate(folder, None, branch, home.settings.user_home)
+        target = location.known_project(home, place) or slug
         is_listed = home.files.project_by("root", place.root or "")
-        if not (is_listed and is_repository(home, slug)):
-            target = location.known_project(home, place) or slug
-            if target != slug and objection(home, slug, target) is None:
-                moves[slug][folder] = target
-    for slug, targets in moves.items():
+        if (
+            target == slug
+            or objection(home, slug, target)
+            or (is_listed and is_repository(home, slug))
+        ):
+            continue
+        criteria = SessionFilter(project=slug)
         with part_of(home, run, MERGE) as change, change.transaction():
-            into = {
-                stored.session.id: targets.get(stored.session.cwd or "", slug)
-                for stored in home.sessions.newest(SessionFilter(project=slug), limit=-1)
+            sessions = {
+                stored.session.id
+                for stored in home.sessions.newest(criteria, limit=-1)
+                if stored.session.cwd == folder
             }
-            memories = [
-                replace(memory, project=into.get(memory.source.session or "", slug))
-                for memory in home.memories.in_any_state(home.project_contents.memory_ids(slug, -1))
-            ]
-            change.put([memory for memory in memories if memory.project != slug])
-            for folder, target in targets.items():
-                home.project_contents.move_sessions_of_folder(folder, slug, target)
-                change.note(MERGE, project=slug, into=target)
+            memories = home.memories.in_any_state(contents.memory_ids(slug, -1))
+            moved = [memory for memory in memories if memory.source.session in sessions]
+            change.put([replace(memory, project=target) for memory in moved])
+            contents.move_sessions_of_folder(folder, slug, target)
+            change.note(MERGE, project=slug, into=target)
             page = page_of(home, slug)
-            remaining = {*into.values(), *(memory.project for memory in memories)}
-            if page and slug not in remaining and not own_words(home, page, None):
+            is_empty = len(moved) == len(memories) and not home.sessions.newest(criteria, limit=1)
+            if page and is_empty and not own_words(home, page, None):
                 change.intend([_removal(slug, page)])
                 home.files.forget_project(slug)
 
