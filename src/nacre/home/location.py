@@ -29,10 +29,7 @@ _WORKTREE = re.compile(
     r"(.*?)(?:([\\/]\.[^\\/]+)?[\\/](\.?worktrees?|workspaces)|[._-]worktrees)[\\/](.+)",
     re.IGNORECASE | re.DOTALL,
 )
-"""Matches a worktree inside its repository, next to it, or in the folder of a tool.
-
-Groups: the folder, a hidden folder in it, the folder of worktrees, and the rest of the path.
-"""
+"""Matches a worktree inside its repository, next to it, or in the folder of a tool."""
 
 _TOOL_FOLDER = re.compile(r".*[\\/](?:\.|te?mp\b|var[\\/]folders).*", re.IGNORECASE)
 """Matches hidden and temporary folders, in which tools keep worktrees."""
@@ -96,8 +93,7 @@ def known_project(home: Home, place: Place) -> str | None:
     """Return the slug of the project to which a place belongs, or ``None`` if there is none.
 
     The project's page lists the place's git remote, the place's folder or a parent folder, or
-    the repository from which the place was cloned. A deleted folder belongs to a parent folder only
-    if the parent was a repository. A home folder belongs to no project.
+    the repository from which the place was cloned. A deleted folder's parent must be a repository.
     """
     root = place.root
     if root and is_home(root, home.settings.user_home):
@@ -117,8 +113,7 @@ def known_project(home: Home, place: Place) -> str | None:
 def _project_above(home: Home, place: Place, root: str) -> str | None:
     """Return the project of a folder or of its parents.
 
-    If a deleted folder has no parent with a remote or a known commit, the project belongs to the
-    topmost parent with sessions on a branch.
+    Without a remote or commit, the topmost parent with sessions on a branch is the repository.
     """
     start, highest = place.folder or root, None
     parents = (PureWindowsPath(start) if "\\" in start else PurePosixPath(start)).parents
@@ -175,10 +170,7 @@ def locate(
 def _main_folder(
     cwd: str, branch: str | None, user_home: Path | None
 ) -> tuple[str, tuple[str, ...]]:
-    """Return the likely repository of a worktree, and the parts of the path that may name it.
-
-    A tool's own folder contains the repository's name. Other folders are returned unchanged.
-    """
+    """Return the likely repository of a worktree, and the parts of the path that may name it."""
     match = _WORKTREE.fullmatch(cwd)
     if not match:
         return cwd, ()
@@ -216,8 +208,7 @@ def _project_of_remote(home: Home, remote: str) -> str | None:
 def _repository_of_worktree(home: Home, place: Place) -> str | None:
     """Return the project of a deleted worktree's repository.
 
-    The path names the repository or its first commit, or the worktree is next to the repository and
-    named after the branch, or only this repository has the branch.
+    The path names the repository or its first commit, or only this repository has the branch.
     """
     keys, branch, tail = home.files.project_keys(), place.branch, last_part(place.root or "")
     near = (

@@ -510,10 +510,9 @@ def merge_within(change: Change, source: str, into: str, reason: str | None) -> 
 
 
 def settle(home: Home, run: Run | None = None) -> None:
-    """Move the sessions of deleted folders to projects that became known later.
+    """Move sessions of deleted folders, with their memories, to projects that became known later.
 
-    The memories from these sessions move with them. An empty project without the owner's text is
-    removed. So the order of reading has no effect.
+    An empty project without the owner's text is removed.
     """
     contents = home.project_contents
     for slug, folder, branch in contents.places():
@@ -546,10 +545,7 @@ def settle(home: Home, run: Run | None = None) -> None:
 
 
 def rename_hints(home: Home) -> dict[str, str]:
-    """Return a hint for each project whose folder may have been renamed.
-
-    The folder was a repository, and a later project is a repository next to it without a remote.
-    """
+    """Return a hint for each deleted repository with a later repository next to it."""
     keys = home.files.project_keys()
     hosted = {slug for kind, _, slug in keys if kind == "remote"}
     roots = [(slug, root) for kind, root, slug in keys if kind == "root" and slug not in hosted]
