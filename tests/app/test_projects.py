@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import random
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
 from nacre.cli.options import project_slug
+from nacre.learn.ingest import IngestOptions, ingest
+from nacre.memories.projects import list_projects, merge
 from tests.app.conftest import World, says
 
 Visit = Callable[..., str | None]
@@ -457,3 +460,173 @@ def test_full_list_of_folders_in_a_page_is_not_extended(
     )
     assert visit(clone(tmp_path / "b51", "git@host.example:acme/billing.git")) == "billing"
     assert "b51" not in page.read_text()
+
+
+Place = tuple[str, str | None]
+
+
+def read(world: World, places: Sequence[Place], *, at_once: int = 1) -> tuple[str, ...]:
+    """Read a session with a memory in each (folder, branch), some at once; return hints."""
+    hints: tuple[str, ...] = ()
+    for number, (folder, branch) in enumerate(places):
+        session = f"5e55-{abs(hash((folder, branch))):020d}"
+        words = says(
+            "user",
+            f"Remember: {Path(folder).name} listens on port {number}001.",
+            uuid=f"u{session}",
+            session=session,
+            cwd=folder,
+        )
+        stamp = f"2026-11-19T{number:02d}:00:00.000Z"
+        world.transcript(session, {**words, "gitBranch": branch or "", "timestamp": stamp})
+        if number % at_once == 0 or number == len(places) - 1:
+            with world.open() as memory:
+                report = memory.ingest()
+            assert report.problems == ()
+            hints = report.hints
+    return hints
+
+
+def found(world: World) -> dict[Place, str | None]:
+    sessions = world.context().sessions.newest(limit=-1)
+    return {
+        (stored.session.cwd or "", stored.session.branch): stored.project for stored in sessions
+    }
+
+
+PLACES: dict[Place, str | None] = {
+    # home folders are no projects
+    ("/home/ines", "main"): None,
+    ("/root", None): None,
+    ("D:\\Users\\olga", "main"): None,
+    ("/mnt/c/Users/olga", "main"): None,
+    ("/home/ines/lab/tern", "main"): "tern",
+    ("D:\\Users\\olga\\lab\\ibis", "main"): "ibis",
+    # a parent needs a sign of a repository
+    ("/home/ines/heap", None): "heap",
+    ("/home/ines/heap/crake", "main"): "crake",
+    ("/home/ines/dev", "main"): None,
+    ("/home/ines/dev/dunlin", "main"): "dunlin",
+    ("/home/ines/lab/heron", "main"): "heron",
+    ("/home/ines/lab/heron/api", "main"): "heron",
+    ("/home/ines/lab/heron/api/v2", None): "heron",
+    ("/srv/api", None): "api",
+    # worktrees
+    ("/home/ines/lab/heron/.claude/worktrees/two", "two"): "heron",
+    ("/home/ines/lab/heron.worktrees/three", "three"): "heron",
+    ("/home/ines/lab/heron-worktrees/four/api", "four"): "heron",
+    ("/home/ines/lab/heron-quick-fix", "ines/quick-fix"): "heron",
+    ("/home/ines/lab/heronry", "main"): "heronry",
+    ("/home/ines/.codex/worktrees/3f2a/heron", None): "heron",
+    ("/home/ines/.cursor/worktrees/heron/x7q", "x7q"): "heron",
+    ("/home/ines/conductor/workspaces/heron/lima", "lima"): "heron",
+    ("/private/var/folders/xy/T/kanban/worktrees/ab12-door/heron", "vk/ab12-door"): "heron",
+    ("/home/ines/.cursor/worktrees/smew/y8r", None): "smew",
+    ("/home/ines/.codex/worktrees/4d5e/smew", None): "smew",
+}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_order_of_reading_does_not_change_the_projects(world: World, seed: int) -> None:
+    places = list(PLACES)
+    random.Random(seed).shuffle(places)  # noqa: S311 - an order, no secret
+    read(world, places, at_once=(5, 8, 13, 50)[seed])
+    assert found(world) == PLACES
+    projects = sorted({slug for slug in PLACES.values() if slug})
+    assert slugs(world) == projects
+    ingest(world.context(), IngestOptions(force=True))
+    with world.open() as memory:
+        projects_of_memories = {
+            int(one.content.rstrip(".")[:-3].split()[-1]): one.project
+            for one in memory.list(limit=100)
+        }
+    assert len(projects_of_memories) > 20  # a later port of the same folder replaces the earlier
+    assert (
+        projects_of_memories.items()
+        <= {number: PLACES[place] for number, place in enumerate(places)}.items()
+    )
+    assert found(world) == PLACES
+    world.rebuild()
+    assert (found(world), slugs(world)) == (PLACES, projects)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_deleted_worktrees_in_any_folder_belong_to_the_repository_with_their_branch(
+    world: World, tmp_path: Path, seed: int
+) -> None:
+    main, other = clone(tmp_path / "lab" / "heron"), tmp_path / "lab" / "ibis"
+    other.mkdir()
+    git(other, "init", "-q")
+    first = subprocess.run(
+        ["git", "rev-list", "--max-parents=0", "HEAD"], cwd=main, capture_output=True, check=True
+    )
+    places = [
+        (world.user_home / ".squad/worktrees/door_18c3ab", "ines/door"),
+        (world.user_home / ".local/share/tool/worktree" / first.stdout.decode().strip() / "y", "y"),
+        (tmp_path / "board/worktrees/ab12-wide-door", "vk/ab12-wide-door"),
+        (tmp_path / "lab" / "quick-fix", "quick-fix"),
+        (main / ".tool" / "oslo", "oslo"),
+    ]
+    for place, branch in places:
+        git(main, "worktree", "add", "-q", "-b", branch, str(place))
+        git(main, "worktree", "remove", "--force", str(place))
+    if seed:
+        git(main, "pack-refs", "--all")
+    sessions = [(str(place), branch) for place, branch in [*places, (main, "main"), (other, None)]]
+    random.Random(seed).shuffle(sessions)  # noqa: S311 - an order, no secret
+    read(world, sessions)
+    assert found(world) == {
+        (folder, branch): "ibis" if folder == str(other) else "heron" for folder, branch in sessions
+    }
+    assert slugs(world) == ["heron", "ibis"]
+
+
+def test_project_with_own_text_is_kept_when_its_sessions_move(world: World) -> None:
+    read(world, [("/lab/heron/api", None)])
+    page = world.vault / "projects/api/project.md"
+    page.write_text(page.read_text() + "\nAsk Lena.\n")
+    read(world, [("/lab/heron", "main")])
+    assert set(found(world).values()) == {"heron"}
+    assert "Ask Lena." in page.read_text()
+
+
+def test_renamed_folder_and_link_keep_the_project(world: World, tmp_path: Path) -> None:
+    old, new = clone(tmp_path / "rug"), tmp_path / "mat"
+    read(world, [(str(old), "main")])
+    old.rename(new)
+    old.symlink_to(new)
+    read(world, [(str(new), "main"), (str(old), "main"), (str(old / "api"), "main")])
+    assert set(found(world).values()) == {"rug"}
+    old.unlink()
+    later = tmp_path / "felt"
+    new.rename(later)
+    read(world, [(str(later), "main")])
+    copy = tmp_path / "copy"
+    shutil.copytree(later, copy)
+    read(world, [(str(copy), "main")])
+    assert (found(world)[str(later), "main"], found(world)[str(copy), "main"]) == ("rug", "copy")
+
+
+def test_linked_folder_is_one_project(world: World, tmp_path: Path) -> None:
+    (tmp_path / "mat").mkdir()
+    (tmp_path / "rug").symlink_to(tmp_path / "mat")
+    read(world, [(str(tmp_path / "rug"), None), (str(tmp_path / "mat"), None)])
+    assert slugs(world) == ["mat"]
+
+
+def test_folder_that_may_have_been_renamed_is_reported(world: World, tmp_path: Path) -> None:
+    clone(tmp_path / "felt")
+    clone(tmp_path / "yarn", "git@host.example:acme/yarn.git")
+    places = [("/gone/wool", "main"), (tmp_path / "rug", "main"), (tmp_path / "yarn", "main")]
+    hints = read(world, [(str(folder), branch) for folder, branch in places])
+    assert hints == ()
+    hints = read(
+        world,
+        [*((str(folder), branch) for folder, branch in places), (str(tmp_path / "felt"), "main")],
+    )
+    assert hints == ("The folder of rug is gone. If it is now felt: nacre project merge rug felt",)
+    with world.open() as memory:
+        memory.ingest()
+    assert [line.hint for line in list_projects(world.context()) if line.hint] == list(hints)
+    merge(world.context(), "rug", "felt")
+    assert not any(line.hint for line in list_projects(world.context()))

@@ -367,10 +367,10 @@ def test_sessions_follow_a_renamed_project(database: Database) -> None:
     store.move_sessions_of_folder(None, "old", "lone")
     store.move_sessions("old", "old", "new")
     assert sorted(store.names_met()) == [("lone", "lone"), ("old", "new")]
-    assert sorted(store.folders("lone"), key=str) == [None]
-    assert store.folders("new") == []
+    assert store.places() == []
     store.move_sessions("old", "new", "old")
-    assert sorted(store.folders("old"), key=str) == ["/code/a", "/code/c"]
+    assert store.places() == [("old", "/code/a", None), ("old", "/code/c", None)]
+    assert not store.has_branch("/code/a")
 
 
 def test_uses_of_a_file_are_listed_newest_first(database: Database) -> None:

@@ -245,6 +245,8 @@ def _vectors_ingest_report(report: IngestReport) -> str:
 
 
 def _render_oddities(paper: Paper, report: IngestReport) -> None:
+    for hint in report.hints:
+        paper.note(hint, indent=2)
     if report.corrupt:
         too_long = f" ({report.oversized:,} too long)" if report.oversized else ""
         were = "was" if report.corrupt == 1 else "were"

@@ -533,6 +533,8 @@ def _render_list(paper: Paper, lines: Sequence[projects.ProjectLine]) -> None:
         for line in lines
     ]
     paper.table(rows, header=("project", "memories", "sessions", "last", ""))
+    for hint in filter(None, (line.hint for line in lines)):
+        paper.note(hint)
 
 
 def _names(line: projects.ProjectLine) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import fnmatch
+import functools
 import os
 import re
 import shutil
@@ -48,7 +49,7 @@ from nacre.store import schema
 from nacre.values.codec import plain
 from nacre.values.memory import Intent, Memory, Project, SeenMemoryFile
 from nacre.values.session import Handoff, Session, StoredSession
-from nacre.vault import documents, files
+from nacre.vault import documents, files, git
 
 BATCH = 500
 """Maximum number of memories per transaction."""
@@ -379,12 +380,17 @@ def _current_text(home: home.Home, file: SeenMemoryFile) -> str | None:
 # ``projects/<slug>/project.md`` defines the folders, remotes and labels of a project.
 
 
-LISTS = {"remotes": "remote", "roots": "root", "labels": "label", "aliases": "alias"}
-"""Names of the lists in a page's front matter, with the corresponding kind of key."""
+LISTS = {
+    "remotes": "remote",
+    "roots": "root",
+    "commits": "commit",
+    "labels": "label",
+    "aliases": "alias",
+}
+"""Names of the lists in a page's front matter, with the corresponding kind of key.
 
-_NOT_PROJECTS = frozenset(
-    {"", "home", "root", "tmp", "users", "src", "projects", "workspace", "code", "desktop"}
-)
+The first commit of a repository identifies it after its folder was renamed.
+"""
 
 
 _MAX_NAME_CHARACTERS = 120
@@ -490,10 +496,11 @@ def let_sessions_follow(home: home.Home) -> None:
         target = recorded if recorded in pages else home.files.name_now(recorded)
         if target in pages and target != current:
             contents.move_sessions(recorded, current, target)
-        elif target not in pages:
-            for folder in contents.folders(current) if current not in pages else ():
-                if project := location.known_project(home, location.locate(folder)):
-                    contents.move_sessions_of_folder(folder, current, project)
+    for current, folder, branch in contents.places():
+        if not {current, home.files.name_now(current)} & pages:
+            place = location.locate(folder, None, branch, home.settings.user_home)
+            if project := location.known_project(home, place):
+                contents.move_sessions_of_folder(folder, current, project)
 
 
 def _project_of_handoff(home: home.Home, handoff: Handoff) -> str:
@@ -524,7 +531,7 @@ def resolve_project(
         )
         if slug:
             return slug
-    place = location.locate(session.cwd, session.repository)
+    place = _place_of(home, session)
     slug = location.known_project(home, place)
     if not create or (slug and not _has_new_location(home, slug, place)):
         return slug
@@ -534,7 +541,11 @@ def resolve_project(
 def likely_project(home: home.Home, session: Session) -> str | None:
     """Return a session's current or future project, without creating it."""
     slug = resolve_project(home, session, create=False)
-    return slug or _slug(home, location.locate(session.cwd, session.repository)) or None
+    return slug or _slug(home, _place_of(home, session)) or None
+
+
+def _place_of(home: home.Home, session: Session) -> location.Place:
+    return location.locate(session.cwd, session.repository, session.branch, home.settings.user_home)
 
 
 def project_of_work(home: home.Home, folder: Path) -> str | None:
@@ -557,47 +568,9 @@ def project_of_work(home: home.Home, folder: Path) -> str | None:
 def known_or_named(home: home.Home, folder: Path) -> str | None:
     """Return a folder's project, or the name that a new project would get, without creating it.
 
-    Return ``None`` for the user's home or a generic folder name.
+    Return ``None`` for a home folder or a generic folder name.
     """
-    return location.known_project(home, location.locate(str(folder))) or name_of_folder(
-        home, folder
-    )
-
-
-def name_of_folder(home: home.Home, folder: Path) -> str | None:
-    """Return the name for a new project in a folder, even if it is taken.
-
-    Return ``None`` for the user's home or a generic folder name.
-    """
-    return _slug(home, location.locate(str(folder))) or None
-
-
-def tie_folder(home: home.Home, slug: str, folder: Path) -> None:
-    """Assign a folder, or its repository, to a project.
-
-    Raises InvalidInputError for a folder that contains many projects, ConflictError if the folder
-    belongs to another project, InvalidMemoryError if the project's page cannot be read.
-    """
-    place = location.locate(os.path.abspath(folder))
-    if (
-        not place.root
-        or not _slug(home, place)
-        or home.settings.user_home.is_relative_to(place.root)
-    ):
-        raise InvalidInputError(
-            f"{folder} contains more than one project", hint="use the project's own folder"
-        )
-    read_pages(home)
-    read_page(home, slug)
-    with home.change("project") as change:
-        owner = location.known_project(home, place)
-        if owner is None:
-            _extend(change, slug, place)
-        elif owner != slug:
-            raise ConflictError(
-                f"{place.root} belongs to the project {owner}",
-                hint=f"first remove it from the remotes or roots in {page_path(owner)} in the vault",
-            )
+    return likely_project(home, Session("", "", cwd=str(folder)))
 
 
 def write_new_page(run: Run, path: str, document: str) -> bool:
@@ -616,20 +589,9 @@ def write_new_page(run: Run, path: str, document: str) -> bool:
     return True
 
 
-def _make(
-    home: home.Home, place: location.Place, label: str | None = None, run: Run | None = None
-) -> str | None:
-    with part_of(home, run, "project") as change:
-        slug = location.known_project(home, place)  # another process may have created it
-        if slug is None:
-            return _create(change, place, label)
-        if _has_new_location(home, slug, place):
-            _extend(change, slug, place)
-        return slug
-
-
 def _has_new_location(home: home.Home, slug: str, place: location.Place) -> bool:
-    if not place.is_repository or place.root == str(home.settings.user_home):
+    is_home = location.is_home(place.root or "", home.settings.user_home)
+    if is_home or not (place.is_repository or place.remote):
         return False
     keys = home.files.project_keys()
     if sum(name == "root" and owner == slug for name, _, owner in keys) >= _MAX_ROOTS:
@@ -639,61 +601,109 @@ def _has_new_location(home: home.Home, slug: str, place: location.Place) -> bool
         for name, value, _ in keys
     }
     current = (("root", place.root), ("root", place.worktree), ("remote", place.remote))
-    return any(value and (name, value) not in listed_keys for name, value in current)
+    return any(value and (name, value) not in listed_keys for name, value in current) or (
+        _first_commit(home, place) is not None
+        and not any((name, owner) == ("commit", slug) for name, _, owner in keys)
+    )
 
 
 def _slug(home: home.Home, place: location.Place) -> str:
     """Return the name for a new project, even if it is taken.
 
-    Return an empty string for the user's home or a generic folder name.
+    Return an empty string for a home folder or a generic folder name.
     """
     slug = files.slugify(_name(place.remote) or _name(place.root) or "")
-    return "" if slug in _NOT_PROJECTS or place.root == str(home.settings.user_home) else slug
+    if location.is_home(place.root or "", home.settings.user_home):
+        return ""
+    is_repository = place.is_repository or place.remote
+    return slug if is_repository or slug not in location.CONTAINERS else ""
 
 
-def _create(change: Change, place: location.Place, label: str | None) -> str | None:
-    home = change.home
-    slug = _slug(home, place)
-    if not slug:
+def _first_commit(home: home.Home, place: location.Place) -> str | None:
+    """Return the first commit of a repository, or ``None``."""
+    if not place.root or not os.path.exists(os.path.join(place.root, ".git", "logs", "HEAD")):
         return None
-    name = _name(place.remote) or _name(place.root)
-    existing = {project.slug for project in home.files.projects()}
-    current_slug = slug if slug in existing else home.files.name_now(slug)
-    if current_slug in existing and not _is_namesake(home, current_slug, place):
-        _extend(change, current_slug, place)
-        return current_slug
-    slug = numbered(
-        slug,
-        lambda free: (
-            free in existing
-            or home.files.name_now(free) != free
-            or home.vault.exists(page_path(free))
-        ),
+    return _root_commit(place.root, home.settings.environ.get("PATH", ""))
+
+
+@functools.cache
+def _root_commit(root: str, path: str) -> str | None:
+    program = git.GitProgram(Path(root), {"PATH": path} if path else {})
+    try:
+        output = program.run("rev-list", "--max-parents=0", "HEAD", timeout=5)
+    except NacreError:
+        return None
+    return to_text(output).split()[-1]
+
+
+def _moved_project(home: home.Home, place: location.Place) -> str | None:
+    """Return the project of a folder that was renamed, or to which a link leads."""
+    commit = _first_commit(home, place)
+    matches = (
+        slug
+        for kind, value, slug in home.files.project_keys()
+        if (kind, value) == ("commit", commit)
+        or (kind == "root" and os.path.isdir(value) and os.path.realpath(value) == place.root)
     )
-    values: dict[str, Any] = {"id": home.ids(), "name": name}
-    values["remotes"] = [place.remote] if place.remote else []
-    values["roots"] = [folder for folder in (place.root, place.worktree) if folder]
-    values["labels"] = [label] if label else []
-    values["aliases"] = []
-    _write_page(change, slug, values, f"---\n{documents.dump(values)}---\n# {name}\n", base=None)
-    return slug
+    return next((slug for slug in matches if not _is_namesake(home, slug, place)), None)
 
 
-def _extend(change: Change, slug: str, place: location.Place) -> None:
-    """Add a new folder or remote to a project's page, unless the page cannot be parsed."""
+def _make(
+    home: home.Home, place: location.Place, label: str | None = None, run: Run | None = None
+) -> str | None:
+    """Return the project of a place, and record a new place. Create the project if it is unknown."""
+    slug = _slug(home, place)
+    with part_of(home, run, "project") as change:
+        known = location.known_project(home, place)  # another process may have created it
+        existing = {project.slug for project in home.files.projects()}
+        if known is None and slug:
+            called = slug if slug in existing else home.files.name_now(slug)
+            known = _moved_project(home, place) or called
+            if known not in existing or _is_namesake(home, known, place):
+                slug = numbered(
+                    slug,
+                    lambda free: (
+                        free in existing
+                        or home.files.name_now(free) != free
+                        or home.vault.exists(page_path(free))
+                    ),
+                )
+                _extend(change, slug, place, _name(place.remote) or _name(place.root), label)
+                return slug
+            if place.exists or not location.is_repository(home, known):
+                _extend(change, known, place)
+        elif known and _has_new_location(home, known, place):
+            _extend(change, known, place)
+        return known
+
+
+def _extend(
+    change: Change,
+    slug: str,
+    place: location.Place,
+    name: str | None = None,
+    label: str | None = None,
+) -> None:
+    """Add new values to a project's page, unless the page cannot be parsed. Create a missing page."""
     home = change.home
     try:
         page = read_page(home, slug)
     except InvalidMemoryError:
         return
     slugs = {project.id: project.slug for project in home.files.projects()}
-    values = page.values if page else {"name": slug}
-    places = {"remotes": [place.remote], "roots": [place.root, place.worktree]}
+    values = page.values if page else {"id": "", "name": name or slug, **{key: [] for key in LISTS}}
+    places = {
+        "remotes": [place.remote],
+        "roots": [place.root, place.worktree],
+        "commits": [_first_commit(home, place)],
+        "labels": [label],
+    }
     changed: dict[str, Any] = {}
     for key, values_met in places.items():
-        new = [value for value in values_met if value and not _lists(values, key, value)]
-        if new:
-            changed[key] = [*list_of(values, key), *new]
+        present = list_of(values, key)
+        known = {*present, *map(files.normalise_remote, present if key == "remotes" else ())}
+        if new := [value for value in values_met if value and value not in known]:
+            changed[key] = [*present, *new]
     if slugs.get(str(values.get("id") or slug), slug) != slug or not values.get("id"):
         # The index uses the folder of a page without an id, or with another page's id. Such a page
         # gets a new id here.
@@ -701,23 +711,18 @@ def _extend(change: Change, slug: str, place: location.Place) -> None:
             (key for key, folder in slugs.items() if folder == slug and key != slug), None
         )
         changed["id"] = project_id or home.ids()
-    if page is None:
-        values = {**values, **changed}
-        _write_page(
-            change, slug, values, f"---\n{documents.dump(values)}---\n# {slug}\n", base=None
-        )
-    elif changed:
-        document = f"---\n{documents.merge(page.front, changed, [])}---\n{page.body}"
-        _write_page(change, slug, {**values, **changed}, document, base=page.hash)
-
-
-def _write_page(
-    change: Change, slug: str, values: dict[str, Any], document: str, *, base: bytes | None
-) -> None:
+    if not changed:
+        return
+    values = {**values, **changed}
+    document = (
+        f"---\n{documents.merge(page.front, changed, [])}---\n{page.body}"
+        if page
+        else f"---\n{documents.dump(values)}---\n# {values['name']}\n"
+    )
     change.describe(subject=str(values.get("name") or slug))
     with change.transaction():
-        change.intend([Intent("write", page_path(slug), document, base)])
-        index_page(change.home, Project(str(values["id"]), slug, 0), values)
+        change.intend([Intent("write", page_path(slug), document, page.hash if page else None)])
+        index_page(home, Project(str(values["id"]), slug, 0), values)
 
 
 def page_path(slug: str) -> str:
@@ -799,46 +804,19 @@ def list_of(values: dict[str, Any], name: str) -> list[str]:
     return [str(item) for item in value] if isinstance(value, list) else [str(value)]
 
 
-def _lists(values: dict[str, Any], name: str, value: str) -> bool:
-    """Return True if a list on a page contains a value.
-
-    Remotes are compared after normalisation.
-    """
-    items = list_of(values, name)
-    return value in items or (name == "remotes" and value in map(files.normalise_remote, items))
-
-
 def _is_namesake(home: home.Home, slug: str, place: location.Place) -> bool:
     """Return True if the project with this slug has another remote or another existing folder."""
-    if place.remote and _has_other_remote(home, slug, place.remote):
+    if location.is_fork(home, slug, place):
         return True
-    if not place.root or not os.path.isdir(place.root):
-        return False
-    folder = os.path.realpath(place.root)
-    return any(
-        os.path.isdir(root) and os.path.realpath(root) != folder
-        for root in _page_list(home, slug, "roots")
+    folder = os.path.realpath(place.root) if place.root and os.path.isdir(place.root) else None
+    return folder is not None and any(
+        (kind, owner) == ("root", slug) and os.path.isdir(root) and os.path.realpath(root) != folder
+        for kind, root, owner in home.files.project_keys()
     )
 
 
-def _has_other_remote(home: home.Home, slug: str, remote: str) -> bool:
-    remotes = [files.normalise_remote(value) for value in _page_list(home, slug, "remotes")]
-    return bool(remotes) and remote not in remotes
-
-
-def _page_list(home: home.Home, slug: str, name: str) -> list[str]:
-    try:
-        page = read_page(home, slug)
-    except (InvalidMemoryError, OSError):
-        return []
-    return list_of(page.values, name) if page else []
-
-
 def _name(path: str | None) -> str | None:
-    if not path:
-        return None
-    last = re.split(r"[\\/]", path.rstrip("/\\"))[-1]
-    return one_line(last)[:_MAX_NAME_CHARACTERS] or None
+    return one_line(location.last_part(path or ""))[:_MAX_NAME_CHARACTERS] or None
 
 
 # -- Replacing a home ----------------------------------------------------------
@@ -985,7 +963,11 @@ def tie(
     project: Annotated[str, bounds("The name, slug or alias of a known project.")],
     folder: Annotated[str, bounds("The folder.")],
 ) -> views.Place:
-    """Assign a folder to a project. Raises NotFoundError, ConflictError, InvalidInputError, InvalidMemoryError."""
+    """Assign a folder, or its repository, to a project.
+
+    Raises NotFoundError, InvalidInputError for a folder that contains many projects, ConflictError
+    if the folder belongs to another project, InvalidMemoryError if the project's page cannot be read.
+    """
     slugs = tuple(location.projects(home))
     slug = project_called(home, project, slugs)
     if slug not in slugs:
@@ -993,12 +975,31 @@ def tie(
             f"there is no project {project!r}",
             hint=f"known: {', '.join(slugs) or 'none yet'}; a project is created by its first memory or session",
         )
-    tie_folder(home, slug, Path(folder))
+    place = location.locate(os.path.abspath(folder))
+    if (
+        not place.root
+        or not _slug(home, place)
+        or home.settings.user_home.is_relative_to(place.root)
+    ):
+        raise InvalidInputError(
+            f"{folder} contains more than one project", hint="use the project's own folder"
+        )
+    read_pages(home)
+    read_page(home, slug)
+    with home.change("project") as change:
+        owner = location.known_project(home, place)
+        if owner is None:
+            _extend(change, slug, place)
+        elif owner != slug:
+            raise ConflictError(
+                f"{place.root} belongs to the project {owner}",
+                hint=f"first remove it from the remotes or roots in {page_path(owner)} in the vault",
+            )
     return views.Place(slug, slugs)
 
 
 def _namesake(home: home.Home, folder: str, slugs: tuple[str, ...]) -> str | None:
-    name = name_of_folder(home, Path(folder))
+    name = _slug(home, location.locate(folder))
     slug = project_called(home, name, slugs) if name else None
     return slug if slug in slugs else None
 

@@ -47,6 +47,7 @@ from nacre.learn.learn import learn
 from nacre.learn.pasted import reads_as_rule
 from nacre.learn.reading import may_be_others
 from nacre.learn.sentences import Statement, language_of, utterances
+from nacre.memories import projects
 from nacre.memories import store as remembering
 from nacre.memories.decision import StoreRequest, distrust
 from nacre.memories.edit import catch_up
@@ -504,6 +505,7 @@ class _Ingest:
         self._options = options
         self._notify = notify
         self._tally = ReadTally()
+        self._hints: tuple[str, ...] = ()
         self._named: Sequence[Path] = options.paths
 
     def complete(self) -> IngestReport:
@@ -513,7 +515,11 @@ class _Ingest:
         if not options.from_archive:
             fold_usage(self._home)
         self._read()
-        report = IngestReport(**self._tally.in_report(), read_seconds=time.perf_counter() - started)
+        report = IngestReport(
+            **self._tally.in_report(),
+            hints=self._hints,
+            read_seconds=time.perf_counter() - started,
+        )
         report = replace(report, unread=(*report.unread, *discovery.missing_readers(self._home)))
         report = self._learn(report)
         if options.paths and options.remember_paths and report.files:
@@ -549,7 +555,7 @@ class _Ingest:
                 for file in findings.files
                 if any(file.path.is_relative_to(folder) for folder in folders)
             )
-        known_projects = discovery.projects_of(home)
+        known_projects, places = discovery.projects_of(home), home.project_contents.places()
         jobs = self._jobs(findings)
         if options.from_archive:
             self._tally.problems += [
@@ -581,6 +587,9 @@ class _Ingest:
                 discovery.only_like(discovery.find_in_projects(home, new_projects), options.globs)
             )
             read_jobs(home, self._run, jobs, self._tally, self._notify)
+        if home.project_contents.places() != places:
+            projects.settle(home, self._run)
+            self._hints = tuple(projects.rename_hints(home).values())
 
     def _jobs(self, findings: discovery.Findings | None) -> list[Job]:
         if findings is None:

@@ -14,28 +14,36 @@ from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.times import shown_day
 from nacre.errors import ConflictError, InvalidInputError, InvalidMemoryError, NotFoundError
+from nacre.home import location
 from nacre.home.change import (
     FEW,
     LISTS,
     Change,
     Page,
+    Run,
     follow_pages,
     index_page,
     let_sessions_follow,
     list_of,
     page_path,
     page_text,
+    part_of,
     project_called,
     read_page,
 )
 from nacre.home.home import Home
-from nacre.home.location import locate, projects, without_secrets
+from nacre.home.location import (
+    is_repository,
+    locate,
+    projects,
+    without_secrets,
+)
 from nacre.hosts.files import drop_blocks
 from nacre.memories import edit
 from nacre.memories.tombstones import Barred
 from nacre.operations import operation
 from nacre.values.codec import stamp
-from nacre.values.memory import RENAME, Intent, Memory, Project
+from nacre.values.memory import RENAME, Intent, Memory, Project, SessionFilter
 from nacre.values.recall import Filter
 from nacre.vault.documents import dump, join, load, split
 from nacre.vault.documents import merge as merge_front
@@ -248,29 +256,26 @@ def evidence(
     remotes = sorted({*lists.get("remotes", ())} & {*its_lists.get("remotes", ())})
     if lists.get("remotes") and its_lists.get("remotes") and not remotes:
         return ()
-    roots, its_roots = lists.get("roots", ()), its_lists.get("roots", ())
-    shared = sorted({*roots} & {*its_roots} - {str(home.settings.user_home)})
+    folders, its_folders = (
+        {
+            (os.path.isfile(os.path.join(root, ".git")) and locate(root).root) or root: root
+            for root in either.get("roots", ())
+        }
+        for either in (lists, its_lists)
+    )
+    shared = sorted(folders.keys() & its_folders.keys() - {str(home.settings.user_home)})
+    worktrees = {folder: {folders[folder], its_folders[folder]} - {folder} for folder in shared}
     sides = ((slug, its_slug, its_lists), (its_slug, slug, lists))
     return (
         *(f"both list the remote {remote}" for remote in remotes),
-        *(f"both list the folder {root}" for root in shared),
-        *_worktrees(roots, its_roots),
-        *_worktrees(its_roots, roots),
+        *(f"both list the folder {folder}" for folder in shared if not worktrees[folder]),
+        *(f"{root} is a worktree of {folder}" for folder in shared for root in worktrees[folder]),
         *(
             f"the page of {other} calls it {name}"
             for name, other, other_lists in sides
             if name in other_lists.get("aliases", ())
         ),
     )
-
-
-def _worktrees(roots: tuple[str, ...], repositories: tuple[str, ...]) -> list[str]:
-    return [
-        f"{root} is a worktree of {repository}"
-        for root in roots
-        if root not in repositories and os.path.isfile(os.path.join(root, ".git"))
-        if (repository := locate(root).root) in repositories
-    ]
 
 
 # -- Parameters ----------------------------------------------------------------
@@ -289,7 +294,7 @@ class ProjectLine:
     """A project in a list.
 
     ``memories`` counts active memories, ``sessions`` excludes sub-agent sessions, and ``last`` is
-    the time of the latest memory or turn.
+    the time of the latest memory or turn. ``hint`` names the command for a renamed folder.
     """
 
     slug: str
@@ -299,6 +304,7 @@ class ProjectLine:
     last: datetime | None = None
     aliases: tuple[str, ...] = ()
     dependencies: tuple[str, ...] = ()
+    hint: str | None = None
 
 
 @frozen
@@ -503,6 +509,67 @@ def merge_within(change: Change, source: str, into: str, reason: str | None) -> 
     return ProjectMoved(source, into, memories, sessions, change.operation_id, retired)
 
 
+def settle(home: Home, run: Run | None = None) -> None:
+    """Move sessions of deleted folders, with their memories, to projects that became known later.
+
+    An empty project without the owner's text is removed.
+    """
+    contents = home.project_contents
+    for slug, folder, branch in contents.places():
+        place = locate(folder, None, branch, home.settings.user_home)
+        target = location.known_project(home, place) or slug
+        is_listed = home.files.project_by("root", place.root or "")
+        if (
+            target == slug
+            or objection(home, slug, target)
+            or (is_listed and is_repository(home, slug))
+        ):
+            continue
+        criteria = SessionFilter(project=slug)
+        with part_of(home, run, MERGE) as change, change.transaction():
+            sessions = {
+                stored.session.id
+                for stored in home.sessions.newest(criteria, limit=-1)
+                if stored.session.cwd == folder
+            }
+            memories = home.memories.in_any_state(contents.memory_ids(slug, -1))
+            moved = [memory for memory in memories if memory.source.session in sessions]
+            change.put([replace(memory, project=target) for memory in moved])
+            contents.move_sessions_of_folder(folder, slug, target)
+            change.note(MERGE, project=slug, into=target)
+            page = page_of(home, slug)
+            is_empty = len(moved) == len(memories) and not home.sessions.newest(criteria, limit=1)
+            if page and is_empty and not own_words(home, page, None):
+                change.intend([_removal(slug, page)])
+                home.files.forget_project(slug)
+
+
+def rename_hints(home: Home) -> dict[str, str]:
+    """Return a hint for each deleted repository with a later repository next to it."""
+    keys = home.files.project_keys()
+    hosted = {slug for kind, _, slug in keys if kind == "remote"}
+    roots = [(slug, root) for kind, root, slug in keys if kind == "root" and slug not in hosted]
+    live = [(slug, root) for slug, root in roots if os.path.exists(os.path.join(root, ".git"))]
+    last, hints = home.project_contents.sessions(), {}
+    for old, root in roots:
+        ended = last.get(old, (0, None))[1]
+        if not ended or is_repository(home, old) or not home.project_contents.has_branch(root):
+            continue
+        later = [
+            (began, new)
+            for new, path in live
+            if os.path.dirname(path) == os.path.dirname(root)
+            for first in home.sessions.newest(SessionFilter(project=new), limit=-1)[-1:]
+            if (began := first.session.started) and began >= ended
+        ]
+        if later:
+            new = min(later)[1]
+            hints[old] = (
+                f"The folder of {old} is gone. If it is now {new}: nacre project merge {old} {new}"
+            )
+    return hints
+
+
 def objection(home: Home, source: str, into: str) -> str | None:
     """Return the reason why two projects must not be merged, or ``None``."""
     try:
@@ -590,7 +657,7 @@ def list_projects(home: Home) -> list[ProjectLine]:
     dependencies: defaultdict[str, list[str]] = defaultdict(list)
     for slug, other in home.files.dependencies():
         dependencies[slug].append(other)
-    lines = []
+    lines, hints = [], rename_hints(home)
     for slug in known_slugs(home):
         memory_count, last_memory = memories.get(slug, (0, None))
         session_count, last_turn = sessions.get(slug, (0, None))
@@ -605,6 +672,7 @@ def list_projects(home: Home) -> list[ProjectLine]:
                 max(filter(None, (last_memory, last_turn)), default=None),
                 _aliases(home, slug, page),
                 tuple(dependencies[slug]),
+                hints.get(slug),
             )
         )
     return sorted(lines, key=lambda line: (-(line.last.timestamp() if line.last else 0), line.slug))

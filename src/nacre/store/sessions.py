@@ -851,9 +851,13 @@ class ProjectContents(Store):
     def move_sessions(self, former: str, project: str, into: str) -> None:
         """Move the sessions recorded under the name ``former`` from one project to another."""
 
-    def folders(self, project: str) -> list[str | None]:
-        """Return the folders of a project's sessions. Sessions under a former name are omitted."""
-        return self._db.column("list_folders_of_sessions", project=project)
+    def has_branch(self, folder: str) -> bool:
+        """Return True if a session in a folder was on a branch."""
+        return bool(self._db.value("has_branch", folder=folder))
+
+    def places(self) -> list[tuple[str, str, str | None]]:
+        """Return (project, folder, branch) of the sessions, except under a former name."""
+        return self._db.all("list_places")
 
     @runs("move_sessions_of_folder")
     def move_sessions_of_folder(self, folder: str | None, project: str, into: str) -> None:

@@ -125,6 +125,9 @@ class IngestReport:
     archived: ArchiveReport = field(default_factory=ArchiveReport)
     empty: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
+    hints: tuple[str, ...] = ()
+    """Suggestions, such as a command for a renamed folder."""
+
     problems: tuple[Problem, ...] = ()
     decided: dict[str, int] = field(default_factory=dict)
     extraction: ModelExtraction | None = None

@@ -771,6 +771,7 @@ export interface IngestReport {
   archived: ArchiveReport;
   empty: Array<string>;
   unread: Array<string>;
+  hints: Array<string>;
   problems: Array<Problem>;
   decided: Record<string, number>;
   extraction: ModelExtraction | null;
@@ -1244,6 +1245,7 @@ export interface ProjectLine {
   last: string | null;
   aliases: Array<string>;
   dependencies: Array<string>;
+  hint: string | null;
 }
 
 export interface ProjectMergePlan {

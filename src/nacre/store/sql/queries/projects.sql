@@ -6,10 +6,6 @@ SELECT DISTINCT coalesce(met_as, project), project FROM sessions WHERE project I
 -- Move sessions of a project with a former name to another project.
 UPDATE sessions SET project = :into, met_as = nullif(:former, :into) WHERE project = :project AND coalesce(met_as, project) = :former;
 
--- list_folders_of_sessions --
--- The folders of a project's sessions.
-SELECT DISTINCT cwd FROM sessions WHERE project = :project AND met_as IS NULL;
-
 -- move_sessions_of_folder --
 -- Move a project's sessions in a folder to another project.
 UPDATE sessions SET project = :into WHERE project = :project AND met_as IS NULL AND cwd IS NOT DISTINCT FROM :folder;
@@ -25,3 +21,11 @@ SELECT project, count(*), max(updated) FROM active_memories WHERE project IS NOT
 -- list_memories_of_project --
 -- In any state, in batches.
 SELECT id FROM memories WHERE project = :project ORDER BY row LIMIT :limit;
+
+-- has_branch --
+-- Whether a session in a folder was on a branch.
+SELECT EXISTS (SELECT 1 FROM sessions WHERE cwd = :folder AND branch IS NOT NULL);
+
+-- list_places --
+-- The projects, folders and branches of sessions.
+SELECT DISTINCT project, cwd, branch FROM sessions WHERE project IS NOT NULL AND cwd IS NOT NULL AND met_as IS NULL AND label IS NULL ORDER BY 1, 2, 3;
