@@ -261,7 +261,7 @@ SETTINGS: tuple[Setting, ...] = (
         "models.auth",
         str,
         "",
-        "how nacre signs in to Anthropic or OpenAI (nacre writer setup); empty: automatic",
+        "how nacre signs in to Anthropic or OpenAI (nacre writer keys); empty: automatic",
         is_hidden=True,
     ),
     Setting(

@@ -322,7 +322,7 @@ def _describe_writer(reach: Reach) -> tuple[str | Span, ...]:
         )
     alone = "Without a model, nacre keeps only your explicit statements. "
     if reach.found is None:
-        return (f"{alone}A language model can write other memories: ", bold("nacre writer setup"))
+        return (f"{alone}A language model can write other memories: ", bold("nacre writer set"))
     problem = f" {reach.found.problem}" if reach.found.problem else ""
     return (
         f"{alone}{reach.found.label} can write other memories after each session: ",

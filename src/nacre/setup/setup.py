@@ -185,12 +185,9 @@ def proposal_of(
     return WriterProposal(writer, _bounded(settings, writer), scope, able)
 
 
-def propose(home: Home, scope: Scope | None = None, preferred: str = "") -> WriterProposal | None:
-    """Propose a writer, preferably the given model. Return ``None`` if there is no writer."""
+def propose(home: Home, scope: Scope | None = None) -> WriterProposal | None:
+    """Propose a writer. Return ``None`` if there is no writer."""
     found = found_writers(home.settings)
-    if preferred not in ("", NONE):
-        with suppress(ModelRefusedError):  # its provider is unknown
-            found.insert(0, writer_named(home.settings, preferred))
     best = best_writer(found)
     if best is None:
         return None
