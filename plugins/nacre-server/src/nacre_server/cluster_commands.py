@@ -29,14 +29,6 @@ from nacre.values.memory import Quota
 from nacre_server import cluster as cluster_api
 from nacre_server import worker as cluster_worker
 
-_metrics = click.option(
-    "--metrics",
-    "figures",
-    metavar="[HOST:]PORT",
-    type=TEXT,
-    help="Address and port of the Prometheus metrics.",
-)
-
 
 @click.group(
     "cluster",
@@ -100,14 +92,12 @@ def migrate(run: Run) -> None:
     show_default=True,
     help="Seconds to answer after SIGTERM, while /health/ready returns 503.",
 )
-@_metrics
 def api(
     run: Run,
     http: str,
     names: tuple[str, ...],
     insecure: bool,
     linger: float,
-    figures: str | None,
 ) -> None:
     """Run the API for programs and agents that have keys.
 
@@ -122,8 +112,7 @@ def api(
     )
     stop = stopped_by_signals()
     with tempfile.TemporaryDirectory(prefix="nacre-api-", ignore_cleanup_errors=True) as folder:
-        metrics = _metrics_at(run, "requests", figures)
-        api = cluster_api.Api(run.settings, Path(folder), door, partial(_tell, run), metrics)
+        api = cluster_api.Api(run.settings, Path(folder), door, partial(_tell, run))
         api.run(stop, linger)
     sys.stdout.flush()
     os._exit(0)  # threads that wait for the server would keep the process
@@ -146,12 +135,10 @@ def api(
     show_default=True,
     help="Seconds between two checks for jobs.",
 )
-@_metrics
 def worker(
     run: Run,
     jobs: int,
     every: float,
-    figures: str | None,
 ) -> None:
     """Run background work for spaces with changes: learning, vectors, dreams.
 
@@ -162,8 +149,7 @@ def worker(
     run.keeps_history = False
     stop = stopped_by_signals()
     with tempfile.TemporaryDirectory(prefix="nacre-worker-", ignore_cleanup_errors=True) as folder:
-        metrics = _metrics_at(run, "jobs", figures)
-        working = cluster_worker.Worker(run.settings, Path(folder), partial(_tell, run), metrics)
+        working = cluster_worker.Worker(run.settings, Path(folder), partial(_tell, run))
         working.run(stop, jobs, every)
     sys.stdout.flush()
     os._exit(0)  # threads with unfinished work would keep the process
@@ -292,14 +278,6 @@ def _bounds(quota: Quota) -> str:
         "" if quota.usd is None else f"${quota.usd:,.2f} a day",
     )
     return ", ".join(filter(None, told))
-
-
-def _metrics_at(run: Run, what: str, place: str | None) -> cluster_api.Metrics | None:
-    if not place:
-        return None
-    metrics = cluster_api.Metrics(what)
-    _tell(run, f"metrics at {metrics.serve(place)}")
-    return metrics
 
 
 def _tell(run: Run, line: str) -> None:
