@@ -7,7 +7,6 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from nacre import __version__
 from nacre.base.frozen import frozen
@@ -25,7 +24,6 @@ from nacre.serve.events import Bus, Live
 from nacre.serve.homes import Answering, Homes, Site
 from nacre.serve.server_web import Door, Web
 from nacre.settings import Settings
-from nacre.values.memory import NO_QUOTA, Quota
 from nacre.values.reports import OnProgress, Progress
 from nacre_server.connection import connect, migrate, state, translated_errors
 from nacre_server.keys import Spaces
@@ -155,8 +153,6 @@ _OF_A_SPACE = (
     "delete_keys",
     "delete_members",
     "delete_tended",
-    "delete_quota",
-    "delete_calls",
     "delete_space",
 )
 
@@ -173,7 +169,6 @@ class Tenant:
     turns: int
     rows: int
     bytes: int
-    quota: Quota
 
 
 @frozen
@@ -206,23 +201,6 @@ def tenant_of(settings: Settings, name: str) -> Tenant:
     raise _unknown(name)
 
 
-def limit_tenant(settings: Settings, name: str, change: Callable[[Quota], Quota]) -> Quota:
-    """Change a tenant's quota and return it. It applies from the next request. Raises NotFoundError."""
-    with closing(Registry(server_of(settings))) as registry, registry.transaction():
-        registry.all("lock_space", space=name)
-        found = registry.all("read_quota", space=name)
-        if not found:
-            raise _unknown(name)
-        quota = change(Quota(*found[0]))
-        if quota == NO_QUOTA:
-            registry.run("delete_quota", space=name)
-        else:
-            registry.run(
-                "set_quota", space=name, calls=quota.calls, turns=quota.turns, usd=quota.usd
-            )
-        return quota
-
-
 def remove_tenant(settings: Settings, name: str) -> Removed:
     """Delete a tenant with all its rows, members and keys. Its audit log, which has no texts, stays.
 
@@ -252,8 +230,8 @@ def _unknown(name: str) -> NotFoundError:
     )
 
 
-def _weighed(registry: Registry, name: str, kind: str, members: int, *quota: Any) -> Tenant:
+def _weighed(registry: Registry, name: str, kind: str, members: int) -> Tenant:
     found = registry.weigh(name)
     memories, sessions, turns = (found[table][0] for table in ("memories", "sessions", "turns"))
     rows, taken = (sum(item[at] for item in found.values()) for at in (0, 1))
-    return Tenant(name, kind, members, memories, sessions, turns, rows, taken, Quota(*quota))
+    return Tenant(name, kind, members, memories, sessions, turns, rows, taken)

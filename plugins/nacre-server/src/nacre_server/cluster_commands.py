@@ -6,16 +6,15 @@ import os
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import click
 
 from nacre.base import ids
 from nacre.cli import output
-from nacre.cli.command import TEXT, Group, Paper, Run, bold, dim, printable
+from nacre.cli.command import TEXT, Group, Paper, Run, bold, printable
 from nacre.cli.events import stopped_by_signals
 from nacre.cli.options import (
     count as options_count,
@@ -25,7 +24,6 @@ from nacre.cli.options import (
     size,
 )
 from nacre.serve import server_web as daemon_web
-from nacre.values.memory import Quota
 from nacre_server import cluster as cluster_api
 from nacre_server import worker as cluster_worker
 
@@ -159,82 +157,31 @@ def worker(
     "tenants",
     examples=[
         "nacre server cluster tenants",
-        "nacre server cluster tenants ferry-team --calls 20000 --turns 1000000 --usd 0.50",
         "nacre server cluster tenants ferry-team --remove",
     ],
 )
 @click.argument("name", required=False)
-@click.option(
-    "--calls",
-    type=click.IntRange(0),
-    help="Requests with its keys per day (UTC); 0 disables its keys.",
-)
-@click.option("--turns", type=click.IntRange(1), help="Maximum number of turns; more are refused.")
-@click.option(
-    "--usd",
-    type=click.FloatRange(0),
-    help="Daily budget of background models, in US dollars.",
-)
-@click.option(
-    "--lift",
-    type=click.Choice(["calls", "turns", "usd"]),
-    multiple=True,
-    help="Remove this limit.",
-)
 @flag("--remove", "Delete the space with all rows, members and keys for good.")
 @flag("--yes", "With --remove: do not ask.", "-y")
-def tenants_(
-    run: Run, /, name: str | None, lift: tuple[str, ...], remove: bool, yes: bool, **limits: Any
-) -> None:
-    """List the spaces on the server with their contents and sizes, or limit or delete one.
+def tenants_(run: Run, /, name: str | None, remove: bool, yes: bool) -> None:
+    """List the spaces on the server with their contents and sizes, or delete one.
 
     nacre server spaces create makes a space. Sizes exclude indexes, and computing them reads every
     row.
 
-    With NAME, set the given limits and show all limits of the space. They apply from the next
-    request. Processes exchange their counts every half minute, so --calls can be exceeded slightly.
-
     --remove verifies the deletion. Only a backup of the server can restore the space. Its audit log, which contains ids
     and no texts, stays.
     """
-    has_limits = bool(lift) or any(value is not None for value in limits.values())
-    if remove and has_limits:
-        raise click.UsageError("--remove cannot set limits", click.get_current_context())
-    if name and remove:
+    if bool(name) != remove:
+        raise click.UsageError("NAME and --remove belong together", click.get_current_context())
+    if name:
         _remove_tenant(run, name, yes=yes)
-    elif name:
-        _limit_tenant(run, name, lift, **limits)
-    elif remove or has_limits:
-        raise click.UsageError("name a space", click.get_current_context())
-    else:
-        with output.shown(run) as notify:
-            found = cluster_api.list_tenants(run.settings, notify or (lambda _: None))
-        run.answer(
-            {"tenants": found},
-            lambda paper: _render_tenants(paper, found),
-        )
-
-
-def _limit_tenant(
-    run: Run,
-    name: str,
-    lift: tuple[str, ...],
-    *,
-    calls: int | None,
-    turns: int | None,
-    usd: float | None,
-) -> None:
-    def changed(old: Quota) -> Quota:
-        return Quota(
-            None if "calls" in lift else old.calls if calls is None else calls,
-            None if "turns" in lift else old.turns if turns is None else turns,
-            None if "usd" in lift else old.usd if usd is None else usd,
-        )
-
-    quota = cluster_api.limit_tenant(run.settings, name, changed)
+        return
+    with output.shown(run) as notify:
+        found = cluster_api.list_tenants(run.settings, notify or (lambda _: None))
     run.answer(
-        {"name": name, **asdict(quota)},
-        lambda paper: paper.line(f"{name}: {_bounds(quota) or 'no limits'}"),
+        {"tenants": found},
+        lambda paper: _render_tenants(paper, found),
     )
 
 
@@ -261,23 +208,13 @@ def _render_tenants(paper: Paper, found: Sequence[cluster_api.Tenant]) -> None:
             f"{tenant.sessions:,}",
             f"{tenant.turns:,}",
             size(tenant.bytes),
-            dim(_bounds(tenant.quota)),
         )
         for tenant in found
     ]
     paper.table(
         rows,
-        header=("tenant", "of a", "members", "memories", "sessions", "turns", "size", "bounds"),
+        header=("tenant", "of a", "members", "memories", "sessions", "turns", "size"),
     )
-
-
-def _bounds(quota: Quota) -> str:
-    told = (
-        "" if quota.calls is None else f"{options_count(quota.calls, 'call')} a day",
-        "" if quota.turns is None else options_count(quota.turns, "turn"),
-        "" if quota.usd is None else f"${quota.usd:,.2f} a day",
-    )
-    return ", ".join(filter(None, told))
 
 
 def _tell(run: Run, line: str) -> None:
