@@ -189,38 +189,6 @@ def test_expired_login_without_refresh_is_ignored(
     assert "Let Claude Code, haiku" in proposed(dialog)
 
 
-def test_init_shows_the_named_writer_before_consent(
-    dialog: Dialog, nacre: Nacre, install: Install, user_home: Path
-) -> None:
-    (user_home / ".cursor").mkdir()
-    install("claude")
-    install("codex")
-    signed_in(user_home)
-    named = ("init", "--writer", "codex-cli:gpt-6-luna", "--tokens-per-day", "19000")
-    dry = nacre(*named, "--dry-run")
-    assert "codex-cli:gpt-6-luna, after each session, up to 19,000 tokens a day" in words(dry)
-    record = nacre(*named, "--dry-run", "--json").json
-    assert (record["writer"], record["tokens_per_day"]) == ("codex-cli:gpt-6-luna", 19000)
-    assert nacre("writer", "--json").json["writer"] == "none"
-    told = words(
-        dialog(
-            *named, answers=[("Do this?", "y")], environ={**QUIET, "NACRE_DAEMON_ENABLED": "false"}
-        )
-    )
-    assert "Do this? y(es), n(o), d(iff)" in told
-    assert "Codex, gpt-6-luna writes other memories after each session: it stops at 19,000" in told
-    status = nacre("writer", "--json").json
-    assert (status["writer"], status["limit"]) == ("codex-cli:gpt-6-luna", 19000)
-    keyed = {**QUIET, "OPENAI_API_KEY": "a-key-of-a-test"}
-    priced = words(
-        dialog("init", "--writer", "openai:gpt-6-luna", answers=[("Do this?", "n")], environ=keyed)
-    )
-    assert (
-        "OpenAI, gpt-6-luna writes other memories after each session: it never costs more than US$ 1.00"
-        in priced
-    )
-
-
 TELLS_ITS_KEYS = """#!/bin/sh
 cat >/dev/null
 echo "${ANTHROPIC_API_KEY:-none}" >>"$(dirname "$0")/keys"
