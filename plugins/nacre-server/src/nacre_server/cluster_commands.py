@@ -15,7 +15,6 @@ import click
 from nacre.base import ids
 from nacre.cli import output
 from nacre.cli.command import TEXT, Group, Paper, Run, bold, printable
-from nacre.cli.events import stopped_by_signals
 from nacre.cli.options import (
     count as options_count,
 )
@@ -23,6 +22,7 @@ from nacre.cli.options import (
     flag,
     size,
 )
+from nacre.cli.signals import stopped_by_signals
 from nacre.serve import server_web as daemon_web
 from nacre_server import cluster as cluster_api
 from nacre_server import worker as cluster_worker
